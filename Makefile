@@ -1,0 +1,45 @@
+# Two commands matter: `make demo` and `make test`. Each sets up what it needs; a second call is quick.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: demo test test-slow lint bench docs lock clean
+
+demo: $(READY)
+	@$(BIN)/discreet demo
+
+test: lint
+	$(BIN)/python -m pytest
+
+test-slow: $(READY)
+	$(BIN)/python -m pytest -m slow
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: .venv-bench/.ready
+	.venv-bench/bin/python benchmarks/accounting.py
+
+docs: $(READY)
+	$(BIN)/python docs/build.py
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[test]'
+	@touch $@
+
+# Peers pin what we don't, so they live apart, with our package beside them.
+.venv-bench/.ready: pyproject.toml benchmarks/requirements.txt
+	$(PYTHON) -m venv .venv-bench
+	.venv-bench/bin/pip install --quiet --requirement benchmarks/requirements.txt
+	.venv-bench/bin/pip install --quiet --no-deps --editable .
+	@touch $@
+
+lock: ## resolves every extra together and writes constraints.txt
+	$(PYTHON) tools/lock.py
+
+clean:
+	rm -rf .venv .venv-bench build site

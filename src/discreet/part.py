@@ -1,0 +1,98 @@
+"""@part: a frozen, validated, serialisable record; and the strict numbers it is made of."""
+
+import math
+import numbers
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Annotated, Any, TypeVar, dataclass_transform
+
+from pydantic import BeforeValidator, ConfigDict, Strict, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
+
+from discreet.errors import InvalidInput
+
+T = TypeVar("T")
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+def part(cls: type[T]) -> type[T]:
+    """Make `cls` a frozen record whose fields are checked whenever one is built, in Python or from a file."""
+    record: Any = dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))(cls)
+    checked = record.__init__
+
+    def __init__(self: Any, *args: Any, **fields: Any) -> None:
+        try:
+            checked(self, *args, **fields)
+        except ValidationError as error:
+            raise InvalidInput(sentence(error)) from None
+
+    record.__init__ = __init__
+    return record  # type: ignore[no-any-return]
+
+
+def read(kind: Any, data: Any) -> Any:
+    """Build a part, or any of a union of parts, from plain data (a parsed TOML or JSON document)."""
+    try:
+        return _adapter(kind).validate_python(data)
+    except ValidationError as error:
+        raise InvalidInput(sentence(error)) from None
+
+
+def plain(value: Any) -> Any:
+    """The plain data that `read` turns back into an equal part."""
+    return _adapter(type(value)).dump_python(value, mode="json")
+
+
+def sentence(error: ValidationError) -> str:
+    """The first problem pydantic found, in our words; the others are counted."""
+    first, *others = error.errors(include_url=False, include_context=False)
+    where = ": ".join(
+        filter(None, [error.title if error.title.isidentifier() else "", ".".join(map(str, first["loc"]))])
+    )
+    message = first["msg"].removeprefix("Value error, ").rstrip(".")
+    got = "" if "got" in message or first["type"] == "missing" else f", and got {first['input']!r:.60}"
+    return f"{where}: {message}{got}.".removeprefix(": ") + (f" ({len(others)} more like this.)" if others else "")
+
+
+@lru_cache(maxsize=256)
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
+def _real(value: Any) -> float:
+    """A finite number, and nothing that only looks like one: `True`, "0.5" and NaN all pass a plain float."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise ValueError(f"must be a number, and got {value!r}")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise ValueError(f"must be a finite number, and got {number}")
+    return number
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise ValueError(f"must be a whole number, and got {value!r}")
+    return int(value)
+
+
+def _that(convert: Callable[[Any], Any], holds: Callable[[Any], bool], allowed: str) -> BeforeValidator:
+    def check(value: Any) -> Any:
+        number = convert(value)
+        if not holds(number):
+            raise ValueError(f"must be {allowed}, and got {number}")
+        return number
+
+    return BeforeValidator(check)
+
+
+Real = Annotated[float, BeforeValidator(_real)]
+Positive = Annotated[float, _that(_real, lambda x: x > 0, "above 0")]
+NonNegative = Annotated[float, _that(_real, lambda x: x >= 0, "at least 0")]
+Rate = Annotated[float, _that(_real, lambda x: 0 < x <= 1, "above 0 and at most 1")]
+Probability = Annotated[float, _that(_real, lambda x: 0 < x < 1, "above 0 and below 1")]
+Flag = Annotated[bool, Strict()]
+Count = Annotated[int, _that(_whole, lambda n: n >= 1, "at least 1")]
+Index = Annotated[int, _that(_whole, lambda n: n >= 0, "at least 0")]

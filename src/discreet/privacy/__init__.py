@@ -1,0 +1,1 @@
+"""How much is revealed: events, accountants, calibration, the ledger and the guarantee. No torch."""

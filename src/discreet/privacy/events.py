@@ -1,0 +1,144 @@
+"""What happened to the data, apart from how it is counted."""
+
+import math
+from collections import Counter
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import Field
+
+from discreet.errors import InvalidInput
+from discreet.part import Count, Positive, Rate, part
+
+
+@part
+class GaussianNoise:
+    """N(0, (zΔ)²) on each coordinate of a sum that one unit moves by at most Δ in L2; z is the noise multiplier."""
+
+    kind: Literal["gaussian"] = "gaussian"
+    noise_multiplier: Positive
+
+
+@part
+class LaplaceNoise:
+    """Laplace noise of scale bΔ on each coordinate of a sum that one unit moves by at most Δ in L1; b is the noise multiplier."""
+
+    kind: Literal["laplace"] = "laplace"
+    noise_multiplier: Positive
+
+
+@part
+class SkellamNoise:
+    """Skellam noise of this variance on each coordinate of an integer sum; sum and sensitivity in lattice units."""
+
+    kind: Literal["skellam"] = "skellam"
+    variance: Positive
+    l2_sensitivity: Positive
+    dimension: Count
+
+    @property
+    def l1_sensitivity(self) -> float:
+        """‖k‖₁ ≤ ‖k‖₂·min(√d, ‖k‖₂): Cauchy–Schwarz, and |k| ≤ k² for integers."""
+        return self.l2_sensitivity * min(math.sqrt(self.dimension), self.l2_sensitivity)
+
+
+@part
+class DiscreteGaussianNoise:
+    """Discrete Gaussian noise with parameter σ² = `variance` on each coordinate of an integer sum; lattice units."""
+
+    kind: Literal["discrete_gaussian"] = "discrete_gaussian"
+    variance: Positive
+    l2_sensitivity: Positive
+
+
+Noise: TypeAlias = Annotated[
+    GaussianNoise | LaplaceNoise | SkellamNoise | DiscreteGaussianNoise, Field(discriminator="kind")
+]
+
+
+@part
+class PoissonSampled:
+    """Each unit takes part by its own secret coin of this rate; then the noise."""
+
+    kind: Literal["poisson_sampled"] = "poisson_sampled"
+    sampling_rate: Rate
+    event: Noise
+
+
+@part
+class SampledWithoutReplacement:
+    """A secret subset of exactly `cohort` units out of `population`, each subset equally likely; then the noise."""
+
+    kind: Literal["sampled_without_replacement"] = "sampled_without_replacement"
+    cohort: Count
+    population: Count
+    event: Noise
+
+    def __post_init__(self) -> None:
+        if self.cohort > self.population:
+            raise InvalidInput(f"A cohort of {self.cohort} can't be drawn from a population of {self.population}.")
+
+    @property
+    def sampling_rate(self) -> float:
+        return self.cohort / self.population
+
+
+Step: TypeAlias = Annotated[
+    GaussianNoise | LaplaceNoise | SkellamNoise | DiscreteGaussianNoise | PoissonSampled | SampledWithoutReplacement,
+    Field(discriminator="kind"),
+]
+
+
+@part
+class Repeated:
+    """The same event, `count` times on fresh randomness; each may depend on what the earlier ones released."""
+
+    kind: Literal["repeated"] = "repeated"
+    count: Count
+    event: "Event"
+
+
+@part
+class Composed:
+    """Several events, one after the other; with none, nothing happened."""
+
+    kind: Literal["composed"] = "composed"
+    events: "tuple[Event, ...]"
+
+
+Event: TypeAlias = Annotated[
+    GaussianNoise
+    | LaplaceNoise
+    | SkellamNoise
+    | DiscreteGaussianNoise
+    | PoissonSampled
+    | SampledWithoutReplacement
+    | Repeated
+    | Composed,
+    Field(discriminator="kind"),
+]
+
+NOTHING = Composed(events=())
+
+
+def steps(event: Event) -> dict[Step, int]:
+    """The event as distinct steps and how often each happened: the one form that accountants read.
+
+    Composition does not depend on order, and a sampling rate of 1 is no sampling, so equal
+    things become equal here and nowhere else.
+    """
+    counts: Counter[Step] = Counter()
+    _count(event, 1, counts)
+    return dict(sorted(counts.items(), key=lambda item: repr(item[0])))
+
+
+def _count(event: Event, times: int, counts: Counter[Step]) -> None:
+    match event:
+        case Repeated():
+            _count(event.event, times * event.count, counts)
+        case Composed():
+            for each in event.events:
+                _count(each, times, counts)
+        case PoissonSampled() | SampledWithoutReplacement() if event.sampling_rate == 1:
+            counts[event.event] += times
+        case _:
+            counts[event] += times

@@ -1,0 +1,92 @@
+"""A release: what happened, whom it protects, and from whom."""
+
+import math
+from typing import Literal, TypeAlias
+
+from discreet.errors import Unsupported
+from discreet.part import Count, Flag, Index, part
+from discreet.privacy.events import (
+    Composed,
+    DiscreteGaussianNoise,
+    Event,
+    GaussianNoise,
+    LaplaceNoise,
+    Noise,
+    PoissonSampled,
+    Repeated,
+    SampledWithoutReplacement,
+    SkellamNoise,
+)
+
+Relation: TypeAlias = Literal["add_or_remove", "zero_out", "replace"]
+View: TypeAlias = Literal["server", "client", "public"]
+
+
+@part
+class Person:
+    """Everything that rows with one value in `column` tell; a person holds at most `max_examples` rows, in one client."""
+
+    kind: Literal["person"] = "person"
+    column: str
+    max_examples: Count
+
+
+Unit: TypeAlias = Literal["example", "client"] | Person
+
+
+@part
+class Release:
+    """One thing that leaves the data's side.
+
+    `view` says who looks: the server; another client, who knows its own noise share; or the public.
+    `clients` says whose data was used: those named, or (None) every client alike.
+    `adaptive` means that the event's own price was chosen after looking at earlier releases.
+    """
+
+    unit: Unit
+    relation: Relation
+    view: View
+    event: Event
+    clients: tuple[Index, ...] | None = None
+    adaptive: Flag = False
+
+
+def grouped(event: Event, size: int) -> Event:
+    """The same event, seen by a unit that holds up to `size` of the units it was priced for.
+
+    Guarantee: dominates the true pair under add-or-remove. A group is in a Poisson sample with probability
+    1 − (1−q)^size and then moves the sum by at most `size` sensitivities; hockey-stick divergences are convex
+    in the number of members drawn, so drawing all of them is the worst.
+    """
+    match event:
+        case Repeated():
+            return Repeated(count=event.count, event=grouped(event.event, size))
+        case Composed():
+            return Composed(events=tuple(grouped(each, size) for each in event.events))
+        case PoissonSampled():
+            anyone = -math.expm1(size * math.log1p(-event.sampling_rate)) if event.sampling_rate < 1 else 1.0
+            return PoissonSampled(sampling_rate=anyone, event=scaled(event.event, size))
+        case SampledWithoutReplacement():
+            if size == 1:
+                return event
+            raise Unsupported(
+                "Groups under sampling without replacement have no accountant here.",
+                fix="Sample by Poisson, or without sampling.",
+            )
+        case _:
+            return scaled(event, size)
+
+
+def scaled(noise: Noise, factor: float) -> Noise:
+    """The same noise against a sensitivity `factor` times as large."""
+    match noise:
+        case GaussianNoise():
+            return GaussianNoise(noise_multiplier=noise.noise_multiplier / factor)
+        case LaplaceNoise():
+            return LaplaceNoise(noise_multiplier=noise.noise_multiplier / factor)
+        case SkellamNoise():
+            return SkellamNoise(
+                variance=noise.variance, l2_sensitivity=noise.l2_sensitivity * factor, dimension=noise.dimension
+            )
+        case DiscreteGaussianNoise():
+            return DiscreteGaussianNoise(variance=noise.variance, l2_sensitivity=noise.l2_sensitivity * factor)
