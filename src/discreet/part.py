@@ -20,13 +20,13 @@ def part(cls: type[T]) -> type[T]:
     record: Any = dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))(cls)
     checked = record.__init__
 
-    def __init__(self: Any, *args: Any, **fields: Any) -> None:
+    def build(self: Any, *args: Any, **fields: Any) -> None:
         try:
             checked(self, *args, **fields)
         except ValidationError as error:
             raise InvalidInput(sentence(error)) from None
 
-    record.__init__ = __init__
+    record.__init__ = build
     return record  # type: ignore[no-any-return]
 
 

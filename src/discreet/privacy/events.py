@@ -20,7 +20,7 @@ class GaussianNoise:
 
 @part
 class LaplaceNoise:
-    """Laplace noise of scale bΔ on each coordinate of a sum that one unit moves by at most Δ in L1; b is the noise multiplier."""
+    """Laplace noise of scale bΔ on each coordinate of a sum that one unit moves by at most Δ in L1; b multiplies."""
 
     kind: Literal["laplace"] = "laplace"
     noise_multiplier: Positive

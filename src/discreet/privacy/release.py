@@ -24,7 +24,7 @@ View: TypeAlias = Literal["server", "client", "public"]
 
 @part
 class Person:
-    """Everything that rows with one value in `column` tell; a person holds at most `max_examples` rows, in one client."""
+    """All rows with one value in `column`: at most `max_examples` of them, and in one client."""
 
     kind: Literal["person"] = "person"
     column: str
