@@ -54,9 +54,7 @@ def sentence(error: ValidationError) -> str:
     return f"{where}: {message}{got}.".removeprefix(": ") + (f" ({len(others)} more like this.)" if others else "")
 
 
-@lru_cache(maxsize=256)
-def _adapter(kind: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)
+_adapter: Callable[[Any], TypeAdapter[Any]] = lru_cache(maxsize=256)(TypeAdapter)
 
 
 def _real(value: Any) -> float:
@@ -94,5 +92,6 @@ NonNegative = Annotated[float, _that(_real, lambda x: x >= 0, "at least 0")]
 Rate = Annotated[float, _that(_real, lambda x: 0 < x <= 1, "above 0 and at most 1")]
 Probability = Annotated[float, _that(_real, lambda x: 0 < x < 1, "above 0 and below 1")]
 Flag = Annotated[bool, Strict()]
-Count = Annotated[int, _that(_whole, lambda n: n >= 1, "at least 1")]
-Index = Annotated[int, _that(_whole, lambda n: n >= 0, "at least 0")]
+Count = Annotated[int, _that(_whole, lambda n: 1 <= n <= 10**15, "at least 1 and at most 10^15")]
+Index = Annotated[int, _that(_whole, lambda n: 0 <= n <= 10**15, "at least 0 and at most 10^15")]
+Multiplier = Annotated[float, _that(_real, lambda x: 0.01 <= x <= 1e12, "between 0.01 and 1e12 (less protects nobody)")]

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field
 
 from discreet.errors import InvalidInput
-from discreet.part import Count, Positive, Rate, part
+from discreet.part import Count, Multiplier, Positive, Rate, part
 
 
 @part
@@ -15,7 +15,7 @@ class GaussianNoise:
     """N(0, (zΔ)²) on each coordinate of a sum that one unit moves by at most Δ in L2; z is the noise multiplier."""
 
     kind: Literal["gaussian"] = "gaussian"
-    noise_multiplier: Positive
+    noise_multiplier: Multiplier
 
 
 @part
@@ -23,7 +23,7 @@ class LaplaceNoise:
     """Laplace noise of scale bΔ on each coordinate of a sum that one unit moves by at most Δ in L1; b multiplies."""
 
     kind: Literal["laplace"] = "laplace"
-    noise_multiplier: Positive
+    noise_multiplier: Multiplier
 
 
 @part
@@ -142,3 +142,24 @@ def _count(event: Event, times: int, counts: Counter[Step]) -> None:
             counts[event.event] += times
         case _:
             counts[event] += times
+
+
+def sampled(event: Event) -> bool:
+    """Whether any step of the event draws who takes part."""
+    return any(step is not noise_of(step) for step in steps(event))
+
+
+def noise_of(step: Step) -> Noise:
+    """The step's noise, whoever was sampled."""
+    return step.event if isinstance(step, PoissonSampled | SampledWithoutReplacement) else step
+
+
+def with_noise(step: Step, noise: Noise) -> Step:
+    """The same step with other noise."""
+    match step:
+        case PoissonSampled():
+            return PoissonSampled(sampling_rate=step.sampling_rate, event=noise)
+        case SampledWithoutReplacement():
+            return SampledWithoutReplacement(cohort=step.cohort, population=step.population, event=noise)
+        case _:
+            return noise

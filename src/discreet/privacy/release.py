@@ -3,7 +3,7 @@
 import math
 from typing import Literal, TypeAlias
 
-from discreet.errors import Unsupported
+from discreet.errors import UnsoundCombination, Unsupported
 from discreet.part import Count, Flag, Index, part
 from discreet.privacy.events import (
     Composed,
@@ -16,6 +16,7 @@ from discreet.privacy.events import (
     Repeated,
     SampledWithoutReplacement,
     SkellamNoise,
+    sampled,
 )
 
 Relation: TypeAlias = Literal["add_or_remove", "zero_out", "replace"]
@@ -49,6 +50,13 @@ class Release:
     event: Event
     clients: tuple[Index, ...] | None = None
     adaptive: Flag = False
+
+    def __post_init__(self) -> None:
+        if self.unit == "client" and self.view == "server" and sampled(self.event):
+            raise UnsoundCombination(
+                "The server sees which clients take part, so sampling clients hides nothing from it.",
+                fix="Price the event without the sampling, or give the guarantee against the public.",
+            )
 
 
 def grouped(event: Event, size: int) -> Event:

@@ -1,0 +1,1 @@
+"""The `discreet` command: one file a command, one error boundary, one output sink."""

@@ -1,0 +1,151 @@
+"""`discreet ledger`: makes the file that keeps a budget, shows what is spent of it, and checks its chain."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias
+
+import typer
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.table import Table
+
+from discreet.cli.options import (
+    POSITIVE,
+    PROBABILITY,
+    RelationWord,
+    UnitOption,
+    ViewOption,
+    needed,
+    relation_from,
+    unit_from,
+)
+from discreet.cli.output import Json, emit
+from discreet.part import read
+from discreet.privacy.release import Person, Unit
+from discreet.privacy.wording import brief, rounded_down, rounded_up
+
+EPILOG = """\b
+Examples:
+  discreet ledger create ledger.jsonl --epsilon 4 --delta 1e-5
+  discreet ledger create ledger.jsonl --epsilon 4 --delta 1e-5 \\
+      --unit person:patient:20 --view public
+  discreet ledger show ledger.jsonl
+  discreet ledger verify ledger.jsonl
+
+A ledger belongs to the data: it is written before data is touched, outlives
+the runs that share it, and refuses what would exceed its budget.
+"""
+
+app = typer.Typer(
+    help="What is spent of a budget, and whether its record is whole.",
+    epilog=EPILOG,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+File: TypeAlias = Annotated[Path, typer.Argument(metavar="PATH", hidden=True)]  # the text above the options tells of it
+
+
+@app.command()
+def show(path: File, as_json: Json = False) -> None:
+    """What is spent of each budget in the ledger at PATH."""
+    from discreet.privacy.ledger import Ledger
+
+    summary = Ledger.open(path).summary()
+    emit(lambda: summary, lambda: _standing(summary), as_json=as_json)
+
+
+@app.command()
+def verify(path: File, as_json: Json = False) -> None:
+    """Whether the ledger at PATH is the one that was written.
+
+    Every line carries the hash of the one before, so an edit shows. A cut-off end doesn't: compare the head and the
+    number of records with those on the last guarantee card.
+    """
+    from discreet.privacy.ledger import Ledger
+
+    state = Ledger.open(path).verify()
+    emit(lambda: {"intact": True, **state}, lambda: _chain(state), as_json=as_json)
+
+
+@app.command()
+def create(
+    path: File,
+    epsilon: Annotated[
+        float | None, typer.Option(click_type=POSITIVE, metavar="E", help="The most that may be spent.")
+    ] = None,
+    delta: Annotated[float | None, typer.Option(click_type=PROBABILITY, metavar="D", help="At this delta.")] = None,
+    unit: UnitOption = "example",
+    view: ViewOption = "server",
+    relation: Annotated[
+        RelationWord,
+        typer.Option(metavar="HOW", show_default=False, help="add-or-remove (default), zero-out or replace."),
+    ] = "add-or-remove",
+    mode: Annotated[
+        Literal["filter", "plan"],
+        typer.Option(metavar="HOW", show_default=False, help="filter (default) for many runs; plan for one, tighter."),
+    ] = "filter",
+    as_json: Json = False,
+) -> None:
+    """A new ledger at PATH, with the most that may be spent.
+
+    A filter holds for any number of runs, each planned after seeing the last. A plan is tighter, and holds for one
+    run whose rounds and noise are fixed before it starts.
+    """
+    from discreet.privacy.ledger import Budget, Ledger
+
+    budget = Budget(
+        unit=unit_from(unit),
+        relation=relation_from(relation),
+        view=view,
+        epsilon=needed("--epsilon", epsilon),
+        delta=needed("--delta", delta),
+    )
+    summary = Ledger.create(path, [budget], mode).summary()
+    emit(lambda: summary, lambda: _standing(summary), as_json=as_json)
+
+
+def _standing(summary: dict[str, Any]) -> Iterator[RenderableType]:
+    how = {"filter": "for any number of runs", "plan": "for one planned run"}[summary["mode"]]
+    yield f"{summary['path']}: a ledger {how}, made {summary['created'][:10]}"
+    yield ""
+    yield Padding(_budgets(summary["budgets"]), (0, 2))
+    yield ""
+    counts = summary["releases"]
+    yield (
+        f"Releases: {counts['committed']:,} committed, {counts['reserved']:,} reserved (counted as spent), "
+        f"{counts['voided']:,} voided."
+    )
+    yield from _chain(summary)
+
+
+def _budgets(budgets: list[dict[str, Any]]) -> Table:
+    table = Table(box=None, padding=(0, 3, 0, 0), pad_edge=False)
+    for heading in ("protects", "from", "neighbours"):
+        table.add_column(heading)
+    for heading in ("ε spent", "of", "left", "δ"):
+        table.add_column(heading, justify="right")
+    for budget in budgets:
+        table.add_row(
+            _protected(read(Unit, budget["unit"])),
+            budget["view"],
+            budget["relation"].replace("_", "-"),
+            rounded_up(budget["spent"]),
+            brief(budget["epsilon"]),
+            rounded_down(budget["remaining"]),
+            brief(budget["delta"]),
+        )
+    return table
+
+
+def _protected(unit: Unit) -> str:
+    return f"person ({unit.column})" if isinstance(unit, Person) else unit
+
+
+def _chain(state: dict[str, Any]) -> Iterator[RenderableType]:
+    yield f"The chain is whole: length {state['records']:,}, head"
+    yield f"  {state['head']}"
+    if state["recovered"] or state["torn_bytes"]:
+        yield "A writer died in mid-line; what it left was told to nobody and counts for nothing."
+    for held in state["outstanding"]:
+        yield f"Outstanding: {held['key']} (line {held['line']}), until it is committed or voided."

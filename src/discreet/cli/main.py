@@ -1,0 +1,118 @@
+"""The table of contents of the `discreet` command, and its one error boundary."""
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Annotated
+
+import click
+import typer
+
+from discreet import __version__
+from discreet.cli import account, demo, ledger
+from discreet.cli.output import complain, emit
+from discreet.errors import DiscreetError, InvalidInput
+
+EPILOG = """\b
+Examples:
+  discreet account gaussian --noise-multiplier 1 --sampling-rate 0.1 \\
+      --steps 1000 --delta 1e-5
+  discreet account gaussian --epsilon 2 --sampling-rate 0.01 --steps 1000
+  discreet ledger verify ledger.jsonl
+
+\b
+Exit codes:
+  0  done
+  2  wrong input: nothing was computed
+  3  refused: the budget would be exceeded
+  1  anything else
+
+Errors are one sentence on stderr; with --json, one object there:
+{"error": {"kind", "message", "exit_code"}}. An infinite number is "inf" in JSON.
+"""
+
+app = typer.Typer(
+    help="Differentially private federated learning whose epsilon you can believe.",
+    epilog=EPILOG,
+    no_args_is_help=True,
+    add_completion=False,
+    suggest_commands=False,  # click does
+    rich_markup_mode=None,  # plain help reads well at 80 columns, in a pipe and in a terminal
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
+)
+app.add_typer(account.app, name="account")
+app.add_typer(ledger.app, name="ledger")
+app.command("demo")(demo.demo)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        emit(lambda: {"discreet": __version__}, lambda: [f"discreet {__version__}"], as_json="--json" in sys.argv)
+        raise typer.Exit
+
+
+@app.callback()
+def _discreet(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """The console script."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a terminal without ε gets a question mark, not a crash
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command. The one error boundary: whatever goes wrong becomes a sentence and an exit code."""
+    as_json = "--json" in arguments
+    try:
+        code = _dispatch(arguments)
+    except BrokenPipeError:  # the reader has seen enough
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - so that Python finds nothing to flush into the pipe
+        return 1
+    except Exception as error:  # noqa: BLE001 - this is the boundary
+        kind, message, code = _explained(error)
+        complain(kind, message, code, as_json=as_json)
+        if os.environ.get("DISCREET_TRACEBACK"):
+            traceback.print_exception(error)
+        return code
+    if code == INTERRUPTED:
+        complain("Interrupted", "Interrupted before the answer was ready.", 1, as_json=as_json)
+        return 1
+    return code
+
+
+def _dispatch(arguments: Sequence[str]) -> int:
+    try:
+        code = typer.main.get_command(app).main(list(arguments), prog_name="discreet", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as nothing_asked:
+        help_page = nothing_asked.format_message()
+        emit(dict, lambda: [help_page], as_json=False)
+        return 0
+    return code or 0
+
+
+INTERRUPTED = 130  # what typer makes of a keyboard interrupt
+
+
+def _explained(error: Exception) -> tuple[str, str, int]:
+    """An error as its kind, its sentence and its exit code."""
+    match error:
+        case DiscreetError():
+            return type(error).__name__, str(error), error.exit_code
+        case click.UsageError() if error.ctx is not None:
+            problem = " ".join(error.format_message().split())
+            return "InvalidInput", f"{problem} See: {error.ctx.command_path} --help", InvalidInput.exit_code
+        case click.ClickException():
+            return "InvalidInput", " ".join(error.format_message().split()), InvalidInput.exit_code
+        case _:
+            what = " ".join(f"{type(error).__name__}: {error}".split())
+            return type(error).__name__, f"Unexpected {what} (DISCREET_TRACEBACK=1 shows where.)", 1

@@ -1,0 +1,134 @@
+"""One release without sampling, as a dominating pair of distributions: Gaussian, Laplace, Skellam.
+
+Continuous noise becomes atoms by Gauss–Legendre quadrature on panels that end wherever the caller's grid does,
+so all sums are of positive numbers and nothing cancels (differences of δ's or of distribution functions do).
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import Unsupported
+from discreet.privacy import skellam
+from discreet.privacy.events import GaussianNoise, LaplaceNoise, Noise, SkellamNoise
+
+Array = NDArray[np.float64]
+
+DEEPEST = 40.0  # standard deviations; a Gaussian's tail there is below the smallest double
+LARGEST_SKELLAM = 1e8  # variance; beyond it there are too many integers to list
+
+
+class Base(Protocol):
+    """One unsampled release: P has the unit, Q has not. Symmetric: read backwards, the losses are the same."""
+
+    @property
+    def top(self) -> float:
+        """The largest loss there is."""
+
+    @property
+    def max_tilt(self) -> float:
+        """Weighing losses by e^(tilt·loss) beyond this looks at masses too small for a double."""
+
+    def nodes(self, edges: Array) -> tuple[Array, Array]:
+        """Losses, and logs of their masses under Q; no panel straddles one of `edges`."""
+
+
+def base(noise: Noise) -> Base:
+    """The dominating pair of one unsampled release."""
+    match noise:
+        case GaussianNoise():
+            return GaussianBase(1 / noise.noise_multiplier)
+        case LaplaceNoise():
+            return LaplaceBase(1 / noise.noise_multiplier)
+        case SkellamNoise() if moves_one_coordinate(noise) and noise.variance <= LARGEST_SKELLAM:
+            return SkellamBase(noise.variance, max(1, math.floor(noise.l2_sensitivity)))
+        case _:
+            raise Unsupported(
+                f"No dominating pair is listed for this {noise.kind.replace('_', ' ')} noise.",
+                fix="Its Rényi bound is what is certified.",
+            )
+
+
+def moves_one_coordinate(noise: SkellamNoise) -> bool:
+    """Whether an integer vector within the sensitivity can only move one coordinate."""
+    return noise.dimension == 1 or noise.l2_sensitivity < math.sqrt(2)
+
+
+@dataclass(frozen=True)
+class GaussianBase:
+    """N(μ, 1) against N(0, 1): the loss at x is μx − μ²/2."""
+
+    mu: float
+    top: float = math.inf
+
+    @property
+    def max_tilt(self) -> float:
+        return DEEPEST / self.mu
+
+    def nodes(self, edges: Array) -> tuple[Array, Array]:
+        inside = (edges + self.mu**2 / 2) / self.mu
+        low, high = -DEEPEST, 1.5 * DEEPEST + self.mu
+        # a sampled loss bends over a width of 1/μ
+        rule = np.arange(low, high, 0.1 / max(1.0, self.mu / 2))
+        x, log_weights = _panels(np.concatenate([rule, inside[(inside > low) & (inside < high)], [high]]))
+        return self.mu * x - self.mu**2 / 2, log_weights - x * x / 2 - math.log(2 * math.pi) / 2
+
+
+@dataclass(frozen=True)
+class LaplaceBase:
+    """Laplace noise of scale 1 around ε against around 0: the loss is ±ε outside [0, ε] and 2x − ε inside.
+
+    For vectors of L1 sensitivity ε one coordinate is the worst: moving two coordinates by s and t is
+    dominated by moving one by s + t (docs/notes/laplace.md).
+    """
+
+    epsilon: float
+    max_tilt: float = 1e6
+
+    @property
+    def top(self) -> float:
+        return self.epsilon
+
+    def nodes(self, edges: Array) -> tuple[Array, Array]:
+        inside = (edges + self.epsilon) / 2
+        rule = np.linspace(0, self.epsilon, 2 + math.ceil(min(self.epsilon / 0.02, 2e4)))
+        x, log_weights = _panels(np.concatenate([rule, inside[(inside > 0) & (inside < self.epsilon)]]))
+        losses = np.concatenate([[-self.epsilon], 2 * x - self.epsilon, [self.epsilon]])
+        return losses, np.concatenate([[0.0], log_weights - x, [-self.epsilon]]) - math.log(2)
+
+
+@dataclass(frozen=True)
+class SkellamBase:
+    """Skellam noise around an integer shift against around 0, on one coordinate: atoms at the integers themselves."""
+
+    variance: float
+    shift: int
+    top: float = math.inf
+
+    @property
+    def max_tilt(self) -> float:
+        return DEEPEST * math.sqrt(self.variance) / self.shift
+
+    def nodes(self, edges: Array) -> tuple[Array, Array]:
+        reach = math.ceil(DEEPEST * math.sqrt(self.variance))
+        while float(skellam.log_pmf(reach, self.variance)) > -745:  # the log of the smallest double
+            reach *= 2
+        k = np.arange(-reach, reach + 1 + self.shift, dtype=np.float64)
+        log_q = skellam.log_pmf(k, self.variance)
+        return skellam.log_pmf(k - self.shift, self.variance) - log_q, log_q
+
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(3)
+
+
+def _panels(ends: Array) -> tuple[Array, Array]:
+    """Three Gauss–Legendre nodes in each panel between consecutive `ends`, with their log weights."""
+    ends = np.unique(ends)
+    half = np.diff(ends) / 2
+    middle = (ends[:-1] + ends[1:]) / 2
+    x = middle[:, None] + half[:, None] * _NODES
+    weights = half[:, None] * _WEIGHTS
+    return x.ravel(), np.log(weights).ravel()

@@ -1,0 +1,133 @@
+"""The noise, the rounds or the sampling rate that a promise affords."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from discreet.errors import InvalidInput
+from discreet.part import Positive, Probability, part
+from discreet.privacy import accountant
+from discreet.privacy.events import Event, Repeated
+from discreet.privacy.release import Relation
+
+PRECISION = 1e-5  # relative: how far above the least noise an answer may lie
+LEAST, MOST = 0.01, 1e12  # of noise: less protects nobody, more can't be had
+MOST_ROUNDS = 10**15
+
+
+@part
+class EpsilonTarget:
+    """At most this ε at this δ."""
+
+    epsilon: Positive
+    delta: Probability
+
+
+@part
+class AttackTarget:
+    """No attack may find a unit more often than this while raising false alarms at that rate."""
+
+    true_positive_rate: Probability
+    false_positive_rate: Probability
+
+    def __post_init__(self) -> None:
+        if not self.true_positive_rate > self.false_positive_rate:
+            raise InvalidInput(
+                f"A true positive rate of {self.true_positive_rate:g} can't be promised at a false positive rate of "
+                f"{self.false_positive_rate:g}: guessing finds that much.",
+                fix="Ask for a true positive rate above the false positive rate.",
+            )
+
+
+Target: TypeAlias = EpsilonTarget | AttackTarget
+Events: TypeAlias = Event | Sequence[Event]  # one for all, or one for each of several disjoint clients
+
+
+def noise(event_at: Callable[[float], Events], target: Target, relation: Relation = "add_or_remove") -> float:
+    """The least noise x for which `event_at(x)` keeps to the target.
+
+    x is whatever measures the noise: a noise multiplier, a standard deviation, or one factor for unlike clients.
+    Guarantee: the value returned was itself accounted, and found to keep to the target.
+    """
+
+    def excess_at(x: float) -> float:
+        if x > MOST:
+            raise InvalidInput("No noise keeps to this target.", fix="Raise the target, or release less often.")
+        return excess(event_at(x), target, relation)
+
+    return _least(excess_at, above=LEAST)
+
+
+def sampling_rate(event_at: Callable[[float], Events], target: Target, relation: Relation = "add_or_remove") -> float:
+    """The largest sampling rate q ≤ 1 for which `event_at(q)` keeps to the target; accounted itself, as in `noise`."""
+
+    def excess_at(x: float) -> float:
+        if x > MOST:
+            raise InvalidInput("No sampling rate keeps to this target.", fix="Raise the target, or add noise.")
+        return excess(event_at(1 / x), target, relation)
+
+    return 1 / _least(excess_at, above=1.0)
+
+
+def rounds(event: Event, target: Target, relation: Relation = "add_or_remove") -> int:
+    """How often the event may happen within the target: 0 when not even once."""
+
+    def after(count: int) -> float:
+        return excess(Repeated(count=count, event=event), target, relation)
+
+    kept, refused = 0, 1
+    at_kept, at_refused = -math.inf, after(1)
+    while at_refused <= 0:
+        kept, at_kept = refused, at_refused
+        refused *= 4
+        if refused > MOST_ROUNDS:
+            return kept
+        at_refused = after(refused)
+    while refused - kept > 1:
+        share = at_kept / (at_kept - at_refused) if math.isfinite(at_kept) and math.isfinite(at_refused) else 0.5
+        guess = kept * (refused / max(kept, 1)) ** min(max(share, 0.1), 0.9)  # ε is about a power of the count
+        count = min(max(round(guess), kept + 1), refused - 1)
+        if (found := after(count)) <= 0:
+            kept, at_kept = count, found
+        else:
+            refused, at_refused = count, found
+    return kept
+
+
+def excess(events: Events, target: Target, relation: Relation) -> float:
+    """log(spent ÷ allowed): at most 0 when the target is kept, by the worst of several clients."""
+    if isinstance(events, Sequence):
+        return max(excess(event, target, relation) for event in set(events))
+    match target:
+        case EpsilonTarget():
+            spent, allowed = accountant.epsilon(events, target.delta, relation), target.epsilon
+        case AttackTarget():
+            spent = accountant.true_positive_rate(events, target.false_positive_rate, relation)
+            allowed = target.true_positive_rate
+    if not spent <= allowed:  # NaN is not within any budget
+        return math.log(spent / allowed) if spent < math.inf else math.inf
+    return min(0.0, math.log(spent / allowed)) if spent > 0 else -math.inf
+
+
+def _least(excess_at: Callable[[float], float], above: float) -> float:
+    """The least x ≥ `above` with excess_at(x) ≤ 0, for a falling function, by the secant method on a log scale."""
+    x, low, high, slope = max(1.0, above), above, math.inf, -1.0
+    y = excess_at(x)
+    while True:
+        low, high = (low, x) if y <= 0 else (x, high)
+        if high <= above:
+            return above
+        step = min(max(-y / slope, -2.0), 2.0)
+        if abs(step) <= PRECISION / 2:
+            break
+        tried = max(x * math.exp(step), above)
+        if not (low < tried < high or tried == above):
+            tried = math.sqrt(low * high) if math.isfinite(high) else 2 * low
+        at_tried = excess_at(tried)
+        found = (at_tried - y) / math.log(tried / x)
+        slope = found if math.isfinite(found) and found < 0 else -1.0
+        x, y = tried, at_tried
+    x *= 1 + PRECISION / 2
+    while excess_at(x) > 0:  # only what was accounted is returned
+        x *= 1 + PRECISION
+    return x

@@ -1,0 +1,159 @@
+"""The accountants that older papers use, for comparison: each is sound, none is tight."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from discreet.privacy import gaussian
+from discreet.privacy.events import (
+    GaussianNoise,
+    LaplaceNoise,
+    Noise,
+    PoissonSampled,
+    SampledWithoutReplacement,
+    Step,
+)
+from discreet.privacy.release import Relation, scaled
+
+Steps: TypeAlias = Mapping[Step, int]
+
+MOMENTS = range(1, 33)  # as Abadi et al. 2016 have it
+SLACKS = (0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99)  # shares of δ that advanced composition tries to spend on itself
+
+
+class Method(Protocol):
+    """A way to count steps."""
+
+    def supports(self, steps: Steps, relation: Relation) -> bool:
+        """Whether the method says anything about each of these steps."""
+
+    def epsilon(self, steps: Steps, delta: float, relation: Relation) -> float:
+        """An ε for all the steps at this δ; infinite when none is finite."""
+
+
+@dataclass(frozen=True)
+class BasicComposition:
+    """Every ε adds up, and every δ.
+
+    Guarantee: (ε, δ) holds for any adaptive sequence of the steps. δ is shared equally among the steps that need one.
+    """
+
+    def supports(self, steps: Steps, relation: Relation) -> bool:
+        return all(_has_single(step, relation) for step in steps)
+
+    def epsilon(self, steps: Steps, delta: float, relation: Relation) -> float:
+        return math.fsum(count * each for each, count in _singles(steps, delta, relation))
+
+
+@dataclass(frozen=True)
+class AdvancedComposition:
+    """Dwork, Rothblum & Vadhan 2010, with the constants of Kairouz, Oh & Viswanath 2015 (Thm 3.5), for unequal steps.
+
+    Guarantee: ε = Σ ε_i tanh(ε_i/2) + √(2 ln(1/δ') Σ ε_i²) at δ' + Σ δ_i, or the plain sum where that is less. δ' is
+    the best of a few shares of δ, fixed in advance; the rest is split equally among the steps that need one.
+    """
+
+    def supports(self, steps: Steps, relation: Relation) -> bool:
+        return BasicComposition().supports(steps, relation)
+
+    def epsilon(self, steps: Steps, delta: float, relation: Relation) -> float:
+        basic = BasicComposition().epsilon(steps, delta, relation)
+        return min([basic, *(self._with_slack(steps, delta, share * delta, relation) for share in SLACKS)])
+
+    def _with_slack(self, steps: Steps, delta: float, slack: float, relation: Relation) -> float:
+        singles = _singles(steps, delta - slack, relation)
+        mean = math.fsum(count * each * math.tanh(each / 2) for each, count in singles)
+        return mean + math.sqrt(-2 * math.log(slack) * math.fsum(count * each * each for each, count in singles))
+
+
+@dataclass(frozen=True)
+class MomentsAccountant:
+    """Abadi et al. 2016: log-moments of the sampled Gaussian at λ = 1 … 32, added up, and the best tail bound.
+
+    Guarantee: the moments are exact (the binomial sum, by Mironov, Talwar & Zhang 2019 the larger of both directions).
+    Only λ up to 32 are tried, so little noise in many steps or a tiny δ at much noise cost more than with RDP.
+    """
+
+    def supports(self, steps: Steps, relation: Relation) -> bool:
+        unsampled_only = relation == "replace"  # doubling bounds a step's (ε, δ) under sampling, not its moments
+        return all(
+            isinstance(step, GaussianNoise) or (_is_poisson_gaussian(step) and not unsampled_only) for step in steps
+        )
+
+    def epsilon(self, steps: Steps, delta: float, relation: Relation) -> float:
+        if not steps:
+            return 0.0
+        return min((self._log_moment(steps, order, relation) - math.log(delta)) / order for order in MOMENTS)
+
+    def _log_moment(self, steps: Steps, order: int, relation: Relation) -> float:
+        return math.fsum(count * _log_moment(step, order, relation) for step, count in steps.items())
+
+
+METHODS: Mapping[str, Method] = {
+    "basic": BasicComposition(),
+    "advanced": AdvancedComposition(),
+    "moments": MomentsAccountant(),
+}
+
+
+def amplified(epsilon: float, sampling_rate: float) -> float:
+    """ε of an ε-private step on a secret sample: log(1 + q(e^ε − 1)), without overflow (Balle et al. 2018, Thm 8)."""
+    if epsilon < 30:
+        return math.log1p(sampling_rate * math.expm1(epsilon))
+    return epsilon + math.log(sampling_rate + (1 - sampling_rate) * math.exp(-epsilon))
+
+
+def _singles(steps: Steps, delta: float, relation: Relation) -> list[tuple[float, int]]:
+    """Each distinct step's own ε, and how often it happens, when together they spend `delta`."""
+    needing = sum(count for step, count in steps.items() if not isinstance(_noise(step), LaplaceNoise))
+    return [(_single(step, delta / max(needing, 1), relation), count) for step, count in steps.items()]
+
+
+def _single(step: Step, delta: float, relation: Relation) -> float:
+    """ε of one step at its share of δ.
+
+    Replacing a unit is priced as twice the sensitivity. Under sampling that is not tight, but it holds: the two
+    mixtures share the part without the unit, and advanced joint convexity (Balle et al. 2018, Thm 2) then asks
+    for no more than the pairs (with, without) and (with, with another).
+    """
+    rate = step.sampling_rate if isinstance(step, PoissonSampled | SampledWithoutReplacement) else 1.0
+    noise = scaled(_noise(step), 2.0) if relation == "replace" else _noise(step)
+    if isinstance(noise, LaplaceNoise):
+        return amplified(1 / noise.noise_multiplier, rate)
+    assert isinstance(noise, GaussianNoise)
+    return amplified(gaussian.epsilon(1 / noise.noise_multiplier, delta / rate), rate)
+
+
+def _log_moment(step: Step, order: int, relation: Relation) -> float:
+    """log E[(P/Q)^λ] under P = (1−q) N(0, z²) + q N(1, z²), Q = N(0, z²): a binomial sum of positive terms."""
+    noise = scaled(_noise(step), 2.0) if relation == "replace" else _noise(step)
+    assert isinstance(noise, GaussianNoise)
+    exponent = 1 / (2 * noise.noise_multiplier**2)
+    if not isinstance(step, PoissonSampled):
+        return order * (order + 1) * exponent
+    n, q = order + 1, step.sampling_rate
+    excess = [
+        math.log(math.comb(n, k)) + k * math.log(q) + (n - k) * math.log1p(-q) + _log_expm1(k * (k - 1) * exponent)
+        for k in range(2, n + 1)
+    ]
+    largest = max(excess)  # the sum is 1 + Σ excess: a tiny q loses nothing
+    log_excess = largest + math.log(math.fsum(math.exp(each - largest) for each in excess))
+    return math.log1p(math.exp(log_excess)) if log_excess < 30 else log_excess + math.exp(-log_excess)
+
+
+def _log_expm1(x: float) -> float:
+    return x + math.log(-math.expm1(-x))
+
+
+def _noise(step: Step) -> Noise:
+    return step.event if isinstance(step, PoissonSampled | SampledWithoutReplacement) else step
+
+
+def _has_single(step: Step, relation: Relation) -> bool:
+    fits = relation == "replace" or not isinstance(step, SampledWithoutReplacement)
+    return fits and isinstance(_noise(step), GaussianNoise | LaplaceNoise)
+
+
+def _is_poisson_gaussian(step: Step) -> bool:
+    return isinstance(step, PoissonSampled) and isinstance(step.event, GaussianNoise)

@@ -1,0 +1,200 @@
+"""What may be said about a release, who counted it, and what it doesn't say: the guarantee card."""
+
+import math
+import textwrap
+from collections.abc import Callable, Iterable, Iterator
+from typing import Annotated, Any, Self, TypeAlias
+
+from pydantic import Field, PlainSerializer, WrapValidator
+
+from discreet import __version__
+from discreet.errors import Unsupported
+from discreet.part import Index, NonNegative, Probability, Rate, part
+from discreet.privacy import accountant, gaussian, wording
+from discreet.privacy.events import Event
+from discreet.privacy.release import Relation, Release, Unit, View
+from discreet.privacy.wording import brief, in_a_thousand, rounded_up
+
+FALSE_ALARMS = (0.001, 0.01, 0.1)  # where the literature on membership inference reports attacks
+WIDTH = 80
+
+
+def _or_infinite(value: Any, finite: Callable[[Any], float]) -> float:
+    return math.inf if value == "inf" or value == math.inf else finite(value)
+
+
+# JSON has no infinity, and null could be read as "none spent".
+Epsilon: TypeAlias = Annotated[
+    NonNegative,
+    WrapValidator(_or_infinite),
+    PlainSerializer(lambda x: x if math.isfinite(x) else "inf", when_used="json"),
+]
+
+
+@part
+class Claim:
+    """A number that somebody states and that isn't certified here, with the reason."""
+
+    epsilon: Epsilon
+    delta: NonNegative
+    source: str
+    reason: str
+
+
+@part
+class Attack:
+    """The best possible attack recognises at most this share of units when it may raise this share of false alarms."""
+
+    false_positive_rate: Probability
+    true_positive_rate: Rate
+
+
+@part
+class SecondValue:
+    """What an engine that we didn't write says of the same event, or why there is none."""
+
+    engine: str
+    epsilon: Epsilon | None
+    reason: str = ""
+
+
+@part
+class LedgerMark:
+    """Where the ledger stood: a chain of hashes shows an edit, and only head and length show a cut-off end."""
+
+    head: str
+    length: Index
+
+
+@part
+class Guarantee:
+    """Nobody with this view learns more than (ε, δ) about one unit from the event, if the assumptions hold.
+
+    Guarantee: `epsilon` is an upper bound, computed here by two accountants and, where `second` has a value,
+    confirmed by it. What `claims` say is not certified.
+    """
+
+    unit: Unit
+    relation: Relation
+    view: View
+    epsilon: Epsilon
+    delta: Probability
+    event: Event
+    accountant: str
+    version: str
+    second: SecondValue
+    mu: Epsilon
+    attacks: Annotated[tuple[Attack, ...], Field(min_length=1)]
+    assumptions: tuple[str, ...]
+    not_covered: tuple[str, ...]
+    claims: tuple[Claim, ...] = ()
+    ledger: LedgerMark | None = None
+
+    @classmethod
+    def certify(
+        cls,
+        release: Release,
+        delta: float,
+        *,
+        claims: Iterable[Claim] = (),
+        assumptions: Iterable[str] = (),
+        not_covered: Iterable[str] = (),
+        ledger: LedgerMark | None = None,
+    ) -> Self:
+        """Price the release by every engine there is; the caller adds the sentences that only it can know."""
+        _refuse_what_no_accountant_covers(release)
+        account, opinion = accountant.confirmed(release.event, delta, release.relation)
+        return cls(
+            unit=release.unit,
+            relation=release.relation,
+            view=release.view,
+            epsilon=account.epsilon,
+            delta=delta,
+            event=release.event,
+            accountant=account.certified_by,
+            version=__version__,
+            second=SecondValue(engine=opinion.engine, epsilon=opinion.epsilon, reason=opinion.reason),
+            mu=gaussian.equivalent_mu(account.epsilon, delta),
+            attacks=attacks_on(release.event, release.relation),
+            assumptions=(*wording.assumed(release), *assumptions),
+            not_covered=(*wording.uncovered(release), *not_covered),
+            claims=tuple(claims),
+            ledger=ledger,
+        )
+
+    def sentence(self) -> str:
+        """The guarantee in one plain sentence, at the smallest false-alarm rate."""
+        worst = self.attacks[0]
+        viewer = wording.VIEWERS[self.view]
+        return wording.sentence(viewer, self.unit, self.relation, worst.false_positive_rate, worst.true_positive_rate)
+
+    def words(self) -> str:
+        """The card as plain text, no line over 80 columns."""
+        return "\n".join(line.rstrip() for line in _card(self))
+
+
+def attacks_on(event: Event, relation: Relation, rates: Iterable[float] = FALSE_ALARMS) -> tuple[Attack, ...]:
+    """What the best possible attack achieves at each of these false-alarm rates."""
+    return tuple(
+        Attack(false_positive_rate=rate, true_positive_rate=accountant.true_positive_rate(event, rate, relation))
+        for rate in rates
+    )
+
+
+def _refuse_what_no_accountant_covers(release: Release) -> None:
+    if release.adaptive:
+        raise Unsupported(
+            "This event's price was chosen after looking at earlier releases, which no accountant here covers.",
+            fix="Quote the ledger's total: its filter holds for adaptive plans.",
+        )
+
+
+def _card(card: Guarantee) -> Iterator[str]:
+    yield f"{'Guarantee card':<{WIDTH - 20}}{f'discreet {card.version}':>20}"
+    yield "─" * WIDTH
+    yield from _paragraph(card.sentence())
+    yield from ("", f"  {'false alarms':<20}{'recognised, at most':<24}by blind guessing")
+    for attack in card.attacks:
+        alarms, found = in_a_thousand(attack.false_positive_rate), in_a_thousand(attack.true_positive_rate)
+        yield f"  {alarms + ' in 1,000':<20}{found + ' in 1,000':<24}{alarms} in 1,000"
+    yield ""
+    yield from _entry("Certified", f"ε = {rounded_up(card.epsilon)} at δ = {brief(card.delta)}")
+    yield from _entry("Unit", wording.unit_in_full(card.unit, card.view))
+    yield from _entry("Neighbours", wording.RELATIONS[card.relation].format(unit=wording.name_of(card.unit)))
+    yield from _entry("Who looks", wording.VIEWS[card.view])
+    yield from _entry("What happened", wording.described(card.event))
+    yield from _entry("Counted by", _ACCOUNTANTS.get(card.accountant, card.accountant))
+    yield from _entry("Confirmed by", _second(card.second))
+    yield from _entry("As Gaussian DP", f"μ = {rounded_up(card.mu)}, the same (ε, δ) on another scale: no bound")
+    if card.ledger:
+        yield from _entry("Ledger", f"{card.ledger.length:,} entries, head {card.ledger.head}")
+    if card.claims:
+        yield from ("", "Claimed, not certified")
+    for claim in card.claims:
+        said = f"ε = {brief(claim.epsilon)} at δ = {brief(claim.delta)}, {claim.source}: {claim.reason}"
+        yield from _item(f"{said.rstrip('.')}. Certified is ε = {rounded_up(card.epsilon)}.")
+    for title, items in (("Assumes", card.assumptions), ("Not covered", card.not_covered)):
+        yield from ("", title)
+        for item in items:
+            yield from _item(item)
+
+
+_ACCOUNTANTS = {"pld": "the privacy-loss distribution (pld)", "rdp": "Rényi divergences (rdp)"}
+
+
+def _second(second: SecondValue) -> str:
+    if second.epsilon is None:
+        return f"no second engine: {second.reason}"
+    return f"{second.engine}: ε = {rounded_up(second.epsilon)}" + (f" ({second.reason})" if second.reason else "")
+
+
+def _entry(label: str, text: str) -> list[str]:
+    return _paragraph(text, f"{label:<16}", " " * 16)
+
+
+def _item(text: str) -> list[str]:
+    return _paragraph(text, "  · ", "    ")
+
+
+def _paragraph(text: str, first: str = "", rest: str = "") -> list[str]:
+    return textwrap.wrap(text, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)

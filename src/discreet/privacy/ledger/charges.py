@@ -1,0 +1,121 @@
+"""Which releases count against a budget, and what each is worth in the budget's own terms."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple, TypeAlias
+
+from discreet.errors import Unsupported
+from discreet.privacy.events import Event, SampledWithoutReplacement, steps
+from discreet.privacy.ledger.entries import Budget
+from discreet.privacy.release import Person, Relation, Release, Unit, View, grouped
+
+# What protects against the server protects against the public, who sees less; so does what protects against another
+# client, who sees the released models and its own noise. Nothing else follows: a server may see each update, and
+# another client may know a part of the noise.
+ENOUGH_FOR: dict[View, tuple[View, ...]] = {
+    "public": ("public", "server", "client"),
+    "server": ("server",),
+    "client": ("client",),
+}
+
+
+class Charge(NamedTuple):
+    """An event that a budget pays for, under the relation it is priced by; `clients` None means everyone."""
+
+    clients: tuple[int, ...] | None
+    event: Event
+    relation: Relation
+
+
+Conversion: TypeAlias = Callable[[Release, Budget], Charge]
+
+
+def charges(budget: Budget, releases: Sequence[Release]) -> list[Charge]:
+    """What one reservation costs this budget; Unsupported where no sound reading of it exists.
+
+    The releases of one reservation that share a view and a unit are together all that this view sees, priced for
+    that unit. So a budget reads one such set: its own if there is one, else one that implies it.
+    """
+    refusals = []
+    for view in ENOUGH_FOR[budget.view]:
+        for unit, convert in _readings(budget.unit):
+            named = [release for release in releases if release.view == view and release.unit == unit]
+            try:
+                if named:
+                    return [_checked(convert(release, budget), budget) for release in named]
+            except Unsupported as refusal:
+                refusals.append(refusal)
+    raise (
+        refusals[0]
+        if refusals
+        else Unsupported(
+            f"The releases say nothing about what a budget covers ({budget}); they are for {_described(releases)}.",
+            fix="Use an algorithm that protects this unit from this view, or a ledger whose budgets it can answer for.",
+        )
+    )
+
+
+def _readings(unit: Unit) -> Iterator[tuple[Unit, Conversion]]:
+    """The units whose releases bound what is revealed about `unit`, the tightest first. Never a larger unit by a
+    smaller one, but for a person, whose examples are counted."""
+    yield unit, _as_it_is
+    if isinstance(unit, Person):
+        yield "example", _as_group
+    if unit != "client":
+        yield "client", _as_change_within_a_client
+
+
+def _as_it_is(release: Release, budget: Budget) -> Charge:
+    if release.relation == "replace" and budget.relation != "replace":
+        # fixed sizes make a release safe to replace in; they say nothing of one unit more or less
+        raise Unsupported(
+            f"The release holds for replacing one {_named(release.unit)}, and the budget ({budget}) is for one "
+            "more or less, which does not follow.",
+            fix='Make the budget for relation "replace", or use Poisson sampling.',
+        )
+    # one more or less, and one whose contribution is zero, are the same pair of sums here: zero adds nothing,
+    # and the sum is divided by a public number. Both units of a replacement are bounded by the same norm,
+    # so the accountant prices it from the same event.
+    relation: Relation = "replace" if budget.relation == "replace" else "add_or_remove"
+    return Charge(release.clients, release.event, relation)
+
+
+def _as_group(release: Release, budget: Budget) -> Charge:
+    if release.relation == "replace" or budget.relation == "replace":
+        raise Unsupported(
+            f"An example-level release can be counted for a person only under add_or_remove or zero_out; the release "
+            f"is under {release.relation}, and the budget under {budget.relation}.",
+            fix="Make the budget for relation add_or_remove.",
+        )
+    assert isinstance(budget.unit, Person)  # `_readings` offers this to persons only
+    return Charge(release.clients, grouped(release.event, budget.unit.max_examples), "add_or_remove")
+
+
+def _as_change_within_a_client(release: Release, budget: Budget) -> Charge:
+    """Any change to an example, or to a person's examples (all in one client), turns a client's update into another
+    of at most the same norm: the client is replaced, whatever the budget's relation is called."""
+    return Charge(release.clients, release.event, "replace")
+
+
+def _checked(charge: Charge, budget: Budget) -> Charge:
+    if charge.relation != "replace" and _keeps_its_size(charge.event):
+        raise Unsupported(
+            f"Sampling without replacement keeps the number of units fixed, and the budget ({budget}) is for one "
+            "more or less.",
+            fix='Make the budget for relation "replace", or use Poisson sampling.',
+        )
+    return charge
+
+
+@lru_cache(maxsize=65536)
+def _keeps_its_size(event: Event) -> bool:
+    return any(isinstance(step, SampledWithoutReplacement) for step in steps(event))
+
+
+def _described(releases: Sequence[Release]) -> str:
+    kinds = dict.fromkeys(f"unit {_named(release.unit)}, view {release.view}" for release in releases)
+    return "; ".join(kinds) or "nothing"
+
+
+def _named(unit: Unit) -> str:
+    return unit if isinstance(unit, str) else f"person ({unit.column})"

@@ -1,0 +1,224 @@
+"""An append-only file that kill -9 can't falsify: one JSON record a line, each chained to the one before by its hash.
+
+It knows nothing of privacy. What it promises, and what not, is in `docs/decisions/0002-ledger.md`.
+"""
+
+import errno
+import hashlib
+import json
+import os
+import re
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from discreet.errors import InvalidInput, LedgerDamaged, LedgerUnavailable
+from discreet.privacy.ledger.lock import locked
+
+GENESIS = "0" * 64  # what the first record names as the hash before it
+RESTORE = "Restore it from a copy, and don't delete it: what it counted has been released."
+_HASH = re.compile(rb',"hash":"([0-9a-f]{64})"}')
+_HASH_BYTES = 75
+
+
+@dataclass(frozen=True)
+class Record:
+    """One whole line: its place, its hash, when it was written (by the writer's clock), and what it says."""
+
+    seq: int
+    hash: str
+    at: str
+    body: dict[str, Any]
+
+
+class Log:
+    """A place in one log file, for reading on and for writing; `unread`, `append` and `sync` work while it is `held`.
+
+    Guarantee: a record that `append` returned is on the disk, and every later reader sees it or an error.
+    A writer that dies leaves at most an unfinished last line, which nobody was told about.
+    """
+
+    def __init__(self, path: Path, wait: float) -> None:
+        self.path = path
+        self.length = 0  # whole records read so far
+        self.head = GENESIS
+        self.torn = b""  # an unfinished last line, as last seen
+        self._end = 0  # just after the last whole record
+        self._ended = True  # whether that record has its newline
+        self._wait = wait
+        self._fd = -1
+        self._mutex = threading.Lock()
+
+    @classmethod
+    def create(cls, path: Path, body: dict[str, Any]) -> None:
+        """Make the file with its first record: whole or not at all, and never over another file."""
+        line, _ = _encode(0, GENESIS, body)
+        draft = path.with_name(f".{path.name}.{os.getpid()}-{time.monotonic_ns()}")
+        try:
+            fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+            try:
+                _write(fd, line)
+                os.fsync(fd)
+                os.link(draft, path)  # a rename would replace a ledger that another process made meanwhile
+            finally:
+                os.close(fd)
+                with suppress(OSError):
+                    os.unlink(draft)
+            _sync_directory(path.parent)
+        except FileExistsError:
+            raise InvalidInput(f"{path} exists already.", fix="Open it, or name another file.") from None
+        except OSError as error:
+            raise LedgerUnavailable(
+                f"No ledger could be made at {path} ({error.strerror}).",
+                fix="It needs a writable directory on a disk that has hard links and locks, such as a local one.",
+            ) from None
+
+    @contextmanager
+    def held(self, *, to_write: bool) -> Iterator[None]:
+        """Lock the file: alone to write, together with other readers to read."""
+        with self._mutex, locked(self.path, to_write=to_write, wait=self._wait) as fd:
+            self._fd = fd
+            yield
+
+    def unread(self) -> Iterator[Record]:
+        """The records that were appended since the last look, each checked against the chain.
+
+        A record counts as read once the next one is asked for, so a caller that fails on one meets it again.
+        """
+        with self._trouble("read"), open(self._fd, "rb", closefd=False) as file:
+            self._check_what_was_read()
+            file.seek(self._end)
+            if not self._ended and file.read(1) == b"\n":  # another writer has ended our last line
+                self._end, self._ended = self._end + 1, True
+            file.seek(self._end)
+            self.torn = b""
+            for line in file:
+                ended = line.endswith(b"\n")
+                if not ended and not _HASH.search(line):  # with a whole hash in it, only its newline can be amiss
+                    self.torn = line
+                    break
+                record = self._decode(line.removesuffix(b"\n"))
+                yield record
+                self._advance(record, len(line), ended=ended)
+
+    def append(self, body: dict[str, Any]) -> Record:
+        """Add one record, and return when it is on the disk.
+
+        Guarantee: after an error nothing was added, or (if the disk would not even shorten the file) at most
+        a line that the next reader sets aside or counts.
+        """
+        if self.torn:
+            self._set_aside()
+        line, record = _encode(self.length, self.head, body)
+        data = line if self._ended else b"\n" + line
+        with self._trouble("written"):
+            try:
+                _write(self._fd, data)
+                os.fsync(self._fd)
+            except OSError:
+                with suppress(OSError):
+                    os.ftruncate(self._fd, self._end)
+                    os.fsync(self._fd)
+                raise
+        self._advance(record, len(data), ended=True)
+        return record
+
+    def sync(self) -> None:
+        """Make certain that what was read is on the disk: its writer may have been killed before it could."""
+        with self._trouble("written"):
+            os.fsync(self._fd)
+
+    def _set_aside(self) -> None:
+        """Write a record of the unfinished line over it: at every byte of this the file ends in one or the other."""
+        body = {
+            "type": "recovered",
+            "torn_bytes": len(self.torn),
+            "torn_sha256": hashlib.sha256(self.torn).hexdigest(),
+            "torn_start": self.torn[:200].decode("ascii", "backslashreplace"),
+        }
+        line, record = _encode(self.length, self.head, body)
+        with self._trouble("written"):
+            fd = os.open(self.path, os.O_WRONLY)  # the locked one can only append
+            try:
+                os.ftruncate(fd, self._end + 1)  # one byte of it stays, so that dying here is still seen
+                if os.pwrite(fd, line, self._end) < len(line):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+        self.torn = b""
+        self._advance(record, len(line), ended=True)
+
+    def _advance(self, record: Record, size: int, *, ended: bool) -> None:
+        self.length, self.head = record.seq + 1, record.hash
+        self._end, self._ended = self._end + size, ended
+
+    def _decode(self, line: bytes) -> Record:
+        payload = line[:-_HASH_BYTES] + b"}"
+        digest = hashlib.sha256(payload).hexdigest()
+        if line[-_HASH_BYTES:] != _hash_field(digest):
+            what = "is no ledger's header, or was changed" if self.length == 0 else "was changed"
+            raise LedgerDamaged(
+                f"Line {self.length + 1} of {self.path} {what}: it does not match its hash.", fix=RESTORE
+            )
+        try:
+            body = json.loads(payload)
+            follows = (body.pop("seq"), body.pop("prev")) == (self.length, self.head)
+            record = Record(seq=self.length, hash=digest, at=body.pop("at"), body=body)
+        except (ValueError, KeyError, TypeError, AttributeError):  # hashed, but not by us
+            follows = False
+        if not follows:
+            raise LedgerDamaged(
+                f"Line {self.length + 1} of {self.path} does not follow the one before: "
+                "lines were removed, added or moved.",
+                fix=RESTORE,
+            )
+        return record
+
+    def _check_what_was_read(self) -> None:
+        """The last record we know is still in its place; a file cut short or replaced under us is not the same log."""
+        known = _hash_field(self.head)
+        if self.length and os.pread(self._fd, len(known), self._end - self._ended - len(known)) != known:
+            raise LedgerDamaged(
+                f"{self.path} no longer holds its line {self.length}: it was cut short or replaced.", fix=RESTORE
+            )
+
+    @contextmanager
+    def _trouble(self, done: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+            raise LedgerUnavailable(
+                f"{self.path} could not be {done} ({error.strerror}); what it held, it still holds.",
+                fix="Make room on the disk, and try again." if full else "Check the disk, and try again.",
+            ) from None
+
+
+def _encode(seq: int, prev: str, body: dict[str, Any]) -> tuple[bytes, Record]:
+    at = datetime.now(UTC).isoformat(timespec="milliseconds")
+    payload = json.dumps({"seq": seq, "prev": prev, "at": at, **body}, separators=(",", ":"), allow_nan=False).encode()
+    digest = hashlib.sha256(payload).hexdigest()
+    return payload[:-1] + _hash_field(digest) + b"\n", Record(seq=seq, hash=digest, at=at, body=body)
+
+
+def _hash_field(digest: str) -> bytes:
+    return f',"hash":"{digest}"}}'.encode()
+
+
+def _write(fd: int, data: bytes) -> None:
+    while data:  # one write, but for a disk that is nearly full: it takes a part, and says so at the next
+        data = data[os.write(fd, data) :]
+
+
+def _sync_directory(path: Path) -> None:
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

@@ -1,0 +1,137 @@
+"""What an account has cost: by plan (tight, for prices fixed in advance) or by filter (whatever was chosen when)."""
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import Unsupported
+from discreet.privacy import accountant, rdp
+from discreet.privacy.events import Composed, Event, GaussianNoise, Repeated, Step, steps
+from discreet.privacy.ledger.entries import Budget
+from discreet.privacy.release import Relation
+
+Floats: TypeAlias = NDArray[np.float64]
+Bill: TypeAlias = tuple[tuple[int, int], ...]
+"""What an account owes: (number of a step in the price list, how often it happened), sorted. Equal bills cost alike."""
+
+ANY_GAUSSIAN = GaussianNoise(noise_multiplier=1.0)
+_QUICK_ORDERS = np.array([1.5, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 256, 512, np.inf])
+
+
+class PriceList:
+    """The distinct steps that one budget has met, by number; ε is then computed once for a bill, not for a client."""
+
+    def __init__(self) -> None:
+        self.entries: list[tuple[Step, Relation]] = []
+        self._numbers: dict[tuple[Step, Relation], int] = {}
+
+    def bill(self, event: Event, relation: Relation) -> Bill:
+        return tuple(sorted((self._number(step, relation), count) for step, count in _steps(event)))
+
+    def _number(self, step: Step, relation: Relation) -> int:
+        number = self._numbers.setdefault((step, relation), len(self.entries))
+        if number == len(self.entries):
+            self.entries.append((step, relation))
+        return number
+
+
+class Meter(Protocol):
+    """What a bill costs at the budget's delta. Both values are certified; `bound` is quick and never the smaller."""
+
+    def bound(self, bill: Bill) -> float: ...
+    def epsilon(self, bill: Bill) -> float: ...
+
+
+class Filter:
+    """The Rényi privacy filter: one order, fixed before any data was seen.
+
+    Guarantee: (epsilon, delta) holds for the whole sequence even if every event, and whether to go on, was chosen
+    after looking at all earlier releases (Feldman & Zrnic, 2021; Lécuyer, 2021).
+    """
+
+    def __init__(self, budget: Budget, prices: PriceList, order: float) -> None:
+        self._renyi = _Renyi(prices, np.array([order]), budget.delta)
+
+    def bound(self, bill: Bill) -> float:
+        return self._renyi.epsilon(bill)
+
+    def epsilon(self, bill: Bill) -> float:
+        return self._renyi.epsilon(bill)
+
+
+class Plan:
+    """Composition of events whose prices were fixed in advance, by the tightest certified accountant.
+
+    Guarantee: never below the true ε of the bill. A few Rényi orders answer first, since they take microseconds;
+    the privacy-loss distribution is asked only where they don't suffice.
+    """
+
+    def __init__(self, budget: Budget, prices: PriceList) -> None:
+        self._prices = prices
+        self._delta = budget.delta
+        self._renyi = _Renyi(prices, _QUICK_ORDERS, budget.delta)
+        self._known: dict[Bill, float] = {(): 0.0}
+
+    def bound(self, bill: Bill) -> float:
+        return self._renyi.epsilon(bill)
+
+    def epsilon(self, bill: Bill) -> float:
+        if bill not in self._known:
+            tight, bound = self._ask(bill), self.bound(bill)
+            self._known[bill] = bound if bound <= tight else tight  # a tight value that is NaN stays NaN, and refuses
+        return self._known[bill]
+
+    def _ask(self, bill: Bill) -> float:
+        entries = [(self._prices.entries[number], count) for number, count in bill]
+        # the accountant composes under one relation. A replacement covers one more or less (the other's contribution
+        # is then zero), so where a bill mixes them, replacement is sound for all of it.
+        relation: Relation = "replace" if any(each == "replace" for (_, each), _ in entries) else "add_or_remove"
+        event = Composed(events=tuple(Repeated(count=count, event=step) for (step, _), count in entries))
+        return accountant.epsilon(event, self._delta, relation)
+
+
+def best_order(budget: Budget, tuned_to: Event = ANY_GAUSSIAN) -> float:
+    """The Rényi order at which the budget affords the most of `tuned_to`. For Gaussians the noise doesn't matter."""
+    largest = 10 + 4 * math.log(1 / budget.delta) / budget.epsilon  # beyond it the conversion is nearly free
+    orders = 1 + np.geomspace(1e-3, largest, 500)
+    relation: Relation = "replace" if budget.relation == "replace" else "add_or_remove"
+    left = budget.epsilon - rdp.to_epsilon(orders, np.zeros_like(orders), budget.delta)
+    affords = left / rdp.curve(tuned_to, orders, relation)
+    if not affords.max() > 0:
+        raise Unsupported(
+            "The event that the filter should be tuned to has no Rényi bound at any order.",
+            fix="Leave it out; the order is then the best for Gaussian noise.",
+        )
+    return float(f"{orders[affords.argmax()]:.6g}")
+
+
+class _Renyi:
+    """Rényi divergences of bills at fixed orders, each step's curve computed once."""
+
+    def __init__(self, prices: PriceList, orders: Floats, delta: float) -> None:
+        self._prices = prices
+        self._orders = orders
+        self._delta = delta
+        self._curves: dict[int, Floats] = {}
+
+    def epsilon(self, bill: Bill) -> float:
+        if not bill:
+            return 0.0
+        total = sum((count * self._curve(number) for number, count in bill), start=np.zeros_like(self._orders))
+        least = float(np.min(rdp.to_epsilon(self._orders, total, self._delta)))
+        return math.inf if math.isnan(least) else least
+
+    def _curve(self, number: int) -> Floats:
+        if number not in self._curves:
+            step, relation = self._prices.entries[number]
+            self._curves[number] = rdp.curve(step, self._orders, relation)
+        return self._curves[number]
+
+
+@lru_cache(maxsize=65536)
+def _steps(event: Event) -> Sequence[tuple[Step, int]]:
+    return tuple(steps(event).items())

@@ -1,0 +1,243 @@
+"""Rényi divergences: a second way to count, by published formulas, and the one that a filter can add up adaptively."""
+
+import math
+from collections.abc import Callable
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from discreet.privacy import skellam
+from discreet.privacy.bases import Array
+from discreet.privacy.events import (
+    DiscreteGaussianNoise,
+    Event,
+    GaussianNoise,
+    LaplaceNoise,
+    Noise,
+    PoissonSampled,
+    SampledWithoutReplacement,
+    SkellamNoise,
+    Step,
+    steps,
+)
+from discreet.privacy.pairs import Atoms, pair, require_replace
+from discreet.privacy.release import Relation, scaled
+
+Conversion: TypeAlias = Literal["balle", "mironov"]
+Curve: TypeAlias = Callable[[Array], Array]
+
+LARGEST_SUM = 1024  # the binomial sums stop here: larger orders only matter where the noise is large, and cost
+ORDERS: Array = np.unique(
+    np.concatenate(
+        [
+            1 + np.geomspace(0.003, 10, 80),
+            np.arange(2, 65),
+            np.round(np.geomspace(64, 1024, 24)),
+            2.0 ** np.arange(11, 24),
+        ]
+    )
+)
+ORDERS = np.append(ORDERS, np.inf)
+
+
+def epsilon(
+    event: Event,
+    delta: float,
+    relation: Relation = "add_or_remove",
+    *,
+    orders: Array | None = None,
+    conversion: Conversion = "balle",
+) -> float:
+    """The smallest ε at this δ over the given orders; over all of them, if none are given."""
+
+    def at(these: Array) -> Array:
+        return to_epsilon(these, curve(event, these, relation), delta, conversion)
+
+    if orders is not None:
+        return float(at(orders).min())
+    coarse = at(ORDERS)
+    best = int(coarse.argmin())
+    low, high = ORDERS[max(best - 1, 0)], ORDERS[min(best + 1, ORDERS.size - 2)]  # the last is infinite
+    return float(min(coarse[best], at(np.linspace(low, high, 16)).min()))
+
+
+def delta(event: Event, epsilon: float, relation: Relation = "add_or_remove", *, orders: Array = ORDERS) -> float:
+    """The smallest δ at this ε over the given orders: to_epsilon solved for δ."""
+    return _delta(orders, curve(event, orders, relation), epsilon)
+
+
+def true_positive_rate(event: Event, false_positive_rate: float, relation: Relation = "add_or_remove") -> float:
+    """At most how often an attack finds the unit: TPR ≤ δ(ε) + e^ε·FPR for every ε."""
+    values = curve(event, ORDERS, relation)
+    candidates = np.linspace(0.0, -math.log(false_positive_rate), 400)
+    return min(1.0, min(_delta(ORDERS, values, at) + math.exp(at) * false_positive_rate for at in candidates.tolist()))
+
+
+def curve(event: Event, orders: Array, relation: Relation = "add_or_remove") -> Array:
+    """A bound on the Rényi divergence between neighbours' outputs, at each order above 1; infinite where unknown."""
+    orders = np.asarray(orders, dtype=np.float64)
+    return sum((count * _step(step, orders, relation) for step, count in steps(event).items()), np.zeros(orders.shape))
+
+
+def to_epsilon(orders: Array, values: Array, delta: float, conversion: Conversion = "balle") -> Array:
+    """ε at each order, from the Rényi divergence there.
+
+    balle: Balle et al. 2020, Thm 21 (= Canonne, Kamath, Steinke 2020, Prop. 12), the tightest.
+    mironov: Mironov 2017, Prop. 3, as papers before 2020 have it.
+    """
+    orders = np.asarray(orders, dtype=np.float64)
+    finite = np.where(np.isinf(orders), 2.0, orders)
+    added = -math.log(delta) / (finite - 1)
+    if conversion == "balle":
+        added = added + np.log1p(-1 / finite) - np.log(finite) / (finite - 1)
+    return np.maximum(0.0, np.where(np.isinf(orders), values, values + added))
+
+
+def _delta(orders: Array, values: Array, epsilon: float) -> float:
+    if np.any(np.isinf(orders) & (values <= epsilon)):
+        return 0.0
+    finite = np.isfinite(orders)
+    order, value = orders[finite], values[finite]
+    logs = (order - 1) * (value - epsilon + np.log1p(-1 / order)) - np.log(order)
+    return math.exp(min(0.0, float(logs.min())))
+
+
+def _step(step: Step, orders: Array, relation: Relation) -> Array:
+    match step:
+        case SampledWithoutReplacement(sampling_rate=rate, event=noise):
+            require_replace(relation)
+            return _fixed_size(rate, noise, orders)
+        case PoissonSampled(event=GaussianNoise() as noise, sampling_rate=rate) if relation != "replace":
+            by_sum = (orders == np.round(orders)) & (orders <= LARGEST_SUM)
+            values = np.empty_like(orders)
+            values[by_sum] = _poisson(rate, orders[by_sum], lambda at: _unsampled(noise, at))
+            # Removing is the worse direction (Mironov, Talwar, Zhang 2019, Thm 5).
+            values[~by_sum] = _integrated(step, relation, orders[~by_sum], forward_only=True)
+            return values
+        case PoissonSampled(event=GaussianNoise() | LaplaceNoise()):
+            return _integrated(step, relation, orders)
+        case PoissonSampled(sampling_rate=rate, event=noise) if relation == "replace":
+            # The proof for fixed sizes only uses that the outputs it mixes are close in pairs, as they are here.
+            return _fixed_size(rate, noise, orders)
+        case PoissonSampled(sampling_rate=rate, event=noise):
+            return _interpolated(lambda at: _poisson(rate, at, lambda inner: _unsampled(noise, inner)), orders)
+        case _:
+            return _unsampled(scaled(step, 2.0) if relation == "replace" else step, orders)
+
+
+def _fixed_size(rate: float, noise: Noise, orders: Array) -> Array:
+    """Replacing through sampling: at twice the sensitivity, and never more than without sampling."""
+    doubled = scaled(noise, 2.0)
+    sampled = _interpolated(lambda at: _without_replacement(rate, at, lambda inner: _unsampled(doubled, inner)), orders)
+    return np.minimum(sampled, _unsampled(doubled, orders))
+
+
+def _unsampled(noise: Noise, orders: Array) -> Array:
+    match noise:
+        case GaussianNoise():
+            return orders / (2 * noise.noise_multiplier**2)
+        case DiscreteGaussianNoise():  # Canonne, Kamath, Steinke 2020, Prop. 5, coordinate by coordinate
+            return orders * noise.l2_sensitivity**2 / (2 * noise.variance)
+        case LaplaceNoise():
+            return _laplace(1 / noise.noise_multiplier, orders)
+        case SkellamNoise():
+            return _interpolated(
+                lambda at: skellam.rdp_bound(at, noise.variance, noise.l1_sensitivity, noise.l2_sensitivity), orders
+            )
+
+
+def _laplace(shift: float, orders: Array) -> Array:
+    """Mironov 2017, Table II: log[α/(2α−1)·e^((α−1)s) + (α−1)/(2α−1)·e^(−αs)]/(α−1)."""
+    finite = np.where(np.isinf(orders), 2.0, orders)
+    up = np.log(finite / (2 * finite - 1)) + (finite - 1) * shift
+    down = np.log((finite - 1) / (2 * finite - 1)) - finite * shift
+    return np.where(np.isinf(orders), shift, np.logaddexp(up, down) / (finite - 1))
+
+
+def _integrated(step: Step, relation: Relation, orders: Array, *, forward_only: bool = False) -> Array:
+    """The divergence of the dominating pair itself, by quadrature: log Σ mass·e^((α−1)·loss)/(α−1)."""
+    whole = pair(step, relation)
+    both = whole.atoms(np.empty(0))
+    sides: tuple[Atoms, ...] = (both.forward,) if forward_only or both.forward is both.backward else both
+    values = np.full(orders.shape, max(whole.tops) if not forward_only else whole.tops[0])
+    for i in np.flatnonzero(orders - 1 <= whole.base.max_tilt):
+        tilt = orders[i] - 1
+        values[i] = max(float(np.logaddexp.reduce(s.log_masses + tilt * s.losses)) for s in sides) / tilt
+    return values
+
+
+def _interpolated(at_integers: Curve, orders: Array) -> Array:
+    """A curve known at integers, elsewhere by a chord: (α−1)·divergence is convex in α, and 0 at α = 1."""
+    below, above = np.floor(orders), np.ceil(orders)
+    needed = np.unique(np.concatenate([below[below >= 2], above]))
+    values = dict(zip(needed.tolist(), at_integers(needed).tolist(), strict=True))
+    result = np.empty_like(orders)
+    for i, (order, low, high) in enumerate(zip(orders.tolist(), below.tolist(), above.tolist(), strict=True)):
+        if low == high:
+            result[i] = values[high]
+            continue
+        start = (low - 1) * values[low] if low >= 2 else 0.0
+        result[i] = (start + (order - low) * ((high - 1) * values[high] - start)) / (order - 1)
+    return result
+
+
+def _poisson(rate: float, orders: Array, base: Curve) -> Array:
+    """Poisson sampling at integer orders (Zhu & Wang 2019, Thm 6; Steinke 2022): log E e^((k−1)ε(k)), k ~ Bin(α, q).
+
+    The expectation is summed as 1 + E(e^… − 1), so that a tiny rate loses nothing.
+    """
+
+    def amplified(order: int, drawn: Array, log_chance: Array, values: Array) -> float:
+        return float(np.logaddexp.reduce(log_chance + _log_expm1((drawn - 1) * values)))
+
+    return _binomial(orders, base, amplified, lambda order, k: _log_binomial(order, k, rate))
+
+
+def _without_replacement(rate: float, orders: Array, base: Curve) -> Array:
+    """Fixed-size sampling at integer orders, replace-one (Wang, Balle, Kasiviswanathan 2019, Thm 9)."""
+    pure = float(base(np.array([np.inf]))[0])
+    log_pure = _log_expm1(np.array([pure]))[0] if math.isfinite(pure) else math.inf
+
+    def amplified(order: int, drawn: Array, log_chance: Array, values: Array) -> float:
+        terms = log_chance + (drawn - 1) * values + np.minimum(math.log(2), drawn * log_pure)
+        second = values[0] + min(math.log(2), 2 * log_pure)
+        terms[0] = log_chance[0] + min(math.log(4) + _log_expm1(values[:1])[0], second)
+        return float(np.logaddexp.reduce(terms))
+
+    return _binomial(orders, base, amplified, lambda order, k: _log_choose(order, k) + k * math.log(rate))
+
+
+def _binomial(
+    orders: Array,
+    base: Curve,
+    amplified: Callable[[int, Array, Array, Array], float],
+    log_chance: Callable[[int, Array], Array],
+) -> Array:
+    """log(1 + Σ_{k ≥ 2} …)/(α − 1) at each integer order; above LARGEST_SUM, what no sampling at all would give."""
+    result = base(orders)
+    small = np.flatnonzero(orders <= LARGEST_SUM)
+    if small.size == 0:
+        return result
+    values = base(np.arange(2, orders[small].max() + 1))
+    for i in small:
+        order = int(orders[i])
+        drawn = np.arange(2, order + 1, dtype=np.float64)
+        log_sum = amplified(order, drawn, log_chance(order, drawn), values[: order - 1])
+        result[i] = np.logaddexp(0.0, log_sum) / (order - 1)
+    return result
+
+
+def _log_binomial(n: int, k: Array, rate: float) -> Array:
+    return _log_choose(n, k) + k * math.log(rate) + (n - k) * math.log1p(-rate)
+
+
+def _log_choose(n: int, k: Array) -> Array:
+    factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])
+    chosen = k.astype(np.int64)
+    return np.asarray(factorials[n] - factorials[chosen] - factorials[n - chosen])
+
+
+def _log_expm1(x: Array) -> Array:
+    """log(e^x − 1), −∞ at 0."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(x + np.log(-np.expm1(-x)))

@@ -1,0 +1,239 @@
+"""The engine that others wrote: dp-accounting's value for our events. The one file that imports it, when asked.
+
+Importing it costs 0.9 s, and some questions would cost it gigabytes: those are declined, in a sentence, unasked.
+"""
+
+import math
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from discreet.errors import Unsupported
+from discreet.privacy.events import (
+    DiscreteGaussianNoise,
+    Event,
+    GaussianNoise,
+    LaplaceNoise,
+    PoissonSampled,
+    SampledWithoutReplacement,
+    SkellamNoise,
+    Step,
+    noise_of,
+    steps,
+    with_noise,
+)
+from discreet.privacy.release import Relation, scaled
+
+FINEST, COARSEST = 1e-6, 1e-4  # of the grid's interval: finer drowns in its rounding, coarser shows in the third digit
+MOST_POINTS = 250_000  # of one step's grid, which is built point by point: about 3 s; a composition's may have 8 times
+SMALLEST_DELTA = 1e-13  # for each repetition: its compositions cut tails of 1e-15 and round by 1e-16 each
+LARGEST_EPSILON = 700.0  # above, its e^−loss underflows: it then counts P[loss > ε], which is more than δ
+ORDERS = [1 + x / 10 for x in range(1, 100)] + [float(n) for n in (*range(11, 64), 80, 96, 128, 160, 200, 256)]
+
+
+@dataclass(frozen=True)
+class SecondOpinion:
+    """What the other engine says: ε, or None and the reason.
+
+    `same_method` means that it computes the very quantity our PLD does, so that its value exceeds ours by no more than
+    `tolerance`; otherwise it is only an upper bound.
+    """
+
+    engine: str
+    epsilon: float | None
+    reason: str = ""
+    tolerance: float = 0.0
+    same_method: bool = False
+
+
+@lru_cache(maxsize=1024)
+def epsilon(event: Event, delta: float, relation: Relation = "add_or_remove") -> SecondOpinion:
+    """dp-accounting's ε at this δ, by PLD where it has one for the event, else by RDP."""
+    engine = f"dp-accounting {version('dp-accounting')}"
+    reason = supports(event, relation)
+    if reason is not None:
+        return SecondOpinion(engine, None, reason)
+    if any(isinstance(noise_of(step), DiscreteGaussianNoise) or _fixed_size(step) for step in steps(event)):
+        return _by_rdp(event, delta, relation, f"{engine} RDP")
+    return _by_pld(event, delta, relation, f"{engine} PLD")
+
+
+def supports(event: Event, relation: Relation = "add_or_remove") -> str | None:
+    """None where dp-accounting can count the event, else why it can't."""
+    all_steps = list(steps(event))
+    for step in all_steps:
+        noise = noise_of(step)
+        if isinstance(noise, SkellamNoise):
+            return "dp-accounting has no Skellam noise"
+        if isinstance(noise, DiscreteGaussianNoise) and noise is not step:
+            return "dp-accounting has no sampled discrete Gaussian"
+        if _fixed_size(step) and not isinstance(noise, GaussianNoise):
+            return "dp-accounting samples without replacement for Gaussian noise only"
+        if _fixed_size(step) and relation != "replace":
+            return "dp-accounting samples without replacement for the relation replace only"
+    poisson = [step for step in all_steps if isinstance(step, PoissonSampled)]
+    only_rdp = [step for step in all_steps if _fixed_size(step) or isinstance(step, DiscreteGaussianNoise)]
+    if poisson and any(map(_fixed_size, only_rdp)):
+        return "dp-accounting can't mix Poisson sampling and sampling without replacement"
+    if only_rdp and any(isinstance(step.event, LaplaceNoise) for step in poisson):
+        return "dp-accounting's RDP has no sampled Laplace noise"
+    if poisson and relation == "replace" and not all(isinstance(noise_of(step), GaussianNoise) for step in all_steps):
+        # Doubling the sensitivity is no way out: replacing under sampling is not dominated by the add-or-remove pair.
+        return "dp-accounting replaces under Poisson sampling for Gaussian noise only"
+    return None
+
+
+def to_dp_accounting(event: Event) -> Any:
+    """The same event in dp-accounting's words."""
+    from dp_accounting import ComposedDpEvent, SelfComposedDpEvent
+
+    return ComposedDpEvent([SelfComposedDpEvent(_their_step(step), count) for step, count in steps(event).items()])
+
+
+def _their_step(step: Step) -> Any:
+    import dp_accounting as theirs
+
+    match step:
+        case GaussianNoise():
+            return theirs.GaussianDpEvent(step.noise_multiplier)
+        case LaplaceNoise():
+            return theirs.LaplaceDpEvent(step.noise_multiplier)
+        case DiscreteGaussianNoise():
+            return theirs.ZCDpEvent(step.l2_sensitivity**2 / (2 * step.variance))
+        case PoissonSampled():
+            return theirs.PoissonSampledDpEvent(step.sampling_rate, _their_step(step.event))
+        case SampledWithoutReplacement():
+            return theirs.SampledWithoutReplacementDpEvent(step.population, step.cohort, _their_step(step.event))
+        case SkellamNoise():
+            raise Unsupported("dp-accounting has no Skellam noise.", fix="Use our RDP, or the numerical certificate.")
+
+
+def _by_pld(event: Event, delta: float, relation: Relation, engine: str) -> SecondOpinion:
+    counts = steps(event)
+    if not counts:
+        return SecondOpinion(engine, 0.0, same_method=True)
+    native = relation == "replace" and any(isinstance(step, PoissonSampled) for step in counts)
+    if relation == "replace" and not native:
+        counts = {_doubled(step): count for step, count in counts.items()}
+    grid = _grid(counts, replace=native)
+    if grid.points > 1.01 * MOST_POINTS:
+        return SecondOpinion(engine, None, f"dp-accounting would need a grid of {grid.points:.0e} points")
+    if delta < SMALLEST_DELTA * grid.repeats:
+        return SecondOpinion(engine, None, f"dp-accounting's rounding and cut tails are too coarse for delta={delta:g}")
+
+    from dp_accounting.pld import PLDAccountant
+
+    value = _asked(lambda: PLDAccountant(_relation(replace=native), grid.interval), counts, delta)
+    if not math.isfinite(value):
+        return SecondOpinion(engine, None, "dp-accounting's truncation left nothing finite at this delta")
+    if grid.tolerance > 0.05 * max(1.0, value):
+        return SecondOpinion(engine, None, f"dp-accounting's grid would be too coarse (off by {grid.tolerance:.2g})")
+    if value > LARGEST_EPSILON:
+        return SecondOpinion(engine, value, f"above {LARGEST_EPSILON:g} dp-accounting only gives an upper bound")
+    rounding = 0.01 * SMALLEST_DELTA * grid.repeats / delta
+    return SecondOpinion(engine, value, tolerance=grid.tolerance + rounding, same_method=True)
+
+
+def _by_rdp(event: Event, delta: float, relation: Relation, engine: str) -> SecondOpinion:
+    """Replacing doubles the sensitivity by our own hand: dp-accounting's RDP reads z as noise over the *whole* move."""
+    from dp_accounting.rdp import RdpAccountant
+
+    counts = steps(event)
+    fixed_size = any(map(_fixed_size, counts))
+    if relation == "replace":
+        counts = {_doubled(step): count for step, count in counts.items()}
+    value = _asked(lambda: RdpAccountant(ORDERS, _relation(replace=fixed_size)), counts, delta)
+    if not math.isfinite(value):
+        return SecondOpinion(engine, None, "dp-accounting's RDP found nothing finite at this delta")
+    return SecondOpinion(engine, value, "dp-accounting has only RDP for this event, which is looser than a PLD")
+
+
+def _asked(accountant: Callable[[], Any], counts: dict[Step, int], delta: float) -> float:
+    with _quiet(), np.errstate(all="ignore"):
+        asked = accountant()
+        for step, count in counts.items():
+            asked.compose(_their_step(step), count)
+        try:
+            return float(asked.get_epsilon(delta))
+        except (ValueError, OverflowError):
+            return math.inf
+
+
+@contextmanager
+def _quiet() -> Any:
+    """dp-accounting warns through absl of orders that it leaves out; they cost nothing."""
+    from absl import logging
+
+    before = logging.get_verbosity()
+    logging.set_verbosity(logging.FATAL)
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)
+
+
+@dataclass(frozen=True)
+class _Grid:
+    interval: float
+    points: float
+    tolerance: float
+    repeats: int
+
+
+def _grid(counts: dict[Step, int], *, replace: bool) -> _Grid:
+    """The interval at which the composed losses fit `MOST_POINTS`, and what rounding each loss onto it may add to ε.
+
+    Splitting a loss between its two neighbours keeps e^loss, and adds a variance of at most h²/4 and of at most
+    h·|loss|, and half of it to the mean; a composition's ε is below its mean plus 8 deviations at any δ asked here.
+    """
+    losses = [_losses(step, count, replace=replace) for step, count in counts.items()]
+    variance = math.fsum(repeats * deviation**2 for _, deviation, _, repeats in losses)
+    reach = max(span for span, _, _, _ in losses)
+    points = max(reach, (sum(span for span, _, _, _ in losses) + 18 * math.sqrt(variance)) / 8)
+    finest = max(FINEST, min(deviation for _, deviation, _, _ in losses) / 20)
+    fitting = min(points / MOST_POINTS, COARSEST * max(1.0, math.sqrt(variance)))
+    interval = max(min(COARSEST, finest), fitting)
+    added = math.fsum(repeats * min(interval**2 / 4, interval * size) for _, _, size, repeats in losses)
+    tolerance = interval + added / 2 + 8 * (math.sqrt(variance + added) - math.sqrt(variance))
+    return _Grid(interval, points / interval, tolerance, max(repeats for _, _, _, repeats in losses))
+
+
+def _losses(step: Step, count: int, *, replace: bool) -> tuple[float, float, float, int]:
+    """The span of one step's privacy loss, its deviation, its mean size, and how often its grid is composed."""
+    noise = noise_of(step)
+    if isinstance(noise, LaplaceNoise):
+        return 2 / noise.noise_multiplier, 1 / noise.noise_multiplier, 1 / noise.noise_multiplier, count
+    assert isinstance(noise, GaussianNoise)
+    if not isinstance(step, PoissonSampled):  # its repetitions are one Gaussian, there as here
+        mu = (2 if replace else 1) * math.sqrt(count) / noise.noise_multiplier
+        return mu * mu / 2 + 20 * mu, mu, mu, 1  # its grid starts at 0
+    z, q = noise.noise_multiplier, step.sampling_rate
+    x = np.linspace(-10 * z, 1 + 10 * z, 4001)
+    density = (1 - q) * np.exp(-((x / z) ** 2) / 2) + q * np.exp(-(((x - 1) / z) ** 2) / 2)
+    density /= density.sum()
+    loss = _log_mixture(x, z, q) - (_log_mixture(-x, z, q) if replace else 0.0)
+    deviation = math.sqrt(float(density @ (loss - density @ loss) ** 2))
+    return float(np.ptp(loss)), deviation, float(density @ np.abs(loss)), count
+
+
+def _log_mixture(x: Any, z: float, q: float) -> Any:
+    return np.logaddexp(math.log1p(-q), math.log(q) + (2 * x - 1) / (2 * z * z))
+
+
+def _relation(*, replace: bool) -> Any:
+    from dp_accounting import NeighboringRelation
+
+    return NeighboringRelation.REPLACE_ONE if replace else NeighboringRelation.ADD_OR_REMOVE_ONE
+
+
+def _doubled(step: Step) -> Step:
+    return with_noise(step, scaled(noise_of(step), 2.0))
+
+
+def _fixed_size(step: Step) -> bool:
+    return isinstance(step, SampledWithoutReplacement)

@@ -1,0 +1,252 @@
+"""A composed privacy-loss distribution on a grid, and what can be read off it."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from discreet.privacy.bases import Array
+from discreet.privacy.pairs import Atoms
+
+LARGEST_GRID = 2**20  # points of a composition; beyond it the grid is made coarser, which only costs tightness
+LARGEST_STEP = 2**17  # points of one step, likewise
+LEFT_OUT = 1e-12  # of the tilted mass, at most, on each side of the window
+ROUNDING = 1e-9  # relative, far above what 1e6-fold composition in doubles loses
+DEEP = 50.0  # atoms whose tilted weight is below e^-50 of the largest are left out, and counted
+REACH = 100.0  # how far below a loss e^(−loss) is formed, so that it can't overflow
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """Tilted masses at (first + j)·spacing; the mass under P there is weights[j]·exp(log_scale − tilt·loss)."""
+
+    spacing: float
+    first: int
+    weights: Array
+    tilt: float
+    log_scale: float
+    left_out: float
+    near: float
+
+    def delta(self, epsilon: float) -> float:
+        """Σ mass·(1 − e^(ε − loss)) over losses above ε, and all that was left out."""
+        return min(1.0, _exp(self._tails(epsilon).log_delta_and_slope(epsilon)[0]))
+
+    def epsilon(self, delta: float) -> float:
+        """The smallest ε ≥ 0 with delta(ε) ≤ δ, by Newton's method on log δ."""
+        target, at, low, high = math.log(delta), self.near, 0.0, math.inf
+        tails = self._tails(at)
+        for _ in range(100):
+            if not tails.floor <= at <= tails.around + REACH:
+                tails = self._tails(at)
+            value, slope = tails.log_delta_and_slope(at)
+            low, high = (at, high) if value > target else (low, at)
+            step = (target - value) / slope
+            if abs(step) <= 1e-12 * max(at, 1e-3):
+                break
+            if at + step <= 0 and self.delta(0.0) <= delta:
+                return 0.0
+            at = at + step if low < at + step < high else (low + min(high, 2 * low + 1)) / 2
+        while tails.log_delta_and_slope(at)[0] > target:  # Newton ends within rounding of the root: take its safe side
+            at += 1e-10 * max(at, 1e-3)
+        return at
+
+    def true_positive_rate(self, rate: float) -> float:
+        """P's mass on the part of the losses, from the top, that holds `rate` of Q's (Neyman–Pearson), from above."""
+        losses = (self.first + np.arange(self.weights.size)) * self.spacing
+        log_p = self.log_scale - self.tilt * losses
+        p = np.cumsum((self.weights * np.exp(np.minimum(log_p, REACH)))[::-1])
+        q = np.cumsum((self.weights * np.exp(np.minimum(log_p - losses, REACH)))[::-1])
+        at = int(np.searchsorted(q, rate))
+        if at == q.size:
+            return 1.0
+        before_p, before_q = (p[at - 1], q[at - 1]) if at else (0.0, 0.0)
+        found = before_p + (rate - before_q) / (q[at] - before_q) * (p[at] - before_p)
+        return min(1.0, float(found) * (1 + ROUNDING) + self.left_out * _exp(self.log_scale - self.tilt * self.near))
+
+    def _tails(self, around: float) -> "_Tails":
+        start = max(0, math.floor((around - REACH / (1 + abs(self.tilt))) / self.spacing) - self.first)
+        start = min(start, self.weights.size)
+        losses = (self.first + np.arange(start, self.weights.size)) * self.spacing - around
+        p = self.weights[start:] * np.exp(-self.tilt * losses)
+        q = p * np.exp(-losses)
+        return _Tails(
+            spectrum=self,
+            around=around,
+            floor=(self.first + start) * self.spacing,
+            first=self.first + start,
+            p=np.append(np.cumsum(p[::-1])[::-1], 0.0),
+            q=np.append(np.cumsum(q[::-1])[::-1], 0.0),
+        )
+
+
+@dataclass(frozen=True)
+class _Tails:
+    """Σ over losses from each grid point up, of P's mass and of Q's, in units that suit losses near `around`."""
+
+    spectrum: Spectrum
+    around: float
+    floor: float
+    first: int
+    p: Array
+    q: Array
+
+    def log_delta_and_slope(self, epsilon: float) -> tuple[float, float]:
+        whole, tilt = self.spectrum, self.spectrum.tilt
+        at = min(max(0, math.floor(epsilon / whole.spacing) + 1 - self.first), self.p.size - 1)
+        shift = epsilon - self.around
+        lost = whole.left_out * math.exp(-tilt * shift)
+        lowered = float(self.q[at]) * math.exp(shift)
+        value = max(0.0, float(self.p[at]) - lowered) * (1 + ROUNDING) + lost
+        return math.log(value) + whole.log_scale - tilt * self.around, -(lowered + abs(tilt) * lost) / value
+
+
+def compose(
+    atoms: Callable[[int, Array], Atoms],
+    pilots: Sequence[Atoms],
+    counts: Sequence[int],
+    *,
+    tilt: float,
+    spacing: float,
+    near: float,
+) -> Spectrum:
+    """Put each step on the grid, tilted, and raise their transforms to their counts."""
+    ranges = [_significant(pilot, tilt) for pilot in pilots]
+    lost = sum(count * each.lost for count, each in zip(counts, ranges, strict=True))
+    kept = [within.of(pilot) for within, pilot in zip(ranges, pilots, strict=True)]
+    _, half = _window([(each.losses, tilted(each, tilt)) for each in kept], counts, spacing)
+    longest = max(each.high - each.low for each in ranges)
+    spacing = max(spacing, 2.2 * half / LARGEST_GRID, longest / LARGEST_STEP)
+    gridded = [_on_grid(atoms(i, each.edges(spacing)), each, tilt, spacing) for i, each in enumerate(ranges)]
+    middle, half = _window([(each.losses(spacing), each.weights) for each in gridded], counts, spacing)
+    points = 2 * half / spacing + 2
+    size = _fast_size(math.ceil(points))
+    first = math.floor((middle - half) / spacing)
+    weights = np.roll(_power(gridded, counts, size), -(first % size))
+    return Spectrum(
+        spacing=spacing,
+        first=first,
+        weights=np.maximum(weights, 0.0),
+        tilt=tilt,
+        log_scale=sum(count * each.log_total for count, each in zip(counts, gridded, strict=True)),
+        left_out=2 * LEFT_OUT + lost,
+        near=near,
+    )
+
+
+@dataclass(frozen=True)
+class _Range:
+    low: float
+    high: float
+    lost: float
+
+    def of(self, atoms: Atoms) -> Atoms:
+        keep = (atoms.losses >= self.low) & (atoms.losses <= self.high)
+        return Atoms(atoms.losses[keep], atoms.log_masses[keep])
+
+    def edges(self, spacing: float) -> Array:
+        return spacing * np.arange(math.floor(self.low / spacing), math.ceil(self.high / spacing) + 1, dtype=np.float64)
+
+
+def tilted(atoms: Atoms, tilt: float) -> Array:
+    """The atoms' masses under P, weighed by e^(tilt·loss), as shares of one."""
+    logs = atoms.log_masses + tilt * atoms.losses
+    weights = np.exp(logs - logs.max())
+    return np.asarray(weights / weights.sum())
+
+
+def _significant(pilot: Atoms, tilt: float) -> _Range:
+    """Where the tilted mass lies, and the share of it that lies elsewhere."""
+    weights = tilted(pilot, tilt)
+    kept = pilot.losses[weights >= weights.max() * math.exp(-DEEP)]
+    below, above = pilot.losses[pilot.losses < kept.min()], pilot.losses[pilot.losses > kept.max()]
+    # one atom more on each side: a pilot's atoms are coarse, and a steep tilt may stand on one alone
+    low = below.max() if below.size else kept.min()
+    high = above.min() if above.size else kept.max()
+    outside = (pilot.losses < low) | (pilot.losses > high)
+    return _Range(float(low), float(high), float(weights[outside].sum()))
+
+
+@dataclass(frozen=True)
+class _Gridded:
+    first: int
+    weights: Array  # sums to 1
+    log_total: float
+
+    def losses(self, spacing: float) -> Array:
+        return spacing * (self.first + np.arange(self.weights.size, dtype=np.float64))
+
+
+def _on_grid(atoms: Atoms, within: _Range, tilt: float, spacing: float) -> _Gridded:
+    """Split each atom onto its two neighbours on the grid, keeping its mass under P and under Q, and tilt."""
+    losses, log_masses = within.of(atoms)
+    cell = np.floor(losses / spacing)
+    beyond = np.clip(losses - cell * spacing, 0.0, spacing)
+    up = np.expm1(-beyond) / math.expm1(-spacing)
+    down = np.exp(-beyond) * np.expm1(beyond - spacing) / math.expm1(-spacing)
+    logs = log_masses + tilt * spacing * (cell + 1)  # at the upper neighbour, so that the lower one can't overflow
+    peak = float(logs.max())
+    mass = np.exp(logs - peak)
+    first = int(cell.min())
+    index = cell.astype(np.int64) - first
+    length = int(index.max()) + 2
+    weights = np.bincount(index, mass * down * math.exp(-tilt * spacing), length)
+    weights += np.bincount(index + 1, mass * up, length)
+    total = float(weights.sum())
+    return _Gridded(first, weights / total, peak + math.log(total))
+
+
+def _window(parts: Sequence[tuple[Array, Array]], counts: Sequence[int], spacing: float) -> tuple[float, float]:
+    """Middle and half-width of an interval that holds all but LEFT_OUT on each side, by Chernoff's bound.
+
+    `parts` are the losses of each step and their weights.
+    """
+    middle = variance = 0.0
+    centred = []
+    for (losses, weights), count in zip(parts, counts, strict=True):
+        mean = float((weights * losses).sum())
+        middle += count * mean
+        variance += count * float((weights * (losses - mean) ** 2).sum())
+        centred.append((losses - mean, weights))
+    deviation = math.sqrt(variance) + spacing
+    longest = max(float(np.abs(losses).max()) for losses, _ in centred) + spacing
+    rate = min(0.5 / deviation, 30 / longest)  # rare large losses need the second, as many small ones need the first
+    right = left = math.inf
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        growth = [np.exp(rate * losses) for losses, _ in centred]
+        while rate <= 10 / deviation:
+            up = [(weights * grown).sum() for (_, weights), grown in zip(centred, growth, strict=True)]
+            down = [(weights / grown).sum() for (_, weights), grown in zip(centred, growth, strict=True)]
+            right = min(right, _chernoff(up, counts, rate))
+            left = min(left, _chernoff(down, counts, rate))
+            growth, rate = [grown * grown for grown in growth], 2 * rate
+    return middle, max(left, right) + spacing
+
+
+def _chernoff(moments: Sequence[float], counts: Sequence[int], rate: float) -> float:
+    """How far from its mean a sum lies with probability LEFT_OUT at most, by its moments E e^(rate·x)."""
+    logs = sum(count * float(np.log(moment)) for count, moment in zip(counts, moments, strict=True))
+    return (logs - math.log(LEFT_OUT)) / rate if math.isfinite(logs) else math.inf
+
+
+def _power(gridded: Sequence[_Gridded], counts: Sequence[int], size: int) -> Array:
+    """The composition's weights, cyclic in `size`: the product of the transforms to their counts."""
+    transform = np.ones(size // 2 + 1, dtype=np.complex128)
+    for each, count in zip(gridded, counts, strict=True):
+        index = (each.first + np.arange(each.weights.size)) % size
+        one = np.fft.rfft(np.bincount(index, each.weights, size))
+        alive = np.abs(one) > math.exp(-100 / count)  # the rest would be below rounding anyway
+        powered = np.zeros_like(transform)
+        powered[alive] = one[alive] ** count
+        transform *= powered
+    return np.fft.irfft(transform, size)
+
+
+def _fast_size(points: int) -> int:
+    """The next 2^a, 3·2^a or 5·2^a: an even length that FFTs like."""
+    return min(factor << max(1, math.ceil(math.log2(points / factor))) for factor in (1, 3, 5))
+
+
+def _exp(x: float) -> float:
+    return math.exp(min(x, 700.0))

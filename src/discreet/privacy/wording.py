@@ -1,0 +1,155 @@
+"""How privacy is said in plain words: bounds, units, relations, views and events."""
+
+import math
+from collections.abc import Iterator
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+
+from discreet.privacy.events import (
+    Event,
+    GaussianNoise,
+    LaplaceNoise,
+    PoissonSampled,
+    SampledWithoutReplacement,
+    Step,
+    sampled,
+    steps,
+)
+from discreet.privacy.release import Person, Relation, Release, Unit, View
+
+VIEWERS: dict[View, str] = {
+    "server": "Whoever sees what the server sees",
+    "client": "A client that sees the released models and knows its own share of the noise",
+    "public": "Whoever sees only the released models",
+}
+VIEWS: dict[View, str] = {
+    "server": "the server: all that it receives",
+    "client": "another client: the released models, and its own share of the noise",
+    "public": "the public: the released models, and nothing else",
+}
+RELATIONS: dict[Relation, str] = {
+    "add_or_remove": "add or remove: the data with this {unit} and without",
+    "zero_out": "zero-out: this {unit}'s contribution, or an empty one; that it was asked isn't hidden",
+    "replace": "replace: this {unit}, or any other in its place; how many there are isn't hidden",
+}
+
+
+def sentence(viewer: str, unit: Unit, relation: Relation, false_alarms: float, recognised: float) -> str:
+    """What a viewer can tell about one unit, for a reader who has never heard of ε."""
+    secret = _secret(unit, relation)
+    if recognised >= 1:
+        return f"Nothing is promised: {viewer[0].lower()}{viewer[1:]} can tell for certain {secret}."
+    alarms, found = in_a_thousand(false_alarms), in_a_thousand(recognised)
+    return (
+        f"{viewer} can tell {secret} no better than this: allowed {alarms} false alarm in 1,000, the best possible "
+        f"attack recognises at most {found} in 1,000, where blind guessing recognises {alarms}."
+    )
+
+
+def _secret(unit: Unit, relation: Relation) -> str:
+    name = name_of(unit)
+    match relation:
+        case "add_or_remove":
+            return f"whether any one {name} {'took part' if name == 'client' else 'was used'}"
+        case "zero_out":
+            return f"any one {name}'s contribution from an empty one"
+        case "replace":
+            return f"any one {name} from another in {'their' if name == 'person' else 'its'} place"
+
+
+def name_of(unit: Unit) -> str:
+    return "person" if isinstance(unit, Person) else unit
+
+
+def unit_in_full(unit: Unit, view: View) -> str:
+    other = "other " if view == "client" else ""  # a client knows its own data
+    if isinstance(unit, Person):
+        rows = f"the rows with one value of {unit.column!r}, at most {unit.max_examples}"
+        return f"one person: {rows}, in one {other}client"
+    return {"example": f"one example, of any {other}client", "client": f"one {other}client, with all its data"}[unit]
+
+
+def described(event: Event) -> str:
+    """The event as a person would say it: the distinct steps and how often each happened."""
+    counts = steps(event)
+    said = [f"{count:,} × {_step(step)}" if count > 1 else _step(step) for step, count in list(counts.items())[:3]]
+    more = len(counts) - len(said)
+    return ("; ".join(said) + (f"; and {more:,} more kinds of step" if more else "")) or "nothing"
+
+
+def _step(step: Step) -> str:
+    match step:
+        case PoissonSampled():
+            return f"{_step(step.event)}, Poisson sampling at rate {brief(step.sampling_rate)}"
+        case SampledWithoutReplacement():
+            return f"{_step(step.event)}, {step.cohort:,} drawn out of {step.population:,}"
+        case GaussianNoise() | LaplaceNoise():
+            return f"{step.kind.capitalize()} noise of multiplier {brief(step.noise_multiplier)}"
+        case _:
+            name = step.kind.replace("_", " ").capitalize()
+            return f"{name} noise of variance {brief(step.variance)} for L2 sensitivity {brief(step.l2_sensitivity)}"
+
+
+def assumed(release: Release) -> Iterator[str]:
+    """What has to be true of any run that releases this, as far as the release itself shows it."""
+    name = name_of(release.unit)
+    yield f"One {name} moves each sum by no more than the sensitivity that the noise was scaled to."
+    if isinstance(release.unit, Person):
+        yield f"No person has more than {release.unit.max_examples} rows, and none has rows in two clients."
+    yield "The noise is fresh, comes from a secret source, and nobody with this view can take it off" + (
+        " beyond their own share." if release.view == "client" else "."
+    )
+    if sampled(release.event):
+        yield "Who is sampled is drawn in secret, afresh for every step, and stays unknown to this view."
+    if release.relation == "add_or_remove":
+        yield "Whatever a sum is divided by is a public constant, never counted from the data."
+    else:
+        yield f"How many {'people' if name == 'person' else f'{name}s'} there are is public."
+    noises = (
+        step.event if isinstance(step, PoissonSampled | SampledWithoutReplacement) else step
+        for step in steps(release.event)
+    )
+    if any(isinstance(noise, GaussianNoise | LaplaceNoise) for noise in noises):
+        yield "The noise is computed in floating point, while the theorem is about real numbers."
+
+
+def uncovered(release: Release) -> Iterator[str]:
+    """What a reader could take the guarantee to cover, and it doesn't."""
+    yield {
+        "server": "Whoever sees inside a client, before its noise is added.",
+        "client": "Clients that pool what they know; the server.",
+        "public": "The server, which sees more than the released models.",
+    }[release.view]
+    if isinstance(release.unit, Person):
+        yield f"One person under several values of {release.unit.column!r}."
+    else:
+        yield f"Several {release.unit}s together: whoever stands behind many is protected less."
+    yield "Tuning, model selection and evaluation on the same data."
+    yield "Preprocessing fitted on the data: scalers, vocabularies, projections."
+    yield "Metrics, norms, counts and cohort sizes that are sent in clear."
+    yield f"What is true of people in general: it is learned with or without any one {name_of(release.unit)}."
+
+
+def in_a_thousand(rate: float) -> str:
+    """A rate as so many in a thousand, never fewer than there are."""
+    return rounded_up(1000 * rate, 2 if rate < 0.01 else 3)
+
+
+def rounded_up(value: float, digits: int = 4) -> str:
+    """A bound in few digits that is never below it, so that what is printed may be relied on."""
+    return _rounded(value, digits, ROUND_CEILING)
+
+
+def rounded_down(value: float, digits: int = 4) -> str:
+    return _rounded(value, digits, ROUND_FLOOR)
+
+
+def _rounded(value: float, digits: int, rounding: str) -> str:
+    if math.isinf(value):
+        return brief(value)
+    exactly = f"{value:.12g}"  # 0.1 + 0.2 is 0.3: a rounding error of the value itself is not worth a digit
+    return brief(float(Context(prec=digits, rounding=rounding).create_decimal(exactly)), digits + 1)
+
+
+def brief(value: float, digits: int = 6) -> str:
+    """1e-5 rather than 1e-05."""
+    return f"{value:.{digits}g}".replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")

@@ -1,0 +1,169 @@
+"""`discreet account` prices a mechanism, finds what meets a target, and refuses what it can't mean."""
+
+import json
+import re
+
+import pytest
+
+from tests.cli.conftest import Discreet
+
+EXAMPLE = "account gaussian --noise-multiplier 1 --sampling-rate 0.1 --steps 1000 --delta 1e-5"
+SKELLAM = "account skellam --l2-sensitivity 10 --dimension 100"
+
+
+def test_the_example_of_the_manual(discreet: Discreet):
+    ran = discreet(EXAMPLE, "--json")
+    assert (ran.code, ran.err) == (0, "")
+    answer = ran.json
+    assert answer["epsilon"] == pytest.approx(25.2046, abs=1e-3)
+    assert answer["delta"] == 1e-5
+    assert answer["epsilon"] == min(answer["accountants"].values())
+    assert {"pld", "rdp"} <= answer["accountants"].keys()
+    assert answer["certified_by"] == "pld"
+    assert list(answer["tpr"]) == ["0.001", "0.01", "0.1"]
+    assert all(float(fpr) < tpr <= 1 for fpr, tpr in answer["tpr"].items())
+    assert answer["event"]["count"] == answer["steps"] == 1000
+
+
+def test_the_same_as_text_puts_the_tightest_first_and_says_it_plainly(discreet: Discreet):
+    out = discreet(EXAMPLE).out
+    assert out.startswith("1,000 × Gaussian noise of multiplier 1, Poisson sampling at rate 0.1\n")
+    assert re.search(r"pld +25\.21 +reported", out)
+    assert out.index("pld ") < out.index("rdp ")
+    assert "Whoever sees the results can tell whether any one example was used no better" in out
+    assert max(map(len, out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "account gaussian --noise-multiplier 1",
+        "account laplace --noise-multiplier 2 --steps 3",
+        f"{SKELLAM} --variance 1000 --sampling-rate 0.1 --steps 10",
+        "account discrete-gaussian --variance 1000 --l2-sensitivity 10",
+        "account gaussian --noise-multiplier 1 --sampling-rate 0.1 --relation replace",
+        "account gaussian --noise-multiplier 1 --sampling-rate 0.1 --relation zero-out",
+        "account gaussian --noise-multiplier 2 --sampling-rate 0.1 --sampling without-replacement --steps 10",
+        "account gaussian --noise-multiplier 2 --cohort 10 --population 1000 --steps 10",
+    ],
+)
+def test_every_mechanism_answers_with_one_object_and_as_text(line: str, discreet: Discreet):
+    answer = discreet(line, "--json").json
+    assert 0 < answer["epsilon"] < float("inf")
+    assert answer["epsilon"] == answer["accountants"][answer["certified_by"]]
+    assert discreet(line).code == 0
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "laplace"])
+def test_calibrated_noise_meets_its_epsilon_and_no_less_does(kind: str, discreet: Discreet):
+    found = discreet(f"account {kind} --epsilon 2 --sampling-rate 0.01 --steps 100 --json").json
+    assert found["found"] == "noise_multiplier"
+    assert found["epsilon"] <= 2
+    less = discreet(
+        f"account {kind} --sampling-rate 0.01 --steps 100 --json --noise-multiplier", 0.99 * found["noise_multiplier"]
+    ).json
+    assert less["epsilon"] > 2
+
+
+def test_the_noise_of_the_literature(discreet: Discreet):
+    found = discreet("account gaussian --epsilon 2 --sampling-rate 0.01 --steps 1000 --json").json
+    assert found["noise_multiplier"] == pytest.approx(0.9593, abs=2e-4)
+
+
+def test_calibrated_variance(discreet: Discreet):
+    found = discreet(f"{SKELLAM} --epsilon 2 --json").json
+    assert found["found"] == "variance"
+    assert found["variance"] > 0
+    assert found["epsilon"] <= 2
+
+
+def test_affordable_steps(discreet: Discreet):
+    line = "account gaussian --noise-multiplier 1 --sampling-rate 0.01 --json"
+    found = discreet(f"{line} --epsilon 2").json
+    assert found["found"] == "steps"
+    assert found["epsilon"] <= 2 < discreet(f"{line} --steps", found["steps"] + 1).json["epsilon"]
+
+
+def test_no_affordable_step_is_an_answer(discreet: Discreet):
+    line = "account gaussian --noise-multiplier 0.3 --epsilon 1"
+    found = discreet(line, "--json").json
+    assert (found["steps"], found["epsilon"]) == (0, 0)
+    assert "not even one" in discreet(line).out
+
+
+@pytest.mark.parametrize("sampling", ["poisson", "without-replacement"])
+def test_affordable_sampling_rate(sampling: str, discreet: Discreet):
+    line = f"account gaussian --noise-multiplier 2 --steps 100 --sampling {sampling} --json"
+    found = discreet(f"{line} --epsilon 2").json
+    assert found["found"] == "sampling_rate"
+    assert found["epsilon"] <= 2 < discreet(f"{line} --sampling-rate", 1.05 * found["sampling_rate"]).json["epsilon"]
+
+
+def test_noise_against_an_attack(discreet: Discreet):
+    found = discreet("account gaussian --attack-tpr 0.05 --fpr 0.02 --steps 10 --json").json
+    assert 0.0499 < found["tpr"]["0.02"] <= 0.05
+    assert found["target"] == {"true_positive_rate": 0.05, "false_positive_rate": 0.02}
+
+
+def test_cohorts_of_fixed_size_are_for_replacing(discreet: Discreet):
+    line = "account gaussian --noise-multiplier 2 --sampling without-replacement"
+    answer = discreet(f"{line} --sampling-rate 0.1 --json").json
+    assert (answer["relation"], answer["cohort"], answer["population"]) == ("replace", 1, 10)
+    drawn = discreet(f"{line} --sampling-rate 0.1 --population 128 --json").json
+    assert (drawn["cohort"], drawn["sampling_rate"]) == (13, 13 / 128)
+    refused = discreet(f"{line} --sampling-rate 0.1 --relation add-or-remove")
+    assert refused.code == 2
+    assert "--relation replace" in refused.err
+
+
+def test_the_second_engine_confirms(discreet: Discreet):
+    answer = discreet("account gaussian --noise-multiplier 1 --sampling-rate 0.1 --check --json").json
+    assert answer["second_engine"]["epsilon"] == pytest.approx(answer["epsilon"], rel=1e-2)
+
+
+def test_the_card_comes_with_it(discreet: Discreet):
+    line = "account gaussian --noise-multiplier 1 --sampling-rate 0.1 --card --unit person:patient:5 --view public"
+    card = discreet(line, "--json").json["guarantee"]
+    assert card["unit"] == {"kind": "person", "column": "patient", "max_examples": 5}
+    assert card["view"] == "public"
+    assert "Guarantee card" in discreet(line).out
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "--noise-multiplier -1",
+        "--noise-multiplier 0",
+        "--noise-multiplier nan",
+        "--noise-multiplier inf",
+        "--noise-multiplier abc",
+        "--noise-multiplier 1 --sampling-rate 1.01",
+        "--noise-multiplier 1 --sampling-rate 0",
+        "--noise-multiplier 1 --steps 0",
+        "--noise-multiplier 1 --steps 2.5",
+        "--noise-multiplier 1 --delta 0",
+        "--noise-multiplier 1 --delta 1",
+        "--noise-multiplier 1 --cohort 3",
+        "--noise-multiplier 1 --cohort 3 --population 2",
+        "--noise-multiplier 1 --cohort 3 --population 9 --sampling-rate 0.1",
+        "--noise-multiplier 1 --population 9",
+        "--noise-multiplier 1 --fpr 0.1",
+        "--noise-multiplier 1 --relation sideways",
+        "--noise-multiplier 1 --unit people",
+        "--noise-multiplier 1 --steps 1 --sampling-rate 1 --epsilon 1",
+        "--epsilon 1 --attack-tpr 0.1",
+        "--epsilon 0",
+        "--noise-multiplier 1 --sampling-rate 0.1 --card --unit client",
+        "",
+    ],
+)
+def test_what_it_cannot_mean_is_refused_in_one_sentence(wrong: str, discreet: Discreet):
+    ran = discreet(f"account gaussian {wrong}")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.count("\n") == 1
+    assert json.loads(discreet(f"account gaussian {wrong} --json").err)["error"]["exit_code"] == 2
+
+
+def test_a_lattice_mechanism_needs_its_sensitivity(discreet: Discreet):
+    ran = discreet("account skellam --variance 10")
+    assert (ran.code, ran.err) == (2, "Error: --l2-sensitivity is missing.\n")

@@ -1,0 +1,83 @@
+"""`discreet ledger` makes a ledger, shows what is spent, and tells when it isn't the one that was written."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from discreet.privacy.events import GaussianNoise
+from discreet.privacy.ledger import Ledger
+from discreet.privacy.release import Release
+from tests.cli.conftest import Discreet
+
+RELEASE = Release(unit="example", relation="add_or_remove", view="server", event=GaussianNoise(noise_multiplier=10.0))
+
+
+@pytest.fixture
+def path(tmp_path: Path, discreet: Discreet) -> Path:
+    made = tmp_path / "ledger.jsonl"
+    assert discreet("ledger create --epsilon 2 --delta 1e-5", made).code == 0
+    return made
+
+
+def test_a_new_ledger_holds_its_budget_and_nothing_else(path: Path, discreet: Discreet):
+    summary = discreet("ledger show --json", path).json
+    (budget,) = summary["budgets"]
+    assert (budget["epsilon"], budget["delta"], budget["spent"]) == (2, 1e-5, 0)
+    assert (budget["unit"], budget["view"], budget["relation"]) == ("example", "server", "add_or_remove")
+    assert summary["mode"] == "filter"
+
+
+def test_spending_shows(path: Path, discreet: Discreet):
+    ledger = Ledger.open(path)
+    ledger.commit(ledger.reserve("a/1", [RELEASE]), [RELEASE])
+    ledger.reserve("a/2", [RELEASE])
+    summary = discreet("ledger show --json", path).json
+    assert 0 < summary["budgets"][0]["spent"] < 2
+    assert summary["releases"] == {"committed": 1, "reserved": 1, "voided": 0}
+    text = discreet("ledger show", path).out
+    assert "Releases: 1 committed, 1 reserved (counted as spent), 0 voided." in " ".join(text.split())
+    assert "Outstanding: a/2" in text
+
+
+def test_a_whole_chain_is_verified(path: Path, discreet: Discreet):
+    state = discreet("ledger verify --json", path).json
+    assert state["intact"] is True
+    assert state["head"] in discreet("ledger verify", path).out
+
+
+def test_an_edit_is_found(path: Path, discreet: Discreet):
+    path.write_text(path.read_text().replace('"epsilon":2', '"epsilon":9'))
+    for command in ("show", "verify"):
+        ran = discreet(f"ledger {command} --json", path)
+        assert (ran.code, ran.out) == (1, "")
+        assert json.loads(ran.err)["error"]["kind"] == "LedgerDamaged"
+
+
+def test_a_missing_ledger_is_wrong_input(tmp_path: Path, discreet: Discreet):
+    ran = discreet("ledger show", tmp_path / "none.jsonl")
+    assert (ran.code, ran.out) == (2, "")
+    assert "There is no ledger at" in ran.err
+
+
+def test_an_existing_file_is_never_overwritten(path: Path, discreet: Discreet):
+    before = path.read_bytes()
+    assert discreet("ledger create --epsilon 9 --delta 1e-5", path).code == 2
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "wrong", ["--epsilon 1", "--delta 1e-5", "--epsilon -1 --delta 1e-5", "--epsilon 1 --delta 2", "--unit person:x:0"]
+)
+def test_a_budget_that_is_none_is_refused(wrong: str, tmp_path: Path, discreet: Discreet):
+    ran = discreet(f"ledger create {wrong}", tmp_path / "ledger.jsonl")
+    assert ran.code == 2
+    assert ran.err.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_person_is_named_by_a_column(tmp_path: Path, discreet: Discreet):
+    line = "ledger create --epsilon 2 --delta 1e-5 --unit person:patient:20 --view public --mode plan"
+    summary = discreet(f"{line} --json", tmp_path / "ledger.jsonl").json
+    assert summary["budgets"][0]["unit"] == {"kind": "person", "column": "patient", "max_examples": 20}
+    assert "person (patient)" in discreet("ledger show", tmp_path / "ledger.jsonl").out

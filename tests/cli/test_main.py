@@ -1,0 +1,148 @@
+"""The table of contents holds what it promises: help, --json, exit codes, one sentence for each error."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+import typer
+
+from discreet import __version__
+from discreet.cli import main
+from discreet.errors import BudgetRefused, LedgerDamaged
+from tests.cli.conftest import Discreet
+
+
+def commands(command: click.Command, path: str = "") -> Iterator[tuple[str, click.Command]]:
+    yield path, command
+    if isinstance(command, click.Group):
+        for name, child in command.commands.items():
+            yield from commands(child, f"{path} {name}".strip())
+
+
+TREE = dict(commands(typer.main.get_command(main.app)))
+LEAVES = {path: command for path, command in TREE.items() if not isinstance(command, click.Group)}
+
+
+@pytest.mark.parametrize("path", TREE)
+def test_every_help_page_fits_80_columns_and_starts_with_what_it_is_for(path: str, discreet: Discreet):
+    ran = discreet(f"{path} --help")
+    assert ran.code == 0
+    assert max(map(len, ran.out.splitlines())) <= 80
+    assert "\\[" not in ran.out  # typer escapes for rich what click prints plainly
+    assert TREE[path].help
+
+
+@pytest.mark.parametrize("path", LEAVES)
+def test_every_command_takes_json_and_prints_exactly_one_object(path: str, discreet: Discreet, tmp_path: Path):
+    there, new = tmp_path / "there.jsonl", tmp_path / "new.jsonl"
+    discreet("ledger create --epsilon 1 --delta 1e-5", there)
+    lines = {  # a command that isn't here fails
+        "account gaussian": "--noise-multiplier 1",
+        "account laplace": "--noise-multiplier 1",
+        "account skellam": "--variance 100 --l2-sensitivity 10 --dimension 10",
+        "account discrete-gaussian": "--variance 100 --l2-sensitivity 10",
+        "ledger create": f"{new} --epsilon 1 --delta 1e-5",
+        "ledger show": f"{there}",
+        "ledger verify": f"{there}",
+        "demo": "",
+    }
+    ran = discreet(f"{path} {lines[path]} --json")
+    assert (ran.code, ran.err) == (0, "")
+    assert isinstance(ran.json, dict)
+    assert ran.out.count("\n") == 1
+
+
+@pytest.mark.parametrize("path", ["", "account", "ledger"])
+def test_every_short_help_fits_its_line(path: str, discreet: Discreet):
+    listed = discreet(path).out.split("Commands:")[1].split("Examples")[0]
+    assert "..." not in listed
+
+
+def test_exit_codes_are_documented(discreet: Discreet):
+    page = discreet("--help").out
+    for code in ("0  done", "2  wrong input", "3  refused", "1  anything else"):
+        assert code in page
+
+
+@pytest.mark.parametrize("line", ["", "account", "ledger"])
+def test_without_a_command_the_help_page_is_the_answer(line: str, discreet: Discreet):
+    ran = discreet(line)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith("Usage: discreet")
+
+
+def test_version(discreet: Discreet):
+    assert discreet("--version").out == f"discreet {__version__}\n"
+
+
+@pytest.mark.parametrize("line", ["acount", "account gausian", "account gaussian --nois 1", "ledger show"])
+def test_a_mistyped_line_is_refused_in_one_sentence_that_names_the_help(line: str, discreet: Discreet):
+    ran = discreet(line)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("Error: ")
+    assert ran.err.count("\n") == 1
+    assert "--help" in ran.err
+    assert ran.err.count("Did you mean") <= 1
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (BudgetRefused("Over budget.", fix="Ask for less."), 3),
+        (LedgerDamaged("Line 3 was changed."), 1),
+        (ZeroDivisionError("division by\nzero"), 1),
+        (KeyboardInterrupt(), 1),
+    ],
+)
+def test_each_error_has_its_sentence_and_its_exit_code(
+    error: BaseException, code: int, discreet: Discreet, monkeypatch: pytest.MonkeyPatch
+):
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("discreet.cli.account.solve", fail)
+    plainly = discreet("account gaussian --noise-multiplier 1")
+    assert (plainly.code, plainly.out) == (code, "")
+    assert plainly.err.startswith("Error: ")
+    assert plainly.err.count("\n") == 1
+    as_json = discreet("account gaussian --noise-multiplier 1 --json")
+    assert (as_json.code, as_json.out) == (code, "")
+    assert json.loads(as_json.err)["error"]["exit_code"] == code
+    assert json.loads(as_json.err)["error"]["message"] in plainly.err
+
+
+def test_the_unexpected_shows_its_traceback_only_when_asked(discreet: Discreet, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("discreet.cli.account.solve", lambda *_: 1 / 0)
+    ran = discreet("account gaussian --noise-multiplier 1")
+    assert "Traceback" not in ran.err
+    assert "ZeroDivisionError" in ran.err
+    assert "DISCREET_TRACEBACK=1" in ran.err
+    monkeypatch.setenv("DISCREET_TRACEBACK", "1")
+    assert "Traceback" in discreet("account gaussian --noise-multiplier 1").err
+
+
+@pytest.mark.parametrize("line", ["", "account --help", "account gaussian --noise-multiplier 1 --json"])
+def test_a_reader_that_leaves_early_ends_it_quietly(line: str):
+    script = f"import sys; from discreet.cli.main import run; sys.exit(run({line.split()!r}))"
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as ran:
+        assert ran.stdout is not None
+        assert ran.stderr is not None
+        ran.stdout.close()  # before it has written anything
+        assert ran.stderr.read() == b""
+    assert ran.returncode == 1
+
+
+def test_a_cold_start_loads_nothing_heavy():
+    line = "account gaussian --noise-multiplier 1 --sampling-rate 0.1 --steps 1000 --delta 1e-5 --json"
+    script = (
+        "import sys; from discreet.cli.main import run; code = run(sys.argv[1:]); "
+        "heavy = {'torch', 'scipy.stats', 'dp_accounting', 'pandas', 'sklearn'} & set(sys.modules); "
+        "sys.exit(f'loaded {heavy}' if heavy else code)"
+    )
+    ran = subprocess.run([sys.executable, "-c", script, *line.split()], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert json.loads(ran.stdout)["epsilon"] == pytest.approx(25.2046, abs=1e-3)

@@ -1,0 +1,81 @@
+"""Small ledgers, and numbers to hold them to that are computed without the code under test."""
+
+import json
+import math
+import os
+from collections.abc import Callable
+from multiprocessing import get_context
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any
+
+import pytest
+
+from discreet.errors import BudgetRefused
+from discreet.privacy.events import Event, GaussianNoise
+from discreet.privacy.ledger import Budget, Ledger
+from discreet.privacy.release import Release
+
+DELTA = 1e-5
+
+
+def budget(epsilon: float = 8.0, **fields: Any) -> Budget:
+    fields = {"unit": "example", "relation": "add_or_remove", "view": "server", "delta": DELTA} | fields
+    return Budget(epsilon=epsilon, **fields)
+
+
+def release(event: Event | float = 10.0, **fields: Any) -> Release:
+    """A release of this event; a number is the noise multiplier of a Gaussian."""
+    fields = {"unit": "example", "relation": "add_or_remove", "view": "server"} | fields
+    return Release(event=GaussianNoise(noise_multiplier=event) if isinstance(event, float) else event, **fields)
+
+
+def gaussian_epsilon(mu: float, delta: float = DELTA) -> float:
+    """ε of Gaussian noise at sensitivity ÷ deviation = mu (Balle & Wang 2018, Thm 8), by bisection.
+
+    T releases at noise multiplier z are one at mu = √T/z.
+    """
+    cdf = NormalDist().cdf
+    low, high = 0.0, mu * mu / 2 + mu * 40
+    for _ in range(200):
+        middle = (low + high) / 2
+        too_low = cdf(mu / 2 - middle / mu) - math.exp(middle) * cdf(-mu / 2 - middle / mu) > delta
+        low, high = (middle, high) if too_low else (low, middle)
+    return high
+
+
+def filter_epsilon(order: float, divergence: float, delta: float = DELTA) -> float:
+    """Canonne, Kamath, Steinke 2020, Prop. 12."""
+    return divergence + math.log1p(-1 / order) - (math.log(delta) + math.log(order)) / (order - 1)
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    """The lines that have an end; a torn one is left out."""
+    return [json.loads(line) for line in path.read_bytes().split(b"\n")[:-1]]
+
+
+def spent(summary: dict[str, Any]) -> float:
+    (only,) = summary["budgets"]
+    return float(only["spent"])
+
+
+def spend_all(ledger: Ledger, made: Release, run: str = "") -> tuple[int, BudgetRefused]:
+    """Reserve and commit the same release until it is refused: how often that went, and the refusal."""
+    for number in range(10_000):
+        try:
+            ledger.commit(ledger.reserve(f"{run}/{number}", [made]), [made])
+        except BudgetRefused as refusal:
+            return number, refusal
+    raise AssertionError("never refused")
+
+
+def no_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests of what is written, thousands of times, and not of when it reaches the disk."""
+    monkeypatch.setattr(os, "fsync", lambda fd: None)
+
+
+def in_a_process(work: Callable[..., None], *args: Any) -> Any:
+    """Start `work(*args)` in a process of its own that nothing of ours protects; it can be killed for real."""
+    process = get_context("fork").Process(target=work, args=args)
+    process.start()
+    return process

@@ -1,0 +1,185 @@
+"""A card says what is certified, by whom, for whom and against whom; what is only claimed stands apart."""
+
+import dataclasses
+import math
+from typing import get_args
+
+import pytest
+
+from discreet import __version__
+from discreet.errors import InvalidInput, UnsoundCombination, Unsupported
+from discreet.part import plain, read
+from discreet.privacy.events import GaussianNoise, PoissonSampled, Repeated, SampledWithoutReplacement, SkellamNoise
+from discreet.privacy.guarantee import Attack, Claim, Guarantee, LedgerMark, SecondValue
+from discreet.privacy.release import Person, Relation, Release, Unit, View
+from discreet.privacy.wording import brief, described, in_a_thousand, rounded_down, rounded_up
+
+NOISE = GaussianNoise(noise_multiplier=1.5)
+EVENT = Repeated(count=60, event=PoissonSampled(sampling_rate=0.25, event=NOISE))
+PFL = Release(unit="example", relation="add_or_remove", view="server", event=EVENT)
+CLAIM = Claim(epsilon=0.62, delta=1e-5, source="Theorem 4.6", reason="it counts a local state as aggregated")
+PATIENT = Person(column="patient", max_examples=5)
+
+
+@pytest.fixture(scope="module")
+def card() -> Guarantee:
+    return Guarantee.certify(PFL, 1e-4, claims=[CLAIM], assumptions=["Clients are disjoint."], not_covered=["Logs."])
+
+
+def test_a_card_names_everything_it_must(card: Guarantee):
+    assert (card.unit, card.relation, card.view) == ("example", "add_or_remove", "server")
+    assert 0 < card.epsilon < math.inf
+    assert (card.delta, card.accountant, card.version) == (1e-4, "pld", __version__)
+    assert card.second.epsilon == pytest.approx(card.epsilon, rel=1e-2)
+    assert "Clients are disjoint." in card.assumptions
+    assert "Logs." in card.not_covered
+    assert [attack.false_positive_rate for attack in card.attacks] == [0.001, 0.01, 0.1]
+
+
+def test_it_survives_json_exactly(card: Guarantee):
+    assert read(Guarantee, plain(card)) == card
+
+
+def test_its_text_shows_certified_beside_claimed(card: Guarantee):
+    words = card.words()
+    assert f"Certified       ε = {rounded_up(card.epsilon)} at δ = 0.0001" in words
+    claimed = words.split("Claimed, not certified")[1]
+    assert "ε = 0.62 at δ = 1e-5, Theorem 4.6" in claimed
+    assert f"Certified is ε = {rounded_up(card.epsilon)}" in " ".join(claimed.split())
+    assert "dp-accounting" in words
+
+
+def test_without_claims_nothing_is_said_of_them(card: Guarantee):
+    assert "Claimed" not in dataclasses.replace(card, claims=()).words()
+
+
+@pytest.mark.parametrize("unit", ["example", "client", PATIENT])
+@pytest.mark.parametrize("relation", get_args(Relation))
+@pytest.mark.parametrize("view", get_args(View))
+def test_every_card_fits_80_columns_and_speaks_of_its_unit(unit: Unit, relation: Relation, view: View, card: Guarantee):
+    words = dataclasses.replace(card, unit=unit, relation=relation, view=view).words()
+    assert max(map(len, words.splitlines())) <= 80
+    assert f"any one {'person' if unit == PATIENT else unit}" in " ".join(words.split())
+
+
+@pytest.mark.parametrize(
+    ("unit", "relation", "view", "said"),
+    [
+        ("example", "add_or_remove", "server", "what the server sees can tell whether any one example was used"),
+        ("client", "add_or_remove", "public", "only the released models can tell whether any one client took part"),
+        ("client", "zero_out", "server", "can tell any one client's contribution from an empty one"),
+        (
+            PATIENT,
+            "replace",
+            "client",
+            "its own share of the noise can tell any one person from another in their place",
+        ),
+    ],
+)
+def test_the_plain_sentence_is_exact(unit: Unit, relation: Relation, view: View, said: str, card: Guarantee):
+    assert said in dataclasses.replace(card, unit=unit, relation=relation, view=view).sentence()
+
+
+def test_the_plain_sentence_tells_what_an_attack_achieves(card: Guarantee):
+    attack = Attack(false_positive_rate=0.001, true_positive_rate=0.00512)
+    assert dataclasses.replace(card, attacks=(attack,)).sentence() == (
+        "Whoever sees what the server sees can tell whether any one example was used no better than this: allowed 1 "
+        "false alarm in 1,000, the best possible attack recognises at most 5.2 in 1,000, where blind guessing "
+        "recognises 1."
+    )
+
+
+def test_a_person_card_assumes_bounded_rows():
+    card = Guarantee.certify(dataclasses.replace(PFL, unit=PATIENT), 1e-4)
+    assert "No person has more than 5 rows, and none has rows in two clients." in card.assumptions
+    assert "at most 5" in card.words()
+
+
+def test_an_infinite_epsilon_is_said_and_saved(card: Guarantee):
+    certain = (Attack(false_positive_rate=0.001, true_positive_rate=1.0),)
+    nothing = dataclasses.replace(card, epsilon=math.inf, mu=math.inf, attacks=certain)
+    assert plain(nothing)["epsilon"] == "inf"
+    assert read(Guarantee, plain(nothing)) == nothing
+    assert (
+        nothing.words()
+        .splitlines()[2]
+        .startswith("Nothing is promised: whoever sees what the server sees can tell for")
+    )
+    assert "ε = inf" in nothing.words()
+
+
+@pytest.mark.parametrize("wrong", [math.nan, -1.0, True, "2", -math.inf])
+def test_an_epsilon_that_is_none_is_refused(wrong: object):
+    with pytest.raises(InvalidInput):
+        Claim(epsilon=wrong, delta=1e-5, source="x", reason="y")  # type: ignore[arg-type]
+
+
+def test_where_only_one_engine_exists_the_card_says_so():
+    event = SkellamNoise(variance=1000.0, l2_sensitivity=10.0, dimension=100)
+    card = Guarantee.certify(dataclasses.replace(PFL, event=event), 1e-5)
+    assert card.accountant == "rdp"
+    assert card.second.epsilon is None
+    assert f"no second engine: {card.second.reason}" in " ".join(card.words().split())
+
+
+def test_a_second_engine_that_is_looser_says_why():
+    event = SampledWithoutReplacement(cohort=10, population=100, event=NOISE)
+    card = Guarantee.certify(Release(unit="example", relation="replace", view="server", event=event), 1e-5)
+    assert card.second.epsilon is not None
+    assert card.second.epsilon > card.epsilon
+    assert f"({card.second.reason})" in " ".join(card.words().split())
+
+
+def test_sampling_clients_hides_nothing_from_the_server():
+    with pytest.raises(UnsoundCombination, match="sees which clients take part"):
+        Guarantee.certify(dataclasses.replace(PFL, unit="client"), 1e-5)
+
+
+def test_a_price_chosen_after_looking_is_the_ledgers_to_count():
+    with pytest.raises(Unsupported, match="ledger's total"):
+        Guarantee.certify(dataclasses.replace(PFL, adaptive=True), 1e-5)
+
+
+def test_the_ledgers_mark_is_printed(card: Guarantee):
+    marked = dataclasses.replace(card, ledger=LedgerMark(head="ab12", length=1062))
+    assert "Ledger          1,062 entries, head ab12" in marked.words()
+
+
+def test_a_missing_second_value_needs_no_number(card: Guarantee):
+    alone = dataclasses.replace(card, second=SecondValue(engine="none", epsilon=None, reason="nobody else has it"))
+    assert "Confirmed by    no second engine: nobody else has it" in alone.words()
+
+
+def test_an_event_is_described_by_its_distinct_steps():
+    assert described(EVENT) == "60 × Gaussian noise of multiplier 1.5, Poisson sampling at rate 0.25"
+    assert described(NOISE) == "Gaussian noise of multiplier 1.5"
+
+
+@pytest.mark.parametrize(
+    ("value", "up", "down"),
+    [
+        (25.2046, "25.21", "25.2"),
+        (2.0, "2", "2"),
+        (0.1 + 0.2, "0.3", "0.3"),
+        (2.0000001, "2.001", "2"),
+        (1.2341e-7, "1.235e-7", "1.234e-7"),
+        (0.0, "0", "0"),
+        (math.inf, "inf", "inf"),
+    ],
+)
+def test_a_printed_bound_is_never_better_than_the_bound(value: float, up: str, down: str):
+    assert (rounded_up(value), rounded_down(value)) == (up, down)
+
+
+def test_another_client_knows_its_own_data(card: Guarantee):
+    assert "one example, of any other client" in dataclasses.replace(card, view="client").words()
+
+
+def test_a_card_without_any_attack_rate_cannot_be_built(card: Guarantee):
+    with pytest.raises(InvalidInput, match="attacks"):
+        dataclasses.replace(card, attacks=())
+
+
+def test_numbers_are_written_for_people():
+    assert brief(1e-5) == "1e-5"
+    assert (in_a_thousand(0.001), in_a_thousand(0.00512), in_a_thousand(0.5287)) == ("1", "5.2", "529")

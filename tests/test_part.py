@@ -1,0 +1,114 @@
+"""Parts: strict numbers, frozen records, and the way to plain data and back."""
+
+import dataclasses
+import importlib
+import math
+import pkgutil
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+import numpy as np
+import pytest
+
+import discreet
+from discreet.errors import InvalidInput
+from discreet.part import Count, Flag, Index, NonNegative, Positive, Probability, Rate, Real, part, plain, read
+
+
+@part
+class Sample:
+    real: Real = 0.0
+    positive: Positive = 1.0
+    non_negative: NonNegative = 0.0
+    rate: Rate = 0.5
+    probability: Probability = 0.5
+    count: Count = 1
+    index: Index = 0
+    flag: Flag = False
+
+
+NUMBERS = ["real", "positive", "non_negative", "rate", "probability", "count", "index"]
+
+
+@pytest.mark.parametrize("field", NUMBERS)
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, True, "0.5", "1", None, [1], 10**400, 1 + 0j])
+def test_no_number_takes_what_is_not_a_finite_number(field: str, bad: Any) -> None:
+    with pytest.raises(InvalidInput, match=field):
+        Sample(**{field: bad})
+
+
+OUT_OF_RANGE = {
+    "positive": [0, -1],
+    "non_negative": [-1e-300],
+    "rate": [0, 1.0001],
+    "probability": [0, 1],
+    "count": [0, 1.0],
+    "index": [-1, 0.5],
+    "flag": [1, "yes"],
+}
+
+
+@pytest.mark.parametrize(("field", "bad"), [(field, bad) for field, values in OUT_OF_RANGE.items() for bad in values])
+def test_each_number_keeps_to_its_range(field: str, bad: Any) -> None:
+    with pytest.raises(InvalidInput, match=field):
+        Sample(**{field: bad})
+
+
+def test_whole_numbers_and_numpy_numbers_are_numbers() -> None:
+    made = Sample(positive=2, rate=np.float32(0.5), count=np.int64(3))
+    assert (made.positive, made.rate, made.count) == (2.0, 0.5, 3)
+    assert type(made.positive) is float
+    assert type(made.count) is int
+
+
+def test_an_error_is_one_sentence_with_what_was_got() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        Sample(positive=-3)
+    assert str(caught.value) == "Sample: positive: must be above 0, and got -3.0."
+
+
+def test_an_unknown_field_is_refused_by_name() -> None:
+    with pytest.raises(InvalidInput, match="clip_nrom"):
+        read(Sample, {"clip_nrom": 1})
+
+
+def test_a_part_comes_back_equal_from_plain_data() -> None:
+    made = Sample(positive=0.1, count=7, flag=True)
+    assert read(Sample, plain(made)) == made
+    assert hash(read(Sample, plain(made))) == hash(made)
+
+
+def test_a_part_cannot_be_changed() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Sample().positive = 2.0  # type: ignore[misc]
+
+
+def every_part() -> list[type]:
+    """All parts of the package, found by importing every module of it."""
+    found = {}
+    for module in pkgutil.walk_packages(discreet.__path__, "discreet."):
+        for value in vars(importlib.import_module(module.name)).values():
+            if isinstance(value, type) and hasattr(value, "__pydantic_validator__"):
+                found[f"{value.__module__}.{value.__qualname__}"] = value
+    return list(found.values())
+
+
+@pytest.mark.parametrize("kind", every_part(), ids=lambda kind: kind.__qualname__)
+def test_no_part_has_a_bare_number(kind: type) -> None:
+    bare = [name for name, hint in get_type_hints(kind, include_extras=True).items() if holds_bare_number(hint)]
+    assert not bare, f"{kind.__qualname__}: {bare} would take NaN, infinity, True or text: use a number of part.py"
+
+
+def holds_bare_number(hint: Any) -> bool:
+    if get_origin(hint) is Annotated:
+        inner, *checks = get_args(hint)
+        if inner in (int, float, bool):
+            return not checks
+        return holds_bare_number(inner)
+    return hint in (int, float, bool, complex) or any(holds_bare_number(each) for each in get_args(hint))
+
+
+def test_the_walk_finds_parts_and_bare_numbers() -> None:
+    assert len(every_part()) > 8
+    assert holds_bare_number(tuple[float, ...])
+    assert holds_bare_number(float | None)
+    assert not holds_bare_number(tuple[Positive, ...] | None)
