@@ -8,7 +8,7 @@ from math import comb
 import numpy as np
 
 from discreet.privacy import accountant, rdp
-from discreet.privacy.events import Composed, Event, Repeated
+from discreet.privacy.events import Composed, Event, GaussianNoise, PoissonSampled, Repeated, steps
 from discreet.privacy.release import Relation
 
 MOST_SELECTIONS = 256  # of clients that one unit may lie in; beyond it the Rényi bound is taken
@@ -27,7 +27,31 @@ def epsilon(
         return 0.0
     if comb(len(clients) + max_multiplicity - 1, max_multiplicity) > MOST_SELECTIONS and max_multiplicity > 1:
         return _by_order(clients, delta, relation, max_multiplicity)
+    if max_multiplicity == 1:
+        return _worst(_undominated(clients), delta, relation)
     return _worst(_selections(clients, max_multiplicity), delta, relation)
+
+
+def _undominated(events: Iterable[Event]) -> list[Event]:
+    """Without the events that another outdoes in every respect: less noise, a higher rate, more steps.
+
+    Of thousands of unlike clients a few are left. Events of several kinds of steps stay as they are.
+    """
+    kept: list[Event] = []
+    ranked: list[tuple[float, float, int, Event]] = []
+    for event in events:
+        match list(steps(event).items()):
+            case [(GaussianNoise(noise_multiplier=z), count)]:
+                ranked.append((z, 1.0, count, event))
+            case [(PoissonSampled(sampling_rate=rate, event=GaussianNoise(noise_multiplier=z)), count)]:
+                ranked.append((z, rate, count, event))
+            case _:
+                kept.append(event)
+    front: list[tuple[float, float, int, Event]] = []
+    for each in sorted(ranked, key=lambda found: (found[0], -found[1], -found[2])):
+        if not any(rate >= each[1] and count >= each[2] for _, rate, count, _ in front):
+            front.append(each)
+    return kept + [event for *_, event in front]
 
 
 def _worst(candidates: Iterable[Event], delta: float, relation: Relation) -> float:

@@ -124,6 +124,8 @@ def certificate(variance: float, l2_sensitivity: float) -> Certificate:
     if not 0.5 < variance <= LARGEST:
         return _none(f"variance {variance:g} is outside (0.5, {LARGEST:g}], where the check runs")
     offered = variance - max(0.5, 5e-10 * variance)
+    if not math.sqrt(offered) / l2_sensitivity >= 0.01:
+        return _none("noise below a hundredth of the sensitivity protects nobody")
     margin, thresholds = _least_margin(variance, 1 / math.sqrt(offered))
     if not margin > ROUNDING:
         return _none(f"Gaussian noise of variance {offered:g} did not dominate variance {variance:g}: {margin:.3g}")
