@@ -1,0 +1,107 @@
+"""How the parts meet: what a client does, what the server does, and what both reveal."""
+
+from dataclasses import replace
+from typing import Literal, NamedTuple
+
+import torch
+
+from discreet.aggregation import AnyAggregation, Plain
+from discreet.batches import Batches
+from discreet.broadcast import Broadcast
+from discreet.errors import UnsoundCombination
+from discreet.mechanisms import AnyMechanism, NoPrivacy
+from discreet.params import Params, norms, per_client, scale
+from discreet.part import part
+from discreet.population import Population
+from discreet.privacy.events import Repeated
+from discreet.privacy.release import Release
+from discreet.randomness import Rows
+from discreet.sampling import AnySampling, Everyone
+from discreet.server_optimizers import AnyServer, ServerSgd
+from discreet.training import AnyTrainer, Loss
+
+
+class ServerState(NamedTuple):
+    """All that the server carries from round to round; a checkpoint is these tensors."""
+
+    params: Params
+    mechanism: Params
+    server: Params
+
+
+class Sent(NamedTuple):
+    """What a block of clients sends, and what is only looked at: norms before the clip."""
+
+    rows: Params
+    norms: torch.Tensor
+
+
+@part
+class Algorithm:
+    """Who joins, what a client does, what it may reveal, how updates are summed, how the model moves."""
+
+    sampling: AnySampling = Everyone()
+    trainer: AnyTrainer
+    mechanism: AnyMechanism = NoPrivacy()
+    aggregation: AnyAggregation = Plain()
+    server: AnyServer = ServerSgd()
+    weighting: Literal["uniform", "by_examples"] = "uniform"
+
+    def __post_init__(self) -> None:
+        if self.weighting == "by_examples" and self.mechanism.private:
+            raise UnsoundCombination(
+                "Weighing clients by their examples lets one client move the sum by more than the clip.",
+                fix='Use weighting = "uniform", or mechanism = {kind = "none"} for a run without client-level privacy.',
+            )
+
+    def init(self, params: Params) -> ServerState:
+        return ServerState(params, self.mechanism.init(params), self.server.init(params))
+
+    def broadcast(self, state: ServerState, round: int) -> Broadcast:
+        return Broadcast(round, state.params, self.mechanism.announce(state.mechanism))
+
+    def client_step(
+        self, loss: Loss, broadcast: Broadcast, batches: Batches, weights: torch.Tensor, rows: Rows
+    ) -> Sent:
+        """Train, weigh, bound, encode, add the client's own noise. Weights come before the bound."""
+        delta = self.trainer.train(loss, broadcast, batches, rows.at("train"))
+        weighed = per_client(weights, delta) if self.weighting == "by_examples" else delta
+        encoded = self.aggregation.encode(self.mechanism.bound(weighed, broadcast), rows.at("encode"))
+        return Sent(self.mechanism.share(encoded, broadcast, rows.at("share")), norms(delta))
+
+    def server_step(self, state: ServerState, total: Params, population: Population, noise: Rows) -> ServerState:
+        """Decode, add the server's noise, divide by the expected cohort, move the model."""
+        released, mechanism = self.mechanism.on_server(self.aggregation.decode(total), state.mechanism, noise)
+        mean = scale(released, 1 / self.sampling.expected_cohort(population))  # the actual size is not public
+        params, server = self.server.step(state.params, mean, state.server)
+        return ServerState(params, mechanism, server)
+
+    def releases(self, population: Population, cohort: tuple[int, ...] | None = None) -> list[Release]:
+        """What one round reveals: of an example, to whoever sees updates; of a client, to whoever sees models.
+
+        `cohort` are those who joined, as far as that is known; None stands for everyone alike. Where the draw itself
+        is part of the price, everyone pays in every round, drawn or not.
+        """
+        found = []
+        local = self.trainer.event(population)
+        if local is not None:
+            # An example that lies in m clients is touched by each of them.
+            event = Repeated(count=population.max_multiplicity, event=local)
+            found.append(Release(unit="example", relation="add_or_remove", view="server", event=event, clients=cohort))
+        noise = self.mechanism.noise()
+        if noise is not None:
+            seen = self.sampling.amplify(noise, population)
+            relation = self.sampling.relation
+            payers = cohort if seen == noise else None
+            found.append(Release(unit="client", relation=relation, view="public", event=seen, clients=payers))
+        return found
+
+    def over(self, rounds: int, population: Population) -> list[Release]:
+        """What all rounds together reveal of the one who joins most often."""
+        joined = self.sampling.rounds_joined(population, rounds)
+        return [replace(each, event=Repeated(count=joined, event=each.event)) for each in self.releases(population)]
+
+    def with_noise(self, noise_multiplier: float) -> "Algorithm":
+        """The same algorithm with the noise that was still open."""
+        trainer, mechanism = self.trainer.with_noise(noise_multiplier), self.mechanism.with_noise(noise_multiplier)
+        return replace(self, trainer=trainer, mechanism=mechanism)

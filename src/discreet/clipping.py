@@ -1,0 +1,33 @@
+"""Bounding what one client, or one example, can move."""
+
+import torch
+from torch import Tensor
+
+from discreet.params import Params, norms, per_client
+
+ROUNDING = 1 - 1e-6  # a product in single precision may come out larger by 6e-8
+
+
+def clip(block: Params, norm: float | Tensor) -> Params:
+    """Scale each row down to an L2 norm of at most `norm` (one for all, or one a row).
+
+    Guarantee: no row's norm exceeds `norm`, for any input; a zero row stays zero, and a row that holds NaN or
+    infinity becomes zero.
+    """
+    found = norms(block)
+    return {
+        # NaN·0 is NaN, so a row that can't be scaled is replaced instead
+        name: torch.where(_finite(found, value), value, torch.zeros_like(value))
+        for name, value in per_client(factors(found, norm), block).items()
+    }
+
+
+def factors(found: Tensor, norm: float | Tensor) -> Tensor:
+    """What to multiply rows of these norms by: min(1, norm/found), and 0 where the norm is not finite."""
+    bound = torch.as_tensor(norm, dtype=found.dtype, device=found.device)
+    shrunk = torch.where(found > bound, ROUNDING * bound / found, torch.ones_like(found))
+    return torch.where(torch.isfinite(found), shrunk, torch.zeros_like(found))
+
+
+def _finite(found: Tensor, value: Tensor) -> Tensor:
+    return torch.isfinite(found).reshape(found.shape + (1,) * (value.dim() - 1))

@@ -1,0 +1,60 @@
+"""The contract of an engine: gather the cohort's sum, and nothing else."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+
+from discreet.algorithms import Algorithm
+from discreet.broadcast import Broadcast
+from discreet.federation import Federation
+from discreet.params import Params
+from discreet.population import Population
+from discreet.randomness import Rows, RunKey
+from discreet.training import Loss
+
+
+@dataclass(frozen=True)
+class CohortSum:
+    """The sum over the cohort, who contributed, and diagnostics that no guarantee covers."""
+
+    total: Params
+    contributors: tuple[int, ...]
+    norms: torch.Tensor
+    clipped: float
+
+
+class Engine(Protocol):
+    @property
+    def population(self) -> Population: ...
+
+    def gather(self, broadcast: Broadcast, cohort: list[int]) -> CohortSum: ...
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """All that a simulating engine is built from: it needs no more to play every client."""
+
+    algorithm: Algorithm
+    federation: Federation
+    loss: Loss
+    key: RunKey
+
+    @property
+    def population(self) -> Population:
+        return self.federation.population
+
+    def rows(self, broadcast: Broadcast, clients: list[int]) -> Rows:
+        """The clients' streams for this broadcast.
+
+        A seeded run leaves the broadcast's digest out: it protects nobody, and two engines that differ in the last
+        bit of a sum would otherwise part for good.
+        """
+        digest = b"" if self.key.seeded else broadcast.digest()
+        return self.key.rows(broadcast.round, digest, clients, self.federation.inputs.device)
+
+    def weights(self, clients: list[int]) -> torch.Tensor:
+        """Each client's examples over the mean client's: both public."""
+        mean = sum(self.federation.sizes) / len(self.federation.sizes)
+        device = self.federation.inputs.device
+        return torch.tensor([self.federation.sizes[i] / mean for i in clients], dtype=torch.float64, device=device)

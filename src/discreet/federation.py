@@ -1,0 +1,54 @@
+"""Who holds which data: all examples flat on one device, each client a range of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+
+import torch
+from torch import Tensor
+
+from discreet.batches import Batches
+from discreet.errors import InvalidInput
+from discreet.population import Population
+
+
+@dataclass(frozen=True)
+class Federation:
+    """The clients' examples, one client after the other. `sizes` are public, by declaration."""
+
+    inputs: Tensor
+    targets: Tensor
+    sizes: tuple[int, ...]
+    max_multiplicity: int = 1
+
+    def __post_init__(self) -> None:
+        if not self.sizes:
+            raise InvalidInput("A federation needs at least one client, and got none.")
+        if empty := [i for i, size in enumerate(self.sizes) if size < 1]:
+            raise InvalidInput(f"Every client needs an example, and client {empty[0]} has none.", fix="Leave it out.")
+        if not len(self.inputs) == len(self.targets) == sum(self.sizes):
+            raise InvalidInput(
+                f"Inputs, targets and clients must count the same examples, and got {len(self.inputs)} inputs, "
+                f"{len(self.targets)} targets and clients of {sum(self.sizes)} in all."
+            )
+        if self.inputs.is_floating_point() and not bool(torch.isfinite(self.inputs).all()):
+            raise InvalidInput("The inputs hold NaN or infinity.", fix="Fill or drop those examples first.")
+
+    @property
+    def population(self) -> Population:
+        return Population(examples=self.sizes, max_multiplicity=self.max_multiplicity)
+
+    @cached_property
+    def starts(self) -> tuple[int, ...]:
+        return (0, *accumulate(self.sizes))[:-1]
+
+    def block(self, clients: Sequence[int]) -> Batches:
+        return Batches(
+            self.inputs, self.targets, tuple(self.starts[i] for i in clients), tuple(self.sizes[i] for i in clients)
+        )
+
+    def to(self, device: torch.device, dtype: torch.dtype | None = None) -> "Federation":
+        inputs = self.inputs.to(device, dtype if self.inputs.is_floating_point() else None)
+        targets = self.targets.to(device, dtype if self.targets.is_floating_point() else None)
+        return Federation(inputs, targets, self.sizes, self.max_multiplicity)

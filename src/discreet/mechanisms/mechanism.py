@@ -1,0 +1,41 @@
+"""The contract of a mechanism: its half on the client bounds, its half on the server adds noise."""
+
+from typing import Protocol, Self, TypeAlias
+
+from torch import Tensor
+
+from discreet.broadcast import Broadcast
+from discreet.params import Params
+from discreet.privacy.events import Noise
+from discreet.randomness import Rows
+
+State: TypeAlias = Params
+
+
+class Mechanism(Protocol):
+    @property
+    def private(self) -> bool:
+        """Whether anything is promised at all."""
+
+    def with_noise(self, noise_multiplier: float) -> Self:
+        """The same with this noise, where none was chosen yet."""
+
+    def init(self, params: Params) -> State: ...
+
+    def announce(self, state: State) -> Params:
+        """What clients need to know to bound their updates, and may: an adaptive clip, else nothing."""
+
+    def bound(self, delta: Params, broadcast: Broadcast) -> Params:
+        """Each row scaled to a norm of at most 1, in units of the clip."""
+
+    def share(self, encoded: Params, broadcast: Broadcast, rows: Rows) -> Params:
+        """What the client adds itself: its share of noise, or nothing."""
+
+    def on_server(self, total: Params, state: State, noise: Rows) -> tuple[Params, State]:
+        """The sum in its own units, with the server's noise."""
+
+    def noise(self) -> Noise | None:
+        """The noise on the sum, over the most that one client moves it; None when nothing is promised."""
+
+    def clipped(self, norms: Tensor) -> Tensor:
+        """Which updates of these norms were scaled down: a diagnostic, outside every guarantee."""

@@ -1,0 +1,46 @@
+"""No privacy: the sum as it is."""
+
+from typing import Literal, Self
+
+import torch
+from torch import Tensor
+
+from discreet.broadcast import Broadcast
+from discreet.mechanisms.mechanism import State
+from discreet.params import Params
+from discreet.part import part
+from discreet.privacy.events import Noise
+from discreet.randomness import Rows
+
+
+@part
+class NoPrivacy:
+    kind: Literal["none"] = "none"
+
+    @property
+    def private(self) -> bool:
+        return False
+
+    def with_noise(self, noise_multiplier: float) -> Self:
+        return self
+
+    def init(self, params: Params) -> State:
+        return {}
+
+    def announce(self, state: State) -> Params:
+        return {}
+
+    def bound(self, delta: Params, broadcast: Broadcast) -> Params:
+        return delta
+
+    def share(self, encoded: Params, broadcast: Broadcast, rows: Rows) -> Params:
+        return encoded
+
+    def on_server(self, total: Params, state: State, noise: Rows) -> tuple[Params, State]:
+        return total, state
+
+    def noise(self) -> Noise | None:
+        return None
+
+    def clipped(self, norms: Tensor) -> Tensor:
+        return torch.zeros_like(norms, dtype=torch.bool)

@@ -1,0 +1,71 @@
+"""Arithmetic on dict[str, Tensor]: a model, an update, or anything that is summed."""
+
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
+
+import torch
+from torch import Tensor
+
+Params: TypeAlias = dict[str, Tensor]
+
+
+def mapped(function: Callable[..., Tensor], *params: Params) -> Params:
+    """The function applied name by name; all must have the same names."""
+    first, *others = params
+    return {name: function(value, *(other[name] for other in others)) for name, value in first.items()}
+
+
+def add(left: Params, right: Params) -> Params:
+    return mapped(torch.add, left, right)
+
+
+def subtract(left: Params, right: Params) -> Params:
+    return mapped(torch.sub, left, right)
+
+
+def scale(params: Params, factor: float) -> Params:
+    return {name: value * factor for name, value in params.items()}
+
+
+def zeros_like(params: Params) -> Params:
+    return mapped(torch.zeros_like, params)
+
+
+def per_client(factors: Tensor, block: Params) -> Params:
+    """Each client's row times its own factor."""
+    return {name: value * aligned(factors, value).to(value.dtype) for name, value in block.items()}
+
+
+def aligned(factors: Tensor, value: Tensor) -> Tensor:
+    """`factors` with as many trailing axes as it takes to multiply `value` along its leading ones."""
+    return factors.reshape(factors.shape + (1,) * (value.dim() - factors.dim()))
+
+
+def repeated(params: Params, clients: int) -> Params:
+    """One row for each client, without a copy until a row is changed."""
+    return {name: value.expand(clients, *value.shape) for name, value in params.items()}
+
+
+def total(block: Params) -> Params:
+    """The sum over clients."""
+    return {name: value.sum(dim=0) for name, value in block.items()}
+
+
+def norms(block: Params, leading: int = 1) -> Tensor:
+    """The L2 norm over all tensors, for each index of the leading axes; in doubles, so that huge squares fit."""
+    each = [
+        torch.linalg.vector_norm(value.flatten(start_dim=leading), dim=-1, dtype=torch.float64)
+        for value in block.values()
+    ]
+    together: Tensor = torch.linalg.vector_norm(torch.stack(each), dim=0)
+    return together
+
+
+def count(params: Params) -> int:
+    """How many numbers one model holds."""
+    return sum(value.numel() for value in params.values())
+
+
+def selected(block: Params, rows: Iterable[int]) -> Params:
+    index = list(rows)
+    return {name: value[index] for name, value in block.items()}

@@ -1,0 +1,13 @@
+"""What a client does with the broadcast model and its data."""
+
+from typing import Annotated, TypeAlias
+
+from pydantic import Field
+
+from discreet.training.dp_sgd import DpSgd
+from discreet.training.local_sgd import LocalSgd
+from discreet.training.trainer import LocalTrainer, Loss
+
+AnyTrainer: TypeAlias = Annotated[LocalSgd | DpSgd, Field(discriminator="kind")]
+
+__all__ = ["AnyTrainer", "DpSgd", "LocalSgd", "LocalTrainer", "Loss"]

@@ -1,0 +1,38 @@
+"""One step of gradient descent for a block of clients, with momentum and weight decay."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from discreet.params import Params, aligned, zeros_like
+
+
+class Descent(NamedTuple):
+    """Models and velocities, a row a client. Velocity starts at zero in every round."""
+
+    params: Params
+    velocity: Params | None
+
+    @classmethod
+    def start(cls, params: Params, momentum: float) -> "Descent":
+        return cls(params, zeros_like(params) if momentum else None)
+
+    def step(
+        self, gradient: Params, *, rate: float, momentum: float, weight_decay: float, active: Tensor | None = None
+    ) -> "Descent":
+        """w ← w − rate·v with v ← momentum·v + gradient + weight_decay·w; clients that are not active stay put."""
+        if weight_decay:
+            gradient = {name: value + weight_decay * self.params[name] for name, value in gradient.items()}
+        velocity = self.velocity
+        if velocity is not None:
+            velocity = {name: momentum * value + gradient[name] for name, value in velocity.items()}
+        direction = gradient if velocity is None else velocity
+        params = {name: value - rate * direction[name] for name, value in self.params.items()}
+        if active is None or bool(active.all()):
+            return Descent(params, velocity)
+        return Descent(_where(active, params, self.params), velocity and _where(active, velocity, self.velocity or {}))
+
+
+def _where(active: Tensor, new: Params, old: Params) -> Params:
+    return {name: torch.where(aligned(active, value), value, old[name]) for name, value in new.items()}

@@ -1,0 +1,82 @@
+"""Algorithms: what they reveal is derived from the parts that run."""
+
+import pytest
+
+from discreet.algorithms import Algorithm, dp_fedavg, fedavg, pfl
+from discreet.errors import UnsoundCombination
+from discreet.mechanisms import Gaussian
+from discreet.part import plain, read
+from discreet.population import Population
+from discreet.privacy.events import GaussianNoise, PoissonSampled, SampledWithoutReplacement, steps
+from discreet.sampling import FixedSize, Poisson, RoundRobin
+from discreet.training import LocalSgd
+
+TEN = Population(examples=(20,) * 10)
+LOCAL = {"learning_rate": 0.1, "batch_size": 5}
+
+
+def test_pfl_protects_examples_from_the_server() -> None:
+    algorithm = pfl(learning_rate=1, clip_norm=1, sampling_rate=0.25, local_steps=3, noise_multiplier=2.0)
+    (release,) = algorithm.over(10, TEN)
+    assert (release.unit, release.view, release.relation) == ("example", "server", "add_or_remove")
+    sampled = PoissonSampled(sampling_rate=0.25, event=GaussianNoise(noise_multiplier=2.0))
+    assert steps(release.event) == {sampled: 30}
+
+
+def test_an_example_in_three_clients_pays_three_times() -> None:
+    algorithm = pfl(learning_rate=1, clip_norm=1, sampling_rate=0.25, noise_multiplier=2.0)
+    (release,) = algorithm.over(10, Population(examples=(20,) * 10, max_multiplicity=3))
+    assert sum(steps(release.event).values()) == 30
+
+
+def test_dp_fedavg_protects_clients_from_the_public_only() -> None:
+    algorithm = dp_fedavg(**LOCAL, clip_norm=1, sampling_rate=0.2, noise_multiplier=2.0)
+    (release,) = algorithm.over(10, TEN)
+    assert (release.unit, release.view) == ("client", "public")
+    assert steps(release.event) == {PoissonSampled(sampling_rate=0.2, event=GaussianNoise(noise_multiplier=2.0)): 10}
+
+
+def test_where_the_draw_is_part_of_the_price_everyone_pays() -> None:
+    secret = dp_fedavg(**LOCAL, clip_norm=1, sampling=Poisson(rate=0.2), noise_multiplier=2.0)
+    known = dp_fedavg(**LOCAL, clip_norm=1, sampling=RoundRobin(cohort=2), noise_multiplier=2.0)
+    assert secret.releases(TEN, cohort=(1, 2))[0].clients is None
+    assert known.releases(TEN, cohort=(1, 2))[0].clients == (1, 2)
+
+
+def test_a_fixed_cohort_is_priced_under_replacement() -> None:
+    (release,) = dp_fedavg(**LOCAL, clip_norm=1, sampling=FixedSize(cohort=2), noise_multiplier=2.0).releases(TEN)
+    assert release.relation == "replace"
+    assert isinstance(release.event, SampledWithoutReplacement)
+
+
+def test_in_a_round_robin_a_client_pays_for_the_rounds_it_joins() -> None:
+    algorithm = dp_fedavg(**LOCAL, clip_norm=1, sampling=RoundRobin(cohort=2), noise_multiplier=2.0)
+    (release,) = algorithm.over(10, TEN)
+    assert steps(release.event) == {GaussianNoise(noise_multiplier=2.0): 2}
+
+
+def test_fedavg_promises_nothing() -> None:
+    assert fedavg(**LOCAL).over(10, TEN) == []
+
+
+def test_weights_by_examples_under_a_clip_are_refused_with_what_to_use() -> None:
+    with pytest.raises(UnsoundCombination, match='weighting = "uniform"'):
+        Algorithm(trainer=LocalSgd(**LOCAL, epochs=1), mechanism=Gaussian(clip_norm=1.0), weighting="by_examples")
+
+
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        fedavg(**LOCAL),
+        pfl(learning_rate=1, clip_norm=1, sampling_rate=0.25),
+        dp_fedavg(**LOCAL, clip_norm=1, sampling_rate=0.2, noise_multiplier=2.0),
+    ],
+    ids=lambda a: a.trainer.kind,
+)
+def test_an_algorithm_is_its_own_configuration(algorithm: Algorithm) -> None:
+    assert read(Algorithm, plain(algorithm)) == algorithm
+
+
+def test_noise_that_is_open_is_filled_from_outside() -> None:
+    assert pfl(learning_rate=1, clip_norm=1, sampling_rate=0.25).over(1, TEN) == []
+    assert pfl(learning_rate=1, clip_norm=1, sampling_rate=0.25).with_noise(3.0).trainer.noise_multiplier == 3.0

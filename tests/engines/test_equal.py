@@ -1,0 +1,135 @@
+"""Every engine gathers the same sum: the fast twin against the slow one, over a pairwise cover of all parts."""
+
+import itertools
+import random
+
+import pytest
+import torch
+
+from discreet.algorithms import Algorithm, dp_fedavg, fedavg, pfl
+from discreet.engines.embedded import EmbeddedEngine
+from discreet.engines.engine import Engine, Simulation
+from discreet.engines.reference import ReferenceEngine
+from discreet.errors import UnsoundCombination
+from discreet.federation import Federation
+from discreet.mechanisms import Gaussian, NoPrivacy
+from discreet.params import Params
+from discreet.randomness import CPU, RunKey
+from discreet.sampling import Everyone, FixedSize, Poisson, RoundRobin
+from discreet.server_optimizers import ServerAdam, ServerSgd
+from discreet.training import DpSgd, LocalSgd, Loss
+from discreet.training.schedules import Exponential
+from tests.federations import convolution, cross_entropy, federation, images, linear
+
+PARTS = {
+    "sampling": [Everyone(), Poisson(rate=0.6), FixedSize(cohort=3), RoundRobin(cohort=2)],
+    "trainer": [
+        LocalSgd(learning_rate=0.3, batch_size=4, epochs=2),
+        LocalSgd(
+            learning_rate=0.3, batch_size=3, steps=4, momentum=0.9, weight_decay=0.01, schedule=Exponential(decay=0.9)
+        ),
+        DpSgd(steps=2, sampling_rate=0.4, clip_norm=0.5, noise_multiplier=1.0, learning_rate=0.5),
+        DpSgd(
+            steps=1, sampling_rate=0.9, clip_norm=2.0, noise_multiplier=0.3, learning_rate=0.5, momentum=0.5, piece=3
+        ),
+    ],
+    "mechanism": [NoPrivacy(), Gaussian(clip_norm=0.2, noise_multiplier=0.7)],
+    "server": [ServerSgd(), ServerSgd(learning_rate=0.7, momentum=0.5), ServerAdam()],
+    "weighting": ["uniform", "by_examples"],
+}
+
+
+def pairwise() -> list[Algorithm]:
+    """Every two parts of different kinds meet in some algorithm, if they may meet at all."""
+    choices = [dict(zip(PARTS, values, strict=True)) for values in itertools.product(*PARTS.values())]
+    random.Random(0).shuffle(choices)
+    chosen, seen = [], set()
+    for fields in choices:
+        pairs = set(itertools.combinations([(kind, str(value)) for kind, value in fields.items()], 2))
+        if pairs <= seen:
+            continue
+        try:
+            chosen.append(Algorithm(**fields))
+        except UnsoundCombination:
+            continue
+        seen |= pairs
+    return chosen
+
+
+CATALOG = [
+    fedavg(learning_rate=0.3, batch_size=4),
+    pfl(learning_rate=0.5, clip_norm=0.5, sampling_rate=0.5, noise_multiplier=1.0),
+    dp_fedavg(learning_rate=0.3, batch_size=4, clip_norm=0.5, sampling_rate=0.5, noise_multiplier=1.0),
+]
+
+
+def trained(engine: Engine, algorithm: Algorithm, params: Params, rounds: int, key: RunKey) -> Params:
+    state = algorithm.init(params)
+    for round in range(rounds):
+        cohort = algorithm.sampling.sample(engine.population, round, key.generator("sampling", round))
+        gathered = engine.gather(algorithm.broadcast(state, round), cohort)
+        state = algorithm.server_step(state, gathered.total, engine.population, key.rows(round, b"", [-1], CPU))
+    return state.params
+
+
+def both(
+    algorithm: Algorithm, data: Federation, loss: Loss, params: Params, rounds: int, block: int
+) -> tuple[Params, Params]:
+    key = RunKey.seed(9)
+    simulation = Simulation(algorithm, data, loss, key)
+    fast = EmbeddedEngine(simulation, largest_block=block)
+    return trained(ReferenceEngine(simulation), algorithm, params, rounds, key), trained(
+        fast, algorithm, params, rounds, key
+    )
+
+
+@pytest.mark.parametrize(
+    "algorithm",
+    [*pairwise(), *CATALOG],
+    ids=lambda a: f"{a.sampling.kind}-{a.trainer.kind}-{a.mechanism.kind}-{a.server.kind}",
+)
+def test_three_rounds_in_double_precision_agree_to_ten_digits(algorithm: Algorithm) -> None:
+    slow, fast = both(algorithm, federation(7, 1, 12, 4, 9), cross_entropy, linear(), rounds=3, block=3)
+    for name in slow:
+        assert (slow[name] - fast[name]).abs().max() < 1e-10
+
+
+@pytest.mark.parametrize("algorithm", CATALOG, ids=lambda a: a.trainer.kind + a.mechanism.kind)
+@pytest.mark.parametrize("block", [1, 2, 5])
+def test_a_convolutional_network_too_in_blocks_of_any_size(algorithm: Algorithm, block: int) -> None:
+    params, loss = convolution()
+    slow, fast = both(algorithm, images(6, 3, 9, 5), loss, params, rounds=2, block=block)
+    for name in slow:
+        assert (slow[name] - fast[name]).abs().max() < 1e-10
+
+
+@pytest.mark.parametrize("algorithm", CATALOG, ids=lambda a: a.trainer.kind + a.mechanism.kind)
+def test_one_gather_in_single_precision_agrees_to_four_digits(algorithm: Algorithm) -> None:
+    params, loss = convolution(torch.float32)
+    slow, fast = both(algorithm, images(6, 3, 9, 5, dtype=torch.float32), loss, params, rounds=1, block=4)
+    for name in slow:
+        assert (slow[name] - fast[name]).abs().max() < 1e-4
+
+
+def test_the_cover_is_pairwise() -> None:
+    cover = pairwise()
+    assert 12 <= len(cover) <= 70
+    for kind, values in PARTS.items():
+        assert {str(getattr(algorithm, kind)) for algorithm in cover} == {str(value) for value in values}
+
+
+def test_an_empty_cohort_sums_to_nothing() -> None:
+    simulation = Simulation(CATALOG[2], federation(3, 4), cross_entropy, RunKey.seed(1))
+    broadcast = CATALOG[2].broadcast(CATALOG[2].init(linear()), 0)
+    for engine in (ReferenceEngine(simulation), EmbeddedEngine(simulation)):
+        gathered = engine.gather(broadcast, [])
+        assert gathered.contributors == ()
+        assert all(float(value.abs().sum()) == 0 for value in gathered.total.values())
+
+
+def test_memory_bounds_the_block() -> None:
+    simulation = Simulation(CATALOG[0], federation(3, 4), cross_entropy, RunKey.seed(1))
+    broadcast = CATALOG[0].broadcast(CATALOG[0].init(linear()), 0)
+    numbers = 18 * 8 * CATALOG[0].trainer.copies(simulation.population)
+    assert EmbeddedEngine(simulation, memory=int(2.5 * numbers)).block_size(broadcast) == 2
+    assert EmbeddedEngine(simulation, memory=1).block_size(broadcast) == 1

@@ -1,0 +1,129 @@
+"""DP-SGD: clipped sums as a loop over examples has them, and noise as the event claims."""
+
+import math
+
+import pytest
+import torch
+from torch.func import grad
+
+from discreet.batches import Batch
+from discreet.broadcast import Broadcast
+from discreet.params import Params, norms, repeated
+from discreet.privacy.events import GaussianNoise, PoissonSampled, Repeated
+from discreet.randomness import CPU, RunKey
+from discreet.training import DpSgd
+from discreet.training.dp_sgd import clipped_sum
+from tests.federations import convolution, cross_entropy, federation, images, linear
+
+KEY = RunKey.seed(3)
+
+
+def trainer(**fields: object) -> DpSgd:
+    defaults = {"steps": 1, "sampling_rate": 0.5, "clip_norm": 0.5, "noise_multiplier": 1.0, "learning_rate": 1.0}
+    return DpSgd(**(defaults | fields))  # type: ignore[arg-type]
+
+
+def by_loop(loss, params: Params, batch: Batch, client: int, clip_norm: float) -> Params:  # type: ignore[no-untyped-def]
+    total = {name: torch.zeros_like(value) for name, value in params.items()}
+    for i in range(batch.mask.shape[1]):
+        if batch.mask[client, i]:
+            found = grad(lambda p, i=i: loss(p, batch.inputs[client, i : i + 1], batch.targets[client, i : i + 1])[0])(
+                params
+            )
+            size = math.sqrt(sum(float(value.square().sum()) for value in found.values()))
+            for name in total:
+                total[name] += found[name] * min(1.0, clip_norm / size)
+    return total
+
+
+@pytest.mark.parametrize("network", ["linear", "convolution"])
+def test_clipped_sums_are_those_of_a_loop_over_examples(network: str) -> None:
+    data, (params, loss) = (
+        (federation(9, 5), (linear(), cross_entropy)) if network == "linear" else (images(9, 5), convolution())
+    )
+    rows = KEY.rows(0, b"", [0, 1], CPU)
+    (batch,) = data.block([0, 1]).poisson(0.7, rows, 100)
+    found = clipped_sum(loss, repeated(params, 2), batch, 0.3)
+    for client in (0, 1):
+        for name, value in by_loop(loss, params, batch, client, 0.3).items():
+            assert torch.allclose(found[name][client], value, rtol=2e-6, atol=1e-12)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, 1e200, 0.0])
+def test_one_example_moves_the_sum_by_no_more_than_the_clip(bad: float) -> None:
+    data = federation(4, features=5)
+    inputs = data.inputs.clone()
+    inputs[0] = bad
+    mask, active = torch.ones(1, 4, dtype=torch.bool), torch.ones(1, dtype=torch.bool)
+    params = repeated(linear(), 1)
+    with_it = clipped_sum(cross_entropy, params, Batch(inputs[None], data.targets[None], mask, active), 0.5)
+    without = clipped_sum(
+        cross_entropy, params, Batch(inputs[None, 1:], data.targets[None, 1:], mask[:, 1:], active), 0.5
+    )
+    moved = {name: with_it[name] - without[name] for name in with_it}
+    assert float(norms(moved)[0]) <= 0.5 * (1 + 1e-12)
+    assert all(bool(torch.isfinite(value).all()) for value in with_it.values())
+
+
+def test_the_noise_has_the_variance_that_the_event_claims() -> None:
+    """Chi-square on 2,000 × 18 normals: |z| < 5 has a false-alarm rate of 6e-7, and 3 % more noise has z = 8."""
+    data, clip_norm, z = federation(10), 0.5, 1.3
+    params = linear()
+    local = trainer(sampling_rate=1e-12, clip_norm=clip_norm, noise_multiplier=z)  # nobody is drawn: only noise is left
+    draws = []
+    for round in range(2000):
+        delta = local.train(
+            cross_entropy, Broadcast(round, params, {}), data.block([0]), KEY.rows(round, b"", [0], CPU)
+        )
+        draws.append(torch.cat([value.flatten() for value in delta.values()]) * (1e-12 * 10))
+    noise = torch.cat(draws) / (z * clip_norm)
+    spread = (float(noise.square().mean()) - 1) / math.sqrt(2 / noise.numel())
+    assert abs(spread) < 5
+    assert abs(float(noise.mean())) * math.sqrt(noise.numel()) < 5
+
+
+def test_an_empty_batch_still_gets_noise() -> None:
+    local = trainer(sampling_rate=1e-12)
+    delta = local.train(cross_entropy, Broadcast(0, linear(), {}), federation(3).block([0]), KEY.rows(0, b"", [0], CPU))
+    assert float(norms(delta)[0]) > 0
+
+
+def test_the_sum_is_divided_by_the_expected_size_whoever_was_drawn() -> None:
+    """Without noise to speak of, doubling the rate at the same draw halves the step."""
+    data = federation(8)
+    rows = KEY.rows(0, b"", [0], CPU)
+    quiet = trainer(sampling_rate=1.0, noise_multiplier=0.01, learning_rate=8.0)
+    delta = quiet.train(cross_entropy, Broadcast(0, linear(), {}), data.block([0]), rows)
+    (batch,) = data.block([0]).poisson(1.0, rows.at("batch", 0), 100)
+    summed = clipped_sum(cross_entropy, repeated(linear(), 1), batch, 0.5)
+    noise = rows.at("noise", 0).normal(linear())
+    for name in delta:
+        assert torch.allclose(delta[name], -8.0 * (summed[name] + 0.005 * noise[name]) / 8)
+
+
+def test_the_event_says_what_train_does() -> None:
+    noise = GaussianNoise(noise_multiplier=1.0)
+    expected = Repeated(count=7, event=PoissonSampled(sampling_rate=0.5, event=noise))
+    assert trainer(steps=7).event(federation(3).population) == expected
+    assert DpSgd(steps=1, sampling_rate=0.5, clip_norm=1, learning_rate=1).event(federation(3).population) is None
+
+
+def test_the_size_of_a_piece_changes_no_result() -> None:
+    data, rows = federation(40, 30), KEY.rows(0, b"", [0, 1], CPU)
+    broadcast = Broadcast(0, linear(), {})
+    whole = trainer(steps=3, momentum=0.5).train(cross_entropy, broadcast, data.block([0, 1]), rows)
+    pieces = trainer(steps=3, momentum=0.5, piece=4).train(cross_entropy, broadcast, data.block([0, 1]), rows)
+    for name in whole:
+        assert torch.allclose(whole[name], pieces[name], rtol=1e-12, atol=1e-14)
+
+
+def test_noise_differs_between_clients_rounds_and_steps() -> None:
+    broadcast = [Broadcast(round, linear(), {}) for round in (0, 1)]
+    seen = set()
+    for round in (0, 1):
+        rows = KEY.rows(round, b"", [0, 1], CPU)
+        local = trainer(sampling_rate=1e-12, steps=1)
+        delta = local.train(cross_entropy, broadcast[round], federation(3, 3).block([0, 1]), rows)
+        seen |= {float(delta["bias"][0, 0]), float(delta["bias"][1, 0])}
+        seen.add(float(rows.at("train").at("noise", 1).normal(linear())["bias"][0, 0]))
+    assert len(seen) == 6
