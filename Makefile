@@ -32,7 +32,7 @@ $(READY): pyproject.toml constraints.txt
 	@touch $@
 
 # Peers pin what we don't, so they live apart, with our package beside them.
-.venv-bench/.ready: pyproject.toml benchmarks/requirements.txt
+.venv-bench/.ready: pyproject.toml constraints.txt benchmarks/requirements.txt
 	$(PYTHON) -m venv .venv-bench
 	.venv-bench/bin/pip install --quiet --requirement benchmarks/requirements.txt
 	.venv-bench/bin/pip install --quiet --no-deps --editable .

@@ -6,14 +6,14 @@ import pytest
 import torch
 
 from discreet.batches import Batch
-from discreet.randomness import CPU, RunKey, SimulatedRows
+from discreet.randomness import CPU, RunKey, Streams
 from tests.federations import federation
 
 KEY = RunKey.seed(7)
 
 
-def rows(clients: list[int], round: int = 0) -> SimulatedRows:
-    return KEY.rows(round, b"", clients, CPU)
+def streams(clients: list[int], round: int = 0) -> Streams:
+    return KEY.rows(round, b"", clients, CPU).open()
 
 
 def drawn(batches: list[Batch], client: int) -> list[list[float]]:
@@ -22,7 +22,7 @@ def drawn(batches: list[Batch], client: int) -> list[list[float]]:
 
 def test_a_pass_holds_every_example_of_every_client_once() -> None:
     data = federation(5, 3, 8, features=1)
-    batches = list(data.block([0, 1, 2]).shuffled(2, [3, 2, 4], rows([0, 1, 2])))
+    batches = list(data.block([0, 1, 2]).shuffled(2, [3, 2, 4], streams([0, 1, 2])))
     assert len(batches) == 4
     for client, (start, size) in enumerate(zip(data.starts, data.sizes, strict=True)):
         seen = sorted(value for batch in drawn(batches, client) for value in batch)
@@ -30,13 +30,13 @@ def test_a_pass_holds_every_example_of_every_client_once() -> None:
 
 
 def test_clients_that_are_done_are_not_active() -> None:
-    batches = list(federation(5, 3).block([0, 1]).shuffled(2, [3, 2], rows([0, 1])))
+    batches = list(federation(5, 3).block([0, 1]).shuffled(2, [3, 2], streams([0, 1])))
     assert [batch.active.tolist() for batch in batches] == [[True, True], [True, True], [True, False]]
     assert not batches[2].mask[1].any()
 
 
 def test_each_pass_has_its_own_order() -> None:
-    batches = list(federation(40, features=1).block([0]).shuffled(40, [2], rows([0])))
+    batches = list(federation(40, features=1).block([0]).shuffled(40, [2], streams([0])))
     first, second = drawn(batches, 0)
     assert first != second
     assert sorted(first) == sorted(second)
@@ -44,26 +44,26 @@ def test_each_pass_has_its_own_order() -> None:
 
 def test_a_client_draws_the_same_whoever_shares_its_block() -> None:
     data = federation(6, 9, 4)
-    alone = list(data.block([1]).shuffled(4, [5], rows([1])))
-    together = list(data.block([2, 1, 0]).shuffled(4, [5, 5, 5], rows([2, 1, 0])))
+    alone = list(data.block([1]).shuffled(4, [5], streams([1])))
+    together = list(data.block([2, 1, 0]).shuffled(4, [5, 5, 5], streams([2, 1, 0])))
     assert drawn(alone, 0) == drawn(together, 1)
-    alone = list(data.block([1]).poisson(0.5, rows([1]), 3))
-    together = list(data.block([2, 1, 0]).poisson(0.5, rows([2, 1, 0]), 3))
+    alone = list(data.block([1]).poisson(0.5, streams([1]), 3))
+    together = list(data.block([2, 1, 0]).poisson(0.5, streams([2, 1, 0]), 3))
     assert [x for b in drawn(alone, 0) for x in b] == [x for b in drawn(together, 1) for x in b]
 
 
 @pytest.mark.parametrize("width", [1, 3, 1000])
 def test_the_width_of_a_piece_changes_nothing(width: int) -> None:
     data = federation(50, 20, features=1)
-    whole = list(data.block([0, 1]).poisson(0.4, rows([0, 1]), 10**6))
-    pieces = list(data.block([0, 1]).poisson(0.4, rows([0, 1]), width))
+    whole = list(data.block([0, 1]).poisson(0.4, streams([0, 1]), 10**6))
+    pieces = list(data.block([0, 1]).poisson(0.4, streams([0, 1]), width))
     for client in (0, 1):
         assert [x for b in drawn(whole, client) for x in b] == [x for b in drawn(pieces, client) for x in b]
         assert all(len(piece) <= width for piece in drawn(pieces, client))
 
 
 def test_nobody_drawn_is_no_batch() -> None:
-    assert list(federation(3, 2).block([0, 1]).poisson(1e-9, rows([0, 1]), 10)) == []
+    assert list(federation(3, 2).block([0, 1]).poisson(1e-9, streams([0, 1]), 10)) == []
 
 
 def test_each_example_is_drawn_at_its_rate_and_alone() -> None:
@@ -74,7 +74,9 @@ def test_each_example_is_drawn_at_its_rate_and_alone() -> None:
     values = {value: i for i, value in enumerate(data.inputs.flatten().tolist())}
     for trial in range(trials):
         chosen = [
-            values[x] for batch in drawn(list(data.block([0]).poisson(rate, rows([0], trial), 1000)), 0) for x in batch
+            values[x]
+            for batch in drawn(list(data.block([0]).poisson(rate, streams([0], trial), 1000)), 0)
+            for x in batch
         ]
         counts[chosen] += 1
         sizes.append(len(chosen))

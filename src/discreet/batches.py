@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from discreet.randomness import Rows
+from discreet.randomness import Streams
 
 
 class Batch(NamedTuple):
@@ -36,12 +36,12 @@ class Batches:
     def clients(self) -> int:
         return len(self.sizes)
 
-    def shuffled(self, batch_size: int, steps: Sequence[int], rows: Rows) -> Iterator[Batch]:
+    def shuffled(self, batch_size: int, steps: Sequence[int], streams: Streams) -> Iterator[Batch]:
         """`steps[i]` batches for client i: passes over its data, each in a new random order, the last batch shorter."""
         sizes, wanted = torch.tensor(self.sizes), torch.tensor(steps)
         batches = -(-sizes // batch_size)
         passes = int((-(-wanted // batches)).max())
-        orders = torch.stack([self._order(rows.at("pass", number)) for number in range(passes)], dim=1)
+        orders = torch.stack([streams.uniform(self.sizes).argsort(dim=1) for _ in range(passes)], dim=1)
         width = min(batch_size, max(self.sizes))
         for step in range(max(steps)):
             column = (step % batches)[:, None] * batch_size + torch.arange(width)
@@ -50,23 +50,22 @@ class Batches:
             chosen = orders[torch.arange(self.clients), number].gather(1, column.clamp(max=orders.shape[2] - 1))
             yield self._batch(chosen, mask, step < wanted)
 
-    def poisson(self, rate: float, rows: Rows, width: int) -> Iterator[Batch]:
+    def poisson(self, rate: float, streams: Streams, width: int) -> Iterator[Batch]:
         """Each example by its own coin, in pieces of at most `width` examples a client.
 
         Nothing is cut off: as many pieces come as the largest draw needs, and none where nobody drew anything.
         """
-        drawn = [torch.nonzero(coins < rate).flatten() for coins in rows.uniform(self.sizes)]
+        drawn = streams.uniform(self.sizes) < rate
+        counts = drawn.sum(dim=1)
+        client, example = drawn.nonzero(as_tuple=True)
+        place = torch.arange(len(client)) - (counts.cumsum(0) - counts)[client]
+        chosen = torch.zeros(self.clients, int(counts.max()), dtype=torch.int64)
+        chosen[client, place] = example
         everyone = torch.ones(self.clients, dtype=torch.bool)
-        for first in range(0, max(len(each) for each in drawn), width):
-            piece = [each[first : first + width] for each in drawn]
-            mask = torch.arange(max(map(len, piece))) < torch.tensor([len(each) for each in piece])[:, None]
-            chosen = torch.nn.utils.rnn.pad_sequence(piece, batch_first=True)
-            yield self._batch(chosen, mask, everyone)
-
-    def _order(self, rows: Rows) -> Tensor:
-        """A random order of each client's examples; the columns past its size are filler."""
-        keys = torch.nn.utils.rnn.pad_sequence(rows.uniform(self.sizes), batch_first=True, padding_value=2.0)
-        return keys.argsort(dim=1)
+        for first in range(0, chosen.shape[1], width):
+            piece = chosen[:, first : first + width]
+            mask = first + torch.arange(piece.shape[1]) < counts[:, None]
+            yield self._batch(piece, mask, everyone)
 
     def _batch(self, chosen: Tensor, mask: Tensor, active: Tensor) -> Batch:
         device = self.inputs.device

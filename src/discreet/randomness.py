@@ -18,8 +18,21 @@ from discreet.params import Params
 CPU = torch.device("cpu")
 
 
+class Streams(Protocol):
+    """Open streams, a row a client: each goes on where it was left."""
+
+    def normal(self, like: Params) -> Params:
+        """The next standard normal noise in the shape of `like`."""
+
+    def uniform(self, sizes: Sequence[int]) -> Tensor:
+        """For each client its next numbers in [0, 1), on the host, in doubles: a rate is met to 53 bits.
+
+        The rows are as wide as the largest size; past a client's own size they hold 2.
+        """
+
+
 class Rows(Protocol):
-    """Randomness for a block of clients: row i belongs to clients[i]."""
+    """Randomness for a block of clients: row i belongs to clients[i]. Stateless, so there is nothing to save."""
 
     @property
     def clients(self) -> Sequence[int]: ...
@@ -27,11 +40,8 @@ class Rows(Protocol):
     def at(self, *name: object) -> "Rows":
         """The streams for another purpose."""
 
-    def normal(self, like: Params) -> Params:
-        """Standard normal noise in the shape of `like`, a row a client."""
-
-    def uniform(self, sizes: Sequence[int]) -> list[Tensor]:
-        """For each client so many numbers in [0, 1), on the host, in doubles: a rate is met to 53 bits."""
+    def open(self) -> Streams:
+        """The streams from their beginning."""
 
 
 @dataclass(frozen=True)
@@ -69,22 +79,35 @@ class SimulatedRows:
     def at(self, *name: object) -> "SimulatedRows":
         return SimulatedRows(self.secret, self.name + name, self.clients, self.device)
 
-    def normal(self, like: Params) -> Params:
-        noise = {
-            name: torch.empty(len(self.clients), *value.shape, dtype=value.dtype, device=self.device)
-            for name, value in like.items()
-        }
-        for row, client in enumerate(self.clients):
-            generator = _generator(self.secret, (*self.name, client), self.device)
-            for value in noise.values():
-                value[row].normal_(generator=generator)
-        return noise
+    def open(self) -> "SimulatedStreams":
+        return SimulatedStreams(self._generators(self.device), self._generators(CPU), self.device)
 
-    def uniform(self, sizes: Sequence[int]) -> list[Tensor]:
-        return [
-            torch.rand(size, dtype=torch.float64, generator=_generator(self.secret, (*self.name, client), CPU))
-            for client, size in zip(self.clients, sizes, strict=True)
-        ]
+    def _generators(self, device: torch.device) -> list[torch.Generator]:
+        return [_generator(self.secret, (*self.name, client), device) for client in self.clients]
+
+
+@dataclass(frozen=True)
+class SimulatedStreams:
+    generators: list[torch.Generator]
+    on_host: list[torch.Generator]
+    device: torch.device
+
+    def normal(self, like: Params) -> Params:
+        sizes = [value.numel() for value in like.values()]
+        dtype = next(iter(like.values())).dtype
+        flat = torch.empty(len(self.generators), sum(sizes), dtype=dtype, device=self.device)
+        for row, generator in zip(flat, self.generators, strict=True):
+            row.normal_(generator=generator)
+        parts = flat.split(sizes, dim=1)
+        return {
+            name: part.reshape(len(flat), *value.shape) for (name, value), part in zip(like.items(), parts, strict=True)
+        }
+
+    def uniform(self, sizes: Sequence[int]) -> Tensor:
+        numbers = torch.full((len(sizes), max(sizes)), 2.0, dtype=torch.float64)
+        for row, size, generator in zip(numbers, sizes, self.on_host, strict=True):
+            row[:size].uniform_(generator=generator)
+        return numbers
 
 
 def digest(params: Params) -> bytes:

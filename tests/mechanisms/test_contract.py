@@ -51,6 +51,9 @@ def test_the_noise_on_the_sum_is_what_it_claims(mechanism: Mechanism) -> None:
 class _Silent:
     """Rows without noise, to see what one whole client moves the sum by."""
 
+    def open(self) -> "_Silent":
+        return self
+
     def normal(self, like: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         return {name: torch.zeros(1, *value.shape) for name, value in like.items()}
 

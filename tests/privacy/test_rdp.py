@@ -95,7 +95,7 @@ def test_skellam_is_a_little_worse_than_gaussian_noise_of_its_variance() -> None
 
 
 def test_without_replacement_needs_the_relation_replace() -> None:
-    with pytest.raises(Unsupported, match="no add_or_remove neighbour"):
+    with pytest.raises(Unsupported, match="under the relation replace only"):
         rdp.curve(fixed_size(1.0, cohort=5, population=50), np.array([2.0]))
 
 

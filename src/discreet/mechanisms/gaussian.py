@@ -46,7 +46,7 @@ class Gaussian:
 
     def on_server(self, total: Params, state: State, noise: Rows) -> tuple[Params, State]:
         assert self.noise_multiplier is not None
-        drawn = {name: value[0] for name, value in noise.normal(total).items()}
+        drawn = {name: value[0] for name, value in noise.open().normal(total).items()}
         return scale(add(total, scale(drawn, self.noise_multiplier)), self.clip_norm), state
 
     def noise(self) -> Noise | None:

@@ -74,11 +74,11 @@ def pair(step: Step, relation: Relation) -> Pair:
 
 
 def require_replace(relation: Relation) -> None:
-    """A sample of fixed size has neighbours of its own size only."""
+    """A fixed number drawn: nobody can be added, and whoever is zeroed out leaves a smaller sum in the draw only."""
     if relation != "replace":
         raise Unsupported(
-            f"A fixed-size sample has no {relation} neighbour: its size can't change.",
-            fix="Ask for the relation replace, or sample by Poisson.",
+            f"Sampling a fixed number is counted under the relation replace only, and got {relation}.",
+            fix="Ask for replace, or sample by Poisson.",
         )
 
 
@@ -138,7 +138,11 @@ class Replaced:
 
 @dataclass(frozen=True)
 class Antipodal:
-    """A unit replaced under Poisson sampling and Gaussian noise: (1−q)N(0) + qN(μ) against (1−q)N(0) + qN(−μ)."""
+    """A unit replaced under Poisson sampling and Gaussian noise: (1−q)N(0) + qN(μ) against (1−q)N(0) + qN(−μ).
+
+    That opposite updates of full length are the worst is what dp-accounting assumes too; we know no published proof
+    for vectors, and look for a worse pair in tests/privacy/test_pairs.py (docs/notes/replace.md).
+    """
 
     rate: float
     mu: float

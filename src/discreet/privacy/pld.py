@@ -23,7 +23,7 @@ from discreet.privacy.pairs import Atoms, Directions, Pair, pair
 from discreet.privacy.release import Relation
 from discreet.privacy.spectrum import Spectrum, compose, tilted
 
-TOLERANCE = 1e-4  # how much the grid may add to ε, absolutely above 1 and relatively below
+TOLERANCE = 2e-4  # how much the grid may add to ε, absolutely above 1 and relatively below
 IGNORED = 1e-5  # of δ: what losses too rare to matter may have
 
 

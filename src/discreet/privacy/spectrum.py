@@ -11,10 +11,11 @@ from discreet.privacy.pairs import Atoms
 
 LARGEST_GRID = 2**20  # points of a composition; beyond it the grid is made coarser, which only costs tightness
 LARGEST_STEP = 2**17  # points of one step, likewise
-LEFT_OUT = 1e-12  # of the tilted mass, at most, on each side of the window
+LEFT_OUT = 1e-10  # of the tilted mass, at most, on each side of the window; counted
 ROUNDING = 1e-9  # relative, far above what 1e6-fold composition in doubles loses
 DEEP = 50.0  # atoms whose tilted weight is below e^-50 of the largest are left out, and counted
-REACH = 100.0  # how far below a loss e^(−loss) is formed, so that it can't overflow
+REACH = 100.0  # how far from a loss e^(−loss) is formed, so that it can't overflow
+BEHIND = 8.0  # how far below it tails are summed before they are asked for
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class Spectrum:
         return min(1.0, float(found) * (1 + ROUNDING) + self.left_out * _exp(self.log_scale - self.tilt * self.near))
 
     def _tails(self, around: float) -> "_Tails":
-        start = max(0, math.floor((around - REACH / (1 + abs(self.tilt))) / self.spacing) - self.first)
+        start = max(0, math.floor((around - BEHIND / (1 + abs(self.tilt))) / self.spacing) - self.first)
         start = min(start, self.weights.size)
         losses = (self.first + np.arange(start, self.weights.size)) * self.spacing - around
         p = self.weights[start:] * np.exp(-self.tilt * losses)
@@ -232,20 +233,21 @@ def _chernoff(moments: Sequence[float], counts: Sequence[int], rate: float) -> f
 
 def _power(gridded: Sequence[_Gridded], counts: Sequence[int], size: int) -> Array:
     """The composition's weights, cyclic in `size`: the product of the transforms to their counts."""
-    transform = np.ones(size // 2 + 1, dtype=np.complex128)
+    transform = None
     for each, count in zip(gridded, counts, strict=True):
         index = (each.first + np.arange(each.weights.size)) % size
         one = np.fft.rfft(np.bincount(index, each.weights, size))
         alive = np.abs(one) > math.exp(-100 / count)  # the rest would be below rounding anyway
-        powered = np.zeros_like(transform)
-        powered[alive] = one[alive] ** count
-        transform *= powered
+        one[alive] **= count
+        one[~alive] = 0
+        transform = one if transform is None else transform * one
     return np.fft.irfft(transform, size)
 
 
 def _fast_size(points: int) -> int:
-    """The next 2^a, 3·2^a or 5·2^a: an even length that FFTs like."""
-    return min(factor << max(1, math.ceil(math.log2(points / factor))) for factor in (1, 3, 5))
+    """The next even length that FFTs like: small factors only."""
+    factors = (1, 3, 5, 9, 15, 25, 27, 45, 75, 81, 125)
+    return min(factor << max(1, math.ceil(math.log2(points / factor))) for factor in factors)
 
 
 def _exp(x: float) -> float:

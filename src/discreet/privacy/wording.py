@@ -83,16 +83,18 @@ def _step(step: Step) -> str:
         case SampledWithoutReplacement():
             return f"{_step(step.event)}, {step.cohort:,} drawn out of {step.population:,}"
         case GaussianNoise() | LaplaceNoise():
-            return f"{step.kind.capitalize()} noise of multiplier {brief(step.noise_multiplier)}"
+            return f"{step.kind.capitalize()} noise of multiplier {rounded_up(step.noise_multiplier, 6)}"
         case _:
             name = step.kind.replace("_", " ").capitalize()
-            return f"{name} noise of variance {brief(step.variance)} for L2 sensitivity {brief(step.l2_sensitivity)}"
+            return f"{name} noise of variance {rounded_up(step.variance, 6)} for L2 sensitivity {brief(step.l2_sensitivity)}"
 
 
 def assumed(release: Release) -> Iterator[str]:
     """What has to be true of any run that releases this, as far as the release itself shows it."""
     name = name_of(release.unit)
     yield f"One {name} moves each sum by no more than the sensitivity that the noise was scaled to."
+    if release.unit == "example":
+        yield "An example lies in one client only, or what happened counts every client that it lies in."
     if isinstance(release.unit, Person):
         yield f"No person has more than {release.unit.max_examples} rows, and none has rows in two clients."
     yield "The noise is fresh, comes from a secret source, and nobody with this view can take it off" + (

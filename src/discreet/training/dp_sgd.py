@@ -5,18 +5,16 @@ from dataclasses import replace
 from typing import Literal, Self
 
 import torch
-from torch import Tensor
-from torch.func import grad, vmap
 
-from discreet.batches import Batch, Batches
+from discreet.batches import Batches
 from discreet.broadcast import Broadcast
-from discreet.clipping import factors
-from discreet.params import Params, add, norms, per_client, repeated, scale, subtract, zeros_like
+from discreet.params import Params, add, per_client, repeated, scale, subtract, zeros_like
 from discreet.part import Count, Multiplier, NonNegative, Positive, Rate, part
 from discreet.population import Population
 from discreet.privacy.events import Event, GaussianNoise, PoissonSampled, Repeated
-from discreet.randomness import Rows
+from discreet.randomness import Rows, Streams
 from discreet.training.descent import Descent
+from discreet.training.per_example import clipped_sum
 from discreet.training.schedules import Constant, Schedule
 from discreet.training.trainer import Loss
 
@@ -48,9 +46,10 @@ class DpSgd:
         rate = self.learning_rate * self.schedule.factor(broadcast.round)
         expected = torch.tensor([self.sampling_rate * size for size in batches.sizes], dtype=torch.float64)
         inverse = (1 / expected).to(batches.inputs.device)
-        for step in range(self.steps):
-            summed = self._clipped_sum(loss, state.params, batches, rows.at("batch", step))
-            noise = rows.at("noise", step).normal(broadcast.params)
+        noises, coins = rows.at("noise").open(), rows.at("batch").open()
+        for _ in range(self.steps):
+            summed = self._clipped_sum(loss, state.params, batches, coins)
+            noise = noises.normal(broadcast.params)
             noisy = add(summed, scale(noise, self.noise_multiplier * self.clip_norm))
             mean = per_client(inverse, noisy)
             state = state.step(mean, rate=rate, momentum=self.momentum, weight_decay=self.weight_decay)
@@ -69,29 +68,8 @@ class DpSgd:
         expected = self.sampling_rate * max(population.examples)
         return 6.0 + 1.5 * min(float(self.piece), expected + 4 * math.sqrt(expected))
 
-    def _clipped_sum(self, loss: Loss, params: Params, batches: Batches, rows: Rows) -> Params:
+    def _clipped_sum(self, loss: Loss, params: Params, batches: Batches, coins: Streams) -> Params:
         total = zeros_like(params)
-        for batch in batches.poisson(self.sampling_rate, rows, self.piece):
+        for batch in batches.poisson(self.sampling_rate, coins, self.piece):
             total = add(total, clipped_sum(loss, params, batch, self.clip_norm))
         return total
-
-
-def clipped_sum(loss: Loss, params: Params, batch: Batch, clip_norm: float) -> Params:
-    """Σ over each client's examples of its gradient, scaled down to `clip_norm`; non-finite ones count as zero."""
-
-    def one(model: Params, example: Tensor, target: Tensor) -> Tensor:
-        return loss(model, example[None], target[None])[0]
-
-    each_example = vmap(grad(one), in_dims=(None, 0, 0), randomness="different")
-    gradients = vmap(each_example, in_dims=(0, 0, 0), randomness="different")(params, batch.inputs, batch.targets)
-    found = norms(gradients, leading=2)
-    weights = factors(found, clip_norm) * batch.mask
-    if not bool(torch.isfinite(found).all()):
-        gradients = {name: value.nan_to_num(0.0, 0.0, 0.0) for name, value in gradients.items()}
-    return {name: _weighted(weights, value) for name, value in gradients.items()}
-
-
-def _weighted(weights: Tensor, gradients: Tensor) -> Tensor:
-    """Σ_e weights[c, e]·gradients[c, e], as one matrix product a client."""
-    flat = gradients.flatten(start_dim=2)
-    return (weights.to(flat.dtype)[:, None] @ flat)[:, 0].reshape(gradients.shape[0], *gradients.shape[2:])

@@ -43,7 +43,9 @@ class LocalSgd:
         start = repeated(broadcast.params, batches.clients)
         state = Descent.start(start, self.momentum)
         rate = self.learning_rate * self.schedule.factor(broadcast.round)
-        for number, batch in enumerate(batches.shuffled(self.batch_size, self._steps(batches), rows.at("batches"))):
+        for number, batch in enumerate(
+            batches.shuffled(self.batch_size, self._steps(batches), rows.at("batches").open())
+        ):
             if number == 0:  # all clients still share their weights, which one ordinary pass can use
                 found = _gradients(loss, shared=True)(broadcast.params, batch.inputs, batch.targets, batch.mask)
             else:

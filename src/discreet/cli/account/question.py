@@ -122,7 +122,10 @@ class Question:
 
     def _drawn(self, rate: float) -> tuple[int, int]:
         if self.sampling_rate is not None and self.population is None:
-            return Fraction(str(rate)).as_integer_ratio()  # as it was typed: 0.1 is one in ten
+            typed = Fraction(str(rate))  # 0.1 is one in ten
+            near = typed.limit_denominator(10**12)
+            # never a smaller rate than was asked for
+            return (near if near >= typed else near + Fraction(1, near.denominator)).as_integer_ratio()
         population = self.population or LARGE_POPULATION
         return max(1, round(rate * population)), population
 

@@ -1,0 +1,184 @@
+"""Per-example gradients of single layers, from what went in and the gradient of what came out.
+
+The gradient of a weight is a product of the two; autograd would sum it over examples, and vmap would compute each
+example's by itself. Forming the products directly costs no more than an ordinary backward pass (Goodfellow 2015).
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+from torch._C._functorch import is_batchedtensor as is_batched
+
+from discreet.params import Params
+from discreet.training.module_loss import ModuleLoss
+
+
+class Gradient(Protocol):
+    """One parameter's gradient for each of n examples."""
+
+    def squares(self) -> Tensor:
+        """Each example's squared norm."""
+
+    def summed(self, weights: Tensor) -> Tensor:
+        """Σ_e weights[c, e]·gradient of example (c, e), for weights of c clients with e examples each."""
+
+
+@dataclass(frozen=True)
+class Whole:
+    """As it is, an example a row."""
+
+    value: Tensor
+
+    def squares(self) -> Tensor:
+        return self.value.flatten(start_dim=1).square().sum(dim=1)
+
+    def summed(self, weights: Tensor) -> Tensor:
+        clients, width = weights.shape
+        rows = _finite(self.value).reshape(clients, width, -1)
+        return (weights[:, None] @ rows)[:, 0].reshape(clients, *self.value.shape[1:])
+
+
+@dataclass(frozen=True)
+class Product:
+    """The outer product of two vectors an example, never formed: its norm is the product of their norms."""
+
+    left: Tensor
+    right: Tensor
+
+    def squares(self) -> Tensor:
+        return self.left.square().sum(dim=1) * self.right.square().sum(dim=1)
+
+    def summed(self, weights: Tensor) -> Tensor:
+        clients, width = weights.shape
+        left = (_finite(self.left) * weights.reshape(-1, 1)).reshape(clients, width, -1)
+        return left.transpose(1, 2) @ _finite(self.right).reshape(clients, width, -1)
+
+
+Gradients = Callable[[nn.Module, Tensor, Tensor], dict[str, Gradient]]
+
+
+def linear(layer: nn.Module, inputs: Tensor, outer: Tensor) -> dict[str, Gradient]:
+    """g aᵀ, summed over whatever lies between the example and the features (a sequence, say)."""
+    if inputs.dim() == 2:
+        return {"weight": Product(outer, inputs), "bias": Whole(outer)}
+    inputs, outer = inputs.flatten(1, -2), outer.flatten(1, -2)
+    return {"weight": Whole(outer.transpose(1, 2) @ inputs), "bias": Whole(outer.sum(dim=1))}
+
+
+def convolution(layer: nn.Module, inputs: Tensor, outer: Tensor) -> dict[str, Gradient]:
+    """g Uᵀ with U the patches that the kernel saw: a strided view, copied once."""
+    assert isinstance(layer, nn.Conv2d)
+    assert isinstance(layer.padding, tuple)
+    (high, wide), (down, right) = layer.kernel_size, layer.padding
+    padded = (
+        nn.functional.pad(inputs.contiguous(), (right, right, down, down)) if down or right else inputs.contiguous()
+    )
+    patches = padded.unfold(2, high, layer.stride[0]).unfold(3, wide, layer.stride[1])
+    rows = patches.permute(0, 2, 3, 1, 4, 5).reshape(len(inputs), -1, layer.weight[0].numel())
+    flat = outer.flatten(2)
+    return {"weight": Whole((flat @ rows).reshape(-1, *layer.weight.shape)), "bias": Whole(flat.sum(dim=2))}
+
+
+def normalisation(layer: nn.Module, inputs: Tensor, outer: Tensor) -> dict[str, Gradient]:
+    """The normalised input times g, summed over positions."""
+    if isinstance(layer, nn.GroupNorm):
+        normal = nn.functional.group_norm(inputs, layer.num_groups, eps=layer.eps)
+        positions = tuple(range(2, inputs.dim()))
+    else:
+        assert isinstance(layer, nn.LayerNorm)
+        normal = nn.functional.layer_norm(inputs, layer.normalized_shape, eps=layer.eps)
+        positions = tuple(range(1, inputs.dim() - len(layer.normalized_shape)))
+    product = normal * outer
+    if not positions:
+        return {"weight": Whole(product), "bias": Whole(outer)}
+    return {"weight": Whole(product.sum(positions)), "bias": Whole(outer.sum(positions))}
+
+
+def _finite(value: Tensor) -> Tensor:
+    """An example that is not finite has weight 0, and 0·NaN is NaN; the look is cheaper than the copy."""
+    return value if bool(torch.isfinite(value.sum())) else value.nan_to_num(0.0, 0.0, 0.0)
+
+
+KNOWN: dict[type[nn.Module], Gradients] = {
+    nn.Linear: linear,
+    nn.Conv2d: convolution,
+    nn.GroupNorm: normalisation,
+    nn.LayerNorm: normalisation,
+}
+
+
+def layers_of(loss: object, params: Params) -> dict[str, nn.Module] | None:
+    """The layers that hold all of `params`, by name, if each is of a kind known here; else None."""
+    if not isinstance(loss, ModuleLoss):
+        return None
+    return _layers(loss.module, frozenset(params))
+
+
+@lru_cache(maxsize=64)
+def _layers(module: nn.Module, names: frozenset[str]) -> dict[str, nn.Module] | None:
+    found = {name: layer for name, layer in module.named_modules() if type(layer) in KNOWN}
+    held = {f"{name}.{own}" if name else own for name, layer in found.items() for own, _ in layer.named_parameters()}
+    tied = len({id(value) for value in module.parameters()}) != len(
+        list(module.named_parameters(remove_duplicate=False))
+    )
+    odd = any(
+        isinstance(layer, nn.Conv2d)
+        and (
+            layer.groups != 1
+            or layer.dilation != (1, 1)
+            or layer.padding_mode != "zeros"
+            or isinstance(layer.padding, str)
+        )
+        for layer in found.values()
+    )
+    if tied or odd or not names <= held:
+        return None
+    return {
+        name: layer
+        for name, layer in found.items()
+        if any(each.startswith(f"{name}." if name else "") for each in names)
+    }
+
+
+def channels_last(value: Tensor) -> Tensor:
+    """Images in the layout that pooling and convolutions are quickest with; a batch under vmap stays as it is."""
+    return value.contiguous(memory_format=torch.channels_last) if value.dim() == 4 and not is_batched(value) else value
+
+
+@contextmanager
+def tapped(
+    layers: dict[str, nn.Module], taps: dict[str, Tensor] | None, seen: dict[str, list[Tensor]]
+) -> Iterator[None]:
+    """Record what goes into each layer, and add a zero to what comes out: the gradient there is that zero's."""
+
+    def hook(name: str) -> Callable[[nn.Module, tuple[Tensor, ...], Tensor], Tensor]:
+        def record(layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
+            seen.setdefault(name, []).append(output if taps is None else inputs[0])
+            if taps is None:
+                return output
+            return channels_last(output) + taps[name]
+
+        return record
+
+    handles = [layer.register_forward_hook(hook(name)) for name, layer in layers.items()]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def gradients(layers: dict[str, nn.Module], names: frozenset[str], seen: Params, outer: Params) -> dict[str, Gradient]:
+    """Every example's gradient of every parameter in `names`."""
+    found = {}
+    for name, layer in layers.items():
+        for own, value in KNOWN[type(layer)](layer, seen[name], outer[name]).items():
+            full = f"{name}.{own}" if name else own
+            if full in names:
+                found[full] = value
+    return found

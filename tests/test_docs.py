@@ -1,0 +1,144 @@
+"""The documentation runs: what a page shows is what its commands and programs print, and every link leads somewhere."""
+
+import contextlib
+import importlib.util
+import io
+import re
+import shlex
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
+
+import pytest
+
+from discreet import __version__
+from discreet.cli.main import run
+from discreet.privacy import events
+from discreet.privacy.release import Relation, View
+
+ROOT = Path(__file__).parent.parent
+PAGES = [path for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")] if path.is_file()]
+RUN = ("console", "python")
+
+
+class Fence(NamedTuple):
+    language: str
+    body: str
+
+
+def fences(page: str) -> list[Fence]:
+    """The fenced blocks of a page, in order; a `text` fence after a `python` one is what it prints."""
+    return [Fence(*found) for found in re.findall(r"^```(\w*)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)]
+
+
+RUNNABLE = [path for path in PAGES if any(fence.language in RUN for fence in fences(path.read_text()))]
+
+
+@pytest.mark.parametrize("path", RUNNABLE, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_page_shows_what_its_commands_and_programs_print(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One page is one program, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    for shown, printed in played(path.read_text()):
+        assert matches(shown, printed), f"{path.name} shows\n{shown}\nand the program prints\n{printed}"
+
+
+def played(page: str) -> Iterator[tuple[str, str]]:
+    """Run a page: what it shows, and what really came out."""
+    names: dict[str, Any] = {"__name__": "page"}
+    found = fences(page)
+    for fence, following in zip(found, [*found[1:], Fence("", "")], strict=True):
+        if fence.language == "console":
+            yield from commands(fence.body)
+        if fence.language == "python":
+            with captured() as out:
+                exec(compile(fence.body, "page", "exec"), names)
+            yield following.body if following.language == "text" else "", out.getvalue()
+
+
+def commands(body: str) -> Iterator[tuple[str, str]]:
+    """The lines after each `$ `, up to the next one, are what that command prints; `echo $?` is its exit code."""
+    code = 0
+    for line in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]:
+        command, _, shown = re.sub(r"\\\n\s*", "", line).partition("\n")
+        with captured() as out:
+            if command == "echo $?":
+                out.write(f"{code}\n")
+            else:
+                program, *arguments = shlex.split(command)
+                assert program == "discreet", f"a page runs discreet only, not {program}"
+                code = run(arguments)
+        yield shown, out.getvalue()
+
+
+@contextlib.contextmanager
+def captured() -> Iterator[io.StringIO]:
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+        yield out
+
+
+def matches(shown: str, printed: str) -> bool:
+    pattern = re.escape(shown.strip()).replace(re.escape("..."), ".*?")
+    return re.fullmatch(pattern, printed.strip(), re.DOTALL) is not None
+
+
+def test_a_page_that_shows_something_else_is_found() -> None:
+    page = "```console\n$ discreet --version\ndiscreet 9.9.9\n$ echo $?\n0\n```\n"
+    page += "```python\nprint(1)\n```\n```text\n2\n```\n"
+    assert [matches(*each) for each in played(page)] == [False, True, False]
+    assert matches("made ... today", "made by\nus today")
+    assert not matches("1.5", "1x5")
+
+
+def test_the_first_pages_are_run() -> None:
+    assert {"README.md", "guarantees.md", "pitfalls.md"} <= {path.name for path in RUNNABLE}
+
+
+@pytest.fixture(scope="module")
+def build() -> types.ModuleType:
+    spec = importlib.util.spec_from_file_location("build", ROOT / "docs" / "build.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_site_builds_and_no_link_is_dead(build: types.ModuleType, tmp_path: Path) -> None:
+    build.build(ROOT, tmp_path / "site")
+    home = (tmp_path / "site" / "index.html").read_text()
+    assert 'href="docs/guarantees.html"' in home
+    assert (tmp_path / "site" / "docs" / "guarantees.html").is_file()
+
+
+@pytest.mark.parametrize("link", ["gone.md", "README.md#gone", "docs/gone/", "/etc/hosts", "../outside.md"])
+def test_a_dead_link_fails_the_build(link: str, build: types.ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text(f"# Home\n\n[there]({link})\n")
+    with pytest.raises(SystemExit, match="dead link"):
+        build.build(tmp_path, tmp_path / "site")
+
+
+@pytest.mark.parametrize("folder", ["privacy", "cli"])
+def test_the_file_map_names_every_module(folder: str) -> None:
+    readme = (ROOT / "README.md").read_text()
+    missing = [
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "src" / "discreet" / folder).rglob("*.py")
+        if path.name != "__init__.py" and not re.search(rf"── {path.name} ", readme)
+    ]
+    assert not missing
+
+
+def test_the_glossary_knows_every_word_that_a_record_may_hold() -> None:
+    glossary = (ROOT / "docs" / "glossary.md").read_text()
+    kinds = [get_args(vars(kind)["__annotations__"]["kind"])[0] for kind in get_args(get_args(events.Event)[0])]
+    words = [*kinds, *get_args(Relation), *get_args(View), "example", "person", "filter", "plan"]
+    assert not [word for word in words if f"`{word}`" not in glossary]
+
+
+def test_the_changelog_knows_this_version() -> None:
+    assert f"## [{__version__}]" in (ROOT / "CHANGELOG.md").read_text()

@@ -1,0 +1,77 @@
+"""The public surface: every name that users may rely on is listed here, can be imported, and says what it is."""
+
+import importlib
+import inspect
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+PUBLIC: dict[str, list[str]] = {
+    "discreet": ["__version__"],
+    "discreet.errors": [
+        "BudgetRefused",
+        "DiscreetError",
+        "EnginesDisagree",
+        "InvalidInput",
+        "LedgerDamaged",
+        "LedgerUnavailable",
+        "UnsoundCombination",
+        "Unsupported",
+    ],
+    "discreet.part": ["part", "plain", "read", "sentence"],
+    "discreet.privacy.accountant": ["Account", "account", "confirmed", "delta", "epsilon", "true_positive_rate"],
+    "discreet.privacy.calibration": ["AttackTarget", "EpsilonTarget", "excess", "noise", "rounds", "sampling_rate"],
+    "discreet.privacy.events": [
+        "Composed",
+        "DiscreteGaussianNoise",
+        "GaussianNoise",
+        "LaplaceNoise",
+        "PoissonSampled",
+        "Repeated",
+        "SampledWithoutReplacement",
+        "SkellamNoise",
+        "noise_of",
+        "sampled",
+        "steps",
+        "with_noise",
+    ],
+    "discreet.privacy.guarantee": ["Attack", "Claim", "Guarantee", "LedgerMark", "SecondValue", "attacks_on"],
+    "discreet.privacy.ledger": ["Budget", "Ledger", "Mode", "Ticket", "verify"],
+    "discreet.privacy.parallel": ["epsilon"],
+    "discreet.privacy.release": ["Person", "Release", "grouped", "scaled"],
+}
+ALIASES = {"Mode"}  # a type, which can't carry a docstring
+HEAVY = ["torch", "numpy", "scipy", "dp_accounting", "pydantic", "typer"]
+
+
+@pytest.mark.parametrize("module", PUBLIC)
+def test_what_is_listed_is_what_there_is(module: str) -> None:
+    assert sorted(offered(importlib.import_module(module))) == sorted(PUBLIC[module])
+
+
+def offered(module: Any) -> list[str]:
+    """What a module says it exports, else the functions and classes that it defines for others."""
+    if hasattr(module, "__all__"):
+        return list(module.__all__)
+    own = [
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_") and inspect.getmodule(value) is module and callable(value)
+    ]
+    return own or ["__version__"]
+
+
+@pytest.mark.parametrize(
+    ("module", "name"), [(module, name) for module, names in PUBLIC.items() for name in names if name not in ALIASES]
+)
+def test_every_public_name_says_what_it_is(module: str, name: str) -> None:
+    value = getattr(importlib.import_module(module), name)
+    assert isinstance(value, str) or inspect.getdoc(value)
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    code = f"import sys, discreet; sys.exit(' '.join(set({HEAVY!r}) & set(sys.modules)) or 0)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")
