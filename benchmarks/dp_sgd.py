@@ -9,6 +9,7 @@ import json
 import statistics
 import time
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -19,7 +20,7 @@ from discreet.randomness import RunKey
 from discreet.training import DpSgd
 from discreet.training.module_loss import ModuleLoss
 
-MODES = {"hooks": {}, "ghost": {}, "functorch": {"force_functorch": True}}
+MODES = ("hooks", "ghost", "functorch")
 
 
 def network() -> nn.Module:
@@ -48,7 +49,7 @@ def losses(outputs: Tensor, targets: Tensor) -> Tensor:
 
 def ours(module: nn.Module, data: Federation, clients: int, batch: int, steps: int) -> Callable[[], None]:
     params = {name: value.detach().clone() for name, value in module.named_parameters()}
-    loss = ModuleLoss(module, losses)
+    loss = ModuleLoss.of(module, losses)
     trainer = DpSgd(
         steps=steps,
         sampling_rate=batch / data.sizes[0],
@@ -71,27 +72,35 @@ def ours(module: nn.Module, data: Federation, clients: int, batch: int, steps: i
 def opacus(
     make: Callable[[], nn.Module], data: Federation, clients: int, batch: int, steps: int, mode: str
 ) -> Callable[[], None]:
-    from opacus.grad_sample import GradSampleModule
-    from opacus.optimizers import DPOptimizer
+    """Opacus in one of its modes: per-sample gradients by hooks or functorch, or ghost clipping."""
+    from opacus.grad_sample import GradSampleModule, GradSampleModuleFastGradientClipping
+    from opacus.optimizers import DPOptimizer, DPOptimizerFastGradientClipping
+    from opacus.utils.fast_gradient_clipping_utils import DPLossFastGradientClipping
 
     device = data.inputs.device
-    models = []
+    settings = {"noise_multiplier": 1.0, "max_grad_norm": 1.0, "expected_batch_size": batch}
+    models: list[tuple[nn.Module, torch.optim.Optimizer, Callable[[Tensor, Tensor], Tensor]]] = []
     for _ in range(clients):
         module = make().to(device)
-        wrapped = GradSampleModule(module, **MODES[mode])
         inner = torch.optim.SGD(module.parameters(), lr=0.1)
-        models.append((wrapped, DPOptimizer(inner, noise_multiplier=1.0, max_grad_norm=1.0, expected_batch_size=batch)))
-    criterion = nn.CrossEntropyLoss()
+        if mode == "ghost":
+            wrapped = GradSampleModuleFastGradientClipping(module, max_grad_norm=1.0)
+            optimiser = DPOptimizerFastGradientClipping(inner, **settings)
+            criterion = DPLossFastGradientClipping(wrapped, optimiser, nn.CrossEntropyLoss())
+        else:
+            wrapped = GradSampleModule(module, force_functorch=mode == "functorch")
+            optimiser, criterion = DPOptimizer(inner, **settings), nn.CrossEntropyLoss()
+        models.append((wrapped, optimiser, criterion))
     generator = torch.Generator().manual_seed(0)
 
     def run() -> None:
-        for client, (wrapped, optimiser) in enumerate(models):
+        for client, (wrapped, optimiser, criterion) in enumerate(models):
             start, size = data.starts[client], data.sizes[client]
             for _ in range(steps):
                 coins = torch.rand(size, generator=generator)
                 index = (torch.nonzero(coins < batch / size).flatten() + start).to(device)
                 optimiser.zero_grad()
-                criterion(wrapped(data.inputs[index]), data.targets[index]).backward()
+                criterion(wrapped(data.inputs[index]), data.targets[index]).backward()  # type: ignore[no-untyped-call]
                 optimiser.step()
 
     return run
@@ -126,13 +135,13 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     device = torch.device(arguments.device)
-    results = {}
+    results: dict[str, dict[str, Any]] = {}
     for shape, (make, form, clients, batch, size, steps) in SHAPES.items():
         torch.manual_seed(0)
         inputs = torch.randn(clients * size, *form)
         data = Federation(inputs, torch.randint(10, (clients * size,)), (size,) * clients).to(device)
         contestants = {"discreet": ours(make().to(device), data, clients, batch, steps)}
-        for mode in ("hooks", "functorch"):
+        for mode in MODES:
             contestants[f"opacus {mode}"] = opacus(make, data, clients, batch, steps, mode)
         seconds = race(contestants, arguments.repeats, device)
         best = min(value for name, value in seconds.items() if name != "discreet")

@@ -13,7 +13,7 @@ from discreet.params import norms
 
 def test_a_client_over_the_bound_is_scaled_onto_it() -> None:
     clipped = clip({"w": torch.tensor([[3.0, 4.0]])}, 1.0)["w"]
-    assert clipped[0].tolist() == pytest.approx([0.6, 0.8], rel=2e-6)
+    assert clipped[0].tolist() == pytest.approx([0.6, 0.8], rel=2e-5)
 
 
 def test_a_client_within_the_bound_stays_as_it_is() -> None:
@@ -25,7 +25,7 @@ def test_a_client_within_the_bound_stays_as_it_is() -> None:
 
 def test_the_bound_is_over_all_tensors_together() -> None:
     clipped = clip({"w": torch.tensor([[3.0]]), "b": torch.tensor([[4.0]])}, 1.0)
-    assert (clipped["w"].item(), clipped["b"].item()) == pytest.approx((0.6, 0.8), rel=2e-6)
+    assert (clipped["w"].item(), clipped["b"].item()) == pytest.approx((0.6, 0.8), rel=2e-5)
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
@@ -55,4 +55,4 @@ def test_no_row_exceeds_the_bound(rows: list[list[float]], norm: float, dtype: t
 
 def test_each_client_may_have_its_own_bound() -> None:
     clipped = clip({"w": torch.tensor([[3.0, 4.0], [3.0, 4.0]])}, torch.tensor([1.0, 2.0]))
-    assert norms(clipped).tolist() == pytest.approx([1.0, 2.0], rel=2e-6)
+    assert norms(clipped).tolist() == pytest.approx([1.0, 2.0], rel=2e-5)

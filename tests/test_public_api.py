@@ -9,7 +9,19 @@ from typing import Any
 import pytest
 
 PUBLIC: dict[str, list[str]] = {
-    "discreet": ["__version__"],
+    "discreet": [
+        "Privacy",
+        "Run",
+        "__version__",
+        "clients_from_arrays",
+        "clients_from_csv",
+        "clients_from_datasets",
+        "dp_fedavg",
+        "fedavg",
+        "load",
+        "pfl",
+        "train",
+    ],
     "discreet.errors": [
         "BudgetRefused",
         "DiscreetError",

@@ -1,3 +1,32 @@
 """Differentially private federated learning whose ε you can believe."""
 
+import importlib
+from typing import Any
+
 __version__ = "0.1.0"
+
+_WHERE = {
+    "Privacy": "discreet.experiment.promise",
+    "Run": "discreet.experiment.api",
+    "clients_from_arrays": "discreet.tasks",
+    "clients_from_csv": "discreet.tasks",
+    "clients_from_datasets": "discreet.tasks",
+    "dp_fedavg": "discreet.algorithms",
+    "fedavg": "discreet.algorithms",
+    "load": "discreet.experiment.api",
+    "pfl": "discreet.algorithms",
+    "train": "discreet.experiment.api",
+}
+
+__all__ = ["__version__", *_WHERE]
+
+
+def __getattr__(name: str) -> Any:
+    """Each public name is fetched when it is first used: `import discreet` costs nothing, and torch takes a second."""
+    if name not in _WHERE:
+        raise AttributeError(f"module 'discreet' has no attribute {name!r}")
+    return getattr(importlib.import_module(_WHERE[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -15,12 +15,12 @@ from discreet.randomness import Streams
 
 
 class Batch(NamedTuple):
-    """Rows of examples, one row a client: `mask` says which cells hold one, `active` whose step this is at all."""
+    """Rows of examples, one row a client: `mask` says which cells hold one, `active` whose step this is."""
 
     inputs: Tensor
     targets: Tensor
     mask: Tensor
-    active: Tensor
+    active: Tensor | None
 
 
 @dataclass(frozen=True)
@@ -37,18 +37,23 @@ class Batches:
         return len(self.sizes)
 
     def shuffled(self, batch_size: int, steps: Sequence[int], streams: Streams) -> Iterator[Batch]:
-        """`steps[i]` batches for client i: passes over its data, each in a new random order, the last batch shorter."""
-        sizes, wanted = torch.tensor(self.sizes), torch.tensor(steps)
+        """`steps[i]` batches for client i: passes over its data, each in a new random order, the last batch shorter.
+
+        All indices go to the device at once: a copy in every step would make the device wait for the host.
+        """
+        sizes, wanted, number = torch.tensor(self.sizes), torch.tensor(steps), torch.arange(max(steps))[:, None]
         batches = -(-sizes // batch_size)
         passes = int((-(-wanted // batches)).max())
-        orders = torch.stack([streams.uniform(self.sizes).argsort(dim=1) for _ in range(passes)], dim=1)
-        width = min(batch_size, max(self.sizes))
-        for step in range(max(steps)):
-            column = (step % batches)[:, None] * batch_size + torch.arange(width)
-            mask = (column < sizes[:, None]) & (step < wanted)[:, None]
-            number = (step // batches).clamp(max=passes - 1)
-            chosen = orders[torch.arange(self.clients), number].gather(1, column.clamp(max=orders.shape[2] - 1))
-            yield self._batch(chosen, mask, step < wanted)
+        orders = torch.stack([streams.uniform(self.sizes).argsort(dim=1) for _ in range(passes)])
+        active = number < wanted
+        column = (number % batches)[:, :, None] * batch_size + torch.arange(min(batch_size, max(self.sizes)))
+        mask = (column < sizes[:, None]) & active[:, :, None]
+        turn = (number // batches).clamp(max=passes - 1)
+        chosen = orders[turn, torch.arange(self.clients)].gather(2, column.clamp(max=orders.shape[2] - 1))
+        index, masks, actives = self._index(chosen, mask), mask.to(self._device), active.to(self._device)
+        everyone = active.all(dim=1).tolist()
+        for step, whole in enumerate(everyone):
+            yield self._batch(index[step], masks[step], None if whole else actives[step])
 
     def poisson(self, rate: float, streams: Streams, width: int) -> Iterator[Batch]:
         """Each example by its own coin, in pieces of at most `width` examples a client.
@@ -61,13 +66,18 @@ class Batches:
         place = torch.arange(len(client)) - (counts.cumsum(0) - counts)[client]
         chosen = torch.zeros(self.clients, int(counts.max()), dtype=torch.int64)
         chosen[client, place] = example
-        everyone = torch.ones(self.clients, dtype=torch.bool)
         for first in range(0, chosen.shape[1], width):
             piece = chosen[:, first : first + width]
             mask = first + torch.arange(piece.shape[1]) < counts[:, None]
-            yield self._batch(piece, mask, everyone)
+            yield self._batch(self._index(piece, mask), mask.to(self._device), None)
 
-    def _batch(self, chosen: Tensor, mask: Tensor, active: Tensor) -> Batch:
-        device = self.inputs.device
-        index = (torch.where(mask, chosen, 0) + torch.tensor(self.starts)[:, None]).to(device)
-        return Batch(self.inputs[index], self.targets[index], mask.to(device), active.to(device))
+    @property
+    def _device(self) -> torch.device:
+        return self.inputs.device
+
+    def _index(self, chosen: Tensor, mask: Tensor) -> Tensor:
+        """Where in the flat data a client's examples lie; cells without one point at its first."""
+        return (torch.where(mask, chosen, 0) + torch.tensor(self.starts)[:, None]).to(self._device)
+
+    def _batch(self, index: Tensor, mask: Tensor, active: Tensor | None) -> Batch:
+        return Batch(self.inputs[index], self.targets[index], mask, active)

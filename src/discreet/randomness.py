@@ -8,6 +8,7 @@ import hashlib
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol
 
 import torch
@@ -80,32 +81,40 @@ class SimulatedRows:
         return SimulatedRows(self.secret, self.name + name, self.clients, self.device)
 
     def open(self) -> "SimulatedStreams":
-        return SimulatedStreams(self._generators(self.device), self._generators(CPU), self.device)
+        return SimulatedStreams(self)
 
-    def _generators(self, device: torch.device) -> list[torch.Generator]:
+    def generators(self, device: torch.device) -> list[torch.Generator]:
         return [_generator(self.secret, (*self.name, client), device) for client in self.clients]
 
 
 @dataclass(frozen=True)
 class SimulatedStreams:
-    generators: list[torch.Generator]
-    on_host: list[torch.Generator]
-    device: torch.device
+    """Streams that were opened: noise is drawn on the device, what decides who takes part on the host."""
+
+    rows: SimulatedRows
+
+    @cached_property
+    def _on_device(self) -> list[torch.Generator]:
+        return self.rows.generators(self.rows.device)
+
+    @cached_property
+    def _on_host(self) -> list[torch.Generator]:
+        return self.rows.generators(CPU)
 
     def normal(self, like: Params) -> Params:
         sizes = [value.numel() for value in like.values()]
         dtype = next(iter(like.values())).dtype
-        flat = torch.empty(len(self.generators), sum(sizes), dtype=dtype, device=self.device)
-        for row, generator in zip(flat, self.generators, strict=True):
+        flat = torch.empty(len(self.rows.clients), sum(sizes), dtype=dtype, device=self.rows.device)
+        for row, generator in zip(flat, self._on_device, strict=True):
             row.normal_(generator=generator)
-        parts = flat.split(sizes, dim=1)
+        parts = torch.split(flat, sizes, dim=1)
         return {
             name: part.reshape(len(flat), *value.shape) for (name, value), part in zip(like.items(), parts, strict=True)
         }
 
     def uniform(self, sizes: Sequence[int]) -> Tensor:
         numbers = torch.full((len(sizes), max(sizes)), 2.0, dtype=torch.float64)
-        for row, size, generator in zip(numbers, sizes, self.on_host, strict=True):
+        for row, size, generator in zip(numbers, sizes, self._on_host, strict=True):
             row[:size].uniform_(generator=generator)
         return numbers
 

@@ -40,6 +40,8 @@ def test_every_help_page_fits_80_columns_and_starts_with_what_it_is_for(path: st
 def test_every_command_takes_json_and_prints_exactly_one_object(path: str, discreet: Discreet, tmp_path: Path):
     there, new = tmp_path / "there.jsonl", tmp_path / "new.jsonl"
     discreet("ledger create --epsilon 1 --delta 1e-5", there)
+    table = tmp_path / "visits.csv"
+    table.write_text("clinic,age,back\na,30,yes\na,40,no\nb,50,yes\nb,60,no\n")
     lines = {  # a command that isn't here fails
         "account gaussian": "--noise-multiplier 1",
         "account laplace": "--noise-multiplier 1",
@@ -49,6 +51,10 @@ def test_every_command_takes_json_and_prints_exactly_one_object(path: str, discr
         "ledger show": f"{there}",
         "ledger verify": f"{there}",
         "demo": "",
+        "run": f"--out {tmp_path / 'run'} --set rounds=2",
+        "plan": "",
+        "init": f"{tmp_path / 'starter.toml'}",
+        "data check": f"{table} --client clinic --label back",
     }
     ran = discreet(f"{path} {lines[path]} --json")
     assert (ran.code, ran.err) == (0, "")

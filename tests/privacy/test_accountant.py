@@ -91,10 +91,16 @@ def test_skellam_is_certified_by_its_published_bound_with_the_tight_value_beside
     assert "numerical check" in account.notes[accountant.TIGHT]
 
 
-def test_skellam_replaced_under_sampling_has_no_certificate() -> None:
+def test_the_certificate_holds_for_replacement_under_sampling_too() -> None:
     account = accountant.account(PoissonSampled(sampling_rate=0.1, event=SKELLAM), 1e-5, "replace")
-    assert accountant.TIGHT not in account.accountants
-    assert "mixes three" in account.notes[accountant.TIGHT]
+    gaussian_ = pld.epsilon(gaussian(1.0, rate=0.1), 1e-5, "replace")
+    assert gaussian_ <= account.accountants[accountant.TIGHT] < account.epsilon
+
+
+def test_noise_too_small_for_a_grid_is_counted_by_its_renyi_bound() -> None:
+    account = accountant.account(gaussian(0.001, rate=0.5, times=10), 1e-5)
+    assert account.certified_by == "rdp"
+    assert account.epsilon > 1e6
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The PLD accountant: properties that any right answer has, and answers computed another way."""
 
 import math
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.privacy import gaussian as analytic
-from discreet.privacy import pld
+from discreet.privacy import pld, rdp
 from discreet.privacy.events import Composed, Event, GaussianNoise, LaplaceNoise, PoissonSampled, Repeated, SkellamNoise
 from discreet.privacy.release import Relation
 from tests.privacy.recipes import fixed_size, gaussian, laplace
@@ -177,3 +178,49 @@ def test_fixed_size_samples_are_counted_under_replace_only() -> None:
     assert not pld.supports(event, "add_or_remove")
     poisson = Repeated(count=10, event=PoissonSampled(sampling_rate=0.1, event=GaussianNoise(noise_multiplier=2.0)))
     assert pld.epsilon(event, 1e-5, "replace") >= pld.epsilon(poisson, 1e-5, "replace")
+
+
+def exact_delta(z: float, rate: float, epsilon: float) -> float:
+    """One Poisson-sampled Gaussian step, both directions, in closed form."""
+    forward = rate * analytic_delta(1 / z, math.log1p(math.expm1(epsilon) / rate))
+    inner = 1 - (1 - rate) * math.exp(epsilon)
+    if inner <= 0:
+        return forward
+    # backward: Q against (1−q)Q + qP at ε; the set is {x below a threshold}
+    threshold = (math.log((math.exp(-epsilon) - (1 - rate)) / rate) + 0.5 / z**2) * z
+    cdf = NormalDist().cdf
+    backward = cdf(threshold) * inner - rate * math.exp(epsilon) * cdf(threshold - 1 / z)
+    return max(forward, backward)
+
+
+def analytic_delta(mu: float, epsilon: float) -> float:
+    return (
+        analytic.delta(mu, epsilon)
+        if epsilon >= 0
+        else 1 - math.exp(epsilon) + math.exp(epsilon) * analytic.delta(mu, -epsilon)
+    )
+
+
+@settings(max_examples=150)
+@given(
+    z=st.floats(0.05, 30),
+    rate=st.one_of(st.floats(1e-5, 0.999), st.floats(1e-9, 1e-3).map(lambda gap: 1 - gap)),
+    epsilon=st.floats(1e-5, 30),
+)
+def test_one_sampled_step_is_never_below_its_closed_form(z: float, rate: float, epsilon: float) -> None:
+    exact = exact_delta(z, rate, epsilon)
+    if exact > 1e-9:  # below, the closed form of the backward direction cancels
+        assert pld.delta(gaussian(z, rate=rate), epsilon) >= exact * (1 - 1e-9)
+
+
+def test_the_mass_next_to_a_ceiling_is_counted() -> None:
+    """Cases in which it once was not: both answers were low by 1e-7."""
+    event = gaussian(0.6861887621237467, rate=0.9999999376383353)
+    assert pld.delta(event, 1.8251769167972866e-05) >= 0.5337875584
+    assert pld.true_positive_rate(gaussian(0.24264, rate=1.912e-4), 0.01975) >= 0.0199336791
+
+
+@pytest.mark.parametrize(("rate", "times"), [(1e-5, 10**10), (1e-6, 10**12)])
+def test_more_steps_than_any_grid_holds_cost_no_more_than_their_renyi_bound(rate: float, times: int) -> None:
+    event = gaussian(1.0, rate=rate, times=times)
+    assert pld.epsilon(event, 1e-5) <= rdp.epsilon(event, 1e-5) * (1 + 1e-3)

@@ -10,12 +10,15 @@ import click
 import typer
 
 from discreet import __version__
-from discreet.cli import account, demo, ledger
+from discreet.cli import account, data, demo, init, ledger, plan
+from discreet.cli import run as training
 from discreet.cli.output import complain, emit
 from discreet.errors import DiscreetError, InvalidInput
 
 EPILOG = """\b
 Examples:
+  discreet run
+  discreet init && discreet plan experiment.toml
   discreet account gaussian --noise-multiplier 1 --sampling-rate 0.1 \\
       --steps 1000 --delta 1e-5
   discreet account gaussian --epsilon 2 --sampling-rate 0.01 --steps 1000
@@ -44,7 +47,11 @@ app = typer.Typer(
 )
 app.add_typer(account.app, name="account")
 app.add_typer(ledger.app, name="ledger")
+app.add_typer(data.app, name="data")
 app.command("demo")(demo.demo)
+app.command("init", epilog=init.EPILOG)(init.init)
+app.command("plan", epilog=plan.EPILOG)(plan.plan)
+app.command("run", epilog=training.EPILOG)(training.run)
 
 
 def _version(wanted: bool) -> None:

@@ -25,6 +25,8 @@ class EmbeddedEngine:
 
     def gather(self, broadcast: Broadcast, cohort: list[int]) -> CohortSum:
         given, algorithm = self.simulation, self.simulation.algorithm
+        # a block's shapes repeat, so cuDNN may look for the quickest kernels; for stacked clients they differ by far
+        torch.backends.cudnn.benchmark = True
         summed, found, order = zeros_like(broadcast.params), [], []
         for block in self._blocks(broadcast, cohort):
             data, weights, rows = given.federation.block(block), given.weights(block), given.rows(broadcast, block)

@@ -96,9 +96,6 @@ def _add_certificate(
     for step, count in steps(event).items():
         noise, stand_in = noise_of(step), step
         if isinstance(noise, SkellamNoise):
-            if relation == "replace" and noise is not step:
-                notes[TIGHT] = "none: it is proven between two outputs, and replacing under sampling mixes three"
-                return
             checked = skellam.certificate(noise.variance, noise.l2_sensitivity)
             if checked.noise is None:
                 notes[TIGHT] = f"none: {checked.reason}"

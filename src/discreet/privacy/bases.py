@@ -18,7 +18,8 @@ from discreet.privacy.events import GaussianNoise, LaplaceNoise, Noise, SkellamN
 Array = NDArray[np.float64]
 
 DEEPEST = 40.0  # standard deviations; a Gaussian's tail there is below the smallest double
-LARGEST_SKELLAM = 1e8  # variance; beyond it there are too many integers to list
+LARGEST_SHIFT = 200.0  # of Gaussian or Laplace noise, in its own units; twice a hundredth, for replacements
+LARGEST_SKELLAM, LARGEST_MOVE = 1e8, 1e5  # variance and shift; beyond them there are too many integers to list
 
 
 class Base(Protocol):
@@ -36,15 +37,20 @@ class Base(Protocol):
         """Losses, and logs of their masses under Q; no panel straddles one of `edges`."""
 
 
-def base(noise: Noise) -> Base:
-    """The dominating pair of one unsampled release."""
+def base(noise: Noise, factor: float = 1.0) -> Base:
+    """The dominating pair of one unsampled release, at `factor` times the sensitivity."""
     match noise:
+        case GaussianNoise() | LaplaceNoise() if factor / noise.noise_multiplier > LARGEST_SHIFT:
+            raise Unsupported(
+                "Noise below a hundredth of the sensitivity has no privacy-loss distribution here.",
+                fix="It protects nobody; its Rényi bound says by how much.",
+            )
         case GaussianNoise():
-            return GaussianBase(1 / noise.noise_multiplier)
+            return GaussianBase(factor / noise.noise_multiplier)
         case LaplaceNoise():
-            return LaplaceBase(1 / noise.noise_multiplier)
-        case SkellamNoise() if moves_one_coordinate(noise) and noise.variance <= LARGEST_SKELLAM:
-            return SkellamBase(noise.variance, max(1, math.floor(noise.l2_sensitivity)))
+            return LaplaceBase(factor / noise.noise_multiplier)
+        case SkellamNoise() if moves_one_coordinate(noise, factor) and noise.variance <= LARGEST_SKELLAM:
+            return SkellamBase(noise.variance, math.floor(factor * noise.l2_sensitivity))
         case _:
             raise Unsupported(
                 f"No dominating pair is listed for this {noise.kind.replace('_', ' ')} noise.",
@@ -52,9 +58,10 @@ def base(noise: Noise) -> Base:
             )
 
 
-def moves_one_coordinate(noise: SkellamNoise) -> bool:
-    """Whether an integer vector within the sensitivity can only move one coordinate."""
-    return noise.dimension == 1 or noise.l2_sensitivity < math.sqrt(2)
+def moves_one_coordinate(noise: SkellamNoise, factor: float) -> bool:
+    """Whether an integer vector within the sensitivity can only move one coordinate, and not too far to list."""
+    moved = factor * noise.l2_sensitivity
+    return moved < math.sqrt(2) or (noise.dimension == 1 and moved <= LARGEST_MOVE)
 
 
 @dataclass(frozen=True)

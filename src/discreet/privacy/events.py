@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field
 
 from discreet.errors import InvalidInput
-from discreet.part import Count, Multiplier, Positive, Rate, part
+from discreet.part import Count, Multiplier, Rate, Steps, Variance, part
 
 
 @part
@@ -31,8 +31,8 @@ class SkellamNoise:
     """Skellam noise of this variance on each coordinate of an integer sum; sum and sensitivity in lattice units."""
 
     kind: Literal["skellam"] = "skellam"
-    variance: Positive
-    l2_sensitivity: Positive
+    variance: Variance
+    l2_sensitivity: Steps
     dimension: Count
 
     @property
@@ -46,8 +46,8 @@ class DiscreteGaussianNoise:
     """Discrete Gaussian noise with parameter σ² = `variance` on each coordinate of an integer sum; lattice units."""
 
     kind: Literal["discrete_gaussian"] = "discrete_gaussian"
-    variance: Positive
-    l2_sensitivity: Positive
+    variance: Variance
+    l2_sensitivity: Steps
 
 
 Noise: TypeAlias = Annotated[

@@ -128,6 +128,9 @@ class Guarantee:
         viewer = wording.VIEWERS[self.view]
         return wording.sentence(viewer, self.unit, self.relation, worst.false_positive_rate, worst.true_positive_rate)
 
+    def __str__(self) -> str:
+        return self.words()
+
     def words(self) -> str:
         """The card as plain text, no line over 80 columns."""
         return "\n".join(line.rstrip() for line in _card(self))

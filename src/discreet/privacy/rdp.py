@@ -21,11 +21,12 @@ from discreet.privacy.events import (
     steps,
 )
 from discreet.privacy.pairs import Atoms, pair, require_replace
-from discreet.privacy.release import Relation, scaled
+from discreet.privacy.release import Relation
 
 Conversion: TypeAlias = Literal["balle", "mironov"]
 Curve: TypeAlias = Callable[[Array], Array]
 
+LEAST_INTEGRATED = 0.01  # noise multiplier; below it the sampled loss bends too sharply to integrate
 LARGEST_SUM = 1024  # the binomial sums stop here: larger orders only matter where the noise is large, and cost
 ORDERS: Array = np.unique(
     np.concatenate(
@@ -107,6 +108,10 @@ def _step(step: Step, orders: Array, relation: Relation) -> Array:
         case SampledWithoutReplacement(sampling_rate=rate, event=noise):
             require_replace(relation)
             return _fixed_size(rate, noise, orders)
+        case PoissonSampled(event=GaussianNoise() | LaplaceNoise() as noise) if (
+            noise.noise_multiplier < LEAST_INTEGRATED
+        ):
+            return _unsampled(noise, orders, 2.0 if relation == "replace" else 1.0)  # sampling hides next to nothing
         case PoissonSampled(event=GaussianNoise() as noise, sampling_rate=rate) if relation != "replace":
             by_sum = (orders == np.round(orders)) & (orders <= LARGEST_SUM)
             values = np.empty_like(orders)
@@ -122,28 +127,29 @@ def _step(step: Step, orders: Array, relation: Relation) -> Array:
         case PoissonSampled(sampling_rate=rate, event=noise):
             return _interpolated(lambda at: _poisson(rate, at, lambda inner: _unsampled(noise, inner)), orders)
         case _:
-            return _unsampled(scaled(step, 2.0) if relation == "replace" else step, orders)
+            return _unsampled(step, orders, 2.0 if relation == "replace" else 1.0)
 
 
 def _fixed_size(rate: float, noise: Noise, orders: Array) -> Array:
     """Replacing through sampling: at twice the sensitivity, and never more than without sampling."""
-    doubled = scaled(noise, 2.0)
-    sampled = _interpolated(lambda at: _without_replacement(rate, at, lambda inner: _unsampled(doubled, inner)), orders)
-    return np.minimum(sampled, _unsampled(doubled, orders))
+    sampled = _interpolated(
+        lambda at: _without_replacement(rate, at, lambda inner: _unsampled(noise, inner, 2.0)), orders
+    )
+    return np.minimum(sampled, _unsampled(noise, orders, 2.0))
 
 
-def _unsampled(noise: Noise, orders: Array) -> Array:
+def _unsampled(noise: Noise, orders: Array, factor: float = 1.0) -> Array:
+    """Without sampling, at `factor` times the sensitivity."""
     match noise:
         case GaussianNoise():
-            return orders / (2 * noise.noise_multiplier**2)
+            return orders * (factor / noise.noise_multiplier) ** 2 / 2
         case DiscreteGaussianNoise():  # Canonne, Kamath, Steinke 2020, Prop. 5, coordinate by coordinate
-            return orders * noise.l2_sensitivity**2 / (2 * noise.variance)
+            return orders * (factor * noise.l2_sensitivity) ** 2 / (2 * noise.variance)
         case LaplaceNoise():
-            return _laplace(1 / noise.noise_multiplier, orders)
+            return _laplace(factor / noise.noise_multiplier, orders)
         case SkellamNoise():
-            return _interpolated(
-                lambda at: skellam.rdp_bound(at, noise.variance, noise.l1_sensitivity, noise.l2_sensitivity), orders
-            )
+            l1, l2 = factor * noise.l1_sensitivity, factor * noise.l2_sensitivity
+            return _interpolated(lambda at: skellam.rdp_bound(at, noise.variance, l1, l2), orders)
 
 
 def _laplace(shift: float, orders: Array) -> Array:

@@ -29,6 +29,7 @@ class Spectrum:
     log_scale: float
     left_out: float
     near: float
+    rounding: float
 
     def delta(self, epsilon: float) -> float:
         """Σ mass·(1 − e^(ε − loss)) over losses above ε, and all that was left out."""
@@ -49,6 +50,7 @@ class Spectrum:
             if at + step <= 0 and self.delta(0.0) <= delta:
                 return 0.0
             at = at + step if low < at + step < high else (low + min(high, 2 * low + 1)) / 2
+        tails = self._tails(at)
         while tails.log_delta_and_slope(at)[0] > target:  # Newton ends within rounding of the root: take its safe side
             at += 1e-10 * max(at, 1e-3)
         return at
@@ -64,7 +66,10 @@ class Spectrum:
             return 1.0
         before_p, before_q = (p[at - 1], q[at - 1]) if at else (0.0, 0.0)
         found = before_p + (rate - before_q) / (q[at] - before_q) * (p[at] - before_p)
-        return min(1.0, float(found) * (1 + ROUNDING) + self.left_out * _exp(self.log_scale - self.tilt * self.near))
+        threshold = float(losses[-1 - at])
+        return min(
+            1.0, float(found) * (1 + self.rounding) + self.left_out * _exp(self.log_scale - self.tilt * threshold)
+        )
 
     def _tails(self, around: float) -> "_Tails":
         start = max(0, math.floor((around - BEHIND / (1 + abs(self.tilt))) / self.spacing) - self.first)
@@ -97,9 +102,9 @@ class _Tails:
         whole, tilt = self.spectrum, self.spectrum.tilt
         at = min(max(0, math.floor(epsilon / whole.spacing) + 1 - self.first), self.p.size - 1)
         shift = epsilon - self.around
-        lost = whole.left_out * math.exp(-tilt * shift)
-        lowered = float(self.q[at]) * math.exp(shift)
-        value = max(0.0, float(self.p[at]) - lowered) * (1 + ROUNDING) + lost
+        lost = whole.left_out * _exp(-tilt * shift)
+        lowered = float(self.q[at]) * _exp(shift)
+        value = max(5e-324, max(0.0, float(self.p[at]) - lowered) * (1 + whole.rounding) + lost)
         return math.log(value) + whole.log_scale - tilt * self.around, -(lowered + abs(tilt) * lost) / value
 
 
@@ -133,17 +138,22 @@ def compose(
         log_scale=sum(count * each.log_total for count, each in zip(counts, gridded, strict=True)),
         left_out=2 * LEFT_OUT + lost,
         near=near,
+        rounding=ROUNDING * max(1.0, sum(counts) / 1e6),
     )
 
 
 @dataclass(frozen=True)
 class _Range:
+    """From where to where the losses are kept; at an end beyond which the pilot has nothing, whatever lies there is."""
+
     low: float
     high: float
     lost: float
+    open_below: bool
+    open_above: bool
 
     def of(self, atoms: Atoms) -> Atoms:
-        keep = (atoms.losses >= self.low) & (atoms.losses <= self.high)
+        keep = (self.open_below | (atoms.losses >= self.low)) & (self.open_above | (atoms.losses <= self.high))
         return Atoms(atoms.losses[keep], atoms.log_masses[keep])
 
     def edges(self, spacing: float) -> Array:
@@ -166,7 +176,9 @@ def _significant(pilot: Atoms, tilt: float) -> _Range:
     low = below.max() if below.size else kept.min()
     high = above.min() if above.size else kept.max()
     outside = (pilot.losses < low) | (pilot.losses > high)
-    return _Range(float(low), float(high), float(weights[outside].sum()))
+    return _Range(
+        float(low), float(high), float(weights[outside].sum()), open_below=not below.size, open_above=not above.size
+    )
 
 
 @dataclass(frozen=True)
@@ -233,14 +245,14 @@ def _chernoff(moments: Sequence[float], counts: Sequence[int], rate: float) -> f
 
 def _power(gridded: Sequence[_Gridded], counts: Sequence[int], size: int) -> Array:
     """The composition's weights, cyclic in `size`: the product of the transforms to their counts."""
-    transform = None
+    transform = np.ones(1, dtype=np.complex128)
     for each, count in zip(gridded, counts, strict=True):
         index = (each.first + np.arange(each.weights.size)) % size
         one = np.fft.rfft(np.bincount(index, each.weights, size))
         alive = np.abs(one) > math.exp(-100 / count)  # the rest would be below rounding anyway
         one[alive] **= count
         one[~alive] = 0
-        transform = one if transform is None else transform * one
+        transform = transform * one
     return np.fft.irfft(transform, size)
 
 

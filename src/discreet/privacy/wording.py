@@ -86,7 +86,8 @@ def _step(step: Step) -> str:
             return f"{step.kind.capitalize()} noise of multiplier {rounded_up(step.noise_multiplier, 6)}"
         case _:
             name = step.kind.replace("_", " ").capitalize()
-            return f"{name} noise of variance {rounded_up(step.variance, 6)} for L2 sensitivity {brief(step.l2_sensitivity)}"
+            variance, sensitivity = brief(float(rounded_up(step.variance, 6))), brief(step.l2_sensitivity)
+            return f"{name} noise of variance {variance} for L2 sensitivity {sensitivity}"
 
 
 def assumed(release: Release) -> Iterator[str]:

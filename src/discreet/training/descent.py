@@ -29,7 +29,7 @@ class Descent(NamedTuple):
             velocity = {name: momentum * value + gradient[name] for name, value in velocity.items()}
         direction = gradient if velocity is None else velocity
         params = {name: value - rate * direction[name] for name, value in self.params.items()}
-        if active is None or bool(active.all()):
+        if active is None:
             return Descent(params, velocity)
         return Descent(_where(active, params, self.params), velocity and _where(active, velocity, self.velocity or {}))
 

@@ -12,7 +12,6 @@ from typing import Protocol
 
 import torch
 from torch import Tensor, nn
-from torch._C._functorch import is_batchedtensor as is_batched
 
 from discreet.params import Params
 from discreet.training.module_loss import ModuleLoss
@@ -146,25 +145,51 @@ def _layers(module: nn.Module, names: frozenset[str]) -> dict[str, nn.Module] | 
 
 
 def channels_last(value: Tensor) -> Tensor:
-    """Images in the layout that pooling and convolutions are quickest with; a batch under vmap stays as it is."""
-    return value.contiguous(memory_format=torch.channels_last) if value.dim() == 4 and not is_batched(value) else value
+    """Images in the layout that pooling and convolutions are quickest with."""
+    return value.contiguous(memory_format=torch.channels_last) if value.dim() == 4 else value
+
+
+def unchanged(value: Tensor) -> Tensor:
+    return value
+
+
+Taps = dict[str, Tensor]
+Layout = Callable[[Tensor], Tensor]
 
 
 @contextmanager
-def tapped(
-    layers: dict[str, nn.Module], taps: dict[str, Tensor] | None, seen: dict[str, list[Tensor]]
-) -> Iterator[None]:
+def tapped(layers: dict[str, nn.Module], taps: Taps, seen: Taps, layout: Layout) -> Iterator[None]:
     """Record what goes into each layer, and add a zero to what comes out: the gradient there is that zero's."""
 
     def hook(name: str) -> Callable[[nn.Module, tuple[Tensor, ...], Tensor], Tensor]:
         def record(layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
-            seen.setdefault(name, []).append(output if taps is None else inputs[0])
-            if taps is None:
-                return output
-            return channels_last(output) + taps[name]
+            seen[name] = inputs[0]
+            return layout(output) + taps[name]
 
         return record
 
+    with _hooked(layers, hook):
+        yield
+
+
+def output_shapes(
+    loss: ModuleLoss, layers: dict[str, nn.Module], params: Params, inputs: Tensor, targets: Tensor
+) -> dict[str, torch.Size] | None:
+    """What each layer puts out for one example; None when a layer is used twice or not at all."""
+    found: dict[str, list[torch.Size]] = {name: [] for name in layers}
+
+    def hook(name: str) -> Callable[[nn.Module, tuple[Tensor, ...], Tensor], None]:
+        return lambda layer, inputs, output: found[name].append(output.shape[1:])
+
+    with torch.no_grad(), _hooked(layers, hook):
+        loss(params, inputs[:1], targets[:1])
+    if any(len(shapes) != 1 for shapes in found.values()):
+        return None
+    return {name: shapes[0] for name, shapes in found.items()}
+
+
+@contextmanager
+def _hooked(layers: dict[str, nn.Module], hook: Callable[[str], Callable[..., Tensor | None]]) -> Iterator[None]:
     handles = [layer.register_forward_hook(hook(name)) for name, layer in layers.items()]
     try:
         yield

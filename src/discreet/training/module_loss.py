@@ -1,21 +1,26 @@
 """A loss that shows its network, so that per-example gradients can be had layer by layer."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from torch import Tensor, nn
 from torch.func import functional_call
 
 from discreet.params import Params
+from discreet.training.trainer import Loss
 
 
 @dataclass(frozen=True)
 class ModuleLoss:
-    """The losses of `module`'s outputs, one an example. `fixed` are its buffers and frozen parameters."""
+    """A `Loss` that takes its examples through `module`, once each."""
 
     module: nn.Module
-    losses: Callable[[Tensor, Tensor], Tensor]
-    fixed: Params = field(default_factory=dict)
+    loss: Loss
+
+    @classmethod
+    def of(cls, module: nn.Module, losses: Callable[[Tensor, Tensor], Tensor]) -> "ModuleLoss":
+        """The losses of the module's outputs, one an example."""
+        return cls(module, lambda params, inputs, targets: losses(functional_call(module, params, (inputs,)), targets))
 
     def __call__(self, params: Params, inputs: Tensor, targets: Tensor) -> Tensor:
-        return self.losses(functional_call(self.module, self.fixed | params, (inputs,)), targets)
+        return self.loss(params, inputs, targets)

@@ -4,7 +4,8 @@ Layer by layer where the network is made of known layers: one client after the o
 caches like that), all clients stacked where each has little. Any other network goes through nested vmap.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -12,10 +13,23 @@ from torch.func import grad, vmap
 
 from discreet.batches import Batch
 from discreet.clipping import factors
-from discreet.params import Params
-from discreet.training.layers import Gradient, Whole, channels_last, gradients, layers_of, tapped
+from discreet.params import Params, zeros_like
+from discreet.training.layers import (
+    Gradient,
+    Layout,
+    Whole,
+    channels_last,
+    gradients,
+    layers_of,
+    output_shapes,
+    tapped,
+    unchanged,
+)
 from discreet.training.module_loss import ModuleLoss
 from discreet.training.trainer import Loss
+
+Layers: TypeAlias = dict[str, nn.Module]
+Shapes: TypeAlias = dict[str, torch.Size]
 
 LARGE = 2**16  # numbers in one client's batch, from which on a CPU does better with one client at a time
 
@@ -29,7 +43,8 @@ def clipped_sum(loss: Loss, params: Params, batch: Batch, clip_norm: float) -> P
     if layers is None:
         return _by_vmap(loss, params, batch, clip_norm)
     assert isinstance(loss, ModuleLoss)
-    shapes = _output_shapes(loss, layers, {name: value[0] for name, value in params.items()}, batch)
+    first = {name: value[0] for name, value in params.items()}
+    shapes = output_shapes(loss, layers, first, batch.inputs[0], batch.targets[0])
     if shapes is None:
         return _by_vmap(loss, params, batch, clip_norm)
     if batch.inputs.device.type == "cpu" and batch.inputs[0].numel() >= LARGE:
@@ -38,37 +53,29 @@ def clipped_sum(loss: Loss, params: Params, batch: Batch, clip_norm: float) -> P
 
 
 def _one_by_one(
-    loss: ModuleLoss,
-    layers: dict[str, nn.Module],
-    shapes: dict[str, torch.Size],
-    params: Params,
-    batch: Batch,
-    clip_norm: float,
+    loss: ModuleLoss, layers: Layers, shapes: Shapes, params: Params, batch: Batch, clip_norm: float
 ) -> Params:
     """Each client by itself, on its own examples alone, without padding."""
-    rows = []
-    for client in range(len(batch.mask)):
+    total = zeros_like(params)
+    for client in batch.mask.any(dim=1).nonzero().flatten().tolist():
         own = {name: value[client] for name, value in params.items()}
         inputs, targets = batch.inputs[client][batch.mask[client]], batch.targets[client][batch.mask[client]]
         taps = {name: channels_last(inputs.new_zeros(len(inputs), *shape)) for name, shape in shapes.items()}
-        outer, seen = grad(_traced(loss, layers), argnums=1, has_aux=True)(own, taps, inputs, targets)
+        outer, seen = _traced(loss, layers, channels_last)(own, taps, inputs, targets)
         found = gradients(layers, frozenset(params), seen, outer)
-        rows.append(_weighted_sum(found, clip_norm, torch.ones(1, len(inputs), dtype=torch.bool)))
-    return {name: torch.cat([row[name] for row in rows]) for name in params}
+        everyone = torch.ones(1, len(inputs), dtype=torch.bool)
+        for name, value in _weighted_sum(found, clip_norm, everyone).items():
+            total[name][client] = value[0]
+    return total
 
 
 def _stacked(
-    loss: ModuleLoss,
-    layers: dict[str, nn.Module],
-    shapes: dict[str, torch.Size],
-    params: Params,
-    batch: Batch,
-    clip_norm: float,
+    loss: ModuleLoss, layers: Layers, shapes: Shapes, params: Params, batch: Batch, clip_norm: float
 ) -> Params:
     """All clients at once: vmap over clients, and each layer's products over all examples of all of them."""
     clients, width = batch.mask.shape
     taps = {name: batch.inputs.new_zeros(clients, width, *shape) for name, shape in shapes.items()}
-    traced = vmap(grad(_traced(loss, layers), argnums=1, has_aux=True), randomness="different")
+    traced = vmap(_traced(loss, layers, unchanged), randomness="different")
     outer, seen = traced(params, taps, batch.inputs, batch.targets)
     flat_seen = {name: value.flatten(0, 1) for name, value in seen.items()}
     flat_outer = {name: value.flatten(0, 1) for name, value in outer.items()}
@@ -93,23 +100,12 @@ def _weighted_sum(found: Mapping[str, Gradient], clip_norm: float, mask: Tensor)
     return {name: each.summed(weights) for name, each in found.items()}
 
 
-def _traced(loss: ModuleLoss, layers: dict[str, nn.Module]):  # type: ignore[no-untyped-def]
+def _traced(loss: ModuleLoss, layers: Layers, layout: Layout) -> Callable[..., tuple[Params, Params]]:
+    """For one client's model and batch: the gradient at what each layer put out, and what went into it."""
+
     def run(params: Params, taps: Params, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Params]:
-        seen: dict[str, list[Tensor]] = {}
-        with tapped(layers, taps, seen):
-            total = loss(params, inputs, targets).sum()
-        return total, {name: values[0] for name, values in seen.items()}
+        seen: Params = {}
+        with tapped(layers, taps, seen, layout):
+            return loss(params, inputs, targets).sum(), seen
 
-    return run
-
-
-def _output_shapes(
-    loss: ModuleLoss, layers: dict[str, nn.Module], params: Params, batch: Batch
-) -> dict[str, torch.Size] | None:
-    """What each layer puts out for one example; None when a layer is used twice or not at all."""
-    seen: dict[str, list[Tensor]] = {}
-    with torch.no_grad(), tapped(layers, None, seen):
-        loss(params, batch.inputs[0, :1], batch.targets[0, :1])
-    if set(seen) != set(layers) or any(len(values) != 1 for values in seen.values()):
-        return None
-    return {name: values[0].shape[1:] for name, values in seen.items()}
+    return grad(run, argnums=1, has_aux=True)

@@ -123,6 +123,10 @@ class Question:
     def _drawn(self, rate: float) -> tuple[int, int]:
         if self.sampling_rate is not None and self.population is None:
             typed = Fraction(str(rate))  # 0.1 is one in ten
+            if rate < 1e-9:
+                raise InvalidInput(
+                    f"A sampling rate of {rate:g} is too small for cohorts of a fixed size; from 1e-9 on."
+                )
             near = typed.limit_denominator(10**12)
             # never a smaller rate than was asked for
             return (near if near >= typed else near + Fraction(1, near.denominator)).as_integer_ratio()

@@ -73,11 +73,21 @@ def _as_it_is(release: Release, budget: Budget) -> Charge:
             "more or less, which does not follow.",
             fix='Make the budget for relation "replace", or use Poisson sampling.',
         )
-    # one more or less, and one whose contribution is zero, are the same pair of sums here: zero adds nothing,
-    # and the sum is divided by a public number. Both units of a replacement are bounded by the same norm,
-    # so the accountant prices it from the same event.
+    _refuse_presence_for_content(release, budget)
+    # a contribution of zero is one of those that adding or removing bounds. Both units of a replacement are bounded
+    # by the same norm, so the accountant prices it from the same event.
     relation: Relation = "replace" if budget.relation == "replace" else "add_or_remove"
     return Charge(release.clients, release.event, relation)
+
+
+def _refuse_presence_for_content(release: Release, budget: Budget) -> None:
+    if release.relation == "zero_out" and budget.relation == "add_or_remove":
+        # whoever joins may bring more than a contribution: where clients share the noise, their share of it shows
+        raise Unsupported(
+            f"The release holds for the content of one {_named(release.unit)}, and the budget ({budget}) is for "
+            "whether it took part, which does not follow.",
+            fix='Make the budget for relation "zero_out".',
+        )
 
 
 def _as_group(release: Release, budget: Budget) -> Charge:
@@ -87,6 +97,7 @@ def _as_group(release: Release, budget: Budget) -> Charge:
             f"is under {release.relation}, and the budget under {budget.relation}.",
             fix="Make the budget for relation add_or_remove.",
         )
+    _refuse_presence_for_content(release, budget)
     assert isinstance(budget.unit, Person)  # `_readings` offers this to persons only
     return Charge(release.clients, grouped(release.event, budget.unit.max_examples), "add_or_remove")
 

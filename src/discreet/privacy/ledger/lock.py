@@ -59,6 +59,8 @@ def _try(path: Path, *, to_write: bool) -> int | None:
 def _open(path: Path, *, to_write: bool) -> int:
     if path.is_dir():
         raise InvalidInput(f"{path} is a directory.", fix="Name the ledger's file.")
+    if path.exists() and not path.is_file():
+        raise InvalidInput(f"{path} is no ordinary file.", fix="Name the ledger's file.")
     try:
         return os.open(path, (os.O_RDWR | os.O_APPEND) if to_write else os.O_RDONLY)
     except FileNotFoundError:

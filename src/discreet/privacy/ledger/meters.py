@@ -8,7 +8,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import Unsupported
+from discreet.errors import InvalidInput, Unsupported
 from discreet.privacy import accountant, rdp
 from discreet.privacy.events import Composed, Event, GaussianNoise, Repeated, Step, steps
 from discreet.privacy.ledger.entries import Budget
@@ -91,7 +91,10 @@ class Plan:
         # is then zero), so where a bill mixes them, replacement is sound for all of it.
         relation: Relation = "replace" if any(each == "replace" for (_, each), _ in entries) else "add_or_remove"
         event = Composed(events=tuple(Repeated(count=count, event=step) for (step, _), count in entries))
-        return accountant.epsilon(event, self._delta, relation)
+        try:
+            return accountant.epsilon(event, self._delta, relation)
+        except InvalidInput:  # what can't be priced costs more than any budget
+            return math.inf
 
 
 def best_order(budget: Budget, tuned_to: Event = ANY_GAUSSIAN) -> float:
@@ -128,7 +131,10 @@ class _Renyi:
     def _curve(self, number: int) -> Floats:
         if number not in self._curves:
             step, relation = self._prices.entries[number]
-            self._curves[number] = rdp.curve(step, self._orders, relation)
+            try:
+                self._curves[number] = rdp.curve(step, self._orders, relation)
+            except InvalidInput:  # what can't be priced costs more than any budget
+                self._curves[number] = np.full_like(self._orders, np.inf)
         return self._curves[number]
 
 

@@ -1,0 +1,120 @@
+"""`discreet data`: whether a data owner's table fits, and what is still needed to train on it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.table import Table as Grid
+
+from discreet.cli.options import needed
+from discreet.cli.output import Json, emit
+from discreet.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from discreet.tasks.survey import Survey
+
+EPILOG = """\b
+Examples:
+  discreet data check visits.csv --client hospital --label readmitted
+  discreet data check visits.csv --client hospital --label readmitted \\
+      --write-ranges ranges.toml
+  discreet data check visits.csv --client hospital --label readmitted \\
+      --ranges ranges.toml
+"""
+
+OWNERS_EYES = "This page is about private data and protected by nothing: for the data owner's eyes only."
+REPLACE = (
+    "Its numbers come from the data. Replace them by publicly known bounds before training, then delete the line "
+    "taken_from_data."
+)
+
+app = typer.Typer(help="Whether a table of your own fits.", epilog=EPILOG, no_args_is_help=True, rich_markup_mode=None)
+
+File: TypeAlias = Annotated[Path, typer.Argument(metavar="FILE", hidden=True)]  # the text above the options tells of it
+
+
+@app.callback()
+def _data() -> None:
+    pass
+
+
+@app.command(epilog=EPILOG)
+def check(
+    path: File,
+    client: Annotated[str | None, typer.Option(metavar="COLUMN", help="Names whose row it is.")] = None,
+    label: Annotated[str | None, typer.Option(metavar="COLUMN", help="What is to be predicted.")] = None,
+    ranges: Annotated[Path | None, typer.Option(metavar="TOML", help="Publicly known ranges to check against.")] = None,
+    write_ranges: Annotated[
+        Path | None, typer.Option(metavar="TOML", help="Write a starter for them there, to be edited.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Whether the CSV table FILE fits, and what it lacks.
+
+    Its clients and their sizes, the columns and their types, the labels, and what is missing.
+
+    What it prints is about private data and for its owner's eyes only. Exit code 0 when it fits, 2 when not.
+    """
+    from discreet.tasks.ranges import ranges_from
+    from discreet.tasks.starter import write_starter
+    from discreet.tasks.survey import survey
+    from discreet.tasks.table import Table
+
+    client, label = needed("--client", client), needed("--label", label)
+    if write_ranges is not None and write_ranges.exists():
+        raise InvalidInput(f"{write_ranges} exists, and is left as it is.", fix="Name a new file for --write-ranges.")
+    known = ranges_from(ranges) if ranges is not None else None
+    found = survey(Table.open(path), client=client, label=label, ranges=known)
+    if write_ranges is not None:
+        write_starter(found, write_ranges)
+    written = str(write_ranges) if write_ranges is not None else None
+    emit(lambda: {**found.facts(), "ranges_written": written}, lambda: _page(found, written), as_json=as_json)
+    if not found.fits:
+        raise typer.Exit(InvalidInput.exit_code)
+
+
+def _page(found: "Survey", written: str | None) -> Iterator[RenderableType]:
+    facts = found.facts()
+    clients = facts["clients"]
+    yield OWNERS_EYES
+    yield ""
+    yield f"{facts['file']}: {facts['examples']:,} examples of {clients['count']:,} clients"
+    yield (
+        f"Examples a client: {clients['smallest']:,} at least, {clients['median']:,g} in the middle, "
+        f"{clients['largest']:,} at most."
+    )
+    yield ""
+    yield Padding(_columns([*facts["columns"], facts["label"] | {"name": f"{facts['label']['name']} (label)"}]), (0, 2))
+    yield ""
+    if facts["label"]["counts"]:
+        yield "Labels: " + ", ".join(f"{value} ({count:,})" for value, count in facts["label"]["counts"].items())
+    yield from facts["notes"]
+    if written is not None:
+        yield f"Wrote {written}. {REPLACE}"
+    if found.fits:
+        yield "It fits."
+    else:
+        yield f"It does not fit: {len(found.problems)} problem{'s' if len(found.problems) > 1 else ''}."
+        for problem in found.problems:
+            yield Padding(f"- {problem}", (0, 2))
+
+
+def _columns(columns: list[dict[str, Any]]) -> Grid:
+    grid = Grid(box=None, padding=(0, 3, 0, 0), pad_edge=False)
+    for heading in ("column", "type", "holds"):
+        grid.add_column(heading)
+    for heading in ("missing", "outside"):
+        grid.add_column(heading, justify="right")
+    for column in columns:
+        grid.add_row(column["name"], column["type"], _holds(column), f"{column['missing']:,}", f"{column['outside']:,}")
+    return grid
+
+
+def _holds(column: dict[str, Any]) -> str:
+    if "min" in column:
+        return f"{column['min']:g} to {column['max']:g}"
+    values = column.get("values", [])
+    return ", ".join(values[:4]) + (f", … ({len(values)} in all)" if len(values) > 4 else "")

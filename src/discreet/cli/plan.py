@@ -1,0 +1,85 @@
+"""`discreet plan`: what an experiment will promise, and what that costs, before any training."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+import typer
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.table import Table
+
+from discreet.cli.output import Json, emit
+from discreet.cli.run import Set
+from discreet.part import read
+from discreet.privacy.wording import brief, rounded_up
+
+EPILOG = """\b
+Examples:
+  discreet plan
+  discreet plan experiment.toml --set rounds=200
+"""
+
+File: TypeAlias = Annotated[Path | None, typer.Argument(metavar="[FILE]", hidden=True)]
+
+
+def plan(file: File = None, settings: Set = None, as_json: Json = False) -> None:
+    """What the experiment in FILE will promise, before any training.
+
+    The guarantee, the noise it takes, the bytes that each client sends, and what another epsilon would cost. Data is
+    read to count clients; nothing is trained, spent or written. Without FILE: the built-in experiment on digits.
+    """
+    from discreet.experiment import api, config
+    from discreet.experiment.plan import planned
+
+    source = config.load(file, tuple(settings or ()))
+    found = planned(source, api.prepared(source))
+    emit(lambda: found, lambda: _page(found, file), as_json=as_json)
+
+
+def _page(found: dict[str, Any], file: Path | None) -> Iterator[RenderableType]:
+    yield (
+        f"{found['rounds']:,} rounds, {found['clients']:,} clients with {found['examples']:,} examples, "
+        f"about {found['expected_cohort']:,.4g} in a round"
+    )
+    yield (
+        f"{found['parameters']:,} parameters: {_bytes(found['bytes']['down'])} to a client and "
+        f"{_bytes(found['bytes']['up'])} back in a round, {_bytes(found['bytes']['client_total'])} in all"
+    )
+    if found["noise_multiplier"] is not None:
+        yield f"noise multiplier {brief(found['noise_multiplier'])}"
+    yield ""
+    yield _promise(found)
+    if found["other_epsilons"]:
+        yield ""
+        yield Padding(_others(found), (0, 2))
+    yield ""
+    yield f"Nothing was trained or spent. To train: discreet run {file or ''}".rstrip()
+
+
+def _promise(found: dict[str, Any]) -> str:
+    from discreet.privacy.guarantee import Guarantee
+
+    if not found["guarantees"]:
+        return "No privacy: this experiment adds no noise, so nothing is promised."
+    card = read(Guarantee, found["guarantees"][0])
+    seeded = " The seed is written down, so this run protects nobody." if found["seeded"] else ""
+    return f"Certified: ε = {rounded_up(card.epsilon)} at δ = {brief(card.delta)}. {card.sentence()}{seeded}"
+
+
+def _others(found: dict[str, Any]) -> Table:
+    table = Table(box=None, padding=(0, 3, 0, 0), pad_edge=False)
+    for heading in ("promised ε", "noise for all rounds", "or rounds at this noise"):
+        table.add_column(heading, justify="right")
+    for each in found["other_epsilons"]:
+        noise = "-" if each["noise_multiplier"] is None else brief(each["noise_multiplier"], 4)
+        table.add_row(brief(each["epsilon"]), noise, f"{each['rounds_at_this_noise']:,}")
+    return table
+
+
+def _bytes(size: float) -> str:
+    for unit in ("bytes", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:,.3g} GB"

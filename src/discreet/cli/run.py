@@ -1,0 +1,153 @@
+"""`discreet run`: trains an experiment, shows how it goes, and ends with the guarantee card."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+
+import typer
+from rich.console import Console, RenderableType
+
+from discreet.cli.output import Json, emit
+from discreet.errors import BudgetRefused, InvalidInput
+from discreet.part import plain
+from discreet.privacy.wording import brief
+
+if TYPE_CHECKING:
+    from discreet.experiment.job import Job
+    from discreet.experiment.run import Outcome, Watch
+
+EPILOG = """\b
+Examples:
+  discreet run
+  discreet run experiment.toml --out runs/first
+  discreet run experiment.toml --set privacy.epsilon=1 --ledger visits.jsonl
+  discreet run --resume runs/first
+
+\b
+Exit codes: 0 trained; 2 wrong input, nothing written; 3 refused by the budget
+(the last model is kept); 1 interrupted, or anything else. Ctrl-C stops after
+the round, with all saved; a second one stops at once.
+"""
+
+File: TypeAlias = Annotated[Path | None, typer.Argument(metavar="[FILE]", hidden=True)]
+Set: TypeAlias = Annotated[
+    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Override any field: privacy.epsilon=1.")
+]
+
+
+def run(
+    file: File = None,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Where results go; default: under runs/.")] = None,
+    ledger: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="The data's ledger; default: one for this run only.")
+    ] = None,
+    settings: Set = None,
+    resume: Annotated[Path | None, typer.Option(metavar="RUN", help="Go on with a run that was stopped.")] = None,
+    device: Annotated[
+        Literal["auto", "cpu", "cuda"] | None, typer.Option(metavar="WHERE", help="auto (default), cpu or cuda.")
+    ] = None,
+    key_dir: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where a run's secret key lies until it ends.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Train the experiment in FILE, or the built-in one on digits.
+
+    Writes a run directory with the model, the guarantee and report.html. The noise is computed from the promise in
+    FILE; `discreet init` writes one to start from.
+    """
+    if resume is not None and (file or out or ledger or settings or device):
+        raise InvalidInput("--resume goes on as the run was started: it takes no FILE and no other option.")
+    overrides = (*(settings or ()), *([f"device={device}"] if device else ()))
+    trained = again(resume, key_dir, as_json) if resume else first(file, overrides, out, ledger, key_dir, as_json)
+    report(trained, as_json)
+
+
+def first(
+    file: Path | None,
+    overrides: tuple[str, ...],
+    out: Path | None,
+    ledger: Path | None,
+    key_dir: Path | None,
+    quiet: bool,
+) -> "Outcome":
+    """A new run, from a file to its end."""
+    from discreet.experiment import api, config
+    from discreet.experiment.record import refuse_taken
+    from discreet.experiment.run import start
+
+    source = config.load(file, overrides)
+    where = out if out is not None else api.new_directory(file.stem if file else "digits")
+    refuse_taken(where)
+    job = api.prepared(source)
+    with watching(job, quiet=quiet) as watch:
+        return start(job, where, ledger, key_dir, watch)
+
+
+def again(directory: Path, key_dir: Path | None, quiet: bool) -> "Outcome":
+    from discreet.experiment import api
+    from discreet.experiment.run import resume
+
+    job, record = api.reopened(directory, key_dir)
+    with watching(job, quiet=quiet) as watch:
+        return resume(job, record, key_dir, watch)
+
+
+def watching(job: "Job", *, quiet: bool) -> "AbstractContextManager[Watch]":
+    """A live bar in a terminal, a few lines in a log, and nothing for a program; all on stderr."""
+    from discreet.experiment import progress
+
+    if quiet:
+        return progress.silent()
+    console = Console(stderr=True, markup=False, emoji=False, highlight=False)
+    budget = job.privacy.epsilon if job.privacy else None
+    if console.is_terminal:
+        return progress.bar(job.rounds, 0, budget, console)
+    return progress.lines(job.rounds, budget, lambda line: print(line, file=sys.stderr, flush=True))  # noqa: T201
+
+
+def report(ended: "Outcome", as_json: bool) -> None:
+    """The card and where the results lie; the exit code says how the run ended."""
+    from discreet.experiment import api
+
+    page = api.page(ended.record.path)
+    emit(lambda: data(ended, page), lambda: _page(ended, page), as_json=as_json)
+    if ended.stopped:
+        raise typer.Exit(BudgetRefused.exit_code if ended.refused else 1)
+
+
+def data(ended: "Outcome", page: Path) -> dict[str, Any]:
+    first = ended.guarantees[0] if ended.guarantees else None
+    return {
+        "run": str(ended.record.path),
+        "rounds": ended.done,
+        "epsilon": first.epsilon if first else None,
+        "delta": first.delta if first else None,
+        "metrics": ended.metrics,
+        "guarantees": [plain(each) for each in ended.guarantees],
+        "stopped": ended.stopped,
+        "report": str(page),
+    }
+
+
+def _page(ended: "Outcome", page: Path) -> Iterator[RenderableType]:
+    from discreet.experiment import card
+
+    yield card.words(list(ended.guarantees))
+    yield ""
+    yield from where(ended, page)
+    if ended.stopped:
+        yield ""
+        yield ended.stopped
+
+
+def where(ended: "Outcome", page: Path) -> Iterator[RenderableType]:
+    """How good the model is, and where everything lies."""
+    measured = ", ".join(f"{name} {brief(float(value), 4)}" for name, value in ended.metrics.items())
+    yield f"After {ended.done} rounds, on test data: {measured or 'nothing to measure'}"
+    yield f"Results lie in {ended.record.path}"
+    yield f"  to look at:   {page.name}"
+    yield "  to use:       model.safetensors, or discreet.load() in Python"
+    yield "  to hand on:   guarantee.txt, resolved.toml"

@@ -1,0 +1,1 @@
+"""One experiment from its file to its run directory."""

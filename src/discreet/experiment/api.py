@@ -1,0 +1,203 @@
+"""For Python programs and notebooks: train, and open what was trained. The command line uses the same functions."""
+
+import copy
+import importlib
+import json
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from secrets import token_hex
+from typing import Any, TypeAlias
+
+import torch
+from rich.console import Console
+from torch import nn
+
+from discreet.algorithms import Algorithm
+from discreet.errors import InvalidInput
+from discreet.experiment import document, job, keys, progress, run
+from discreet.experiment.config import AnyEngine, Device, Embedded, Experiment, Precision, Settings, Source
+from discreet.experiment.job import Job
+from discreet.experiment.promise import Privacy
+from discreet.experiment.record import Record
+from discreet.models import AnyModel
+from discreet.part import Count, Index, read
+from discreet.privacy.guarantee import Guarantee
+from discreet.randomness import RunKey
+from discreet.tasks import AnyTask, Task
+
+PathLike: TypeAlias = str | Path
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run left behind. `stopped` says why it ended before its last round; None when it didn't."""
+
+    directory: Path
+    rounds: int
+    metrics: dict[str, Any]
+    guarantees: tuple[Guarantee, ...]
+    stopped: str | None = None
+    module: nn.Module | None = field(default=None, repr=False)
+
+    @property
+    def guarantee(self) -> Guarantee | None:
+        """The one that was promised; without a promise the first there is, and None for a run without privacy."""
+        return self.guarantees[0] if self.guarantees else None
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        """A line a round. Nothing in it is covered by a guarantee but `epsilon`."""
+        return Record.open(self.directory).rounds()
+
+    @cached_property
+    def model(self) -> nn.Module:
+        """A plain module with the trained weights, ready to predict with."""
+        record = Record.open(self.directory)
+        module = _rebuilt(record) if self.module is None else copy.deepcopy(self.module)
+        module.load_state_dict(record.model())
+        return module.eval()
+
+
+def train(
+    model: nn.Module | AnyModel,
+    clients: Task | AnyTask,
+    *,
+    rounds: int,
+    algorithm: Algorithm,
+    privacy: Privacy | None = None,
+    loss: Callable[..., Any] | None = None,
+    metric: Callable[..., Any] | None = None,
+    seed: int | None = None,
+    out: PathLike | None = None,
+    ledger: PathLike | None = None,
+    resume: PathLike | None = None,
+    key_dir: PathLike | None = None,
+    progress: bool | None = None,
+    engine: AnyEngine = Embedded(),  # noqa: B008 - a frozen record
+    evaluate_every: int | None = None,
+    checkpoint_every: int = 1,
+    dtype: Precision = "float32",
+    device: Device = "auto",
+) -> Run:
+    """Train `model` on the clients' data for so many rounds, under the promise, and write a run directory.
+
+    The noise is computed from the promise. `ledger` names one that outlives this run; without it the run keeps its
+    own, which counts this run only. `resume` goes on with a run that was stopped, given the same arguments. A seed
+    makes the run repeatable, and then its noise protects nobody. The module that is passed in is never changed.
+    """
+    read(Count, rounds)
+    if seed is not None:
+        read(Index, seed)
+    before = None if resume is None else Record.open(Path(resume))
+    key = _key(seed) if before is None or seed is not None else keys.recall(before.identity.id, _path(key_dir))
+    task = clients if isinstance(clients, Task) else clients.load(key.generator("task"), None)
+    module = model if isinstance(model, nn.Module) else model.build(task, key.generator("model"))
+    ready = job.from_objects(
+        task,
+        module,
+        {"loss": loss, "metric": metric},
+        rounds=rounds,
+        seed=seed,
+        key=key,
+        algorithm=algorithm,
+        privacy=privacy,
+        settings=Settings(
+            engine=engine,
+            evaluate_every=evaluate_every,
+            checkpoint_every=checkpoint_every,
+            dtype=dtype,
+            device=device,
+        ),
+    )
+    if before is not None and before.text("resolved.toml") != ready.resolved:
+        raise InvalidInput(
+            f"{before.path} was made by another experiment than these arguments describe.",
+            fix="Pass the arguments that it was started with, or start a new run.",
+        )
+    with _watching(ready, Console(), progress) as watch:
+        if before is None:
+            where = Path(out) if out is not None else new_directory(task.name)
+            outcome = run.start(ready, where, _path(ledger), _path(key_dir), watch)
+        else:
+            outcome = run.resume(ready, before, _path(key_dir), watch)
+    page(outcome.record.path)
+    trained = ready.model.module_with(ready.model.params)
+    return finished(outcome, trained)
+
+
+def load(directory: PathLike, module: nn.Module | None = None) -> Run:
+    """Open a run. Its model is built again from the experiment; one that came from Python needs its `module`."""
+    record = Record.open(Path(directory))
+    record.model()  # a run without a model is not one to load
+    found = json.loads(record.text("guarantee.json"))
+    cards = tuple(read(Guarantee, card) for card in found["guarantees"])
+    return Run(record.path, found["rounds"], found["metrics"], cards, found["stopped"], module)
+
+
+def prepared(source: Source) -> Job:
+    """All that can be wrong with an experiment shows here, before anything is written."""
+    return job.from_source(source, _key(source.experiment.seed))
+
+
+def reopened(directory: Path, key_dir: Path | None) -> tuple[Job, Record]:
+    """A run that was stopped, ready to go on."""
+    record = Record.open(directory)
+    if record.identity.folder is None:
+        raise InvalidInput(f"{directory} was made from Python.", fix="Go on with discreet.train(..., resume=...).")
+    if record.finished():
+        keys.forget(record.identity.id, key_dir)
+        raise InvalidInput(f"The run in {directory} is finished.", fix="Start a new run to train longer.")
+    experiment = _experiment(record)
+    key = keys.recall(record.identity.id, key_dir) if experiment.seed is None else _key(experiment.seed)
+    source = Source(experiment, record.text("experiment.toml"), Path(record.identity.folder))
+    return job.from_source(source, key), record
+
+
+def finished(outcome: run.Outcome, module: nn.Module | None = None) -> Run:
+    return Run(outcome.record.path, outcome.done, outcome.metrics, outcome.guarantees, outcome.stopped, module)
+
+
+def new_directory(name: str) -> Path:
+    """A place for a run that was given none: under runs/, by its task and the time."""
+    return Path("runs") / f"{name}-{datetime.now():%Y%m%d-%H%M%S}-{token_hex(2)}"
+
+
+def page(directory: Path) -> Path:
+    """Write report.html. By name, since pages read run directories and so stand above what makes them."""
+    written: Path = importlib.import_module("discreet.report.page").write(directory)
+    return written
+
+
+def _watching(ready: Job, console: Console, wanted: bool | None) -> AbstractContextManager[run.Watch]:
+    budget = ready.privacy.epsilon if ready.privacy else None
+    if wanted or (wanted is None and (console.is_terminal or console.is_jupyter)):
+        return progress.bar(ready.rounds, 0, budget, console)
+    return progress.silent()
+
+
+def _rebuilt(record: Record) -> nn.Module:
+    if record.identity.folder is None:
+        raise InvalidInput(
+            f"{record.path} was made from Python, which alone knows its module.",
+            fix="Pass it: discreet.load(directory, module=...).",
+        )
+    experiment = _experiment(record)
+    anyhow = torch.Generator()  # only shapes count: the weights come from the record
+    task = experiment.task.load(anyhow, Path(record.identity.folder))
+    return job.built(experiment, task, Path(record.identity.folder), anyhow)
+
+
+def _experiment(record: Record) -> Experiment:
+    return document.built(Experiment, document.parsed(record.text("resolved.toml"), "resolved.toml"))
+
+
+def _key(seed: int | None) -> RunKey:
+    return RunKey.fresh() if seed is None else RunKey.seed(seed)
+
+
+def _path(given: PathLike | None) -> Path | None:
+    return None if given is None else Path(given)

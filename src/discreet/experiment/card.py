@@ -1,0 +1,91 @@
+"""What may be said of a run: its guarantees, each with the sentences that only the run knows."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from discreet.experiment import promise
+from discreet.experiment.job import Job
+from discreet.part import plain, read
+from discreet.privacy.guarantee import Guarantee, LedgerMark
+from discreet.privacy.ledger import Ledger
+from discreet.privacy.release import Unit
+from discreet.privacy.wording import brief, name_of, rounded_up
+
+NO_PRIVACY = """\
+No privacy
+────────────────────────────────────────────────────────────────────────────────
+This run adds no noise, so nothing is promised: whoever sees the updates or the
+model may learn anything about any example.
+"""
+SEEDED = (
+    "Nobody knows the seed. It is written in the experiment, so seeded noise protects nobody: the numbers here are "
+    "those of the same run without a seed."
+)
+SIMULATED = (
+    "The run is simulated: one process plays every client, and the noise comes from torch's generator, which is no "
+    "cryptographic source."
+)
+THIS_RUN = "Nothing else was released from the same data: the ledger counts this run only."
+
+
+def guarantees(job: Job, done: int, ledger: Ledger | None, *, shared: bool) -> list[Guarantee]:
+    """Every guarantee of so many rounds, the one that was promised first."""
+    state = None if ledger is None else ledger.summary()
+    mark = None if state is None else LedgerMark(head=state["head"], length=state["records"])
+    return [
+        Guarantee.certify(
+            release,
+            job.privacy.delta if job.privacy else promise.DELTA,
+            assumptions=_assumed(job, done, shared=shared),
+            not_covered=_uncovered(job, state["budgets"] if state and shared else []),
+            ledger=mark,
+        )
+        for release in promise.certifiable(job.algorithm, job.privacy, done, job.population)
+    ]
+
+
+def words(cards: list[Guarantee]) -> str:
+    """All cards as plain text; without any, that there is no privacy."""
+    return "\n\n".join(card.words() for card in cards) or NO_PRIVACY.rstrip()
+
+
+def data(job: Job, done: int, stopped: str | None, cards: list[Guarantee], ledger: Ledger | None) -> dict[str, Any]:
+    """The same as plain data, with what was promised and how the run ended."""
+    return {
+        "rounds": done,
+        "stopped": stopped,
+        "seeded": job.key.seeded,
+        "promise": None if job.privacy is None else plain(job.privacy),
+        "guarantees": [plain(card) for card in cards],
+        "ledger": None if ledger is None else ledger.verify(),
+    }
+
+
+def _assumed(job: Job, done: int, *, shared: bool) -> Iterator[str]:
+    if done < job.rounds and (planned := job.spent(job.rounds)) is not None:
+        yield (
+            f"That the run ended after {done} of {job.rounds} rounds had nothing to do with what they showed; if it "
+            f"had, ε = {rounded_up(planned)} of the whole plan is what holds."
+        )
+    if job.key.seeded:
+        yield SEEDED
+    yield SIMULATED
+    if not shared:
+        yield THIS_RUN
+    yield "How many clients there are, and how many examples each holds, is public."
+    most = job.population.max_multiplicity
+    yield "No example lies in two clients." if most == 1 else f"No example lies in more than {most} clients."
+    yield from job.task.facts
+
+
+def _uncovered(job: Job, shared_budgets: list[dict[str, Any]]) -> Iterator[str]:
+    for budget in shared_budgets:
+        yield (
+            f"Other runs on the same data. With all that its ledger counts, ε = {rounded_up(budget['spent'])} of "
+            f"{brief(budget['epsilon'])} at δ = {brief(budget['delta'])} is spent for one "
+            f"{name_of(read(Unit, budget['unit']))} against the {budget['view']}."
+        )
+    yield from job.task.not_covered
+    if len(job.test[0]):
+        yield f"Accuracy and loss, computed without noise on {len(job.test[0]):,} test examples."
+    yield "The norms, shares and cohort sizes in rounds.jsonl, which are there to diagnose the run."

@@ -1,0 +1,109 @@
+"""One frozen record = one TOML file: an experiment with its promise, its parts and how it is run."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import Field
+
+from discreet.algorithms import Algorithm
+from discreet.errors import InvalidInput
+from discreet.experiment import document
+from discreet.experiment.promise import Privacy
+from discreet.experiment.recipes import AnyAlgorithm
+from discreet.experiment.starter import BUILT_IN
+from discreet.models import AnyModel
+from discreet.part import Count, Index, Positive, part, plain
+from discreet.tasks import AnyTask
+
+Device: TypeAlias = Literal["auto", "cpu", "cuda"]
+Precision: TypeAlias = Literal["float32", "float64"]
+
+
+@part
+class Embedded:
+    """Blocks of clients at once, as many as fit into `memory_gb`; by default half of what is free."""
+
+    kind: Literal["embedded"] = "embedded"
+    memory_gb: Positive | None = None
+
+
+@part
+class Reference:
+    """One client after the other: slow, and reads like the papers."""
+
+    kind: Literal["reference"] = "reference"
+
+
+AnyEngine: TypeAlias = Annotated[Embedded | Reference, Field(discriminator="kind")]
+
+
+@part
+class Settings:
+    """How an experiment is run and watched; nothing here changes what is promised."""
+
+    engine: AnyEngine = Embedded()
+    evaluate_every: Count | None = None  # about twenty times a run
+    checkpoint_every: Count = 1
+    dtype: Precision = "float32"
+    device: Device = "auto"
+
+    def evaluates(self, done: int, rounds: int) -> bool:
+        return done == rounds or done % (self.evaluate_every or max(1, rounds // 20)) == 0
+
+
+@part
+class Experiment:
+    """All that a run is made from. A seed makes it repeatable, and then its noise protects nobody."""
+
+    rounds: Count
+    seed: Index | None = None
+    task: AnyTask
+    model: AnyModel
+    loss: str | None = None  # "file.py:function", where the task's own doesn't do
+    metric: str | None = None
+    privacy: Privacy | None = None
+    algorithm: AnyAlgorithm
+    engine: AnyEngine = Embedded()
+    evaluate_every: Count | None = None
+    checkpoint_every: Count = 1
+    dtype: Precision = "float32"
+    device: Device = "auto"
+
+    @property
+    def settings(self) -> Settings:
+        return Settings(
+            engine=self.engine,
+            evaluate_every=self.evaluate_every,
+            checkpoint_every=self.checkpoint_every,
+            dtype=self.dtype,
+            device=self.device,
+        )
+
+    def resolved(self, algorithm: Algorithm) -> dict[str, Any]:
+        """The parts in full, as plain data: what the run directory stores. `algorithm` is ours with its noise."""
+        return {**plain(self), "algorithm": plain(algorithm)}
+
+
+@dataclass(frozen=True)
+class Source:
+    """An experiment, the text it was read from, and the folder that its file names are relative to."""
+
+    experiment: Experiment
+    text: str
+    folder: Path
+
+
+def load(path: Path | None = None, overrides: tuple[str, ...] = ()) -> Source:
+    """Read a file (without one: the built-in digits) with `a.b=c` overrides; InvalidInput says what is wrong."""
+    text = BUILT_IN if path is None else document.text_of(path)
+    name = "the built-in experiment" if path is None else str(path)
+    data = document.parsed(text, name)
+    if overrides:
+        text = document.overridden(text, overrides)
+        data = document.parsed(text, name)
+    try:
+        experiment = document.built(Experiment, data)
+    except InvalidInput as error:
+        raise type(error)(f"{name}: {error.problem}", fix=error.fix) from None
+    return Source(experiment, text, Path.cwd() if path is None else path.resolve().parent)

@@ -1,0 +1,28 @@
+"""What a run was made with: versions and the machine, for whoever wants the same numbers again."""
+
+import importlib.metadata
+import json
+import os
+import platform
+from datetime import UTC, datetime
+
+import torch
+
+from discreet import __version__
+
+PACKAGES = ("torch", "numpy", "scipy", "dp-accounting", "safetensors")
+
+
+def described(device: torch.device) -> str:
+    found = {
+        "discreet": __version__,
+        "python": platform.python_version(),
+        "packages": {name: importlib.metadata.version(name) for name in PACKAGES},
+        "system": platform.system(),
+        "machine": platform.machine(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    return json.dumps(found, indent=2) + "\n"

@@ -1,0 +1,177 @@
+"""All that the loop needs, ready to run: from a file or from Python objects, the same thing comes out."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from discreet.algorithms import Algorithm
+from discreet.engines.embedded import EmbeddedEngine
+from discreet.engines.engine import Engine, Simulation
+from discreet.engines.reference import ReferenceEngine
+from discreet.errors import InvalidInput
+from discreet.experiment import document, promise
+from discreet.experiment.config import Embedded, Experiment, Settings, Source
+from discreet.experiment.promise import Privacy
+from discreet.federation import Federation
+from discreet.models import Own, local
+from discreet.params import Params
+from discreet.part import plain
+from discreet.population import Population
+from discreet.randomness import RunKey
+from discreet.tasks import Task
+from discreet.tasks.supervised import Supervised
+
+_ALL = 2**62  # bytes: the block's size alone decides
+
+
+@dataclass(frozen=True)
+class Job:
+    """`algorithm` has all its noise; `data` lies on the device, in the precision that was asked for."""
+
+    rounds: int
+    key: RunKey
+    task: Task
+    data: Federation
+    test: tuple[Tensor, Tensor]
+    model: Supervised
+    params: Params
+    algorithm: Algorithm
+    privacy: Privacy | None
+    settings: Settings
+    resolved: str
+    text: str
+    folder: Path | None
+
+    @property
+    def population(self) -> Population:
+        return self.data.population
+
+    @property
+    def device(self) -> torch.device:
+        return self.data.inputs.device
+
+    def engine(self, block_size: int | None) -> tuple[Engine, Simulation, int]:
+        """The engine with its block size fixed: bits depend on it, and free memory comes and goes."""
+        simulation = Simulation(self.algorithm, self.data, self.model.loss, self.key)
+        chosen = self.settings.engine
+        if not isinstance(chosen, Embedded):
+            return ReferenceEngine(simulation), simulation, 1
+        if block_size is None:
+            memory = None if chosen.memory_gb is None else int(chosen.memory_gb * 1e9)
+            start = self.algorithm.broadcast(self.algorithm.init(self.params), 0)
+            block_size = EmbeddedEngine(simulation, memory).block_size(start)
+        return EmbeddedEngine(simulation, _ALL, block_size), simulation, block_size
+
+    def evaluate(self, params: Params) -> dict[str, float]:
+        return self.model.evaluate(params, *self.test)
+
+    def spent(self, done: int) -> float | None:
+        return promise.spent(self.algorithm, self.privacy, done, self.population)
+
+
+def from_source(source: Source, key: RunKey) -> Job:
+    """Load the data, build the model, find the noise: everything that can be wrong with a file shows here."""
+    experiment = source.experiment
+    task = experiment.task.load(key.generator("task"), source.folder)
+    module = built(experiment, task, source.folder, key.generator("model"))
+    own = {"loss": experiment.loss, "metric": experiment.metric}
+    functions = {what: None if name is None else local(name, source.folder) for what, name in own.items()}
+    algorithm = promise.kept(experiment.algorithm, experiment.privacy, experiment.rounds, task.train.population)
+    return _assembled(
+        task,
+        module,
+        functions,
+        rounds=experiment.rounds,
+        key=key,
+        algorithm=algorithm,
+        privacy=experiment.privacy,
+        settings=experiment.settings,
+        resolved=experiment.resolved(algorithm),
+        text=source.text,
+        folder=source.folder,
+    )
+
+
+def from_objects(
+    task: Task,
+    module: nn.Module,
+    functions: dict[str, Callable[..., Any] | None],
+    *,
+    rounds: int,
+    seed: int | None,
+    key: RunKey,
+    algorithm: Algorithm,
+    privacy: Privacy | None,
+    settings: Settings,
+) -> Job:
+    """The same from what a Python program holds; the resolved experiment can only describe its data and its module."""
+    algorithm = promise.kept(algorithm, privacy, rounds, task.train.population)
+    resolved = {
+        "rounds": rounds,
+        "seed": seed,
+        "task": {"kind": "python", "name": task.name, "examples": list(task.train.sizes)},
+        "model": {"kind": "python", "name": type(module).__qualname__},
+        **{what: getattr(each, "__qualname__", repr(each)) for what, each in functions.items() if each is not None},
+        "privacy": None if privacy is None else plain(privacy),
+        "algorithm": plain(algorithm),
+        **plain(settings),
+    }
+    return _assembled(
+        task,
+        module,
+        functions,
+        rounds=rounds,
+        key=key,
+        algorithm=algorithm,
+        privacy=privacy,
+        settings=settings,
+        resolved=resolved,
+        text="",
+        folder=None,
+    )
+
+
+def _assembled(
+    task: Task,
+    module: nn.Module,
+    functions: dict[str, Callable[..., Any] | None],
+    *,
+    settings: Settings,
+    resolved: dict[str, Any],
+    **rest: Any,
+) -> Job:
+    device, dtype = _device(settings.device), getattr(torch, settings.dtype)
+    model = Supervised(module, task.kind, loss=functions["loss"], metric=functions["metric"])
+    model.check(task)
+    return Job(
+        task=task,
+        data=task.train.to(device, dtype),
+        test=(_moved(task.test_inputs, device, dtype), _moved(task.test_targets, device, dtype)),
+        model=model,
+        params={name: value.to(device, dtype) for name, value in model.params.items()},
+        settings=settings,
+        resolved=document.written(resolved),
+        **rest,
+    )
+
+
+def built(experiment: Experiment, task: Task, folder: Path, generator: torch.Generator) -> nn.Module:
+    """The experiment's model; one of the user's own may lie beside the experiment's file."""
+    model = experiment.model
+    if isinstance(model, Own) and (folder / model.kind.rpartition(":")[0]).is_file():
+        model = replace(model, kind=str(folder / model.kind))
+    return model.build(task, generator)
+
+
+def _device(wanted: str) -> torch.device:
+    if wanted == "cuda" and not torch.cuda.is_available():
+        raise InvalidInput("device is cuda, and torch finds no CUDA device here.", fix='Use device = "auto" or "cpu".')
+    return torch.device("cuda" if wanted != "cpu" and torch.cuda.is_available() else "cpu")
+
+
+def _moved(values: Tensor, device: torch.device, dtype: torch.dtype) -> Tensor:
+    return values.to(device, dtype if values.is_floating_point() else None)

@@ -1,0 +1,83 @@
+"""What an experiment will promise and cost, before any training."""
+
+from dataclasses import replace
+from typing import Any
+
+from discreet.algorithms import Algorithm
+from discreet.errors import InvalidInput
+from discreet.experiment import card, promise
+from discreet.experiment.config import Source
+from discreet.experiment.job import Job
+from discreet.params import count
+from discreet.part import plain
+
+FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
+MOST_ROUNDS = 1_000_000
+
+
+def planned(source: Source, job: Job) -> dict[str, Any]:
+    """The guarantee, the noise, the traffic, and what another ε would cost, as plain data."""
+    cards = card.guarantees(job, job.rounds, None, shared=False)
+    model = sum(value.numel() * value.element_size() for value in job.params.values())
+    joined = job.algorithm.sampling.rounds_joined(job.population, job.rounds)
+    return {
+        "rounds": job.rounds,
+        "clients": job.population.clients,
+        "examples": sum(job.population.examples),
+        "expected_cohort": job.algorithm.sampling.expected_cohort(job.population),
+        "parameters": count(job.params),
+        "noise_multiplier": noise_of(job.algorithm),
+        "epsilon": cards[0].epsilon if cards else None,
+        "delta": cards[0].delta if cards else None,
+        "seeded": job.key.seeded,
+        "bytes": {"down": model, "up": model, "client_total": 2 * model * joined},
+        "other_epsilons": list(_others(source, job)),
+        "guarantees": [plain(each) for each in cards],
+    }
+
+
+def noise_of(algorithm: Algorithm) -> float | None:
+    """The noise multiplier that runs: the clients' own, else the server's."""
+    for part in (algorithm.trainer, algorithm.mechanism):
+        noise: float | None = getattr(part, "noise_multiplier", None)
+        if noise is not None:
+            return noise
+    return None
+
+
+def _others(source: Source, job: Job) -> Any:
+    """For other promises: the noise that they need over all rounds, and the rounds that today's noise would allow."""
+    if job.privacy is None:
+        return
+    is_open = source.experiment.algorithm != job.algorithm
+    for factor in FACTORS:
+        wanted = replace(job.privacy, epsilon=job.privacy.epsilon * factor)
+        yield {
+            "epsilon": wanted.epsilon,
+            "noise_multiplier": _noise(source.experiment.algorithm, wanted, job) if is_open else None,
+            "rounds_at_this_noise": _affordable(job, wanted.epsilon),
+        }
+
+
+def _noise(algorithm: Algorithm, privacy: promise.Privacy, job: Job) -> float | None:
+    try:
+        return noise_of(promise.kept(algorithm, privacy, job.rounds, job.population))
+    except InvalidInput:  # no noise is enough
+        return None
+
+
+def _affordable(job: Job, epsilon: float) -> int:
+    """The most rounds whose ε stays within this, up to a million."""
+
+    def fits(rounds: int) -> bool:
+        spent = job.spent(rounds)
+        return spent is not None and spent <= epsilon
+
+    low, high = 0, 1
+    while high <= MOST_ROUNDS and fits(high):
+        low, high = high, 2 * high
+    high = min(high, MOST_ROUNDS + 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low

@@ -1,0 +1,71 @@
+"""What a person sees while a run goes on: a bar in a terminal or a notebook, a few plain lines elsewhere."""
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from discreet.privacy.wording import brief
+
+Line: TypeAlias = dict[str, Any]
+FIRST = ("accuracy", "mse")  # what is worth the room on one line
+
+
+@contextmanager
+def bar(rounds: int, done: int, budget: float | None, console: Console) -> Iterator[Callable[[Line], None]]:
+    """A live bar: round, clients, loss and accuracy, ε spent and left, time left. It leaves nothing behind."""
+    columns = (
+        TextColumn("round {task.completed}/{task.total}"),
+        BarColumn(bar_width=20),
+        TextColumn("{task.fields[said]}"),
+        TimeRemainingColumn(compact=True),
+    )
+    shown: Line = {}
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("", total=rounds, completed=done, said="")
+
+        def watch(line: Line) -> None:
+            shown.update(line)  # what wasn't measured in this round is as it was last
+            progress.update(task, completed=line["round"], said=_said(shown, budget))
+
+        yield watch
+
+
+@contextmanager
+def lines(rounds: int, budget: float | None, write: Callable[[str], None]) -> Iterator[Callable[[Line], None]]:
+    """A plain line whenever the model was evaluated, for logs and pipes."""
+
+    def watch(line: Line) -> None:
+        if "evaluation" in line:
+            write(f"round {line['round']}/{rounds}  {_said(line, budget)}")
+
+    yield watch
+
+
+@contextmanager
+def silent() -> Iterator[Callable[[Line], None]]:
+    yield lambda line: None
+
+
+def _said(line: Line, budget: float | None) -> str:
+    parts = [f"{line['clients']} clients"]
+    found = line.get("evaluation") or {}
+    for name in (*FIRST, "loss"):
+        if name in found:
+            parts.append(f"{name} {_number(found[name])}")
+    if (epsilon := line.get("epsilon")) is not None:
+        spent = float(epsilon)
+        left = "" if budget is None else f", {_cents(budget - spent, math.floor)} left"
+        parts.append(f"ε {_cents(spent, math.ceil)}{left}")
+    return "  ".join(parts)
+
+
+def _cents(value: float, towards: Callable[[float], int]) -> str:
+    return f"{towards(value * 100) / 100:.2f}" if math.isfinite(value) else str(value)
+
+
+def _number(value: float | str) -> str:
+    return value if isinstance(value, str) else brief(value, 3)

@@ -1,0 +1,1 @@
+"""From a run directory to a page that a person reads."""

@@ -1,0 +1,100 @@
+"""The page at the end: report.html, made from the run directory alone, in one file that loads nothing."""
+
+import os
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+
+from discreet.report import sections
+from discreet.report.figures import script
+from discreet.report.markup import Html, join, tag, terms
+from discreet.report.story import Story, tell
+from discreet.report.verdict import judged
+
+NAME = "report.html"
+PUBLIC_NAME = "report-public.html"  # another name, so that nobody hands out the wrong one
+
+# The browser itself refuses to load anything, whatever the page may hold.
+POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
+
+
+def write(run_dir: Path, *, public: bool = False) -> Path:
+    """Make the page of a run, whole or not at all, and say where it lies.
+
+    Guarantee: with `public` the page holds no number that was computed from the data, other than those that the
+    guarantee covers.
+    """
+    run_dir = Path(run_dir)
+    path = run_dir / (PUBLIC_NAME if public else NAME)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        draft.write_text(document(tell(run_dir), public=public), encoding="utf-8")
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
+    return path
+
+
+def document(story: Story, *, public: bool = False) -> str:
+    """The whole page as text."""
+    title = f"{sections.title(story)} · discreet"
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", http_equiv="Content-Security-Policy", content=POLICY),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("link", rel="icon", href="data:,"),
+        tag("title", title),
+        tag("style", Html(files("discreet.report").joinpath("page.css").read_text(encoding="utf-8"))),
+    )
+    body = join(_body(story, public=public))
+    charts = script() if "data-chart=" in body else None
+    return "<!DOCTYPE html>\n" + tag("html", head, tag("body", body, charts), lang="en") + "\n"
+
+
+def _body(story: Story, *, public: bool) -> Iterator[Html]:
+    verdict = judged(story)
+    stopped = None if public else story.stopped
+    yield tag(
+        "header",
+        tag("p", f"Training report · {story.name}" + (" · public version" if public else ""), class_="eyebrow"),
+        tag("h1", sections.title(story)),
+        tag(
+            "div",
+            *(tag("p", sentence) for sentence in (verdict.sentence, *verdict.more)),
+            tag("p", stopped) if stopped else None,
+            class_=f"verdict {verdict.mood}",
+            role="note",
+            aria_label="Verdict",
+        ),
+    )
+    told = [each for section in _sections(public=public) if (each := section(story)) is not None]
+    yield tag("main", _tiles(story, public=public), sections.trouble(story) if not public else None, *told)
+    yield tag("footer", tag("p", _FOOTER_PUBLIC if public else _FOOTER))
+
+
+def _sections(*, public: bool) -> Iterator[sections.Section]:
+    yield sections.guarantees
+    yield sections.spending
+    if not public:
+        yield sections.quality
+        yield sections.norms
+        yield sections.cohorts
+    yield sections.experiment_in_public if public else sections.experiment
+    yield sections.environment_in_public if public else sections.environment
+    yield sections.ledger
+
+
+def _tiles(story: Story, *, public: bool) -> Html:
+    shown = [*sections.covered_tiles(story), *([] if public else sections.uncovered_tiles(story))]
+    return terms(((name, join([value, tag("small", note)])) for name, value, note in shown), class_="tiles")
+
+
+_FOOTER = (
+    "Made by discreet from the run directory alone. Numbers marked “not covered by the guarantee” were computed from "
+    "the data without noise: show them only to those who may see the data. The public version leaves them out."
+)
+_FOOTER_PUBLIC = (
+    "Made by discreet from the run directory alone. Every number that the guarantee doesn't cover was left out: "
+    "accuracy and loss, update norms and clipping, cohort sizes, timings."
+)

@@ -1,0 +1,216 @@
+"""What stands on a run's page, one function a section; a section about which the run says nothing is None."""
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
+
+from discreet.privacy.wording import brief, rounded_up
+from discreet.report.card import guarantee_card
+from discreet.report.figures import Band, Chart, Level, Line, drawn, numbers, percent, plain
+from discreet.report.markup import Child, Html, folded, listing, tag, terms
+from discreet.report.story import Story
+
+Section: TypeAlias = Callable[[Story], Html | None]
+Tile: TypeAlias = tuple[str, str, str]
+
+NOT_COVERED = "not covered by the guarantee"
+PUBLIC_ENVIRONMENT = ("discreet", "python", "packages", "system", "machine", "device", "started")
+
+
+def title(story: Story) -> str:
+    """What was learned, and how."""
+    task, recipe = story.part("task", "name") or story.part("task", "kind"), story.recipe
+    if not isinstance(task, str):
+        return story.name
+    return f"Training on {task} with {recipe}" if recipe else f"Training on {task}"
+
+
+def covered_tiles(story: Story) -> Iterator[Tile]:
+    card, promise = story.main, story.promise
+    if card is not None:
+        asked = f"of {brief(promise.epsilon)} promised" if promise and promise.is_about(card) else "no budget was set"
+        yield "ε certified", "∞" if math.isinf(card.epsilon) else rounded_up(card.epsilon), asked
+        yield "δ", brief(card.delta), "probability that ε leaves aside"
+    if story.rounds or story.planned:
+        planned = f"of {story.planned:,} planned" if story.planned else "done"
+        yield "rounds", f"{len(story.rounds):,}", planned
+
+
+def uncovered_tiles(story: Story) -> Iterator[Tile]:
+    for name, series in list(story.metrics().items())[:1]:
+        last = max(series)
+        yield name, _said(name)(series[last]), f"round {last:,}; {NOT_COVERED}"
+    seconds = [value for value in story.series("seconds").values() if math.isfinite(value)]
+    if seconds:
+        yield "training time", _duration(sum(seconds)), f"{brief(sum(seconds) / len(seconds), 2)} s a round"
+
+
+def trouble(story: Story) -> Html | None:
+    if not story.trouble:
+        return None
+    return _section("What could not be read", listing(story.trouble))
+
+
+def guarantees(story: Story) -> Html | None:
+    if not story.guarantees:
+        return None
+    name = "The guarantee" if len(story.guarantees) == 1 else f"The {len(story.guarantees)} guarantees"
+    return _section(name, *map(guarantee_card, story.guarantees))
+
+
+def spending(story: Story) -> Html | None:
+    spent = story.series("epsilon")
+    if not spent:
+        return None
+    level = Level("promised", story.promise.epsilon) if story.promise else None
+    counted = story.promise or story.main
+    at = f" at δ = {brief(counted.delta)}" if counted else ""
+    chart = Chart("spent", f"ε spent{at}", (Line("ε spent", spent),), level=level, from_zero=True)
+    why = "What an onlooker could have learned by the end of each round. It follows from the plan, not from the data."
+    return _section("Privacy spent by round", tag("p", why), drawn(chart), numbers("ε by round", chart))
+
+
+def quality(story: Story) -> Html | None:
+    charts = [
+        Chart(f"metric-{place}", _capital(name), (Line(name, series),), percent=name == "accuracy")
+        for place, (name, series) in enumerate(story.metrics().items())
+    ]
+    if not charts:
+        return None
+    why = "Measured on test data, in clear: whoever sees these numbers learns something about that data."
+    named = " and ".join(chart.lines[0].name for chart in charts[:2])
+    return _uncovered(f"{_capital(named)} by round", why, charts)
+
+
+def norms(story: Story) -> Html | None:
+    sizes, clipped = list(_norm_chart(story)), list(_clip_chart(story))
+    if not sizes and not clipped:
+        return None
+    if not clipped:
+        return _uncovered(
+            "Update norms by round", "How large the clients' updates were. This algorithm clips no whole update.", sizes
+        )
+    why = (
+        "How large the clients' updates were before any clip. Few clipped: the clip could be smaller, and with it the "
+        "noise. Nearly all clipped: the model learns less than the clients send."
+    )
+    return _uncovered("Update norms and fraction clipped by round", why, [*sizes, *clipped])
+
+
+def cohorts(story: Story) -> Html | None:
+    sizes = story.series("clients", "cohort", "contributors")
+    if not sizes:
+        return None
+    if len(set(sizes.values())) == 1:
+        said = f"{plain(next(iter(sizes.values())))} clients took part in every round."
+        return _section("Who took part", tag("p", said), covered=False)
+    chart = Chart("cohort", "Clients that took part", (Line("clients", sizes),), from_zero=True)
+    why = "How many clients took part in each round. The sums were divided by the expected number, which is public."
+    return _uncovered("Who took part, by round", why, [chart])
+
+
+def experiment(story: Story) -> Html | None:
+    if not story.resolved and not story.written:
+        return None
+    resolved = folded("The experiment, every part resolved", _code(story.resolved), in_print=True)
+    written = folded("The experiment as it was written", _code(story.written), in_print=not story.resolved)
+    return _section("The experiment", resolved if story.resolved else None, written if story.written else None)
+
+
+def experiment_in_public(story: Story) -> Html | None:
+    """Only what was resolved: its fields are public by declaration, and comments are not."""
+    if not story.resolved:
+        return None
+    return _section(
+        "The experiment", folded("The experiment, every part resolved", _code(story.resolved), in_print=True)
+    )
+
+
+def environment(story: Story) -> Html | None:
+    return _environment(story.environment)
+
+
+def environment_in_public(story: Story) -> Html | None:
+    return _environment({name: story.environment[name] for name in PUBLIC_ENVIRONMENT if name in story.environment})
+
+
+def ledger(story: Story) -> Html | None:
+    mark, chain = story.mark, story.chain
+    entries: list[tuple[str, Child]] = []
+    if mark:
+        entries += [("Entries, by the card", f"{mark.length:,}"), ("Head, by the card", tag("code", mark.head))]
+    if chain:
+        entries += [("Entries in the run's ledger", f"{chain.length:,}"), ("Its head", tag("code", chain.head))]
+        entries += [("Checked", chain.against(mark))]
+    if not entries:
+        return None
+    why = "Written before data was touched. Keep its head and length: they show whether its end was cut off."
+    return _section("The ledger", tag("p", why), terms(entries))
+
+
+def _norm_chart(story: Story) -> Iterator[Chart]:
+    found = {name: story.series(f"norms.{name}") for name in ("median", "mean", "max")}
+    middle = "median" if found["median"] else "mean"
+    if not found[middle]:
+        return
+    lines = (Line(middle, found[middle]), *([Line("largest", found["max"])] if found["max"] else []))
+    low, high = story.series("norms.p10"), story.series("norms.p90")
+    band = Band("10th–90th percentile", low, high) if low and high else None
+    clip = story.part("algorithm", "mechanism", "clip_norm")
+    level = Level("clip norm", float(clip)) if isinstance(clip, int | float) else None
+    yield Chart("norms", "Norm of an update", lines, band=band, level=level, from_zero=True)
+
+
+def _clip_chart(story: Story) -> Iterator[Chart]:
+    if story.part("algorithm", "mechanism", "kind") == "none":
+        return  # updates are clipped by nobody there, so a row of zeros would mislead
+    share = story.series("clipped", "clipped_fraction")
+    if share:
+        yield Chart("clipped", "Fraction of updates clipped", (Line("clipped", share),), percent=True, from_zero=True)
+
+
+def _uncovered(name: str, why: str, charts: list[Chart]) -> Html:
+    pictures = tag("div", *map(drawn, charts), class_="charts")
+    return _section(name, tag("p", why), pictures, numbers(name, *charts), covered=False)
+
+
+def _section(name: str, *children: Child, covered: bool = True) -> Html:
+    """One section; if its numbers tell about the data, its heading says so."""
+    if covered:
+        return tag("section", tag("h2", name), *children, class_="part")
+    badge = tag("span", NOT_COVERED, class_="badge")
+    return tag("section", tag("h2", name, " ", badge), *children, class_="part uncovered")
+
+
+def _environment(found: dict[str, Any]) -> Html | None:
+    return _section("The environment", terms(_flat(found))) if found else None
+
+
+def _flat(data: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    for name, value in data.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{name}: ")
+        elif value is not None:
+            yield (
+                f"{prefix}{name}".replace("_", " "),
+                ", ".join(map(str, value)) if isinstance(value, list) else str(value),
+            )
+
+
+def _code(text: str) -> Html:
+    return tag("pre", tag("code", text), tabindex="0", role="region", aria_label="Experiment file")
+
+
+def _said(metric: str) -> Callable[[float], str]:
+    return percent if metric == "accuracy" else plain
+
+
+def _capital(name: str) -> str:
+    return name.upper() if name == "mse" else name[:1].upper() + name[1:]
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{brief(seconds, 2)} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"

@@ -1,0 +1,90 @@
+"""The run in one sentence, and whether that sentence is good news."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from discreet.privacy import wording
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.wording import brief, rounded_up
+from discreet.report.card import bound, certified
+from discreet.report.story import Promise, Story
+
+
+@dataclass(frozen=True)
+class Verdict:
+    mood: Literal["good", "bad", "none"]
+    sentence: str
+    more: tuple[str, ...] = ()
+
+
+def judged(story: Story) -> Verdict:
+    """What the run may say of itself. It is only good when something is certified, kept, and not seeded away."""
+    verdict = _privacy(story)
+    return Verdict(verdict.mood, verdict.sentence, (*verdict.more, *_progress(story)))
+
+
+def _privacy(story: Story) -> Verdict:
+    card, promise = story.main, story.promise
+    if card is None:
+        return _uncertified(story)
+    if not math.isfinite(card.epsilon):
+        return Verdict("none", card.sentence())
+    protected = f"Any one {wording.name_of(card.unit)} is protected against {_from(card)}, up to {certified(card)}."
+    if story.seeded:
+        return Verdict(
+            "bad",
+            "This run protects nobody: its noise came from a seed, and whoever knows the seed can take it off.",
+            (f"Without a seed it would be certified at {certified(card)}.",),
+        )
+    if story.certified_rounds < len(story.rounds):
+        missing = f"It speaks of {story.certified_rounds:,} rounds, and {len(story.rounds):,} were made."
+        return Verdict("bad", f"The guarantee is out of date. {missing}", _spent(story))
+    if promise is None:
+        return Verdict("good", protected, ("No budget was set.",))
+    if not promise.is_about(card):
+        about = f"The promise was another: {_promised(promise)}. It is not certified."
+        return Verdict("bad", protected, (about,))
+    if not promise.is_kept_by(card):
+        return Verdict("bad", f"The promise is broken: {_promised(promise)}, and {certified(card)} was spent.")
+    return Verdict("good", protected, (f"That keeps the promise: {_promised(promise)}.",))
+
+
+def _uncertified(story: Story) -> Verdict:
+    unsure = any(name in said for said in story.trouble for name in ("guarantee.json", ".toml"))
+    if "privacy" not in story.experiment and story.identity.get("private") is not True and not unsure:
+        return Verdict(
+            "none",
+            "No privacy was promised.",
+            ("Nothing limits what the model, or the updates it was made from, reveal about the data.",),
+        )
+    asked = f"Promised was {_promised(story.promise)}. " if story.promise else ""
+    why = "It is written when the run ends." if not story.finished else "There is none to read in the run directory."
+    return Verdict("bad", f"{asked}There is no certified guarantee. {why}", _spent(story))
+
+
+def _spent(story: Story) -> tuple[str, ...]:
+    spent = [value for value in story.series("epsilon").values() if math.isfinite(value)]
+    return (f"Spent so far, not certified: ε = {rounded_up(max(spent))}.",) if spent else ()
+
+
+def _progress(story: Story) -> tuple[str, ...]:
+    done, planned = len(story.rounds), story.planned
+    if planned is None:
+        return ()
+    if done >= planned:
+        return (f"The run is finished: {done:,} of {planned:,} rounds.",)
+    return (f"The run is unfinished: {done:,} of {planned:,} rounds are done.",)
+
+
+def _promised(promise: Promise) -> str:
+    at_most = bound(brief(promise.epsilon), promise.delta)
+    return f"at most {at_most} for any one {promise.unit}, against {_name(promise.against)}"
+
+
+def _from(card: Guarantee) -> str:
+    return _name(card.view)
+
+
+def _name(view: str) -> str:
+    return {"client": "another client"}.get(view, f"the {view}")

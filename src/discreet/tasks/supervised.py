@@ -1,0 +1,238 @@
+"""A user's own nn.Module with a loss and a metric: one loss an example, for the trainers to differentiate."""
+
+import copy
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, grad, vmap
+from torch.nn import functional
+
+from discreet.errors import InvalidInput
+from discreet.params import Params
+from discreet.tasks.layers import check_layers
+from discreet.tasks.task import Kind, Task
+from discreet.tasks.vectorised import Vectorised
+from discreet.training.module_loss import ModuleLoss
+
+LossFunction: TypeAlias = Callable[[Tensor, Tensor], Tensor]  # (outputs, targets) -> one loss an example, or their mean
+Metric: TypeAlias = Callable[[Tensor, Tensor], Any]  # (outputs, targets) -> a number, or several by name
+
+EVALUATED_AT_ONCE = 1024
+TRIED = 32  # examples a check looks at
+
+
+class Supervised:
+    """The module is copied and never changed; it trains in the mode (`train()` or `eval()`) it comes in.
+
+    `params` are its trainable parameters; frozen ones and buffers are held apart and stay as they are.
+    """
+
+    def __init__(
+        self, module: nn.Module, kind: Kind, loss: LossFunction | None = None, metric: Metric | None = None
+    ) -> None:
+        if not isinstance(module, nn.Module):
+            raise InvalidInput(f"A model must be a torch.nn.Module, and got {type(module).__name__}.")
+        check_layers(module)
+        self.kind = kind
+        self._own_loss, self._metric = loss, metric
+        self._hold(copy.deepcopy(module))
+        if not self.params:
+            raise InvalidInput("The module has no trainable parameter.", fix="Set requires_grad_(True) on some.")
+
+    def to(self, device: torch.device, dtype: torch.dtype | None = None) -> "Supervised":
+        """The same on another device or in another precision; done once, it spares a copy at every step."""
+        moved = copy.copy(self)
+        moved._hold(copy.deepcopy(self._module).to(device, dtype))
+        return moved
+
+    def _loss(self, params: Params, inputs: Tensor, targets: Tensor) -> Tensor:
+        """One loss an example (a `training.Loss`), under torch.func's grad and vmap or without."""
+        with Vectorised():
+            outputs = functional_call(self._module, {**self._held_like(params), **params}, (inputs,))
+            return self._losses(outputs, targets)
+
+    def evaluate(self, params: Params, inputs: Tensor, targets: Tensor) -> dict[str, float]:
+        """Loss, accuracy or mean squared error, and the user's metric, in eval mode; nothing where there is no data."""
+        if not len(inputs):
+            return {}
+        module = self.module_with(params)
+        with torch.no_grad():
+            outputs = torch.cat([self._tensor(module(chunk)) for chunk in _chunks(inputs)])
+            pieces = zip(_chunks(outputs), _chunks(targets), strict=True)
+            losses = torch.cat([self._losses(*piece) for piece in pieces])
+            return self._measured(outputs, targets) | {"loss": float(losses.double().mean())}
+
+    def module_with(self, params: Params) -> nn.Module:
+        """A plain copy of the module holding these parameters, on their device, in eval mode."""
+        name, now = next(iter(params.items()))
+        module = copy.deepcopy(self._module).to(now.device)
+        if now.dtype != self.params[name].dtype:
+            module = module.to(now.dtype)
+        with torch.no_grad():
+            for name, value in module.named_parameters():
+                if name in params:
+                    value.copy_(params[name])
+        return module.eval()
+
+    def check(self, task: Task) -> None:
+        """Try some examples, so that what can't work is said in a sentence before training starts."""
+        examples = len(task.train.inputs)
+        index = torch.linspace(
+            0, examples - 1, min(examples, TRIED), dtype=torch.float64
+        ).long()  # many clients and labels
+        device = next(iter(self.params.values())).device
+        inputs, targets = task.train.inputs[index].to(device), task.train.targets[index].to(device)
+        try:
+            with torch.no_grad():
+                outputs = copy.deepcopy(self._module)(inputs)
+        except (RuntimeError, TypeError, ValueError, IndexError, AttributeError) as error:
+            raise InvalidInput(
+                f"The model can't take inputs of the shape {task.input_shape} ({inputs.dtype}): {_first_line(error)}",
+                fix="Its forward() gets a batch of them.",
+            ) from error
+        self._check_outputs(self._tensor(outputs), task)
+        self._check_own_loss(outputs, targets)
+        try:
+            each = vmap(grad(self._single), in_dims=(None, 0, 0), randomness="different")
+            each(self.params, inputs[:2], targets[:2])
+        except (RuntimeError, TypeError, ValueError, IndexError) as error:
+            raise InvalidInput(
+                f"The model can't be differentiated example by example: {_first_line(error)}",
+                fix="Avoid .item(), branches on data, and state that forward() changes.",
+            ) from error
+
+    def _hold(self, module: nn.Module) -> None:
+        own = {name: value.detach().clone() for name, value in module.named_parameters()}
+        trained = {name for name, value in module.named_parameters() if value.requires_grad}
+        self._module = module
+        self.params: Params = {name: value for name, value in own.items() if name in trained}
+        self._held: Params = {name: value for name, value in own.items() if name not in trained}
+        self._held |= dict(module.named_buffers())
+        self.loss = ModuleLoss(module, self._loss)
+
+    def _single(self, params: Params, example: Tensor, target: Tensor) -> Tensor:
+        return self.loss(params, example[None], target[None])[0]
+
+    def _held_like(self, params: Params) -> Params:
+        """What is held, on the parameters' device, and in their precision where that was changed."""
+        name, now = next(iter(params.items()))
+        changed = now.dtype if now.dtype != self.params[name].dtype else None
+        return {
+            name: value.to(now.device, changed if value.is_floating_point() else None)
+            for name, value in self._held.items()
+        }
+
+    def _losses(self, outputs: Any, targets: Tensor) -> Tensor:
+        predicted, examples = self._tensor(outputs), len(targets)
+        if self.kind == "regression":
+            predicted = _aligned(predicted, targets)
+        if self._own_loss is None:
+            losses = _default_loss(self.kind, predicted, targets)
+        else:
+            losses = _tensor_loss(self._own_loss(predicted, targets))
+        if losses.dim() == 0:
+            losses = losses[None] if examples == 1 else self._one_by_one(predicted, targets)
+        if losses.shape[0] != examples:
+            raise InvalidInput(
+                f"The loss gave the shape {tuple(losses.shape)} for {examples} examples.",
+                fix='It must give one number an example (reduction="none"), or their mean.',
+            )
+        return losses if losses.dim() == 1 else losses.flatten(start_dim=1).mean(dim=1)
+
+    def _one_by_one(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """What a loss that gives a batch's mean gives for each example alone."""
+        own = self._own_loss
+        assert own is not None
+
+        def alone(output: Tensor, target: Tensor) -> Tensor:
+            return _tensor_loss(own(output[None], target[None])).reshape(())
+
+        return vmap(alone, randomness="different")(outputs, targets)
+
+    def _check_own_loss(self, outputs: Any, targets: Tensor) -> None:
+        """A mean that is not the mean of its examples' losses mixes them: then no example's part can be bounded."""
+        losses = self._losses(outputs, targets)
+        if self._own_loss is None:
+            return
+        predicted = _aligned(outputs, targets) if self.kind == "regression" else outputs
+        whole = _tensor_loss(self._own_loss(predicted, targets))
+        if whole.dim() == 0 and not any(
+            torch.allclose(whole, each, rtol=1e-3, atol=1e-5) for each in (losses.mean(), losses.sum())
+        ):
+            raise InvalidInput(
+                "The loss of a batch is neither the mean nor the sum of its examples' losses, so it mixes them.",
+                fix='Give one loss an example, for instance by reduction="none".',
+            )
+
+    def _check_outputs(self, outputs: Tensor, task: Task) -> None:
+        if self._own_loss is not None or self.kind == "regression":
+            return
+        if outputs.dim() < 2 or outputs.shape[1] < task.classes:
+            raise InvalidInput(
+                f"The model gives outputs of the shape {tuple(outputs.shape)} for {len(outputs)} examples, and "
+                f"{task.classes} classes need ({len(outputs)}, {task.classes}).",
+                fix=f"Let its last layer have {task.classes} outputs.",
+            )
+
+    def _tensor(self, outputs: Any) -> Tensor:
+        if not isinstance(outputs, Tensor):
+            raise InvalidInput(
+                f"The model's forward() must give one tensor, and gave {type(outputs).__name__}.",
+                fix="Wrap it in a module that picks the output to learn from.",
+            )
+        return outputs
+
+    def _measured(self, outputs: Tensor, targets: Tensor) -> dict[str, float]:
+        found = {}
+        if self.kind == "regression":
+            found["mse"] = float((_aligned(outputs, targets) - targets).double().square().mean())
+        elif outputs.numel() == targets.numel():  # one number for two classes: its sign decides
+            found["accuracy"] = float(((outputs.reshape(targets.shape) > 0) == targets).double().mean())
+        elif outputs.dim() == targets.dim() + 1:
+            found["accuracy"] = float((outputs.argmax(dim=1) == targets).double().mean())
+        if self._metric is not None:
+            own = self._metric(outputs, targets)
+            named = own if isinstance(own, dict) else {getattr(self._metric, "__name__", "metric"): own}
+            found |= {name: float(value) for name, value in named.items()}
+        return found
+
+
+def _chunks(values: Tensor) -> list[Tensor]:
+    return [values[first : first + EVALUATED_AT_ONCE] for first in range(0, len(values), EVALUATED_AT_ONCE)]
+
+
+def _default_loss(kind: Kind, outputs: Tensor, targets: Tensor) -> Tensor:
+    if kind == "regression":
+        return (outputs - targets).square()
+    if outputs.dim() != targets.dim() + 1:
+        raise InvalidInput(
+            f"The model gave outputs of the shape {tuple(outputs.shape)} for labels of the shape "
+            f"{tuple(targets.shape)}.",
+            fix="It must give one number a class, as (examples, classes).",
+        )
+    return functional.cross_entropy(outputs, targets, reduction="none")
+
+
+def _aligned(outputs: Tensor, targets: Tensor) -> Tensor:
+    """(n, 1) and (n,) mean the same; left alone they would broadcast to (n, n)."""
+    if outputs.numel() != targets.numel():
+        raise InvalidInput(
+            f"The model gave outputs of the shape {tuple(outputs.shape)} for targets of the shape "
+            f"{tuple(targets.shape)}.",
+            fix="It must give as many numbers as an example has targets.",
+        )
+    return outputs.reshape(targets.shape)
+
+
+def _tensor_loss(value: Any) -> Tensor:
+    if not isinstance(value, Tensor):
+        raise InvalidInput(
+            f"The loss must give a tensor, and gave {type(value).__name__}.", fix="Leave out .item() and float()."
+        )
+    return value
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().split("\n")[0][:200].rstrip(".") + "."

@@ -1,0 +1,162 @@
+"""Recurrent layers and attention in operations that torch.func can vectorise.
+
+torch's own kernels for these loop over clients under vmap, or fail when weights are shared by examples. The user's
+module stays as it is: the operations are exchanged while its loss is taken.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
+
+from discreet.errors import Unsupported
+
+State = tuple[Tensor, ...]
+Step = Callable[[Tensor, State, Sequence[Tensor | None]], State]
+
+
+class Vectorised(TorchFunctionMode):
+    """Within it, recurrent layers and attention run as plain matrix products; results are the same."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        substitute = SUBSTITUTES.get(func, func)
+        return substitute(*args, **(kwargs or {}))
+
+
+def attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """softmax(query·keyᵀ/√d + mask)·value"""
+    if enable_gqa:
+        groups = query.shape[-3] // key.shape[-3]
+        key, value = key.repeat_interleave(groups, -3), value.repeat_interleave(groups, -3)
+    scores = query @ key.transpose(-2, -1) * (1 / math.sqrt(query.shape[-1]) if scale is None else scale)
+    if is_causal:
+        attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=query.device).tril()
+    if attn_mask is not None:
+        scores = scores.masked_fill(~attn_mask, -math.inf) if attn_mask.dtype == torch.bool else scores + attn_mask
+    weights = torch._safe_softmax(scores, dim=-1)  # a query that may look at nothing gets zeros, as from torch
+    return functional.dropout(weights, dropout_p) @ value
+
+
+def multi_head_attention(*args: Any, need_weights: bool = True, **more: Any) -> tuple[Tensor, Tensor | None]:
+    """Asked for its weights, torch takes the way of plain matrix products."""
+    more["need_weights"] = True
+    output, weights = functional.multi_head_attention_forward(*args, **more)
+    return output, weights if need_weights else None
+
+
+def packed(*given: Any) -> NoReturn:
+    raise Unsupported(
+        "Packed sequences differ in shape from example to example, so they can't be vectorised.",
+        fix="Pad them, give the padded tensor to the recurrent layer, and mask what lies past the end.",
+    )
+
+
+def lstm(*given: Any) -> tuple[Tensor, Tensor, Tensor]:
+    output, (hidden, cell) = _unrolled(_lstm_step, *given)
+    return output, hidden, cell
+
+
+def gru(*given: Any) -> tuple[Tensor, Tensor]:
+    output, (hidden,) = _unrolled(_gru_step, *given)
+    return output, hidden
+
+
+def rnn_tanh(*given: Any) -> tuple[Tensor, Tensor]:
+    output, (hidden,) = _unrolled(lambda *step: _rnn_step(torch.tanh, *step), *given)
+    return output, hidden
+
+
+def rnn_relu(*given: Any) -> tuple[Tensor, Tensor]:
+    output, (hidden,) = _unrolled(lambda *step: _rnn_step(torch.relu, *step), *given)
+    return output, hidden
+
+
+SUBSTITUTES: dict[Any, Callable[..., Any]] = {
+    functional.scaled_dot_product_attention: attention,
+    functional.multi_head_attention_forward: multi_head_attention,
+    torch._pack_padded_sequence: packed,
+    torch.lstm: lstm,
+    torch.gru: gru,
+    torch.rnn_tanh: rnn_tanh,
+    torch.rnn_relu: rnn_relu,
+}
+
+
+def _unrolled(step: Step, *given: Any) -> tuple[Tensor, State]:
+    """All layers and directions of a recurrent network, one time step after the other."""
+    if len(given) != 9 or not isinstance(given[3], bool):
+        packed()
+    inputs, start, flat, biases, layers, dropout, training, bidirectional, batch_first = given
+    states = start if isinstance(start, tuple) else (start,)
+    directions = 2 if bidirectional else 1
+    width = len(flat) // (layers * directions)
+    outputs, ends = inputs.transpose(0, 1) if batch_first else inputs, []
+    for layer in range(layers):
+        found = []
+        for direction in range(directions):
+            row = layer * directions + direction
+            weights = _weights(flat[row * width : (row + 1) * width], biased=biases)
+            sequence = outputs.flip(0) if direction else outputs
+            out, end = _layer(step, sequence, tuple(state[row] for state in states), weights)
+            found.append(out.flip(0) if direction else out)
+            ends.append(end)
+        outputs = torch.cat(found, dim=-1)
+        if dropout and training and layer < layers - 1:
+            outputs = functional.dropout(outputs, dropout)
+    last = tuple(torch.stack(each) for each in zip(*ends, strict=True))
+    return (outputs.transpose(0, 1) if batch_first else outputs), last
+
+
+def _weights(own: Sequence[Tensor], *, biased: bool) -> list[Tensor | None]:
+    """Input weights, hidden weights, their biases and the projection, with None for what the layer lacks."""
+    rest: list[Tensor | None] = list(own[2:]) if biased else [None, None, *own[2:]]
+    return [*own[:2], *rest, None][:5]
+
+
+def _layer(step: Step, sequence: Tensor, state: State, weights: Sequence[Tensor | None]) -> tuple[Tensor, State]:
+    from_input, *recurrent = weights
+    assert from_input is not None
+    seen = functional.linear(sequence, from_input, recurrent[1])  # all time steps in one product
+    outputs = []
+    for now in seen.unbind(0):
+        state = step(now, state, recurrent)
+        outputs.append(state[0])
+    return torch.stack(outputs), state
+
+
+def _recurrent(hidden: Tensor, weights: Sequence[Tensor | None]) -> Tensor:
+    assert weights[0] is not None
+    return functional.linear(hidden, weights[0], weights[2])
+
+
+def _rnn_step(activation: Callable[[Tensor], Tensor], now: Tensor, state: State, weights: Any) -> State:
+    return (activation(now + _recurrent(state[0], weights)),)
+
+
+def _gru_step(now: Tensor, state: State, weights: Sequence[Tensor | None]) -> State:
+    reset, update, new = now.chunk(3, dim=-1)
+    hidden_reset, hidden_update, hidden_new = _recurrent(state[0], weights).chunk(3, dim=-1)
+    keep = torch.sigmoid(update + hidden_update)
+    candidate = torch.tanh(new + torch.sigmoid(reset + hidden_reset) * hidden_new)
+    return (candidate + keep * (state[0] - candidate),)
+
+
+def _lstm_step(now: Tensor, state: State, weights: Sequence[Tensor | None]) -> State:
+    let_in, forget, new, let_out = (now + _recurrent(state[0], weights)).chunk(4, dim=-1)
+    cell = torch.sigmoid(forget) * state[1] + torch.sigmoid(let_in) * torch.tanh(new)
+    hidden = torch.sigmoid(let_out) * torch.tanh(cell)
+    projection = weights[3]
+    return (hidden if projection is None else functional.linear(hidden, projection)), cell

@@ -1,0 +1,159 @@
+"""`discreet data check` tells the owner whether a table fits, and never writes over a file."""
+
+from pathlib import Path
+
+import pytest
+
+from discreet.tasks import clients_from_csv
+from tests.cli.conftest import Discreet
+
+ROWS = [
+    "hospital,age,sex,note,same,readmitted",
+    *(f'{"ABC"[n % 3]},{20 + n},{"fm"[n % 2]},"told, ""{n}""",1,{["no", "yes"][n % 2]}' for n in range(60)),
+    "D,95,f,alone,1,no",
+]
+COLUMNS = "--client hospital --label readmitted"
+RANGES = """[columns]
+age = { min = 0, max = 90 }
+sex = { values = ["f", "m"] }
+note = "ignore"
+same = "ignore"
+readmitted = { values = ["no", "yes"] }
+"""
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "visits.csv"
+    path.write_text("\n".join(ROWS))
+    return path
+
+
+def edited(table: Path, line: int, row: str) -> Path:
+    rows = table.read_text().splitlines()
+    table.write_text("\n".join([*rows[:line], row, *rows[line + 1 :]]))
+    return table
+
+
+def test_a_table_that_fits_is_described(table: Path, discreet: Discreet):
+    ran = discreet(f"data check {COLUMNS} --json", table)
+    assert (ran.code, ran.err) == (0, "")
+    found = ran.json
+    assert (found["fits"], found["examples"], found["problems"]) == (True, 61, [])
+    assert found["clients"] == {"count": 4, "smallest": 1, "median": 20, "largest": 20}
+    assert [(column["name"], column["type"]) for column in found["columns"]] == [
+        ("age", "number"),
+        ("sex", "category"),
+        ("note", "text"),
+        ("same", "number"),
+    ]
+    assert (found["columns"][0]["min"], found["columns"][0]["max"]) == (20, 95)
+    assert found["columns"][3]["constant"] is True
+    assert found["label"]["counts"] == {"no": 31, "yes": 30}
+
+
+def test_the_page_says_whose_eyes_it_is_for(table: Path, discreet: Discreet):
+    text = " ".join(discreet(f"data check {COLUMNS}", table).out.split())
+    assert "for the data owner's eyes only" in text
+    assert "61 examples of 4 clients" in text
+    assert "1 at least, 20 in the middle, 20 at most" in text
+    assert "Labels: no (31), yes (30)" in text
+    assert "'same' never changes" in text
+    assert "'note' holds free text" in text
+    assert "--write-ranges" in text
+    assert text.endswith("It fits.")
+
+
+def test_ranges_are_held_against_the_data(table: Path, tmp_path: Path, discreet: Discreet):
+    ranges = tmp_path / "ranges.toml"
+    ranges.write_text(RANGES)
+    found = discreet(f"data check {COLUMNS} --json --ranges {ranges}", table).json
+    assert (found["fits"], found["columns"][0]["outside"]) == (True, 1)
+    ranges.write_text(RANGES.replace('"f", "m"', '"f"').replace('note = "ignore"\n', ""))
+    ran = discreet(f"data check {COLUMNS} --json --ranges {ranges}", table)
+    assert (ran.code, ran.json["fits"]) == (2, False)
+    first, second = ran.json["problems"]
+    assert "Column 'note' has no public range" in first
+    assert "Line 3, column 'sex' must hold one of the listed values (f), and got 'm'" in second
+    assert "30 such cells" in second
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        ("A,,f,x,1,no", "Column 'age' is missing in 1 row, first in line 5."),
+        ("A,50,f,x,1,", "Column 'readmitted' is missing in 1 row"),
+        (",50,f,x,1,no", "Column 'hospital' names no client in 1 row, first in line 5."),
+        ("A,50,f,x,1", "Line 5 of"),
+        ('A,50,f,"x,1,no', "is not CSV"),
+    ],
+)
+def test_what_is_wrong_is_listed_and_the_exit_code_says_so(row: str, problem: str, table: Path, discreet: Discreet):
+    edited(table, 4, row)
+    ran = discreet(f"data check {COLUMNS} --json", table)
+    assert (ran.code, ran.err) == (2, "")
+    assert any(problem in each for each in ran.json["problems"])
+    plainly = discreet(f"data check {COLUMNS}", table)
+    assert plainly.code == 2
+    assert "It does not fit: 1 problem." in plainly.out
+
+
+def test_one_label_for_all_teaches_nothing(tmp_path: Path, discreet: Discreet):
+    path = tmp_path / "one.csv"
+    path.write_text("c,x,y\na,1,0\na,2,0\n")
+    ran = discreet("data check --client c --label y --json", path)
+    assert ran.code == 2
+    assert "nothing to learn" in ran.json["problems"][0]
+
+
+def test_a_starter_for_the_ranges_reads_back_and_says_where_its_numbers_come_from(
+    table: Path, tmp_path: Path, discreet: Discreet
+):
+    ranges = tmp_path / "ranges.toml"
+    text = " ".join(discreet(f"data check {COLUMNS} --write-ranges {ranges}", table).out.split())
+    assert "Replace them by publicly known bounds" in text
+    written = ranges.read_text()
+    assert "copied from the data" in written
+    assert "taken_from_data = true" in written
+    task = clients_from_csv(table, client="hospital", label="readmitted", ranges=ranges)
+    assert task.input_shape == (4,)
+    assert "taken from the data" in task.not_covered[0]
+    assert discreet(f"data check {COLUMNS} --ranges {ranges}", table).code == 0
+
+
+def test_a_label_of_numbers_is_classes_when_they_are_few_and_whole(tmp_path: Path, discreet: Discreet):
+    path = tmp_path / "numbers.csv"
+    for name, label, expected in (("few", "2", "values = [1, 2]"), ("fractions", "2.5", "min = 1.0, max = 2.5")):
+        path.write_text(f"c,x,y\na,1,1\nb,2,{label}\n")
+        discreet(f"data check --client c --label y --write-ranges {tmp_path / name}", path)
+        assert expected in (tmp_path / name).read_text()
+
+
+def test_an_existing_file_is_never_written_over(table: Path, tmp_path: Path, discreet: Discreet):
+    ranges = tmp_path / "ranges.toml"
+    ranges.write_text("mine")
+    ran = discreet(f"data check {COLUMNS} --write-ranges {ranges}", table)
+    assert (ran.code, ran.out, ranges.read_text()) == (2, "", "mine")
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ("--client hospital", "--label is missing"),
+        ("--label age", "--client is missing"),
+        ("--client clinic --label age", "has no column 'clinic'"),
+        ("--client age --label age", "can't be both"),
+        (f"{COLUMNS} --ranges none.toml", "There is no file none.toml"),
+    ],
+)
+def test_a_wrong_question_is_one_sentence(options: str, sentence: str, table: Path, discreet: Discreet):
+    ran = discreet(f"data check {options}", table)
+    assert (ran.code, ran.out) == (2, "")
+    assert sentence in ran.err
+    assert ran.err.count("\n") == 1
+
+
+def test_a_missing_file_is_one_sentence(tmp_path: Path, discreet: Discreet):
+    ran = discreet(f"data check {COLUMNS}", tmp_path / "none.csv")
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+    assert "There is no file" in ran.err

@@ -1,0 +1,68 @@
+"""`discreet init`: what it writes runs."""
+
+from pathlib import Path
+
+import pytest
+
+from discreet.experiment import config
+from tests.cli.conftest import Discreet
+
+HEADER = "hospital,age,ward,readmitted\n"
+RANGES = """\
+[columns]
+age = { min = 0, max = 100 }
+ward = { values = ["a", "b"] }
+readmitted = { values = ["no", "yes"] }
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path
+
+
+def test_the_starter_is_the_built_in_experiment_with_comments(discreet: Discreet, folder: Path):
+    ran = discreet("init")
+    assert (ran.code, ran.err) == (0, "")
+    assert "discreet run experiment.toml" in ran.out
+    assert config.load(folder / "experiment.toml").experiment == config.load().experiment
+    assert "# the promise" in (folder / "experiment.toml").read_text()
+
+
+def test_a_table_of_ones_own_runs_from_init_to_model(discreet: Discreet, folder: Path):
+    rows = [f"h{i % 3},{i % 90},{'ab'[i % 2]},{'no' if i % 90 < 45 else 'yes'}\n" for i in range(360)]
+    (folder / "data").mkdir()
+    (folder / "data" / "visits.csv").write_text(HEADER + "".join(rows))
+    assert discreet("init visits.toml --csv data/visits.csv --client hospital --label readmitted").code == 0
+    assert discreet("run visits.toml --out result").code == 2  # the ranges are still missing
+    (folder / "ranges.toml").write_text(RANGES)
+    found = discreet("run visits.toml --out result --set privacy.epsilon=8 --set privacy.delta=1e-3 --json")
+    assert found.code == 0
+    assert found.json["metrics"]["accuracy"] > 0.8
+
+
+def test_a_file_that_is_there_is_left_as_it_is(discreet: Discreet, folder: Path):
+    (folder / "experiment.toml").write_text("mine")
+    ran = discreet("init")
+    assert ran.code == 2
+    assert "is left as it is" in ran.err
+    assert (folder / "experiment.toml").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("--csv gone.csv --client a --label b", "no file gone.csv"),
+        ("--csv visits.csv --client hopsital --label readmitted", "Its columns: hospital, age, ward, readmitted"),
+        ("--csv visits.csv --client hospital", "--label is missing"),
+        ("--client hospital", "Name it with --csv"),
+    ],
+)
+def test_a_column_that_is_not_there_is_refused(line: str, said: str, discreet: Discreet, folder: Path):
+    (folder / "visits.csv").write_text(HEADER)
+    ran = discreet(f"init {line}")
+    assert (ran.code, ran.out) == (2, "")
+    assert said in ran.err
+    assert not (folder / "experiment.toml").exists()

@@ -1,0 +1,58 @@
+"""`discreet plan`: what will be promised and what it costs, before any training."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Discreet
+from tests.experiment.conftest import SMALL
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small.toml").write_text(SMALL)
+    return tmp_path
+
+
+def test_the_plan_is_what_the_run_will_spend(discreet: Discreet, folder: Path):
+    before = sorted(folder.rglob("*"))
+    found = discreet("plan small.toml --json").json
+    assert 1.99 < found["epsilon"] <= 2
+    assert (found["rounds"], found["clients"], found["parameters"]) == (4, 3, 650)
+    assert found["bytes"] == {"down": 2600, "up": 2600, "client_total": 4 * 5200}
+    assert sorted(folder.rglob("*")) == before
+    ran = discreet(
+        "run small.toml --json --out result --set algorithm.noise_multiplier=" + str(found["noise_multiplier"])
+    )
+    assert ran.json["epsilon"] == found["epsilon"]
+
+
+def test_another_epsilon_costs_noise_or_rounds(discreet: Discreet):
+    others = discreet("plan small.toml --json").json["other_epsilons"]
+    assert [each["epsilon"] for each in others] == [0.5, 1, 2, 4, 8]
+    noise = [each["noise_multiplier"] for each in others]
+    rounds = [each["rounds_at_this_noise"] for each in others]
+    assert noise == sorted(noise, reverse=True)
+    assert rounds == sorted(rounds)
+    assert rounds[2] == 4
+
+
+def test_a_person_reads_the_promise_in_words(discreet: Discreet):
+    ran = discreet("plan")
+    assert (ran.code, ran.err) == (0, "")
+    assert "60 rounds, 10 clients with 1,438 examples" in ran.out
+    assert "Certified: ε = 2 at δ = 0.0001. Whoever sees what the server sees" in ran.out
+    assert max(map(len, ran.out.splitlines())) <= 80
+
+
+def test_no_privacy_is_said(discreet: Discreet, folder: Path):
+    text = SMALL.split("[privacy]")[0] + '[algorithm]\nrecipe = "fedavg"\nlearning_rate = 0.1\nbatch_size = 8\n'
+    (folder / "small.toml").write_text(text)
+    assert "No privacy" in discreet("plan small.toml").out
+    assert discreet("plan small.toml --json").json["epsilon"] is None
+
+
+def test_a_promise_that_is_not_kept_is_refused(discreet: Discreet):
+    assert discreet("plan small.toml --set algorithm.noise_multiplier=0.5").code == 3
+    assert discreet("plan small.toml --set privacy.unit=client").code == 2

@@ -1,0 +1,125 @@
+"""Runs in a process of its own: at each point a child is killed by SIGKILL while it trains, and another resumes.
+
+It forks, so that torch is imported once; `test_crashes.py` reads what it prints.
+"""
+
+import json
+import os
+import signal
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from discreet.engines.embedded import EmbeddedEngine
+from discreet.experiment import api, config, record, run
+from discreet.experiment.record import Record
+from discreet.privacy.ledger import Ledger
+
+ROUND = 3  # the call, counted from 1, at which the child dies
+
+
+def die(*_: Any) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def after(owner: Any, name: str, call: int = ROUND, then: Callable[..., None] = die) -> None:
+    """Let `then` happen when `owner.name` has returned for the so-many-th time."""
+    wrapped, calls = getattr(owner, name), Counter[str]()
+
+    def counted(*given: Any, **named: Any) -> Any:
+        answer = wrapped(*given, **named)
+        calls[name] += 1
+        if calls[name] == call:
+            then(*given)
+        return answer
+
+    setattr(owner, name, counted)
+
+
+def instead(owner: Any, name: str, call: int, then: Callable[..., None]) -> None:
+    """Let `then` happen in place of the so-many-th call."""
+    wrapped, calls = getattr(owner, name), Counter[str]()
+
+    def counted(*given: Any, **named: Any) -> Any:
+        calls[name] += 1
+        if calls[name] == call:
+            then(*given, **named)
+        return wrapped(*given, **named)
+
+    setattr(owner, name, counted)
+
+
+def half_a_line(at: Record, line: dict[str, Any]) -> None:
+    with open(at.path / "rounds.jsonl", "a") as file:
+        file.write(json.dumps(line)[:20])
+    die()
+
+
+def a_draft_only(path: Path, content: bytes) -> None:
+    path.with_name(f".{path.name}.draft").write_bytes(content[: len(content) // 2])
+    die()
+
+
+POINTS: dict[str, Callable[[], None]] = {
+    "the first reservation was made": lambda: after(Ledger, "reserve", 1),
+    "a round was reserved": lambda: after(Ledger, "reserve"),
+    "the sum was gathered": lambda: after(EmbeddedEngine, "gather"),
+    "half a checkpoint was written": lambda: instead(record, "_place", 4 + ROUND, a_draft_only),
+    "the checkpoint was saved": lambda: after(Record, "save"),
+    "the ledger was told": lambda: after(Ledger, "commit"),
+    "half a line was written": lambda: instead(Record, "append", ROUND, half_a_line),
+    "the line was written": lambda: after(Record, "append"),
+    "the last checkpoint was saved": lambda: after(Record, "save", 5),
+    "the end was written": lambda: instead(Record, "finish", 1, die),
+}
+
+
+def train(experiment: Path, out: Path, every: int) -> None:
+    source = config.load(experiment, ("seed=7", "rounds=5", f"checkpoint_every={every}"))
+    run.start(api.prepared(source), out, None, None, lambda line: None)
+
+
+def resume(out: Path) -> None:
+    job, found = api.reopened(out, None)
+    run.resume(job, found, None, lambda line: None)
+
+
+def child(work: Callable[[], None]) -> int:
+    """The status that a child ends with: an exit code, or the signal that killed it, as a negative number."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            work()
+        except BaseException as error:  # noqa: BLE001 - a child that fails says why, and never returns
+            os.write(2, f"{type(error).__name__}: {error}\n".encode())
+            os._exit(1)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def main(experiment: Path, folder: Path) -> dict[str, Any]:
+    torch.set_num_threads(1)
+    config.load(experiment).experiment.task.load(torch.Generator(), None)  # imported once, before the forks
+    train(experiment, folder / "unbroken", 1)
+    found = {}
+    for every in (1, 2):
+        for number, (name, arm) in enumerate(POINTS.items()):
+            if every == 2 and "checkpoint" in name:
+                continue  # it saves at other calls
+            out = folder / f"{every}-{number}"
+
+            def killed(out: Path = out, every: int = every, arm: Callable[[], None] = arm) -> None:
+                arm()
+                train(experiment, out, every)
+
+            first = child(killed)
+            found[f"{name}, checkpoints every {every}"] = [first, child(lambda out=out: resume(out)), str(out)]  # type: ignore[misc]
+    return found
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(main(Path(sys.argv[1]), Path(sys.argv[2]))))

@@ -1,0 +1,137 @@
+"""A file is one record: what it may say, what it says when it is wrong, and what is kept of it."""
+
+from pathlib import Path
+
+import pytest
+
+from discreet.algorithms import dp_fedavg, pfl
+from discreet.errors import InvalidInput
+from discreet.experiment import api, config
+from discreet.experiment.config import Experiment, Reference
+from discreet.experiment.document import built, parsed
+from discreet.sampling import FixedSize
+from tests.experiment.conftest import Prepared
+
+PARTS = """\
+[algorithm]
+sampling = { kind = "fixed_size", cohort = 2 }
+trainer = { kind = "local_sgd", learning_rate = 0.1, batch_size = 8, steps = 2 }
+mechanism = { kind = "gaussian", clip_norm = 1.0, noise_multiplier = 2.0 }
+"""
+
+
+def test_the_built_in_experiment_is_the_one_of_the_design():
+    experiment = config.load().experiment
+    assert (experiment.rounds, experiment.seed) == (60, None)
+    assert experiment.algorithm == pfl(local_steps=1, sampling_rate=0.25, clip_norm=0.5, learning_rate=4.0)
+    assert experiment.privacy is not None
+    assert (experiment.privacy.epsilon, experiment.privacy.delta) == (2.0, 1e-4)
+
+
+def test_an_algorithm_may_be_given_part_by_part(small: Path):
+    small.write_text(small.read_text().split("[privacy]")[0] + PARTS)
+    algorithm = config.load(small).experiment.algorithm
+    same = dp_fedavg(
+        learning_rate=0.1, batch_size=8, steps=2, clip_norm=1.0, noise_multiplier=2.0, sampling=FixedSize(cohort=2)
+    )
+    assert algorithm == same
+
+
+def test_a_recipe_takes_parts_as_tables(small: Path):
+    experiment = config.load(small, ('algorithm.server={kind="adam", learning_rate=0.1}',)).experiment
+    assert experiment.algorithm.server.kind == "adam"
+
+
+def test_overrides_change_the_experiment_and_keep_the_comments_of_its_text():
+    source = config.load(None, ("privacy.epsilon=1", "task.clients=20", "engine.kind=reference", "device=cpu"))
+    assert source.experiment.privacy is not None
+    assert source.experiment.privacy.epsilon == 1
+    assert source.experiment.task.clients == 20  # type: ignore[union-attr]
+    assert source.experiment.engine == Reference()
+    assert "# the promise; the noise is computed from it" in source.text
+    assert built(Experiment, parsed(source.text, "")) == source.experiment
+
+
+def test_the_resolved_experiment_reads_back_as_the_same_with_its_noise(prepared: Prepared):
+    job = prepared("seed=3")
+    again = built(Experiment, parsed(job.resolved, ""))
+    assert again.algorithm == job.algorithm
+    assert again.algorithm.trainer.noise_multiplier is not None  # type: ignore[union-attr]
+    assert (again.seed, again.privacy) == (3, job.privacy)
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("roudns=3", "There is no key 'roudns' (did you mean 'rounds'?); allowed are: algorithm, checkpoint_every"),
+        ("task.client=3", "There is no key 'task.client' (did you mean 'clients'?); allowed are: clients, kind"),
+        ("privacy.eps=3", "allowed are: against, delta, epsilon, unit"),
+        (
+            "engine={kind='embedded', memory=3}",
+            "no key 'engine.memory' (did you mean 'memory_gb'?); allowed are: kind",
+        ),
+        ("engine.memory_gb=3", "engine needs a kind; there are: embedded, reference"),
+        ("algorithm.recipe=pfll", "There is no recipe 'pfll'. There are: fedavg, pfl, dp_fedavg"),
+        ("algorithm.clip=1", "takes no 'clip' (did you mean 'clip_norm'?). It takes: learning_rate, clip_norm"),
+        ("algorithm.clip_norm=-1", "must be above 0, and got -1"),
+        ("algorithm.clip_norm=big", "must be a number, and got 'big'"),
+        ("rounds=2.5", "must be a whole number, and got 2.5"),
+        ("rounds=true", "must be a whole number, and got True"),
+        ("rounds=0", "at least 1"),
+        ("seed=-1", "at least 0"),
+        ("privacy.epsilon=nan", "finite"),
+        ("privacy.delta=1", "below 1"),
+        ("privacy.against=everyone", "'server', 'client' or 'public'"),
+        ("task.kind=digit", "'digits', 'csv'"),
+        ("model.kind=linaer", "'linear'"),
+        ("dtype=float16", "'float32' or 'float64'"),
+        ("algorithm=pfl", "algorithm must be a table, and got 'pfl'"),
+        ("rounds.a=1", "'rounds' is a value, not a table"),
+        ("rounds", "--set needs NAME=VALUE, and got 'rounds'"),
+    ],
+)
+def test_what_is_wrong_is_said_with_what_is_allowed(override: str, said: str, small: Path):
+    with pytest.raises(InvalidInput) as refused:
+        config.load(small, (override,))
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("missing", "said"), [("rounds = 4\n", "rounds is missing"), ("clip_norm = 0.5\n", "needs clip_norm")]
+)
+def test_what_is_missing_is_named(missing: str, said: str, small: Path):
+    small.write_text(small.read_text().replace(missing, ""))
+    with pytest.raises(InvalidInput, match=said):
+        config.load(small)
+
+
+def test_a_file_that_is_not_there_or_no_toml_is_named(tmp_path: Path):
+    with pytest.raises(InvalidInput, match=r"There is no file .*discreet init"):
+        config.load(tmp_path / "none.toml")
+    (tmp_path / "bad.toml").write_text("rounds = \n")
+    with pytest.raises(InvalidInput, match=r"bad\.toml is no TOML"):
+        config.load(tmp_path / "bad.toml")
+    (tmp_path / "bad.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(InvalidInput, match="no UTF-8"):
+        config.load(tmp_path / "bad.toml")
+
+
+def test_a_users_own_model_loss_and_metric_lie_beside_the_file(small: Path):
+    (small.parent / "mine.py").write_text(
+        "import torch\n"
+        "def net(task): return torch.nn.Linear(64, task.classes)\n"
+        "def loss(outputs, targets): return torch.nn.functional.cross_entropy(outputs, targets, reduction='none')\n"
+        "def worst(outputs, targets): return {'worst': float(outputs.min())}\n"
+    )
+    own = ("model.kind=mine.py:net", "loss=mine.py:loss", "metric=mine.py:worst")
+    job = api.prepared(config.load(small, own))
+    assert {"accuracy", "loss", "worst"} == set(job.evaluate(job.params))
+    with pytest.raises(InvalidInput, match="no 'lost'"):
+        api.prepared(config.load(small, ("loss=mine.py:lost",)))
+
+
+def test_a_device_that_is_not_there_is_refused(small: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    with pytest.raises(InvalidInput, match="finds no CUDA device"):
+        api.prepared(config.load(small, ("device=cuda",)))

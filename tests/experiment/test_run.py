@@ -1,0 +1,266 @@
+"""The loop: what it spends, when it stops, what it leaves behind, and how it goes on."""
+
+import json
+import os
+import signal
+import stat
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from discreet.errors import BudgetRefused, InvalidInput, Unsupported
+from discreet.experiment import api, config, keys, run
+from discreet.experiment.job import Job
+from discreet.experiment.record import Record
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.ledger import Budget, Ledger
+from tests.experiment.conftest import Prepared
+
+FILES = {
+    "checkpoint.safetensors",
+    "environment.json",
+    "experiment.toml",
+    "guarantee.json",
+    "guarantee.txt",
+    "ledger.jsonl",
+    "model.safetensors",
+    "resolved.toml",
+    "rounds.jsonl",
+    "run.json",
+}
+CLIENTS = (  # whole clients are protected, one after the other
+    'algorithm={recipe="dp_fedavg", learning_rate=0.5, batch_size=32, clip_norm=1.0}',
+    'algorithm.sampling={kind="round_robin", cohort=1}',
+    'privacy.unit="client"',
+    "privacy.against=public",
+)
+
+
+def ignore(line: dict[str, Any]) -> None:
+    pass
+
+
+def interrupting(*rounds: int) -> run.Watch:
+    """Presses Ctrl-C once for each time that a round is named, when it is over."""
+
+    def watch(line: dict[str, Any]) -> None:
+        for _ in range(rounds.count(line["round"])):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    return watch
+
+
+def start(job: Job, out: Path, watch: run.Watch = ignore, ledger: Path | None = None) -> run.Outcome:
+    return run.start(job, out, ledger, None, watch)
+
+
+def again(out: Path, watch: run.Watch = ignore) -> run.Outcome:
+    job, record = api.reopened(out, None)
+    return run.resume(job, record, None, watch)
+
+
+def test_a_run_leaves_its_whole_directory_and_spends_what_it_promised(prepared: Prepared, tmp_path: Path):
+    ended = start(prepared(), tmp_path / "run")
+    assert (ended.done, ended.stopped) == (4, None)
+    assert {path.name for path in (tmp_path / "run").iterdir()} == FILES
+    card = ended.guarantees[0]
+    assert 1.99 < card.epsilon <= 2
+    assert card.ledger is not None
+    chain = Ledger.open(tmp_path / "run" / "ledger.jsonl").summary()
+    assert (card.ledger.head, card.ledger.length) == (chain["head"], 9)
+    assert chain["budgets"][0]["spent"] == card.epsilon
+    assert (tmp_path / "run" / "guarantee.txt").read_text().startswith("Guarantee card")
+
+
+def test_epsilon_and_metrics_are_told_when_the_model_is_evaluated(prepared: Prepared, tmp_path: Path):
+    told: list[dict[str, Any]] = []
+    ended = start(prepared("seed=1"), tmp_path / "run", told.append)
+    assert told == ended.record.rounds()
+    assert ["epsilon" in line for line in told] == [False, True, False, True]
+    assert 0 < told[1]["epsilon"] < told[3]["epsilon"] == ended.guarantees[0].epsilon
+    assert told[3]["evaluation"] == ended.metrics
+    assert told[0]["clients"] == 3
+    assert told[0]["norms"]["mean"] <= told[0]["norms"]["max"]
+
+
+def test_a_seed_repeats_a_run_bit_for_bit_and_the_card_says_what_that_costs(prepared: Prepared, tmp_path: Path):
+    one, two, other = (
+        start(prepared(f"seed={seed}"), tmp_path / name) for seed, name in [(5, "one"), (5, "two"), (6, "other")]
+    )
+    bytes_of = [(each.record.path / "model.safetensors").read_bytes() for each in (one, two, other)]
+    assert bytes_of[0] == bytes_of[1] != bytes_of[2]
+    assert any("seeded noise protects nobody" in line for line in one.guarantees[0].assumptions)
+
+
+def test_without_a_seed_no_two_runs_are_alike_and_no_card_speaks_of_seeds(prepared: Prepared, tmp_path: Path):
+    one, two = (start(prepared(), tmp_path / name) for name in ("one", "two"))
+    assert (one.record.path / "model.safetensors").read_bytes() != (two.record.path / "model.safetensors").read_bytes()
+    said = one.guarantees[0].words()
+    assert "seed" not in said
+    assert "simulated" in said
+    assert "counts this run" in said
+
+
+def test_both_engines_run_the_same_loop(prepared: Prepared, tmp_path: Path):
+    one, other = (
+        start(prepared("seed=1", "dtype=float64", f"engine={{kind='{kind}'}}"), tmp_path / kind)
+        for kind in ("embedded", "reference")
+    )
+    assert one.metrics["loss"] == pytest.approx(other.metrics["loss"], rel=1e-12)
+
+
+def test_a_run_without_privacy_says_so_and_keeps_no_ledger(small: Path, prepared: Prepared, tmp_path: Path):
+    small.write_text(small.read_text().split("[privacy]")[0] + "[algorithm]\n" + 'recipe = "fedavg"\n')
+    job = prepared("algorithm.learning_rate=0.5", "algorithm.batch_size=32", "rounds=8")
+    ended = start(job, tmp_path / "run")
+    assert ended.guarantees == ()
+    assert {path.name for path in (tmp_path / "run").iterdir()} == FILES - {"ledger.jsonl"}
+    assert (tmp_path / "run" / "guarantee.txt").read_text().startswith("No privacy")
+    assert ended.metrics["accuracy"] > 0.9
+
+
+def test_ctrl_c_stops_after_the_round_and_resume_ends_as_if_it_had_not(prepared: Prepared, tmp_path: Path):
+    whole = start(prepared("seed=9"), tmp_path / "whole")
+    stopped = start(prepared("seed=9"), tmp_path / "run", interrupting(2))
+    assert stopped.done == 2
+    assert stopped.stopped is not None
+    assert f"discreet run --resume {tmp_path / 'run'}" in stopped.stopped
+    assert stopped.guarantees[0].epsilon < whole.guarantees[0].epsilon
+    assert any("if it had, ε = 2 of the whole plan" in line for line in stopped.guarantees[0].assumptions)
+    assert (tmp_path / "run" / "model.safetensors").exists()
+    resumed = again(tmp_path / "run")
+    assert (resumed.done, resumed.stopped, resumed.metrics) == (4, None, whole.metrics)
+    assert (tmp_path / "run" / "model.safetensors").read_bytes() == (
+        tmp_path / "whole" / "model.safetensors"
+    ).read_bytes()
+
+
+def test_a_stop_between_two_checkpoints_loses_nothing(prepared: Prepared, tmp_path: Path):
+    stopped = start(prepared("seed=9", "checkpoint_every=4"), tmp_path / "run", interrupting(3))
+    assert stopped.done == 3
+    again(tmp_path / "run", (told := []).append)
+    assert [line["round"] for line in told] == [4]
+
+
+def test_a_second_ctrl_c_stops_at_once_and_the_run_can_still_be_resumed(prepared: Prepared, tmp_path: Path):
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        start(prepared("seed=9"), tmp_path / "run", interrupting(2, 2))
+    assert signal.getsignal(signal.SIGINT) is before
+    assert not (tmp_path / "run" / "model.safetensors").exists()
+    assert again(tmp_path / "run").done == 4
+
+
+def test_the_key_of_an_unseeded_run_is_its_owners_alone_until_the_run_ends(
+    prepared: Prepared, tmp_path: Path, state: Path
+):
+    stopped = start(prepared(), tmp_path / "run", interrupting(2))
+    (key,) = (state / "discreet" / "keys").iterdir()
+    assert stat.S_IMODE(key.stat().st_mode) == 0o600
+    assert stat.S_IMODE(key.parent.stat().st_mode) == 0o700
+    assert not [path for path in (tmp_path / "run").iterdir() if key.read_bytes() in path.read_bytes()]
+    assert key.stem == stopped.record.identity.id
+    assert again(tmp_path / "run").done == 4
+    assert not key.exists()
+
+
+def test_a_lost_key_and_a_finished_run_are_sentences(prepared: Prepared, tmp_path: Path):
+    stopped = start(prepared(), tmp_path / "run", interrupting(2))
+    keys.forget(stopped.record.identity.id, None)
+    with pytest.raises(InvalidInput, match="noise can't be drawn again"):
+        again(tmp_path / "run")
+    start(prepared("seed=1"), tmp_path / "done")
+    with pytest.raises(InvalidInput, match="is finished"):
+        again(tmp_path / "done")
+    with pytest.raises(InvalidInput, match="is no run directory"):
+        again(tmp_path / "nothing")
+
+
+def test_a_checkpoint_belongs_to_its_experiment(prepared: Prepared, tmp_path: Path):
+    start(prepared("seed=1"), tmp_path / "run", interrupting(2))
+    resolved = tmp_path / "run" / "resolved.toml"
+    resolved.write_text(resolved.read_text().replace("learning_rate = 4.0", "learning_rate = 8.0"))
+    with pytest.raises(InvalidInput, match="another experiment"):
+        again(tmp_path / "run")
+
+
+def test_two_processes_cannot_train_one_run(prepared: Prepared, tmp_path: Path):
+    start(prepared("seed=1"), tmp_path / "run", interrupting(2))
+    with Record.open(tmp_path / "run").held(), pytest.raises(InvalidInput, match="another process"):
+        again(tmp_path / "run")
+
+
+def budget(epsilon: float) -> Budget:
+    return Budget(unit="example", relation="add_or_remove", view="server", epsilon=epsilon, delta=1e-4)
+
+
+def test_a_shared_ledger_stops_a_run_where_its_budget_ends(prepared: Prepared, tmp_path: Path):
+    Ledger.create(tmp_path / "data.jsonl", [budget(2.5)], "filter")
+    first = start(prepared("privacy.epsilon=0.8"), tmp_path / "first", ledger=tmp_path / "data.jsonl")
+    assert first.stopped is None
+    second = start(prepared("privacy.epsilon=1.5"), tmp_path / "second", ledger=tmp_path / "data.jsonl")
+    assert second.refused
+    assert 0 < second.done < 4
+    assert second.stopped is not None
+    assert second.stopped.startswith(f"Stopped after {second.done} of 4 rounds. This release would raise epsilon")
+    assert (tmp_path / "second" / "model.safetensors").exists()
+    assert not (tmp_path / "second" / "ledger.jsonl").exists()
+    assert any("With all that its ledger counts" in line for line in second.guarantees[0].not_covered)
+    spent = Ledger.open(tmp_path / "data.jsonl").summary()
+    assert spent["releases"] == {"committed": 4 + second.done, "reserved": 0, "voided": 0}
+    assert max(first.guarantees[0].epsilon, second.guarantees[0].epsilon) < spent["budgets"][0]["spent"] <= 2.5
+
+
+def test_a_ledger_that_cannot_pay_for_the_first_round_refuses_before_anything_is_written(
+    prepared: Prepared, tmp_path: Path, state: Path
+):
+    Ledger.create(tmp_path / "data.jsonl", [budget(0.01)], "filter")
+    with pytest.raises(BudgetRefused):
+        start(prepared(), tmp_path / "run", ledger=tmp_path / "data.jsonl")
+    with pytest.raises(Unsupported, match="say nothing about"):
+        start(prepared(*CLIENTS), tmp_path / "run", ledger=tmp_path / "data.jsonl")
+    assert not (tmp_path / "run").exists()
+    assert not state.exists() or not list(state.rglob("*.key"))
+
+
+def test_a_run_that_can_not_start_gives_back_what_it_reserved(prepared: Prepared, tmp_path: Path):
+    ledger = Ledger.create(tmp_path / "data.jsonl", [budget(9.0)], "filter")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InvalidInput, match="No run directory could be made"):
+        start(prepared(), tmp_path / "file" / "run", ledger=ledger.path)
+    assert ledger.summary()["releases"] == {"committed": 0, "reserved": 0, "voided": 1}
+
+
+def test_the_own_ledger_charges_those_who_joined(prepared: Prepared, tmp_path: Path):
+    ended = start(prepared(*CLIENTS), tmp_path / "run")
+    lines = [json.loads(line) for line in (tmp_path / "run" / "ledger.jsonl").read_text().splitlines()]
+    paid = Counter(tuple(line["releases"][0]["clients"]) for line in lines if line["type"] == "reserve")
+    assert paid == {(0,): 2, (1,): 1, (2,): 1}
+    assert [card.unit for card in ended.guarantees] == ["client", "example"]
+
+
+def test_private_noise_without_a_promise_is_certified_and_its_plan_is_its_budget(
+    small: Path, prepared: Prepared, tmp_path: Path
+):
+    before, _, after = small.read_text().partition("[privacy]")
+    small.write_text(before + "[algorithm]" + after.partition("[algorithm]")[2])
+    ended = start(prepared("algorithm.noise_multiplier=2"), tmp_path / "run")
+    (card,) = ended.guarantees
+    (planned,) = Ledger.open(tmp_path / "run" / "ledger.jsonl").budgets
+    assert isinstance(card, Guarantee)
+    assert (card.epsilon, card.delta) == (planned.epsilon, planned.delta)
+
+
+def test_a_directory_that_holds_something_is_never_written_over(prepared: Prepared, tmp_path: Path):
+    (tmp_path / "run").mkdir()
+    start(prepared(), tmp_path / "run")  # an empty one is fine
+    with pytest.raises(InvalidInput, match="is there already"):
+        start(prepared(), tmp_path / "run")
+
+
+def test_the_text_as_given_is_kept(small: Path, tmp_path: Path):
+    small.write_text("# mine\n" + small.read_text())
+    ended = start(api.prepared(config.load(small)), tmp_path / "run")
+    assert ended.record.text("experiment.toml") == small.read_text()

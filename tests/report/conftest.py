@@ -1,0 +1,92 @@
+"""Run directories as `discreet run` leaves them, small and made by hand."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from discreet.part import plain
+from discreet.privacy.events import GaussianNoise, PoissonSampled, Repeated
+from discreet.privacy.guarantee import Claim, Guarantee, LedgerMark
+from discreet.privacy.ledger import Budget, Ledger
+from discreet.privacy.release import Release
+
+STEP = PoissonSampled(sampling_rate=0.25, event=GaussianNoise(noise_multiplier=4.0))
+CLAIM = Claim(epsilon=0.62, delta=1e-5, source="Theorem 4.6", reason="it counts a local state as aggregated")
+
+PRIVACY = """
+[privacy]
+unit = "example"
+against = "server"
+epsilon = 2.0
+delta = 1e-4
+"""
+RESOLVED = """rounds = 4
+task = {{ kind = "digits", clients = 10 }}
+{privacy}
+[algorithm.mechanism]
+kind = "gaussian"
+clip_norm = 0.5
+"""
+
+
+def released(rounds: int) -> Release:
+    return Release(unit="example", relation="add_or_remove", view="server", event=Repeated(count=rounds, event=STEP))
+
+
+@pytest.fixture(scope="session")
+def certified() -> Guarantee:
+    return Guarantee.certify(released(4), 1e-4, claims=[CLAIM], assumptions=["Clients are disjoint."])
+
+
+def lines(count: int) -> list[dict[str, Any]]:
+    """Every number that tells about the data is unlike any other on the page."""
+    return [
+        {
+            "round": at,
+            "clients": 7001 + at,
+            "epsilon": 0.25 * at,
+            "evaluation": {"accuracy": 0.71234, "loss": 3.1416},
+            "norms": {"mean": 5.4321, "median": 5.1234, "p10": 4.9871, "p90": 6.7891},
+            "clipped": 0.38383,
+            "seconds": 2.6262,
+        }
+        for at in range(1, count + 1)
+    ]
+
+
+@pytest.fixture
+def run(tmp_path: Path, certified: Guarantee) -> Path:
+    """A finished private run, with its own ledger."""
+    folder = tmp_path / "digits-1"
+    folder.mkdir()
+    budget = Budget(unit="example", relation="add_or_remove", view="server", epsilon=2, delta=1e-4)
+    ledger = Ledger.create(folder / "ledger.jsonl", [budget])
+    for at in range(4):
+        ledger.commit(ledger.reserve(f"run/{at}", [released(1)]), [released(1)])
+    state = ledger.verify()
+    mark = LedgerMark(head=state["head"], length=state["records"])
+    guarantee = {**plain(certified), "ledger": plain(mark)}
+    (folder / "resolved.toml").write_text(RESOLVED.format(privacy=PRIVACY))
+    (folder / "experiment.toml").write_text('# ask Ann first\n[algorithm]\nrecipe = "pfl"\n')
+    (folder / "environment.json").write_text(
+        json.dumps({"python": "3.11.9", "host": "ward-7", "packages": {"torch": "2"}})
+    )
+    (folder / "guarantee.json").write_text(json.dumps({"guarantees": [guarantee]}))
+    write_rounds(folder, lines(4))
+    return folder
+
+
+@pytest.fixture
+def open_run(run: Path) -> Path:
+    """The same experiment with no promise, no guarantee and no ledger."""
+    (run / "resolved.toml").write_text(RESOLVED.format(privacy=""))
+    (run / "guarantee.json").write_text('{"guarantees": []}')
+    (run / "ledger.jsonl").unlink()
+    write_rounds(run, [{key: value for key, value in line.items() if key != "epsilon"} for line in lines(4)])
+    return run
+
+
+def write_rounds(folder: Path, rows: list[dict[str, Any]]) -> None:
+    (folder / "rounds.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
