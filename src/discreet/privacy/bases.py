@@ -139,3 +139,9 @@ def _panels(ends: Array) -> tuple[Array, Array]:
     x = middle[:, None] + half[:, None] * _NODES
     weights = half[:, None] * _WEIGHTS
     return x.ravel(), np.log(weights).ravel()
+
+
+def log_expm1(x: Array) -> Array:
+    """log(e^x − 1) for x ≥ 0; −∞ at 0."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(x + np.log(-np.expm1(-x)))

@@ -9,10 +9,10 @@ from discreet.privacy import gaussian
 from discreet.privacy.events import (
     GaussianNoise,
     LaplaceNoise,
-    Noise,
     PoissonSampled,
     SampledWithoutReplacement,
     Step,
+    noise_of,
 )
 from discreet.privacy.release import Relation, scaled
 
@@ -106,7 +106,7 @@ def amplified(epsilon: float, sampling_rate: float) -> float:
 
 def _singles(steps: Steps, delta: float, relation: Relation) -> list[tuple[float, int]]:
     """Each distinct step's own ε, and how often it happens, when together they spend `delta`."""
-    needing = sum(count for step, count in steps.items() if not isinstance(_noise(step), LaplaceNoise))
+    needing = sum(count for step, count in steps.items() if not isinstance(noise_of(step), LaplaceNoise))
     return [(_single(step, delta / max(needing, 1), relation), count) for step, count in steps.items()]
 
 
@@ -118,7 +118,7 @@ def _single(step: Step, delta: float, relation: Relation) -> float:
     for no more than the pairs (with, without) and (with, with another).
     """
     rate = step.sampling_rate if isinstance(step, PoissonSampled | SampledWithoutReplacement) else 1.0
-    noise = scaled(_noise(step), 2.0) if relation == "replace" else _noise(step)
+    noise = scaled(noise_of(step), 2.0) if relation == "replace" else noise_of(step)
     if isinstance(noise, LaplaceNoise):
         return amplified(1 / noise.noise_multiplier, rate)
     assert isinstance(noise, GaussianNoise)
@@ -127,7 +127,7 @@ def _single(step: Step, delta: float, relation: Relation) -> float:
 
 def _log_moment(step: Step, order: int, relation: Relation) -> float:
     """log E[(P/Q)^λ] under P = (1−q) N(0, z²) + q N(1, z²), Q = N(0, z²): a binomial sum of positive terms."""
-    noise = scaled(_noise(step), 2.0) if relation == "replace" else _noise(step)
+    noise = scaled(noise_of(step), 2.0) if relation == "replace" else noise_of(step)
     assert isinstance(noise, GaussianNoise)
     exponent = 1 / (2 * noise.noise_multiplier**2)
     if not isinstance(step, PoissonSampled):
@@ -146,13 +146,9 @@ def _log_expm1(x: float) -> float:
     return x + math.log(-math.expm1(-x))
 
 
-def _noise(step: Step) -> Noise:
-    return step.event if isinstance(step, PoissonSampled | SampledWithoutReplacement) else step
-
-
 def _has_single(step: Step, relation: Relation) -> bool:
     fits = relation == "replace" or not isinstance(step, SampledWithoutReplacement)
-    return fits and isinstance(_noise(step), GaussianNoise | LaplaceNoise)
+    return fits and isinstance(noise_of(step), GaussianNoise | LaplaceNoise)
 
 
 def _is_poisson_gaussian(step: Step) -> bool:

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from discreet.errors import Unsupported
-from discreet.privacy.bases import Array, Base, base
+from discreet.privacy.bases import Array, Base, base, log_expm1
 from discreet.privacy.events import GaussianNoise, PoissonSampled, SampledWithoutReplacement, Step
 from discreet.privacy.release import Relation
 
@@ -125,7 +125,7 @@ class Replaced:
     def directions(self, losses: Array, log_q: Array) -> Directions:
         above, still = losses > 0, losses == 0
         mixed, log_above = _mixed(self.rate, losses[above]), log_q[above]
-        undrawn = log_above + math.log1p(-self.rate) + _log_expm1(losses[above])
+        undrawn = log_above + math.log1p(-self.rate) + log_expm1(losses[above])
         both = Atoms(
             np.concatenate([mixed, -mixed, np.zeros(undrawn.size + int(still.sum()))]),
             np.concatenate([log_above + mixed, log_above, undrawn, log_q[still]]),
@@ -158,7 +158,7 @@ class Antipodal:
         size = np.maximum(np.abs(losses), 1e-300)
         log_a = math.log1p(-self.rate)
         log_c = math.log(self.rate) - self.mu**2 / 2
-        linear = log_a + _log_expm1(size)
+        linear = log_a + log_expm1(size)
         root = np.logaddexp(2 * linear, math.log(4) + 2 * log_c + size) / 2
         log_u = np.sign(losses) * (np.logaddexp(linear, root) - math.log(2) - log_c)
         return np.asarray(log_u - self.mu**2 / 2)
@@ -169,8 +169,3 @@ def _mixed(rate: float, losses: Array) -> Array:
     small = np.log1p(rate * np.expm1(np.minimum(losses, 30.0)))
     large = np.maximum(losses, 30.0)
     return np.where(losses < 30.0, small, large + math.log(rate) + np.log1p((1 - rate) / rate * np.exp(-large)))
-
-
-def _log_expm1(x: Array) -> Array:
-    """log(e^x − 1) for x > 0."""
-    return x + np.log(-np.expm1(-x))

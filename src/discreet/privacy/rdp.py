@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from discreet.privacy import skellam
-from discreet.privacy.bases import Array
+from discreet.privacy.bases import Array, log_expm1
 from discreet.privacy.events import (
     DiscreteGaussianNoise,
     Event,
@@ -194,7 +194,7 @@ def _poisson(rate: float, orders: Array, base: Curve) -> Array:
     """
 
     def amplified(order: int, drawn: Array, log_chance: Array, values: Array) -> float:
-        return float(np.logaddexp.reduce(log_chance + _log_expm1((drawn - 1) * values)))
+        return float(np.logaddexp.reduce(log_chance + log_expm1((drawn - 1) * values)))
 
     return _binomial(orders, base, amplified, lambda order, k: _log_binomial(order, k, rate))
 
@@ -202,12 +202,12 @@ def _poisson(rate: float, orders: Array, base: Curve) -> Array:
 def _without_replacement(rate: float, orders: Array, base: Curve) -> Array:
     """Fixed-size sampling at integer orders, replace-one (Wang, Balle, Kasiviswanathan 2019, Thm 9)."""
     pure = float(base(np.array([np.inf]))[0])
-    log_pure = _log_expm1(np.array([pure]))[0] if math.isfinite(pure) else math.inf
+    log_pure = log_expm1(np.array([pure]))[0] if math.isfinite(pure) else math.inf
 
     def amplified(order: int, drawn: Array, log_chance: Array, values: Array) -> float:
         terms = log_chance + (drawn - 1) * values + np.minimum(math.log(2), drawn * log_pure)
         second = values[0] + min(math.log(2), 2 * log_pure)
-        terms[0] = log_chance[0] + min(math.log(4) + _log_expm1(values[:1])[0], second)
+        terms[0] = log_chance[0] + min(math.log(4) + log_expm1(values[:1])[0], second)
         return float(np.logaddexp.reduce(terms))
 
     return _binomial(orders, base, amplified, lambda order, k: _log_choose(order, k) + k * math.log(rate))
@@ -241,9 +241,3 @@ def _log_choose(n: int, k: Array) -> Array:
     factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])
     chosen = k.astype(np.int64)
     return np.asarray(factorials[n] - factorials[chosen] - factorials[n - chosen])
-
-
-def _log_expm1(x: Array) -> Array:
-    """log(e^x − 1), −∞ at 0."""
-    with np.errstate(divide="ignore"):
-        return np.asarray(x + np.log(-np.expm1(-x)))

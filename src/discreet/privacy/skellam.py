@@ -111,9 +111,7 @@ def certificate(variance: float, l2_sensitivity: float) -> Certificate:
     """Offer N(0, v − max(1/2, v·5e-10)) in place of Skellam noise of variance v, after checking that it is dominated.
 
     Guarantee: where `noise` is given, it dominates this Skellam mechanism in every direction, with or without Poisson
-    sampling and composed with anything, up to rounding and to events of probability below 1e-300 a coordinate. It
-    dominates pairs of sums: replacing a unit under sampling mixes three, and there only bounds made of pairs (doubled
-    sensitivity and joint convexity) may use it.
+    sampling and composed with anything, up to rounding and to events of probability below 1e-300 a coordinate.
 
     The argument. Let S(k) = P[X ≥ k], g(k) = −Φ⁻¹(S(k)). Skellam noise is log-concave, so the best tests between shifts
     0 and s are thresholds: the trade-off curve has the vertices (S(k), S(k−s)), and stays below the Gaussian's, which
