@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Annotated, Any, TypeVar, dataclass_transform
 
 from pydantic import BeforeValidator, ConfigDict, Strict, TypeAdapter, ValidationError
-from pydantic.dataclasses import dataclass
+from pydantic.dataclasses import dataclass, rebuild_dataclass
 
 from discreet.errors import InvalidInput
 
@@ -18,6 +18,18 @@ T = TypeVar("T")
 def part(cls: type[T]) -> type[T]:
     """Make `cls` a frozen record whose fields are checked whenever one is built, in Python or from a file."""
     record: Any = dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))(cls)
+    return _speaking(record)  # type: ignore[no-any-return]
+
+
+def resolve(*kinds: type) -> None:
+    """Finish parts that name each other before both exist; pydantic would do so later, and lose our sentences."""
+    for kind in kinds:
+        rebuild_dataclass(kind, force=True, _parent_namespace_depth=3)
+        _speaking(kind)
+
+
+def _speaking(record: Any) -> Any:
+    """The same class; what is wrong with its fields is said in our words."""
     checked = record.__init__
 
     def build(self: Any, *args: Any, **fields: Any) -> None:
@@ -27,7 +39,7 @@ def part(cls: type[T]) -> type[T]:
             raise InvalidInput(sentence(error)) from None
 
     record.__init__ = build
-    return record  # type: ignore[no-any-return]
+    return record
 
 
 def read(kind: Any, data: Any) -> Any:

@@ -1,6 +1,7 @@
 """`discreet account` prices a mechanism, finds what meets a target, and refuses what it can't mean."""
 
 import json
+import math
 import re
 
 import pytest
@@ -167,3 +168,27 @@ def test_what_it_cannot_mean_is_refused_in_one_sentence(wrong: str, discreet: Di
 def test_a_lattice_mechanism_needs_its_sensitivity(discreet: Discreet):
     ran = discreet("account skellam --variance 10")
     assert (ran.code, ran.err) == (2, "Error: --l2-sensitivity is missing.\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("gaussian --epsilon 1 --noise-multiplier 1 --sampling-rate 1e-6", 0),
+        ("gaussian --sampling-rate 1e-5 --steps 1e10 --noise-multiplier 1", 0),
+        ("gaussian --noise-multiplier 0.01 --sampling-rate 0.5 --relation replace", 0),
+        ("gaussian --noise-multiplier 1 --delta 5e-324", 2),
+        ("gaussian --noise-multiplier 1e-300", 2),
+        ("gaussian --noise-multiplier 1 --sampling without-replacement --sampling-rate 5e-324", 2),
+        ("skellam --variance 1e-300 --l2-sensitivity 1 --dimension 1", 2),
+        ("skellam --variance 1e308 --l2-sensitivity 1e200 --dimension 1e9", 2),
+        ("skellam --variance 100 --l2-sensitivity 1e8 --dimension 1", 0),
+        ("skellam --epsilon 1e6 --l2-sensitivity 0.001 --dimension 5", 2),
+        ("discrete-gaussian --variance 5e-324 --l2-sensitivity 1e300", 2),
+        ("laplace --noise-multiplier 0.2 --steps 1e6 --sampling-rate 1e-6 --delta 1e-12", 0),
+    ],
+)
+def test_extremes_are_answered_or_refused_in_a_sentence(line: str, code: int, discreet: Discreet):
+    ran = discreet(f"account {line} --json")
+    assert ran.code == code
+    assert "Unexpected" not in ran.err
+    assert code != 0 or 0 <= float(ran.json["epsilon"]) < math.inf

@@ -1,5 +1,7 @@
 """Events: what happened, in one canonical form."""
 
+from collections.abc import Callable
+
 import pytest
 
 from discreet.errors import InvalidInput
@@ -66,3 +68,10 @@ def test_a_cohort_larger_than_its_population_is_refused() -> None:
 def test_an_unknown_kind_is_refused_with_the_kinds_there_are() -> None:
     with pytest.raises(InvalidInput, match=r"'gausian'.*'gaussian', 'laplace'"):
         read(Event, {"kind": "gausian", "noise_multiplier": 1.0})
+
+
+@pytest.mark.parametrize("build", [lambda: Repeated(count=0, event=NOISE), lambda: Composed(events=3)])
+def test_records_that_name_each_other_refuse_in_a_sentence_too(build: Callable[[], Event]) -> None:
+    for _ in range(2):
+        with pytest.raises(InvalidInput):
+            build()

@@ -12,7 +12,7 @@ from discreet.privacy.release import Relation
 
 PRECISION = 1e-5  # relative: how far above the least noise an answer may lie
 LEAST, MOST = 0.01, 1e12  # of noise: less protects nobody, more can't be had
-MOST_ROUNDS = 10**15
+MOST_ROUNDS = 10**12
 
 
 @part

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field
 
 from discreet.errors import InvalidInput
-from discreet.part import Count, Multiplier, Rate, Steps, Variance, part
+from discreet.part import Count, Multiplier, Rate, Steps, Variance, part, resolve
 
 
 @part
@@ -116,6 +116,8 @@ Event: TypeAlias = Annotated[
     | Composed,
     Field(discriminator="kind"),
 ]
+
+resolve(Repeated, Composed)
 
 NOTHING = Composed(events=())
 
