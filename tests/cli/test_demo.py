@@ -16,7 +16,7 @@ def test_the_tour_ends_where_to_go_next(discreet: Discreet):
 def test_its_numbers_are_those_of_the_commands_it_names(discreet: Discreet):
     tour = discreet("demo --json").json
     assert tour["account"]["epsilon"] == pytest.approx(25.2046, abs=1e-3)
-    plan = discreet("account gaussian --epsilon 2 --sampling-rate 0.25 --steps 60 --delta 0.0001 --json").json
+    plan = discreet("account gaussian --epsilon 2 --sampling-rate 0.5 --steps 100 --delta 0.0001 --json").json
     assert tour["plan"] == plan
     assert tour["guarantee"]["epsilon"] == plan["epsilon"] <= 2
     assert tour["refusal"]["exit_code"] == 3

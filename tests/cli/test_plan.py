@@ -41,7 +41,7 @@ def test_another_epsilon_costs_noise_or_rounds(discreet: Discreet):
 def test_a_person_reads_the_promise_in_words(discreet: Discreet):
     ran = discreet("plan")
     assert (ran.code, ran.err) == (0, "")
-    assert "60 rounds, 10 clients with 1,438 examples" in ran.out
+    assert "100 rounds, 10 clients with 1,438 examples" in ran.out
     assert "Certified: ε = 2 at δ = 0.0001. Whoever sees what the server sees" in ran.out
     assert max(map(len, ran.out.splitlines())) <= 80
 

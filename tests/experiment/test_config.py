@@ -22,8 +22,8 @@ mechanism = { kind = "gaussian", clip_norm = 1.0, noise_multiplier = 2.0 }
 
 def test_the_built_in_experiment_is_the_one_of_the_design():
     experiment = config.load().experiment
-    assert (experiment.rounds, experiment.seed) == (60, None)
-    assert experiment.algorithm == pfl(local_steps=1, sampling_rate=0.25, clip_norm=0.5, learning_rate=4.0)
+    assert (experiment.rounds, experiment.seed) == (100, None)
+    assert experiment.algorithm == pfl(local_steps=1, sampling_rate=0.5, clip_norm=0.5, learning_rate=3.0)
     assert experiment.privacy is not None
     assert (experiment.privacy.epsilon, experiment.privacy.delta) == (2.0, 1e-4)
 

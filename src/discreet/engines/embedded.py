@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 
@@ -10,10 +11,15 @@ from discreet.engines.engine import CohortSum, Simulation
 from discreet.params import add, count, total, zeros_like
 from discreet.population import Population
 
+HOST_MEMORY = 3 * 2**29  # 1.5 GiB
+
 
 @dataclass(frozen=True)
 class EmbeddedEngine:
-    """All clients of a block at once; as many as fit into `memory` bytes (by default half of what is free)."""
+    """All clients of a block at once; as many as fit into `memory` bytes.
+
+    By default that is half of what is free, and on a host no more than HOST_MEMORY: its caches gain nothing from more.
+    """
 
     simulation: Simulation
     memory: int | None = None
@@ -55,11 +61,14 @@ class EmbeddedEngine:
 
 
 def _free(device: torch.device) -> int:
-    """Bytes that may be taken: on a GPU what it reports, on a host what the kernel says is available."""
+    """Bytes that are free: on a GPU what it reports, on a host what the kernel says is available, within reason."""
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
-    with open("/proc/meminfo") as lines:
-        for line in lines:
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    return 4 * 2**30
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:  # not Linux
+        return 2 * HOST_MEMORY
+    available = next(
+        (int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")), 2 * HOST_MEMORY
+    )
+    return min(available, 2 * HOST_MEMORY)

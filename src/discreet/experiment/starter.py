@@ -9,7 +9,7 @@ from discreet.tasks.table import Table
 
 BUILT_IN = """\
 # Ten clients hold scanned digits. Each protects its examples from the server.
-rounds = 60                      # seed = 7 makes it repeatable, and then it protects nobody
+rounds = 100                     # seed = 7 makes it repeatable, and then it protects nobody
 task   = { kind = "digits", clients = 10, partition = "iid" }
 model  = { kind = "linear" }
 
@@ -22,9 +22,9 @@ delta = 1e-4
 [algorithm]
 recipe = "pfl"
 local_steps = 1
-sampling_rate = 0.25
+sampling_rate = 0.5
 clip_norm = 0.5
-learning_rate = 4.0
+learning_rate = 3.0
 """
 
 OPTIONS = """\
@@ -60,7 +60,7 @@ def _from(path: Path, folder: Path) -> str:
 
 
 OWN_TABLE = """\
-rounds = 60                      # seed = 7 makes it repeatable, and then it protects nobody
+rounds = 100                     # seed = 7 makes it repeatable, and then it protects nobody
 model = {{ kind = "linear" }}      # or {{ kind = "mlp" }}, or your own: {{ kind = "mine.py:Net" }}
 
 [task]                           # `discreet data check` says whether the table fits
