@@ -35,7 +35,7 @@ class Federation:
         if self.inputs.is_floating_point() and not bool(torch.isfinite(self.inputs).all()):
             raise InvalidInput("The inputs hold NaN or infinity.", fix="Fill or drop those examples first.")
 
-    @property
+    @cached_property
     def population(self) -> Population:
         return Population(examples=self.sizes, max_multiplicity=self.max_multiplicity)
 
