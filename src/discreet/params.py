@@ -1,6 +1,6 @@
 """Arithmetic on dict[str, Tensor]: a model, an update, or anything that is summed."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TypeAlias
 
 import torch
@@ -64,8 +64,3 @@ def norms(block: Params, leading: int = 1) -> Tensor:
 def count(params: Params) -> int:
     """How many numbers one model holds."""
     return sum(value.numel() for value in params.values())
-
-
-def selected(block: Params, rows: Iterable[int]) -> Params:
-    index = list(rows)
-    return {name: value[index] for name, value in block.items()}

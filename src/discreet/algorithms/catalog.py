@@ -22,18 +22,9 @@ def fedavg(
     server: AnyServer = ServerSgd(),
 ) -> Algorithm:
     """Federated averaging (McMahan et al. 2017): local SGD, then the mean weighed by examples. No privacy."""
-    if epochs is None and steps is None:
-        epochs = 1
     return Algorithm(
         sampling=sampling,
-        trainer=LocalSgd(
-            learning_rate=learning_rate,
-            batch_size=batch_size,
-            epochs=epochs,
-            steps=steps,
-            momentum=momentum,
-            weight_decay=weight_decay,
-        ),
+        trainer=_local_sgd(learning_rate, batch_size, epochs, steps, momentum, weight_decay),
         server=server,
         weighting="by_examples",
     )
@@ -87,20 +78,25 @@ def dp_fedavg(
 
     Protects whole clients, against those who see released models; the server is trusted.
     """
-    if epochs is None and steps is None:
-        epochs = 1
     return Algorithm(
         sampling=sampling or (Everyone() if sampling_rate == 1 else Poisson(rate=sampling_rate)),
-        trainer=LocalSgd(
-            learning_rate=learning_rate,
-            batch_size=batch_size,
-            epochs=epochs,
-            steps=steps,
-            momentum=momentum,
-            weight_decay=weight_decay,
-        ),
+        trainer=_local_sgd(learning_rate, batch_size, epochs, steps, momentum, weight_decay),
         mechanism=Gaussian(clip_norm=clip_norm, noise_multiplier=noise_multiplier),
         server=server,
+    )
+
+
+def _local_sgd(
+    learning_rate: float, batch_size: int, epochs: int | None, steps: int | None, momentum: float, weight_decay: float
+) -> LocalSgd:
+    """One epoch, unless epochs or steps are given."""
+    return LocalSgd(
+        learning_rate=learning_rate,
+        batch_size=batch_size,
+        epochs=1 if epochs is None and steps is None else epochs,
+        steps=steps,
+        momentum=momentum,
+        weight_decay=weight_decay,
     )
 
 

@@ -31,8 +31,6 @@ class EmbeddedEngine:
 
     def gather(self, broadcast: Broadcast, cohort: list[int]) -> CohortSum:
         given, algorithm = self.simulation, self.simulation.algorithm
-        # a block's shapes repeat, so cuDNN may look for the quickest kernels; for stacked clients they differ by far
-        torch.backends.cudnn.benchmark = True
         summed, found, order = zeros_like(broadcast.params), [], []
         for block in self._blocks(broadcast, cohort):
             data, weights, rows = given.federation.block(block), given.weights(block), given.rows(broadcast, block)
@@ -40,9 +38,7 @@ class EmbeddedEngine:
             summed = add(summed, total(sent.rows))
             found.append(sent.norms)
             order += block
-        norms = torch.cat(found) if found else torch.zeros(0)
-        flags = algorithm.mechanism.clipped(norms)
-        return CohortSum(summed, tuple(order), norms, float(flags.double().mean()) if found else 0.0)
+        return CohortSum.of(summed, order, found, algorithm.mechanism)
 
     def _blocks(self, broadcast: Broadcast, cohort: list[int]) -> Iterator[list[int]]:
         """Clients of like size together, so that one large client doesn't pad all others."""

@@ -8,6 +8,7 @@ import torch
 from discreet.algorithms import Algorithm
 from discreet.broadcast import Broadcast
 from discreet.federation import Federation
+from discreet.mechanisms import Mechanism
 from discreet.params import Params
 from discreet.population import Population
 from discreet.randomness import Rows, RunKey
@@ -22,6 +23,13 @@ class CohortSum:
     contributors: tuple[int, ...]
     norms: torch.Tensor
     clipped: float
+
+    @classmethod
+    def of(cls, total: Params, clients: list[int], norms: list[torch.Tensor], mechanism: Mechanism) -> "CohortSum":
+        """The sum, and of the norms of each block how many were above the clip."""
+        found = torch.cat(norms) if norms else torch.zeros(0)
+        flags = mechanism.clipped(found)
+        return cls(total, tuple(clients), found, float(flags.double().mean()) if norms else 0.0)
 
 
 class Engine(Protocol):

@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-import torch
-
 from discreet.broadcast import Broadcast
 from discreet.engines.engine import CohortSum, Simulation
 from discreet.params import add, total, zeros_like
@@ -24,17 +22,8 @@ class ReferenceEngine:
         given, algorithm = self.simulation, self.simulation.algorithm
         summed, found = zeros_like(broadcast.params), []
         for client in cohort:
-            data, weight, rows = (
-                given.federation.block([client]),
-                given.weights([client]),
-                given.rows(broadcast, [client]),
-            )
-            sent = algorithm.client_step(given.loss, broadcast, data, weight, rows)
+            data, weight = given.federation.block([client]), given.weights([client])
+            sent = algorithm.client_step(given.loss, broadcast, data, weight, given.rows(broadcast, [client]))
             summed = add(summed, total(sent.rows))
             found.append(sent.norms)
-        norms = torch.cat(found) if found else torch.zeros(0)
-        return CohortSum(summed, tuple(cohort), norms, _share(algorithm.mechanism.clipped(norms)))
-
-
-def _share(flags: torch.Tensor) -> float:
-    return float(flags.double().mean()) if flags.numel() else 0.0
+        return CohortSum.of(summed, cohort, found, algorithm.mechanism)

@@ -30,6 +30,7 @@ from torch import Tensor
 
 from discreet.algorithms import ServerState
 from discreet.errors import InvalidInput
+from discreet.privacy.ledger.log import sync_directory
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class Record:
             raise InvalidInput(f"No run directory could be made at {path} ({error.strerror}).") from None
         finally:
             shutil.rmtree(draft, ignore_errors=True)
-        _sync(path.parent)
+        sync_directory(path.parent)
         return cls(path, identity)
 
     @classmethod
@@ -212,15 +213,7 @@ def _place(path: Path, content: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     os.replace(draft, path)
-    _sync(path.parent)
-
-
-def _sync(folder: Path) -> None:
-    fd = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+    sync_directory(path.parent)
 
 
 def _json(data: Mapping[str, Any]) -> bytes:

@@ -244,7 +244,7 @@ def _converted(tilt: float, cumulant: float, delta: float) -> float:
 def _cumulant(atoms: Atoms, tilt: float) -> float:
     """log Σ mass·e^(tilt·loss); as log(1 + Σ mass·(e^… − 1)) where that is small, since 10^12 of them may be added."""
     powers = tilt * atoms.losses
-    if powers.max() < 30:
+    if tilt >= 0 and powers.max() < 30:  # below 0 the sum may come as close to −1 as rounding goes
         return math.log1p(float((np.exp(atoms.log_masses) * np.expm1(powers)).sum()))
     logs = atoms.log_masses + powers
     peak = float(logs.max())

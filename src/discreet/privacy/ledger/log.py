@@ -69,7 +69,7 @@ class Log:
                 os.close(fd)
                 with suppress(OSError):
                     os.unlink(draft)
-            _sync_directory(path.parent)
+            sync_directory(path.parent)
         except FileExistsError:
             raise InvalidInput(f"{path} exists already.", fix="Open it, or name another file.") from None
         except OSError as error:
@@ -216,7 +216,8 @@ def _write(fd: int, data: bytes) -> None:
         data = data[os.write(fd, data) :]
 
 
-def _sync_directory(path: Path) -> None:
+def sync_directory(path: Path) -> None:
+    """Bring to the disk which files the folder holds: a new name is lost without it when the power fails."""
     fd = os.open(path, os.O_RDONLY)
     try:
         os.fsync(fd)
