@@ -10,7 +10,7 @@ from torch import Tensor
 
 from discreet.errors import InvalidInput
 from discreet.part import part, plain, read
-from discreet.partition import AnyPartition, Dirichlet, Iid
+from discreet.partition import AnyPartition, Dirichlet, Iid, Labels
 
 
 def seeded(seed: int = 0) -> torch.Generator:
@@ -28,7 +28,7 @@ def test_clients_are_disjoint_cover_everything_and_none_is_empty(
     partition: Iid | Dirichlet, labels: list[int], data: st.DataObject
 ):
     clients = data.draw(st.integers(1, len(labels)))
-    parts = partition.split(torch.tensor(labels), clients, seeded(data.draw(st.integers(0, 2**32))))
+    parts = partition.split(Labels(torch.tensor(labels)), clients, seeded(data.draw(st.integers(0, 2**32)))).parts
     assert len(parts) == clients
     assert all(len(own) for own in parts)
     assert sorted(torch.cat(parts).tolist()) == list(range(len(labels)))
@@ -37,7 +37,7 @@ def test_clients_are_disjoint_cover_everything_and_none_is_empty(
 @given(st.integers(1, 200), st.data())
 def test_iid_clients_differ_by_one_example_at_most(examples: int, data: st.DataObject):
     clients = data.draw(st.integers(1, examples))
-    sizes = [len(own) for own in Iid().split(torch.zeros(examples, dtype=torch.int64), clients, seeded())]
+    sizes = [len(own) for own in Iid().split(Labels(torch.zeros(examples)), clients, seeded()).parts]
     assert max(sizes) - min(sizes) <= 1
 
 
@@ -46,7 +46,7 @@ def test_the_same_generator_gives_the_same_split(partition: Iid | Dirichlet):
     labels = torch.arange(100) % 7
 
     def split(seed: int) -> list[list[int]]:
-        return [own.tolist() for own in partition.split(labels, 5, seeded(seed))]
+        return [own.tolist() for own in partition.split(Labels(labels), 5, seeded(seed)).parts]
 
     assert split(3) == split(3)
     assert split(3) != split(4)
@@ -57,7 +57,7 @@ def concentration(partition: Dirichlet, labels: Tensor, clients: int) -> Tensor:
     counts = torch.stack(
         [
             torch.bincount(labels[own], minlength=int(labels.max()) + 1)
-            for own in partition.split(labels, clients, seeded())
+            for own in partition.split(Labels(labels), clients, seeded()).parts
         ]
     ).double()
     return (counts / counts.sum(dim=0)).square().sum(dim=0)
@@ -105,9 +105,9 @@ def test_what_is_no_partition_is_refused(wrong: object):
 @pytest.mark.parametrize("partition", [Iid(), Dirichlet(alpha=1.0)])
 def test_more_clients_than_examples_are_refused(partition: Iid | Dirichlet):
     with pytest.raises(InvalidInput, match="3 examples can't be dealt out to 4 clients"):
-        partition.split(torch.tensor([0, 1, 2]), 4, seeded())
+        partition.split(Labels(torch.tensor([0, 1, 2])), 4, seeded())
 
 
 def test_dirichlet_needs_class_labels():
     with pytest.raises(InvalidInput, match="iid"):
-        Dirichlet(alpha=1.0).split(torch.tensor([0.5, 1.5]), 2, seeded())
+        Dirichlet(alpha=1.0).split(Labels(torch.tensor([0.5, 1.5])), 2, seeded())

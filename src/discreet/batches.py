@@ -1,7 +1,7 @@
 """A block of clients' data, and the batches drawn from it.
 
-All data lies flat on the device; a client is a range of it. A batch is a table of indices with a mask, so clients of
-different sizes share a block without a copy of their data.
+All data lies on the device; a client is a range of a list of it. A batch is a table of indices with a mask, so
+clients of different sizes share a block without a copy of their data.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,12 +25,16 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class Batches:
-    """The clients of a block: client i's examples are `sizes[i]` rows of the flat tensors from `starts[i]` on."""
+    """The clients of a block: client i's examples are the `sizes[i]` from `starts[i]` on in `order`.
+
+    `order` lists rows of the tensors, on the host; without it the rows themselves lie in that order.
+    """
 
     inputs: Tensor
     targets: Tensor
     starts: tuple[int, ...]
     sizes: tuple[int, ...]
+    order: Tensor | None = None
 
     @property
     def clients(self) -> int:
@@ -76,8 +80,9 @@ class Batches:
         return self.inputs.device
 
     def _index(self, chosen: Tensor, mask: Tensor) -> Tensor:
-        """Where in the flat data a client's examples lie; cells without one point at its first."""
-        return (torch.where(mask, chosen, 0) + torch.tensor(self.starts)[:, None]).to(self._device)
+        """Where in the data a client's examples lie; cells without one point at its first."""
+        place = torch.where(mask, chosen, 0) + torch.tensor(self.starts)[:, None]
+        return (place if self.order is None else self.order[place]).to(self._device)
 
     def _batch(self, index: Tensor, mask: Tensor, active: Tensor | None) -> Batch:
         return Batch(self.inputs[index], self.targets[index], mask, active)

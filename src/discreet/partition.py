@@ -1,6 +1,6 @@
 """Which client holds which examples, when one data set is dealt out: iid, or skewed by label."""
 
-from typing import Annotated, Any, Literal, Protocol, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import torch
 from pydantic import BeforeValidator, Field
@@ -10,11 +10,26 @@ from discreet.errors import InvalidInput
 from discreet.part import Positive, part
 
 
-class Partition(Protocol):
-    def split(self, labels: Tensor, clients: int, generator: torch.Generator) -> list[Tensor]:
-        """Each client's examples, as indices into `labels`.
+class Labels(NamedTuple):
+    """What a partition may look at: each example's target and, where the data set knows, whose it is."""
 
-        Guarantee: the clients are disjoint, cover everything, and none is empty; the same generator, the same split.
+    targets: Tensor
+    groups: Tensor | None = None
+    group_names: tuple[str, ...] = ()
+
+
+class Split(NamedTuple):
+    """Each client's examples, as indices; their names, where they have any."""
+
+    parts: list[Tensor]
+    names: tuple[str, ...] | None = None
+
+
+class Partition(Protocol):
+    def split(self, labels: Labels, clients: int | None, generator: torch.Generator) -> Split:
+        """Deal the examples out to so many clients; None: as many as the data has groups.
+
+        Guarantee: no client is empty, and the same generator gives the same split.
         """
 
 
@@ -24,10 +39,10 @@ class Iid:
 
     kind: Literal["iid"] = "iid"
 
-    def split(self, labels: Tensor, clients: int, generator: torch.Generator) -> list[Tensor]:
-        _check_enough(len(labels), clients)
-        order = torch.randperm(len(labels), generator=generator)
-        return list(order.tensor_split(clients))
+    def split(self, labels: Labels, clients: int | None, generator: torch.Generator) -> Split:
+        examples = len(labels.targets)
+        order = torch.randperm(examples, generator=generator)
+        return Split(list(order.tensor_split(_enough(examples, clients))))
 
 
 @part
@@ -41,18 +56,19 @@ class Dirichlet:
     kind: Literal["dirichlet"] = "dirichlet"
     alpha: Positive
 
-    def split(self, labels: Tensor, clients: int, generator: torch.Generator) -> list[Tensor]:
-        _check_enough(len(labels), clients)
-        if labels.dim() != 1 or labels.is_floating_point():
+    def split(self, labels: Labels, clients: int | None, generator: torch.Generator) -> Split:
+        targets = labels.targets
+        clients = _enough(len(targets), clients)
+        if targets.dim() != 1 or targets.is_floating_point():
             raise InvalidInput(
                 "A Dirichlet partition deals out class labels, and these are none.",
                 fix='Use partition = "iid".',
             )
-        shuffled = torch.randperm(len(labels), generator=generator)
-        shuffled = shuffled[labels[shuffled].argsort(stable=True)]  # by label, in random order within each
-        counts = torch.unique(labels, return_counts=True)[1]
+        shuffled = torch.randperm(len(targets), generator=generator)
+        shuffled = shuffled[targets[shuffled].argsort(stable=True)]  # by label, in random order within each
+        counts = torch.unique(targets, return_counts=True)[1]
         owners = torch.cat([self._owners(int(count), clients, generator) for count in counts])
-        return _none_empty([shuffled[owners == client] for client in range(clients)])
+        return Split(_none_empty([shuffled[owners == client] for client in range(clients)]))
 
     def _owners(self, examples: int, clients: int, generator: torch.Generator) -> Tensor:
         """Which client gets each of a label's examples: consecutive runs, as long as their shares."""
@@ -69,12 +85,16 @@ class Dirichlet:
         return torch.softmax(larger.log() + uniform.clamp(min=1e-300).log() / self.alpha, dim=0)
 
 
-def _check_enough(examples: int, clients: int) -> None:
+def _enough(examples: int, clients: int | None) -> int:
+    """The number of clients, if each can have an example."""
+    if clients is None:
+        raise InvalidInput("This partition needs to know how many clients there are.", fix="Give clients = 10, say.")
     if examples < clients:
         raise InvalidInput(
             f"{examples} examples can't be dealt out to {clients} clients so that each gets one.",
             fix="Lower the number of clients.",
         )
+    return clients
 
 
 def _none_empty(parts: list[Tensor]) -> list[Tensor]:

@@ -17,6 +17,7 @@ import torch
 from discreet.engines.embedded import EmbeddedEngine
 from discreet.experiment import api, config, record, run
 from discreet.experiment.record import Record
+from discreet.places import Places
 from discreet.privacy.ledger import Ledger
 
 ROUND = 3  # the call, counted from 1, at which the child dies
@@ -103,7 +104,7 @@ def child(work: Callable[[], None]) -> int:
 
 def main(experiment: Path, folder: Path) -> dict[str, Any]:
     torch.set_num_threads(1)
-    config.load(experiment).experiment.task.load(torch.Generator(), None)  # imported once, before the forks
+    config.load(experiment).experiment.task.load(torch.Generator(), Places.of())  # imported once, before the forks
     train(experiment, folder / "unbroken", 1)
     found = {}
     for every in (1, 2):

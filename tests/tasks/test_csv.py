@@ -8,6 +8,7 @@ import torch
 
 from discreet.errors import InvalidInput
 from discreet.part import plain, read
+from discreet.places import Places
 from discreet.tasks import AnyTask, Csv, Task, clients_from_csv
 
 HEADER = "hospital,age,sex,readmitted\n"
@@ -104,7 +105,7 @@ def test_ranges_come_from_a_file_beside_the_data(tmp_path: Path):
         {"kind": "csv", "path": "visits.csv", "client": "hospital", "label": "readmitted", "ranges": "ranges.toml"},
     )
     assert read(AnyTask, plain(made)) == made
-    task = made.load(torch.Generator().manual_seed(0), tmp_path)
+    task = made.load(torch.Generator().manual_seed(0), Places.of(tmp_path))
     assert task.train.inputs.tolist() == [[0, 1, 0]]
 
 

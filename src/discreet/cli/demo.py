@@ -70,7 +70,7 @@ def _chapters() -> Iterator[Chapter]:
             *found.page(),
         ],
     )
-    trained = first(None, (), None, None, None, quiet=not sys.stderr.isatty())
+    trained = first(None, (), None, None, None, None, quiet=not sys.stderr.isatty())
     yield _training(trained)
     yield _refusal(trained)
 

@@ -1,5 +1,6 @@
 """How people write on a command line what our records hold: numbers, relations, units and views."""
 
+from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 import click
@@ -19,6 +20,10 @@ UnitOption: TypeAlias = Annotated[
 ]
 ViewOption: TypeAlias = Annotated[
     View, typer.Option(metavar="WHO", show_default=False, help="Who looks: server (default), client or public.")
+]
+DataDir: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Where data sets lie; default: $DISCREET_DATA, else your cache."),
 ]
 
 

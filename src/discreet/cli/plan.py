@@ -9,6 +9,7 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
 
+from discreet.cli.options import DataDir
 from discreet.cli.output import Json, emit
 from discreet.cli.run import Set
 from discreet.part import read
@@ -23,7 +24,7 @@ Examples:
 File: TypeAlias = Annotated[Path | None, typer.Argument(metavar="[FILE]", hidden=True)]
 
 
-def plan(file: File = None, settings: Set = None, as_json: Json = False) -> None:
+def plan(file: File = None, settings: Set = None, data_dir: DataDir = None, as_json: Json = False) -> None:
     """What the experiment in FILE will promise, before any training.
 
     The guarantee, the noise it takes, the bytes that each client sends, and what another epsilon would cost. Data is
@@ -32,7 +33,7 @@ def plan(file: File = None, settings: Set = None, as_json: Json = False) -> None
     from discreet.experiment import api, config
     from discreet.experiment.plan import planned
 
-    source = config.load(file, tuple(settings or ()))
+    source = config.load(file, tuple(settings or ()), data_dir)
     found = planned(source, api.prepared(source))
     emit(lambda: found, lambda: _page(found, file), as_json=as_json)
 

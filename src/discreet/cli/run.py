@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 import typer
 from rich.console import Console, RenderableType
 
+from discreet.cli.options import DataDir
 from discreet.cli.output import Json, emit
 from discreet.errors import BudgetRefused, InvalidInput
 from discreet.part import plain
@@ -48,6 +49,7 @@ def run(
     device: Annotated[
         Literal["auto", "cpu", "cuda"] | None, typer.Option(metavar="WHERE", help="auto (default), cpu or cuda.")
     ] = None,
+    data_dir: DataDir = None,
     key_dir: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Where a run's secret key lies until it ends.")
     ] = None,
@@ -61,7 +63,10 @@ def run(
     if resume is not None and (file or out or ledger or settings or device):
         raise InvalidInput("--resume goes on as the run was started: it takes no FILE and no other option.")
     overrides = (*(settings or ()), *([f"device={device}"] if device else ()))
-    trained = again(resume, key_dir, as_json) if resume else first(file, overrides, out, ledger, key_dir, as_json)
+    if resume is not None:
+        trained = again(resume, key_dir, data_dir, as_json)
+    else:
+        trained = first(file, overrides, out, ledger, key_dir, data_dir, as_json)
     report(trained, as_json)
 
 
@@ -71,6 +76,7 @@ def first(
     out: Path | None,
     ledger: Path | None,
     key_dir: Path | None,
+    data_dir: Path | None,
     quiet: bool,
 ) -> "Outcome":
     """A new run, from a file to its end."""
@@ -78,7 +84,7 @@ def first(
     from discreet.experiment.record import refuse_taken
     from discreet.experiment.run import start
 
-    source = config.load(file, overrides)
+    source = config.load(file, overrides, data_dir)
     where = out if out is not None else api.new_directory(file.stem if file else "digits")
     refuse_taken(where)
     job = api.prepared(source)
@@ -86,11 +92,11 @@ def first(
         return start(job, where, ledger, key_dir, watch)
 
 
-def again(directory: Path, key_dir: Path | None, quiet: bool) -> "Outcome":
+def again(directory: Path, key_dir: Path | None, data_dir: Path | None, quiet: bool) -> "Outcome":
     from discreet.experiment import api
     from discreet.experiment.run import resume
 
-    job, record = api.reopened(directory, key_dir)
+    job, record = api.reopened(directory, key_dir, data_dir)
     with watching(job, quiet=quiet) as watch:
         return resume(job, record, key_dir, watch)
 

@@ -25,6 +25,7 @@ from discreet.experiment.promise import Privacy
 from discreet.experiment.record import Record
 from discreet.models import AnyModel
 from discreet.part import Count, Index, read
+from discreet.places import Places
 from discreet.privacy.guarantee import Guarantee
 from discreet.randomness import RunKey
 from discreet.tasks import AnyTask, Task
@@ -42,6 +43,7 @@ class Run:
     guarantees: tuple[Guarantee, ...]
     stopped: str | None = None
     module: nn.Module | None = field(default=None, repr=False)
+    data_dir: Path | None = field(default=None, repr=False)
 
     @property
     def guarantee(self) -> Guarantee | None:
@@ -57,7 +59,7 @@ class Run:
     def model(self) -> nn.Module:
         """A plain module with the trained weights, ready to predict with."""
         record = Record.open(self.directory)
-        module = _rebuilt(record) if self.module is None else copy.deepcopy(self.module)
+        module = _rebuilt(record, self.data_dir) if self.module is None else copy.deepcopy(self.module)
         module.load_state_dict(record.model())
         return module.eval()
 
@@ -82,19 +84,23 @@ def train(
     checkpoint_every: int = 1,
     dtype: Precision = "float32",
     device: Device = "auto",
+    data_dir: PathLike | None = None,
 ) -> Run:
     """Train `model` on the clients' data for so many rounds, under the promise, and write a run directory.
 
     The noise is computed from the promise. `ledger` names one that outlives this run; without it the run keeps its
     own, which counts this run only. `resume` goes on with a run that was stopped, given the same arguments. A seed
     makes the run repeatable, and then its noise protects nobody. The module that is passed in is never changed.
+    `data_dir` is where data sets lie that clients name; `discreet data get` puts them there.
     """
     read(Count, rounds)
     if seed is not None:
         read(Index, seed)
     before = None if resume is None else Record.open(Path(resume))
     key = _key(seed) if before is None or seed is not None else keys.recall(before.identity.id, _path(key_dir))
-    task = clients if isinstance(clients, Task) else clients.load(key.generator("task"), None)
+    task = (
+        clients if isinstance(clients, Task) else clients.load(key.generator("task"), Places.of(data=_path(data_dir)))
+    )
     module = model if isinstance(model, nn.Module) else model.build(task, key.generator("model"))
     ready = job.from_objects(
         task,
@@ -129,13 +135,13 @@ def train(
     return finished(outcome, trained)
 
 
-def load(directory: PathLike, module: nn.Module | None = None) -> Run:
+def load(directory: PathLike, module: nn.Module | None = None, data_dir: PathLike | None = None) -> Run:
     """Open a run. Its model is built again from the experiment; one that came from Python needs its `module`."""
     record = Record.open(Path(directory))
     record.model()  # a run without a model is not one to load
     found = json.loads(record.text("guarantee.json"))
     cards = tuple(read(Guarantee, card) for card in found["guarantees"])
-    return Run(record.path, found["rounds"], found["metrics"], cards, found["stopped"], module)
+    return Run(record.path, found["rounds"], found["metrics"], cards, found["stopped"], module, _path(data_dir))
 
 
 def prepared(source: Source) -> Job:
@@ -143,7 +149,7 @@ def prepared(source: Source) -> Job:
     return job.from_source(source, _key(source.experiment.seed))
 
 
-def reopened(directory: Path, key_dir: Path | None) -> tuple[Job, Record]:
+def reopened(directory: Path, key_dir: Path | None, data_dir: Path | None = None) -> tuple[Job, Record]:
     """A run that was stopped, ready to go on."""
     record = Record.open(directory)
     if record.identity.folder is None:
@@ -153,7 +159,8 @@ def reopened(directory: Path, key_dir: Path | None) -> tuple[Job, Record]:
         raise InvalidInput(f"The run in {directory} is finished.", fix="Start a new run to train longer.")
     experiment = _experiment(record)
     key = keys.recall(record.identity.id, key_dir) if experiment.seed is None else _key(experiment.seed)
-    source = Source(experiment, record.text("experiment.toml"), Path(record.identity.folder))
+    places = Places.of(Path(record.identity.folder), data_dir)
+    source = Source(experiment, record.text("experiment.toml"), places)
     return job.from_source(source, key), record
 
 
@@ -179,7 +186,7 @@ def _watching(ready: Job, console: Console, wanted: bool | None) -> AbstractCont
     return progress.silent()
 
 
-def _rebuilt(record: Record) -> nn.Module:
+def _rebuilt(record: Record, data_dir: Path | None) -> nn.Module:
     if record.identity.folder is None:
         raise InvalidInput(
             f"{record.path} was made from Python, which alone knows its module.",
@@ -187,8 +194,8 @@ def _rebuilt(record: Record) -> nn.Module:
         )
     experiment = _experiment(record)
     anyhow = torch.Generator()  # only shapes count: the weights come from the record
-    task = experiment.task.load(anyhow, Path(record.identity.folder))
-    return job.built(experiment, task, Path(record.identity.folder), anyhow)
+    places = Places.of(Path(record.identity.folder), data_dir)
+    return job.built(experiment, experiment.task.load(anyhow, places), places.folder, anyhow)
 
 
 def _experiment(record: Record) -> Experiment:

@@ -14,6 +14,7 @@ from discreet.experiment.recipes import AnyAlgorithm
 from discreet.experiment.starter import BUILT_IN
 from discreet.models import AnyModel
 from discreet.part import Count, Index, Positive, part, plain
+from discreet.places import Places
 from discreet.tasks import AnyTask
 
 Device: TypeAlias = Literal["auto", "cpu", "cuda"]
@@ -87,14 +88,14 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Source:
-    """An experiment, the text it was read from, and the folder that its file names are relative to."""
+    """An experiment, the text it was read from, and where what it names lies."""
 
     experiment: Experiment
     text: str
-    folder: Path
+    places: Places
 
 
-def load(path: Path | None = None, overrides: tuple[str, ...] = ()) -> Source:
+def load(path: Path | None = None, overrides: tuple[str, ...] = (), data_dir: Path | None = None) -> Source:
     """Read a file (without one: the built-in digits) with `a.b=c` overrides; InvalidInput says what is wrong."""
     text = BUILT_IN if path is None else document.text_of(path)
     name = "the built-in experiment" if path is None else str(path)
@@ -106,4 +107,5 @@ def load(path: Path | None = None, overrides: tuple[str, ...] = ()) -> Source:
         experiment = document.built(Experiment, data)
     except InvalidInput as error:
         raise type(error)(f"{name}: {error.problem}", fix=error.fix) from None
-    return Source(experiment, text, Path.cwd() if path is None else path.resolve().parent)
+    folder = Path.cwd() if path is None else path.resolve().parent
+    return Source(experiment, text, Places.of(folder, data_dir))

@@ -75,11 +75,11 @@ class Job:
 
 def from_source(source: Source, key: RunKey) -> Job:
     """Load the data, build the model, find the noise: everything that can be wrong with a file shows here."""
-    experiment = source.experiment
-    task = experiment.task.load(key.generator("task"), source.folder)
-    module = built(experiment, task, source.folder, key.generator("model"))
+    experiment, folder = source.experiment, source.places.folder
+    task = experiment.task.load(key.generator("task"), source.places)
+    module = built(experiment, task, folder, key.generator("model"))
     own = {"loss": experiment.loss, "metric": experiment.metric}
-    functions = {what: None if name is None else local(name, source.folder) for what, name in own.items()}
+    functions = {what: None if name is None else local(name, folder) for what, name in own.items()}
     algorithm = promise.kept(experiment.algorithm, experiment.privacy, experiment.rounds, task.train.population)
     return _assembled(
         task,
@@ -92,7 +92,7 @@ def from_source(source: Source, key: RunKey) -> Job:
         settings=experiment.settings,
         resolved=experiment.resolved(algorithm),
         text=source.text,
-        folder=source.folder,
+        folder=folder,
     )
 
 

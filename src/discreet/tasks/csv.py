@@ -12,6 +12,7 @@ from torch import Tensor
 from discreet.errors import InvalidInput
 from discreet.federation import Federation
 from discreet.part import NonNegative, part
+from discreet.places import Places
 from discreet.tasks.ranges import Column, Range, Ranges, Values, as_number, found_at, ranges_from
 from discreet.tasks.table import Table, is_missing
 from discreet.tasks.task import Task, held_out
@@ -35,9 +36,9 @@ class Csv:
         if not self.test_fraction < 1:
             raise InvalidInput(f"test_fraction must be below 1, and got {self.test_fraction}.")
 
-    def load(self, generator: torch.Generator, data_dir: Path | None = None) -> Task:
-        ranges = ranges_from(self.ranges, data_dir)
-        table = Table.open(found_at(self.path, data_dir))
+    def load(self, generator: torch.Generator, places: Places) -> Task:
+        ranges = ranges_from(self.ranges, places.folder)
+        table = Table.open(found_at(self.path, places.folder))
         encoding = Encoding.of(table, ranges, client=self.client, label=self.label)
         names, sizes, inputs, targets = _grouped(table, encoding)
         train, test = held_out(sizes, self.test_fraction, generator)
@@ -213,4 +214,4 @@ def clients_from_csv(
     """A CSV file as a task: `client` and `label` name columns, `ranges` is a TOML file or a table of columns."""
     own = dict(ranges) if isinstance(ranges, Mapping) else str(ranges)
     table = Csv(path=str(path), client=client, label=label, ranges=own, test_fraction=test_fraction)
-    return table.load(generator or torch.Generator().manual_seed(0))
+    return table.load(generator or torch.Generator().manual_seed(0), Places.of())

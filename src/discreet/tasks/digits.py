@@ -1,14 +1,14 @@
 """The built-in task: 1,797 scanned digits of 8 by 8 pixels, bundled with scikit-learn, so it needs no network."""
 
-from pathlib import Path
 from typing import Literal
 
 import torch
 
 from discreet.errors import InvalidInput
-from discreet.federation import Federation
 from discreet.part import Count, Probability, part
 from discreet.partition import AnyPartition, Iid
+from discreet.places import Places
+from discreet.tasks.examples import Examples
 from discreet.tasks.task import Task
 
 WHITE = 16.0  # the format's largest pixel value
@@ -24,7 +24,7 @@ class Digits:
     partition: AnyPartition = Iid()
     test_fraction: Probability = 0.2
 
-    def load(self, generator: torch.Generator, data_dir: Path | None = None) -> Task:
+    def load(self, generator: torch.Generator, places: Places) -> Task:
         from sklearn.datasets import load_digits  # a second to import
 
         pixels, labels = (torch.from_numpy(array) for array in load_digits(return_X_y=True))
@@ -38,19 +38,18 @@ class Digits:
                 f"to test on and {len(train)} for {self.clients} clients.",
                 fix="Every client needs one, and so does the test.",
             )
-        parts = [train[own] for own in self.partition.split(labels[train], self.clients, generator)]
-        flat = torch.cat(parts)
-        return Task(
+        examples = Examples(
             name="digits",
-            train=Federation(inputs[flat], labels[flat], tuple(map(len, parts))),
+            inputs=inputs[train],
+            targets=labels[train],
             test_inputs=inputs[test],
             test_targets=labels[test],
             kind="classification",
             classes=10,
-            client_names=tuple(f"client {number}" for number in range(self.clients)),
             facts=(
                 "The digits are public data (scikit-learn's), treated as if they were private.",
                 f"Pixels are divided by {WHITE:g}, the format's largest value, and centred at {CENTRE:g}, a public "
                 "constant: nothing was fitted on the clients' data.",
             ),
         )
+        return examples.dealt(self.clients, self.partition, generator)

@@ -78,12 +78,12 @@ class Supervised:
 
     def check(self, task: Task) -> None:
         """Try some examples, so that what can't work is said in a sentence before training starts."""
-        examples = len(task.train.inputs)
+        examples = sum(task.train.sizes)
         index = torch.linspace(
             0, examples - 1, min(examples, TRIED), dtype=torch.float64
         ).long()  # many clients and labels
         device = next(iter(self.params.values())).device
-        inputs, targets = task.train.inputs[index].to(device), task.train.targets[index].to(device)
+        inputs, targets = (each.to(device) for each in task.train.examples(index))
         try:
             with torch.no_grad():
                 outputs = copy.deepcopy(self._module)(inputs)

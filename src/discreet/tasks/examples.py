@@ -1,0 +1,50 @@
+"""A whole data set in its own order, before anybody holds a part of it: what features are computed from, once."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from discreet.federation import Federation
+from discreet.partition import AnyPartition, Labels
+from discreet.tasks.task import Kind, Task
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """`groups` says whose each training example is, as a number into `group_names`, where the data set knows."""
+
+    name: str
+    inputs: Tensor
+    targets: Tensor
+    test_inputs: Tensor
+    test_targets: Tensor
+    kind: Kind
+    classes: int
+    groups: Tensor | None = None
+    group_names: tuple[str, ...] = ()
+    facts: tuple[str, ...] = ()
+    not_covered: tuple[str, ...] = ()
+
+    def dealt(self, clients: int | None, partition: AnyPartition, generator: torch.Generator) -> Task:
+        """The task, once the training examples are dealt out; nothing is copied, so clients may overlap for free."""
+        split = partition.split(Labels(self.targets, self.groups, self.group_names), clients, generator)
+        sizes, order = tuple(map(len, split.parts)), torch.cat(split.parts)
+        most = int(torch.bincount(order, minlength=len(self.targets)).max())
+        return Task(
+            name=self.name,
+            train=Federation(self.inputs, self.targets, sizes, max_multiplicity=most, order=order),
+            test_inputs=self.test_inputs,
+            test_targets=self.test_targets,
+            kind=self.kind,
+            classes=self.classes,
+            client_names=split.names or tuple(f"client {number}" for number in range(len(sizes))),
+            facts=(*self.facts, *_overlap(most)),
+            not_covered=self.not_covered,
+        )
+
+
+def _overlap(most: int) -> tuple[str, ...]:
+    if most == 1:
+        return ()
+    return (f"Clients overlap: one example lies in up to {most} of them, and the guarantee counts all of them.",)
