@@ -20,8 +20,12 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: .venv-bench/.ready
+bench: .venv-bench/.ready ## accounting and DP-SGD beside their peers, and a round where there is a GPU
 	.venv-bench/bin/python benchmarks/accounting.py
+	.venv-bench/bin/python benchmarks/dp_sgd.py
+	@if .venv-bench/bin/python -c "import sys, torch; sys.exit(not torch.cuda.is_available())"; then \
+		.venv-bench/bin/python benchmarks/round.py; \
+	else echo "There is no GPU here, so benchmarks/round.py was left out."; fi
 
 docs: $(READY)
 	$(BIN)/python docs/build.py

@@ -8,8 +8,6 @@ import argparse
 import json
 import logging
 import math
-import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -20,10 +18,11 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from importlib.metadata import version
 from multiprocessing import get_context
 from pathlib import Path
 from unittest.mock import patch
+
+from results import machine, provenance, verdict, versions
 
 from discreet.privacy import accountant, calibration, pld
 from discreet.privacy.calibration import EpsilonTarget
@@ -131,9 +130,8 @@ def main() -> None:
 
 def measure(repetitions: int) -> Results:
     return Results(
-        machine=f"{len(os.sched_getaffinity(0))} cores ({platform.machine()}), {platform.system()}, "
-        f"Python {platform.python_version()}",
-        versions={name: version(name) for name in PACKAGES},
+        machine=machine(),
+        versions=versions(*PACKAGES),
         repetitions=repetitions,
         epsilon=[_epsilon(case, repetitions) for case in EPSILON_CASES],
         calibration=[_calibration(case, target, repetitions) for case, target in CALIBRATION_CASES],
@@ -348,10 +346,7 @@ def page(results: Results) -> str:
             f"{results.repetitions} repetitions.",
             "The contestants took turns, each in a process of its own; caches were cleared before each repetition.",
             "",
-            f"Machine: {results.machine}. "
-            + "Versions: "
-            + ", ".join(f"{name} {number}" for name, number in results.versions.items())
-            + ".",
+            provenance(results.machine, results.versions),
             "",
             "## Goals",
             "",
@@ -400,8 +395,8 @@ def _goals(results: Results) -> list[str]:
         _goal(f"ε: both as coarse as an error of {EQUAL:g} allows", both),
         _goal(f"calibration: {THEIRS}, at any setting below", _least(results.calibration, THEIRS)),
         _goal(f"calibration: {OPACUS}", _least(results.calibration, OPACUS)),
-        f"| cold start | {cold:.2f} s | < 1 s | {_verdict(cold < 1)} |",
-        f"| heavy modules loaded | {len(results.loaded)} | 0 | {_verdict(not results.loaded)} |",
+        f"| cold start | {cold:.2f} s | < 1 s | {verdict(cold < 1)} |",
+        f"| heavy modules loaded | {len(results.loaded)} | 0 | {verdict(not results.loaded)} |",
     ]
 
 
@@ -411,11 +406,7 @@ def _least(tables: Sequence[Table], mark: str) -> float:
 
 
 def _goal(what: str, ratio: float) -> str:
-    return f"| {what} | {ratio:.1f}× | ≥ {GOAL:g}× | {_verdict(ratio >= GOAL)} |"
-
-
-def _verdict(met: bool) -> str:
-    return "met" if met else "**missed**"
+    return f"| {what} | {ratio:.1f}× | ≥ {GOAL:g}× | {verdict(ratio >= GOAL)} |"
 
 
 def _epsilon_lines(table: Table) -> list[str]:

@@ -5,12 +5,13 @@ one client after the other, as every framework around it does; we train them as 
 """
 
 import argparse
-import json
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
+import results
 import torch
 from torch import Tensor, nn
 
@@ -20,6 +21,7 @@ from discreet.randomness import RunKey
 from discreet.training import DpSgd
 from discreet.training.module_loss import ModuleLoss
 
+OURS = "discreet"
 MODES = ("hooks", "ghost", "functorch")
 
 
@@ -51,7 +53,7 @@ def ours(module: nn.Module, data: Federation, clients: int, batch: int, steps: i
     params = {name: value.detach().clone() for name, value in module.named_parameters()}
     loss = ModuleLoss.of(module, losses)
     trainer = DpSgd(
-        steps=steps,
+        steps=(steps,),
         sampling_rate=batch / data.sizes[0],
         clip_norm=1.0,
         noise_multiplier=1.0,
@@ -122,38 +124,105 @@ def race(contestants: dict[str, Callable[[], None]], repeats: int, device: torch
     return {name: statistics.median(values) for name, values in times.items()}
 
 
+@dataclass(frozen=True)
+class Shape:
+    """So many clients with `examples` each, and how many of them are expected in a batch."""
+
+    make: Callable[[], nn.Module]
+    form: tuple[int, ...]
+    clients: int
+    batch: int
+    examples: int
+    steps: int
+    goals: dict[str, float]  # by device: how many times as fast as the best Opacus
+
+    def federation(self, device: torch.device) -> Federation:
+        torch.manual_seed(0)
+        count = self.clients * self.examples
+        inputs, targets = torch.randn(count, *self.form), torch.randint(10, (count,))
+        return Federation(inputs, targets, (self.examples,) * self.clients).to(device)
+
+
 SHAPES = {
-    "cnn, 10 clients × 256": (network, (1, 28, 28), 10, 256, 3000, 1),
-    "linear, 50 clients × 10": (linear, (64,), 50, 10, 40, 4),
+    "CNN, 10 clients, batches of 256": Shape(network, (1, 28, 28), 10, 256, 3000, 1, {"cpu": 1.0, "cuda": 4.0}),
+    "linear, 50 clients, batches of 10": Shape(linear, (64,), 50, 10, 40, 4, {"cpu": 10.0, "cuda": 10.0}),
 }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--json", action="store_true")
-    arguments = parser.parse_args()
-    device = torch.device(arguments.device)
-    results: dict[str, dict[str, Any]] = {}
-    for shape, (make, form, clients, batch, size, steps) in SHAPES.items():
-        torch.manual_seed(0)
-        inputs = torch.randn(clients * size, *form)
-        data = Federation(inputs, torch.randint(10, (clients * size,)), (size,) * clients).to(device)
-        contestants = {"discreet": ours(make().to(device), data, clients, batch, steps)}
-        for mode in MODES:
-            contestants[f"opacus {mode}"] = opacus(make, data, clients, batch, steps, mode)
-        seconds = race(contestants, arguments.repeats, device)
-        best = min(value for name, value in seconds.items() if name != "discreet")
-        results[shape] = {"seconds": seconds, "ratio_to_best_opacus": best / seconds["discreet"]}
-    if arguments.json:
-        print(json.dumps({"device": arguments.device, "results": results}, indent=2))
-        return
-    for shape, found in results.items():
-        print(f"{shape}  ({arguments.device})")
-        for name, value in found["seconds"].items():
-            print(f"  {name:<20}{value * 1e3:10.2f} ms")
-        print(f"  best Opacus ÷ ours   {found['ratio_to_best_opacus']:9.2f}\n")
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", choices=results.DEVICES)
+    parser.add_argument("--repeats", type=int, default=7, help="of each measurement; medians are shown (7)")
+    results.add_options(parser, "dp_sgd")
+    chosen = parser.parse_args()
+    results.publish("dp_sgd", chosen, lambda: measure(chosen.device, chosen.repeats), page)
+
+
+def measure(name: str, repeats: int) -> results.Entry:
+    device = torch.device(name)
+    return {
+        "device": name,
+        "machine": results.machine(name),
+        "versions": results.versions("discreet", "opacus", "torch"),
+        "repeats": repeats,
+        "results": {shape: _raced(each, repeats, device) for shape, each in SHAPES.items()},
+    }
+
+
+def _raced(shape: Shape, repeats: int, device: torch.device) -> dict[str, Any]:
+    data = shape.federation(device)
+    sizes = (shape.clients, shape.batch, shape.steps)
+    contestants = {OURS: ours(shape.make().to(device), data, *sizes)}
+    for mode in MODES:
+        contestants[f"opacus {mode}"] = opacus(shape.make, data, *sizes, mode)
+    seconds = race(contestants, repeats, device)
+    best = min(value for name, value in seconds.items() if name != OURS)
+    return {"seconds": seconds, "ratio_to_best_opacus": best / seconds[OURS]}
+
+
+# The page.
+
+
+def page(entries: results.Entries) -> str:
+    return "\n".join(
+        [
+            "# How fast DP-SGD is for several clients",
+            "",
+            "Written by `benchmarks/dp_sgd.py --write`, which measures one device at a time (`make bench` prints it).",
+            "Both sides clip every example's gradient and add noise to the sum. Opacus trains one client after the "
+            "other, in each of its modes; we train them as one block. Nobody loads data while the clock runs.",
+            "",
+            "## Goals",
+            "",
+            "A ratio is the time of Opacus's fastest mode over ours.",
+            "",
+            "| | measured | goal | |",
+            "|---|---:|---:|---|",
+            *[_goal(device, shape, entries) for shape in SHAPES for device in results.DEVICES],
+            *[line for device, entry in entries.items() for line in _section(device, entry)],
+            "",
+        ]
+    )
+
+
+def _goal(device: str, shape: str, entries: results.Entries) -> str:
+    what, goal = f"{shape}: on {results.DEVICES[device]}", SHAPES[shape].goals[device]
+    asked = "≥ 1× (aim 1.5×)" if goal == 1 else f"≥ {goal:g}×"
+    if device not in entries:
+        return f"| {what} | – | {asked} | not measured |"
+    ratio = entries[device]["results"][shape]["ratio_to_best_opacus"]
+    return f"| {what} | {ratio:.1f}× | {asked} | {results.verdict(ratio >= goal)} |"
+
+
+def _section(device: str, entry: results.Entry) -> Iterator[str]:
+    yield from ("", f"## On {results.DEVICES[device]}", "")
+    yield f"{results.provenance(entry['machine'], entry['versions'])} Medians of {entry['repeats']} turns."
+    for shape, found in entry["results"].items():
+        steps = SHAPES[shape].steps
+        yield from ("", f"**{shape}**: {'one step' if steps == 1 else f'{steps} steps'} of every client", "")
+        yield from ("| | ms | ratio |", "|---|---:|---:|")
+        for name, seconds in found["seconds"].items():
+            yield f"| {name} | {1000 * seconds:.2f} | {seconds / found['seconds'][OURS]:.1f} |"
 
 
 if __name__ == "__main__":

@@ -1,6 +1,20 @@
-"""What every test shares: hypothesis draws the same examples each time."""
+"""What every test shares: hypothesis draws the same examples each time, and real data sets lie in one place."""
 
+import os
+from pathlib import Path
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("fixed", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("fixed")
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """Where real data sets lie: DISCREET_DATA, else `shared/data` beside the repository. Without them, a skip."""
+    named = os.environ.get("DISCREET_DATA")
+    found = Path(named) if named else Path(__file__).resolve().parents[1].parent / "shared" / "data"
+    if not found.is_dir():
+        pytest.skip(f"real data sets are not here: {found} (DISCREET_DATA names another folder)")
+    return found

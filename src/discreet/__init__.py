@@ -11,6 +11,7 @@ _WHERE = {
     "clients_from_arrays": "discreet.tasks",
     "clients_from_csv": "discreet.tasks",
     "clients_from_datasets": "discreet.tasks",
+    "clients_from_parquet": "discreet.tasks",
     "dp_fedavg": "discreet.algorithms",
     "fedavg": "discreet.algorithms",
     "load": "discreet.experiment.api",

@@ -6,6 +6,7 @@ clients of different sizes share a block without a copy of their data.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import torch
@@ -45,34 +46,33 @@ class Batches:
 
         All indices go to the device at once: a copy in every step would make the device wait for the host.
         """
-        sizes, wanted, number = torch.tensor(self.sizes), torch.tensor(steps), torch.arange(max(steps))[:, None]
-        batches = -(-sizes // batch_size)
-        passes = int((-(-wanted // batches)).max())
-        orders = torch.stack([streams.uniform(self.sizes).argsort(dim=1) for _ in range(passes)])
-        active = number < wanted
-        column = (number % batches)[:, :, None] * batch_size + torch.arange(min(batch_size, max(self.sizes)))
-        mask = (column < sizes[:, None]) & active[:, :, None]
-        turn = (number // batches).clamp(max=passes - 1)
-        chosen = orders[turn, torch.arange(self.clients)].gather(2, column.clamp(max=orders.shape[2] - 1))
-        index, masks, actives = self._index(chosen, mask), mask.to(self._device), active.to(self._device)
-        everyone = active.all(dim=1).tolist()
-        for step, whole in enumerate(everyone):
-            yield self._batch(index[step], masks[step], None if whole else actives[step])
+        plan = _planned(self.sizes, tuple(steps), batch_size, self._device)
+        orders = torch.stack([streams.uniform(self.sizes).argsort(dim=1) for _ in range(plan.passes)])
+        client = torch.arange(self.clients)[:, None]
+        places = orders[plan.turn, client, plan.column] + torch.tensor(self.starts)[:, None]
+        index = (places if self.order is None else self.order[places]).to(self._device)
+        for step, whole in enumerate(plan.whole):
+            yield self._batch(index[step], plan.mask[step], None if whole else plan.active[step])
 
     def poisson(self, rate: float, streams: Streams, width: int) -> Iterator[Batch]:
         """Each example by its own coin, in pieces of at most `width` examples a client.
 
-        Nothing is cut off: as many pieces come as the largest draw needs, and none where nobody drew anything.
+        Nothing is cut off: as many pieces come as the largest draw needs, and none where nobody drew anything. They
+        are alike in width, and on a GPU of few widths, so that steps can be recorded.
         """
         drawn = streams.uniform(self.sizes) < rate
         counts = drawn.sum(dim=1)
         client, example = drawn.nonzero(as_tuple=True)
         place = torch.arange(len(client)) - (counts.cumsum(0) - counts)[client]
-        chosen = torch.zeros(self.clients, int(counts.max()), dtype=torch.int64)
+        most = int(counts.max())
+        each = -(-most // max(1, -(-most // width)))
+        if self._device.type == "cuda":
+            each = _rounded(each)
+        chosen = torch.zeros(self.clients, -(-most // max(1, each)) * each, dtype=torch.int64)
         chosen[client, place] = example
-        for first in range(0, chosen.shape[1], width):
-            piece = chosen[:, first : first + width]
-            mask = first + torch.arange(piece.shape[1]) < counts[:, None]
+        for first in range(0, chosen.shape[1], max(1, each)):
+            piece = chosen[:, first : first + each]
+            mask = first + torch.arange(each) < counts[:, None]
             yield self._batch(self._index(piece, mask), mask.to(self._device), None)
 
     @property
@@ -86,3 +86,34 @@ class Batches:
 
     def _batch(self, index: Tensor, mask: Tensor, active: Tensor | None) -> Batch:
         return Batch(self.inputs[index], self.targets[index], mask, active)
+
+
+def _rounded(width: int) -> int:
+    """Up to a width of which there are about eight between a number and its double."""
+    step = max(8, 1 << max(0, width.bit_length() - 4))
+    return -(-width // step) * step
+
+
+class _Plan(NamedTuple):
+    """Which cells of each step's batches hold an example, and where in a pass's order it stands."""
+
+    passes: int
+    turn: Tensor
+    column: Tensor
+    mask: Tensor
+    active: Tensor
+    whole: list[bool]
+
+
+@lru_cache(maxsize=16)
+def _planned(sizes: tuple[int, ...], steps: tuple[int, ...], batch_size: int, device: torch.device) -> _Plan:
+    """All that is known of shuffled batches before any order is drawn: the same in every round of like clients."""
+    held, wanted, number = torch.tensor(sizes), torch.tensor(steps), torch.arange(max(steps))[:, None]
+    batches = -(-held // batch_size)
+    passes = int((-(-wanted // batches)).max())
+    active = number < wanted
+    column = (number % batches)[:, :, None] * batch_size + torch.arange(min(batch_size, max(sizes)))
+    mask = (column < held[:, None]) & active[:, :, None]
+    turn = (number // batches).clamp(max=passes - 1)[:, :, None]
+    column = torch.where(mask, column, 0)
+    return _Plan(passes, turn, column, mask.to(device), active.to(device), active.all(dim=1).tolist())

@@ -24,8 +24,7 @@ def clip(block: Params, norm: float | Tensor) -> Params:
 
 def factors(found: Tensor, norm: float | Tensor) -> Tensor:
     """What to multiply rows of these norms by: min(1, norm/found), and 0 where the norm is not finite."""
-    bound = torch.as_tensor(norm, dtype=found.dtype, device=found.device)
-    shrunk = torch.where(found > bound, ROUNDING * bound / found, torch.ones_like(found))
+    shrunk = torch.where(found > norm, ROUNDING * norm / found, torch.ones_like(found))
     return torch.where(torch.isfinite(found), shrunk, torch.zeros_like(found))
 
 

@@ -6,7 +6,8 @@ depend on who else is in its block, and two different broadcasts in one round ne
 
 import hashlib
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
@@ -14,7 +15,9 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from discreet.errors import UnsoundCombination
 from discreet.params import Params
+from discreet.secret_streams import SecretRows
 
 CPU = torch.device("cpu")
 
@@ -23,7 +26,7 @@ class Streams(Protocol):
     """Open streams, a row a client: each goes on where it was left."""
 
     def normal(self, like: Params) -> Params:
-        """The next standard normal noise in the shape of `like`."""
+        """The next standard normal noise in the shape of `like`, whatever the order of its names."""
 
     def uniform(self, sizes: Sequence[int]) -> Tensor:
         """For each client its next numbers in [0, 1), on the host, in doubles: a rate is met to 53 bits.
@@ -67,6 +70,15 @@ class RunKey:
     def rows(self, round: int, digest: bytes, clients: Sequence[int], device: torch.device) -> "SimulatedRows":
         return SimulatedRows(self.secret + digest, (round,), tuple(clients), device)
 
+    def secret_rows(self, round: int, digest: bytes, client: int, device: torch.device = CPU) -> SecretRows:
+        """The streams of a real client on real data; `digest` is the broadcast's own, never its fingerprint."""
+        if self.seeded:
+            raise UnsoundCombination(
+                "A seed protects nobody, so no real client draws from it: whoever guesses it can take the noise off.",
+                fix="Leave the seed out; the key then comes from the operating system.",
+            )
+        return SecretRows(self.secret, round, digest, (), (client,), device)
+
 
 @dataclass(frozen=True)
 class SimulatedRows:
@@ -83,8 +95,15 @@ class SimulatedRows:
     def open(self) -> "SimulatedStreams":
         return SimulatedStreams(self)
 
-    def generators(self, device: torch.device) -> list[torch.Generator]:
-        return [_generator(self.secret, (*self.name, client), device) for client in self.clients]
+    @contextmanager
+    def drawing(self) -> Iterator[None]:
+        """Within it, what a network draws by itself (dropout, say) comes from the block's own stream."""
+        seed = _seed(self.secret, (*self.name, "network", *self.clients))
+        with drawn_from(seed, self.device):
+            yield
+
+    def generators(self, device: torch.device, *kind: str) -> list[torch.Generator]:
+        return [_generator(self.secret, (*self.name, client, *kind), device) for client in self.clients]
 
 
 @dataclass(frozen=True)
@@ -95,40 +114,79 @@ class SimulatedStreams:
 
     @cached_property
     def _on_device(self) -> list[torch.Generator]:
-        return self.rows.generators(self.rows.device)
+        return self.rows.generators(self.rows.device, "normal")  # of one seed, noise would follow the host's numbers
 
     @cached_property
     def _on_host(self) -> list[torch.Generator]:
         return self.rows.generators(CPU)
 
     def normal(self, like: Params) -> Params:
-        sizes = [value.numel() for value in like.values()]
-        dtype = next(iter(like.values())).dtype
+        names = sorted(like)
+        sizes = [like[name].numel() for name in names]
+        dtype = like[names[0]].dtype
         flat = torch.empty(len(self.rows.clients), sum(sizes), dtype=dtype, device=self.rows.device)
         for row, generator in zip(flat, self._on_device, strict=True):
             row.normal_(generator=generator)
-        parts = torch.split(flat, sizes, dim=1)
-        return {
-            name: part.reshape(len(flat), *value.shape) for (name, value), part in zip(like.items(), parts, strict=True)
-        }
+        parts = dict(zip(names, torch.split(flat, sizes, dim=1), strict=True))
+        return {name: parts[name].reshape(len(flat), *value.shape) for name, value in like.items()}
 
     def uniform(self, sizes: Sequence[int]) -> Tensor:
-        numbers = torch.full((len(sizes), max(sizes)), 2.0, dtype=torch.float64)
+        width = max(sizes)
+        numbers = torch.full((len(sizes), width), 2.0, dtype=torch.float64)
         for row, size, generator in zip(numbers, sizes, self._on_host, strict=True):
-            row[:size].uniform_(generator=generator)
+            (row if size == width else row[:size]).uniform_(generator=generator)
         return numbers
 
 
 def digest(params: Params) -> bytes:
-    """What tells one broadcast from another."""
-    hashed = hashlib.blake2b(digest_size=16)
-    for name in sorted(params):
-        value = params[name].detach().cpu().contiguous()
-        hashed.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
-        hashed.update(value.view(torch.uint8).numpy().tobytes() if value.dim() else value.numpy().tobytes())
-    return hashed.digest()
+    """What tells one broadcast from another, whoever made them."""
+    head, flat = _bytes(params)
+    return hashlib.sha256(head + flat.cpu().numpy().tobytes()).digest()
+
+
+def fingerprint(params: Params) -> bytes:
+    """The same among broadcasts that nobody made to collide; quick where the model lies on a GPU.
+
+    Four sums of the model's words with random weights mod 2^64: two models share one with probability 2^-32 at most
+    (multilinear hashing, Lemire and Kaser 2014).
+    """
+    head, flat = _bytes(params)
+    if not flat.is_cuda:
+        return digest(params)
+    words = torch.nn.functional.pad(flat, (0, -len(flat) % 4)).view(torch.int32).to(torch.int64)
+    generator = torch.Generator(flat.device).manual_seed(0)
+    limits = torch.iinfo(torch.int64)
+    weights = [torch.empty_like(words).random_(limits.min, limits.max, generator=generator) for _ in range(4)]
+    sums = torch.stack([(weight * words).sum() for weight in weights])
+    return hashlib.sha256(head + sums.cpu().numpy().tobytes()).digest()
+
+
+def _bytes(params: Params) -> tuple[bytes, Tensor]:
+    names = sorted(params)
+    head = repr([(name, params[name].dtype, tuple(params[name].shape)) for name in names])
+    return head.encode(), torch.cat([params[name].detach().reshape(-1).view(torch.uint8) for name in names])
+
+
+@contextmanager
+def drawn_from(seed: int, device: torch.device = CPU) -> Iterator[None]:
+    """Within it, torch's own streams start from `seed`; afterwards they are where they were."""
+    own = [torch.default_generator]
+    if device.type == "cuda":
+        own.append(torch.cuda.default_generators[device.index or torch.cuda.current_device()])
+    before = [generator.get_state() for generator in own]
+    try:
+        for generator in own:  # torch.manual_seed would do, and takes a millisecond
+            generator.manual_seed(seed)
+        yield
+    finally:
+        for generator, state in zip(own, before, strict=True):
+            generator.set_state(state)
 
 
 def _generator(secret: bytes, name: tuple[object, ...], device: torch.device) -> torch.Generator:
+    return torch.Generator(device=device).manual_seed(_seed(secret, name))
+
+
+def _seed(secret: bytes, name: tuple[object, ...]) -> int:
     seed = hashlib.blake2b(repr(name).encode(), key=secret[:64], digest_size=8).digest()
-    return torch.Generator(device=device).manual_seed(int.from_bytes(seed, "little", signed=True))
+    return int.from_bytes(seed, "little", signed=True)

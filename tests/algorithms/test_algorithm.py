@@ -4,12 +4,13 @@ import pytest
 
 from discreet.algorithms import Algorithm, dp_fedavg, fedavg, pfl
 from discreet.errors import UnsoundCombination
+from discreet.experiment.promise import Privacy, kept
 from discreet.mechanisms import Gaussian
 from discreet.part import plain, read
 from discreet.population import Population
 from discreet.privacy.events import GaussianNoise, PoissonSampled, SampledWithoutReplacement, steps
 from discreet.sampling import FixedSize, Poisson, RoundRobin
-from discreet.training import LocalSgd
+from discreet.training import DpSgd, LocalSgd
 
 TEN = Population(examples=(20,) * 10)
 LOCAL = {"learning_rate": 0.1, "batch_size": 5}
@@ -39,12 +40,12 @@ def test_dp_fedavg_protects_clients_from_the_public_only() -> None:
 def test_where_the_draw_is_part_of_the_price_everyone_pays() -> None:
     secret = dp_fedavg(**LOCAL, clip_norm=1, sampling=Poisson(rate=0.2), noise_multiplier=2.0)
     known = dp_fedavg(**LOCAL, clip_norm=1, sampling=RoundRobin(cohort=2), noise_multiplier=2.0)
-    assert secret.releases(TEN, cohort=(1, 2))[0].clients is None
-    assert known.releases(TEN, cohort=(1, 2))[0].clients == (1, 2)
+    assert secret.releases(TEN, 0, cohort=(1, 2))[0].clients is None
+    assert known.releases(TEN, 0, cohort=(1, 2))[0].clients == (1, 2)
 
 
 def test_a_fixed_cohort_is_priced_under_replacement() -> None:
-    (release,) = dp_fedavg(**LOCAL, clip_norm=1, sampling=FixedSize(cohort=2), noise_multiplier=2.0).releases(TEN)
+    (release,) = dp_fedavg(**LOCAL, clip_norm=1, sampling=FixedSize(cohort=2), noise_multiplier=2.0).releases(TEN, 0)
     assert release.relation == "replace"
     assert isinstance(release.event, SampledWithoutReplacement)
 
@@ -80,3 +81,31 @@ def test_an_algorithm_is_its_own_configuration(algorithm: Algorithm) -> None:
 def test_noise_that_is_open_is_filled_from_outside() -> None:
     assert pfl(learning_rate=1, clip_norm=1, sampling_rate=0.25).over(1, TEN) == []
     assert pfl(learning_rate=1, clip_norm=1, sampling_rate=0.25).with_noise(3.0).trainer.noise_multiplier == 3.0
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "examples", "sigma"),
+    [(2.93, 6000, 1.531), (1.2, 6000, 3.042), (2.7, 6000, 1.619), (7.53, 5000, 0.943), (3.0, 5000, 1.621)],
+)
+def test_pfls_noise_follows_from_all_its_epochs(epsilon: float, examples: int, sigma: float) -> None:
+    """The paper's budgets with batches of 256 at delta 1e-5: PLD's noise, however the epochs are split into rounds."""
+    population = Population(examples=(examples,) * 10)
+    promised = Privacy(unit="example", against="server", epsilon=epsilon, delta=1e-5)
+    for rounds, each in ((20, 1), (4, 5), (1, 20), (3, [10, 6, 4])):
+        open_noise = pfl(learning_rate=0.3, clip_norm=1, batch_size=256, epochs=each)
+        trainer = kept(open_noise, promised, rounds, population).trainer
+        assert trainer.noise_multiplier == pytest.approx(sigma, abs=2e-3)
+
+
+def test_algorithm_1_of_paper_000_reads_an_epoch_as_one_minibatch() -> None:
+    population = Population(examples=(6000,) * 10)
+    algorithm = pfl(learning_rate=1, clip_norm=1, batch_size=256, epochs=5, epoch="minibatch", noise_multiplier=1.0)
+    (release,) = algorithm.over(4, population)
+    sampled = PoissonSampled(sampling_rate=1 / 24, event=GaussianNoise(noise_multiplier=1.0))
+    assert steps(release.event) == {sampled: 20}
+
+
+def test_rounds_that_differ_are_refused_where_clients_take_turns() -> None:
+    changing = DpSgd(steps=(3, 1), sampling_rate=0.5, clip_norm=1, learning_rate=1)
+    with pytest.raises(UnsoundCombination, match="take turns"):
+        Algorithm(trainer=changing, sampling=RoundRobin(cohort=2))

@@ -1,7 +1,11 @@
 """`discreet data check` tells the owner whether a table fits, and never writes over a file."""
 
+import csv
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from discreet.tasks import clients_from_csv
@@ -96,6 +100,30 @@ def test_what_is_wrong_is_listed_and_the_exit_code_says_so(row: str, problem: st
     plainly = discreet(f"data check {COLUMNS}", table)
     assert plainly.code == 2
     assert "It does not fit: 1 problem." in plainly.out
+
+
+def as_parquet(table: Path, **columns: list[Any]) -> Path:
+    rows = list(csv.reader(table.read_text().splitlines()))
+    stored = dict(zip(rows[0], map(list, zip(*rows[1:], strict=True)), strict=True))
+    stored |= {"age": list(map(int, stored["age"])), "same": [1] * len(stored["same"])}
+    path = table.with_suffix(".parquet")
+    pq.write_table(pa.table(stored | columns), path)
+    return path
+
+
+def test_a_parquet_file_is_described_as_the_same_rows_of_csv(table: Path, tmp_path: Path, discreet: Discreet):
+    stored = as_parquet(table)
+    ours = discreet(f"data check {COLUMNS} --write-ranges {tmp_path / 'ours.toml'} --json", stored)
+    theirs = discreet(f"data check {COLUMNS} --write-ranges {tmp_path / 'theirs.toml'} --json", table)
+    assert (ours.code, theirs.code) == (0, 0)
+    apart = {"file": "", "ranges_written": ""}
+    assert ours.json | apart == theirs.json | apart
+    assert (tmp_path / "ours.toml").read_text() == (tmp_path / "theirs.toml").read_text()
+
+
+def test_what_is_wrong_with_a_parquet_file_is_named_by_row(table: Path, discreet: Discreet):
+    ran = discreet(f"data check {COLUMNS} --json", as_parquet(table, age=[*range(60), None]))
+    assert (ran.code, ran.json["problems"]) == (2, ["Column 'age' is missing in 1 row, first in row 61."])
 
 
 def test_one_label_for_all_teaches_nothing(tmp_path: Path, discreet: Discreet):

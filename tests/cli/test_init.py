@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from discreet.experiment import config
@@ -35,9 +37,29 @@ def test_a_table_of_ones_own_runs_from_init_to_model(discreet: Discreet, folder:
     rows = [f"h{i % 3},{i % 90},{'ab'[i % 2]},{'no' if i % 90 < 45 else 'yes'}\n" for i in range(360)]
     (folder / "data").mkdir()
     (folder / "data" / "visits.csv").write_text(HEADER + "".join(rows))
-    assert discreet("init visits.toml --csv data/visits.csv --client hospital --label readmitted").code == 0
+    assert discreet("init visits.toml --table data/visits.csv --client hospital --label readmitted").code == 0
     assert discreet("run visits.toml --out result").code == 2  # the ranges are still missing
     (folder / "ranges.toml").write_text(RANGES)
+    found = discreet("run visits.toml --out result --set privacy.epsilon=8 --set privacy.delta=1e-3 --json")
+    assert found.code == 0
+    assert found.json["metrics"]["accuracy"] > 0.8
+
+
+def test_a_parquet_table_runs_too(discreet: Discreet, folder: Path):
+    pq.write_table(
+        pa.table(
+            {
+                "hospital": [f"h{i % 3}" for i in range(360)],
+                "age": [i % 90 for i in range(360)],
+                "ward": ["ab"[i % 2] for i in range(360)],
+                "readmitted": ["no" if i % 90 < 45 else "yes" for i in range(360)],
+            }
+        ),
+        folder / "visits.parquet",
+    )
+    (folder / "ranges.toml").write_text(RANGES)
+    assert discreet("init visits.toml --table visits.parquet --client hospital --label readmitted").code == 0
+    assert 'kind = "parquet"' in (folder / "visits.toml").read_text()
     found = discreet("run visits.toml --out result --set privacy.epsilon=8 --set privacy.delta=1e-3 --json")
     assert found.code == 0
     assert found.json["metrics"]["accuracy"] > 0.8
@@ -54,10 +76,10 @@ def test_a_file_that_is_there_is_left_as_it_is(discreet: Discreet, folder: Path)
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("--csv gone.csv --client a --label b", "no file gone.csv"),
-        ("--csv visits.csv --client hopsital --label readmitted", "Its columns: hospital, age, ward, readmitted"),
-        ("--csv visits.csv --client hospital", "--label is missing"),
-        ("--client hospital", "Name it with --csv"),
+        ("--table gone.csv --client a --label b", "no file gone.csv"),
+        ("--table visits.csv --client hopsital --label readmitted", "Its columns: hospital, age, ward, readmitted"),
+        ("--table visits.csv --client hospital", "--label is missing"),
+        ("--client hospital", "Name it with --table"),
     ],
 )
 def test_a_column_that_is_not_there_is_refused(line: str, said: str, discreet: Discreet, folder: Path):

@@ -17,6 +17,7 @@ from discreet.params import Params
 from discreet.randomness import CPU, RunKey
 from discreet.sampling import Everyone, FixedSize, Poisson, RoundRobin
 from discreet.server_optimizers import ServerAdam, ServerSgd
+from discreet.tasks.supervised import Supervised
 from discreet.training import DpSgd, LocalSgd, Loss
 from discreet.training.schedules import Exponential
 from tests.federations import convolution, cross_entropy, federation, images, linear
@@ -77,7 +78,7 @@ def both(
 ) -> tuple[Params, Params]:
     key = RunKey.seed(9)
     simulation = Simulation(algorithm, data, loss, key)
-    fast = EmbeddedEngine(simulation, largest_block=block)
+    fast = EmbeddedEngine(simulation, block)
     return trained(ReferenceEngine(simulation), algorithm, params, rounds, key), trained(
         fast, algorithm, params, rounds, key
     )
@@ -131,5 +132,17 @@ def test_memory_bounds_the_block() -> None:
     simulation = Simulation(CATALOG[0], federation(3, 4), cross_entropy, RunKey.seed(1))
     broadcast = CATALOG[0].broadcast(CATALOG[0].init(linear()), 0)
     numbers = 18 * 8 * CATALOG[0].trainer.copies(simulation.population)
-    assert EmbeddedEngine(simulation, memory=int(2.5 * numbers)).block_size(broadcast) == 2
-    assert EmbeddedEngine(simulation, memory=1).block_size(broadcast) == 1
+    assert EmbeddedEngine.fitting(simulation, broadcast, memory=int(2.5 * numbers)).block == 2
+    assert EmbeddedEngine.fitting(simulation, broadcast, memory=1).block == 1
+
+
+def test_a_seed_repeats_a_run_with_dropout_bit_for_bit() -> None:
+    torch.manual_seed(3)
+    module = torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.Dropout(0.5), torch.nn.Linear(8, 3)).double()
+    model, data, key = Supervised(module, "classification"), federation(7, 4, 9), RunKey.seed(2)
+    for algorithm in CATALOG:
+        engine = EmbeddedEngine(Simulation(algorithm, data, model.loss, key))
+        before = torch.random.get_rng_state()
+        first, again = (trained(engine, algorithm, model.params, 2, key) for _ in range(2))
+        assert all(torch.equal(first[name], again[name]) for name in first)
+        assert torch.equal(torch.random.get_rng_state(), before)  # and nobody else's draws are touched

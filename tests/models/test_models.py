@@ -122,5 +122,5 @@ def test_what_names_no_model_on_this_machine_is_refused(kind: object):
 
 
 def test_an_unknown_kind_lists_the_known_ones():
-    with pytest.raises(InvalidInput, match=r"'linear', 'mlp' or your own as 'file\.py:Class'"):
+    with pytest.raises(InvalidInput, match=r"'linear', 'mlp', .*'resnet18' or your own as 'file\.py:Class'"):
         read(AnyModel, {"kind": "cnn"})

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from discreet.errors import InvalidInput
-from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.guarantee import Guarantee, entries
 from discreet.privacy.wording import rounded_up
-from discreet.report import page
+from discreet.report import card, page
 from tests.report.conftest import lines, write_rounds
 
 VOID = {"meta", "link", "br", "hr"}
-UNCOVERED = ["71.2", "0.712", "3.14", "5.43", "5.12", "4.98", "6.78", "38.4", "0.383", "7,002", "7002", "2.62"]
+UNCOVERED = ["71.2", "0.712", "3.14", "5.43", "5.12", "4.98", "6.78", "38.4", "0.383", "7,002", "7002", "2.62", "9,359"]
 
 
 class Reader(HTMLParser):
@@ -132,7 +132,7 @@ def test_every_picture_has_words_and_every_table_headings(run: Path):
 
 def test_in_public_no_number_is_left_that_the_guarantee_does_not_cover(run: Path):
     private, public = without_plotly(run), without_plotly(run, public=True)
-    for number in ("71.2", "5.1234", "7,002"):
+    for number in ("71.2", "5.1234", "7,002", "9,359"):
         assert number in private
     hashless = re.sub("[0-9a-f]{64}", "", public)
     for number in UNCOVERED:
@@ -149,9 +149,38 @@ def test_in_public_the_guarantee_and_what_was_spent_stay(run: Path, certified: G
     assert "public version" in found.text
 
 
+@pytest.mark.parametrize(
+    ("said", "in_public"),
+    [
+        ("Tried on 359 test examples.", "Tried on … test examples."),
+        ("An error of -1,024.5 or 3e-5, in 10-20 of them (10).", "An error of … or …, in …-… of them (…)."),
+        ("say classes=10 if public", "say classes=… if public"),
+        ("What net2.py:Net50 saw of CIFAR-10.", "What net2.py:Net50 saw of CIFAR-10."),
+        ("With other runs, ε = 1.5 of 4 is spent.", "With other runs, ε = 1.5 of 4 is spent."),
+    ],
+)
+def test_in_public_a_sentence_loses_its_numbers_and_keeps_names_and_epsilons(said: str, in_public: str):
+    assert card.without_numbers(said) == in_public
+
+
 def test_the_public_page_has_a_name_of_its_own(run: Path):
     assert {page.write(run).name, page.write(run, public=True).name} == {"report.html", "report-public.html"}
     assert not [path for path in run.iterdir() if path.name.startswith(".")]
+
+
+def test_it_can_be_written_elsewhere(run: Path, tmp_path: Path):
+    before = sorted(run.iterdir())
+    assert page.write(run, out=tmp_path / "mine.html") == tmp_path / "mine.html"
+    assert "Training report" in (tmp_path / "mine.html").read_text(encoding="utf-8")
+    assert sorted(run.iterdir()) == before
+    with pytest.raises(InvalidInput, match="can't be written"):
+        page.write(run, out=tmp_path / "nowhere" / "mine.html")
+
+
+def test_the_card_on_it_lists_what_the_card_in_words_lists(run: Path, certified: Guarantee):
+    text = read(run).text
+    for name, said in entries(certified):
+        assert f"{name} {said}" in text
 
 
 def test_a_run_without_privacy_says_so_plainly(open_run: Path):

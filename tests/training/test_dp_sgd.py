@@ -4,11 +4,15 @@ import math
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch.func import grad
 
 from discreet.batches import Batch
 from discreet.broadcast import Broadcast
-from discreet.params import Params, norms, repeated
+from discreet.errors import InvalidInput
+from discreet.params import Params, norms, repeated, zeros_like
+from discreet.population import Population
 from discreet.privacy.events import GaussianNoise, PoissonSampled, Repeated
 from discreet.randomness import CPU, RunKey
 from discreet.training import DpSgd
@@ -104,8 +108,11 @@ def test_the_sum_is_divided_by_the_expected_size_whoever_was_drawn() -> None:
 def test_the_event_says_what_train_does() -> None:
     noise = GaussianNoise(noise_multiplier=1.0)
     expected = Repeated(count=7, event=PoissonSampled(sampling_rate=0.5, event=noise))
-    assert trainer(steps=7).event(federation(3).population) == expected
-    assert DpSgd(steps=1, sampling_rate=0.5, clip_norm=1, learning_rate=1).event(federation(3).population) is None
+    assert trainer(steps=7).event(federation(3).population, range(1)) == expected
+    assert (
+        DpSgd(steps=1, sampling_rate=0.5, clip_norm=1, learning_rate=1).event(federation(3).population, range(1))
+        is None
+    )
 
 
 def test_the_size_of_a_piece_changes_no_result() -> None:
@@ -127,3 +134,58 @@ def test_noise_differs_between_clients_rounds_and_steps() -> None:
         seen |= {float(delta["bias"][0, 0]), float(delta["bias"][1, 0])}
         seen.add(float(rows.at("encode").open().normal(linear())["bias"][0, 0]))
     assert len(seen) == 6
+
+
+def test_an_epoch_is_as_many_steps_as_see_every_example_once():
+    """Opacus's convention, which paper 000 used: 6,000 examples in batches of 256 are 24 steps at rate 1/24."""
+    local = DpSgd(epochs=(1,), batch_size=256, clip_norm=1, learning_rate=0.3)
+    fitted = local.fitted(Population(examples=(6000, 5999)))
+    assert (fitted.steps, fitted.sampling_rate) == ((24,), 1 / 24)
+    assert fitted.fitted(Population(examples=(6000,))) == fitted
+
+
+@given(st.integers(1, 10**6), st.integers(1, 2000), st.integers(1, 50))
+def test_every_batch_size_gives_whole_epochs(examples: int, batch_size: int, epochs: int):
+    local = DpSgd(epochs=(epochs,), batch_size=batch_size, clip_norm=1, learning_rate=1)
+    fitted = local.fitted(Population(examples=(examples,)))
+    assert fitted.sampling_rate is not None
+    assert fitted.steps == (epochs * -(-examples // batch_size),)
+    assert fitted.sampling_rate * examples <= batch_size * (1 + 1e-12)
+
+
+def test_local_steps_may_differ_by_round_and_the_last_number_holds_on():
+    local = trainer(steps=(5, 2, 1))
+    population = federation(3).population
+    counts = [local.event(population, range(r, r + 1)).count for r in range(5)]  # type: ignore[union-attr]
+    assert counts == [5, 2, 1, 1, 1]
+    assert local.event(population, range(5)).count == 10  # type: ignore[union-attr]
+    assert local.event(population, range(10**6)).count == 7 + 10**6 - 2  # type: ignore[union-attr]
+
+
+def test_a_round_takes_the_steps_that_it_is_accounted_for(monkeypatch: pytest.MonkeyPatch):
+    taken = []
+    local = trainer(steps=(3, 1))
+    monkeypatch.setattr(DpSgd, "_clipped_sum", lambda self, loss, params, *rest: taken.append(0) or zeros_like(params))
+    for round, steps in enumerate((3, 1, 1)):
+        taken.clear()
+        rows = KEY.rows(round, b"", [0], CPU)
+        local.train(cross_entropy, Broadcast(round, linear(), {}), federation(3).block([0]), rows)
+        assert len(taken) == steps
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {},
+        {"steps": 1, "epochs": 1},
+        {"sampling_rate": 0.5, "batch_size": 3},
+        {"steps": 0},
+        {"steps": []},
+        {"steps": 1.5},
+    ],
+)
+def test_what_says_nothing_or_two_things_is_refused(wrong: dict[str, object]):
+    one = {"steps": 1} if not {"steps", "epochs"} & set(wrong) and wrong else {}
+    other = {"sampling_rate": 0.5} if not {"sampling_rate", "batch_size"} & set(wrong) and wrong else {}
+    with pytest.raises(InvalidInput):
+        DpSgd(**one, **other, **wrong, clip_norm=1, learning_rate=1)  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ from discreet.population import Population
 from discreet.privacy.events import Repeated
 from discreet.privacy.release import Release
 from discreet.randomness import Rows
-from discreet.sampling import AnySampling, Everyone
+from discreet.sampling import AnySampling, Everyone, RoundRobin
 from discreet.server_optimizers import AnyServer, ServerSgd
 from discreet.training import AnyTrainer, Loss
 
@@ -54,6 +54,12 @@ class Algorithm:
                 fix='Use weighting = "uniform", or mechanism = {kind = "none"} for a run without client-level privacy.',
             )
 
+        if self.trainer.changes and isinstance(self.sampling, RoundRobin):
+            raise UnsoundCombination(
+                "Clients that take turns would pay for different rounds, where rounds differ in their local steps.",
+                fix='Use one number of steps or epochs for all rounds, or sampling = {kind = "everyone"}.',
+            )
+
     def init(self, params: Params) -> ServerState:
         return ServerState(params, self.mechanism.init(params), self.server.init(params))
 
@@ -76,14 +82,17 @@ class Algorithm:
         params, server = self.server.step(state.params, mean, state.server)
         return ServerState(params, mechanism, server)
 
-    def releases(self, population: Population, cohort: tuple[int, ...] | None = None) -> list[Release]:
-        """What one round reveals: of an example, to whoever sees updates; of a client, to whoever sees models.
+    def releases(self, population: Population, round: int, cohort: tuple[int, ...] | None = None) -> list[Release]:
+        """What a round reveals: of an example, to whoever sees updates; of a client, to whoever sees models.
 
         `cohort` are those who joined, as far as that is known; None stands for everyone alike. Where the draw itself
         is part of the price, everyone pays in every round, drawn or not.
         """
+        return self._releases(population, range(round, round + 1), cohort)
+
+    def _releases(self, population: Population, rounds: range, cohort: tuple[int, ...] | None) -> list[Release]:
         found = []
-        local = self.trainer.event(population)
+        local = self.trainer.event(population, rounds)
         if local is not None:
             # An example that lies in m clients is touched by each of them.
             event = Repeated(count=population.max_multiplicity, event=local)
@@ -92,14 +101,18 @@ class Algorithm:
         if noise is not None:
             seen = self.sampling.amplify(noise, population)
             relation = self.sampling.relation
+            all_rounds = seen if len(rounds) == 1 else Repeated(count=len(rounds), event=seen)
             payers = cohort if seen == noise else None
-            found.append(Release(unit="client", relation=relation, view="public", event=seen, clients=payers))
+            found.append(Release(unit="client", relation=relation, view="public", event=all_rounds, clients=payers))
         return found
 
     def over(self, rounds: int, population: Population) -> list[Release]:
         """What all rounds together reveal of the one who joins most often."""
-        joined = self.sampling.rounds_joined(population, rounds)
-        return [replace(each, event=Repeated(count=joined, event=each.event)) for each in self.releases(population)]
+        return self._releases(population, range(self.sampling.rounds_joined(population, rounds)), None)
+
+    def fitted(self, population: Population) -> "Algorithm":
+        """The same algorithm with the numbers that follow from how much data clients have."""
+        return replace(self, trainer=self.trainer.fitted(population))
 
     def with_noise(self, noise_multiplier: float) -> "Algorithm":
         """The same algorithm with the noise that was still open."""

@@ -1,13 +1,15 @@
 """The papers' algorithms, each as a composition of parts."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
 
 from discreet.algorithms.algorithm import Algorithm
 from discreet.mechanisms import Gaussian
 from discreet.sampling import AnySampling, Everyone, Poisson
 from discreet.server_optimizers import AnyServer, ServerSgd
 from discreet.training import DpSgd, LocalSgd
+from discreet.training.per_round import listed
+from discreet.training.schedules import Constant, Schedule
 
 
 def fedavg(
@@ -34,27 +36,38 @@ def pfl(
     *,
     learning_rate: float,
     clip_norm: float,
-    sampling_rate: float,
-    local_steps: int = 1,
+    sampling_rate: float | None = None,
+    batch_size: int | None = None,
+    local_steps: int | Sequence[int] | None = None,
+    epochs: int | Sequence[int] | None = None,
+    epoch: Literal["pass", "minibatch"] = "pass",
     noise_multiplier: float | None = None,
     momentum: float = 0.0,
     weight_decay: float = 0.0,
+    schedule: Schedule = Constant(),
     server: AnyServer = ServerSgd(),
 ) -> Algorithm:
     """PFL (paper 000): DP-SGD on every client, then the plain mean of their models.
 
-    g = (Σ clip(∇ℓ_i, C) + N(0, σ²C²))/(q·n_k) for each of `local_steps` Poisson batches; w ← mean over clients.
-    Protects single examples, against the server and everybody after it.
+    g = (Σ clip(∇ℓ_i, C) + N(0, σ²C²))/(q·n_k) for each of a round's Poisson batches; w ← mean over clients.
+    A round is E_r local `epochs` (a list names one for each round): passes over the data, as its experiments have
+    it, or single minibatches, as its Algorithm 1 reads. Protects single examples, against the server and everybody
+    after it; the noise is computed from T = ΣE_r.
     """
+    if epoch == "minibatch" and epochs is not None and local_steps is None:
+        local_steps, epochs = epochs, None
     return Algorithm(
         trainer=DpSgd(
-            steps=local_steps,
+            steps=listed(1 if local_steps is None and epochs is None else local_steps),
+            epochs=listed(epochs),
             sampling_rate=sampling_rate,
+            batch_size=batch_size,
             clip_norm=clip_norm,
             noise_multiplier=noise_multiplier,
             learning_rate=learning_rate,
             momentum=momentum,
             weight_decay=weight_decay,
+            schedule=schedule,
         ),
         server=server,
     )

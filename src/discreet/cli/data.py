@@ -1,4 +1,4 @@
-"""`discreet data`: whether a data owner's table fits, and what is still needed to train on it."""
+"""`discreet data check`: whether a data owner's table fits, and what is still needed to train on it."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +9,7 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table as Grid
 
+from discreet.cli import data_sets
 from discreet.cli.options import needed
 from discreet.cli.output import Json, emit
 from discreet.errors import InvalidInput
@@ -16,6 +17,12 @@ from discreet.errors import InvalidInput
 if TYPE_CHECKING:
     from discreet.tasks.survey import Survey
 
+GROUP_EPILOG = """\b
+Examples:
+  discreet data list
+  discreet data get mnist
+  discreet data check visits.csv --client hospital --label readmitted
+"""
 EPILOG = """\b
 Examples:
   discreet data check visits.csv --client hospital --label readmitted
@@ -31,7 +38,14 @@ REPLACE = (
     "taken_from_data."
 )
 
-app = typer.Typer(help="Whether a table of your own fits.", epilog=EPILOG, no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="Public data sets; whether your own table fits.",
+    epilog=GROUP_EPILOG,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+app.command("list", epilog=data_sets.LIST_EPILOG)(data_sets.list_)
+app.command("get", epilog=data_sets.GET_EPILOG)(data_sets.get)
 
 File: TypeAlias = Annotated[Path, typer.Argument(metavar="FILE", hidden=True)]  # the text above the options tells of it
 
@@ -52,22 +66,22 @@ def check(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Whether the CSV table FILE fits, and what it lacks.
+    """Whether the table FILE, CSV or Parquet, fits, and what it lacks.
 
     Its clients and their sizes, the columns and their types, the labels, and what is missing.
 
     What it prints is about private data and for its owner's eyes only. Exit code 0 when it fits, 2 when not.
     """
     from discreet.tasks.ranges import ranges_from
+    from discreet.tasks.reading import open_table
     from discreet.tasks.starter import write_starter
     from discreet.tasks.survey import survey
-    from discreet.tasks.table import Table
 
     client, label = needed("--client", client), needed("--label", label)
     if write_ranges is not None and write_ranges.exists():
         raise InvalidInput(f"{write_ranges} exists, and is left as it is.", fix="Name a new file for --write-ranges.")
     known = ranges_from(ranges) if ranges is not None else None
-    found = survey(Table.open(path), client=client, label=label, ranges=known)
+    found = survey(open_table(path), client=client, label=label, ranges=known)
     if write_ranges is not None:
         write_starter(found, write_ranges)
     written = str(write_ranges) if write_ranges is not None else None

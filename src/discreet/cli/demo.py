@@ -80,7 +80,7 @@ def _ask(question: Question, noise: float | None) -> Answer:
 
 
 def _training(trained: "Outcome") -> Chapter:
-    """The built-in experiment as `discreet run` runs it: digits of ten clients, 60 rounds, the card, the results."""
+    """The built-in experiment as `discreet run` runs it: digits of ten clients, 100 rounds, the card, the results."""
     from discreet.experiment import api, card
 
     page = api.page(trained.record.path)

@@ -11,7 +11,7 @@ from discreet.errors import InvalidInput
 EPILOG = """\b
 Examples:
   discreet init
-  discreet init visits.toml --csv visits.csv --client hospital \\
+  discreet init visits.toml --table visits.csv --client hospital \\
       --label readmitted
 """
 
@@ -20,7 +20,9 @@ File: TypeAlias = Annotated[Path, typer.Argument(metavar="[FILE]", hidden=True)]
 
 def init(
     file: File = Path("experiment.toml"),
-    csv: Annotated[Path | None, typer.Option(metavar="CSV", help="Your own table; default: the digits.")] = None,
+    table: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Your own table, CSV or Parquet; default: the digits.")
+    ] = None,
     client: Annotated[str | None, typer.Option(metavar="COLUMN", help="Names whose row it is.")] = None,
     label: Annotated[str | None, typer.Option(metavar="COLUMN", help="What is to be predicted.")] = None,
     ranges: Annotated[
@@ -30,13 +32,13 @@ def init(
 ) -> None:
     """Write a commented experiment to FILE, or to experiment.toml.
 
-    For a table of your own, `discreet data check CSV --write-ranges` then writes the ranges to fill in.
+    For a table of your own, `discreet data check FILE --write-ranges` then writes the ranges to fill in.
     """
     from discreet.experiment.starter import starter
 
-    if csv is None and (client or label):
-        raise InvalidInput("--client and --label name columns of a table.", fix="Name it with --csv.")
-    text = starter(csv, client, label, ranges, beside=file.parent)
+    if table is None and (client or label):
+        raise InvalidInput("--client and --label name columns of a table.", fix="Name it with --table.")
+    text = starter(table, client, label, ranges, beside=file.parent)
     try:
         with open(file, "x", encoding="utf-8") as new:
             new.write(text)
@@ -45,7 +47,7 @@ def init(
     except OSError as error:
         raise InvalidInput(f"{file} can't be written ({error.strerror}).") from None
     steps = [f"discreet plan {file}", f"discreet run {file}"]
-    if csv is not None:
-        steps.insert(0, f"discreet data check {csv} --client {client} --label {label} --write-ranges {ranges}")
+    if table is not None:
+        steps.insert(0, f"discreet data check {table} --client {client} --label {label} --write-ranges {ranges}")
     page = [f"Wrote {file}. Next:", *(f"  {step}" for step in steps)]
     emit(lambda: {"file": str(file), "next": steps}, lambda: ["\n".join(page)], as_json=as_json)

@@ -10,7 +10,7 @@ import click
 import typer
 
 from discreet import __version__
-from discreet.cli import account, data, demo, init, ledger, plan
+from discreet.cli import account, data, demo, init, ledger, plan, report
 from discreet.cli import run as training
 from discreet.cli.output import complain, emit
 from discreet.errors import DiscreetError, InvalidInput
@@ -52,6 +52,7 @@ app.command("demo")(demo.demo)
 app.command("init", epilog=init.EPILOG)(init.init)
 app.command("plan", epilog=plan.EPILOG)(plan.plan)
 app.command("run", epilog=training.EPILOG)(training.run)
+app.command("report", epilog=report.EPILOG)(report.report)
 
 
 def _version(wanted: bool) -> None:

@@ -12,6 +12,7 @@ from rich.table import Table
 from discreet.cli.options import DataDir
 from discreet.cli.output import Json, emit
 from discreet.cli.run import Set
+from discreet.cli.waiting import watched
 from discreet.part import read
 from discreet.privacy.wording import brief, rounded_up
 
@@ -34,7 +35,9 @@ def plan(file: File = None, settings: Set = None, data_dir: DataDir = None, as_j
     from discreet.experiment.plan import planned
 
     source = config.load(file, tuple(settings or ()), data_dir)
-    found = planned(source, api.prepared(source))
+    with watched(source, quiet=as_json) as ready:
+        job = api.prepared(ready)
+    found = planned(source, job)
     emit(lambda: found, lambda: _page(found, file), as_json=as_json)
 
 

@@ -11,6 +11,7 @@ from rich.console import Console, RenderableType
 
 from discreet.cli.options import DataDir
 from discreet.cli.output import Json, emit
+from discreet.cli.waiting import watched
 from discreet.errors import BudgetRefused, InvalidInput
 from discreet.part import plain
 from discreet.privacy.wording import brief
@@ -87,7 +88,8 @@ def first(
     source = config.load(file, overrides, data_dir)
     where = out if out is not None else api.new_directory(file.stem if file else "digits")
     refuse_taken(where)
-    job = api.prepared(source)
+    with watched(source, quiet=quiet) as ready:
+        job = api.prepared(ready)
     with watching(job, quiet=quiet) as watch:
         return start(job, where, ledger, key_dir, watch)
 

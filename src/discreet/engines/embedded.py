@@ -1,7 +1,7 @@
 """The fast twin: blocks of clients stacked through torch.func.vmap, on CPU or GPU."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -11,49 +11,66 @@ from discreet.engines.engine import CohortSum, Simulation
 from discreet.params import add, count, total, zeros_like
 from discreet.population import Population
 
+LARGEST_BLOCK = 4096
 HOST_MEMORY = 3 * 2**29  # 1.5 GiB
+TRIED = 4  # clients whose memory is looked at
 
 
 @dataclass(frozen=True)
 class EmbeddedEngine:
-    """All clients of a block at once; as many as fit into `memory` bytes.
-
-    By default that is half of what is free, and on a host no more than HOST_MEMORY: its caches gain nothing from more.
-    """
+    """All clients of a block at once: as many as `block`, which a run keeps, since its last bits depend on it."""
 
     simulation: Simulation
-    memory: int | None = None
-    largest_block: int = 4096
+    block: int = LARGEST_BLOCK
+
+    @classmethod
+    def fitting(cls, simulation: Simulation, broadcast: Broadcast, memory: int | None = None) -> "EmbeddedEngine":
+        """With blocks that take at most `memory` bytes: by default half of what is free.
+
+        On a host no more than HOST_MEMORY: its caches gain nothing from more.
+        """
+        device = simulation.federation.inputs.device
+        budget = _free(device) // 2 if memory is None else memory
+        one = measured(simulation, broadcast) if device.type == "cuda" else estimated(simulation, broadcast)
+        return cls(simulation, max(1, min(LARGEST_BLOCK, int(budget / max(one, 1)))))
 
     @property
     def population(self) -> Population:
         return self.simulation.population
 
     def gather(self, broadcast: Broadcast, cohort: list[int]) -> CohortSum:
-        given, algorithm = self.simulation, self.simulation.algorithm
         summed, found, order = zeros_like(broadcast.params), [], []
-        for block in self._blocks(broadcast, cohort):
-            data, weights, rows = given.federation.block(block), given.weights(block), given.rows(broadcast, block)
-            sent = algorithm.client_step(given.loss, broadcast, data, weights, rows)
+        for block in self._blocks(cohort):
+            sent = self.simulation.step(broadcast, block)
             summed = add(summed, total(sent.rows))
             found.append(sent.norms)
             order += block
-        return CohortSum.of(summed, order, found, algorithm.mechanism)
+        return CohortSum.of(summed, order, found, self.simulation.algorithm.mechanism)
 
-    def _blocks(self, broadcast: Broadcast, cohort: list[int]) -> Iterator[list[int]]:
+    def _blocks(self, cohort: list[int]) -> Iterator[list[int]]:
         """Clients of like size together, so that one large client doesn't pad all others."""
-        size = self.block_size(broadcast)
         ordered = sorted(cohort, key=lambda client: (self.simulation.federation.sizes[client], client))
-        for first in range(0, len(ordered), size):
-            yield ordered[first : first + size]
+        for first in range(0, len(ordered), self.block):
+            yield ordered[first : first + self.block]
 
-    def block_size(self, broadcast: Broadcast) -> int:
-        """How many clients fit: each needs some copies of the model and its batch's activations."""
-        values = list(broadcast.params.values())
-        width = max((value.element_size() for value in values), default=4)
-        one = count(broadcast.params) * width * self.simulation.algorithm.trainer.copies(self.population)
-        budget = self.memory if self.memory is not None else _free(self.simulation.federation.inputs.device) // 2
-        return max(1, min(self.largest_block, int(budget / max(one, 1))))
+
+def estimated(simulation: Simulation, broadcast: Broadcast) -> float:
+    """Bytes that one client takes on a host: some copies of the model, beside which its batch is small."""
+    values = list(broadcast.params.values())
+    width = max((value.element_size() for value in values), default=4)
+    return count(broadcast.params) * width * simulation.algorithm.trainer.copies(simulation.population)
+
+
+def measured(simulation: Simulation, broadcast: Broadcast) -> float:
+    """Bytes that one client takes on a GPU: the largest ones' peak in a step or two that nobody gets to see."""
+    trainer = simulation.algorithm.trainer.brief()
+    trial = replace(simulation, algorithm=replace(simulation.algorithm, trainer=trainer))
+    sizes = simulation.federation.sizes
+    largest = sorted(range(len(sizes)), key=lambda client: sizes[client])[-TRIED:]
+    before = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    trial.step(broadcast, largest)
+    return (torch.cuda.max_memory_allocated() - before) / len(largest)
 
 
 def _free(device: torch.device) -> int:

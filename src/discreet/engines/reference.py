@@ -19,11 +19,9 @@ class ReferenceEngine:
         return self.simulation.population
 
     def gather(self, broadcast: Broadcast, cohort: list[int]) -> CohortSum:
-        given, algorithm = self.simulation, self.simulation.algorithm
         summed, found = zeros_like(broadcast.params), []
         for client in cohort:
-            data, weight = given.federation.block([client]), given.weights([client])
-            sent = algorithm.client_step(given.loss, broadcast, data, weight, given.rows(broadcast, [client]))
+            sent = self.simulation.step(broadcast, [client])
             summed = add(summed, total(sent.rows))
             found.append(sent.norms)
-        return CohortSum.of(summed, cohort, found, algorithm.mechanism)
+        return CohortSum.of(summed, cohort, found, self.simulation.algorithm.mechanism)

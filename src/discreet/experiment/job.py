@@ -17,15 +17,14 @@ from discreet.experiment import document, promise
 from discreet.experiment.config import Embedded, Experiment, Settings, Source
 from discreet.experiment.promise import Privacy
 from discreet.federation import Federation
-from discreet.models import Own, local
+from discreet.models import Own
+from discreet.own_code import local
 from discreet.params import Params
 from discreet.part import plain
 from discreet.population import Population
 from discreet.randomness import RunKey
 from discreet.tasks import Task
 from discreet.tasks.supervised import Supervised
-
-_ALL = 2**62  # bytes: the block's size alone decides
 
 
 @dataclass(frozen=True)
@@ -63,8 +62,8 @@ class Job:
         if block_size is None:
             memory = None if chosen.memory_gb is None else int(chosen.memory_gb * 1e9)
             start = self.algorithm.broadcast(self.algorithm.init(self.params), 0)
-            block_size = EmbeddedEngine(simulation, memory).block_size(start)
-        return EmbeddedEngine(simulation, _ALL, block_size), simulation, block_size
+            block_size = EmbeddedEngine.fitting(simulation, start, memory).block
+        return EmbeddedEngine(simulation, block_size), simulation, block_size
 
     def evaluate(self, params: Params) -> dict[str, float]:
         return self.model.evaluate(params, *self.test)

@@ -49,7 +49,7 @@ def _others(source: Source, job: Job) -> Any:
     """For other promises: the noise that they need over all rounds, and the rounds that today's noise would allow."""
     if job.privacy is None:
         return
-    is_open = source.experiment.algorithm != job.algorithm
+    is_open = promise.open_noise(source.experiment.algorithm)
     for factor in FACTORS:
         wanted = replace(job.privacy, epsilon=job.privacy.epsilon * factor)
         yield {

@@ -66,7 +66,8 @@ def reading(privacy: Privacy, algorithm: Algorithm, rounds: int, population: Pop
 
 def kept(algorithm: Algorithm, privacy: Privacy | None, rounds: int, population: Population) -> Algorithm:
     """The algorithm with all its noise: computed from the promise where it is open, checked where it is given."""
-    is_open = algorithm.with_noise(1.0) != algorithm
+    algorithm = algorithm.fitted(population)
+    is_open = open_noise(algorithm)
     if privacy is None:
         if is_open:
             raise InvalidInput(
@@ -89,6 +90,11 @@ def kept(algorithm: Algorithm, privacy: Privacy | None, rounds: int, population:
         return algorithm.with_noise(calibration.noise(lambda noise: at(noise).event, target, first.relation))
     _check(privacy, accountant.epsilon(first.event, privacy.delta, first.relation), rounds)
     return algorithm
+
+
+def open_noise(algorithm: Algorithm) -> bool:
+    """Whether some noise is still to be computed from the promise."""
+    return algorithm.with_noise(1.0) != algorithm
 
 
 def spent(algorithm: Algorithm, privacy: Privacy | None, rounds: int, population: Population) -> float | None:

@@ -39,7 +39,7 @@ class Outcome:
 def start(job: Job, out: Path, ledger: Path | None, key_dir: Path | None, watch: Watch) -> Outcome:
     """Make the run directory and train. A budget that can't pay for the first round refuses before it is made."""
     refuse_taken(out)
-    private = bool(job.algorithm.releases(job.population))
+    private = bool(job.algorithm.releases(job.population, 0))
     run = secrets.token_hex(8)
     asked: tuple[Ledger, Ticket] | None = None
     if ledger is not None:
@@ -157,7 +157,7 @@ class _Training:
             return
         shared = self.record.identity.ledger is not None
         joined = None if shared else _named(self.job, _cohort(self.job, round))
-        self.ledger.commit(ticket, self.job.algorithm.releases(self.job.population, joined))
+        self.ledger.commit(ticket, self.job.algorithm.releases(self.job.population, round, joined))
 
 
 def planned(job: Job, round: int, *, shared: bool) -> list[Release]:
@@ -167,7 +167,7 @@ def planned(job: Job, round: int, *, shared: bool) -> list[Release]:
     have dealt the same examples out differently.
     """
     known = None if shared else job.algorithm.sampling.known_cohort(job.population, round)
-    return job.algorithm.releases(job.population, None if known is None else _named(job, known))
+    return job.algorithm.releases(job.population, round, None if known is None else _named(job, known))
 
 
 def _named(job: Job, cohort: Sequence[int]) -> tuple[int, ...] | None:

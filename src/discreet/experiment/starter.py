@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 from discreet.errors import InvalidInput
-from discreet.tasks.table import Table
+from discreet.tasks.reading import open_table
 
 BUILT_IN = """\
 # Ten clients hold scanned digits. Each protects its examples from the server.
@@ -40,18 +40,18 @@ OPTIONS = """\
 """
 
 
-def starter(csv: Path | None, client: str | None, label: str | None, ranges: Path, *, beside: Path) -> str:
+def starter(path: Path | None, client: str | None, label: str | None, ranges: Path, *, beside: Path) -> str:
     """The experiment to start from: the digits, or a user's own table. Of the table only its header is read."""
-    if csv is None:
+    if path is None:
         return BUILT_IN + OPTIONS
-    columns = Table.open(csv).columns
+    table = open_table(path)
     for option, name in (("--client", client), ("--label", label)):
-        if name not in columns:
-            problem = f"{option} is missing." if name is None else f"{csv} has no column {name!r}."
-            raise InvalidInput(problem, fix=f"Its columns: {', '.join(columns)}.")
-    task = {"kind": "csv", "path": _from(csv, beside), "client": client, "label": label, "ranges": str(ranges)}
-    table = "\n".join(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in task.items())
-    return OWN_TABLE.format(table=table) + OPTIONS
+        if name not in table.columns:
+            problem = f"{option} is missing." if name is None else f"{path} has no column {name!r}."
+            raise InvalidInput(problem, fix=f"Its columns: {', '.join(table.columns)}.")
+    task = {"kind": table.kind, "path": _from(path, beside), "client": client, "label": label, "ranges": str(ranges)}
+    lines = "\n".join(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in task.items())
+    return OWN_TABLE.format(table=lines) + OPTIONS
 
 
 def _from(path: Path, folder: Path) -> str:

@@ -4,9 +4,14 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import Discriminator, Tag
 
+from discreet.models.emnist_cnn import EmnistCnn
+from discreet.models.femnist_cnn import FemnistCnn
 from discreet.models.linear import Linear
 from discreet.models.mlp import Mlp
-from discreet.models.own import Own, local
+from discreet.models.own import Own
+from discreet.models.papernot_cnn import PapernotCnn
+from discreet.models.resnet18 import Resnet18
+from discreet.models.scatter_cnn import ScatterCnn
 
 
 def _which(value: Any) -> str:
@@ -15,12 +20,30 @@ def _which(value: Any) -> str:
 
 
 AnyModel: TypeAlias = Annotated[
-    Annotated[Linear, Tag("linear")] | Annotated[Mlp, Tag("mlp")] | Annotated[Own, Tag("own")],
+    Annotated[Linear, Tag("linear")]
+    | Annotated[Mlp, Tag("mlp")]
+    | Annotated[PapernotCnn, Tag("papernot_cnn")]
+    | Annotated[ScatterCnn, Tag("scatter_cnn")]
+    | Annotated[FemnistCnn, Tag("femnist_cnn")]
+    | Annotated[EmnistCnn, Tag("emnist_cnn")]
+    | Annotated[Resnet18, Tag("resnet18")]
+    | Annotated[Own, Tag("own")],
     Discriminator(
         _which,
         custom_error_type="unknown_model",
-        custom_error_message="kind must be 'linear', 'mlp' or your own as 'file.py:Class' or 'module:Class'",
+        custom_error_message="kind must be 'linear', 'mlp', 'papernot_cnn', 'scatter_cnn', 'femnist_cnn', "
+        "'emnist_cnn', 'resnet18' or your own as 'file.py:Class' or 'module:Class'",
     ),
 ]
 
-__all__ = ["AnyModel", "Linear", "Mlp", "Own", "local"]
+__all__ = [
+    "AnyModel",
+    "EmnistCnn",
+    "FemnistCnn",
+    "Linear",
+    "Mlp",
+    "Own",
+    "PapernotCnn",
+    "Resnet18",
+    "ScatterCnn",
+]

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from discreet.errors import InvalidInput
+from discreet.randomness import drawn_from
 from discreet.tasks.task import Task
 
 
@@ -21,6 +22,36 @@ def inputs_of(task: Task) -> int:
     return math.prod(task.input_shape)
 
 
+def image_of(task: Task, model: str, *allowed: tuple[int, int, int]) -> tuple[int, ...]:
+    """The shape of an input, if the network is made for it."""
+    inputs_of(task)
+    if task.input_shape not in allowed:
+        shapes = " or ".join(map(str, allowed))
+        raise InvalidInput(
+            f"{model} takes inputs of the shape {shapes}, and task {task.name!r} has {task.input_shape}.",
+            fix="Use model mlp or linear, or a task of that shape.",
+        )
+    return task.input_shape
+
+
+def group_norm(task: Task, groups: int) -> nn.GroupNorm:
+    """Normalises an example's channels in groups, by itself and with nothing to learn."""
+    if len(task.input_shape) < 2:
+        raise InvalidInput(
+            f"norm_groups needs inputs with channels, and task {task.name!r} has inputs of the shape "
+            f"{task.input_shape}.",
+            fix="Leave norm_groups out.",
+        )
+    channels = task.input_shape[0]
+    if channels % groups:
+        divisors = ", ".join(str(number) for number in range(1, channels + 1) if channels % number == 0)
+        raise InvalidInput(
+            f"norm_groups must divide the {channels} channels of task {task.name!r}, and got {groups}.",
+            fix=f"Use one of {divisors}.",
+        )
+    return nn.GroupNorm(groups, channels, affine=False)
+
+
 def flattened(task: Task, *layers: nn.Module) -> nn.Module:
     """The layers in a row, after images and the like were laid flat."""
     flat = [] if len(task.input_shape) == 1 else [nn.Flatten()]
@@ -32,6 +63,5 @@ def flattened(task: Task, *layers: nn.Module) -> nn.Module:
 def initialised(generator: torch.Generator) -> Iterator[None]:
     """Within it, torch's own initialisation draws from `generator`; the global stream stays where it was."""
     seed = int(torch.randint(2**63 - 1, (), generator=generator))
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with drawn_from(seed):
         yield

@@ -144,6 +144,29 @@ def attacks_on(event: Event, relation: Relation, rates: Iterable[float] = FALSE_
     )
 
 
+def entries(card: Guarantee) -> list[tuple[str, str]]:
+    """What the card lists, each under its name: the same on paper, in a terminal and on a page."""
+    return [
+        ("Certified", f"ε = {rounded_up(card.epsilon)} at δ = {brief(card.delta)}"),
+        ("Unit", wording.unit_in_full(card.unit, card.view)),
+        ("Neighbours", wording.RELATIONS[card.relation].format(unit=wording.name_of(card.unit))),
+        ("Who looks", wording.VIEWS[card.view]),
+        ("What happened", wording.described(card.event)),
+        ("Counted by", _ACCOUNTANTS.get(card.accountant, card.accountant)),
+        ("Confirmed by", _second(card.second)),
+        ("As Gaussian DP", f"μ = {rounded_up(card.mu)}, the same (ε, δ) on another scale: no bound"),
+    ]
+
+
+_ACCOUNTANTS = {"pld": "the privacy-loss distribution (pld)", "rdp": "Rényi divergences (rdp)"}
+
+
+def _second(second: SecondValue) -> str:
+    if second.epsilon is None:
+        return f"no second engine: {second.reason}"
+    return f"{second.engine}: ε = {rounded_up(second.epsilon)}" + (f" ({second.reason})" if second.reason else "")
+
+
 def _refuse_what_no_accountant_covers(release: Release) -> None:
     if release.adaptive:
         raise Unsupported(
@@ -161,14 +184,8 @@ def _card(card: Guarantee) -> Iterator[str]:
         alarms, found = in_a_thousand(attack.false_positive_rate), in_a_thousand(attack.true_positive_rate)
         yield f"  {alarms + ' in 1,000':<20}{found + ' in 1,000':<24}{alarms} in 1,000"
     yield ""
-    yield from _entry("Certified", f"ε = {rounded_up(card.epsilon)} at δ = {brief(card.delta)}")
-    yield from _entry("Unit", wording.unit_in_full(card.unit, card.view))
-    yield from _entry("Neighbours", wording.RELATIONS[card.relation].format(unit=wording.name_of(card.unit)))
-    yield from _entry("Who looks", wording.VIEWS[card.view])
-    yield from _entry("What happened", wording.described(card.event))
-    yield from _entry("Counted by", _ACCOUNTANTS.get(card.accountant, card.accountant))
-    yield from _entry("Confirmed by", _second(card.second))
-    yield from _entry("As Gaussian DP", f"μ = {rounded_up(card.mu)}, the same (ε, δ) on another scale: no bound")
+    for label, said in entries(card):
+        yield from _entry(label, said)
     if card.ledger:
         yield from _entry("Ledger", f"{card.ledger.length:,} entries, head {card.ledger.head}")
     if card.claims:
@@ -180,15 +197,6 @@ def _card(card: Guarantee) -> Iterator[str]:
         yield from ("", title)
         for item in items:
             yield from _item(item)
-
-
-_ACCOUNTANTS = {"pld": "the privacy-loss distribution (pld)", "rdp": "Rényi divergences (rdp)"}
-
-
-def _second(second: SecondValue) -> str:
-    if second.epsilon is None:
-        return f"no second engine: {second.reason}"
-    return f"{second.engine}: ε = {rounded_up(second.epsilon)}" + (f" ({second.reason})" if second.reason else "")
 
 
 def _entry(label: str, text: str) -> list[str]:

@@ -1,11 +1,14 @@
 """A guarantee as a card on a page: what is certified, whom it protects from whom, and what it doesn't say."""
 
+import re
+
 from discreet.privacy import wording
-from discreet.privacy.guarantee import Claim, Guarantee, SecondValue
+from discreet.privacy.guarantee import Claim, Guarantee, entries
 from discreet.privacy.wording import brief, in_a_thousand, rounded_up
 from discreet.report.markup import Html, folded, listing, table, tag, terms
 
-COUNTED_BY = {"pld": "the privacy-loss distribution (pld)", "rdp": "Rényi divergences (rdp)"}
+# Not the digits of a name, as in CIFAR-10 or net2.py; in doubt it is a number.
+NUMBER = re.compile(r"(?<!\w)(?<![^\W\d]-)[-−]?\d+(?:[.,]\d+)*(?:e[-+]?\d+)?")
 MEANING = (
     "ε (epsilon) bounds how much more likely any outcome becomes because one {unit} was used: by a factor of at most "
     "e to the ε. Smaller is more private. δ (delta) is a small probability that this bound leaves aside. "
@@ -13,9 +16,13 @@ MEANING = (
 )
 
 
-def guarantee_card(card: Guarantee) -> Html:
-    """The whole card; what is only claimed stands in a box of its own."""
+def guarantee_card(card: Guarantee, *, public: bool = False) -> Html:
+    """The whole card; what is only claimed stands in a box of its own.
+
+    In public, what the card says of numbers that it doesn't cover is said without those numbers.
+    """
     unit = wording.name_of(card.unit)
+    not_covered = [without_numbers(each) for each in card.not_covered] if public else card.not_covered
     return tag(
         "article",
         tag("h3", f"For any one {unit}, against {_onlooker(card)}"),
@@ -26,7 +33,7 @@ def guarantee_card(card: Guarantee) -> Html:
         tag(
             "div",
             tag("section", tag("h4", "It assumes"), listing(card.assumptions)) if card.assumptions else None,
-            tag("section", tag("h4", "It does not cover"), listing(card.not_covered)) if card.not_covered else None,
+            tag("section", tag("h4", "It does not cover"), listing(not_covered)) if not_covered else None,
             class_="pair",
         ),
         folded("What ε and δ mean", tag("p", MEANING.format(unit=unit))),
@@ -39,8 +46,12 @@ def certified(card: Guarantee) -> str:
 
 
 def bound(epsilon: str, delta: float) -> str:
-    """(ε, δ) in words that no line break takes apart."""
-    return f"ε\u00a0=\u00a0{_infinite(epsilon)} at δ\u00a0=\u00a0{brief(delta)}"
+    return _unbroken(f"ε = {epsilon} at δ = {brief(delta)}")
+
+
+def without_numbers(sentence: str) -> str:
+    """The sentence with … for each of its numbers; one that states an ε speaks of a guarantee, and keeps them."""
+    return sentence if "ε = " in sentence else NUMBER.sub("…", sentence)
 
 
 def _onlooker(card: Guarantee) -> str:
@@ -57,16 +68,8 @@ def _attacks(card: Guarantee) -> Html:
 
 
 def _entries(card: Guarantee) -> list[tuple[str, str]]:
-    return [
-        ("Certified", certified(card)),
-        ("Unit", wording.unit_in_full(card.unit, card.view)),
-        ("Neighbours", wording.RELATIONS[card.relation].format(unit=wording.name_of(card.unit))),
-        ("Who looks", wording.VIEWS[card.view]),
-        ("What happened", wording.described(card.event)),
-        ("Counted by", f"{COUNTED_BY.get(card.accountant, card.accountant)}, discreet {card.version}"),
-        ("Confirmed by", _second(card.second)),
-        ("As Gaussian DP", f"μ = {_infinite(rounded_up(card.mu))}, the same (ε, δ) on another scale: no bound"),
-    ]
+    listed = [(name, _unbroken(said)) for name, said in entries(card)]
+    return [*listed, ("Made with", f"discreet {card.version}")]
 
 
 def _claims(card: Guarantee) -> Html:
@@ -83,12 +86,6 @@ def _claimed(claim: Claim) -> str:
     return f"{bound(brief(claim.epsilon), claim.delta)}, {claim.source}: {claim.reason}"
 
 
-def _second(second: SecondValue) -> str:
-    if second.epsilon is None:
-        return f"no second engine: {second.reason}"
-    said = f"{second.engine}: ε = {_infinite(rounded_up(second.epsilon))}"
-    return said + (f" ({second.reason})" if second.reason else "")
-
-
-def _infinite(said: str) -> str:
-    return "∞" if said == "inf" else said
+def _unbroken(said: str) -> str:
+    """ε = 2 in words that no line break takes apart, and infinity by its sign."""
+    return said.replace(" = inf", " = ∞").replace(" = ", "\u00a0=\u00a0")

@@ -2,9 +2,11 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 
+from discreet.errors import InvalidInput
 from discreet.report import sections
 from discreet.report.figures import script
 from discreet.report.markup import Html, join, tag, terms
@@ -18,20 +20,24 @@ PUBLIC_NAME = "report-public.html"  # another name, so that nobody hands out the
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 
 
-def write(run_dir: Path, *, public: bool = False) -> Path:
-    """Make the page of a run, whole or not at all, and say where it lies.
+def write(run_dir: Path, *, public: bool = False, out: Path | None = None) -> Path:
+    """Make the page of a run, whole or not at all, and say where it lies: in the run directory, or at `out`.
 
     Guarantee: with `public` the page holds no number that was computed from the data, other than those that the
     guarantee covers.
     """
     run_dir = Path(run_dir)
-    path = run_dir / (PUBLIC_NAME if public else NAME)
+    path = out if out is not None else run_dir / (PUBLIC_NAME if public else NAME)
+    text = document(tell(run_dir), public=public)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        draft.write_text(document(tell(run_dir), public=public), encoding="utf-8")
+        draft.write_text(text, encoding="utf-8")
         os.replace(draft, path)
+    except OSError as error:
+        raise InvalidInput(f"{path} can't be written ({error.strerror}).") from None
     finally:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):  # gone already, or never there
+            draft.unlink()
     return path
 
 
@@ -74,7 +80,7 @@ def _body(story: Story, *, public: bool) -> Iterator[Html]:
 
 
 def _sections(*, public: bool) -> Iterator[sections.Section]:
-    yield sections.guarantees
+    yield sections.guarantees_in_public if public else sections.guarantees
     yield sections.spending
     if not public:
         yield sections.quality
@@ -96,5 +102,5 @@ _FOOTER = (
 )
 _FOOTER_PUBLIC = (
     "Made by discreet from the run directory alone. Every number that the guarantee doesn't cover was left out: "
-    "accuracy and loss, update norms and clipping, cohort sizes, timings."
+    "accuracy and loss, the number of test examples, update norms and clipping, cohort sizes, timings."
 )

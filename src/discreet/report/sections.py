@@ -52,10 +52,12 @@ def trouble(story: Story) -> Html | None:
 
 
 def guarantees(story: Story) -> Html | None:
-    if not story.guarantees:
-        return None
-    name = "The guarantee" if len(story.guarantees) == 1 else f"The {len(story.guarantees)} guarantees"
-    return _section(name, *map(guarantee_card, story.guarantees))
+    return _guarantees(story, public=False)
+
+
+def guarantees_in_public(story: Story) -> Html | None:
+    """Without the numbers that a card names only to say that it doesn't cover them."""
+    return _guarantees(story, public=True)
 
 
 def spending(story: Story) -> Html | None:
@@ -148,6 +150,13 @@ def ledger(story: Story) -> Html | None:
     return _section("The ledger", tag("p", why), terms(entries))
 
 
+def _guarantees(story: Story, *, public: bool) -> Html | None:
+    if not story.guarantees:
+        return None
+    name = "The guarantee" if len(story.guarantees) == 1 else f"The {len(story.guarantees)} guarantees"
+    return _section(name, *(guarantee_card(card, public=public) for card in story.guarantees))
+
+
 def _norm_chart(story: Story) -> Iterator[Chart]:
     found = {name: story.series(f"norms.{name}") for name in ("median", "mean", "max")}
     middle = "median" if found["median"] else "mean"
@@ -186,15 +195,17 @@ def _environment(found: dict[str, Any]) -> Html | None:
     return _section("The environment", terms(_flat(found))) if found else None
 
 
-def _flat(data: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+def _flat(data: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for name, value in data.items():
-        if isinstance(value, dict):
-            yield from _flat(value, f"{prefix}{name}: ")
-        elif value is not None:
-            yield (
-                f"{prefix}{name}".replace("_", " "),
-                ", ".join(map(str, value)) if isinstance(value, list) else str(value),
-            )
+        if value is not None:
+            yield name.replace("_", " "), _in_a_row(value)
+
+
+def _in_a_row(value: Any) -> str:
+    """Versions as "torch 2.13, numpy 2.4": a line for each would be most of the page."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_in_a_row(each)}" for name, each in value.items())
+    return ", ".join(map(_in_a_row, value)) if isinstance(value, list) else str(value)
 
 
 def _code(text: str) -> Html:

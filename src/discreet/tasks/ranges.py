@@ -7,6 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import BeforeValidator
 
 from discreet.errors import InvalidInput
@@ -28,10 +30,9 @@ class Range:
     def width(self) -> int:
         return 1
 
-    def scaled(self, value: float) -> float:
+    def scaled(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """On [-1, 1]; what lies outside is moved to the nearer end."""
-        inside = min(max(value, self.min), self.max)
-        return (inside - self.min) / (self.max - self.min) * 2 - 1
+        return (values.clip(self.min, self.max) - self.min) / (self.max - self.min) * 2 - 1
 
 
 def _text(value: Any) -> str:
@@ -66,6 +67,12 @@ class Values:
         found = [(as_number(value), number) for number, value in enumerate(self.values)]
         known = {value: number for value, number in found if value is not None}
         return known if len(known) == sum(value is not None for value, _ in found) else {}
+
+    def index_of(self, cell: str) -> int | None:
+        """Which of them the cell holds, also as a number written in another way."""
+        found = self.lookup.get(cell)
+        number = as_number(cell) if found is None else None
+        return found if number is None else self.numbers.get(number)
 
 
 Column: TypeAlias = Range | Values | Literal["ignore"]

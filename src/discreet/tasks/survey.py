@@ -6,7 +6,7 @@ from statistics import median
 from typing import Any
 
 from discreet.errors import InvalidInput
-from discreet.tasks.csv import Encoding, number_in, value_in
+from discreet.tasks.encoding import Encoding, unreadable
 from discreet.tasks.ranges import Range, Ranges, Values, as_number
 from discreet.tasks.table import Table, is_missing
 
@@ -43,16 +43,16 @@ class ColumnSurvey:
         if cell in self.seen or len(self.seen) <= MOST_VALUES:
             self.seen[cell] += 1
 
-    def hold_against(self, known: Range | Values, cell: str, line: int) -> None:
-        """Count what the public range doesn't cover."""
-        try:
-            if isinstance(known, Values):
-                value_in(cell, known, line, self.name)
-            elif not known.min <= number_in(cell, line, self.name) <= known.max:
-                self.outside += 1
-        except InvalidInput as error:
-            self.unreadable += 1
-            self.first_problem = self.first_problem or str(error)
+    def hold_against(self, known: Range | Values, cell: str) -> bool:
+        """Whether the public range can hold the cell; counts what it doesn't cover."""
+        if isinstance(known, Values):
+            readable = known.index_of(cell) is not None
+        else:
+            number = as_number(cell)
+            readable = number is not None
+            self.outside += number is not None and not known.min <= number <= known.max
+        self.unreadable += not readable
+        return readable
 
     @property
     def type(self) -> str:
@@ -130,15 +130,18 @@ def survey(table: Table, *, client: str, label: str, ranges: Ranges | None = Non
                 sizes[row[client_at]] += 1
             for at, column in watched:
                 column.see(row[at], line)
-                if column.name in known:
-                    column.hold_against(known[column.name], row[at], line)
+                held = known.get(column.name)
+                if held and not column.hold_against(held, row[at]) and not column.first_problem:
+                    column.first_problem = str(unreadable(row[at], held, table, at, line))
     except InvalidInput as error:
         problems.append(str(error))  # a torn row: what follows can't be read
     if nameless:
-        problems.append(f"Column {client!r} names no client in {_times(len(nameless))}, first in line {nameless[0]}.")
+        times = _times(len(nameless))
+        problems.append(f"Column {client!r} names no client in {times}, first in {table.row} {nameless[0]}.")
     problems += [] if sizes else [f"{table.path} has no rows with a client."]
     ignored = {name for name, column in ranges.columns.items() if column == "ignore"} if ranges else set()
-    problems += [each for _, column in watched if column.name not in ignored for each in _problems(column, known)]
+    used = [column for _, column in watched if column.name not in ignored]
+    problems += [each for column in used for each in _problems(column, known, table.row)]
     if not known and sizes and target.distinct < 2:
         problems.append(f"The label {label!r} has one value only: there is nothing to learn.")
     notes = [note for _, column in features if column.name not in ignored for note in _notes(column)]
@@ -164,14 +167,14 @@ def _known(
     return problems, {name: column for name, column in ranges.columns.items() if not isinstance(column, str)}
 
 
-def _problems(column: ColumnSurvey, known: dict[str, Range | Values]) -> list[str]:
+def _problems(column: ColumnSurvey, known: dict[str, Range | Values], row: str) -> list[str]:
     if column.name in known:
         more = f" ({column.unreadable} such cells in this column.)" if column.unreadable > 1 else ""
         return [column.first_problem + more] if column.unreadable else []
     found = []
     if column.missing:
         times = _times(column.missing)
-        found.append(f"Column {column.name!r} is missing in {times}, first in line {column.missing_at}.")
+        found.append(f"Column {column.name!r} is missing in {times}, first in {row} {column.missing_at}.")
     if column.type == "mixed" and column.distinct > MOST_VALUES:
         found.append(f"Column {column.name!r} holds {column.numbers} numbers and {column.texts} texts.")
     return found

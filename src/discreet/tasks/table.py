@@ -1,51 +1,57 @@
-"""A CSV file, read row by row: a table of any size passes through without being held."""
+"""A table of any size, CSV or Parquet: its columns, and its rows some at a time, without being held."""
 
-import csv
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput
 
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-"})
-DELIMITERS = ",;\t|"
+
+Cells: TypeAlias = Sequence[str] | NDArray[Any]
+
+
+class Chunk(NamedTuple):
+    """Some rows: the number of each in the file, and a column's cells, made when they are asked for.
+
+    Cells are numbers in an array where the file has such, and else stripped text, in which nothing is empty.
+    """
+
+    rows: Sequence[int]
+    cells: Callable[[int], Cells]
 
 
 @dataclass(frozen=True)
 class Table:
-    """Its columns, and a way through its rows."""
+    """Its columns, each with a name of its own, and a way through its rows."""
 
     path: Path
+    kind: Literal["csv", "parquet"]
     columns: tuple[str, ...]
-    delimiter: str
+    chunks: Callable[[], Iterator[Chunk]]
 
-    @classmethod
-    def open(cls, path: Path) -> "Table":
-        if not path.is_file():
-            raise InvalidInput(f"There is no file {path}.")
-        first = next(_lines(path), "")
-        delimiter = max(DELIMITERS, key=first.count)  # of equals the first: the comma
-        _, header = next(_records(path, delimiter), (0, []))
-        columns = tuple(name.strip() for name in header)
-        if not columns:
-            raise InvalidInput(f"{path} is empty.", fix="Its first line must name the columns.")
-        if twice := sorted({name for name in columns if columns.count(name) > 1}):
-            raise InvalidInput(f"{path} names column {twice[0]!r} twice.", fix="Give every column its own name.")
-        if "" in columns:
-            raise InvalidInput(f"Column {columns.index('') + 1} of {path} has no name.", fix="Name it in line 1.")
-        return cls(path, columns, delimiter)
+    def __post_init__(self) -> None:
+        if not self.columns:
+            raise InvalidInput(f"{self.path} is empty.", fix="It must name its columns: CSV does so in its first line.")
+        if twice := sorted({name for name in self.columns if self.columns.count(name) > 1}):
+            raise InvalidInput(f"{self.path} names column {twice[0]!r} twice.", fix="Give every column its own name.")
+        if "" in self.columns:
+            raise InvalidInput(f"Column {self.columns.index('') + 1} of {self.path} has no name.", fix="Name it.")
 
-    def rows(self) -> Iterator[tuple[int, list[str]]]:
-        """Each row with the number of its line, cells stripped; empty lines are passed over."""
-        records = _records(self.path, self.delimiter)
-        next(records)
-        for line, cells in records:
-            if len(cells) != len(self.columns):
-                raise InvalidInput(
-                    f"Line {line} of {self.path} has {len(cells)} cells, and the header names {len(self.columns)}.",
-                    fix="Look for a missing quote or delimiter there.",
-                )
-            yield line, [cell.strip() for cell in cells]
+    @property
+    def row(self) -> str:
+        """What a row's number counts: a line of CSV is found in any editor, and Parquet has none."""
+        return "line" if self.kind == "csv" else "row"
+
+    def rows(self) -> Iterator[tuple[int, tuple[str, ...]]]:
+        """Each row's number and cells, as text."""
+        for chunk in self.chunks():
+            columns = [texts(chunk.cells(at)) for at in range(len(self.columns))]
+            yield from zip(chunk.rows, zip(*columns, strict=True), strict=True)
 
     def index(self, name: str, purpose: str) -> int:
         if name not in self.columns:
@@ -62,27 +68,9 @@ class Table:
         return [(index, name) for index, name in enumerate(self.columns) if index not in apart]
 
 
+def texts(cells: Cells) -> Sequence[str]:
+    return list(map(str, cells.tolist())) if isinstance(cells, np.ndarray) else cells
+
+
 def is_missing(cell: str) -> bool:
     return cell.lower() in MISSING
-
-
-def _records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    reader = csv.reader(_lines(path), delimiter=delimiter, strict=True)
-    try:
-        for cells in reader:
-            if any(cell.strip() for cell in cells) or len(cells) > 1:
-                yield reader.line_num, cells
-    except csv.Error as error:
-        raise InvalidInput(
-            f"Line {reader.line_num} of {path} is not CSV: {error}.", fix="Look at its quotes."
-        ) from None
-
-
-def _lines(path: Path) -> Iterator[str]:
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as text:
-            yield from text
-    except UnicodeDecodeError as error:
-        raise InvalidInput(f"{path} is not UTF-8 text: {error.reason}.", fix="Save it as CSV in UTF-8.") from None
-    except OSError as error:
-        raise InvalidInput(f"{path} can't be read: {error.strerror}.") from None

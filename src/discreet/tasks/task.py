@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from discreet.errors import InvalidInput
-from discreet.federation import Federation
+from discreet.federation import Federation, all_finite
 
 Kind: TypeAlias = Literal["classification", "regression"]
 
@@ -43,7 +43,7 @@ class Task:
                 f"{self.input_shape}.",
                 fix="Prepare both alike.",
             )
-        if self.test_inputs.is_floating_point() and not bool(torch.isfinite(self.test_inputs).all()):
+        if not all_finite(self.test_inputs):
             raise InvalidInput("The test inputs hold NaN or infinity.", fix="Fill or drop those examples first.")
         for which, targets in (("training", self.train.targets), ("test", self.test_targets)):
             self._check_targets(which, targets)

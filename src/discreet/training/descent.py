@@ -5,7 +5,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from discreet.broadcast import Broadcast
 from discreet.params import Params, aligned, zeros_like
+from discreet.training.schedules import Schedule
 
 
 class Descent(NamedTuple):
@@ -19,7 +21,13 @@ class Descent(NamedTuple):
         return cls(params, zeros_like(params) if momentum else None)
 
     def step(
-        self, gradient: Params, *, rate: float, momentum: float, weight_decay: float, active: Tensor | None = None
+        self,
+        gradient: Params,
+        *,
+        rate: Tensor,
+        momentum: float,
+        weight_decay: float,
+        active: Tensor | None = None,
     ) -> "Descent":
         """w ← w − rate·v with v ← momentum·v + gradient + weight_decay·w; clients that are not active stay put."""
         if weight_decay:
@@ -28,10 +36,17 @@ class Descent(NamedTuple):
         if velocity is not None:
             velocity = {name: momentum * value + gradient[name] for name, value in velocity.items()}
         direction = gradient if velocity is None else velocity
-        params = {name: value - rate * direction[name] for name, value in self.params.items()}
+        # one pass over the model where value - rate·direction would take two
+        params = {name: value.addcmul(direction[name], -rate.to(value.dtype)) for name, value in self.params.items()}
         if active is None:
             return Descent(params, velocity)
         return Descent(_where(active, params, self.params), velocity and _where(active, velocity, self.velocity or {}))
+
+
+def at_round(learning_rate: float, schedule: Schedule, broadcast: Broadcast) -> Tensor:
+    """The round's learning rate, made where the model lies: a recorded step reads it anew."""
+    device = next(iter(broadcast.params.values())).device
+    return torch.full((), learning_rate * schedule.factor(broadcast.round), dtype=torch.float64, device=device)
 
 
 def _where(active: Tensor, new: Params, old: Params) -> Params:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from discreet.params import Params
+from discreet.randomness import drawn_from
 from discreet.training.module_loss import ModuleLoss
 
 
@@ -99,8 +100,13 @@ def normalisation(layer: nn.Module, inputs: Tensor, outer: Tensor) -> dict[str, 
 
 
 def _finite(value: Tensor) -> Tensor:
-    """An example that is not finite has weight 0, and 0·NaN is NaN; the look is cheaper than the copy."""
-    return value if bool(torch.isfinite(value.sum())) else value.nan_to_num(0.0, 0.0, 0.0)
+    """An example that is not finite has weight 0, and 0·NaN is NaN.
+
+    On a host the look is cheaper than the copy; a GPU would have to wait for it.
+    """
+    if not value.is_cuda and bool(torch.isfinite(value.sum())):
+        return value
+    return value.nan_to_num(0.0, 0.0, 0.0)
 
 
 KNOWN: dict[type[nn.Module], Gradients] = {
@@ -181,7 +187,7 @@ def output_shapes(
     def hook(name: str) -> Callable[[nn.Module, tuple[Tensor, ...], Tensor], None]:
         return lambda layer, inputs, output: found[name].append(output.shape[1:])
 
-    with torch.no_grad(), _hooked(layers, hook):
+    with torch.no_grad(), drawn_from(0, inputs.device), _hooked(layers, hook):  # nobody misses what dropout draws here
         loss(params, inputs[:1], targets[:1])
     if any(len(shapes) != 1 for shapes in found.values()):
         return None

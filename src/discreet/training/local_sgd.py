@@ -1,12 +1,14 @@
 """Plain local SGD: epochs or steps over shuffled batches."""
 
+from dataclasses import replace
+from functools import partial
 from typing import Literal, Self
 
 import torch
 from torch import Tensor
 from torch.func import grad, vmap
 
-from discreet.batches import Batches
+from discreet.batches import Batch, Batches
 from discreet.broadcast import Broadcast
 from discreet.errors import InvalidInput
 from discreet.params import Params, repeated, subtract
@@ -14,7 +16,9 @@ from discreet.part import Count, NonNegative, Positive, part
 from discreet.population import Population
 from discreet.privacy.events import Event
 from discreet.randomness import Rows
-from discreet.training.descent import Descent
+from discreet.training.descent import Descent, at_round
+from discreet.training.module_loss import ModuleLoss
+from discreet.training.recorded import Recordings
 from discreet.training.schedules import Constant, Schedule
 from discreet.training.trainer import Loss
 
@@ -39,30 +43,50 @@ class LocalSgd:
             )
 
     def train(self, loss: Loss, broadcast: Broadcast, batches: Batches, rows: Rows) -> Params:
-        gradients = _gradients(loss, shared=False)
-        start = repeated(broadcast.params, batches.clients)
-        state = Descent.start(start, self.momentum)
-        rate = self.learning_rate * self.schedule.factor(broadcast.round)
-        for number, batch in enumerate(
-            batches.shuffled(self.batch_size, self._steps(batches), rows.at("batches").open())
-        ):
-            if number == 0:  # all clients still share their weights, which one ordinary pass can use
-                found = _gradients(loss, shared=True)(broadcast.params, batch.inputs, batch.targets, batch.mask)
+        rate = at_round(self.learning_rate, self.schedule, broadcast)
+        recordings = loss.recordings if isinstance(loss, ModuleLoss) else Recordings()
+        state: Descent | None = None
+        for batch in batches.shuffled(self.batch_size, self._steps(batches), rows.at("batches").open()):
+            if state is None:
+                first = partial(self._first, loss, batches.clients)
+                state = recordings.play((self, "first"), first, broadcast.params, rate, batch)
             else:
-                found = gradients(state.params, batch.inputs, batch.targets, batch.mask)
-            state = state.step(
-                found, rate=rate, momentum=self.momentum, weight_decay=self.weight_decay, active=batch.active
-            )
-        return subtract(state.params, start)
+                state = recordings.play((self, "next"), partial(self._next, loss), state, rate, batch)
+        assert state is not None
+        return subtract(state.params, repeated(broadcast.params, batches.clients))
+
+    def fitted(self, population: Population) -> Self:
+        return self
 
     def with_noise(self, noise_multiplier: float) -> Self:
         return self
 
-    def event(self, population: Population) -> Event | None:
+    def event(self, population: Population, rounds: range) -> Event | None:
         return None
+
+    @property
+    def changes(self) -> bool:
+        return False
+
+    def brief(self) -> Self:
+        return replace(self, steps=2, epochs=None)
 
     def copies(self, population: Population) -> float:
         return 5.0  # model, gradient, velocity, update, and what a step makes new
+
+    def _first(self, loss: Loss, clients: int, params: Params, rate: Tensor, batch: Batch) -> Descent:
+        """All clients still share their weights, which one ordinary pass can use."""
+        gradient = _gradients(loss, shared=True)(params, batch.inputs, batch.targets, batch.mask)
+        return self._moved(Descent.start(repeated(params, clients), self.momentum), gradient, rate, batch)
+
+    def _next(self, loss: Loss, state: Descent, rate: Tensor, batch: Batch) -> Descent:
+        gradient = _gradients(loss, shared=False)(state.params, batch.inputs, batch.targets, batch.mask)
+        return self._moved(state, gradient, rate, batch)
+
+    def _moved(self, state: Descent, gradient: Params, rate: Tensor, batch: Batch) -> Descent:
+        return state.step(
+            gradient, rate=rate, momentum=self.momentum, weight_decay=self.weight_decay, active=batch.active
+        )
 
     def _steps(self, batches: Batches) -> list[int]:
         if self.steps is not None:

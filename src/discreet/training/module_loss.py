@@ -1,12 +1,14 @@
 """A loss that shows its network, so that per-example gradients can be had layer by layer."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from torch import Tensor, nn
 from torch.func import functional_call
 
 from discreet.params import Params
+from discreet.training.recorded import Recordings
 from discreet.training.trainer import Loss
 
 
@@ -16,6 +18,8 @@ class ModuleLoss:
 
     module: nn.Module
     loss: Loss
+    shapes: dict[object, Any] = field(default_factory=dict, repr=False, compare=False)  # what its layers put out
+    recordings: Recordings = field(default_factory=Recordings, repr=False, compare=False)  # live as long as it does
 
     @classmethod
     def of(cls, module: nn.Module, losses: Callable[[Tensor, Tensor], Tensor]) -> "ModuleLoss":

@@ -43,8 +43,11 @@ def clipped_sum(loss: Loss, params: Params, batch: Batch, clip_norm: float) -> P
     if layers is None:
         return _by_vmap(loss, params, batch, clip_norm)
     assert isinstance(loss, ModuleLoss)
-    first = {name: value[0] for name, value in params.items()}
-    shapes = output_shapes(loss, layers, first, batch.inputs[0], batch.targets[0])
+    key = (frozenset(params), batch.inputs.shape[2:])
+    if key not in loss.shapes:
+        first = {name: value[0] for name, value in params.items()}
+        loss.shapes[key] = output_shapes(loss, layers, first, batch.inputs[0], batch.targets[0])
+    shapes = loss.shapes[key]
     if shapes is None:
         return _by_vmap(loss, params, batch, clip_norm)
     if batch.inputs.device.type == "cpu" and batch.inputs[0].numel() >= LARGE:

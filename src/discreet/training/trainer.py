@@ -19,11 +19,21 @@ class LocalTrainer(Protocol):
     def train(self, loss: Loss, broadcast: Broadcast, batches: Batches, rows: Rows) -> Params:
         """Each client's update, a row a client: its model after training, less the broadcast one."""
 
+    def fitted(self, population: Population) -> Self:
+        """The same with the numbers that follow from how much data clients have."""
+
     def with_noise(self, noise_multiplier: float) -> Self:
         """The same with this noise, where none was chosen yet."""
 
-    def event(self, population: Population) -> Event | None:
-        """What one round reveals of one example to whoever sees a client's update; None when it is not protected."""
+    def event(self, population: Population, rounds: range) -> Event | None:
+        """What these rounds reveal of one example to whoever sees a client's updates; None: it is not protected."""
+
+    @property
+    def changes(self) -> bool:
+        """Whether rounds differ in what they reveal."""
+
+    def brief(self) -> Self:
+        """The same in two steps: enough to see what memory it takes."""
 
     def copies(self, population: Population) -> float:
         """About how many model-sized tensors one client needs at once: what bounds a block."""

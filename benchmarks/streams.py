@@ -1,0 +1,71 @@
+"""Noise by the million: the streams that simulate and those of a real client, and the generators that were candidates.
+
+The normals are drawn for one client, in the shape of a model, as DP-SGD does in every step; torch and numpy use one
+thread. The best of several interleaved repetitions is printed: others may be at work on the machine.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+import torch
+from randomgen import AESCounter, ChaCha
+
+from discreet.params import Params
+from discreet.randomness import CPU, Rows, RunKey
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--parameters", type=int, default=1_000_000)
+    parser.add_argument("--repetitions", type=int, default=15)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    rates = best(candidates(options.parameters), options.repetitions)
+    found = {name: round(options.parameters / seconds / 1e6, 1) for name, seconds in rates.items()}
+    first = {name: round(1e6 * seconds, 1) for name, seconds in best(openings(), 200).items()}
+    print(json.dumps({"million_a_second": found, "microseconds_to_open": first}, indent=2))
+
+
+def candidates(parameters: int) -> dict[str, Callable[[], object]]:
+    drawn: dict[str, Callable[[], object]] = {}
+    for kind, rows in blocks().items():
+        for dtype in (torch.float32, torch.float64):
+            model = {"weight": torch.zeros(parameters, dtype=dtype)}
+            drawn[f"{kind} normals, {dtype}"] = partial(rows.open().normal, model)
+        drawn[f"{kind} uniforms"] = partial(rows.open().uniform, [parameters])
+    for bits in (ChaCha(key=1), AESCounter(key=1), np.random.PCG64(1)):
+        drawn[f"bare normals, {type(bits).__name__}"] = partial(np.random.Generator(bits).standard_normal, parameters)
+    return drawn
+
+
+def openings() -> dict[str, Callable[[], object]]:
+    return {kind: partial(opened, rows) for kind, rows in blocks().items()}
+
+
+def opened(rows: Rows) -> Params:
+    """The first number of a new stream."""
+    return rows.at("noise").open().normal({"weight": torch.zeros(1)})
+
+
+def blocks() -> dict[str, Rows]:
+    key, digest = RunKey.fresh(), bytes(32)
+    return {"simulated": key.rows(0, digest, [0], CPU), "secret": key.secret_rows(0, digest, 0)}
+
+
+def best(timed: dict[str, Callable[[], object]], repetitions: int) -> dict[str, float]:
+    """The least seconds of each, taken in turn."""
+    seconds = dict.fromkeys(timed, float("inf"))
+    for _ in range(repetitions):
+        for name, work in timed.items():
+            start = time.perf_counter()
+            work()
+            seconds[name] = min(seconds[name], time.perf_counter() - start)
+    return seconds
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,34 @@
+"""What a person sees while data is prepared: a bar on stderr for whatever takes a while, and only in a terminal."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
+
+    from discreet.experiment.config import Source
+
+
+@contextmanager
+def watched(source: "Source", *, quiet: bool) -> Iterator["Source"]:
+    """The same experiment; what it computes before it trains is shown, and leaves nothing behind."""
+    console = Console(stderr=True, markup=False, emoji=False, highlight=False)
+    if quiet or not console.is_terminal:
+        yield source
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width=20), TimeRemainingColumn(compact=True))
+    with Progress(*columns, console=console, transient=True) as bars:
+        shown: dict[str, TaskID] = {}
+
+        def watch(what: str, done: int, total: int) -> None:
+            if what not in shown:
+                shown[what] = bars.add_task(what, total=total)
+            bars.update(shown[what], completed=done)
+
+        yield replace(source, places=replace(source.places, watch=watch))

@@ -1,0 +1,225 @@
+"""Every data set: its files and their checksums, where they are published, and under which licence."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
+
+from discreet.errors import InvalidInput
+
+
+@dataclass(frozen=True)
+class File:
+    """One file without its compression; `sha256` is None where only its archive's checksum is published."""
+
+    name: str
+    size: int
+    sha256: str | None
+
+
+@dataclass(frozen=True)
+class Download:
+    """What is published: one compressed file, or an archive whose files lie in the folder `inside`.
+
+    `urls` are mirrors of the same bytes; `checksum` is the published one, with its algorithm before it.
+    """
+
+    name: str
+    urls: tuple[str, ...]
+    checksum: str
+    size: int
+    inside: str | None = None
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """`by_hand` says what to put into the folder, where nobody publishes exactly these files.
+
+    Without the `optional` ones a data set is complete, too.
+    """
+
+    name: str
+    folder: str
+    files: Mapping[str, File]
+    train: int
+    test: int
+    classes: int | None
+    licence: str
+    downloads: tuple[Download, ...] = ()
+    by_hand: str = ""
+    optional: tuple[str, ...] = ()
+    natural_clients: str = ""
+
+    @property
+    def size(self) -> int:
+        """Bytes to download, or to put there."""
+        return sum(part.size for part in self.downloads or self.files.values())
+
+
+def named(name: str) -> DataSet:
+    """The data set of this name; a hyphen is as good as an underscore."""
+    found = DATA_SETS.get(name.replace("-", "_"))
+    if found is None:
+        raise InvalidInput(f"A data set must be one of {', '.join(DATA_SETS)}, and got {name!r:.40}.")
+    return found
+
+
+def _files(folder: str) -> Mapping[str, File]:
+    """What the table of checksums says of one folder."""
+    return {
+        name: File(name, int(size), None if sha256 == "-" else sha256)
+        for sha256, size, path in _table()
+        for under, name in [path.split("/")]
+        if under == folder
+    }
+
+
+@cache
+def _table() -> list[list[str]]:
+    lines = files(__package__).joinpath("checksums.txt").read_text().splitlines()
+    return [line.split() for line in lines if not line.startswith("#")]
+
+
+def _each(mirrors: tuple[str, ...], *parts: tuple[str, int, str]) -> tuple[Download, ...]:
+    return tuple(
+        Download(name, tuple(mirror + name for mirror in mirrors), f"md5:{md5}", size) for name, size, md5 in parts
+    )
+
+
+def _archive(url: str, size: int, md5: str, *, inside: str) -> tuple[Download, ...]:
+    return (Download(url.rsplit("/", 1)[1], (url,), f"md5:{md5}", size, inside),)
+
+
+MNIST = (
+    "https://ossci-datasets.s3.amazonaws.com/mnist/",
+    "https://storage.googleapis.com/cvdf-datasets/mnist/",
+)
+QMNIST = ("https://raw.githubusercontent.com/facebookresearch/qmnist/master/",)
+FASHION = (
+    "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
+    "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/",
+)
+CIFAR = "https://www.cs.toronto.edu/~kriz/"
+
+_ALL = (
+    DataSet(
+        name="mnist",
+        folder="mnist",
+        files=_files("mnist"),
+        train=60_000,
+        test=10_000,
+        classes=10,
+        licence="CC BY-SA 3.0",
+        natural_clients="539 writers",
+        optional=("qmnist-train-labels-idx2-int",),
+        downloads=(
+            *_each(
+                MNIST,
+                ("train-images-idx3-ubyte.gz", 9_912_422, "f68b3c2dcbeaaa9fbdd348bbdeb94873"),
+                ("train-labels-idx1-ubyte.gz", 28_881, "d53e105ee54ea40749a09fcbcd1e9432"),
+                ("t10k-images-idx3-ubyte.gz", 1_648_877, "9fb629c4189551a2d022fa330f9573f3"),
+                ("t10k-labels-idx1-ubyte.gz", 4_542, "ec29112dd5afa0611ce80d1b7f02629c"),
+            ),
+            *_each(QMNIST, ("qmnist-train-labels-idx2-int.gz", 463_024, "0058f8dd561b90ffdd0f734c6a30e5e4")),
+        ),
+    ),
+    DataSet(
+        name="fashion_mnist",
+        folder="fashion-mnist",
+        files=_files("fashion-mnist"),
+        train=60_000,
+        test=10_000,
+        classes=10,
+        licence="MIT",
+        downloads=_each(
+            FASHION,
+            ("train-images-idx3-ubyte.gz", 26_421_880, "8d4fb7e6c68d591d4c3dfef9ec88bf0d"),
+            ("train-labels-idx1-ubyte.gz", 29_515, "25c81989df183df01b3e8a0aad5dffbe"),
+            ("t10k-images-idx3-ubyte.gz", 4_422_102, "bef4ecab320f06d8554ea6380940ec79"),
+            ("t10k-labels-idx1-ubyte.gz", 5_148, "bb300cfdad3c16e7a12a480ee83cd310"),
+        ),
+    ),
+    DataSet(
+        name="cifar10",
+        folder="cifar10",
+        files=_files("cifar10"),
+        train=50_000,
+        test=10_000,
+        classes=10,
+        licence="none stated",
+        downloads=_archive(
+            f"{CIFAR}cifar-10-binary.tar.gz",
+            170_052_171,
+            "c32a1d4ab5d03f1284b67883e8d87530",
+            inside="cifar-10-batches-bin",
+        ),
+    ),
+    DataSet(
+        name="cifar100",
+        folder="cifar100",
+        files=_files("cifar100"),
+        train=50_000,
+        test=10_000,
+        classes=100,
+        licence="none stated",
+        downloads=_archive(
+            f"{CIFAR}cifar-100-binary.tar.gz",
+            168_513_733,
+            "03b5dce01913d631647c71ecec9e9cb8",
+            inside="cifar-100-binary",
+        ),
+    ),
+    DataSet(
+        name="emnist",
+        folder="emnist",
+        files=_files("emnist"),
+        train=697_932,
+        test=116_323,
+        classes=62,
+        licence="public domain",
+        downloads=_archive(
+            "https://biometrics.nist.gov/cs_links/EMNIST/gzip.zip",
+            561_753_746,
+            "58c8d27c78d21e728a6bc7b3cc06412e",
+            inside="gzip",
+        ),
+    ),
+    DataSet(
+        name="femnist",
+        folder="femnist",
+        files=_files("femnist"),
+        train=43_552,
+        test=12_398,
+        classes=62,
+        licence="public domain",
+        natural_clients="540 writers",
+        by_hand="femnist_540_writers.npz with the arrays images (uint8, n by 28 by 28, paper 255, ink 0), labels (0 to "
+        "61), writer (an index into writer_ids), split (0 train, 1 test), writer_ids and writer_complete",
+    ),
+    DataSet(
+        name="acs_income",
+        folder="acs-income",
+        files=_files("acs-income"),
+        train=1_434_805,
+        test=0,
+        classes=2,
+        licence="public use",
+        natural_clients="51 states",
+        by_hand="a CSV for each state, AK.csv to WY.csv, with the columns AGEP,COW,SCHL,MAR,OCCP,POBP,RELP,WKHP,SEX,"
+        "RAC1P,PINCP of folktables' ACSIncome of 2018 (PINCP: 1 above 50,000 dollars, else 0; MAR: 1 married, 2 not)",
+    ),
+    DataSet(
+        name="lending_club",
+        folder="lending-club",
+        files=_files("lending-club"),
+        train=42_535,
+        test=0,
+        classes=None,
+        licence="MIT",
+        natural_clients="50 states",
+        by_hand="loans_2007_2011.csv, Lending Club's loans of June 2007 to December 2011, with the columns known "
+        "when they were listed (int_rate in percent, addr_state, …)",
+    ),
+)
+DATA_SETS = MappingProxyType({each.name: each for each in _ALL})

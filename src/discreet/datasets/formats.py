@@ -1,0 +1,76 @@
+"""Readers of the public file formats, from bytes to arrays: idx, the CIFAR binary version, npz without pickles."""
+
+import io
+import math
+import zipfile
+import zlib
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import InvalidInput
+
+Bytes = NDArray[np.uint8]
+
+IDX_TYPES: dict[int, np.dtype[Any]] = {0x08: np.dtype(np.uint8), 0x0C: np.dtype(">i4")}
+MOST_DIMENSIONS = 32  # more is no array, but a file of something else
+SIDE = 32  # a CIFAR image: three planes of 32 by 32
+PIXELS = 3 * SIDE * SIDE
+
+
+class Cifar(NamedTuple):
+    """`labels` holds a column for each label byte: one in CIFAR-10; coarse and fine in CIFAR-100."""
+
+    images: Bytes
+    labels: Bytes
+
+
+def idx(content: bytes, name: str) -> NDArray[Any]:
+    """An array of bytes or big-endian int32 of any dimension: two zeros, type, dimensions, their lengths, values."""
+    head = content[:4]
+    if len(head) < 4 or head[:2] != b"\0\0" or head[2] not in IDX_TYPES or head[3] > MOST_DIMENSIONS:
+        raise InvalidInput(
+            f"{name} is no idx file of bytes or int32: it starts with {head.hex() or 'nothing'}.",
+            fix="Such a file starts with 000008 or 00000c and the number of dimensions.",
+        )
+    dtype, dimensions = IDX_TYPES[head[2]], head[3]
+    start = 4 + 4 * dimensions
+    lengths = tuple(int(length) for length in np.frombuffer(content[4:start], ">u4")) if len(content) >= start else ()
+    held, needed = len(content) - start, math.prod(lengths) * dtype.itemsize
+    if len(lengths) != dimensions or held != needed:
+        raise InvalidInput(
+            f"{name} is cut short or too long: after the idx header it must hold {needed:,} bytes for the shape "
+            f"{lengths}, and holds {max(held, 0):,}.",
+            fix="Get the file anew.",
+        )
+    values = np.frombuffer(content, dtype, offset=start).reshape(lengths)
+    return values.astype(dtype.newbyteorder("="), copy=False)
+
+
+def cifar(content: bytes, name: str, *, label_bytes: int) -> Cifar:
+    """Records of one or two label bytes, then the red, the green and the blue plane."""
+    record = label_bytes + PIXELS
+    if not content or len(content) % record:
+        raise InvalidInput(
+            f"{name} must hold whole CIFAR records of {record:,} bytes, and holds {len(content):,} bytes.",
+            fix="Get the file anew.",
+        )
+    rows = np.frombuffer(content, np.uint8).reshape(-1, record)
+    return Cifar(rows[:, label_bytes:].reshape(-1, 3, SIDE, SIDE), rows[:, :label_bytes])
+
+
+def npz(content: bytes, name: str, *wanted: str) -> list[NDArray[Any]]:
+    """These arrays of an npz file, in this order; one that would run code when it is read is refused."""
+    if not content.startswith(b"PK"):  # the start of a zip archive, which an npz file is
+        raise InvalidInput(f"{name} is no npz file: it starts with {content[:4].hex() or 'nothing'}.")
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+            if lacking := [each for each in wanted if each not in arrays]:
+                raise InvalidInput(
+                    f"{name} lacks the array {lacking[0]!r}, and holds {', '.join(arrays) or 'none'}.",
+                    fix=f"It needs {', '.join(wanted)}.",
+                )
+            return [arrays[each] for each in wanted]
+    except (ValueError, OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
+        raise InvalidInput(f"{name} is no npz file of plain arrays ({error}).", fix="Get the file anew.") from None

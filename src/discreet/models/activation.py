@@ -1,0 +1,60 @@
+"""Activations, and how a file names them. Bounded ones lose less to clipping (Papernot et al. 2021)."""
+
+from typing import Annotated, Any, Literal, TypeAlias
+
+import torch
+from pydantic import BeforeValidator, Discriminator, Tag
+from torch import Tensor, nn
+
+from discreet.part import Positive, Real, part
+
+
+@part
+class Tempered:
+    """φ(z) = s / (1 + exp(−temperature·z)) − o; these defaults are tanh."""
+
+    kind: Literal["tempered_sigmoid"] = "tempered_sigmoid"
+    s: Positive = 2.0
+    temperature: Positive = 2.0
+    o: Real = 1.0
+
+
+WORDS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh, "gelu": nn.GELU}
+
+
+def _named(value: Any) -> Any:
+    """A word or a record; the word tempered_sigmoid is short for the record with its defaults."""
+    if value == "tempered_sigmoid":
+        return Tempered()
+    if isinstance(value, dict | Tempered):
+        return value
+    if not isinstance(value, str) or value not in WORDS:
+        known = ", ".join(f"'{word}'" for word in WORDS)
+        raise ValueError(f"must be {known}, 'tempered_sigmoid' or a table of that kind, and got {value!r}")
+    return value
+
+
+AnyActivation: TypeAlias = Annotated[
+    Annotated[Literal["relu", "tanh", "gelu"], Tag("word")] | Annotated[Tempered, Tag("tempered_sigmoid")],
+    Discriminator(lambda value: "word" if isinstance(value, str) else "tempered_sigmoid"),
+    BeforeValidator(_named),
+]
+
+
+class TemperedSigmoid(nn.Module):
+    def __init__(self, s: float = 2.0, temperature: float = 2.0, o: float = 1.0) -> None:
+        super().__init__()
+        self.s, self.temperature, self.o = s, temperature, o
+
+    def forward(self, z: Tensor) -> Tensor:
+        return self.s * torch.sigmoid(self.temperature * z) - self.o  # sigmoid() overflows nowhere, unlike exp(−z)
+
+    def extra_repr(self) -> str:
+        return f"s={self.s:g}, temperature={self.temperature:g}, o={self.o:g}"
+
+
+def layer(activation: AnyActivation) -> nn.Module:
+    """A new layer of it: each place in a network has its own."""
+    if isinstance(activation, Tempered):
+        return TemperedSigmoid(activation.s, activation.temperature, activation.o)
+    return WORDS[activation]()

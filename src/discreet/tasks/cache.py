@@ -1,0 +1,109 @@
+"""Arrays that are computed once: kept on this machine, by what they were computed from and how.
+
+A file appears under its name with its whole content or not at all, so a killed writer leaves nothing that is read, and
+two writers at once leave one of two equal files. Deleting the folder costs time, nothing else.
+"""
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from discreet.errors import DiscreetError
+from discreet.privacy.ledger.log import sync_directory
+
+FORMAT = 1
+PIECE = 2**24  # bytes: hashed apart, so that all cores help
+ABANDONED = 3600  # seconds: no draft takes that long to write, so its writer is gone
+DRAFT = ".draft"
+
+
+def stored(
+    folder: Path,
+    inputs: Tensor,
+    settings: Mapping[str, Any],
+    compute: Callable[[], Tensor],
+    fits: Callable[[Tensor], bool] = lambda found: True,
+) -> Tensor:
+    """What `compute()` gives, from the cache where that is there, whole and `fits`; else computed and kept.
+
+    `settings` is plain data: all that the result depends on besides the inputs. What comes from the cache is mapped
+    into memory, and read when it is touched.
+    """
+    about = {"format": FORMAT, "inputs": digest(inputs), "settings": settings}
+    name = hashlib.sha256(json.dumps(about, sort_keys=True, default=repr).encode()).hexdigest()[:32]
+    path = folder / f"{name}.safetensors"
+    found = _read(path)
+    if found is not None and fits(found):
+        return found
+    _make_room(folder)
+    made = compute().contiguous()
+    _write(path, made)
+    return made
+
+
+def digest(values: Tensor) -> str:
+    """Of its numbers, their type and its shape."""
+    data = values.detach().cpu().contiguous()
+    flat: Any = data.reshape(-1).view(torch.uint8).numpy()
+    with ThreadPoolExecutor() as pool:  # hashing lets go of the interpreter's lock
+        pieces = pool.map(
+            lambda start: hashlib.sha256(flat[start : start + PIECE]).digest(), range(0, len(flat), PIECE)
+        )
+        whole = hashlib.sha256(f"{data.dtype} {tuple(data.shape)}".encode() + b"".join(pieces))
+    return whole.hexdigest()
+
+
+def _read(path: Path) -> Tensor | None:
+    """The array, or None where there is none, or not the one that was written."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            found: Tensor = file.get_tensor("values")
+            written = (file.metadata() or {}).get("digest")
+    except (OSError, SafetensorError):
+        return None
+    return found if digest(found) == written else None
+
+
+def _write(path: Path, values: Tensor) -> None:
+    draft = path.with_name(f"{path.stem}-{token_hex(4)}{DRAFT}")
+    try:
+        save_file({"values": values}, draft, {"digest": digest(values)})
+        with open(draft, "rb") as file:
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+        sync_directory(path.parent)
+    except (OSError, SafetensorError) as error:
+        raise _unwritable(path.parent, error) from error
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _make_room(folder: Path) -> None:
+    """The folder, without what killed writers left; that it can't be written shows before anything is computed."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for draft in folder.glob(f"*{DRAFT}"):
+            if time.time() - draft.stat().st_mtime > ABANDONED:
+                draft.unlink(missing_ok=True)
+        probe = folder / f"{token_hex(4)}{DRAFT}"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise _unwritable(folder, error) from error
+
+
+def _unwritable(folder: Path, error: Exception) -> DiscreetError:
+    return DiscreetError(
+        f"The cache {folder} can't be written: {error}.", fix="Let DISCREET_CACHE name a folder with room."
+    )

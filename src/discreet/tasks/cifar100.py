@@ -1,0 +1,46 @@
+"""CIFAR-100: 50,000 colour photographs of 32 by 32 pixels in a hundred classes, and 10,000 to test on."""
+
+from typing import Literal
+
+import torch
+
+from discreet.datasets.files import contents
+from discreet.datasets.formats import cifar
+from discreet.part import Count, part
+from discreet.partition import AnyPartition, Iid
+from discreet.places import Places
+from discreet.tasks import images
+from discreet.tasks.examples import Examples
+from discreet.tasks.task import Task
+
+FILES = ("train.bin", "test.bin")
+COARSE, FINE = 0, 1  # the label bytes: which of 20 superclasses, which of 100 classes
+
+
+@part
+class Cifar100:
+    """A hundred classes, or the 20 superclasses that they fall into."""
+
+    kind: Literal["cifar100"] = "cifar100"
+    clients: Count | None = 10
+    partition: AnyPartition = Iid()
+    scaling: images.Scaling = "unit"
+    labels: Literal["fine", "coarse"] = "fine"
+
+    def examples(self, places: Places) -> Examples:
+        found = zip(contents(places, "cifar100", FILES), FILES, strict=True)
+        train, test = (cifar(read, file, label_bytes=2) for read, file in found)
+        column = FINE if self.labels == "fine" else COARSE
+        return Examples(
+            name="cifar100",
+            inputs=images.pixels(train.images, self.scaling),
+            targets=images.labels(train.labels[:, column]),
+            test_inputs=images.pixels(test.images, self.scaling),
+            test_targets=images.labels(test.labels[:, column]),
+            kind="classification",
+            classes=100 if self.labels == "fine" else 20,
+            facts=images.facts("CIFAR-100", self.scaling),
+        )
+
+    def load(self, generator: torch.Generator, places: Places) -> Task:
+        return self.examples(places).dealt(self.clients, self.partition, generator)

@@ -1,0 +1,147 @@
+"""How a table becomes numbers: each column by what is publicly known of it, the rows client after client."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from discreet.errors import InvalidInput
+from discreet.tasks.ranges import Column, Range, Ranges, Values, as_number
+from discreet.tasks.table import Cells, Chunk, Table, is_missing, texts
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """Where client, label and features lie, and what is publicly known of them."""
+
+    client_at: int
+    label_at: int
+    label: Range | Values
+    features: tuple[tuple[int, Range | Values], ...]
+
+    @classmethod
+    def of(cls, table: Table, ranges: Ranges, *, client: str, label: str) -> "Encoding":
+        known = ranges.columns
+        others = table.features(client, label)
+        if stray := [name for name in known if name not in table.columns]:
+            raise InvalidInput(
+                f"The ranges name column {stray[0]!r}, which {table.path} doesn't have.",
+                fix=f"Its columns: {', '.join(table.columns)}.",
+            )
+        if unknown := [name for _, name in others if name not in known]:
+            raise InvalidInput(
+                f"Column {unknown[0]!r} has no public range ({len(unknown)} such).",
+                fix='Give it { min = …, max = … } or { values = […] } from public knowledge, or "ignore".',
+            )
+        features = tuple((at, _used(known[name])) for at, name in others if known[name] != "ignore")
+        if not features:
+            raise InvalidInput(f"All columns of {table.path} but client and label are ignored: nothing to learn from.")
+        target = known.get(label)
+        if not isinstance(target, Range | Values) or (isinstance(target, Values) and target.width < 2):
+            raise InvalidInput(
+                f"The label {label!r} needs a public range too.",
+                fix="Give it { values = […] } with at least two classes, or { min = …, max = … } for a number.",
+            )
+        return cls(table.columns.index(client), table.columns.index(label), target, features)
+
+
+class Grouped(NamedTuple):
+    """The clients in the order of their names, how many rows each has, and the rows, one client's after the other's."""
+
+    names: tuple[str, ...]
+    sizes: tuple[int, ...]
+    inputs: Tensor
+    targets: Tensor
+
+
+def grouped(table: Table, encoding: Encoding) -> Grouped:
+    """The whole table as numbers."""
+    clients: dict[str, int] = {}
+    owners, inputs, targets = [], [], []
+    for chunk in table.chunks():
+        own = texts(chunk.cells(encoding.client_at))
+        if "" in own:
+            raise unreadable("", None, table, encoding.client_at, chunk.rows[own.index("")])
+        owners.append(np.array([clients.setdefault(name, len(clients)) for name in own]))
+        inputs.append(np.hstack([_inputs(table, chunk, at, column) for at, column in encoding.features]))
+        targets.append(_encoded(table, chunk, encoding.label_at, encoding.label))
+    if not owners:
+        raise InvalidInput(f"{table.path} names its columns and has no rows.")
+    names = sorted(clients)
+    rank = np.empty(len(names), dtype=np.int64)
+    rank[[clients[name] for name in names]] = np.arange(len(names))
+    ranks = rank[np.concatenate(owners)]
+    order = ranks.argsort(kind="stable")
+    sizes = tuple(np.bincount(ranks).tolist())
+    target_type = torch.int64 if isinstance(encoding.label, Values) else torch.float32
+    return Grouped(
+        tuple(names),
+        sizes,
+        torch.from_numpy(np.concatenate(inputs)[order]),
+        torch.from_numpy(np.concatenate(targets)[order]).to(target_type),
+    )
+
+
+def _inputs(table: Table, chunk: Chunk, at: int, column: Range | Values) -> NDArray[np.float32]:
+    """One input for a number, one a value for listed values."""
+    encoded = _encoded(table, chunk, at, column)
+    single = encoded[:, None] if isinstance(column, Range) else np.eye(column.width, dtype=np.float32)[encoded]
+    return single.astype(np.float32, copy=False)
+
+
+def _encoded(table: Table, chunk: Chunk, at: int, column: Range | Values) -> NDArray[Any]:
+    """A column's cells as numbers on [-1, 1], or as numbers of listed values."""
+    cells = chunk.cells(at)
+    found, bad = _numbers(cells, column) if isinstance(column, Range) else _choices(cells, column)
+    if bad.any():
+        first = int(bad.argmax())
+        raise unreadable(str(cells[first]), column, table, at, chunk.rows[first])
+    return found
+
+
+def _numbers(cells: Cells, column: Range) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """The cells' numbers, scaled, and which cells have none."""
+    numbers = cells if isinstance(cells, np.ndarray) else list(map(as_number, cells))
+    found = np.asarray(numbers, dtype=np.float64)  # None becomes NaN
+    return column.scaled(found), ~np.isfinite(found)
+
+
+def _choices(cells: Cells, column: Values) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Which of the listed values each cell holds, and which cells hold none; each distinct cell is looked up once."""
+    if isinstance(cells, np.ndarray):
+        distinct, which = np.unique(cells, return_inverse=True)
+        found = np.array([_choice(cell, column) for cell in texts(distinct)])[which]
+    else:
+        known = {cell: _choice(cell, column) for cell in set(cells)}
+        found = np.array([known[cell] for cell in cells])
+    return found, found < 0
+
+
+def _choice(cell: str, column: Values) -> int:
+    found = column.index_of(cell)
+    return -1 if found is None else found
+
+
+def unreadable(cell: str, column: Range | Values | None, table: Table, at: int, row: int) -> InvalidInput:
+    """What is wrong with a cell that its column can't hold."""
+    where = f"{table.row.capitalize()} {row}, column {table.columns[at]!r}"
+    if is_missing(cell) or column is None:
+        return InvalidInput(
+            f"{where}: the value is missing.",
+            fix='Fill it with a public constant, drop the row, or set the column to "ignore".',
+        )
+    allowed = "a number with a decimal point"
+    if isinstance(column, Values):
+        listed = ", ".join(column.values[:8]) + (", …" if column.width > 8 else "")
+        allowed = f"one of the listed values ({listed})"
+    return InvalidInput(
+        f"{where} must hold {allowed}, and got {cell!r:.40}.", fix="Correct the cell, or the column's range."
+    )
+
+
+def _used(column: Column) -> Range | Values:
+    assert not isinstance(column, str)
+    return column

@@ -1,0 +1,84 @@
+"""FEMNIST (LEAF): handwritten digits and letters of 28 by 28 pixels, each of a known writer."""
+
+from typing import Any, Literal
+
+import torch
+from numpy.typing import NDArray
+
+from discreet.datasets.files import content
+from discreet.datasets.formats import npz
+from discreet.errors import InvalidInput
+from discreet.part import Count, Flag, part
+from discreet.partition import AnyPartition, ByGroup
+from discreet.places import Places
+from discreet.tasks import images
+from discreet.tasks.examples import Examples
+from discreet.tasks.task import Task
+
+FILE = "femnist_540_writers.npz"
+TRAIN, TEST = 0, 1
+
+
+@part
+class Femnist:
+    """62 classes; a writer is a client, and LEAF's split holds a tenth of each writer's examples out.
+
+    `complete_only` leaves out the writers of whom the file has only what LEAF tests on.
+    """
+
+    kind: Literal["femnist"] = "femnist"
+    clients: Count | None = None
+    partition: AnyPartition = ByGroup()
+    complete_only: Flag = True
+
+    def examples(self, places: Places) -> Examples:
+        names = ("images", "labels", "writer", "split", "writer_ids", "writer_complete")
+        found = npz(content(places, "femnist", FILE), FILE, *names)
+        _check(found)
+        pictures, targets, writer, split, writers, complete = found
+        taken = complete[writer] if self.complete_only else writer == writer
+        train, test = taken & (split == TRAIN), taken & (split == TEST)
+        ink = images.WHITE - pictures  # paper is white there, and black in MNIST
+        return Examples(
+            name="femnist",
+            inputs=images.pixels(ink[train]),
+            targets=images.labels(targets[train]),
+            test_inputs=images.pixels(ink[test]),
+            test_targets=images.labels(targets[test]),
+            kind="classification",
+            classes=62,
+            groups=images.labels(writer[train]),
+            group_names=tuple(map(str, writers)),
+            facts=(
+                *images.facts("FEMNIST"),
+                "Pictures are inverted, so that ink is bright as in MNIST.",
+                images.WRITERS_ARE_PUBLIC,
+            ),
+        )
+
+    def load(self, generator: torch.Generator, places: Places) -> Task:
+        return self.examples(places).dealt(self.clients, self.partition, generator)
+
+
+def _check(found: list[NDArray[Any]]) -> None:
+    """A file of the user's own may be anything: the arrays must fit each other."""
+    pictures, targets, writer, split, writers, complete = found
+    count = len(targets)
+    fits = (
+        pictures.shape == (count, 28, 28)
+        and pictures.dtype == "uint8"
+        and writer.shape == split.shape == targets.shape == (count,)
+        and writers.shape == complete.shape
+        and all(each.dtype.kind in "iu" for each in (targets, writer, split))
+        and complete.dtype == bool
+        and count > 0
+        and 0 <= int(writer.min()) <= int(writer.max()) < len(writers)
+    )
+    if not fits:
+        raise InvalidInput(
+            f"The arrays of {FILE} do not fit each other: images is {pictures.dtype} {pictures.shape}, labels "
+            f"{targets.shape}, writer {writer.shape}, split {split.shape}, writer_ids {writers.shape} and "
+            f"writer_complete {complete.dtype} {complete.shape}.",
+            fix="images must be uint8, n by 28 by 28; labels, writer and split n whole numbers; and each writer an "
+            "index into writer_ids, beside which writer_complete says true or false.",
+        )

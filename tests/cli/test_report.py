@@ -1,0 +1,66 @@
+"""`discreet report`: the page again, for those who may see the data or for everybody."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Discreet
+from tests.experiment.conftest import SMALL
+
+ACCURACY = "Accuracy and loss by round"
+
+
+@pytest.fixture
+def run(tmp_path: Path, discreet: Discreet, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A finished run, whose page is not written yet."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.chdir(tmp_path)
+    Path("small.toml").write_text(SMALL)
+    assert discreet("run small.toml --out result --json").code == 0
+    Path("result/report.html").unlink()
+    return Path("result")
+
+
+def test_it_writes_the_page_into_the_run_directory(run: Path, discreet: Discreet):
+    ran = discreet("report result")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith("Wrote result/report.html\n")
+    assert "discreet report result --public" in ran.out
+    assert ACCURACY in (run / "report.html").read_text(encoding="utf-8")
+
+
+def test_the_public_page_holds_no_number_of_test_examples_and_no_accuracy(run: Path, discreet: Discreet):
+    ran = discreet("report result --public --json")
+    assert ran.json == {"run": "result", "report": "result/report-public.html", "public": True}
+    public = (run / "report-public.html").read_text(encoding="utf-8")
+    assert ACCURACY not in public
+    assert "computed without noise on … test examples" in public
+    discreet("report result")
+    assert "computed without noise on 359 test examples" in (run / "report.html").read_text(encoding="utf-8")
+
+
+def test_it_writes_where_it_is_told_to(run: Path, discreet: Discreet):
+    assert discreet("report result --public --out mine.html --json").json["report"] == "mine.html"
+    assert Path("mine.html").is_file()
+    assert not list(run.glob("*.html"))
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("report none", "There is no run directory none."),
+        ("report empty", "empty holds no run"),
+        ("report killed", "The run in killed is unfinished: it has no guarantee.json yet."),
+        ("report result --out result/model.safetensors", "--out must name a file that ends in .html"),
+        ("report result --out none/page.html", "none/page.html can't be written (No such file or directory)."),
+    ],
+)
+def test_what_makes_no_page_is_one_sentence_and_exit_code_2(line: str, said: str, run: Path, discreet: Discreet):
+    Path("empty").mkdir()
+    Path("killed").mkdir()
+    Path("killed/run.json").write_text((run / "run.json").read_text())
+    ran = discreet(line)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith(f"Error: {said}")
+    assert ran.err.count("\n") == 1
+    assert not list(Path().rglob("*.html"))

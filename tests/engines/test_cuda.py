@@ -1,0 +1,101 @@
+"""On a GPU the same sums come out, recorded steps included. Skipped where there is no CUDA device."""
+
+import pytest
+import torch
+from torch import nn
+
+from discreet.algorithms import Algorithm, dp_fedavg, fedavg, pfl
+from discreet.engines.embedded import EmbeddedEngine, measured
+from discreet.engines.engine import Simulation
+from discreet.engines.reference import ReferenceEngine
+from discreet.params import Params
+from discreet.randomness import RunKey
+from discreet.tasks.supervised import Supervised
+from tests.federations import images
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+
+GPU = torch.device("cuda")
+CATALOG = [
+    fedavg(learning_rate=0.3, batch_size=2, epochs=2, momentum=0.5),
+    pfl(learning_rate=0.5, clip_norm=0.5, sampling_rate=0.5, noise_multiplier=1e-6),
+    dp_fedavg(learning_rate=0.3, batch_size=4, clip_norm=0.5, noise_multiplier=1e-6),
+]
+
+
+def network(dropout: float = 0.0) -> Supervised:
+    torch.manual_seed(3)
+    layers = [nn.Conv2d(1, 4, 3, padding=1), nn.GroupNorm(2, 4), nn.Tanh(), nn.MaxPool2d(2), nn.Flatten()]
+    return Supervised(nn.Sequential(*layers, nn.Dropout(dropout), nn.Linear(64, 3)).double(), "classification")
+
+
+def trained(
+    algorithm: Algorithm, device: torch.device, rounds: int, dropout: float = 0.0, slow: bool = False
+) -> Params:
+    key, data, model = RunKey.seed(9), images(6, 6, 9, 5).to(device), network(dropout).to(device)
+    simulation = Simulation(algorithm, data, model.loss, key)
+    engine = ReferenceEngine(simulation) if slow else EmbeddedEngine(simulation)
+    state = algorithm.init(model.params)
+    for round in range(rounds):
+        gathered = engine.gather(algorithm.broadcast(state, round), [0, 1, 2, 3])
+        state = algorithm.server_step(state, gathered.total, data.population, key.rows(round, b"", [-1], device))
+    return {name: value.cpu() for name, value in state.params.items()}
+
+
+@pytest.mark.parametrize("algorithm", CATALOG, ids=lambda a: a.trainer.kind + a.mechanism.kind)
+def test_a_gpu_trains_what_a_host_trains_through_recordings_too(algorithm: Algorithm) -> None:
+    """Six rounds, so that steps are replayed; the noise differs between devices, and is next to nothing."""
+    host, gpu = trained(algorithm, torch.device("cpu"), 6, slow=True), trained(algorithm, GPU, 6)
+    for name in host:
+        assert (host[name] - gpu[name]).abs().max() < 1e-4
+
+
+def test_a_seed_repeats_a_gpu_run_with_dropout_bit_for_bit() -> None:
+    first, again = (trained(CATALOG[0], GPU, 6, dropout=0.5) for _ in range(2))
+    assert all(torch.equal(first[name], again[name]) for name in first)
+
+
+def test_replayed_dropout_draws_anew_in_every_step() -> None:
+    """Were a recording to repeat its masks, two rounds from one model would move it alike."""
+    algorithm, key = fedavg(learning_rate=0.3, batch_size=9, steps=5), RunKey.seed(1)
+    data, model = images(9, 9).to(GPU), network(0.5).to(GPU)
+    engine = EmbeddedEngine(Simulation(algorithm, data, model.loss, key))
+    state = algorithm.init(model.params)
+    moved = [engine.gather(algorithm.broadcast(state, round), [0, 1]).total["6.weight"] for round in range(6)]
+    assert len({tuple(each.flatten().tolist()) for each in moved}) == 6
+
+
+def test_the_block_is_bounded_by_memory_that_was_measured() -> None:
+    data, model = images(6, 6, 9, 5).to(GPU), network().to(GPU)
+    simulation = Simulation(CATALOG[0], data, model.loss, RunKey.seed(1))
+    broadcast = CATALOG[0].broadcast(CATALOG[0].init(model.params), 0)
+    one = measured(simulation, broadcast)
+    assert one > 4 * 8 * 239  # at least a few copies of the model
+    assert EmbeddedEngine.fitting(simulation, broadcast, memory=int(3.5 * one)).block == 3
+
+
+class Waiting(nn.Module):
+    """Reads a number from the device while it runs, which no recording can hold."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(64, 3)
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        flat = inputs.flatten(1)
+        shift = torch.tensor([0.5], dtype=flat.dtype).to(flat.device)  # a copy from ordinary memory
+        outputs: torch.Tensor = self.layer(flat) + shift
+        return outputs
+
+
+def test_what_cannot_be_recorded_trains_all_the_same() -> None:
+    data, key, algorithm = images(6, 6).to(GPU), RunKey.seed(1), CATALOG[0]
+    model = Supervised(Waiting().double(), "classification").to(GPU)
+    engine = EmbeddedEngine(Simulation(algorithm, data, model.loss, key))
+    state = algorithm.init(model.params)
+    for round in range(6):
+        gathered = engine.gather(algorithm.broadcast(state, round), [0, 1])
+        state = algorithm.server_step(state, gathered.total, data.population, key.rows(round, b"", [-1], GPU))
+    assert not model.loss.recordings.kept
+    other = trained(algorithm, GPU, 6, dropout=0.5)  # and afterwards others are recorded as before
+    assert all(bool(torch.isfinite(value).all()) for value in other.values())

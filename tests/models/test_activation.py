@@ -1,0 +1,52 @@
+"""Activations by name: the tempered sigmoid is tanh by default, and bounded however it is set."""
+
+import pytest
+import torch
+from torch import nn
+
+from discreet.errors import InvalidInput
+from discreet.models import Mlp, PapernotCnn
+from discreet.models.activation import Tempered, TemperedSigmoid, layer
+from discreet.part import plain, read
+
+
+def test_the_default_tempered_sigmoid_is_tanh():
+    z = torch.linspace(-20, 20, 1001, dtype=torch.float64)
+    assert torch.allclose(TemperedSigmoid()(z), torch.tanh(z), atol=1e-15)
+
+
+def test_it_is_s_over_one_plus_an_exponential_minus_o():
+    z = torch.tensor([0.0, 1.0], dtype=torch.float64)
+    assert TemperedSigmoid(s=3.0, temperature=0.5, o=1.5)(z).tolist() == pytest.approx([0.0, 0.36737799])
+
+
+def test_it_overflows_nowhere():
+    z = torch.tensor([-1e30, 1e30], requires_grad=True)
+    found = TemperedSigmoid()(z)
+    found.sum().backward()
+    assert found.tolist() == [-1.0, 1.0]
+    assert z.grad is not None
+    assert z.grad.tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(("word", "kind"), [("relu", nn.ReLU), ("tanh", nn.Tanh), ("gelu", nn.GELU)])
+def test_a_word_names_a_layer(word: str, kind: type[nn.Module]):
+    assert isinstance(layer(Mlp(activation=word).activation), kind)
+
+
+def test_the_word_tempered_sigmoid_is_short_for_its_defaults():
+    assert Mlp(activation="tempered_sigmoid") == Mlp(activation=Tempered(s=2, temperature=2, o=1))
+    assert isinstance(layer(Mlp(activation="tempered_sigmoid").activation), TemperedSigmoid)
+
+
+def test_a_file_gives_the_same_activation():
+    written = {"kind": "papernot_cnn", "activation": {"kind": "tempered_sigmoid", "s": 1.5, "temperature": 3}}
+    model = read(PapernotCnn, written)
+    assert model == PapernotCnn(activation=Tempered(s=1.5, temperature=3, o=1))
+    assert read(PapernotCnn, plain(model)) == model
+
+
+@pytest.mark.parametrize("wrong", ["sigmoid", 3, None, {"kind": "relu"}, {"kind": "tempered_sigmoid", "s": 0}])
+def test_what_names_no_activation_is_refused(wrong: object):
+    with pytest.raises(InvalidInput, match="activation"):
+        Mlp(activation=wrong)
