@@ -232,7 +232,6 @@ def _theorem_3(results: list[Result]) -> Iterator[str]:
                 f"**{verdict}** (certified ε {certified:.2f})."
             )
     yield ""
-    axes.set_xscale("log")
     yield _picture(figure, axes, "pfl-clients", "clients, k", "Accuracy against clients")
 
 
@@ -244,6 +243,10 @@ def _series(results: list[Result], varied: str) -> list[tuple[str, str, float]]:
 
 
 def _picture(figure: Any, axes: Any, name: str, across: str, title: str) -> str:
+    places = sorted({int(x) for line in axes.get_lines() for x in line.get_xdata()})
+    axes.set_xscale("log")
+    axes.set_xticks(places, list(map(str, places)))
+    axes.minorticks_off()
     axes.set_xlabel(across)
     axes.set_ylabel("test accuracy, %")
     axes.set_title(title, fontsize=10)

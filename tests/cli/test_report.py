@@ -34,9 +34,8 @@ def test_the_public_page_holds_no_number_of_test_examples_and_no_accuracy(run: P
     assert ran.json == {"run": "result", "report": "result/report-public.html", "public": True}
     public = (run / "report-public.html").read_text(encoding="utf-8")
     assert ACCURACY not in public
-    assert "computed without noise on … test examples" in public
+    assert "computed without noise on test examples" in public
     discreet("report result")
-    assert "computed without noise on 359 test examples" in (run / "report.html").read_text(encoding="utf-8")
 
 
 def test_it_writes_where_it_is_told_to(run: Path, discreet: Discreet):

@@ -87,5 +87,5 @@ def _uncovered(job: Job, shared_budgets: list[dict[str, Any]]) -> Iterator[str]:
         )
     yield from job.task.not_covered
     if len(job.test[0]):
-        yield f"Accuracy and loss, computed without noise on {len(job.test[0]):,} test examples."
+        yield "Accuracy and loss, computed without noise on test examples."
     yield "The norms, shares and cohort sizes in rounds.jsonl, which are there to diagnose the run."
