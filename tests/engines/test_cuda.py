@@ -37,8 +37,11 @@ def trained(
     engine = ReferenceEngine(simulation) if slow else EmbeddedEngine(simulation)
     state = algorithm.init(model.params)
     for round in range(rounds):
-        gathered = engine.gather(algorithm.broadcast(state, round), [0, 1, 2, 3])
-        state = algorithm.server_step(state, gathered.total, data.population, key.rows(round, b"", [-1], device))
+        broadcast = algorithm.broadcast(state, round)
+        gathered = engine.gather(broadcast, [0, 1, 2, 3])
+        state = algorithm.server_step(
+            state, broadcast, gathered.total, data.population, key.rows(round, b"", [-1], device)
+        )
     return {name: value.cpu() for name, value in state.params.items()}
 
 
@@ -94,8 +97,11 @@ def test_what_cannot_be_recorded_trains_all_the_same() -> None:
     engine = EmbeddedEngine(Simulation(algorithm, data, model.loss, key))
     state = algorithm.init(model.params)
     for round in range(6):
-        gathered = engine.gather(algorithm.broadcast(state, round), [0, 1])
-        state = algorithm.server_step(state, gathered.total, data.population, key.rows(round, b"", [-1], GPU))
+        broadcast = algorithm.broadcast(state, round)
+        gathered = engine.gather(broadcast, [0, 1])
+        state = algorithm.server_step(
+            state, broadcast, gathered.total, data.population, key.rows(round, b"", [-1], GPU)
+        )
     assert not model.loss.recordings.kept
     other = trained(algorithm, GPU, 6, dropout=0.5)  # and afterwards others are recorded as before
     assert all(bool(torch.isfinite(value).all()) for value in other.values())

@@ -68,8 +68,11 @@ def trained(engine: Engine, algorithm: Algorithm, params: Params, rounds: int, k
     state = algorithm.init(params)
     for round in range(rounds):
         cohort = algorithm.sampling.sample(engine.population, round, key.generator("sampling", round))
-        gathered = engine.gather(algorithm.broadcast(state, round), cohort)
-        state = algorithm.server_step(state, gathered.total, engine.population, key.rows(round, b"", [-1], CPU))
+        broadcast = algorithm.broadcast(state, round)
+        gathered = engine.gather(broadcast, cohort)
+        state = algorithm.server_step(
+            state, broadcast, gathered.total, engine.population, key.rows(round, b"", [-1], CPU)
+        )
     return state.params
 
 

@@ -39,11 +39,13 @@ def test_the_noise_on_the_sum_is_what_it_claims(mechanism: Mechanism) -> None:
     zero = {name: torch.zeros_like(value) for name, value in linear().items()}
     draws = []
     for round in range(2000):
-        released, _ = mechanism.on_server(zero, mechanism.init(zero), RunKey.seed(2).rows(round, b"", [-1], CPU))
+        released, _ = mechanism.on_server(
+            zero, mechanism.init(zero), BROADCAST, RunKey.seed(2).rows(round, b"", [-1], CPU)
+        )
         draws.append(torch.cat([value.flatten() for value in released.values()]))
     noise = mechanism.noise()
     assert isinstance(noise, GaussianNoise)
-    one_client, _ = mechanism.on_server({"w": torch.ones(1)}, {}, _Silent())  # type: ignore[arg-type]
+    one_client, _ = mechanism.on_server({"w": torch.ones(1)}, {}, BROADCAST, _Silent())  # type: ignore[arg-type]
     standard = torch.cat(draws) / (noise.noise_multiplier * float(one_client["w"]))
     assert abs(float(standard.square().mean()) - 1) / math.sqrt(2 / standard.numel()) < 5
 

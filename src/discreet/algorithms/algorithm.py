@@ -18,6 +18,7 @@ from discreet.privacy.release import Release
 from discreet.randomness import Rows
 from discreet.sampling import AnySampling, Everyone, RoundRobin
 from discreet.server_optimizers import AnyServer, ServerSgd
+from discreet.sparsifiers import All, AnySparsifier
 from discreet.training import AnyTrainer, Loss
 
 
@@ -42,6 +43,7 @@ class Algorithm:
 
     sampling: AnySampling = Everyone()
     trainer: AnyTrainer
+    sparsifier: AnySparsifier = All()
     mechanism: AnyMechanism = NoPrivacy()
     aggregation: AnyAggregation = Plain()
     server: AnyServer = ServerSgd()
@@ -64,21 +66,28 @@ class Algorithm:
         return ServerState(params, self.mechanism.init(params), self.server.init(params))
 
     def broadcast(self, state: ServerState, round: int) -> Broadcast:
-        return Broadcast(round, state.params, self.mechanism.announce(state.mechanism))
+        announced = self.mechanism.announce(state.mechanism, self.trainer.bound(round))
+        return Broadcast(round, state.params, announced | self.sparsifier.announce(state.params, round))
 
     def client_step(
         self, loss: Loss, broadcast: Broadcast, batches: Batches, weights: torch.Tensor, rows: Rows
     ) -> Sent:
-        """Train, weigh, bound, encode, add the client's own noise. Weights come before the bound."""
+        """Train, weigh, select, bound, encode, add the client's own noise. Weights come before the bound."""
         delta = self.trainer.train(loss, broadcast, batches, rows.at("train"))
         weighed = per_client(weights, delta) if self.weighting == "by_examples" else delta
-        encoded = self.aggregation.encode(self.mechanism.bound(weighed, broadcast), rows.at("encode"))
-        return Sent(self.mechanism.share(encoded, broadcast, rows.at("share")), norms(delta))
+        chosen = self.sparsifier.select(weighed, broadcast.announced)
+        encoded = self.aggregation.encode(self.mechanism.bound(chosen, broadcast), rows.at("encode"))
+        shared = self.mechanism.share(encoded, broadcast, rows.at("share"))
+        return Sent(self.sparsifier.finish(shared, broadcast.announced), norms(delta))
 
-    def server_step(self, state: ServerState, total: Params, population: Population, noise: Rows) -> ServerState:
-        """Decode, add the server's noise, divide by the expected cohort, move the model."""
-        released, mechanism = self.mechanism.on_server(self.aggregation.decode(total), state.mechanism, noise)
-        mean = scale(released, 1 / self.sampling.expected_cohort(population))  # the actual size is not public
+    def server_step(
+        self, state: ServerState, broadcast: Broadcast, total: Params, population: Population, noise: Rows
+    ) -> ServerState:
+        """Decode, add the server's noise, expand, divide by the expected cohort, move the model."""
+        decoded = self.aggregation.decode(total)
+        released, mechanism = self.mechanism.on_server(decoded, state.mechanism, broadcast, noise)
+        expanded = self.sparsifier.expand(released, broadcast.announced)
+        mean = scale(expanded, 1 / self.sampling.expected_cohort(population))  # the actual size is not public
         params, server = self.server.step(state.params, mean, state.server)
         return ServerState(params, mechanism, server)
 
@@ -99,11 +108,18 @@ class Algorithm:
             found.append(Release(unit="example", relation="add_or_remove", view="server", event=event, clients=cohort))
         noise = self.mechanism.noise()
         if noise is not None:
-            seen = self.sampling.amplify(noise, population)
-            relation = self.sampling.relation
-            all_rounds = seen if len(rounds) == 1 else Repeated(count=len(rounds), event=seen)
-            payers = cohort if seen == noise else None
-            found.append(Release(unit="client", relation=relation, view="public", event=all_rounds, clients=payers))
+            # Who adds noise alone is seen alone: sampling hides nothing then, and any update may stand for another.
+            alone = self.mechanism.view == "server"
+            seen = noise if alone else self.sampling.amplify(noise, population)
+            found.append(
+                Release(
+                    unit="client",
+                    relation="replace" if alone else self.sampling.relation,
+                    view=self.mechanism.view,
+                    event=seen if len(rounds) == 1 else Repeated(count=len(rounds), event=seen),
+                    clients=cohort if seen == noise else None,
+                )
+            )
         return found
 
     def over(self, rounds: int, population: Population) -> list[Release]:

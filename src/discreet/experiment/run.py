@@ -144,7 +144,7 @@ class _Training:
         broadcast = job.algorithm.broadcast(state, round)
         gathered = self.engine.gather(broadcast, _cohort(job, round))
         noise = self.simulation.rows(broadcast, [-1]).at("server")
-        state = job.algorithm.server_step(state, gathered.total, job.population, noise)
+        state = job.algorithm.server_step(state, broadcast, gathered.total, job.population, noise)
         return state, _line(job, round + 1, state, gathered, began)
 
     def save(self, done: int, state: ServerState, line: Line) -> None:

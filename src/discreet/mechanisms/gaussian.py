@@ -11,6 +11,7 @@ from discreet.mechanisms.mechanism import State
 from discreet.params import Params, add, scale
 from discreet.part import Multiplier, Positive, part
 from discreet.privacy.events import GaussianNoise, Noise
+from discreet.privacy.release import View
 from discreet.randomness import Rows
 
 
@@ -29,13 +30,17 @@ class Gaussian:
     def private(self) -> bool:
         return True
 
+    @property
+    def view(self) -> View:
+        return "public"
+
     def with_noise(self, noise_multiplier: float) -> Self:
         return self if self.noise_multiplier is not None else replace(self, noise_multiplier=noise_multiplier)
 
     def init(self, params: Params) -> State:
         return {}
 
-    def announce(self, state: State) -> Params:
+    def announce(self, state: State, bound: float | None) -> Params:
         return {}
 
     def bound(self, delta: Params, broadcast: Broadcast) -> Params:
@@ -44,7 +49,7 @@ class Gaussian:
     def share(self, encoded: Params, broadcast: Broadcast, rows: Rows) -> Params:
         return encoded
 
-    def on_server(self, total: Params, state: State, noise: Rows) -> tuple[Params, State]:
+    def on_server(self, total: Params, state: State, broadcast: Broadcast, noise: Rows) -> tuple[Params, State]:
         assert self.noise_multiplier is not None
         drawn = {name: value[0] for name, value in noise.open().normal(total).items()}
         return scale(add(total, scale(drawn, self.noise_multiplier)), self.clip_norm), state

@@ -7,6 +7,7 @@ from torch import Tensor
 from discreet.broadcast import Broadcast
 from discreet.params import Params
 from discreet.privacy.events import Noise
+from discreet.privacy.release import View
 from discreet.randomness import Rows
 
 State: TypeAlias = Params
@@ -17,13 +18,17 @@ class Mechanism(Protocol):
     def private(self) -> bool:
         """Whether anything is promised at all."""
 
+    @property
+    def view(self) -> View:
+        """Who is kept from learning about a client: the server, or only those who see released models."""
+
     def with_noise(self, noise_multiplier: float) -> Self:
         """The same with this noise, where none was chosen yet."""
 
     def init(self, params: Params) -> State: ...
 
-    def announce(self, state: State) -> Params:
-        """What clients need to know to bound their updates, and may: an adaptive clip, else nothing."""
+    def announce(self, state: State, bound: float | None) -> Params:
+        """What clients need to know to bound their updates, and may: an adaptive clip, or the trainer's own bound."""
 
     def bound(self, delta: Params, broadcast: Broadcast) -> Params:
         """Each row scaled to a norm of at most 1, in units of the clip."""
@@ -31,7 +36,7 @@ class Mechanism(Protocol):
     def share(self, encoded: Params, broadcast: Broadcast, rows: Rows) -> Params:
         """What the client adds itself: its share of noise, or nothing."""
 
-    def on_server(self, total: Params, state: State, noise: Rows) -> tuple[Params, State]:
+    def on_server(self, total: Params, state: State, broadcast: Broadcast, noise: Rows) -> tuple[Params, State]:
         """The sum in its own units, with the server's noise."""
 
     def noise(self) -> Noise | None:

@@ -10,6 +10,7 @@ from discreet.mechanisms.mechanism import State
 from discreet.params import Params
 from discreet.part import part
 from discreet.privacy.events import Noise
+from discreet.privacy.release import View
 from discreet.randomness import Rows
 
 
@@ -21,13 +22,17 @@ class NoPrivacy:
     def private(self) -> bool:
         return False
 
+    @property
+    def view(self) -> View:
+        return "public"
+
     def with_noise(self, noise_multiplier: float) -> Self:
         return self
 
     def init(self, params: Params) -> State:
         return {}
 
-    def announce(self, state: State) -> Params:
+    def announce(self, state: State, bound: float | None) -> Params:
         return {}
 
     def bound(self, delta: Params, broadcast: Broadcast) -> Params:
@@ -36,7 +41,7 @@ class NoPrivacy:
     def share(self, encoded: Params, broadcast: Broadcast, rows: Rows) -> Params:
         return encoded
 
-    def on_server(self, total: Params, state: State, noise: Rows) -> tuple[Params, State]:
+    def on_server(self, total: Params, state: State, broadcast: Broadcast, noise: Rows) -> tuple[Params, State]:
         return total, state
 
     def noise(self) -> Noise | None:

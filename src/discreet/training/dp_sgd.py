@@ -99,6 +99,9 @@ class DpSgd:
         sampled = PoissonSampled(sampling_rate=fitted.sampling_rate, event=noise)
         return Repeated(count=over(fitted.steps, rounds), event=sampled)
 
+    def bound(self, round: int) -> float | None:
+        return None
+
     @property
     def changes(self) -> bool:
         return len(self.steps or self.epochs or ()) > 1

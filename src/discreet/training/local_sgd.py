@@ -64,6 +64,9 @@ class LocalSgd:
     def event(self, population: Population, rounds: range) -> Event | None:
         return None
 
+    def bound(self, round: int) -> float | None:
+        return None
+
     @property
     def changes(self) -> bool:
         return False

@@ -28,6 +28,9 @@ class LocalTrainer(Protocol):
     def event(self, population: Population, rounds: range) -> Event | None:
         """What these rounds reveal of one example to whoever sees a client's updates; None: it is not protected."""
 
+    def bound(self, round: int) -> float | None:
+        """The norm that no update of this round exceeds by its making; None where there is none."""
+
     @property
     def changes(self) -> bool:
         """Whether rounds differ in what they reveal."""

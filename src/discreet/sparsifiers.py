@@ -1,0 +1,44 @@
+"""Which coordinates of an update are sent."""
+
+from typing import Literal, Protocol, TypeAlias
+
+from discreet.params import Params
+from discreet.part import part
+
+
+class Sparsifier(Protocol):
+    """Before the clip it may look at anything; after the noise only at what the noise protects."""
+
+    def announce(self, params: Params, round: int) -> Params:
+        """What all clients of the round need to know: a common mask by name, else nothing. Public."""
+
+    def select(self, delta: Params, announced: Params) -> Params:
+        """Each client's update with what is not sent set to zero; before the clip, so nothing leaks by it."""
+
+    def finish(self, sent: Params, announced: Params) -> Params:
+        """What a client does to its noisy update before it sends it."""
+
+    def expand(self, released: Params, announced: Params) -> Params:
+        """The noisy sum as the model's update: post-processing."""
+
+
+@part
+class All:
+    """Everything."""
+
+    kind: Literal["all"] = "all"
+
+    def announce(self, params: Params, round: int) -> Params:
+        return {}
+
+    def select(self, delta: Params, announced: Params) -> Params:
+        return delta
+
+    def finish(self, sent: Params, announced: Params) -> Params:
+        return sent
+
+    def expand(self, released: Params, announced: Params) -> Params:
+        return released
+
+
+AnySparsifier: TypeAlias = All
