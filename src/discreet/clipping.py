@@ -8,13 +8,13 @@ from discreet.params import Params, norms, per_client
 ROUNDING = 1 - 1e-5  # norms and products in single precision are off by some 1e-6
 
 
-def clip(block: Params, norm: float | Tensor) -> Params:
-    """Scale each row down to an L2 norm of at most `norm` (one for all, or one a row).
+def clip(block: Params, norm: float | Tensor, order: int = 2) -> Params:
+    """Scale each row down to an L2 (or L1) norm of at most `norm` (one for all, or one a row).
 
     Guarantee: no row's norm exceeds `norm`, for any input; a zero row stays zero, and a row that holds NaN or
     infinity becomes zero.
     """
-    found = norms(block)
+    found = norms(block, order=order)
     return {
         # NaN·0 is NaN, so a row that can't be scaled is replaced instead
         name: torch.where(_finite(found, value), value, torch.zeros_like(value))

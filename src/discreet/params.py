@@ -51,13 +51,13 @@ def total(block: Params) -> Params:
     return {name: value.sum(dim=0) for name, value in block.items()}
 
 
-def norms(block: Params, leading: int = 1) -> Tensor:
-    """The L2 norm over all tensors, for each index of the leading axes; in doubles, so that huge squares fit."""
+def norms(block: Params, leading: int = 1, order: int = 2) -> Tensor:
+    """The L2 (or L1) norm over all tensors, for each index of the leading axes; in doubles: huge squares fit."""
     each = [
-        torch.linalg.vector_norm(value.flatten(start_dim=leading), dim=-1, dtype=torch.float64)
+        torch.linalg.vector_norm(value.flatten(start_dim=leading), order, dim=-1, dtype=torch.float64)
         for value in block.values()
     ]
-    together: Tensor = torch.linalg.vector_norm(torch.stack(each), dim=0)
+    together: Tensor = torch.linalg.vector_norm(torch.stack(each), order, dim=0)
     return together
 
 

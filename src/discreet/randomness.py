@@ -6,7 +6,7 @@ depend on who else is in its block, and two different broadcasts in one round ne
 
 import hashlib
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -27,6 +27,9 @@ class Streams(Protocol):
 
     def normal(self, like: Params) -> Params:
         """The next standard normal noise in the shape of `like`, whatever the order of its names."""
+
+    def laplace(self, like: Params) -> Params:
+        """The next Laplace noise of scale 1 in the shape of `like`."""
 
     def uniform(self, sizes: Sequence[int]) -> Tensor:
         """For each client its next numbers in [0, 1), on the host, in doubles: a rate is met to 53 bits.
@@ -121,12 +124,23 @@ class SimulatedStreams:
         return self.rows.generators(CPU)
 
     def normal(self, like: Params) -> Params:
+        return self._drawn(like, lambda row, generator: row.normal_(generator=generator))
+
+    def laplace(self, like: Params) -> Params:
+        """The difference of two exponentials."""
+
+        def draw(row: Tensor, generator: torch.Generator) -> None:
+            row.exponential_(generator=generator).sub_(torch.empty_like(row).exponential_(generator=generator))
+
+        return self._drawn(like, draw)
+
+    def _drawn(self, like: Params, draw: Callable[[Tensor, torch.Generator], object]) -> Params:
         names = sorted(like)
         sizes = [like[name].numel() for name in names]
         dtype = like[names[0]].dtype
         flat = torch.empty(len(self.rows.clients), sum(sizes), dtype=dtype, device=self.rows.device)
         for row, generator in zip(flat, self._on_device, strict=True):
-            row.normal_(generator=generator)
+            draw(row, generator)
         parts = dict(zip(names, torch.split(flat, sizes, dim=1), strict=True))
         return {name: parts[name].reshape(len(flat), *value.shape) for name, value in like.items()}
 

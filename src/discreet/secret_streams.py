@@ -5,7 +5,7 @@ Whoever can predict the noise can take it off. Each stream's 256-bit key is a ke
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
@@ -111,8 +111,10 @@ class SecretStreams:
         return self.rows.generators()
 
     def normal(self, like: Params) -> Params:
-        drawn = {name: self._noise(name, like[name]) for name in sorted(like)}
-        return {name: drawn[name] for name in like}
+        return self._drawn(like, lambda generator, shape: generator.standard_normal(shape))
+
+    def laplace(self, like: Params) -> Params:
+        return self._drawn(like, lambda generator, shape: generator.laplace(size=shape))
 
     def uniform(self, sizes: Sequence[int]) -> Tensor:
         numbers = torch.full((len(sizes), max(sizes)), 2.0, dtype=torch.float64)
@@ -120,14 +122,18 @@ class SecretStreams:
             row[:size] = torch.from_numpy(generator.random(size))
         return numbers
 
-    def _noise(self, name: str, like: Tensor) -> Tensor:
+    def _drawn(self, like: Params, draw: Callable[[np.random.Generator, tuple[int, ...]], Any]) -> Params:
+        drawn = {name: self._noise(name, like[name], draw) for name in sorted(like)}
+        return {name: drawn[name] for name in like}
+
+    def _noise(self, name: str, like: Tensor, draw: Callable[[np.random.Generator, tuple[int, ...]], Any]) -> Tensor:
         if like.dtype not in FLOATS:
             raise InvalidInput(
                 f"Noise is drawn for float32 or float64, and {name!r} is {str(like.dtype).removeprefix('torch.')}: "
                 "fewer digits would leave gaps in it that show what it hides.",
                 fix="Train in float32 or float64.",
             )
-        noise = np.stack([generator.standard_normal(tuple(like.shape)) for generator in self._generators])
+        noise = np.stack([draw(generator, tuple(like.shape)) for generator in self._generators])
         return torch.from_numpy(noise).to(self.rows.device, like.dtype)
 
 

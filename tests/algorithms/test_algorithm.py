@@ -3,12 +3,13 @@
 import pytest
 
 from discreet.algorithms import Algorithm, dp_fedavg, fedavg, pfl
-from discreet.errors import UnsoundCombination
+from discreet.errors import InvalidInput, UnsoundCombination
 from discreet.experiment.promise import Privacy, kept
-from discreet.mechanisms import Gaussian
+from discreet.mechanisms import DistributedGaussian, Gaussian, LocalLaplace
 from discreet.part import plain, read
 from discreet.population import Population
-from discreet.privacy.events import GaussianNoise, PoissonSampled, SampledWithoutReplacement, steps
+from discreet.privacy.accountant import epsilon
+from discreet.privacy.events import GaussianNoise, LaplaceNoise, PoissonSampled, SampledWithoutReplacement, steps
 from discreet.sampling import FixedSize, Poisson, RoundRobin
 from discreet.training import DpSgd, LocalSgd
 
@@ -109,3 +110,40 @@ def test_rounds_that_differ_are_refused_where_clients_take_turns() -> None:
     changing = DpSgd(steps=(3, 1), sampling_rate=0.5, clip_norm=1, learning_rate=1)
     with pytest.raises(UnsoundCombination, match="take turns"):
         Algorithm(trainer=changing, sampling=RoundRobin(cohort=2))
+
+
+def test_noise_of_ones_own_protects_a_clients_whole_data_from_the_server() -> None:
+    """Paper 003's setting: exact composition over the rounds that a client joins; taking turns amplifies nothing."""
+    algorithm = Algorithm(
+        sampling=RoundRobin(cohort=2),
+        trainer=LocalSgd(**LOCAL, epochs=1),
+        mechanism=LocalLaplace(clip_norm=1.0, noise_multiplier=8.0),
+    )
+    (release,) = algorithm.over(10, TEN)
+    assert (release.unit, release.view, release.relation) == ("client", "server", "replace")
+    assert steps(release.event) == {LaplaceNoise(noise_multiplier=8.0): 2}
+    assert epsilon(release.event, 1e-12, "replace") == pytest.approx(2 * 2 / 8, rel=1e-3)  # T_l·2ζ/b
+
+
+def test_shared_noise_says_what_the_sum_hides_and_what_an_upload_alone_does() -> None:
+    algorithm = Algorithm(
+        trainer=LocalSgd(**LOCAL, epochs=1), mechanism=DistributedGaussian(clip_norm=1.0, noise_multiplier=2.0)
+    ).fitted(TEN)
+    upload, whole = algorithm.over(1, TEN)
+    assert (upload.view, upload.relation) == ("server", "replace")
+    assert upload.event == GaussianNoise(noise_multiplier=2.0 / 10**0.5)
+    assert (whole.view, whole.relation, whole.event) == ("public", "zero_out", GaussianNoise(noise_multiplier=2.0))
+
+
+def test_shared_noise_needs_a_cohort_of_a_known_size() -> None:
+    with pytest.raises(UnsoundCombination, match="how many joined"):
+        Algorithm(
+            sampling=Poisson(rate=0.5),
+            trainer=LocalSgd(**LOCAL, epochs=1),
+            mechanism=DistributedGaussian(clip_norm=1.0),
+        )
+
+
+def test_noise_without_a_clip_needs_training_that_bounds_its_updates() -> None:
+    with pytest.raises(InvalidInput, match="no clip_norm"):
+        Algorithm(trainer=LocalSgd(**LOCAL, epochs=1), mechanism=LocalLaplace())

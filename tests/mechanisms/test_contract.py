@@ -1,4 +1,4 @@
-"""What every mechanism keeps: its bound for any input, and the noise that it claims."""
+"""What every mechanism keeps: its bound for any input, and the noise that it claims, on the sum and on one upload."""
 
 import math
 
@@ -8,16 +8,40 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.broadcast import Broadcast
-from discreet.mechanisms import AnyMechanism, Gaussian, Mechanism, NoPrivacy
-from discreet.params import norms
+from discreet.mechanisms import (
+    AnyMechanism,
+    DistributedGaussian,
+    Gaussian,
+    LocalGaussian,
+    LocalLaplace,
+    Mechanism,
+    NoPrivacy,
+)
+from discreet.params import Params, norms, total
 from discreet.part import plain, read
-from discreet.privacy.events import GaussianNoise
+from discreet.privacy.events import GaussianNoise, LaplaceNoise
 from discreet.randomness import CPU, RunKey
 from tests.federations import linear
 
-ALL: list[Mechanism] = [NoPrivacy(), Gaussian(clip_norm=0.7, noise_multiplier=1.3)]
+COHORT = 4
+ALL: list[Mechanism] = [
+    NoPrivacy(),
+    Gaussian(clip_norm=0.7, noise_multiplier=1.3),
+    DistributedGaussian(clip_norm=0.7, noise_multiplier=1.3, shares=COHORT),
+    LocalGaussian(clip_norm=0.7, noise_multiplier=1.3),
+    LocalLaplace(clip_norm=0.7, noise_multiplier=1.3),
+    LocalLaplace(noise_multiplier=1.3),
+]
 PRIVATE = [mechanism for mechanism in ALL if mechanism.private]
-BROADCAST = Broadcast(0, linear(), {})
+TRAINED_TO = 0.4  # what training bounds an update by, where a mechanism has no clip of its own
+
+
+def broadcast(mechanism: Mechanism) -> Broadcast:
+    return Broadcast(0, linear(), mechanism.announce(mechanism.init(linear()), TRAINED_TO))
+
+
+def clip_of(mechanism: Mechanism) -> float:
+    return getattr(mechanism, "clip_norm", None) or TRAINED_TO
 
 
 @pytest.mark.parametrize("mechanism", ALL, ids=lambda m: m.kind)
@@ -29,25 +53,55 @@ def test_it_comes_back_from_plain_data(mechanism: Mechanism) -> None:
 @given(rows=st.lists(st.lists(st.floats(width=32), min_size=4, max_size=4), min_size=1, max_size=5))
 def test_no_client_counts_for_more_than_one(mechanism: Mechanism, rows: list[list[float]]) -> None:
     block = torch.tensor(rows)
-    bounded = mechanism.bound({"w": block[:, :3], "b": block[:, 3:]}, BROADCAST)
-    assert bool((norms(bounded) <= 1).all())
+    bounded = mechanism.bound({"w": block[:, :3], "b": block[:, 3:]}, broadcast(mechanism))
+    assert bool((norms(bounded, order=mechanism.order) <= 1).all())
+
+
+def drawn(mechanism: Mechanism, clients: int, rounds: int = 2000) -> tuple[torch.Tensor, torch.Tensor]:
+    """What clients with nothing to say send, and what is released of their sum: noise alone, over and over."""
+    zero: Params = {name: torch.zeros(clients, *value.shape) for name, value in linear().items()}
+    said, state, key = broadcast(mechanism), mechanism.init(linear()), RunKey.seed(2)
+    uploads, released = [], []
+    for round in range(rounds):
+        sent = mechanism.share(zero, said, key.rows(round, b"", list(range(clients)), CPU))
+        noise = key.rows(round, b"", [-1], CPU)
+        result, _ = mechanism.on_server(total(sent), state, said, COHORT, noise)
+        uploads.append(torch.cat([value.flatten(start_dim=1) for value in sent.values()], dim=1)[0])
+        released.append(torch.cat([value.flatten() for value in result.values()]))
+    return torch.cat(uploads), torch.cat(released)
+
+
+@pytest.mark.parametrize("mechanism", [m for m in PRIVATE if m.noise()], ids=lambda m: m.kind)
+def test_the_noise_on_the_sum_is_what_it_claims(mechanism: Mechanism) -> None:
+    """Chi-square on 2,000 × 18 normals: |z| < 5 has a false-alarm rate of 6e-7; 3 % more noise has z = 8."""
+    noise = mechanism.noise()
+    assert isinstance(noise, GaussianNoise)
+    _, released = drawn(mechanism, COHORT)
+    standard = released / (noise.noise_multiplier * clip_of(mechanism))
+    assert abs(float(standard.square().mean()) - 1) / math.sqrt(2 / standard.numel()) < 5
+
+
+@pytest.mark.parametrize("mechanism", [m for m in PRIVATE if m.own_noise()], ids=lambda m: m.kind)
+def test_the_noise_on_one_upload_is_what_it_claims(mechanism: Mechanism) -> None:
+    """Uploads are in units of the clip. As above for normals; |Laplace| is exponential, with mean and deviation b."""
+    noise = mechanism.own_noise()
+    uploads, _ = drawn(mechanism, 1)
+    if isinstance(noise, GaussianNoise):
+        standard = uploads / noise.noise_multiplier
+        assert abs(float(standard.square().mean()) - 1) / math.sqrt(2 / standard.numel()) < 5
+        return
+    assert isinstance(noise, LaplaceNoise)
+    sizes = uploads.abs() / noise.noise_multiplier
+    assert abs(float(sizes.mean()) - 1) / math.sqrt(1 / sizes.numel()) < 5
+    assert abs(float(sizes.square().mean()) - 2) / math.sqrt(20 / sizes.numel()) < 5  # a normal of this mean has 1.57
 
 
 @pytest.mark.parametrize("mechanism", PRIVATE, ids=lambda m: m.kind)
-def test_the_noise_on_the_sum_is_what_it_claims(mechanism: Mechanism) -> None:
-    """Chi-square on 2,000 × 18 normals: |z| < 5 has a false-alarm rate of 6e-7; 3 % more noise has z = 8."""
-    zero = {name: torch.zeros_like(value) for name, value in linear().items()}
-    draws = []
-    for round in range(2000):
-        released, _ = mechanism.on_server(
-            zero, mechanism.init(zero), BROADCAST, RunKey.seed(2).rows(round, b"", [-1], CPU)
-        )
-        draws.append(torch.cat([value.flatten() for value in released.values()]))
-    noise = mechanism.noise()
-    assert isinstance(noise, GaussianNoise)
-    one_client, _ = mechanism.on_server({"w": torch.ones(1)}, {}, BROADCAST, _Silent())  # type: ignore[arg-type]
-    standard = torch.cat(draws) / (noise.noise_multiplier * float(one_client["w"]))
-    assert abs(float(standard.square().mean()) - 1) / math.sqrt(2 / standard.numel()) < 5
+def test_a_whole_client_moves_the_release_by_its_clip(mechanism: Mechanism) -> None:
+    said = broadcast(mechanism)
+    one = {"w": torch.ones(1)}
+    released, _ = mechanism.on_server(one, mechanism.init(linear()), said, COHORT, _Silent())  # type: ignore[arg-type]
+    assert float(released["w"]) == pytest.approx(clip_of(mechanism))
 
 
 class _Silent:
@@ -60,7 +114,18 @@ class _Silent:
         return {name: torch.zeros(1, *value.shape) for name, value in like.items()}
 
 
-def test_noise_left_open_is_filled_once() -> None:
-    assert Gaussian(clip_norm=1.0).noise() is None
-    assert Gaussian(clip_norm=1.0).with_noise(2.0).noise() == GaussianNoise(noise_multiplier=2.0)
-    assert Gaussian(clip_norm=1.0, noise_multiplier=1.0).with_noise(2.0).noise_multiplier == 1.0
+@pytest.mark.parametrize("kind", [Gaussian, DistributedGaussian, LocalGaussian, LocalLaplace])
+def test_noise_left_open_is_filled_once(kind: type) -> None:
+    still_open = kind(clip_norm=1.0)
+    assert still_open.noise() is None
+    assert still_open.own_noise() is None
+    assert still_open.with_noise(2.0).noise_multiplier == 2.0
+    assert kind(clip_norm=1.0, noise_multiplier=1.0).with_noise(2.0).noise_multiplier == 1.0
+
+
+def test_a_share_of_noise_protects_an_upload_by_itself_less() -> None:
+    mechanism = DistributedGaussian(clip_norm=1.0, noise_multiplier=0.95).fitted(50)
+    assert mechanism.shares == 50
+    noise = mechanism.own_noise()
+    assert isinstance(noise, GaussianNoise)
+    assert noise.noise_multiplier == pytest.approx(0.1343, abs=1e-4)  # paper 004's, seen in clear

@@ -8,15 +8,15 @@ import torch
 from discreet.aggregation import AnyAggregation, Plain
 from discreet.batches import Batches
 from discreet.broadcast import Broadcast
-from discreet.errors import UnsoundCombination
-from discreet.mechanisms import AnyMechanism, NoPrivacy
+from discreet.errors import InvalidInput, UnsoundCombination
+from discreet.mechanisms import AnyMechanism, DistributedGaussian, LocalGaussian, LocalLaplace, NoPrivacy
 from discreet.params import Params, norms, per_client, scale
 from discreet.part import part
 from discreet.population import Population
-from discreet.privacy.events import Repeated
+from discreet.privacy.events import Event, Repeated
 from discreet.privacy.release import Release
 from discreet.randomness import Rows
-from discreet.sampling import AnySampling, Everyone, RoundRobin
+from discreet.sampling import AnySampling, Everyone, Poisson, RoundRobin
 from discreet.server_optimizers import AnyServer, ServerSgd
 from discreet.sparsifiers import All, AnySparsifier
 from discreet.training import AnyTrainer, Loss
@@ -62,6 +62,13 @@ class Algorithm:
                 fix='Use one number of steps or epochs for all rounds, or sampling = {kind = "everyone"}.',
             )
 
+        _check_bound(self.trainer, self.mechanism)
+        if isinstance(self.mechanism, DistributedGaussian) and isinstance(self.sampling, Poisson):
+            raise UnsoundCombination(
+                "Clients that bring their own share of noise make its total depend on how many joined.",
+                fix='Use sampling = {kind = "fixed_size", cohort = …}, or mechanism = {kind = "gaussian", …}.',
+            )
+
     def init(self, params: Params) -> ServerState:
         return ServerState(params, self.mechanism.init(params), self.server.init(params))
 
@@ -84,10 +91,10 @@ class Algorithm:
         self, state: ServerState, broadcast: Broadcast, total: Params, population: Population, noise: Rows
     ) -> ServerState:
         """Decode, add the server's noise, expand, divide by the expected cohort, move the model."""
+        cohort = self.sampling.expected_cohort(population)  # the actual size is not public
         decoded = self.aggregation.decode(total)
-        released, mechanism = self.mechanism.on_server(decoded, state.mechanism, broadcast, noise)
-        expanded = self.sparsifier.expand(released, broadcast.announced)
-        mean = scale(expanded, 1 / self.sampling.expected_cohort(population))  # the actual size is not public
+        released, mechanism = self.mechanism.on_server(decoded, state.mechanism, broadcast, cohort, noise)
+        mean = scale(self.sparsifier.expand(released, broadcast.announced), 1 / cohort)
         params, server = self.server.step(state.params, mean, state.server)
         return ServerState(params, mechanism, server)
 
@@ -104,22 +111,20 @@ class Algorithm:
         local = self.trainer.event(population, rounds)
         if local is not None:
             # An example that lies in m clients is touched by each of them.
-            event = Repeated(count=population.max_multiplicity, event=local)
+            event: Event = Repeated(count=population.max_multiplicity, event=local)
             found.append(Release(unit="example", relation="add_or_remove", view="server", event=event, clients=cohort))
-        noise = self.mechanism.noise()
+        alone, noise = self.mechanism.own_noise(), self.mechanism.noise()
+        if alone is not None:
+            # Whoever sees an upload by itself knows whose it is, and any other update might have stood there.
+            event = _times(alone, len(rounds))
+            found.append(Release(unit="client", relation="replace", view="server", event=event, clients=cohort))
         if noise is not None:
-            # Who adds noise alone is seen alone: sampling hides nothing then, and any update may stand for another.
-            alone = self.mechanism.view == "server"
-            seen = noise if alone else self.sampling.amplify(noise, population)
-            found.append(
-                Release(
-                    unit="client",
-                    relation="replace" if alone else self.sampling.relation,
-                    view=self.mechanism.view,
-                    event=seen if len(rounds) == 1 else Repeated(count=len(rounds), event=seen),
-                    clients=cohort if seen == noise else None,
-                )
-            )
+            seen = self.sampling.amplify(noise, population)
+            # Who stays away keeps its share of noise with it: then only what it would have sent is hidden.
+            away = alone is not None and self.sampling.relation == "add_or_remove"
+            relation, payers = "zero_out" if away else self.sampling.relation, cohort if seen == noise else None
+            event = _times(seen, len(rounds))
+            found.append(Release(unit="client", relation=relation, view="public", event=event, clients=payers))
         return found
 
     def over(self, rounds: int, population: Population) -> list[Release]:
@@ -128,9 +133,23 @@ class Algorithm:
 
     def fitted(self, population: Population) -> "Algorithm":
         """The same algorithm with the numbers that follow from how much data clients have."""
-        return replace(self, trainer=self.trainer.fitted(population))
+        mechanism = self.mechanism.fitted(self.sampling.expected_cohort(population))
+        return replace(self, trainer=self.trainer.fitted(population), mechanism=mechanism)
 
     def with_noise(self, noise_multiplier: float) -> "Algorithm":
         """The same algorithm with the noise that was still open."""
         trainer, mechanism = self.trainer.with_noise(noise_multiplier), self.mechanism.with_noise(noise_multiplier)
         return replace(self, trainer=trainer, mechanism=mechanism)
+
+
+def _check_bound(trainer: AnyTrainer, mechanism: AnyMechanism) -> None:
+    """A mechanism without a clip of its own leans on the bound that training keeps."""
+    if isinstance(mechanism, LocalGaussian | LocalLaplace) and mechanism.clip_norm is None and trainer.bound(0) is None:
+        raise InvalidInput(
+            f"The mechanism {mechanism.kind!r} has no clip_norm, and the training bounds no update by itself.",
+            fix="Give clip_norm, or clip gradients by gradient_clip and leave out momentum and weight decay.",
+        )
+
+
+def _times(event: Event, rounds: int) -> Event:
+    return event if rounds == 1 else Repeated(count=rounds, event=event)

@@ -46,7 +46,7 @@ def reading(privacy: Privacy, algorithm: Algorithm, rounds: int, population: Pop
     overlapping = privacy.unit != "client" and population.max_multiplicity > 1
     # an example that lies in several clients is not protected by protecting any one of them
     releases = [each for each in found if not (overlapping and each.unit == "client")]
-    relations: tuple[Relation, ...] = ("add_or_remove", "replace")
+    relations: tuple[Relation, ...] = ("add_or_remove", "zero_out", "replace")
     for relation in relations:
         budget = Budget(
             unit=privacy.unit,

@@ -4,10 +4,23 @@ from typing import Annotated, TypeAlias
 
 from pydantic import Field
 
+from discreet.mechanisms.distributed import DistributedGaussian
 from discreet.mechanisms.gaussian import Gaussian
+from discreet.mechanisms.local import LocalGaussian, LocalLaplace
 from discreet.mechanisms.mechanism import Mechanism, State
 from discreet.mechanisms.none import NoPrivacy
 
-AnyMechanism: TypeAlias = Annotated[NoPrivacy | Gaussian, Field(discriminator="kind")]
+AnyMechanism: TypeAlias = Annotated[
+    NoPrivacy | Gaussian | DistributedGaussian | LocalGaussian | LocalLaplace, Field(discriminator="kind")
+]
 
-__all__ = ["AnyMechanism", "Gaussian", "Mechanism", "NoPrivacy", "State"]
+__all__ = [
+    "AnyMechanism",
+    "DistributedGaussian",
+    "Gaussian",
+    "LocalGaussian",
+    "LocalLaplace",
+    "Mechanism",
+    "NoPrivacy",
+    "State",
+]

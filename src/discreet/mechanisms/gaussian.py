@@ -11,7 +11,6 @@ from discreet.mechanisms.mechanism import State
 from discreet.params import Params, add, scale
 from discreet.part import Multiplier, Positive, part
 from discreet.privacy.events import GaussianNoise, Noise
-from discreet.privacy.release import View
 from discreet.randomness import Rows
 
 
@@ -31,11 +30,14 @@ class Gaussian:
         return True
 
     @property
-    def view(self) -> View:
-        return "public"
+    def order(self) -> int:
+        return 2
 
     def with_noise(self, noise_multiplier: float) -> Self:
         return self if self.noise_multiplier is not None else replace(self, noise_multiplier=noise_multiplier)
+
+    def fitted(self, cohort: float) -> Self:
+        return self
 
     def init(self, params: Params) -> State:
         return {}
@@ -49,13 +51,18 @@ class Gaussian:
     def share(self, encoded: Params, broadcast: Broadcast, rows: Rows) -> Params:
         return encoded
 
-    def on_server(self, total: Params, state: State, broadcast: Broadcast, noise: Rows) -> tuple[Params, State]:
+    def on_server(
+        self, total: Params, state: State, broadcast: Broadcast, cohort: float, noise: Rows
+    ) -> tuple[Params, State]:
         assert self.noise_multiplier is not None
         drawn = {name: value[0] for name, value in noise.open().normal(total).items()}
         return scale(add(total, scale(drawn, self.noise_multiplier)), self.clip_norm), state
 
     def noise(self) -> Noise | None:
         return None if self.noise_multiplier is None else GaussianNoise(noise_multiplier=self.noise_multiplier)
+
+    def own_noise(self) -> Noise | None:
+        return None
 
     def clipped(self, norms: Tensor) -> Tensor:
         return norms > self.clip_norm

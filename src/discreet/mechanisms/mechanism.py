@@ -7,7 +7,6 @@ from torch import Tensor
 from discreet.broadcast import Broadcast
 from discreet.params import Params
 from discreet.privacy.events import Noise
-from discreet.privacy.release import View
 from discreet.randomness import Rows
 
 State: TypeAlias = Params
@@ -19,11 +18,14 @@ class Mechanism(Protocol):
         """Whether anything is promised at all."""
 
     @property
-    def view(self) -> View:
-        """Who is kept from learning about a client: the server, or only those who see released models."""
+    def order(self) -> int:
+        """Of the norm that bounds an update: 1 or 2."""
 
     def with_noise(self, noise_multiplier: float) -> Self:
         """The same with this noise, where none was chosen yet."""
+
+    def fitted(self, cohort: float) -> Self:
+        """The same with the numbers that follow from how many clients are expected."""
 
     def init(self, params: Params) -> State: ...
 
@@ -36,11 +38,16 @@ class Mechanism(Protocol):
     def share(self, encoded: Params, broadcast: Broadcast, rows: Rows) -> Params:
         """What the client adds itself: its share of noise, or nothing."""
 
-    def on_server(self, total: Params, state: State, broadcast: Broadcast, noise: Rows) -> tuple[Params, State]:
-        """The sum in its own units, with the server's noise."""
+    def on_server(
+        self, total: Params, state: State, broadcast: Broadcast, cohort: float, noise: Rows
+    ) -> tuple[Params, State]:
+        """The sum in its own units, with the server's noise; `cohort` clients were expected."""
 
     def noise(self) -> Noise | None:
-        """The noise on the sum, over the most that one client moves it; None when nothing is promised."""
+        """The noise on the sum, over the most that one client moves it; None where no more is promised of it."""
+
+    def own_noise(self) -> Noise | None:
+        """The noise on one client's own upload, over the most that its norm may be; None where it has none."""
 
     def clipped(self, norms: Tensor) -> Tensor:
         """Which updates of these norms were scaled down: a diagnostic, outside every guarantee."""

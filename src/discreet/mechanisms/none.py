@@ -10,7 +10,6 @@ from discreet.mechanisms.mechanism import State
 from discreet.params import Params
 from discreet.part import part
 from discreet.privacy.events import Noise
-from discreet.privacy.release import View
 from discreet.randomness import Rows
 
 
@@ -23,10 +22,13 @@ class NoPrivacy:
         return False
 
     @property
-    def view(self) -> View:
-        return "public"
+    def order(self) -> int:
+        return 2
 
     def with_noise(self, noise_multiplier: float) -> Self:
+        return self
+
+    def fitted(self, cohort: float) -> Self:
         return self
 
     def init(self, params: Params) -> State:
@@ -41,10 +43,15 @@ class NoPrivacy:
     def share(self, encoded: Params, broadcast: Broadcast, rows: Rows) -> Params:
         return encoded
 
-    def on_server(self, total: Params, state: State, broadcast: Broadcast, noise: Rows) -> tuple[Params, State]:
+    def on_server(
+        self, total: Params, state: State, broadcast: Broadcast, cohort: float, noise: Rows
+    ) -> tuple[Params, State]:
         return total, state
 
     def noise(self) -> Noise | None:
+        return None
+
+    def own_noise(self) -> Noise | None:
         return None
 
     def clipped(self, norms: Tensor) -> Tensor:
