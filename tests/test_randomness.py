@@ -160,3 +160,10 @@ def test_the_key_never_shows(kind: str) -> None:
     for shown in (repr(KEY), repr(rows), repr(stream), str(stream)):
         assert "secret of" not in shown
         assert SECRET.hex() not in shown
+
+
+def test_laplace_noise_is_laplace(kind: str) -> None:
+    """Kolmogorov-Smirnov over 100,000: a false-alarm rate of 1e-6 at 0.0085; a normal like it lies 0.06 off."""
+    drawn = block(kind).open().laplace({"w": torch.zeros(100_000, dtype=torch.float64)})["w"][0].numpy()
+    assert stats.kstest(drawn, stats.laplace.cdf).statistic < 0.0085
+    assert same(block(kind).open().laplace(MODEL), block(kind).open().laplace(dict(reversed(MODEL.items()))))

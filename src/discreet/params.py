@@ -54,7 +54,7 @@ def total(block: Params) -> Params:
 def norms(block: Params, leading: int = 1, order: int = 2) -> Tensor:
     """The L2 (or L1) norm over all tensors, for each index of the leading axes; in doubles: huge squares fit."""
     each = [
-        torch.linalg.vector_norm(value.flatten(start_dim=leading), order, dim=-1, dtype=torch.float64)
+        torch.linalg.vector_norm(value.reshape(*value.shape[:leading], -1), order, dim=-1, dtype=torch.float64)
         for value in block.values()
     ]
     together: Tensor = torch.linalg.vector_norm(torch.stack(each), order, dim=0)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from discreet.broadcast import Broadcast
 from discreet.mechanisms import (
+    AdaptiveGaussian,
     AnyMechanism,
     DistributedGaussian,
     Gaussian,
@@ -31,6 +32,8 @@ ALL: list[Mechanism] = [
     LocalGaussian(clip_norm=0.7, noise_multiplier=1.3),
     LocalLaplace(clip_norm=0.7, noise_multiplier=1.3),
     LocalLaplace(noise_multiplier=1.3),
+    AdaptiveGaussian(clip_norm=0.7, noise_multiplier=1.3),
+    AdaptiveGaussian(clip_norm=0.7, noise_multiplier=1.3, flag=0.6),
 ]
 PRIVATE = [mechanism for mechanism in ALL if mechanism.private]
 TRAINED_TO = 0.4  # what training bounds an update by, where a mechanism has no clip of its own
@@ -77,7 +80,7 @@ def test_the_noise_on_the_sum_is_what_it_claims(mechanism: Mechanism) -> None:
     noise = mechanism.noise()
     assert isinstance(noise, GaussianNoise)
     _, released = drawn(mechanism, COHORT)
-    standard = released / (noise.noise_multiplier * clip_of(mechanism))
+    standard = released / (noise.noise_multiplier * moved_by_one(mechanism))
     assert abs(float(standard.square().mean()) - 1) / math.sqrt(2 / standard.numel()) < 5
 
 
@@ -96,12 +99,21 @@ def test_the_noise_on_one_upload_is_what_it_claims(mechanism: Mechanism) -> None
     assert abs(float(sizes.square().mean()) - 2) / math.sqrt(20 / sizes.numel()) < 5  # a normal of this mean has 1.57
 
 
+def moved_by_one(mechanism: Mechanism) -> float:
+    """What a sum of 1 in one coordinate is released as, without noise."""
+    one, state = {"w": torch.ones(1)}, mechanism.init(linear())
+    released, _ = mechanism.on_server(one, state, broadcast(mechanism), COHORT, _Silent())  # type: ignore[arg-type]
+    return float(released["w"])
+
+
 @pytest.mark.parametrize("mechanism", PRIVATE, ids=lambda m: m.kind)
-def test_a_whole_client_moves_the_release_by_its_clip(mechanism: Mechanism) -> None:
-    said = broadcast(mechanism)
-    one = {"w": torch.ones(1)}
-    released, _ = mechanism.on_server(one, mechanism.init(linear()), said, COHORT, _Silent())  # type: ignore[arg-type]
-    assert float(released["w"]) == pytest.approx(clip_of(mechanism))
+def test_an_update_within_the_clip_is_released_as_it_is(mechanism: Mechanism) -> None:
+    said, state = broadcast(mechanism), mechanism.init(linear())
+    update = {"w": torch.full((1, 2), 0.1)}
+    total_of = total(mechanism.bound(update, said))
+    released, _ = mechanism.on_server(total_of, state, said, COHORT, _Silent())  # type: ignore[arg-type]
+    assert released["w"].tolist() == pytest.approx([0.1, 0.1])
+    assert list(released) == ["w"]
 
 
 class _Silent:
@@ -129,3 +141,25 @@ def test_a_share_of_noise_protects_an_upload_by_itself_less() -> None:
     noise = mechanism.own_noise()
     assert isinstance(noise, GaussianNoise)
     assert noise.noise_multiplier == pytest.approx(0.1343, abs=1e-4)  # paper 004's, seen in clear
+
+
+def test_an_adaptive_clip_settles_at_its_quantile() -> None:
+    """100 clients with norms 0.01 … 1.00: after 200 rounds with little noise the clip lies near the 0.8 quantile."""
+    mechanism = AdaptiveGaussian(clip_norm=5.0, quantile=0.8, noise_multiplier=0.01)
+    update = {"w": torch.arange(1, 101)[:, None] / 100}
+    state = mechanism.init({"w": torch.zeros(1)})
+    for round in range(200):
+        said = Broadcast(round, {"w": torch.zeros(1)}, mechanism.announce(state, None))
+        sent = total(mechanism.bound(update, said))
+        _, state = mechanism.on_server(sent, state, said, 100, RunKey.seed(1).rows(round, b"", [-1], CPU))
+    assert float(state["clip"]) == pytest.approx(0.8, abs=0.02)
+
+
+def test_an_adaptive_clip_survives_a_round_in_which_nobody_came() -> None:
+    mechanism = AdaptiveGaussian(clip_norm=1.0, noise_multiplier=1.0)
+    state = mechanism.init(linear())
+    said = Broadcast(0, linear(), mechanism.announce(state, None))
+    nothing = {name: torch.zeros_like(value) for name, value in linear().items()}
+    released, after = mechanism.on_server(nothing, state, said, 10, RunKey.seed(1).rows(0, b"", [-1], CPU))
+    assert set(released) == set(linear())
+    assert math.isfinite(float(after["clip"]))

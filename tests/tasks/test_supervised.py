@@ -78,6 +78,19 @@ def transformer(dropout: float) -> nn.Module:
     return Words(nn.TransformerEncoder(layer, 2), 8)
 
 
+class Temperature(nn.Module):
+    """Its parameters include one without a shape."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(64, CLASSES)
+        self.temperature = nn.Parameter(torch.ones(()))
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        outputs: Tensor = self.layer(inputs.flatten(1)) * self.temperature
+        return outputs
+
+
 WORDS = {
     "gru": lambda: Words(nn.GRU(8, 5, batch_first=True), 5),
     "lstm": lambda: Words(nn.LSTM(8, 5, batch_first=True), 5),
@@ -95,6 +108,7 @@ IMAGES = {
     "frozen and buffers": Counting,
     "frozen batch norm": frozen_batch_norm,
     "tied weights": tied,
+    "a single number": Temperature,
     "dropout of nothing": lambda: nn.Sequential(nn.Flatten(), nn.Dropout(0.0), nn.Linear(64, CLASSES)),
 }
 MODULES = {**WORDS, **IMAGES}

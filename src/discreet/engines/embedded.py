@@ -8,7 +8,7 @@ import torch
 
 from discreet.broadcast import Broadcast
 from discreet.engines.engine import CohortSum, Simulation
-from discreet.params import add, count, total, zeros_like
+from discreet.params import count
 from discreet.population import Population
 
 LARGEST_BLOCK = 4096
@@ -39,13 +39,8 @@ class EmbeddedEngine:
         return self.simulation.population
 
     def gather(self, broadcast: Broadcast, cohort: list[int]) -> CohortSum:
-        summed, found, order = zeros_like(broadcast.params), [], []
-        for block in self._blocks(cohort):
-            sent = self.simulation.step(broadcast, block)
-            summed = add(summed, total(sent.rows))
-            found.append(sent.norms)
-            order += block
-        return CohortSum.of(summed, order, found, self.simulation.algorithm.mechanism)
+        blocks = ((block, self.simulation.step(broadcast, block)) for block in self._blocks(cohort))
+        return CohortSum.of(blocks, broadcast, self.simulation.algorithm.mechanism)
 
     def _blocks(self, cohort: list[int]) -> Iterator[list[int]]:
         """Clients of like size together, so that one large client doesn't pad all others."""

@@ -1,5 +1,6 @@
 """The contract of an engine: gather the cohort's sum, and nothing else."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -10,7 +11,7 @@ from discreet.algorithms.algorithm import Sent
 from discreet.broadcast import Broadcast
 from discreet.federation import Federation
 from discreet.mechanisms import Mechanism
-from discreet.params import Params
+from discreet.params import Params, add, total, zeros_like
 from discreet.population import Population
 from discreet.randomness import RunKey, SimulatedRows
 from discreet.training import Loss
@@ -26,10 +27,19 @@ class CohortSum:
     flags: torch.Tensor
 
     @classmethod
-    def of(cls, total: Params, clients: list[int], norms: list[torch.Tensor], mechanism: Mechanism) -> "CohortSum":
-        """The sum, and of the norms of each block which were above the clip."""
-        found = torch.cat(norms) if norms else torch.zeros(0)
-        return cls(total, tuple(clients), found, mechanism.clipped(found))
+    def of(cls, blocks: Iterable[tuple[list[int], Sent]], broadcast: Broadcast, mechanism: Mechanism) -> "CohortSum":
+        """The blocks summed up as they come, and of their norms which were above the clip."""
+        summed: Params | None = None
+        clients: list[int] = []
+        found = []
+        for block, sent in blocks:
+            own = total(sent.rows)
+            summed = own if summed is None else add(summed, own)
+            clients += block
+            found.append(sent.norms)
+        norms = torch.cat(found) if found else torch.zeros(0)
+        nothing = zeros_like(broadcast.params)
+        return cls(summed or nothing, tuple(clients), norms, mechanism.clipped(norms, broadcast))
 
     @property
     def clipped(self) -> float:

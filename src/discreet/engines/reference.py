@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from discreet.broadcast import Broadcast
 from discreet.engines.engine import CohortSum, Simulation
-from discreet.params import add, total, zeros_like
 from discreet.population import Population
 
 
@@ -19,9 +18,5 @@ class ReferenceEngine:
         return self.simulation.population
 
     def gather(self, broadcast: Broadcast, cohort: list[int]) -> CohortSum:
-        summed, found = zeros_like(broadcast.params), []
-        for client in cohort:
-            sent = self.simulation.step(broadcast, [client])
-            summed = add(summed, total(sent.rows))
-            found.append(sent.norms)
-        return CohortSum.of(summed, cohort, found, self.simulation.algorithm.mechanism)
+        each = (([client], self.simulation.step(broadcast, [client])) for client in cohort)
+        return CohortSum.of(each, broadcast, self.simulation.algorithm.mechanism)

@@ -4,6 +4,7 @@ from typing import Annotated, TypeAlias
 
 from pydantic import Field
 
+from discreet.mechanisms.adaptive import AdaptiveGaussian
 from discreet.mechanisms.distributed import DistributedGaussian
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.mechanisms.local import LocalGaussian, LocalLaplace
@@ -11,10 +12,12 @@ from discreet.mechanisms.mechanism import Mechanism, State
 from discreet.mechanisms.none import NoPrivacy
 
 AnyMechanism: TypeAlias = Annotated[
-    NoPrivacy | Gaussian | DistributedGaussian | LocalGaussian | LocalLaplace, Field(discriminator="kind")
+    NoPrivacy | Gaussian | AdaptiveGaussian | DistributedGaussian | LocalGaussian | LocalLaplace,
+    Field(discriminator="kind"),
 ]
 
 __all__ = [
+    "AdaptiveGaussian",
     "AnyMechanism",
     "DistributedGaussian",
     "Gaussian",

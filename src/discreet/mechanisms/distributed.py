@@ -71,5 +71,5 @@ class DistributedGaussian:
             return None
         return GaussianNoise(noise_multiplier=self.noise_multiplier / math.sqrt(self.shares))
 
-    def clipped(self, norms: Tensor) -> Tensor:
+    def clipped(self, norms: Tensor, broadcast: Broadcast) -> Tensor:
         return norms > self.clip_norm

@@ -64,5 +64,5 @@ class Gaussian:
     def own_noise(self) -> Noise | None:
         return None
 
-    def clipped(self, norms: Tensor) -> Tensor:
+    def clipped(self, norms: Tensor, broadcast: Broadcast) -> Tensor:
         return norms > self.clip_norm

@@ -68,8 +68,8 @@ class LocalGaussian:
     def own_noise(self) -> Noise | None:
         return None if self.noise_multiplier is None else GaussianNoise(noise_multiplier=self.noise_multiplier)
 
-    def clipped(self, norms: Tensor) -> Tensor:
-        return _above(norms, self.clip_norm)
+    def clipped(self, norms: Tensor, broadcast: Broadcast) -> Tensor:
+        return norms > broadcast.announced[CLIP].to(norms.device)
 
 
 @part
@@ -121,9 +121,9 @@ class LocalLaplace:
     def own_noise(self) -> Noise | None:
         return None if self.noise_multiplier is None else LaplaceNoise(noise_multiplier=self.noise_multiplier)
 
-    def clipped(self, norms: Tensor) -> Tensor:
+    def clipped(self, norms: Tensor, broadcast: Broadcast) -> Tensor:
         """At least these: an L1 norm is never below the L2 norm that is looked at."""
-        return _above(norms, self.clip_norm)
+        return norms > broadcast.announced[CLIP].to(norms.device)
 
 
 def _state(params: Params) -> State:
@@ -147,7 +147,3 @@ def _one(block: Params) -> Params:
 
 def _in_its_units(total: Params, broadcast: Broadcast) -> Params:
     return {name: value * broadcast.announced[CLIP].to(value.dtype) for name, value in total.items()}
-
-
-def _above(norms: Tensor, bound: float | None) -> Tensor:
-    return torch.zeros_like(norms, dtype=torch.bool) if bound is None else norms > bound

@@ -54,5 +54,5 @@ class NoPrivacy:
     def own_noise(self) -> Noise | None:
         return None
 
-    def clipped(self, norms: Tensor) -> Tensor:
+    def clipped(self, norms: Tensor, broadcast: Broadcast) -> Tensor:
         return torch.zeros_like(norms, dtype=torch.bool)

@@ -35,7 +35,7 @@ class Whole:
     value: Tensor
 
     def squares(self) -> Tensor:
-        return self.value.flatten(start_dim=1).square().sum(dim=1)
+        return self.value.reshape(len(self.value), -1).square().sum(dim=1)
 
     def summed(self, weights: Tensor) -> Tensor:
         clients, width = weights.shape

@@ -1,0 +1,94 @@
+"""The central Gaussian mechanism with a clip that follows a quantile of the updates' norms (Andrew et al. 2021)."""
+
+import math
+from dataclasses import replace
+from typing import Literal, Self
+
+import torch
+from torch import Tensor
+
+from discreet.broadcast import Broadcast
+from discreet.clipping import clip
+from discreet.mechanisms.mechanism import State
+from discreet.params import Params, add, norms, scale
+from discreet.part import Multiplier, Positive, Rate, part
+from discreet.privacy.events import GaussianNoise, Noise
+from discreet.randomness import Rows
+
+CLIP, FLAG = "clip", "below the clip"
+
+
+@part
+class AdaptiveGaussian:
+    """A client sends its clipped update and whether it was below the clip, as one vector; the server adds the noise.
+
+    The vector is (a·Δ/C, ±c) with a² + c² = 1, so its norm is at most 1 and one Gaussian noise covers both: the price
+    is that of `Gaussian` with the same noise_multiplier, and what the flag takes is signal, c² of it. Then
+    C ← C·exp(−rate·(share below − quantile)). The clip moves and the noise with it, so no price depends on data.
+
+    Guarantee: client level, against those who see only the released models.
+    """
+
+    kind: Literal["adaptive_gaussian"] = "adaptive_gaussian"
+    clip_norm: Positive  # of the first round
+    quantile: Rate = 0.5
+    rate: Positive = 0.2
+    flag: Rate = 0.1  # c: a larger one follows the quantile more closely, and leaves less for the update
+    noise_multiplier: Multiplier | None = None  # none yet: found from the promise
+
+    @property
+    def private(self) -> bool:
+        return True
+
+    @property
+    def order(self) -> int:
+        return 2
+
+    def with_noise(self, noise_multiplier: float) -> Self:
+        return self if self.noise_multiplier is not None else replace(self, noise_multiplier=noise_multiplier)
+
+    def fitted(self, cohort: float) -> Self:
+        return self
+
+    def init(self, params: Params) -> State:
+        device = next(iter(params.values())).device
+        return {CLIP: torch.tensor(self.clip_norm, dtype=torch.float64, device=device)}
+
+    def announce(self, state: State, bound: float | None) -> Params:
+        return {CLIP: state[CLIP]}
+
+    def bound(self, delta: Params, broadcast: Broadcast) -> Params:
+        norm = broadcast.announced[CLIP]
+        unit = {name: value / norm.to(value.dtype) for name, value in clip(delta, norm).items()}
+        sign = torch.where(norms(delta) <= norm, 1.0, -1.0)  # what is not finite counts as above
+        dtype = next(iter(delta.values())).dtype
+        return scale(unit, self._kept) | {FLAG: (self.flag * sign).to(dtype)}
+
+    def share(self, encoded: Params, broadcast: Broadcast, rows: Rows) -> Params:
+        return encoded
+
+    def on_server(
+        self, total: Params, state: State, broadcast: Broadcast, cohort: float, noise: Rows
+    ) -> tuple[Params, State]:
+        assert self.noise_multiplier is not None
+        norm = broadcast.announced[CLIP]
+        whole = {FLAG: next(iter(total.values())).new_zeros(())} | total  # nobody came: nobody was below
+        drawn = {name: value[0] for name, value in noise.open().normal(whole).items()}
+        noisy = add(whole, scale(drawn, self.noise_multiplier))
+        below = (noisy.pop(FLAG).double() / (self.flag * cohort) + 1) / 2
+        moved = norm * torch.exp(-self.rate * (below.clamp(0, 1) - self.quantile))
+        released = {name: value * (norm / self._kept).to(value.dtype) for name, value in noisy.items()}
+        return released, {CLIP: moved}
+
+    def noise(self) -> Noise | None:
+        return None if self.noise_multiplier is None else GaussianNoise(noise_multiplier=self.noise_multiplier)
+
+    def own_noise(self) -> Noise | None:
+        return None
+
+    def clipped(self, norms: Tensor, broadcast: Broadcast) -> Tensor:
+        return norms > broadcast.announced[CLIP].to(norms.device)
+
+    @property
+    def _kept(self) -> float:
+        return math.sqrt(1 - self.flag**2)
