@@ -85,3 +85,12 @@ def test_each_example_is_drawn_at_its_rate_and_alone() -> None:
     variance = torch.tensor(sizes, dtype=torch.float64).var()
     spread = 100 * rate * (1 - rate)
     assert abs(float(variance) - spread) / (spread * math.sqrt(2 / trials)) < 5.3  # alone: sizes are binomial
+
+
+def test_a_whole_batch_holds_every_example_of_every_client_in_order() -> None:
+    data = federation(5, 3, 8, features=1)
+    batch = data.block([2, 0]).whole()
+    assert batch.mask.sum(dim=1).tolist() == [8, 5]
+    assert batch.active is None
+    assert drawn([batch], 0) == [data.inputs[8:].flatten().tolist()]
+    assert drawn([batch], 1) == [data.inputs[:5].flatten().tolist()]

@@ -4,6 +4,7 @@ All keys are fixed, so a test that passes goes on passing. The false-alarm rates
 was written, with sound streams; no test's exceeds 1e-6.
 """
 
+import hashlib
 import math
 import random
 from itertools import combinations
@@ -14,7 +15,7 @@ import torch
 from scipy import stats
 
 from discreet.params import Params
-from discreet.randomness import CPU, Rows, RunKey
+from discreet.randomness import CPU, Rows, RunKey, _derived
 from discreet.secret_streams import SecretRows
 
 SECRET = b"a secret of exactly 32 bytes ..."
@@ -167,3 +168,20 @@ def test_laplace_noise_is_laplace(kind: str) -> None:
     drawn = block(kind).open().laplace({"w": torch.zeros(100_000, dtype=torch.float64)})["w"][0].numpy()
     assert stats.kstest(drawn, stats.laplace.cdf).statistic < 0.0085
     assert same(block(kind).open().laplace(MODEL), block(kind).open().laplace(dict(reversed(MODEL.items()))))
+
+
+def test_a_simulated_stream_is_the_mersenne_twister_of_its_own_624_words() -> None:
+    """Beside numpy's twister with the same words: so all of them count, and not 32 bits of a seed."""
+    words = hashlib.shake_256(_derived(SECRET, ("a", 1))).digest(4 * 624)
+    twister = np.random.MT19937()
+    key = np.frombuffer(words, dtype="<u4")
+    twister.state = {"bit_generator": "MT19937", "state": {"key": key, "pos": 624}}
+    raw = twister.random_raw(1000)
+    drawn = torch.empty(1000, dtype=torch.float32).uniform_(generator=KEY.generator("a", 1))
+    assert drawn.tolist() == ((raw & (2**24 - 1)) / 2**24).tolist()
+
+
+def test_no_two_of_a_hundred_thousand_streams_are_one() -> None:
+    """By 32 bits of a seed, 1.2 pairs would be expected, and with two numbers of 53 bits none by chance (1e-22)."""
+    firsts = torch.cat([KEY.rows(round, DIGEST, range(1000), CPU).open().uniform([2] * 1000) for round in range(100)])
+    assert len({tuple(row) for row in firsts.tolist()}) == 100_000

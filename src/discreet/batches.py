@@ -75,6 +75,13 @@ class Batches:
             mask = first + torch.arange(each) < counts[:, None]
             yield self._batch(self._index(piece, mask), mask.to(self._device), None)
 
+    def whole(self) -> Batch:
+        """All examples of every client, in the order they lie in, as wide as the largest client needs."""
+        width = max(self.sizes)
+        column = torch.arange(_rounded(width) if self._device.type == "cuda" else width)
+        mask = column < torch.tensor(self.sizes)[:, None]
+        return self._batch(self._index(column, mask), mask.to(self._device), None)
+
     @property
     def _device(self) -> torch.device:
         return self.inputs.device

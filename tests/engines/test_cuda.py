@@ -10,7 +10,11 @@ from discreet.engines.engine import Simulation
 from discreet.engines.reference import ReferenceEngine
 from discreet.params import Params
 from discreet.randomness import RunKey
+from discreet.sparsifiers import RandomK, TopK
 from discreet.tasks.supervised import Supervised
+from discreet.training import GradientDescent, LocalSgd
+from discreet.training.pieces import Asam, Blur, L1Clip, Sam
+from discreet.training.schedules import Harmonic
 from tests.federations import images
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -20,6 +24,23 @@ CATALOG = [
     fedavg(learning_rate=0.3, batch_size=2, epochs=2, momentum=0.5),
     pfl(learning_rate=0.5, clip_norm=0.5, sampling_rate=0.5, noise_multiplier=1e-6),
     dp_fedavg(learning_rate=0.3, batch_size=4, clip_norm=0.5, noise_multiplier=1e-6),
+    Algorithm(
+        trainer=LocalSgd(
+            learning_rate=0.3,
+            batch_size=4,
+            steps=3,
+            gradient_clip=L1Clip(bound=2.0),
+            perturbation=Asam(rho=0.1),
+            regulariser=Blur(radius=0.1, strength=0.5),
+        ),
+        sparsifier=TopK(fraction=0.4, per_layer=False),
+    ),
+    Algorithm(
+        trainer=GradientDescent(
+            learning_rate=0.9, iterations=(3, 4), perturbation=Sam(rho=0.1), schedule=Harmonic(gamma=3.0)
+        ),
+        sparsifier=RandomK(fraction=0.4, scaled=True),
+    ),
 ]
 
 

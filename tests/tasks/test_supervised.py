@@ -1,6 +1,7 @@
 """A user's module trains unchanged: its gradients under vmap equal a plain loop's, or a sentence says why not."""
 
 import copy
+import math
 from typing import Any
 
 import pytest
@@ -415,3 +416,62 @@ def test_a_weighted_mean_is_found_out_though_labels_are_sorted():
     weighted = nn.CrossEntropyLoss(weight=torch.tensor([1.0, 1.0, 9.0]))
     with pytest.raises(InvalidInput, match='reduction="none"'):
         Supervised(nn.Linear(4, 3), "classification", weighted).check(task)
+
+
+class Sharing(nn.Module):
+    """Softmax over the examples of a batch instead of over the classes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        outputs: Tensor = self.layer(inputs).softmax(dim=0)
+        return outputs
+
+
+def test_a_model_that_mixes_examples_is_refused():
+    with pytest.raises(InvalidInput, match="mixes examples"):
+        Supervised(Sharing(), "classification").check(NUMBERS)
+
+
+def contrast(outputs: Tensor, targets: Tensor) -> Tensor:
+    """One loss an example, each of which looks at all others."""
+    return -(outputs @ outputs.T).log_softmax(dim=1).diagonal()
+
+
+def test_a_loss_that_looks_at_other_examples_is_refused():
+    with pytest.raises(InvalidInput, match="mixes them"):
+        Supervised(nn.Linear(4, 3), "classification", loss=contrast).check(NUMBERS)
+
+
+def failing(*given: Tensor) -> float:
+    raise KeyError("no such thing")
+
+
+@pytest.mark.parametrize(
+    ("own", "said"),
+    [
+        ({"metric": failing}, "metric 'failing' failed: KeyError"),
+        ({"metric": lambda outputs, targets: outputs}, "must give a number"),
+        ({"metric": lambda outputs, targets: {"a": "x"}}, "must give a number"),
+        ({"loss": failing}, "loss 'failing' failed: KeyError"),
+    ],
+)
+def test_own_functions_that_fail_are_found_out_before_training(own: dict[str, Any], said: str):
+    with pytest.raises(InvalidInput, match=said):
+        Supervised(nn.Linear(4, 3), "classification", **own).check(NUMBERS)
+
+
+def test_a_metric_that_fails_later_is_not_a_number_and_ends_no_run():
+    calls: list[int] = []
+
+    def fickle(outputs: Tensor, targets: Tensor) -> float:
+        calls.append(1)
+        return 1.0 if len(calls) == 1 else 1 / 0
+
+    supervised = Supervised(nn.Linear(4, 3), "classification", metric=fickle)
+    supervised.check(NUMBERS)
+    found = supervised.evaluate(supervised.params, NUMBERS.train.inputs, NUMBERS.train.targets)
+    assert math.isnan(found["fickle"])
+    assert 0 <= found["accuracy"] <= 1

@@ -7,10 +7,12 @@ import torch
 from torch import Tensor, nn
 
 from discreet.batches import Batch
-from discreet.params import Params
+from discreet.params import Params, norms, repeated
 from discreet.training import per_example
-from discreet.training.layers import layers_of
+from discreet.training.apart import keeps_apart
+from discreet.training.layers import Product, layers_of
 from discreet.training.module_loss import ModuleLoss
+from discreet.training.per_example import _by_vmap, clipped_sum
 
 IMAGES, VECTORS, SEQUENCES = (2, 8, 8), (6,), (4, 6)
 NETWORKS: dict[str, tuple[nn.Module, tuple[int, ...]]] = {
@@ -105,3 +107,90 @@ def test_a_network_with_an_unknown_layer_goes_by_vmap() -> None:
     )
     assert layers_of(ModuleLoss.of(nn.Conv2d(4, 4, 3, groups=2), losses), {"weight": torch.zeros(1)}) is None
     assert layers_of(lambda params, inputs, targets: inputs, {}) is None
+
+
+class Centred(nn.Module):
+    """Subtracts the batch's mean: without care, one example would move everybody's gradient."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(5, 3)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        hidden: Tensor = self.layer(inputs)
+        return hidden - hidden.mean(dim=0) if len(inputs) > 1 else hidden
+
+
+class Cumulated(Centred):
+    def forward(self, inputs: Tensor) -> Tensor:
+        outputs: Tensor = self.layer(inputs).cumsum(dim=0)
+        return outputs
+
+
+class Reused(nn.Module):
+    """Uses its layer's weight a second time, outside the layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(5, 3)
+        self.last = nn.Linear(5, 3)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        back = nn.functional.linear(torch.tanh(self.layer(inputs)), self.layer.weight.t())
+        outputs: Tensor = self.last(back)
+        return outputs
+
+
+def each_loss(outputs: Tensor, targets: Tensor) -> Tensor:
+    return nn.functional.cross_entropy(outputs, targets, reduction="none")
+
+
+def filled(clients: int, width: int, outlier: float = 1.0) -> Batch:
+    generator = torch.Generator().manual_seed(4)
+    inputs = torch.randn(clients, width, 5, generator=generator, dtype=torch.float64)
+    inputs[:, 0] *= outlier
+    return Batch(inputs, torch.randint(3, (clients, width), generator=generator), torch.ones(clients, width) > 0, None)
+
+
+@pytest.mark.parametrize("kind", [Centred, Cumulated, Reused])
+@pytest.mark.parametrize("outlier", [1.0, 1e4])
+def test_whatever_a_network_does_one_example_moves_the_sum_by_the_clip_at_most(kind: type, outlier: float) -> None:
+    torch.manual_seed(0)
+    module = kind().double()
+    loss = ModuleLoss.of(module, each_loss)
+    params = repeated({name: value.detach() for name, value in module.named_parameters()}, 2)
+    batch = filled(2, 12, outlier)
+    without = batch._replace(mask=batch.mask.clone())
+    without.mask[:, 0] = False
+    whole, less = (clipped_sum(loss, params, each, 0.5) for each in (batch, without))
+    moved = norms({name: whole[name] - less[name] for name in whole})
+    assert bool((moved <= 0.5).all())
+
+
+@pytest.mark.parametrize("kind", [Centred, Cumulated, Reused])
+def test_gradients_are_those_of_each_example_alone(kind: type) -> None:
+    torch.manual_seed(0)
+    module = kind().double()
+    loss = ModuleLoss.of(module, each_loss)
+    params = repeated({name: value.detach() for name, value in module.named_parameters()}, 2)
+    batch = filled(2, 6)
+    found = clipped_sum(loss, params, batch, 1e30)
+    expected = _by_vmap(loss, params, batch, 1e30)
+    assert all(torch.allclose(found[name], expected[name], atol=1e-9) for name in found)
+
+
+def test_only_networks_that_are_known_to_keep_examples_apart_take_whole_batches() -> None:
+    plain = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8, 3))
+    trusted = ModuleLoss(plain, lambda *given: given[1], apart=True)
+    assert keeps_apart(trusted)
+    assert not keeps_apart(ModuleLoss(plain, trusted.loss))  # who knows what the loss does
+    assert not keeps_apart(ModuleLoss(nn.Sequential(nn.Flatten(0)), trusted.loss, apart=True))
+    assert not keeps_apart(ModuleLoss(Centred(), trusted.loss, apart=True))
+    plain.register_forward_hook(lambda layer, given, output: output - output.mean(0))
+    assert not keeps_apart(trusted)
+
+
+def test_a_tiny_gradient_beside_a_huge_input_is_clipped_too() -> None:
+    """The squares of 1e-23 vanish in single precision, and the product with 1.5e19 would pass a clip of 1e-5."""
+    found = Product(torch.full((1, 1), 1e-23), torch.full((1, 1), 1.5e19))
+    assert float(found.squares()) == pytest.approx(2.25e-8, rel=1e-4)

@@ -60,9 +60,9 @@ class AdaptiveGaussian:
     def bound(self, delta: Params, broadcast: Broadcast) -> Params:
         norm = broadcast.announced[CLIP]
         unit = {name: value / norm.to(value.dtype) for name, value in clip(delta, norm).items()}
-        sign = torch.where(norms(delta) <= norm, 1.0, -1.0)  # what is not finite counts as above
-        dtype = next(iter(delta.values())).dtype
-        return scale(unit, self._kept) | {FLAG: (self.flag * sign).to(dtype)}
+        below = norms(delta) <= norm  # what is not finite counts as above
+        sign = below.to(next(iter(delta.values())).dtype) * 2 - 1
+        return scale(unit, self._kept) | {FLAG: self.flag * sign}
 
     def share(self, encoded: Params, broadcast: Broadcast, rows: Rows) -> Params:
         return encoded

@@ -15,6 +15,7 @@ from discreet.privacy.events import GaussianNoise, LaplaceNoise, Noise
 from discreet.randomness import Rows
 
 CLIP = "clip"
+SMALLEST = 1e-30  # to divide by
 
 
 @part
@@ -133,7 +134,7 @@ def _state(params: Params) -> State:
 
 def _announced(state: State, bound: float | None) -> Params:
     assert bound is not None  # an algorithm without either is refused when it is built
-    return {CLIP: torch.full_like(state[CLIP], bound)}
+    return {CLIP: torch.full_like(state[CLIP], max(bound, SMALLEST))}  # a rate that decayed to nothing moves nothing
 
 
 def _unit(delta: Params, broadcast: Broadcast, order: int) -> Params:

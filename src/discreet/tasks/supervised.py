@@ -1,6 +1,7 @@
 """A user's own nn.Module with a loss and a metric: one loss an example, for the trainers to differentiate."""
 
 import copy
+import math
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -11,6 +12,7 @@ from torch.nn import functional
 
 from discreet.errors import InvalidInput
 from discreet.params import Params
+from discreet.tasks import trial
 from discreet.tasks.layers import check_layers
 from discreet.tasks.task import Kind, Task
 from discreet.tasks.vectorised import Vectorised
@@ -93,7 +95,10 @@ class Supervised:
                 fix="Its forward() gets a batch of them.",
             ) from error
         self._check_outputs(self._tensor(outputs), task)
+        trial.check_apart(self._module, inputs)
         self._check_own_loss(outputs, targets)
+        if self._metric is not None:
+            trial.numbers(self._metric, self._tensor(outputs), targets)
         try:
             each = vmap(grad(self._single), in_dims=(None, 0, 0), randomness="different")
             each(self.params, inputs[:2], targets[:2])
@@ -110,7 +115,7 @@ class Supervised:
         self.params: Params = {name: value for name, value in own.items() if name in trained}
         self._held: Params = {name: value for name, value in own.items() if name not in trained}
         self._held |= dict(module.named_buffers())
-        self.loss = ModuleLoss(module, self._loss)
+        self.loss = ModuleLoss(module, self._loss, apart=True)
 
     def _single(self, params: Params, example: Tensor, target: Tensor) -> Tensor:
         return self.loss(params, example[None], target[None])[0]
@@ -128,41 +133,41 @@ class Supervised:
         predicted, examples = self._tensor(outputs), len(targets)
         if self.kind == "regression":
             predicted = _aligned(predicted, targets)
-        if self._own_loss is None:
-            losses = _default_loss(self.kind, predicted, targets)
-        else:
-            losses = _tensor_loss(self._own_loss(predicted, targets))
-        if losses.dim() == 0:
-            losses = losses[None] if examples == 1 else self._one_by_one(predicted, targets)
+        if self._own_loss is not None:
+            return self._one_by_one(self._own_loss, predicted, targets)
+        losses = _default_loss(self.kind, predicted, targets)
         if losses.shape[0] != examples:
-            raise InvalidInput(
-                f"The loss gave the shape {tuple(losses.shape)} for {examples} examples.",
-                fix='It must give one number an example (reduction="none"), or their mean.',
-            )
+            raise InvalidInput(f"The model's outputs make {losses.shape[0]} losses for {examples} examples.")
         return losses if losses.dim() == 1 else losses.flatten(start_dim=1).mean(dim=1)
 
-    def _one_by_one(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """What a loss that gives a batch's mean gives for each example alone."""
-        own = self._own_loss
-        assert own is not None
+    def _one_by_one(self, own: LossFunction, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Each example's loss alone, whatever the user's function would make of a batch."""
 
         def alone(output: Tensor, target: Tensor) -> Tensor:
-            return _tensor_loss(own(output[None], target[None])).reshape(())
+            return _tensor_loss(own(output[None], target[None])).mean()
 
         return vmap(alone, randomness="different")(outputs, targets)
 
     def _check_own_loss(self, outputs: Any, targets: Tensor) -> None:
-        """A mean that is not the mean of its examples' losses mixes them: then no example's part can be bounded."""
-        losses = self._losses(outputs, targets)
+        """A batch's loss that is not made of its examples' losses mixes them, and each is taken alone here."""
         if self._own_loss is None:
+            self._losses(outputs, targets)
             return
         predicted = _aligned(outputs, targets) if self.kind == "regression" else outputs
-        whole = _tensor_loss(self._own_loss(predicted, targets))
-        if whole.dim() == 0 and not any(
-            torch.allclose(whole, each, rtol=1e-3, atol=1e-5) for each in (losses.mean(), losses.sum())
-        ):
+        whole = _tensor_loss(trial.of_own("loss", self._own_loss, predicted, targets))
+        if whole.dim() and whole.shape[0] != len(targets):
             raise InvalidInput(
-                "The loss of a batch is neither the mean nor the sum of its examples' losses, so it mixes them.",
+                f"The loss gave the shape {tuple(whole.shape)} for {len(targets)} examples.",
+                fix='It must give one number an example (reduction="none"), or their mean.',
+            )
+        losses = self._losses(outputs, targets)
+        if whole.dim():
+            expected = [(whole if whole.dim() == 1 else whole.flatten(start_dim=1).mean(dim=1), losses)]
+        else:
+            expected = [(whole, losses.mean()), (whole, losses.sum())]
+        if not any(torch.allclose(found, each, rtol=1e-3, atol=1e-5) for found, each in expected):
+            raise InvalidInput(
+                "The loss of a batch is not made of its examples' losses, so it mixes them.",
                 fix='Give one loss an example, for instance by reduction="none".',
             )
 
@@ -193,9 +198,10 @@ class Supervised:
         elif outputs.dim() == targets.dim() + 1:
             found["accuracy"] = float((outputs.argmax(dim=1) == targets).double().mean())
         if self._metric is not None:
-            own = self._metric(outputs, targets)
-            named = own if isinstance(own, dict) else {getattr(self._metric, "__name__", "metric"): own}
-            found |= {name: float(value) for name, value in named.items()}
+            try:
+                found |= trial.numbers(self._metric, outputs, targets)
+            except InvalidInput:  # it worked before training; what it can't measure now must not end a run
+                found[getattr(self._metric, "__name__", "metric")] = math.nan
         return found
 
 

@@ -44,9 +44,14 @@ class Descent(NamedTuple):
 
 
 def at_round(learning_rate: float, schedule: Schedule, broadcast: Broadcast) -> Tensor:
-    """The round's learning rate, made where the model lies: a recorded step reads it anew."""
+    """The round's learning rate."""
+    return at_step(learning_rate, schedule, broadcast.round, broadcast)
+
+
+def at_step(learning_rate: float, schedule: Schedule, k: int, broadcast: Broadcast) -> Tensor:
+    """The k-th learning rate, made where the model lies: a recorded step reads it anew, and nobody waits for a copy."""
     device = next(iter(broadcast.params.values())).device
-    return torch.full((), learning_rate * schedule.factor(broadcast.round), dtype=torch.float64, device=device)
+    return torch.full((), learning_rate * schedule.factor(k), dtype=torch.float64, device=device)
 
 
 def _where(active: Tensor, new: Params, old: Params) -> Params:

@@ -35,12 +35,12 @@ class Whole:
     value: Tensor
 
     def squares(self) -> Tensor:
-        return self.value.reshape(len(self.value), -1).square().sum(dim=1)
+        return _squares(self.value.reshape(len(self.value), -1))
 
     def summed(self, weights: Tensor) -> Tensor:
         clients, width = weights.shape
         rows = _finite(self.value).reshape(clients, width, -1)
-        return (weights[:, None] @ rows)[:, 0].reshape(clients, *self.value.shape[1:])
+        return (weights.to(rows.dtype)[:, None] @ rows)[:, 0].reshape(clients, *self.value.shape[1:])
 
 
 @dataclass(frozen=True)
@@ -51,11 +51,11 @@ class Product:
     right: Tensor
 
     def squares(self) -> Tensor:
-        return self.left.square().sum(dim=1) * self.right.square().sum(dim=1)
+        return _squares(self.left) * _squares(self.right)
 
     def summed(self, weights: Tensor) -> Tensor:
         clients, width = weights.shape
-        left = (_finite(self.left) * weights.reshape(-1, 1)).reshape(clients, width, -1)
+        left = (_finite(self.left) * weights.to(self.left.dtype).reshape(-1, 1)).reshape(clients, width, -1)
         return left.transpose(1, 2) @ _finite(self.right).reshape(clients, width, -1)
 
 
@@ -97,6 +97,12 @@ def normalisation(layer: nn.Module, inputs: Tensor, outer: Tensor) -> dict[str, 
     if not positions:
         return {"weight": Whole(product), "bias": Whole(outer)}
     return {"weight": Whole(product.sum(positions)), "bias": Whole(outer.sum(positions))}
+
+
+def _squares(rows: Tensor) -> Tensor:
+    """In doubles: the squares of small numbers would vanish in single precision, and a large one beside them escape."""
+    found: Tensor = torch.linalg.vector_norm(rows, dim=1, dtype=torch.float64).square()
+    return found
 
 
 def _finite(value: Tensor) -> Tensor:

@@ -14,11 +14,15 @@ from discreet.training.trainer import Loss
 
 @dataclass(frozen=True)
 class ModuleLoss:
-    """A `Loss` that takes its examples through `module`, once each."""
+    """A `Loss` that takes its examples through `module`, once each.
+
+    `apart` says that what comes out of the module becomes one loss an example, none of which looks at another.
+    """
 
     module: nn.Module
     loss: Loss
-    shapes: dict[object, Any] = field(default_factory=dict, repr=False, compare=False)  # what its layers put out
+    apart: bool = False
+    plans: dict[object, Any] = field(default_factory=dict, repr=False, compare=False)  # how its gradients are had
     recordings: Recordings = field(default_factory=Recordings, repr=False, compare=False)  # live as long as it does
 
     @classmethod

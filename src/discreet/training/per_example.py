@@ -1,11 +1,12 @@
 """Σ over each client's examples of its gradient, scaled down to a norm: the heart of DP-SGD, three ways.
 
-Layer by layer where the network is made of known layers: one client after the other where each has much to do (a CPU's
-caches like that), all clients stacked where each has little. Any other network goes through nested vmap.
+Layer by layer where the parameters lie in known layers: one client after the other where each has much to do (a CPU's
+caches like that), all clients stacked where each has little. Any other network goes through nested vmap. Whole batches
+go through a network only if it is known to keep examples apart.
 """
 
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +15,8 @@ from torch.func import grad, vmap
 from discreet.batches import Batch
 from discreet.clipping import factors
 from discreet.params import Params, zeros_like
+from discreet.randomness import drawn_from
+from discreet.training.apart import Undropped, keeps_apart
 from discreet.training.layers import (
     Gradient,
     Layout,
@@ -28,61 +31,83 @@ from discreet.training.layers import (
 from discreet.training.module_loss import ModuleLoss
 from discreet.training.trainer import Loss
 
-Layers: TypeAlias = dict[str, nn.Module]
-Shapes: TypeAlias = dict[str, torch.Size]
-
+TRIED = 3  # examples on which two ways to the same gradients are compared
+HUGE = 1e30  # a clip that clips nothing
 LARGE = 2**16  # numbers in one client's batch, from which on a CPU does better with one client at a time
 
 
 def clipped_sum(loss: Loss, params: Params, batch: Batch, clip_norm: float) -> Params:
     """Each client's sum over its examples, none of which moves it by more than `clip_norm`.
 
-    Guarantee: an example whose gradient is not finite counts as zero; cells without an example count for nothing.
+    Guarantee: whatever the network computes, an example's gradient is that of its loss alone; one that is not finite
+    counts as zero; cells without an example count for nothing.
     """
     layers = layers_of(loss, params)
     if layers is None:
         return _by_vmap(loss, params, batch, clip_norm)
     assert isinstance(loss, ModuleLoss)
     key = (frozenset(params), batch.inputs.shape[2:])
-    if key not in loss.shapes:
-        first = {name: value[0] for name, value in params.items()}
-        loss.shapes[key] = output_shapes(loss, layers, first, batch.inputs[0], batch.targets[0])
-    shapes = loss.shapes[key]
-    if shapes is None:
+    if key not in loss.plans:
+        loss.plans[key] = _planned(loss, layers, params, batch)
+    plan: Plan | None = loss.plans[key]
+    if plan is None:
         return _by_vmap(loss, params, batch, clip_norm)
     if batch.inputs.device.type == "cpu" and batch.inputs[0].numel() >= LARGE:
-        return _one_by_one(loss, layers, shapes, params, batch, clip_norm)
-    return _stacked(loss, layers, shapes, params, batch, clip_norm)
+        return _one_by_one(loss, plan, params, batch, clip_norm)
+    return _stacked(loss, plan, params, batch, clip_norm)
 
 
-def _one_by_one(
-    loss: ModuleLoss, layers: Layers, shapes: Shapes, params: Params, batch: Batch, clip_norm: float
-) -> Params:
+class Plan(NamedTuple):
+    """How a network's gradients are had layer by layer: from whole batches, or example by example."""
+
+    layers: dict[str, nn.Module]
+    shapes: dict[str, torch.Size]
+    whole: bool
+
+
+def _planned(loss: ModuleLoss, layers: dict[str, nn.Module], params: Params, batch: Batch) -> Plan | None:
+    """None where layer by layer doesn't do: a layer is used twice or not at all, or its weights outside it too."""
+    first = {name: value[0] for name, value in params.items()}
+    shapes = output_shapes(loss, layers, first, batch.inputs[0], batch.targets[0])
+    if shapes is None:
+        return None
+    plan = Plan(layers, shapes, keeps_apart(loss))
+    if plan.whole:
+        return plan
+    few = Batch(batch.inputs[:1, :TRIED], batch.targets[:1, :TRIED], batch.mask[:1, :TRIED] | True, None)
+    one = {name: value[:1] for name, value in params.items()}
+    with drawn_from(0, batch.inputs.device), Undropped():
+        found, expected = _stacked(loss, plan, one, few, HUGE), _by_vmap(loss, one, few, HUGE)
+    close = all(torch.allclose(found[name], expected[name], rtol=1e-3, atol=1e-5) for name in one)
+    return plan if close else None
+
+
+def _one_by_one(loss: ModuleLoss, plan: Plan, params: Params, batch: Batch, clip_norm: float) -> Params:
     """Each client by itself, on its own examples alone, without padding."""
     total = zeros_like(params)
+    layout = channels_last if plan.whole else unchanged
+    traced = _traced(loss, plan, layout)
     for client in batch.mask.any(dim=1).nonzero().flatten().tolist():
         own = {name: value[client] for name, value in params.items()}
         inputs, targets = batch.inputs[client][batch.mask[client]], batch.targets[client][batch.mask[client]]
-        taps = {name: channels_last(inputs.new_zeros(len(inputs), *shape)) for name, shape in shapes.items()}
-        outer, seen = _traced(loss, layers, channels_last)(own, taps, inputs, targets)
-        found = gradients(layers, frozenset(params), seen, outer)
+        taps = {name: layout(inputs.new_zeros(len(inputs), *shape)) for name, shape in plan.shapes.items()}
+        outer, seen = traced(own, taps, inputs, targets)
+        found = gradients(plan.layers, frozenset(params), seen, outer)
         everyone = torch.ones(1, len(inputs), dtype=torch.bool)
         for name, value in _weighted_sum(found, clip_norm, everyone).items():
             total[name][client] = value[0]
     return total
 
 
-def _stacked(
-    loss: ModuleLoss, layers: Layers, shapes: Shapes, params: Params, batch: Batch, clip_norm: float
-) -> Params:
+def _stacked(loss: ModuleLoss, plan: Plan, params: Params, batch: Batch, clip_norm: float) -> Params:
     """All clients at once: vmap over clients, and each layer's products over all examples of all of them."""
     clients, width = batch.mask.shape
-    taps = {name: batch.inputs.new_zeros(clients, width, *shape) for name, shape in shapes.items()}
-    traced = vmap(_traced(loss, layers, unchanged), randomness="different")
+    taps = {name: batch.inputs.new_zeros(clients, width, *shape) for name, shape in plan.shapes.items()}
+    traced = vmap(_traced(loss, plan, unchanged), randomness="different")
     outer, seen = traced(params, taps, batch.inputs, batch.targets)
     flat_seen = {name: value.flatten(0, 1) for name, value in seen.items()}
     flat_outer = {name: value.flatten(0, 1) for name, value in outer.items()}
-    return _weighted_sum(gradients(layers, frozenset(params), flat_seen, flat_outer), clip_norm, batch.mask)
+    return _weighted_sum(gradients(plan.layers, frozenset(params), flat_seen, flat_outer), clip_norm, batch.mask)
 
 
 def _by_vmap(loss: Loss, params: Params, batch: Batch, clip_norm: float) -> Params:
@@ -103,12 +128,21 @@ def _weighted_sum(found: Mapping[str, Gradient], clip_norm: float, mask: Tensor)
     return {name: each.summed(weights) for name, each in found.items()}
 
 
-def _traced(loss: ModuleLoss, layers: Layers, layout: Layout) -> Callable[..., tuple[Params, Params]]:
-    """For one client's model and batch: the gradient at what each layer put out, and what went into it."""
+def _traced(loss: ModuleLoss, plan: Plan, layout: Layout) -> Callable[..., tuple[Params, Params]]:
+    """For one client's model and examples: the gradient at what each layer put out, and what went into it."""
 
     def run(params: Params, taps: Params, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Params]:
         seen: Params = {}
-        with tapped(layers, taps, seen, layout):
+        with tapped(plan.layers, taps, seen, layout):
             return loss(params, inputs, targets).sum(), seen
 
-    return grad(run, argnums=1, has_aux=True)
+    traced = grad(run, argnums=1, has_aux=True)
+    if plan.whole:
+        return traced
+
+    def alone(params: Params, taps: Params, example: Tensor, target: Tensor) -> tuple[Params, Params]:
+        """A batch of one: nothing that the network does can reach another example."""
+        outer, seen = traced(params, {name: tap[None] for name, tap in taps.items()}, example[None], target[None])
+        return {name: value[0] for name, value in outer.items()}, {name: value[0] for name, value in seen.items()}
+
+    return vmap(alone, in_dims=(None, 0, 0, 0), randomness="different")

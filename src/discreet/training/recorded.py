@@ -32,12 +32,15 @@ class Recording:
     @classmethod
     def of(cls, step: Callable[..., T], given: list[Any], form: Any, pool: Any) -> "Recording":
         held = [value.clone() if isinstance(value, Tensor) else value for value in given]
+        generator = torch.cuda.default_generators[torch.cuda.current_device()]
+        drawn = generator.get_state()
         side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):  # libraries choose their kernels and workspaces before anything is recorded
             for _ in range(2):
                 step(*tree_unflatten(held, form))
         torch.cuda.current_stream().wait_stream(side)
+        generator.set_state(drawn)  # as if it had not been tried: a resumed run records at another step
         graph = torch.cuda.CUDAGraph()
         with _nothing_freed(), torch.cuda.graph(graph, pool=pool):
             outputs = step(*tree_unflatten(held, form))

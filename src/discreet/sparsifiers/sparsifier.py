@@ -1,6 +1,6 @@
-"""Which coordinates of an update are sent."""
+"""The contract of a sparsifier, and `All`, which leaves nothing out."""
 
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol
 
 from discreet.params import Params
 from discreet.part import part
@@ -8,6 +8,10 @@ from discreet.part import part
 
 class Sparsifier(Protocol):
     """Before the clip it may look at anything; after the noise only at what the noise protects."""
+
+    @property
+    def unsound(self) -> str | None:
+        """Why its guarantee can't be certified, in a sentence; None where it can."""
 
     def announce(self, params: Params, round: int) -> Params:
         """What all clients of the round need to know: a common mask by name, else nothing. Public."""
@@ -28,6 +32,10 @@ class All:
 
     kind: Literal["all"] = "all"
 
+    @property
+    def unsound(self) -> str | None:
+        return None
+
     def announce(self, params: Params, round: int) -> Params:
         return {}
 
@@ -39,6 +47,3 @@ class All:
 
     def expand(self, released: Params, announced: Params) -> Params:
         return released
-
-
-AnySparsifier: TypeAlias = All

@@ -1,0 +1,47 @@
+"""Choosing exactly k coordinates, for one model or for a block of clients."""
+
+import math
+from fractions import Fraction
+
+import torch
+from torch import Tensor
+
+from discreet.params import Params
+
+
+def kept(fraction: float, coordinates: int) -> int:
+    """k = ceil(fraction·d), of the fraction as it is written: 0.1·30 is 3.0000000000000004 in floats."""
+    return math.ceil(Fraction(repr(fraction)) * coordinates)
+
+
+def largest(block: Params, fraction: float, *, per_layer: bool) -> Params:
+    """For each client which of its coordinates are the largest: of each tensor, or of all together.
+
+    Guarantee: exactly k for each, whatever the ties, of which the first in order count. What is not a number counts
+    as infinite: it is kept, and left to the clip to see.
+    """
+    names = sorted(block)  # ties go by name, not by the order in which a model lists its tensors
+    flat = [block[name].reshape(len(block[name]), -1) for name in names]
+    if per_layer:
+        masks = [_largest(rows, kept(fraction, rows.shape[1])) for rows in flat]
+    else:
+        together = torch.cat(flat, dim=1)
+        sizes = [rows.shape[1] for rows in flat]
+        masks = list(torch.split(_largest(together, kept(fraction, together.shape[1])), sizes, dim=1))
+    return {name: mask.reshape(block[name].shape) for name, mask in zip(names, masks, strict=True)}
+
+
+def where(masks: Params, block: Params) -> Params:
+    """The block with zeros where a mask is false; NaN·0 would be NaN. Rows may share a mask."""
+    return {name: torch.where(masks[name], value, torch.zeros_like(value)) for name, value in block.items()}
+
+
+def _largest(rows: Tensor, k: int) -> Tensor:
+    size = rows.abs()
+    if size.is_floating_point():
+        size = size.nan_to_num(nan=math.inf, posinf=math.inf)
+    # the k-th largest value, and not the places of the k largest: among equals devices and shapes choose differently
+    level = size.kthvalue(size.shape[1] - k + 1, dim=1, keepdim=True).values
+    above, equal = size > level, size == level
+    room = k - above.sum(dim=1, keepdim=True)
+    return above | (equal & (equal.cumsum(dim=1, dtype=torch.int32) <= room))

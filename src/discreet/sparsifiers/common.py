@@ -1,0 +1,102 @@
+"""One mask for all clients, from what is public anyway."""
+
+import hashlib
+from typing import Literal
+
+import torch
+
+from discreet.errors import InvalidInput
+from discreet.params import Params, count, scale
+from discreet.part import Flag, Index, Rate, part
+from discreet.sparsifiers.choice import kept, largest, where
+
+
+@part
+class RandomK:
+    """k = ceil(fraction·d) coordinates of all tensors together, drawn anew in each round (Fed-SMP's rand_k).
+
+    The draw hangs on `seed` and the round alone, so everybody may know it. `scaled` makes the expectation over draws
+    the whole update, by a factor d/k. It comes before the clip: after it, one client would move the sum by d/k clips.
+
+    Guarantee: the mechanism's. The mask knows no data, and what the server drops of the noisy sum is post-processing.
+    """
+
+    kind: Literal["random_k"] = "random_k"
+    fraction: Rate
+    scaled: Flag = False
+    seed: Index = 0
+
+    @property
+    def unsound(self) -> str | None:
+        return None
+
+    def announce(self, params: Params, round: int) -> Params:
+        coordinates = count(params)
+        chosen = torch.zeros(coordinates, dtype=torch.bool)
+        chosen[torch.randperm(coordinates, generator=self._draw(round))[: kept(self.fraction, coordinates)]] = True
+        names = sorted(params)  # however a model lists its tensors, the draw is the same
+        parts = torch.split(chosen, [params[name].numel() for name in names])
+        return _named({name: mask.reshape(params[name].shape) for name, mask in zip(names, parts, strict=True)}, params)
+
+    def select(self, delta: Params, announced: Params) -> Params:
+        chosen = where(_masks(delta, announced), delta)
+        if not self.scaled:
+            return chosen
+        coordinates = sum(value[0].numel() for value in delta.values())
+        return scale(chosen, coordinates / kept(self.fraction, coordinates))
+
+    def finish(self, sent: Params, announced: Params) -> Params:
+        return sent
+
+    def expand(self, released: Params, announced: Params) -> Params:
+        return where(_masks(released, announced), released)
+
+    def _draw(self, round: int) -> torch.Generator:
+        """On the host, where a seed gives the same numbers on every machine."""
+        seed = hashlib.blake2b(f"random_k {self.seed} {round}".encode(), digest_size=8).digest()
+        return torch.Generator().manual_seed(int.from_bytes(seed, "little", signed=True))
+
+
+@part
+class PublicTopK:
+    """The k = ceil(fraction·d) largest coordinates of an update made on public data (Fed-SMP's top_k).
+
+    Guarantee: the mechanism's, as long as that data is public: the mask then knows nothing of any client.
+    """
+
+    kind: Literal["public_top_k"] = "public_top_k"
+    fraction: Rate
+
+    @property
+    def unsound(self) -> str | None:
+        return None
+
+    def announce(self, params: Params, round: int) -> Params:
+        raise InvalidInput(
+            "The sparsifier 'public_top_k' takes its mask from an update on public data, and got none.",
+            fix='Use sparsifier = { kind = "random_k", fraction = … }, or "top_k".',
+        )
+
+    def mask_from(self, update: Params) -> Params:
+        """The masks to announce for the update that one made on public data, on that update's device."""
+        one = {name: value[None] for name, value in update.items()}
+        chosen = largest(one, self.fraction, per_layer=False)
+        return _named({name: mask[0] for name, mask in chosen.items()}, update)
+
+    def select(self, delta: Params, announced: Params) -> Params:
+        return where(_masks(delta, announced), delta)
+
+    def finish(self, sent: Params, announced: Params) -> Params:
+        return sent
+
+    def expand(self, released: Params, announced: Params) -> Params:
+        return where(_masks(released, announced), released)
+
+
+def _named(masks: Params, params: Params) -> Params:
+    """As announced, beside what a mechanism announces; on the model's device."""
+    return {f"mask {name}": mask.to(params[name].device) for name, mask in masks.items()}
+
+
+def _masks(block: Params, announced: Params) -> Params:
+    return {name: announced[f"mask {name}"] for name in block}
