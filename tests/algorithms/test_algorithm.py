@@ -2,7 +2,8 @@
 
 import pytest
 
-from discreet.algorithms import Algorithm, dp_fedavg, fedavg, pfl
+from discreet.algorithms import Algorithm, dp_fedavg, dp_fedsam_top, fedavg, ldp_fedavg, pfl
+from discreet.algorithms.claims import stated
 from discreet.errors import InvalidInput, UnsoundCombination
 from discreet.experiment.promise import Privacy, kept
 from discreet.mechanisms import DistributedGaussian, Gaussian, LocalLaplace
@@ -11,7 +12,9 @@ from discreet.population import Population
 from discreet.privacy.accountant import epsilon
 from discreet.privacy.events import GaussianNoise, LaplaceNoise, PoissonSampled, SampledWithoutReplacement, steps
 from discreet.sampling import FixedSize, Poisson, RoundRobin
-from discreet.training import DpSgd, LocalSgd
+from discreet.sparsifiers import PublishedTopK
+from discreet.training import DpSgd, GradientDescent, LocalSgd
+from discreet.training.pieces import L2Clip
 
 TEN = Population(examples=(20,) * 10)
 LOCAL = {"learning_rate": 0.1, "batch_size": 5}
@@ -147,3 +150,51 @@ def test_shared_noise_needs_a_cohort_of_a_known_size() -> None:
 def test_noise_without_a_clip_needs_training_that_bounds_its_updates() -> None:
     with pytest.raises(InvalidInput, match="no clip_norm"):
         Algorithm(trainer=LocalSgd(**LOCAL, epochs=1), mechanism=LocalLaplace())
+
+
+def test_the_last_of_paper_003s_rounds_is_shorter() -> None:
+    algorithm = ldp_fedavg(learning_rate=0.1, gradient_bound=2.0, local_iterations=4, total_iterations=10)
+    assert algorithm.trainer.iterations == (4, 4, 2)
+    assert [algorithm.trainer.bound(round) for round in range(3)] == pytest.approx([0.8, 0.8, 0.4])  # ηEζ
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_as_published_paper_003s_half_is_a_claim_beside_what_is_certified(noise: str) -> None:
+    arguments = {"learning_rate": 0.1, "gradient_bound": 1.0, "noise": noise, "cohort": 2, "noise_multiplier": 20.0}
+    assert stated(ldp_fedavg(**arguments), 10, TEN) == []
+    published = ldp_fedavg(**arguments, as_published=True)
+    (claim,), (release,) = stated(published, 10, TEN), published.over(10, TEN)
+    claimed = epsilon(claim.release.event, 1e-5, claim.release.relation)
+    certified = epsilon(release.event, 1e-5, release.relation)
+    assert "twice as far apart" in claim.reason
+    assert certified > 1.9 * claimed
+
+
+def test_paper_004s_own_order_is_refused_unless_it_is_run_as_published() -> None:
+    """With its numbers: z = 0.95, 50 of 500 clients, 200 rounds. The claim is 7.30, as in its accountant's PLD."""
+    common = {"learning_rate": 0.1, "batch_size": 5, "clip_norm": 0.2, "noise_multiplier": 0.95}
+    with pytest.raises(UnsoundCombination, match="as_published"):
+        Algorithm(
+            sampling=FixedSize(cohort=2),
+            trainer=LocalSgd(**LOCAL, epochs=1),
+            sparsifier=PublishedTopK(fraction=0.4),
+            mechanism=DistributedGaussian(clip_norm=0.2),
+        )
+    many = Population(examples=(20,) * 500)
+    published = dp_fedsam_top(**common, cohort=50, as_published=True).fitted(many)
+    (release,) = published.over(200, many)  # one upload by itself, and nothing of the sum
+    assert (release.view, release.relation) == ("server", "replace")
+    (claim,) = stated(published, 200, many)
+    assert epsilon(claim.release.event, 2e-3, claim.release.relation) == pytest.approx(7.301, abs=2e-3)
+
+
+def test_an_epoch_is_a_pass_or_a_minibatch_and_nothing_else() -> None:
+    for wrong in ({"epoch": "mini-batch", "epochs": 1}, {"epoch": "minibatch"}):
+        with pytest.raises(InvalidInput, match='"pass" or "minibatch"'):
+            pfl(learning_rate=1, clip_norm=1, batch_size=5, **wrong)
+
+
+def test_laplace_noise_needs_gradients_that_are_bounded_in_its_own_norm() -> None:
+    descent = GradientDescent(learning_rate=0.1, iterations=(1,), gradient_clip=L2Clip(bound=1.0))
+    with pytest.raises(InvalidInput, match="measured in L1"):
+        Algorithm(trainer=descent, mechanism=LocalLaplace())

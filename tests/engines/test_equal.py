@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from discreet.algorithms import Algorithm, dp_fedavg, fedavg, pfl
+from discreet.algorithms import RECIPES, Algorithm, dp_fedavg, fedavg, pfl
 from discreet.engines.embedded import EmbeddedEngine
 from discreet.engines.engine import Engine, Simulation
 from discreet.engines.reference import ReferenceEngine
@@ -105,6 +105,12 @@ CATALOG = [
 ]
 
 
+EVERY = {
+    name: recipe(**recipe.example).with_noise(1.0).fitted(federation(7, 1, 12, 4, 9).population)
+    for name, recipe in RECIPES.items()
+}
+
+
 def trained(engine: Engine, algorithm: Algorithm, params: Params, rounds: int, key: RunKey) -> Params:
     state = algorithm.init(params)
     for round in range(rounds):
@@ -137,6 +143,13 @@ def test_three_rounds_in_double_precision_agree_to_ten_digits(algorithm: Algorit
     slow, fast = both(algorithm, federation(7, 1, 12, 4, 9), cross_entropy, linear(), rounds=3, block=3)
     for name in slow:
         assert (slow[name] - fast[name]).abs().max() < 1e-10
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_entry_of_the_catalog_agrees_too(name: str) -> None:
+    slow, fast = both(EVERY[name], federation(7, 1, 12, 4, 9), cross_entropy, linear(), rounds=3, block=3)
+    for tensor in slow:
+        assert (slow[tensor] - fast[tensor]).abs().max() < 1e-10
 
 
 @pytest.mark.parametrize("algorithm", CATALOG, ids=lambda a: a.trainer.kind + a.mechanism.kind)

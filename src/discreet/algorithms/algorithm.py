@@ -6,17 +6,17 @@ from typing import Literal, NamedTuple
 import torch
 
 from discreet.aggregation import AnyAggregation, Plain
+from discreet.algorithms import soundness
 from discreet.batches import Batches
 from discreet.broadcast import Broadcast
-from discreet.errors import InvalidInput, UnsoundCombination
-from discreet.mechanisms import AnyMechanism, DistributedGaussian, LocalGaussian, LocalLaplace, NoPrivacy
+from discreet.mechanisms import AnyMechanism, NoPrivacy
 from discreet.params import Params, norms, per_client, scale
-from discreet.part import part
+from discreet.part import Flag, part
 from discreet.population import Population
 from discreet.privacy.events import Event, Repeated
 from discreet.privacy.release import Release
 from discreet.randomness import Rows
-from discreet.sampling import AnySampling, Everyone, Poisson, RoundRobin
+from discreet.sampling import AnySampling, Everyone
 from discreet.server_optimizers import AnyServer, ServerSgd
 from discreet.sparsifiers import All, AnySparsifier
 from discreet.training import AnyTrainer, Loss
@@ -49,25 +49,10 @@ class Algorithm:
     server: AnyServer = ServerSgd()
     weighting: Literal["uniform", "by_examples"] = "uniform"
 
+    as_published: Flag = False  # allow what a paper does and its proof doesn't carry: the card says so
+
     def __post_init__(self) -> None:
-        if self.weighting == "by_examples" and self.mechanism.private:
-            raise UnsoundCombination(
-                "Weighing clients by their examples lets one client move the sum by more than the clip.",
-                fix='Use weighting = "uniform", or mechanism = {kind = "none"} for a run without client-level privacy.',
-            )
-
-        if self.trainer.changes and isinstance(self.sampling, RoundRobin):
-            raise UnsoundCombination(
-                "Clients that take turns would pay for different rounds, where rounds differ in their local steps.",
-                fix='Use one number of steps or epochs for all rounds, or sampling = {kind = "everyone"}.',
-            )
-
-        _check_bound(self.trainer, self.mechanism)
-        if isinstance(self.mechanism, DistributedGaussian) and isinstance(self.sampling, Poisson):
-            raise UnsoundCombination(
-                "Clients that bring their own share of noise make its total depend on how many joined.",
-                fix='Use sampling = {kind = "fixed_size", cohort = …}, or mechanism = {kind = "gaussian", …}.',
-            )
+        soundness.check(self)
 
     def init(self, params: Params) -> ServerState:
         return ServerState(params, self.mechanism.init(params), self.server.init(params))
@@ -118,7 +103,7 @@ class Algorithm:
             # Whoever sees an upload by itself knows whose it is, and any other update might have stood there.
             event = _times(alone, len(rounds))
             found.append(Release(unit="client", relation="replace", view="server", event=event, clients=cohort))
-        if noise is not None:
+        if noise is not None and not soundness.breaks_the_sum(self):
             seen = self.sampling.amplify(noise, population)
             # Who stays away keeps its share of noise with it: then only what it would have sent is hidden.
             away = alone is not None and self.sampling.relation == "add_or_remove"
@@ -140,15 +125,6 @@ class Algorithm:
         """The same algorithm with the noise that was still open."""
         trainer, mechanism = self.trainer.with_noise(noise_multiplier), self.mechanism.with_noise(noise_multiplier)
         return replace(self, trainer=trainer, mechanism=mechanism)
-
-
-def _check_bound(trainer: AnyTrainer, mechanism: AnyMechanism) -> None:
-    """A mechanism without a clip of its own leans on the bound that training keeps."""
-    if isinstance(mechanism, LocalGaussian | LocalLaplace) and mechanism.clip_norm is None and trainer.bound(0) is None:
-        raise InvalidInput(
-            f"The mechanism {mechanism.kind!r} has no clip_norm, and the training bounds no update by itself.",
-            fix="Give clip_norm, or clip gradients by gradient_clip and leave out momentum and weight decay.",
-        )
 
 
 def _times(event: Event, rounds: int) -> Event:

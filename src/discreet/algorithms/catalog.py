@@ -1,14 +1,25 @@
 """The papers' algorithms, each as a composition of parts."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Literal
 
 from discreet.algorithms.algorithm import Algorithm
-from discreet.mechanisms import Gaussian
-from discreet.sampling import AnySampling, Everyone, Poisson
+from discreet.algorithms.paper_003 import ldp_fedavg
+from discreet.algorithms.paper_004 import (
+    dp_fedavg,
+    dp_fedavg_blur,
+    dp_fedavg_blurs,
+    dp_fedsam,
+    dp_fedsam_top,
+    fed_smp_rand,
+)
+from discreet.algorithms.recipe import Recipe
+from discreet.errors import InvalidInput
+from discreet.sampling import AnySampling, Everyone
 from discreet.server_optimizers import AnyServer, ServerSgd
-from discreet.training import DpSgd, LocalSgd
+from discreet.training import DpSgd, GradientDescent, LocalSgd
 from discreet.training.per_round import listed
+from discreet.training.pieces import Prox
 from discreet.training.schedules import Constant, Schedule
 
 
@@ -26,7 +37,14 @@ def fedavg(
     """Federated averaging (McMahan et al. 2017): local SGD, then the mean weighed by examples. No privacy."""
     return Algorithm(
         sampling=sampling,
-        trainer=_local_sgd(learning_rate, batch_size, epochs, steps, momentum, weight_decay),
+        trainer=LocalSgd(
+            learning_rate=learning_rate,
+            batch_size=batch_size,
+            epochs=1 if epochs is None and steps is None else epochs,
+            steps=steps,
+            momentum=momentum,
+            weight_decay=weight_decay,
+        ),
         server=server,
         weighting="by_examples",
     )
@@ -54,7 +72,13 @@ def pfl(
     it, or single minibatches, as its Algorithm 1 reads. Protects single examples, against the server and everybody
     after it; the noise is computed from T = ΣE_r.
     """
-    if epoch == "minibatch" and epochs is not None and local_steps is None:
+    if epoch not in ("pass", "minibatch") or (epoch == "minibatch" and epochs is None):
+        raise InvalidInput(
+            f'epoch must be "pass" or "minibatch", says what one of `epochs` is, and got {epoch!r} with epochs '
+            f"{epochs!r}.",
+            fix="Give epochs with it, or local_steps alone.",
+        )
+    if epoch == "minibatch" and local_steps is None:
         local_steps, epochs = epochs, None
     return Algorithm(
         trainer=DpSgd(
@@ -73,44 +97,57 @@ def pfl(
     )
 
 
-def dp_fedavg(
+def fedsgd(*, learning_rate: float, server: AnyServer = ServerSgd()) -> Algorithm:
+    """Federated SGD (McMahan et al. 2017): one full-batch gradient step of every client, averaged by examples.
+
+    No privacy.
+    """
+    trainer = GradientDescent(learning_rate=learning_rate, iterations=(1,))
+    return Algorithm(trainer=trainer, server=server, weighting="by_examples")
+
+
+def fedprox(
     *,
     learning_rate: float,
     batch_size: int,
-    clip_norm: float,
+    strength: float,
     epochs: int | None = None,
     steps: int | None = None,
-    sampling_rate: float = 1.0,
-    sampling: AnySampling | None = None,
-    noise_multiplier: float | None = None,
     momentum: float = 0.0,
-    weight_decay: float = 0.0,
+    sampling: AnySampling = Everyone(),
     server: AnyServer = ServerSgd(),
 ) -> Algorithm:
-    """DP-FedAvg (McMahan et al. 2018): clip each client's update to C, sum, add N(0, σ²C²), divide by qM.
-
-    Protects whole clients, against those who see released models; the server is trusted.
-    """
+    """FedProx (Li et al. 2020): FedAvg whose local loss gains (μ/2)·‖w−wᵗ‖², μ = `strength`. No privacy."""
     return Algorithm(
-        sampling=sampling or (Everyone() if sampling_rate == 1 else Poisson(rate=sampling_rate)),
-        trainer=_local_sgd(learning_rate, batch_size, epochs, steps, momentum, weight_decay),
-        mechanism=Gaussian(clip_norm=clip_norm, noise_multiplier=noise_multiplier),
+        sampling=sampling,
+        trainer=LocalSgd(
+            learning_rate=learning_rate,
+            batch_size=batch_size,
+            epochs=1 if epochs is None and steps is None else epochs,
+            steps=steps,
+            momentum=momentum,
+            regulariser=Prox(strength=strength),
+        ),
         server=server,
+        weighting="by_examples",
     )
 
 
-def _local_sgd(
-    learning_rate: float, batch_size: int, epochs: int | None, steps: int | None, momentum: float, weight_decay: float
-) -> LocalSgd:
-    """One epoch, unless epochs or steps are given."""
-    return LocalSgd(
-        learning_rate=learning_rate,
-        batch_size=batch_size,
-        epochs=1 if epochs is None and steps is None else epochs,
-        steps=steps,
-        momentum=momentum,
-        weight_decay=weight_decay,
-    )
+_LOCAL = {"learning_rate": 0.1, "batch_size": 32, "epochs": 1}
+_CENTRAL = _LOCAL | {"clip_norm": 0.5, "sampling_rate": 0.1}
 
-
-RECIPES: dict[str, Callable[..., Any]] = {"fedavg": fedavg, "pfl": pfl, "dp_fedavg": dp_fedavg}
+RECIPES = {  # by the name that a file gives; the example is what `discreet algorithms` shows, and what a test runs
+    "fedavg": Recipe(fedavg, example=_LOCAL),
+    "fedsgd": Recipe(fedsgd, example={"learning_rate": 0.5}),
+    "fedprox": Recipe(fedprox, example=_LOCAL | {"strength": 0.1}),
+    "pfl": Recipe(pfl, "000", {"learning_rate": 0.3, "clip_norm": 1.0, "batch_size": 64, "epochs": 1}),
+    "ldp_fedavg": Recipe(
+        ldp_fedavg, "003", {"learning_rate": 0.1, "gradient_bound": 1.0, "local_iterations": 5, "cohort": 2}
+    ),
+    "dp_fedavg": Recipe(dp_fedavg, "004", _CENTRAL),
+    "dp_fedavg_blur": Recipe(dp_fedavg_blur, "004", _CENTRAL | {"strength": 0.1}),
+    "dp_fedavg_blurs": Recipe(dp_fedavg_blurs, "004", _CENTRAL | {"strength": 0.1, "fraction": 0.4}),
+    "fed_smp_rand": Recipe(fed_smp_rand, "004", _CENTRAL | {"fraction": 0.4}),
+    "dp_fedsam": Recipe(dp_fedsam, "004", _CENTRAL | {"rho": 0.5}),
+    "dp_fedsam_top": Recipe(dp_fedsam_top, "004", _CENTRAL | {"rho": 0.5, "fraction": 0.4}),
+}

@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 from typing import Any
 
+from discreet.algorithms import claims
 from discreet.experiment import promise
 from discreet.experiment.job import Job
 from discreet.part import plain, read
-from discreet.privacy.guarantee import Guarantee, LedgerMark
+from discreet.privacy import accountant
+from discreet.privacy.guarantee import Claim, Guarantee, LedgerMark
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.release import Unit
 from discreet.privacy.wording import brief, name_of, rounded_up
@@ -32,16 +34,24 @@ def guarantees(job: Job, done: int, ledger: Ledger | None, *, shared: bool) -> l
     """Every guarantee of so many rounds, the one that was promised first."""
     state = None if ledger is None else ledger.summary()
     mark = None if state is None else LedgerMark(head=state["head"], length=state["records"])
+    delta = job.privacy.delta if job.privacy else promise.DELTA
+    stated = claims.stated(job.algorithm, done, job.population) if done else []
     return [
         Guarantee.certify(
             release,
-            job.privacy.delta if job.privacy else promise.DELTA,
+            delta,
             assumptions=_assumed(job, done, shared=shared),
             not_covered=_uncovered(job, state["budgets"] if state and shared else []),
+            claims=[_claim(each, delta) for each in stated if each.release.unit == release.unit],
             ledger=mark,
         )
         for release in promise.certifiable(job.algorithm, job.privacy, done, job.population)
     ]
+
+
+def _claim(each: claims.Stated, delta: float) -> Claim:
+    epsilon = accountant.epsilon(each.release.event, delta, each.release.relation)
+    return Claim(epsilon=epsilon, delta=delta, source=each.source, reason=each.reason)
 
 
 def words(cards: list[Guarantee]) -> str:
@@ -88,4 +98,6 @@ def _uncovered(job: Job, shared_budgets: list[dict[str, Any]]) -> Iterator[str]:
     yield from job.task.not_covered
     if len(job.test[0]):
         yield "Accuracy and loss, computed without noise on test examples."
+        if job.task.kind == "regression":
+            yield "The error of a constant (constant_mse), which is the mean of the clients' targets, without noise."
     yield "The norms, shares and cohort sizes in rounds.jsonl, which are there to diagnose the run."

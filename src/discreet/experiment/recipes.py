@@ -1,15 +1,14 @@
 """An algorithm as a file names it: by its recipe and arguments, or part by part."""
 
-import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import Annotated, Any, TypeAlias, get_type_hints
+from typing import Annotated, Any, TypeAlias
 
 from pydantic import BeforeValidator
 
 from discreet.algorithms import RECIPES, Algorithm
+from discreet.algorithms.recipe import Recipe
 from discreet.errors import InvalidInput
-from discreet.part import read
 
 
 def algorithm_from(given: Any) -> Any:
@@ -21,15 +20,12 @@ def algorithm_from(given: Any) -> Any:
         raise InvalidInput(f"There is no recipe {name!r}.", fix=f"There are: {', '.join(RECIPES)}.")
     recipe = RECIPES[name]
     _check(name, recipe, arguments)
-    hints = get_type_hints(recipe, include_extras=True)
-    # Tables are parts; numbers go to the parts as they are, which check them strictly.
-    built = {key: read(hints[key], value) if isinstance(value, Mapping) else value for key, value in arguments.items()}
-    return recipe(**built)
+    return recipe(**arguments)
 
 
-def _check(name: str, recipe: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
+def _check(name: str, recipe: Recipe, arguments: Mapping[str, Any]) -> None:
     """Refuse what the recipe doesn't take, and say what it needs."""
-    parameters = inspect.signature(recipe).parameters
+    parameters = recipe.parameters
     for key in arguments:
         if key not in parameters:
             near = get_close_matches(key, parameters, n=1)

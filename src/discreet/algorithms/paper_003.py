@@ -1,0 +1,49 @@
+"""Paper 003: DP-FedAvg in which every client adds Laplace or Gaussian noise of its own."""
+
+from typing import Literal
+
+from discreet.algorithms.algorithm import Algorithm
+from discreet.mechanisms import LocalGaussian, LocalLaplace
+from discreet.sampling import AnySampling, Everyone, RoundRobin
+from discreet.server_optimizers import AnyServer, ServerSgd
+from discreet.training import GradientDescent
+from discreet.training.pieces import L1Clip, L2Clip
+from discreet.training.schedules import Constant, Schedule
+
+
+def ldp_fedavg(
+    *,
+    learning_rate: float,
+    gradient_bound: float,
+    local_iterations: int = 1,
+    total_iterations: int | None = None,
+    noise: Literal["laplace", "gaussian"] = "laplace",
+    cohort: int | None = None,
+    noise_multiplier: float | None = None,
+    schedule: Schedule = Constant(),
+    server: AnyServer = ServerSgd(),
+    as_published: bool = False,
+) -> Algorithm:
+    """DP-FedAvg with noise of each client's own (paper 003): E full-batch iterations, then noise once.
+
+    θ ← θ − η·clip(∇L, ζ) for E local iterations; the update, of norm at most ζΣη, gets Laplace noise (ζ in L1) or
+    Gaussian noise (ζ in L2); clients take turns, `cohort` at a time. With T in all, the last of ⌈T/E⌉ rounds is
+    shorter. Two updates lie up to 2ζΣη apart: that is certified; with as_published the paper's half of it is printed
+    as a claim. Protects all of a client's data, against the server and everybody after it.
+    """
+    E, T = local_iterations, total_iterations
+    iterations = (E,) if T is None else ((E,) * (T // E) + ((T % E,) if T % E else ())) or (T,)
+    sampling: AnySampling = Everyone() if cohort is None else RoundRobin(cohort=cohort)
+    laplace = noise == "laplace"
+    return Algorithm(
+        sampling=sampling,
+        trainer=GradientDescent(
+            learning_rate=learning_rate,
+            iterations=iterations,
+            gradient_clip=L1Clip(bound=gradient_bound) if laplace else L2Clip(bound=gradient_bound),
+            schedule=schedule,
+        ),
+        mechanism=(LocalLaplace if laplace else LocalGaussian)(noise_multiplier=noise_multiplier),
+        server=server,
+        as_published=as_published,
+    )

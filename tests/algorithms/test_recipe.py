@@ -1,0 +1,60 @@
+"""The catalog's entries say what they are: nothing about them is written down twice."""
+
+from typing import Literal
+
+import pytest
+
+from discreet.algorithms import RECIPES
+from discreet.algorithms.recipe import Recipe, in_words
+from discreet.experiment.recipes import algorithm_from
+from discreet.sampling import AnySampling, Everyone
+from discreet.server_optimizers import AnyServer
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_every_entry_has_an_example_that_a_file_could_hold_and_says_what_it_is(name: str):
+    recipe = RECIPES[name]
+    assert algorithm_from({"recipe": name, **recipe.example}) == recipe(**recipe.example)
+    assert recipe.summary.endswith(".")
+    assert "\n" not in recipe.summary
+    assert {each.name for each in recipe.knobs if each.required} <= set(recipe.example)
+    assert all(each.unit in ("example", "client") for each in recipe.protects)
+
+
+def test_whom_it_protects_is_read_off_what_it_releases():
+    assert RECIPES["fedavg"].protects == []
+    assert [(each.unit, each.view) for each in RECIPES["pfl"].protects] == [("example", "server")]
+    assert [(each.unit, each.view) for each in RECIPES["dp_fedavg"].protects] == [("client", "public")]
+
+
+def test_a_table_among_the_arguments_becomes_a_part():
+    made = RECIPES["fedavg"](learning_rate=0.1, batch_size=8, sampling={"kind": "poisson", "rate": 0.5})
+    assert made.sampling.rate == 0.5
+    assert RECIPES["fedavg"](learning_rate=0.1, batch_size=8, sampling=Everyone()).sampling == Everyone()
+
+
+@pytest.mark.parametrize(
+    ("hint", "said"),
+    [
+        (int | None, "whole number"),
+        (int | list[int] | None, "whole number or list"),
+        (Literal["pass", "minibatch"], '"pass" or "minibatch"'),
+        (AnySampling | None, "table of kind everyone, poisson, fixed_size or round_robin"),
+        (float | Everyone, "number or table of kind everyone"),
+        (AnyServer, "table of kind sgd or adam"),
+        (bool, "true or false"),
+    ],
+)
+def test_a_type_is_said_as_a_file_writes_it(hint: object, said: str):
+    assert in_words(hint) == said
+
+
+def test_a_summary_is_the_first_sentence_whatever_it_cites():
+    def mine() -> None:
+        """Mine (Doe et al. 2020): a sum
+        of things. No privacy.
+
+        More.
+        """
+
+    assert Recipe(mine).summary == "Mine (Doe et al. 2020): a sum of things."  # type: ignore[arg-type]
