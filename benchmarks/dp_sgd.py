@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from discreet.broadcast import Broadcast
 from discreet.federation import Federation
 from discreet.randomness import RunKey
+from discreet.tasks.supervised import Supervised
 from discreet.training import DpSgd
-from discreet.training.module_loss import ModuleLoss
 
 OURS = "discreet"
 MODES = ("hooks", "ghost", "functorch")
@@ -45,13 +45,9 @@ def linear() -> nn.Module:
     return nn.Linear(64, 10)
 
 
-def losses(outputs: Tensor, targets: Tensor) -> Tensor:
-    return nn.functional.cross_entropy(outputs, targets, reduction="none")
-
-
 def ours(module: nn.Module, data: Federation, clients: int, batch: int, steps: int) -> Callable[[], None]:
     params = {name: value.detach().clone() for name, value in module.named_parameters()}
-    loss = ModuleLoss.of(module, losses)
+    loss = Supervised(module, "classification").loss
     trainer = DpSgd(
         steps=(steps,),
         sampling_rate=batch / data.sizes[0],

@@ -189,3 +189,8 @@ def test_what_says_nothing_or_two_things_is_refused(wrong: dict[str, object]):
     other = {"sampling_rate": 0.5} if not {"sampling_rate", "batch_size"} & set(wrong) and wrong else {}
     with pytest.raises(InvalidInput):
         DpSgd(**one, **other, **wrong, clip_norm=1, learning_rate=1)  # type: ignore[arg-type]
+
+
+def test_a_clip_that_single_precision_cannot_measure_is_refused():
+    with pytest.raises(InvalidInput, match="at least 1e-09"):
+        DpSgd(steps=(1,), sampling_rate=0.5, clip_norm=1e-12, learning_rate=1)

@@ -23,6 +23,8 @@ from discreet.training.recorded import Recordings
 from discreet.training.schedules import Constant, Schedule
 from discreet.training.trainer import Loss
 
+SMALLEST_CLIP = 1e-9
+
 
 @part
 class DpSgd:
@@ -56,6 +58,13 @@ class DpSgd:
                 raise InvalidInput(
                     f"DP-SGD needs either {one} or {other}, one of the two.", fix="Give one, leave out the other."
                 )
+
+        if self.clip_norm < SMALLEST_CLIP:
+            raise InvalidInput(
+                f"clip_norm must be at least {SMALLEST_CLIP:g}, below which single precision can't measure a gradient, "
+                f"and got {self.clip_norm:g}.",
+                fix="Scale clip_norm up and the learning rate down by the same factor.",
+            )
 
     def fitted(self, population: Population) -> Self:
         rate = self.sampling_rate

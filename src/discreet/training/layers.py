@@ -35,7 +35,8 @@ class Whole:
     value: Tensor
 
     def squares(self) -> Tensor:
-        return _squares(self.value.reshape(len(self.value), -1))
+        found: Tensor = torch.linalg.vector_norm(self.value.reshape(len(self.value), -1), dim=1)
+        return found.double().square()
 
     def summed(self, weights: Tensor) -> Tensor:
         clients, width = weights.shape
@@ -45,13 +46,18 @@ class Whole:
 
 @dataclass(frozen=True)
 class Product:
-    """The outer product of two vectors an example, never formed: its norm is the product of their norms."""
+    """The outer product of two vectors an example, never formed: its norm is the product of their norms.
+
+    In doubles: a small one's squares would vanish in single precision, and a large one beside it escape the clip.
+    """
 
     left: Tensor
     right: Tensor
 
     def squares(self) -> Tensor:
-        return _squares(self.left) * _squares(self.right)
+        left, right = (torch.linalg.vector_norm(each, dim=1, dtype=torch.float64) for each in (self.left, self.right))
+        both: Tensor = (left * right).square()
+        return both
 
     def summed(self, weights: Tensor) -> Tensor:
         clients, width = weights.shape
@@ -97,12 +103,6 @@ def normalisation(layer: nn.Module, inputs: Tensor, outer: Tensor) -> dict[str, 
     if not positions:
         return {"weight": Whole(product), "bias": Whole(outer)}
     return {"weight": Whole(product.sum(positions)), "bias": Whole(outer.sum(positions))}
-
-
-def _squares(rows: Tensor) -> Tensor:
-    """In doubles: the squares of small numbers would vanish in single precision, and a large one beside them escape."""
-    found: Tensor = torch.linalg.vector_norm(rows, dim=1, dtype=torch.float64).square()
-    return found
 
 
 def _finite(value: Tensor) -> Tensor:
