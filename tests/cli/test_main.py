@@ -15,6 +15,7 @@ from discreet import __version__
 from discreet.cli import main
 from discreet.errors import BudgetRefused, LedgerDamaged
 from tests.cli.conftest import Discreet
+from tests.experiment.conftest import SMALL
 
 
 def commands(command: click.Command, path: str = "") -> Iterator[tuple[str, click.Command]]:
@@ -50,6 +51,8 @@ def test_every_command_takes_json_and_prints_exactly_one_object(path: str, discr
     loans.parent.mkdir()
     loans.write_bytes(b"int_rate\n")
     loans.with_suffix(".csv.sha256").write_text(hashlib.sha256(b"int_rate\n").hexdigest())  # so it needs no network
+    small = tmp_path / "small.toml"
+    small.write_text(SMALL)
     lines = {  # a command that isn't here fails
         "account gaussian": "--noise-multiplier 1",
         "account laplace": "--noise-multiplier 1",
@@ -62,6 +65,8 @@ def test_every_command_takes_json_and_prints_exactly_one_object(path: str, discr
         "run": f"--out {tmp_path / 'run'} --set rounds=2",
         "plan": "",
         "report": f"{finished}",
+        "compare": f"{small} --seeds 1 --out {tmp_path / 'compared'}",
+        "algorithms": "",
         "init": f"{tmp_path / 'starter.toml'}",
         "data check": f"{table} --client clinic --label back",
         "data get": f"lending_club --data-dir {tmp_path}",

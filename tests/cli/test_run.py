@@ -75,7 +75,7 @@ def test_overrides_and_device_reach_the_resolved_experiment(discreet: Discreet, 
     [
         ("run none.toml", "There is no file none.toml"),
         ("run small.toml --set roudns=3", "did you mean 'rounds'?"),
-        ("run small.toml --set algorithm.recipe=none", "There are: fedavg, pfl, dp_fedavg"),
+        ("run small.toml --set algorithm.recipe=none", "There are: fedavg, fedsgd, fedprox, pfl"),
         ("run small.toml --set rounds=ten", "must be a whole number, and got 'ten'"),
         ("run small.toml --set task.clients=100000", "100000 clients"),
         ("run small.toml --set privacy.unit=client", "this algorithm protects one example against the server"),

@@ -156,6 +156,7 @@ def test_in_public_the_guarantee_and_what_was_spent_stay(run: Path, certified: G
         ("An error of -1,024.5 or 3e-5, in 10-20 of them (10).", "An error of … or …, in …-… of them (…)."),
         ("say classes=10 if public", "say classes=… if public"),
         ("What net2.py:Net50 saw of CIFAR-10.", "What net2.py:Net50 saw of CIFAR-10."),
+        (f"The sha256 {'0a' * 32} of it.", "The sha256 … of it."),
         ("With other runs, ε = 1.5 of 4 is spent.", "With other runs, ε = 1.5 of 4 is spent."),
     ],
 )

@@ -32,7 +32,7 @@ class Chapter:
 
 
 def demo(as_json: Json = False) -> None:
-    """Train a private model on real digits, and see what is promised."""
+    """Train a private model on digits, and see what is promised."""
     emit(
         lambda: {name: value for chapter in _chapters() for name, value in chapter.data.items()} | {"next": NEXT},
         _page,

@@ -10,7 +10,7 @@ import click
 import typer
 
 from discreet import __version__
-from discreet.cli import account, data, demo, init, ledger, plan, report
+from discreet.cli import account, algorithms, compare, data, demo, init, ledger, plan, report
 from discreet.cli import run as training
 from discreet.cli.output import complain, emit
 from discreet.errors import DiscreetError, InvalidInput
@@ -19,6 +19,7 @@ EPILOG = """\b
 Examples:
   discreet run
   discreet init && discreet plan experiment.toml
+  discreet compare experiment.toml --sweep privacy.epsilon=1,2,4
   discreet account gaussian --noise-multiplier 1 --sampling-rate 0.1 \\
       --steps 1000 --delta 1e-5
   discreet account gaussian --epsilon 2 --sampling-rate 0.01 --steps 1000
@@ -49,9 +50,11 @@ app.add_typer(account.app, name="account")
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(data.app, name="data")
 app.command("demo")(demo.demo)
+app.command("algorithms", epilog=algorithms.EPILOG)(algorithms.algorithms)
 app.command("init", epilog=init.EPILOG)(init.init)
 app.command("plan", epilog=plan.EPILOG)(plan.plan)
 app.command("run", epilog=training.EPILOG)(training.run)
+app.command("compare", epilog=compare.EPILOG)(compare.compare)
 app.command("report", epilog=report.EPILOG)(report.report)
 
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from discreet.places import Watch
+
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
@@ -15,10 +17,17 @@ if TYPE_CHECKING:
 
 @contextmanager
 def watched(source: "Source", *, quiet: bool) -> Iterator["Source"]:
-    """The same experiment; what it computes before it trains is shown, and leaves nothing behind."""
+    """The same experiment; what it computes before it trains is shown."""
+    with waiting(quiet=quiet) as watch:
+        yield replace(source, places=replace(source.places, watch=watch))
+
+
+@contextmanager
+def waiting(*, quiet: bool) -> Iterator[Watch]:
+    """What is told of preparations is shown, a bar for each, and leaves nothing behind."""
     console = Console(stderr=True, markup=False, emoji=False, highlight=False)
     if quiet or not console.is_terminal:
-        yield source
+        yield lambda what, done, total: None
         return
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -31,4 +40,4 @@ def watched(source: "Source", *, quiet: bool) -> Iterator["Source"]:
                 shown[what] = bars.add_task(what, total=total)
             bars.update(shown[what], completed=done)
 
-        yield replace(source, places=replace(source.places, watch=watch))
+        yield watch

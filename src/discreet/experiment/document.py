@@ -50,7 +50,7 @@ def overridden(text: str, settings: Iterable[str]) -> str:
         for name in names[:-1]:
             table = table.setdefault(name, {})
             if not isinstance(table, MutableMapping):
-                raise InvalidInput(f"--set {setting}: {name!r} is a value, not a table.")
+                raise InvalidInput(f"{setting}: {name!r} is a value, not a table.")
         table[names[-1]] = _value(value.strip())
     return tomlkit.dumps(document)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ from discreet.population import Population
 from discreet.randomness import RunKey
 from discreet.tasks import Task
 from discreet.tasks.supervised import Supervised
+
+CONSTANT = "constant_mse"  # a model that is no better has learned nothing
 
 
 @dataclass(frozen=True)
@@ -66,16 +69,30 @@ class Job:
         return EmbeddedEngine(simulation, block_size), simulation, block_size
 
     def evaluate(self, params: Params) -> dict[str, float]:
-        return self.model.evaluate(params, *self.test)
+        """What the model achieves on the test data; a squared error beside that of a constant."""
+        found = self.model.evaluate(params, *self.test)
+        if "mse" not in found:
+            return found
+        return {"mse": found.pop("mse"), CONSTANT: self._constant_mse, **found}
+
+    @cached_property
+    def _constant_mse(self) -> float:
+        """The error of whoever predicts the mean of the clients' targets for every test example."""
+        held = self.data.targets if self.data.order is None else self.data.targets[self.data.order]
+        return float((self.test[1].double() - held.double().mean(dim=0)).square().mean())
 
     def spent(self, done: int) -> float | None:
         return promise.spent(self.algorithm, self.privacy, done, self.population)
 
 
-def from_source(source: Source, key: RunKey) -> Job:
-    """Load the data, build the model, find the noise: everything that can be wrong with a file shows here."""
+def from_source(source: Source, key: RunKey, task: Task | None = None) -> Job:
+    """Load the data, build the model, find the noise: everything that can be wrong with a file shows here.
+
+    `task` is the experiment's own, where this key's was loaded before.
+    """
     experiment, folder = source.experiment, source.places.folder
-    task = experiment.task.load(key.generator("task"), source.places)
+    if task is None:
+        task = experiment.task.load(key.generator("task"), source.places)
     module = built(experiment, task, folder, key.generator("model"))
     own = {"loss": experiment.loss, "metric": experiment.metric}
     functions = {what: None if name is None else local(name, folder) for what, name in own.items()}

@@ -8,7 +8,7 @@ from discreet.privacy.wording import brief, in_a_thousand, rounded_up
 from discreet.report.markup import Html, folded, listing, table, tag, terms
 
 # Not the digits of a name, as in CIFAR-10 or net2.py; in doubt it is a number.
-NUMBER = re.compile(r"(?<!\w)(?<![^\W\d]-)[-−]?\d+(?:[.,]\d+)*(?:e[-+]?\d+)?")
+NUMBER = re.compile(r"\b[0-9a-f]{64}\b|(?<!\w)(?<![^\W\d]-)[-−]?\d+(?:[.,]\d+)*(?:e[-+]?\d+)?")  # a sha256 is one
 MEANING = (
     "ε (epsilon) bounds how much more likely any outcome becomes because one {unit} was used: by a factor of at most "
     "e to the ε. Smaller is more private. δ (delta) is a small probability that this bound leaves aside. "

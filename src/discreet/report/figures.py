@@ -77,10 +77,14 @@ def plain(value: float) -> str:
 
 def drawn(chart: Chart) -> Html:
     """The chart as a figure; it shows once `script` is on the page too."""
-    made = figure(chart).to_json().replace("<", "\\u003c")
-    place = tag("div", id=chart.key, class_="chart", role="img", aria_label=chart.description())
-    data = tag("script", Html(made), type="application/json", data_chart=chart.key)
-    return tag("figure", tag("figcaption", chart.caption), place, data, _broken(chart))
+    return shown(chart.key, chart.caption, chart.description(), figure(chart), _broken(chart))
+
+
+def shown(key: str, caption: str, description: str, made: Any, note: Html | None = None, *, tall: bool = False) -> Html:
+    """A plotly figure on the page, with its words."""
+    place = tag("div", id=key, class_="chart tall" if tall else "chart", role="img", aria_label=description)
+    data = tag("script", Html(made.to_json().replace("<", "\\u003c")), type="application/json", data_chart=key)
+    return tag("figure", tag("figcaption", caption), place, data, note)
 
 
 def numbers(title: str, *charts: Chart) -> Html:
@@ -108,7 +112,7 @@ def figure(chart: Chart) -> Any:
     """The chart as a plotly Figure."""
     import plotly.graph_objects as go
 
-    made = go.Figure(layout=_layout(chart))
+    made = go.Figure(layout=layout(chart))
     if chart.band:
         _fill(made, chart.band, chart)
     ends = sorted({at for line in chart.lines for at in line.values})
@@ -162,7 +166,7 @@ def _fill(made: Any, band: Band, chart: Chart) -> None:
         )
 
 
-def _layout(chart: Chart) -> dict[str, Any]:
+def layout(chart: Chart) -> dict[str, Any]:
     """No colours of text, grid and ground: the page's style gives them, by day and by night."""
     still: dict[str, Any] = {"fixedrange": True, "zeroline": False, "automargin": True}  # a finger scrolls the page
     return {

@@ -28,7 +28,11 @@ def write(run_dir: Path, *, public: bool = False, out: Path | None = None) -> Pa
     """
     run_dir = Path(run_dir)
     path = out if out is not None else run_dir / (PUBLIC_NAME if public else NAME)
-    text = document(tell(run_dir), public=public)
+    return placed(path, document(tell(run_dir), public=public))
+
+
+def placed(path: Path, text: str) -> Path:
+    """The text under this name, whole or not at all."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         draft.write_text(text, encoding="utf-8")
@@ -43,17 +47,20 @@ def write(run_dir: Path, *, public: bool = False, out: Path | None = None) -> Pa
 
 def document(story: Story, *, public: bool = False) -> str:
     """The whole page as text."""
-    title = f"{sections.title(story)} · discreet"
+    return framed(sections.title(story), join(_body(story, public=public)))
+
+
+def framed(title: str, body: Html) -> str:
+    """A page that loads nothing; what draws its charts is there if it has any."""
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
         tag("meta", http_equiv="Content-Security-Policy", content=POLICY),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("link", rel="icon", href="data:,"),
-        tag("title", title),
+        tag("title", f"{title} · discreet"),
         tag("style", Html(files("discreet.report").joinpath("page.css").read_text(encoding="utf-8"))),
     )
-    body = join(_body(story, public=public))
     charts = script() if "data-chart=" in body else None
     return "<!DOCTYPE html>\n" + tag("html", head, tag("body", body, charts), lang="en") + "\n"
 

@@ -38,8 +38,9 @@ def covered_tiles(story: Story) -> Iterator[Tile]:
 
 def uncovered_tiles(story: Story) -> Iterator[Tile]:
     for name, series in list(story.metrics().items())[:1]:
-        last = max(series)
-        yield name, _said(name)(series[last]), f"round {last:,}; {NOT_COVERED}"
+        last, level = max(series), _constant(story, name)
+        beside = f"{level.name}: {plain(level.value)}; " if level else ""
+        yield name, _said(name)(series[last]), f"round {last:,}; {beside}{NOT_COVERED}"
     seconds = [value for value in story.series("seconds").values() if math.isfinite(value)]
     if seconds:
         yield "training time", _duration(sum(seconds)), f"{brief(sum(seconds) / len(seconds), 2)} s a round"
@@ -74,7 +75,13 @@ def spending(story: Story) -> Html | None:
 
 def quality(story: Story) -> Html | None:
     charts = [
-        Chart(f"metric-{place}", _capital(name), (Line(name, series),), percent=name == "accuracy")
+        Chart(
+            f"metric-{place}",
+            _capital(name),
+            (Line(name, series),),
+            level=_constant(story, name),
+            percent=name == "accuracy",
+        )
         for place, (name, series) in enumerate(story.metrics().items())
     ]
     if not charts:
@@ -214,6 +221,11 @@ def _code(text: str) -> Html:
 
 def _said(metric: str) -> Callable[[float], str]:
     return percent if metric == "accuracy" else plain
+
+
+def _constant(story: Story, metric: str) -> Level | None:
+    """What a squared error must be below: a model that is no better has learned nothing."""
+    return Level("a constant", story.constant) if metric == "mse" and story.constant is not None else None
 
 
 def _capital(name: str) -> str:

@@ -19,6 +19,7 @@ from discreet.report.chain import Chain
 FILES = ("resolved.toml", "experiment.toml", "run.json", "environment.json", "rounds.jsonl", "guarantee.json")
 LEDGER = "ledger.jsonl"
 METRICS = ("accuracy", "mse", "loss")  # the order in which they are shown; a task's own come after
+CONSTANT = "constant_mse"  # shown beside the squared error, never by itself
 
 Series: TypeAlias = dict[int, float]  # by round; a round that says nothing is left out
 
@@ -121,7 +122,12 @@ class Story:
         """All that was measured by evaluating the model, accuracy first."""
         names = {name: None for row in self.rounds.values() for name in _measured(row)}
         found = {name: self._metric(name) for name in sorted(names, key=_rank)}
-        return {name: series for name, series in found.items() if series}
+        return {name: series for name, series in found.items() if series and name != CONSTANT}
+
+    @property
+    def constant(self) -> float | None:
+        """The squared error of the clients' mean target, predicted for every test example."""
+        return next(iter(self._metric(CONSTANT).values()), None)
 
     def _metric(self, name: str) -> Series:
         found = {

@@ -1,0 +1,122 @@
+"""Runs what is compared: all cells are planned before anything is run, and each result is kept."""
+
+import math
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from discreet.experiment import card, job
+from discreet.experiment import run as loop
+from discreet.experiment.cells import Run, data_of, named
+from discreet.experiment.config import Source
+from discreet.experiment.interrupt import graceful
+from discreet.experiment.plan import noise_of
+from discreet.experiment.results import Result, Results
+from discreet.part import plain
+from discreet.places import Watch
+from discreet.privacy.wording import name_of
+from discreet.randomness import RunKey
+from discreet.tasks import Features, Task
+from discreet.tasks.examples import Examples
+
+
+class Observer(Protocol):
+    """Hears of every round, and of every run that is done."""
+
+    def round(self, run: Run, line: loop.Line) -> None: ...
+
+    def ended(self, run: Run, result: Result) -> None: ...
+
+
+def plan(asked: Sequence[Run], data: "Data", watch: Watch) -> None:
+    """Prepare and price the first run of every cell, so that whatever is wrong shows before anything is run."""
+    firsts = list({run.cell.label: run for run in reversed(asked)}.values())[::-1]
+    for number, run in enumerate(firsts):
+        watch("planning", number, len(firsts))
+        with named(run.cell.label):
+            ready = data.job(run, watch)
+            card.guarantees(ready, ready.rounds, None, shared=False)  # it is kept, so the run's end costs nothing more
+
+
+def conduct(asked: Sequence[Run], results: Results, data: "Data", observer: Observer) -> bool:
+    """Make each run and keep what it gave; whether all were made, and not stopped after a round."""
+    with results.held(), graceful() as stop:
+        for run in asked:
+            if stop.asked:
+                return False
+            with named(run.label):
+                found = _made(run, data, lambda line, run=run: observer.round(run, line))  # type: ignore[misc]
+            if found is None:
+                return False
+            results.append(found)
+            observer.ended(run, found)
+    return True
+
+
+@dataclass
+class Data:
+    """What was read last stays: runs that share data follow each other."""
+
+    _held: dict[str, tuple[str, Any]] = field(default_factory=dict)
+
+    def job(self, run: Run, watch: Watch | None = None) -> job.Job:
+        """The run ready to start, by the same way that `discreet run` goes."""
+        source, key = run.source, RunKey.seed(run.seed)
+        if watch is not None:
+            source = replace(source, places=replace(source.places, watch=watch))
+        return job.from_source(source, key, self.task(source, key))
+
+    def task(self, source: Source, key: RunKey) -> Task:
+        """As the task itself would load it; only what no other run has read yet is read."""
+        record: Any = source.experiment.task
+        whole = f"{data_of(source)} {plain(record)} {key.secret.hex()}"
+        task: Task = self._once("task", whole, lambda: self._loaded(record, source, key))
+        return task
+
+    def _loaded(self, record: Any, source: Source, key: RunKey) -> Task:
+        loaded: Task
+        if not hasattr(record, "examples"):
+            loaded = record.load(key.generator("task"), source.places)
+            return loaded
+        examples: Examples = self._once("examples", data_of(source), lambda: record.examples(source.places))
+        dealt = record.of if isinstance(record, Features) else record
+        return examples.dealt(dealt.clients, dealt.partition, key.generator("task"))
+
+    def _once(self, what: str, key: str, make: Callable[[], Any]) -> Any:
+        if what not in self._held or self._held[what][0] != key:
+            self._held.pop(what, None)  # so that two of them never need memory at once
+            self._held[what] = (key, make())
+        return self._held[what][1]
+
+
+def _made(run: Run, data: Data, watch: loop.Watch) -> Result | None:
+    """One run, in a folder that is gone afterwards; None if it was interrupted."""
+    ready = data.job(run)
+    began = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="discreet-") as folder:
+        ended = loop.start(ready, Path(folder) / "run", None, Path(folder) / "keys", watch)
+        lines = ended.record.rounds()
+    if ended.stopped and not ended.refused:
+        return None
+    first = ended.guarantees[0] if ended.guarantees else None
+    return {
+        "key": run.key,
+        "name": run.cell.name,
+        "swept": run.cell.swept,
+        "seed": run.seed,
+        "rounds": ended.done,
+        "clients": ready.population.clients,
+        "metrics": ended.metrics,
+        "epsilon": None if first is None else first.epsilon if math.isfinite(first.epsilon) else "inf",
+        "delta": None if first is None else first.delta,
+        "unit": None if first is None else name_of(first.unit),
+        "against": None if first is None else first.view,
+        "noise_multiplier": noise_of(ready.algorithm),
+        "seconds": round(time.perf_counter() - began, 3),
+        "device": ready.device.type,
+        "stopped": ended.stopped,
+        "history": [{"round": line["round"], **line["evaluation"]} for line in lines if "evaluation" in line],
+    }
