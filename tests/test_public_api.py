@@ -26,6 +26,7 @@ PUBLIC: dict[str, list[str]] = {
         "fedavg",
         "fedprox",
         "fedsgd",
+        "fl_sgd_gaussian",
         "ldp_fedavg",
         "load",
         "pfl",

@@ -21,6 +21,7 @@ _WHERE = {
     "fedavg": "discreet.algorithms",
     "fedprox": "discreet.algorithms",
     "fedsgd": "discreet.algorithms",
+    "fl_sgd_gaussian": "discreet.algorithms",
     "ldp_fedavg": "discreet.algorithms",
     "load": "discreet.experiment.api",
     "pfl": "discreet.algorithms",

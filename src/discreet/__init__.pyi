@@ -7,6 +7,7 @@ from discreet.algorithms import fed_smp_rand as fed_smp_rand
 from discreet.algorithms import fedavg as fedavg
 from discreet.algorithms import fedprox as fedprox
 from discreet.algorithms import fedsgd as fedsgd
+from discreet.algorithms import fl_sgd_gaussian as fl_sgd_gaussian
 from discreet.algorithms import ldp_fedavg as ldp_fedavg
 from discreet.algorithms import pfl as pfl
 from discreet.experiment.api import Run as Run

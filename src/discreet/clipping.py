@@ -5,6 +5,7 @@ from torch import Tensor
 
 from discreet.params import Params, norms, per_client
 
+STABLE = 0.01
 ROUNDING = 1 - 1e-5  # norms and products in single precision are off by some 1e-6
 
 
@@ -22,9 +23,16 @@ def clip(block: Params, norm: float | Tensor, order: int = 2) -> Params:
     }
 
 
-def factors(found: Tensor, norm: float | Tensor) -> Tensor:
-    """What to multiply rows of these norms by: min(1, norm/found), and 0 where the norm is not finite."""
-    shrunk = torch.where(found > norm, ROUNDING * norm / found, torch.ones_like(found))
+def factors(found: Tensor, norm: float | Tensor, *, automatic: bool = False) -> Tensor:
+    """What to multiply rows of these norms by: min(1, norm/found), and 0 where the norm is not finite.
+
+    `automatic` brings all rows to nearly the same length instead, norm/(found + 0.01): then the clip and the learning
+    rate are one knob (Bu et al. 2023).
+    """
+    if automatic:
+        shrunk = ROUNDING * norm / (found + STABLE)
+    else:
+        shrunk = torch.where(found > norm, ROUNDING * norm / found, torch.ones_like(found))
     return torch.where(torch.isfinite(found), shrunk, torch.zeros_like(found))
 
 

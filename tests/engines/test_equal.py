@@ -29,7 +29,7 @@ from discreet.sampling import Everyone, FixedSize, Poisson, RoundRobin
 from discreet.server_optimizers import ServerAdam, ServerSgd
 from discreet.sparsifiers import All, RandomK, ServerTopK, TopK
 from discreet.tasks.supervised import Supervised
-from discreet.training import DpSgd, GradientDescent, LocalSgd, Loss
+from discreet.training import DpSgd, GradientDescent, LocalSgd, Loss, MinibatchDp
 from discreet.training.pieces import Asam, Blur, L1Clip, L2Clip, Prox, Sam
 from discreet.training.schedules import Exponential, Harmonic
 from tests.federations import convolution, cross_entropy, federation, images, linear
@@ -37,6 +37,7 @@ from tests.federations import convolution, cross_entropy, federation, images, li
 PARTS: dict[str, list[Any]] = {
     "sampling": [Everyone(), Poisson(rate=0.6), FixedSize(cohort=3), RoundRobin(cohort=2)],
     "trainer": [
+        MinibatchDp(sampling_rate=0.5, clip_norm=0.5, noise_multiplier=1.0, learning_rate=0.5),
         LocalSgd(learning_rate=0.3, batch_size=4, epochs=2),
         LocalSgd(
             learning_rate=0.3, batch_size=3, steps=4, momentum=0.9, weight_decay=0.01, schedule=Exponential(decay=0.9)

@@ -16,6 +16,7 @@ from discreet.tasks import Supervised, Task, clients_from_arrays
 from discreet.training import per_example
 from discreet.training.layers import layers_of
 from discreet.training.module_loss import ModuleLoss
+from discreet.training.per_example import Clip
 
 COUNTED: list[tuple[Any, tuple[int, ...], int, int]] = [
     (PapernotCnn(), (1, 28, 28), 10, 26_010),
@@ -91,7 +92,7 @@ def test_the_clipped_sum_is_that_of_a_loop_over_examples(model: Any, shape: tupl
     params = {name: value.detach()[None] for name, value in module.named_parameters()}
     mask = torch.ones(1, 3, dtype=torch.bool)
     found = per_example.clipped_sum(
-        ModuleLoss.of(module, losses), params, Batch(inputs[None], targets[None], mask, mask.any(dim=1)), 0.5
+        ModuleLoss.of(module, losses), params, Batch(inputs[None], targets[None], mask, mask.any(dim=1)), Clip(0.5)
     )
     for name, expected in zip(params, one_by_one(module, inputs, targets, 0.5), strict=True):
         assert torch.allclose(found[name][0], expected, rtol=1e-9, atol=1e-12)

@@ -16,7 +16,7 @@ from discreet.params import Params, norms
 from discreet.randomness import RunKey
 from discreet.tasks import Supervised, Task, clients_from_arrays
 from discreet.training import LocalSgd
-from discreet.training.dp_sgd import clipped_sum
+from discreet.training.per_example import Clip, clipped_sum
 
 CLIENTS, EXAMPLES, CLASSES, CLIP = 3, 4, 3, 0.5
 
@@ -147,7 +147,7 @@ def test_clipped_sums_equal_a_plain_loop_over_examples(name: str):
     inputs, targets = data(name)
     params = {key: value.expand(CLIENTS, *value.shape) for key, value in doubles(supervised.params).items()}
     mask = torch.ones(CLIENTS, EXAMPLES, dtype=torch.bool)
-    found = clipped_sum(supervised.loss, params, Batch(inputs, targets, mask, mask[:, 0]), CLIP)
+    found = clipped_sum(supervised.loss, params, Batch(inputs, targets, mask, mask[:, 0]), Clip(CLIP))
     for client in range(CLIENTS):
         total = {key: torch.zeros_like(value[0]) for key, value in params.items()}
         for example in range(EXAMPLES):
@@ -195,7 +195,7 @@ def test_dropout_differs_from_example_to_example():
         torch.eye(5, dtype=torch.bool)[:2],
         torch.ones(2, dtype=torch.bool),
     )
-    first, second = clipped_sum(supervised.loss, params, alike, 1e9)["0.weight"]
+    first, second = clipped_sum(supervised.loss, params, alike, Clip(1e9))["0.weight"]
     assert not torch.equal(first, second)
 
 
@@ -207,7 +207,7 @@ def test_dropout_inside_attention_and_recurrent_layers_trains(name: str):
     inputs, targets = data("gru")
     params = {key: value.expand(CLIENTS, *value.shape) for key, value in supervised.params.items()}
     mask = torch.ones(CLIENTS, EXAMPLES, dtype=torch.bool)
-    found = clipped_sum(supervised.loss, params, Batch(inputs, targets, mask, mask[:, 0]), CLIP)
+    found = clipped_sum(supervised.loss, params, Batch(inputs, targets, mask, mask[:, 0]), Clip(CLIP))
     assert all(bool(torch.isfinite(value).all()) for value in found.values())
 
 

@@ -16,7 +16,7 @@ from discreet.population import Population
 from discreet.privacy.events import GaussianNoise, PoissonSampled, Repeated
 from discreet.randomness import CPU, RunKey
 from discreet.training import DpSgd
-from discreet.training.per_example import clipped_sum
+from discreet.training.per_example import Clip, clipped_sum
 from tests.federations import convolution, cross_entropy, federation, images, linear
 
 KEY = RunKey.seed(3)
@@ -47,7 +47,7 @@ def test_clipped_sums_are_those_of_a_loop_over_examples(network: str) -> None:
     )
     rows = KEY.rows(0, b"", [0, 1], CPU)
     (batch,) = data.block([0, 1]).poisson(0.7, rows.open(), 100)
-    found = clipped_sum(loss, repeated(params, 2), batch, 0.3)
+    found = clipped_sum(loss, repeated(params, 2), batch, Clip(0.3))
     for client in (0, 1):
         for name, value in by_loop(loss, params, batch, client, 0.3).items():
             assert torch.allclose(found[name][client], value, rtol=2e-5, atol=1e-12)
@@ -60,9 +60,9 @@ def test_one_example_moves_the_sum_by_no_more_than_the_clip(bad: float) -> None:
     inputs[0] = bad
     mask, active = torch.ones(1, 4, dtype=torch.bool), torch.ones(1, dtype=torch.bool)
     params = repeated(linear(), 1)
-    with_it = clipped_sum(cross_entropy, params, Batch(inputs[None], data.targets[None], mask, active), 0.5)
+    with_it = clipped_sum(cross_entropy, params, Batch(inputs[None], data.targets[None], mask, active), Clip(0.5))
     without = clipped_sum(
-        cross_entropy, params, Batch(inputs[None, 1:], data.targets[None, 1:], mask[:, 1:], active), 0.5
+        cross_entropy, params, Batch(inputs[None, 1:], data.targets[None, 1:], mask[:, 1:], active), Clip(0.5)
     )
     moved = {name: with_it[name] - without[name] for name in with_it}
     assert float(norms(moved)[0]) <= 0.5 * (1 + 1e-12)
@@ -99,7 +99,7 @@ def test_the_sum_is_divided_by_the_expected_size_whoever_was_drawn() -> None:
     quiet = trainer(sampling_rate=1.0, noise_multiplier=0.01, learning_rate=8.0)
     delta = quiet.train(cross_entropy, Broadcast(0, linear(), {}), data.block([0]), rows)
     (batch,) = data.block([0]).poisson(1.0, rows.at("batch").open(), 100)
-    summed = clipped_sum(cross_entropy, repeated(linear(), 1), batch, 0.5)
+    summed = clipped_sum(cross_entropy, repeated(linear(), 1), batch, Clip(0.5))
     noise = rows.at("noise").open().normal(linear())
     for name in delta:
         assert torch.allclose(delta[name], -8.0 * (summed[name] + 0.005 * noise[name]) / 8)

@@ -12,7 +12,7 @@ from discreet.training import per_example
 from discreet.training.apart import keeps_apart
 from discreet.training.layers import Product, layers_of
 from discreet.training.module_loss import ModuleLoss
-from discreet.training.per_example import _by_vmap, clipped_sum
+from discreet.training.per_example import Clip, _by_vmap, clipped_sum
 
 IMAGES, VECTORS, SEQUENCES = (2, 8, 8), (6,), (4, 6)
 NETWORKS: dict[str, tuple[nn.Module, tuple[int, ...]]] = {
@@ -57,8 +57,8 @@ def test_layer_by_layer_is_example_by_example(name: str, large: int, monkeypatch
     loss, params, batch = case(name)
     assert layers_of(loss, params) is not None
     monkeypatch.setattr(per_example, "LARGE", large)
-    found = per_example.clipped_sum(loss, params, batch, 0.7)
-    expected = per_example._by_vmap(loss, params, batch, 0.7)
+    found = per_example.clipped_sum(loss, params, batch, Clip(0.7))
+    expected = per_example._by_vmap(loss, params, batch, Clip(0.7))
     for key in params:
         assert torch.allclose(found[key], expected[key], rtol=1e-9, atol=1e-12)
     assert all(float(value[2].abs().sum()) == 0 for value in found.values())  # that client had no examples
@@ -75,8 +75,8 @@ def test_an_example_that_is_not_finite_counts_for_nothing(
     inputs[0, 1] = bad
     mask = batch.mask.clone()
     mask[0, 1] = False
-    found = per_example.clipped_sum(loss, params, batch._replace(inputs=inputs), 0.7)
-    without = per_example.clipped_sum(loss, params, batch._replace(mask=mask), 0.7)
+    found = per_example.clipped_sum(loss, params, batch._replace(inputs=inputs), Clip(0.7))
+    without = per_example.clipped_sum(loss, params, batch._replace(mask=mask), Clip(0.7))
     moved = math.sqrt(sum(float((found[key] - without[key]).square().sum()) for key in params))
     assert moved <= 0.7
 
@@ -95,8 +95,8 @@ def test_a_layer_used_twice_goes_by_vmap_and_is_right() -> None:
     params = {key: value.detach()[None] for key, value in module.named_parameters()}
     inputs, targets = torch.randn(1, 4, 6, dtype=torch.float64), torch.randint(6, (1, 4))
     batch = Batch(inputs, targets, torch.ones(1, 4, dtype=torch.bool), torch.ones(1, dtype=torch.bool))
-    found = per_example.clipped_sum(ModuleLoss.of(module, losses), params, batch, 0.3)
-    expected = per_example._by_vmap(ModuleLoss.of(module, losses), params, batch, 0.3)
+    found = per_example.clipped_sum(ModuleLoss.of(module, losses), params, batch, Clip(0.3))
+    expected = per_example._by_vmap(ModuleLoss.of(module, losses), params, batch, Clip(0.3))
     assert torch.allclose(found["layer.weight"], expected["layer.weight"])
 
 
@@ -162,7 +162,7 @@ def test_whatever_a_network_does_one_example_moves_the_sum_by_the_clip_at_most(k
     batch = filled(2, 12, outlier)
     without = batch._replace(mask=batch.mask.clone())
     without.mask[:, 0] = False
-    whole, less = (clipped_sum(loss, params, each, 0.5) for each in (batch, without))
+    whole, less = (clipped_sum(loss, params, each, Clip(0.5)) for each in (batch, without))
     moved = norms({name: whole[name] - less[name] for name in whole})
     assert bool((moved <= 0.5).all())
 
@@ -174,8 +174,8 @@ def test_gradients_are_those_of_each_example_alone(kind: type) -> None:
     loss = ModuleLoss.of(module, each_loss)
     params = repeated({name: value.detach() for name, value in module.named_parameters()}, 2)
     batch = filled(2, 6)
-    found = clipped_sum(loss, params, batch, 1e30)
-    expected = _by_vmap(loss, params, batch, 1e30)
+    found = clipped_sum(loss, params, batch, Clip(1e30))
+    expected = _by_vmap(loss, params, batch, Clip(1e30))
     assert all(torch.allclose(found[name], expected[name], atol=1e-9) for name in found)
 
 
@@ -194,3 +194,14 @@ def test_a_tiny_gradient_beside_a_huge_input_is_clipped_too() -> None:
     """The squares of 1e-23 vanish in single precision, and the product with 1.5e19 would pass a clip of 1e-5."""
     found = Product(torch.full((1, 1), 1e-23), torch.full((1, 1), 1.5e19))
     assert float(found.squares()) == pytest.approx(2.25e-8, rel=1e-4)
+
+
+@pytest.mark.parametrize("outlier", [1e-6, 1.0, 1e6])
+def test_automatic_clipping_bounds_an_example_too_and_lifts_small_ones(outlier: float) -> None:
+    loss = ModuleLoss.of(nn.Linear(5, 3).double(), each_loss)
+    params = repeated({name: value.detach() for name, value in loss.module.named_parameters()}, 1)
+    one = filled(1, 1, outlier)
+    moved = float(norms(clipped_sum(loss, params, one, Clip(0.5, automatic=True))))
+    plain = float(norms(clipped_sum(loss, params, one, Clip(1e30))))
+    assert moved <= 0.5
+    assert moved == pytest.approx(0.5 * plain / (plain + 0.01), rel=1e-3)

@@ -2,6 +2,7 @@
 
 from discreet.algorithms.algorithm import Algorithm, ServerState
 from discreet.algorithms.catalog import RECIPES, fedavg, fedprox, fedsgd, pfl
+from discreet.algorithms.paper_001 import fl_sgd_gaussian
 from discreet.algorithms.paper_003 import ldp_fedavg
 from discreet.algorithms.paper_004 import (
     dp_fedavg,
@@ -25,6 +26,7 @@ __all__ = [
     "fedavg",
     "fedprox",
     "fedsgd",
+    "fl_sgd_gaussian",
     "ldp_fedavg",
     "pfl",
 ]

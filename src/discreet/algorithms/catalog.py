@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from discreet.algorithms.algorithm import Algorithm
+from discreet.algorithms.paper_001 import fl_sgd_gaussian
 from discreet.algorithms.paper_003 import ldp_fedavg
 from discreet.algorithms.paper_004 import (
     dp_fedavg,
@@ -141,6 +142,7 @@ RECIPES = {  # by the name that a file gives; the example is what `discreet algo
     "fedsgd": Recipe(fedsgd, example={"learning_rate": 0.5}),
     "fedprox": Recipe(fedprox, example=_LOCAL | {"strength": 0.1}),
     "pfl": Recipe(pfl, "000", {"learning_rate": 0.3, "clip_norm": 1.0, "batch_size": 64, "epochs": 1}),
+    "fl_sgd_gaussian": Recipe(fl_sgd_gaussian, "001", {"learning_rate": 0.5, "sampling_rate": 0.1, "clip_norm": 1.0}),
     "ldp_fedavg": Recipe(
         ldp_fedavg, "003", {"learning_rate": 0.1, "gradient_bound": 1.0, "local_iterations": 5, "cohort": 2}
     ),

@@ -11,13 +11,13 @@ from discreet.batches import Batches
 from discreet.broadcast import Broadcast
 from discreet.errors import InvalidInput
 from discreet.params import Params, add, per_client, repeated, scale, subtract, zeros_like
-from discreet.part import Count, Multiplier, NonNegative, Positive, Rate, part
+from discreet.part import Count, Flag, Multiplier, NonNegative, Positive, Rate, part
 from discreet.population import Population
 from discreet.privacy.events import Event, GaussianNoise, PoissonSampled, Repeated
 from discreet.randomness import Rows, Streams
 from discreet.training.descent import Descent, at_round
 from discreet.training.module_loss import ModuleLoss
-from discreet.training.per_example import clipped_sum
+from discreet.training.per_example import Clip, clipped_sum
 from discreet.training.per_round import PerRound, at, over
 from discreet.training.recorded import Recordings
 from discreet.training.schedules import Constant, Schedule
@@ -45,6 +45,7 @@ class DpSgd:
     sampling_rate: Rate | None = None
     batch_size: Count | None = None
     clip_norm: Positive
+    automatic: Flag = False  # bring every gradient near the clip, the small ones too (Bu et al. 2023)
     noise_multiplier: Multiplier | None = None  # none yet: found from the promise
     learning_rate: Positive
     momentum: NonNegative = 0.0
@@ -124,8 +125,9 @@ class DpSgd:
 
     def _clipped_sum(self, loss: Loss, params: Params, batches: Batches, rate: float, coins: Streams) -> Params:
         recordings = loss.recordings if isinstance(loss, ModuleLoss) else Recordings()
-        clipped = partial(clipped_sum, loss, clip_norm=self.clip_norm)
+        clip = Clip(self.clip_norm, self.automatic)
+        clipped = partial(clipped_sum, loss, clip=clip)
         total = zeros_like(params)
         for batch in batches.poisson(rate, coins, self.piece):
-            total = add(total, recordings.play(("clipped sum", self.clip_norm), clipped, params, batch))
+            total = add(total, recordings.play(("clipped sum", clip), clipped, params, batch))
         return total

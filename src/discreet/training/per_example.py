@@ -32,29 +32,38 @@ from discreet.training.module_loss import ModuleLoss
 from discreet.training.trainer import Loss
 
 TRIED = 3  # examples on which two ways to the same gradients are compared
-HUGE = 1e30  # a clip that clips nothing
 LARGE = 2**16  # numbers in one client's batch, from which on a CPU does better with one client at a time
 
 
-def clipped_sum(loss: Loss, params: Params, batch: Batch, clip_norm: float) -> Params:
-    """Each client's sum over its examples, none of which moves it by more than `clip_norm`.
+class Clip(NamedTuple):
+    """The norm that no example's gradient exceeds; `automatic` brings all of them near it, the small ones too."""
+
+    norm: float
+    automatic: bool = False
+
+
+def clipped_sum(loss: Loss, params: Params, batch: Batch, clip: Clip) -> Params:
+    """Each client's sum over its examples, none of which moves it by more than the clip.
 
     Guarantee: whatever the network computes, an example's gradient is that of its loss alone; one that is not finite
     counts as zero; cells without an example count for nothing.
     """
     layers = layers_of(loss, params)
     if layers is None:
-        return _by_vmap(loss, params, batch, clip_norm)
+        return _by_vmap(loss, params, batch, clip)
     assert isinstance(loss, ModuleLoss)
     key = (frozenset(params), batch.inputs.shape[2:])
     if key not in loss.plans:
         loss.plans[key] = _planned(loss, layers, params, batch)
     plan: Plan | None = loss.plans[key]
     if plan is None:
-        return _by_vmap(loss, params, batch, clip_norm)
+        return _by_vmap(loss, params, batch, clip)
     if batch.inputs.device.type == "cpu" and batch.inputs[0].numel() >= LARGE:
-        return _one_by_one(loss, plan, params, batch, clip_norm)
-    return _stacked(loss, plan, params, batch, clip_norm)
+        return _one_by_one(loss, plan, params, batch, clip)
+    return _stacked(loss, plan, params, batch, clip)
+
+
+NONE = Clip(1e30)  # it clips nothing
 
 
 class Plan(NamedTuple):
@@ -77,12 +86,12 @@ def _planned(loss: ModuleLoss, layers: dict[str, nn.Module], params: Params, bat
     few = Batch(batch.inputs[:1, :TRIED], batch.targets[:1, :TRIED], batch.mask[:1, :TRIED] | True, None)
     one = {name: value[:1] for name, value in params.items()}
     with drawn_from(0, batch.inputs.device), Undropped():
-        found, expected = _stacked(loss, plan, one, few, HUGE), _by_vmap(loss, one, few, HUGE)
+        found, expected = _stacked(loss, plan, one, few, NONE), _by_vmap(loss, one, few, NONE)
     close = all(torch.allclose(found[name], expected[name], rtol=1e-3, atol=1e-5) for name in one)
     return plan if close else None
 
 
-def _one_by_one(loss: ModuleLoss, plan: Plan, params: Params, batch: Batch, clip_norm: float) -> Params:
+def _one_by_one(loss: ModuleLoss, plan: Plan, params: Params, batch: Batch, clip: Clip) -> Params:
     """Each client by itself, on its own examples alone, without padding."""
     total = zeros_like(params)
     layout = channels_last if plan.whole else unchanged
@@ -94,12 +103,12 @@ def _one_by_one(loss: ModuleLoss, plan: Plan, params: Params, batch: Batch, clip
         outer, seen = traced(own, taps, inputs, targets)
         found = gradients(plan.layers, frozenset(params), seen, outer)
         everyone = torch.ones(1, len(inputs), dtype=torch.bool)
-        for name, value in _weighted_sum(found, clip_norm, everyone).items():
+        for name, value in _weighted_sum(found, clip, everyone).items():
             total[name][client] = value[0]
     return total
 
 
-def _stacked(loss: ModuleLoss, plan: Plan, params: Params, batch: Batch, clip_norm: float) -> Params:
+def _stacked(loss: ModuleLoss, plan: Plan, params: Params, batch: Batch, clip: Clip) -> Params:
     """All clients at once: vmap over clients, and each layer's products over all examples of all of them."""
     clients, width = batch.mask.shape
     taps = {name: batch.inputs.new_zeros(clients, width, *shape) for name, shape in plan.shapes.items()}
@@ -107,10 +116,10 @@ def _stacked(loss: ModuleLoss, plan: Plan, params: Params, batch: Batch, clip_no
     outer, seen = traced(params, taps, batch.inputs, batch.targets)
     flat_seen = {name: value.flatten(0, 1) for name, value in seen.items()}
     flat_outer = {name: value.flatten(0, 1) for name, value in outer.items()}
-    return _weighted_sum(gradients(plan.layers, frozenset(params), flat_seen, flat_outer), clip_norm, batch.mask)
+    return _weighted_sum(gradients(plan.layers, frozenset(params), flat_seen, flat_outer), clip, batch.mask)
 
 
-def _by_vmap(loss: Loss, params: Params, batch: Batch, clip_norm: float) -> Params:
+def _by_vmap(loss: Loss, params: Params, batch: Batch, clip: Clip) -> Params:
     """Any differentiable loss: a gradient for each example of each client by nested vmap."""
 
     def one(model: Params, example: Tensor, target: Tensor) -> Tensor:
@@ -118,13 +127,13 @@ def _by_vmap(loss: Loss, params: Params, batch: Batch, clip_norm: float) -> Para
 
     each_example = vmap(grad(one), in_dims=(None, 0, 0), randomness="different")
     found = vmap(each_example, in_dims=(0, 0, 0), randomness="different")(params, batch.inputs, batch.targets)
-    return _weighted_sum({name: Whole(value.flatten(0, 1)) for name, value in found.items()}, clip_norm, batch.mask)
+    return _weighted_sum({name: Whole(value.flatten(0, 1)) for name, value in found.items()}, clip, batch.mask)
 
 
-def _weighted_sum(found: Mapping[str, Gradient], clip_norm: float, mask: Tensor) -> Params:
+def _weighted_sum(found: Mapping[str, Gradient], clip: Clip, mask: Tensor) -> Params:
     """Σ_e min(1, clip/‖g_e‖)·g_e for each client, where ‖g_e‖ is over all parameters together."""
     squares = torch.stack([each.squares() for each in found.values()]).sum(dim=0)
-    weights = factors(squares.sqrt().reshape(mask.shape), clip_norm) * mask
+    weights = factors(squares.sqrt().reshape(mask.shape), clip.norm, automatic=clip.automatic) * mask
     return {name: each.summed(weights) for name, each in found.items()}
 
 
