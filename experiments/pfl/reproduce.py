@@ -8,14 +8,14 @@ import argparse
 import json
 import tempfile
 import time
-import tomllib
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
+from cells import HERE, RESULTS, TABLES, Cell, cells, results, table
 
 from discreet.experiment import config, job, promise, run
 from discreet.experiment.config import Experiment, Settings
@@ -24,59 +24,43 @@ from discreet.places import Places
 from discreet.randomness import RunKey
 from discreet.tasks.examples import Examples
 
-HERE = Path(__file__).parent
-RESULTS = HERE / "results.jsonl"
-TABLES = ("table2", "table3", "table4", "table5-mnist", "table5-fashion", "table5-cifar")
+FILTERS: dict[str, Callable[[Cell], str]] = {  # what an option of this name holds a cell against
+    "models": lambda cell: cell.model,
+    "epsilons": lambda cell: "none" if cell.epsilon is None else f"{cell.epsilon:g}",
+    "splits": lambda cell: f"{cell.epochs}x{cell.rounds}",
+    "clients": lambda cell: str(cell.clients),
+}
 
 
-@dataclass(frozen=True)
-class Cell:
-    """One number of a table: `epsilon` is the paper's, None without privacy; `overlapping` is how clients are dealt."""
-
-    data: str
-    model: str
-    epsilon: float | None
-    epochs: int
-    rounds: int
-    clients: int
-    overlapping: bool
-    settings: str = "paper"
-
-    def experiment(self) -> Experiment:
-        kind = "-fedavg" if self.epsilon is None else "" if self.settings == "paper" else f"-{self.settings}"
-        source = config.load(HERE / f"{self.data}-{self.model}{kind}.toml", (f"algorithm.epochs={self.epochs}",))
-        promised = source.experiment.privacy
-        if promised is not None and self.epsilon is not None:
-            promised = replace(promised, epsilon=self.epsilon)
-        return replace(source.experiment, rounds=self.rounds, privacy=promised)
+def experiment(cell: Cell) -> Experiment:
+    """The cell's file, with what the table varies."""
+    path = _file(cell)
+    source = config.load(path, (f"algorithm.epochs={cell.epochs}",))
+    promised = source.experiment.privacy
+    if promised is not None and cell.epsilon is not None:
+        promised = replace(promised, epsilon=cell.epsilon)
+    return replace(source.experiment, rounds=cell.rounds, privacy=promised)
 
 
-def cells(table: dict[str, Any]) -> Iterator[Cell]:
-    """All cells of a table; with more clients than hold a tenth each, both overlapping and disjoint."""
-    for column in table["column"]:
-        for epochs, rounds in table["splits"]:
-            for clients in table["clients"]:
-                ways = (True, False) if table.get("overlapping") and clients > 10 else (False,)
-                for overlapping in ways:
-                    for model in table["models"]:
-                        epsilon = column.get("epsilon")
-                        yield Cell(table["data"], model, epsilon, epochs, rounds, clients, overlapping)
+def _file(cell: Cell) -> Path:
+    kind = "-fedavg" if cell.epsilon is None else "" if cell.settings == "paper" else f"-{cell.settings}"
+    return HERE / f"{cell.data}-{cell.model}{kind}.toml"
 
 
 def measured(cell: Cell, seed: int, device: str, data_dir: Path | None) -> dict[str, Any]:
     """Train one cell, and say how good its model is and what is certified of it."""
-    began, key, experiment = time.perf_counter(), RunKey.seed(seed), cell.experiment()
-    examples = _examples(experiment.task, Places.of(HERE, data_dir))
+    began, key, asked = time.perf_counter(), RunKey.seed(seed), experiment(cell)
+    examples = _examples(asked.task, Places.of(HERE, data_dir))
     partition = Overlapping(fraction=0.1) if cell.overlapping else Iid()
     task = examples.dealt(cell.clients, partition, key.generator("task"))
-    algorithm, privacy = experiment.algorithm, experiment.privacy
+    algorithm, privacy = asked.algorithm, asked.privacy
     if cell.overlapping and privacy is not None:
         # The paper's noise is that of one client alone; what it is worth when clients overlap is certified instead.
         apart = replace(task.train.population, max_multiplicity=1)
         algorithm, privacy = promise.kept(algorithm, privacy, cell.rounds, apart), None
     ready = job.from_objects(
         task,
-        experiment.model.build(task, key.generator("model")),
+        asked.model.build(task, key.generator("model")),
         {"loss": None, "metric": None},
         rounds=cell.rounds,
         seed=seed,
@@ -105,30 +89,30 @@ def _examples(task: Any, places: Places) -> Examples:
     return task.examples(places)  # type: ignore[no-any-return]
 
 
-def results() -> list[dict[str, Any]]:
-    return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
-
-
-def wanted(arguments: argparse.Namespace) -> list[tuple[Cell, int]]:
+def wanted(arguments: argparse.Namespace, refuse: Callable[[str], NoReturn]) -> list[tuple[Cell, int]]:
     """The cells that were asked for and are not there yet, those that share their data together."""
-    found: dict[Cell, None] = {}
-    for name in arguments.tables or TABLES:
-        table = tomllib.loads((HERE / f"{name}.toml").read_text())
-        found |= dict.fromkeys(cells(table))
-    splits = [tuple(map(int, each.split("x"))) for each in arguments.splits or ()]
-    chosen = [
-        replace(cell, settings=arguments.settings)
-        for cell in found
-        if (not arguments.models or cell.model in arguments.models)
-        and (not splits or (cell.epochs, cell.rounds) in splits)
-        and (not arguments.epsilons or str(cell.epsilon or "none") in arguments.epsilons)
-        and (not arguments.clients or cell.clients in arguments.clients)
-    ]
-    fields = list(Cell.__dataclass_fields__)
-    there = {(*(each[name] for name in fields), each["seed"]) for each in results()}
-    asked = [(cell, seed) for cell in chosen for seed in range(arguments.seeds)]
-    asked.sort(key=lambda pair: (pair[0].data, pair[0].model.startswith("sn")))
-    return [pair for pair in asked if (*asdict(pair[0]).values(), pair[1]) not in there]
+    names = arguments.tables or TABLES
+    _known(refuse, "TABLE", names, TABLES)
+    found = list(dict.fromkeys(cell for name in names for cell in cells(table(name))))
+    chosen = found
+    for option, of in FILTERS.items():
+        if asked := getattr(arguments, option):
+            _known(refuse, f"--{option}", asked, dict.fromkeys(map(of, found)))
+            chosen = [cell for cell in chosen if of(cell) in asked]
+    chosen = [replace(cell, settings=arguments.settings) for cell in chosen]
+    if not chosen:
+        refuse("no cell of these tables is all of what was asked for")
+    if lacking := [_file(cell).name for cell in chosen if not _file(cell).exists()]:
+        refuse(f"--settings: there is no {lacking[0]}")
+    there = {(*(each[name] for name in Cell.__dataclass_fields__), each["seed"]) for each in results()}
+    pairs = [(cell, seed) for cell in chosen for seed in range(arguments.seeds)]
+    pairs.sort(key=lambda pair: (pair[0].data, pair[0].model.startswith("sn")))
+    return [pair for pair in pairs if (*asdict(pair[0]).values(), pair[1]) not in there]
+
+
+def _known(refuse: Callable[[str], NoReturn], what: str, asked: Iterable[str], known: Iterable[str]) -> None:
+    if strange := [each for each in asked if each not in set(known)]:
+        refuse(f"{what} must be one of {', '.join(known)}, and got {strange[0]!r}")
 
 
 def main() -> None:
@@ -137,7 +121,7 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", metavar="MODEL")
     parser.add_argument("--epsilons", nargs="+", metavar="EPSILON", help="'none' is the column without privacy")
     parser.add_argument("--splits", nargs="+", metavar="ExR")
-    parser.add_argument("--clients", nargs="+", type=int, metavar="K")
+    parser.add_argument("--clients", nargs="+", metavar="K")
     parser.add_argument("--seeds", type=int, default=3, metavar="N")
     parser.add_argument("--settings", default="paper", help="'paper', or the name of another file of the same cell")
     parser.add_argument("--device", default="auto")
@@ -150,7 +134,7 @@ def main() -> None:
 
         print(write(results()))
         return
-    began, asked = time.perf_counter(), wanted(arguments)
+    began, asked = time.perf_counter(), wanted(arguments, parser.error)
     torch.set_float32_matmul_precision("highest")
     for number, (cell, seed) in enumerate(asked, start=1):
         if time.perf_counter() - began > arguments.limit_s:

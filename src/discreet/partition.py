@@ -27,6 +27,7 @@ class Split(NamedTuple):
 
 class Partition(Protocol):
     disjoint: ClassVar[bool]  # no example lies in two clients
+    by_label: ClassVar[str]  # how targets decide who holds what, in a word or two; "" where they don't
 
     def split(self, labels: Labels, clients: int | None, generator: torch.Generator) -> Split:
         """Deal the examples out to so many clients; None: as many as the data has groups.
@@ -40,6 +41,7 @@ class Iid:
     """Everybody draws from one hat, until it is empty: disjoint, and sizes differ by at most one example."""
 
     disjoint: ClassVar[bool] = True
+    by_label: ClassVar[str] = ""
     kind: Literal["iid"] = "iid"
 
     def split(self, labels: Labels, clients: int | None, generator: torch.Generator) -> Split:
@@ -62,6 +64,7 @@ class Dirichlet:
     """
 
     disjoint: ClassVar[bool] = True
+    by_label: ClassVar[str] = "a Dirichlet draw"
     kind: Literal["dirichlet"] = "dirichlet"
     alpha: Positive
     sizes: Literal["free", "equal"] = "free"
@@ -118,6 +121,7 @@ class ByGroup:
     """
 
     disjoint: ClassVar[bool] = True
+    by_label: ClassVar[str] = ""
     kind: Literal["by_group"] = "by_group"
 
     def split(self, labels: Labels, clients: int | None, generator: torch.Generator) -> Split:
@@ -148,6 +152,7 @@ class Shards:
     """
 
     disjoint: ClassVar[bool] = True
+    by_label: ClassVar[str] = "sorted into shards"
     kind: Literal["shards"] = "shards"
     per_client: Count = 1
 
@@ -168,6 +173,7 @@ class Overlapping:
     """
 
     disjoint: ClassVar[bool] = False
+    by_label: ClassVar[str] = ""
     kind: Literal["overlapping"] = "overlapping"
     fraction: Rate = 0.1
 

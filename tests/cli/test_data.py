@@ -88,6 +88,7 @@ def test_ranges_are_held_against_the_data(table: Path, tmp_path: Path, discreet:
         ("A,,f,x,1,no", "Column 'age' is missing in 1 row, first in line 5."),
         ("A,50,f,x,1,", "Column 'readmitted' is missing in 1 row"),
         (",50,f,x,1,no", "Column 'hospital' names no client in 1 row, first in line 5."),
+        ("NaN,50,f,x,1,no", "Column 'hospital' names no client in 1 row, first in line 5."),
         ("A,50,f,x,1", "Line 5 of"),
         ('A,50,f,"x,1,no', "is not CSV"),
     ],

@@ -46,6 +46,7 @@ def test_json_says_what_came_and_where_it_lies(published: Path, tmp_path: Path, 
         "files": [{"path": str(path), "bytes": published.stat().st_size}],
         "downloaded": ["cifar-10-binary.tar.gz"],
         "verified": True,
+        "vouched": [],
         "licence": "none stated",
     }
     assert discreet(line).json == {**found, "downloaded": []}
@@ -82,6 +83,48 @@ def test_what_cant_be_downloaded_says_what_to_put_where(name: str, tmp_path: Pat
     assert list(tmp_path.iterdir()) == []
 
 
+def vouch(data: Path, name: str, content: bytes) -> None:
+    folder, file = data / catalog.DATA_SETS[name].folder, next(iter(catalog.DATA_SETS[name].files))
+    put(folder, {file: content, f"{file}.sha256": hashlib.sha256(content).hexdigest().encode()})
+
+
+def test_a_file_of_ones_own_is_read_as_one_vouches_and_not_called_verified(
+    tmp_path: Path, discreet: Discreet, monkeypatch: pytest.MonkeyPatch
+):
+    publish(monkeypatch, "acs_income", {"WY.csv": b"known"})
+    row = b"17,1,1,1,10,1,0,1,1,1,0\n"
+    vouch(tmp_path, "acs_income", b"AGEP,COW,SCHL,MAR,OCCP,POBP,RELP,WKHP,SEX,RAC1P,PINCP\n" + row)
+    text = " ".join(discreet(f"data get acs_income --data-dir {tmp_path}").out.split())
+    assert text.startswith("acs_income is here as you vouch: it is of your own, not known to the public, and can be")
+    assert "verified" not in text
+    assert text.endswith("Licence: you know")
+    found = discreet(f"data get acs_income --json --data-dir {tmp_path}").json
+    assert (found["verified"], found["vouched"], found["licence"]) == (False, ["WY.csv"], None)
+    listed = discreet(f"data list --data-dir {tmp_path}").out.splitlines()
+    assert "acs_income - 2 - vouched - you know" in [" ".join(line.split()) for line in listed]
+    assert "acs_income: here as you vouch, of which nothing else is known." in listed
+    rows = {row["name"]: row for row in discreet(f"data list --json --data-dir {tmp_path}").json["data_sets"]}
+    own = rows["acs_income"]
+    assert (own["here"], own["train"], own["test"], own["bytes"], own["natural_clients"]) == ("vouched", *[None] * 4)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("acs_income", b"AGEP,PINCP\n30,1\n", "AK.csv must have the columns AGEP,COW"),
+        ("femnist", b"not an npz file", "femnist_540_writers.npz is no npz file"),
+        ("lending_club", b"\n", "loans_2007_2011.csv must have a column"),
+    ],
+)
+def test_what_one_vouches_for_must_be_readable(
+    name: str, content: bytes, sentence: str, tmp_path: Path, discreet: Discreet
+):
+    vouch(tmp_path, name, content)
+    ran = discreet(f"data get {name} --data-dir {tmp_path}")
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert sentence in ran.err
+
+
 def test_an_unknown_name_lists_the_known_ones(discreet: Discreet):
     ran = discreet("data get mnits")
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
@@ -115,16 +158,18 @@ def test_the_list_says_what_is_here_without_reading_it(published: Path, tmp_path
     assert rows["mnist"]["natural_clients"] == "539 writers"
     assert (rows["cifar10"]["bytes"], rows["cifar10"]["can_be_downloaded"]) == (published.stat().st_size, True)
     assert (rows["lending_club"]["classes"], rows["lending_club"]["can_be_downloaded"]) == (None, False)
+    assert (rows["acs_income"]["classes"], rows["acs_income"]["held_out"], rows["mnist"]["held_out"]) == (2, 0.2, None)
 
 
 def test_the_list_is_a_table_of_80_columns(tmp_path: Path, discreet: Discreet):
-    put(tmp_path / "acs-income", {"TX.csv": b"own", "TX.csv.sha256": b"0"})
+    vouch(tmp_path, "lending_club", b"own")
     out = discreet(f"data list --data-dir {tmp_path}").out
     lines = out.splitlines()
     assert lines[0].split() == ["data", "set", "examples", "classes", "size", "here", "clients", "licence"]
     assert [line.split()[0] for line in lines[1:9]] == list(catalog.DATA_SETS)
     assert "…" not in out
     assert max(map(len, lines[:9])) <= 80
+    assert "Of acs_income and lending_club, 20% is held out to test on by default." in lines
     assert lines[1].split() == ["mnist", "70,000", "10", "12.1", "MB", "no", "539", "writers", "CC", "BY-SA", "3.0"]
 
 

@@ -16,6 +16,7 @@ from discreet.cli import main
 from discreet.errors import BudgetRefused, LedgerDamaged
 from tests.cli.conftest import Discreet
 from tests.experiment.conftest import SMALL
+from tests.tasks.test_lending_club import ROW
 
 
 def commands(command: click.Command, path: str = "") -> Iterator[tuple[str, click.Command]]:
@@ -49,8 +50,9 @@ def test_every_command_takes_json_and_prints_exactly_one_object(path: str, discr
     (finished / "guarantee.json").write_text('{"guarantees": []}')
     loans = tmp_path / "lending-club" / "loans_2007_2011.csv"
     loans.parent.mkdir()
-    loans.write_bytes(b"int_rate\n")
-    loans.with_suffix(".csv.sha256").write_text(hashlib.sha256(b"int_rate\n").hexdigest())  # so it needs no network
+    loan = "\n".join([",".join(ROW), ",".join(ROW.values())])
+    loans.write_text(loan)
+    loans.with_suffix(".csv.sha256").write_text(hashlib.sha256(loan.encode()).hexdigest())  # so it needs no network
     small = tmp_path / "small.toml"
     small.write_text(SMALL)
     lines = {  # a command that isn't here fails

@@ -56,3 +56,24 @@ def test_no_privacy_is_said(discreet: Discreet, folder: Path):
 def test_a_promise_that_is_not_kept_is_refused(discreet: Discreet):
     assert discreet("plan small.toml --set algorithm.noise_multiplier=0.5").code == 3
     assert discreet("plan small.toml --set privacy.unit=client").code == 2
+
+
+def test_clients_who_overlap_hold_more_in_all_than_there_is(discreet: Discreet):
+    task = "task={kind='digits',clients=4,partition={kind='overlapping',fraction=0.5}}"
+    found = discreet("plan small.toml --json --set seed=0 --set", task).json
+    assert (found["examples"], found["max_multiplicity"]) == (4 * 719, 4)
+    assert 719 < found["distinct_examples"] < 1438
+    text = " ".join(discreet("plan small.toml --set seed=0 --set", task).out.split())
+    counted = f"4 clients with 2,876 examples in all ({found['distinct_examples']:,} distinct ones), of which one may"
+    assert f"{counted} lie in up to 4 clients, about 4 in a round" in text
+    disjoint = discreet("plan small.toml --json").json
+    assert (disjoint["examples"], disjoint["distinct_examples"], disjoint["max_multiplicity"]) == (1438, 1438, 1)
+
+
+def test_what_only_the_datas_owner_could_count_is_not_counted(discreet: Discreet, folder: Path):
+    (folder / "visits.csv").write_text("ward,age,ill\n" + "a,50,no\nb,70,yes\n" * 20)
+    ranges = "{age={min=0,max=100},ill={values=['no','yes']}}"
+    task = f"task={{kind='csv',path='visits.csv',client='ward',label='ill',ranges={ranges},max_multiplicity=2}}"
+    assert discreet("plan small.toml --json --set", task).json["distinct_examples"] is None
+    text = " ".join(discreet("plan small.toml --set", task).out.split())
+    assert "2 clients with 32 examples in all, of which one may lie in up to 2 clients" in text

@@ -7,6 +7,8 @@ import pytest
 
 from discreet.datasets.catalog import DATA_SETS, DataSet, named
 from discreet.errors import InvalidInput
+from discreet.tasks import AcsIncome, LendingClub
+from discreet.tasks.own_files import READERS
 
 ALL = list(DATA_SETS.values())
 CHECKSUM = re.compile(r"md5:[0-9a-f]{32}|sha256:[0-9a-f]{64}")
@@ -57,3 +59,13 @@ def test_a_name_may_be_written_as_its_folder_is():
     assert named("fashion-mnist") is named("fashion_mnist")
     with pytest.raises(InvalidInput, match=r"must be one of mnist, .*, and got 'mnits'"):
         named("mnits")
+
+
+def test_what_is_held_out_by_default_is_what_the_tasks_hold_out():
+    shares = {"acs_income": AcsIncome().test_fraction, "lending_club": LendingClub().test_fraction}
+    assert {data.name: data.held_out for data in ALL if data.held_out} == shares
+    assert all(data.held_out for data in ALL if not data.test)
+
+
+def test_every_set_that_is_put_there_by_hand_can_be_looked_into():
+    assert set(READERS) == {data.name for data in ALL if data.by_hand}

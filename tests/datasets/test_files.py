@@ -1,14 +1,13 @@
 """A file is found however it is compressed, and refused in a sentence when it isn't the one."""
 
-import gzip
 import hashlib
-import re
 from pathlib import Path
 
 import pytest
 
 from discreet.datasets.catalog import DATA_SETS
 from discreet.datasets.files import content, contents
+from discreet.datasets.vouching import Content
 from discreet.errors import InvalidInput
 from discreet.places import Places
 from tests.datasets.published import PACK, publish, put, tar_of, zip_of
@@ -25,8 +24,8 @@ def places(tmp_path: Path) -> Places:
 def test_compression_does_not_matter(ending: str, places: Places, monkeypatch: pytest.MonkeyPatch):
     publish(monkeypatch, "fashion_mnist", HELD)
     put(places.data / "fashion-mnist", HELD, ending)
-    assert content(places, "fashion_mnist", "two") == HELD["two"]
-    assert contents(places, "fashion_mnist", ["two", "one"]) == [HELD["two"], HELD["one"]]
+    assert content(places, "fashion_mnist", "two") == Content("two", HELD["two"])
+    assert [each.data for each in contents(places, "fashion_mnist", ["two", "one"])] == [HELD["two"], HELD["one"]]
 
 
 @pytest.mark.parametrize("checksums", [True, False])
@@ -38,13 +37,13 @@ def test_an_archive_may_lie_there_as_it_was_published(
     archive = (tar_of if pack is tar_of else zip_of)(HELD, only.inside or "")
     publish(monkeypatch, name, HELD, archive=archive, checksums=checksums)
     put(places.data / name, {only.name: archive})
-    assert contents(places, name, ["two", "one"]) == [HELD["two"], HELD["one"]]
+    assert contents(places, name, ["two", "one"]) == [Content("two", HELD["two"]), Content("one", HELD["one"])]
 
 
 def test_an_archive_may_have_been_unpacked(places: Places, monkeypatch: pytest.MonkeyPatch):
     publish(monkeypatch, "emnist", HELD, checksums=False)
     put(places.data / "emnist" / "gzip", HELD, ".gz")
-    assert content(places, "emnist", "one") == HELD["one"]
+    assert content(places, "emnist", "one").data == HELD["one"]
 
 
 def test_what_is_missing_is_named_with_how_to_get_it(places: Places):
@@ -62,7 +61,9 @@ def test_what_is_missing_is_named_with_how_to_get_it(places: Places):
 )
 def test_what_nobody_publishes_is_described_instead(name: str, file: str, places: Places):
     with pytest.raises(
-        InvalidInput, match=f"holds no {file}.* Put there .* with .*; --data-dir or DISCREET_DATA names"
+        InvalidInput,
+        match=f"holds no {file}.* Put there .* with .*; --data-dir or DISCREET_DATA names .*"
+        f"the sha256 of its uncompressed content into {file}.sha256 beside it, or into a SHA256SUMS",
     ):
         content(places, name, file)
 
@@ -148,19 +149,6 @@ def test_half_an_archive_is_refused(places: Places, monkeypatch: pytest.MonkeyPa
         content(places, "cifar10", "two")
 
 
-def test_a_file_of_ones_own_needs_its_checksum_beside_it_where_nobody_publishes_one(places: Places):
-    own, folder = b"AGEP,PINCP\n30,1\n", places.data / "acs-income"
-    put(folder, {"TX.csv": own}, ".gz")
-    beside = folder / "TX.csv.sha256"
-    with pytest.raises(InvalidInput, match=f"write its sha256 into {re.escape(str(beside))}"):
-        content(places, "acs_income", "TX.csv")
-    beside.write_text(f"{hashlib.sha256(own).hexdigest()}  TX.csv\n")
-    assert content(places, "acs_income", "TX.csv") == own
-    (folder / "TX.csv.gz").write_bytes(gzip.compress(own + b"1,1\n"))
-    with pytest.raises(InvalidInput, match="should be"):
-        content(places, "acs_income", "TX.csv")
-
-
 def test_a_published_file_cant_be_vouched_for(places: Places, monkeypatch: pytest.MonkeyPatch):
     publish(monkeypatch, "mnist", HELD)
     put(places.data / "mnist", {"one": b"3", "one.sha256": hashlib.sha256(b"3").hexdigest().encode()})
@@ -174,4 +162,5 @@ def test_the_real_files_have_their_checksums(name: str, data_dir: Path):
     if not (data_dir / data.folder).is_dir():
         pytest.skip(f"{name} is not in {data_dir}")
     read = contents(Places.of(data=data_dir), name, list(data.files))
-    assert [len(each) for each in read] == [file.size for file in data.files.values()]
+    assert [len(each.data) for each in read] == [file.size for file in data.files.values()]
+    assert not any(each.vouched for each in read)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from discreet.datasets.catalog import DATA_SETS
-from discreet.datasets.presence import glance, verified
+from discreet.datasets.presence import Held, glance, verified
 from discreet.errors import InvalidInput
 from discreet.places import Places
 from tests.datasets.published import PACK, publish, put, tar_of
@@ -34,7 +34,7 @@ def test_an_archive_of_the_right_size_is_all_of_it(places: Places, monkeypatch: 
     data = publish(monkeypatch, "cifar10", HELD, archive=archive)
     put(places.data / "cifar10", {"cifar-10-binary.tar.gz": archive})
     assert glance(places, data) == "yes"
-    assert verified(places, data) == [places.data / "cifar10" / "cifar-10-binary.tar.gz"]
+    assert verified(places, data) == [Held(places.data / "cifar10" / "cifar-10-binary.tar.gz")]
     put(places.data / "cifar10", {"cifar-10-binary.tar.gz": archive[:-1]})
     assert glance(places, data) == "no"
     with pytest.raises(InvalidInput, match="its md5 is"):
@@ -44,7 +44,7 @@ def test_an_archive_of_the_right_size_is_all_of_it(places: Places, monkeypatch: 
 def test_verified_reads_every_file(places: Places, monkeypatch: pytest.MonkeyPatch):
     data = publish(monkeypatch, "mnist", HELD)
     put(places.data / "mnist", HELD, ".gz")
-    assert [path.name for path in verified(places, data)] == ["one.gz", "two.gz"]
+    assert [each.path.name for each in verified(places, data)] == ["one.gz", "two.gz"]
     put(places.data / "mnist", {"two": b"3" * 500}, ".gz")
     assert glance(places, data) == "yes"  # it looks whole
     with pytest.raises(InvalidInput, match="sha256"):

@@ -1,7 +1,12 @@
 """The files of paper 000's tables: each is an experiment that can be run, with the noise that its promise takes."""
 
+import importlib
+import re
+import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +18,7 @@ from discreet.population import Population
 FOLDER = Path(__file__).parents[2] / "experiments" / "pfl"
 EXPERIMENTS = sorted(path for path in FOLDER.glob("*.toml") if not path.stem.startswith("table"))
 TABLES = sorted(FOLDER.glob("table*.toml"))
+MODULES = ("cells", "measured", "page", "reproduce", "theorems")
 NOISE = {2.93: 1.531, 2.7: 1.619, 7.53: 0.943}  # by the privacy-loss distribution, 20 epochs in batches of 256
 
 
@@ -43,3 +49,71 @@ def test_every_table_names_experiments_that_are_there_and_a_number_for_each_cell
         assert all((FOLDER / f"{table['data']}-{model}{kind}.toml").exists() for model in table["models"])
         assert [len(row) for row in column["paper"]] == [len(table["models"])] * rows
     assert all(epochs * rounds == 20 for epochs, rounds in table["splits"])
+
+
+@pytest.fixture
+def scripts(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Imports a script of the folder by its name, as one that is run there would."""
+    monkeypatch.syspath_prepend(FOLDER)
+    yield importlib.import_module
+    for name in MODULES:
+        sys.modules.pop(name, None)
+
+
+def test_the_page_is_what_the_results_say_and_is_written_alike_each_time(scripts: Any, tmp_path: Path):
+    cells, page = scripts("cells"), scripts("page")
+    written = []
+    for name in ("first", "again"):
+        (tmp_path / name).mkdir()
+        page.write(cells.results(), tmp_path / name)
+        written.append({path.name: path.read_bytes() for path in (tmp_path / name).iterdir()})
+    assert set(written[0]) == {"pfl.md", "pfl-epochs.svg", "pfl-clients.svg"}
+    assert written[0] == written[1]
+    assert written[0]["pfl.md"] == (FOLDER.parents[1] / "docs" / "results" / "pfl.md").read_bytes()
+
+
+def runs(*accuracies: float) -> list[dict[str, float]]:
+    return [{"seed": seed, "accuracy": accuracy} for seed, accuracy in enumerate(accuracies)]
+
+
+def test_a_difference_is_taken_seed_by_seed(scripts: Any):
+    measured = scripts("measured")
+    assert measured.paired(runs(90, 80, 70), runs(91, 82, 73)) == pytest.approx((2, 1 / 3**0.5, 3))
+    assert measured.paired(runs(90, 80, 70), runs(91)) == (1, None, 1)
+
+
+def test_a_difference_is_clear_by_students_t(scripts: Any):
+    measured = scripts("measured")
+    assert (measured.is_clear(4.4, 1.0, 3), measured.is_clear(-4.4, 1.0, 3)) == (True, True)
+    assert (measured.is_clear(4.2, 1.0, 3), measured.is_clear(9.9, None, 1)) == (False, False)
+
+
+def test_fewer_than_three_seeds_are_said(scripts: Any):
+    measured = scripts("measured")
+    said = [measured.said(runs(*accuracies)) for accuracies in ((), (90,), (90, 92), (90, 91, 92))]
+    assert said == ["–", "**90.00** (n = 1)", "**91.00** ± 1.00 (n = 2)", "**91.00** ± 0.58"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["table9"], "TABLE must be one of table2, .*, and got 'table9'"),
+        (["--models", "cnn"], "--models must be one of cnn-relu, cnn-ts, sn-linear, sn-cnn, and got 'cnn'"),
+        (["--splits", "1-20"], "--splits must be one of 1x20, .*, and got '1-20'"),
+        (["table2", "--epsilons", "2.7"], "--epsilons must be one of none, 2.93, 1.2, and got '2.7'"),
+        (["--clients", "7"], "--clients must be one of 10, 25, 50, 100, 1, and got '7'"),
+        (["--clients", "25", "--splits", "20x1"], "no cell of these tables"),
+        (["table2", "--settings", "worse"], "there is no mnist-cnn-relu-worse.toml"),
+    ],
+)
+def test_what_no_table_has_is_refused_in_a_sentence(
+    arguments: list[str],
+    sentence: str,
+    scripts: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    monkeypatch.setattr(sys, "argv", ["reproduce.py", *arguments])
+    with pytest.raises(SystemExit, match="2"):
+        scripts("reproduce").main()
+    assert re.search(sentence, capsys.readouterr().err)

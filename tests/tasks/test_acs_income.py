@@ -64,6 +64,15 @@ def test_a_row_is_encoded_as_the_dictionary_says(tmp_path: Path):
     assert task.train.targets.tolist() == [0, 1, 1]
 
 
+def test_the_card_says_which_states_are_the_data_owners_own(tmp_path: Path, data_dir: Path):
+    data = own(tmp_path, f"{HEADER}\n17,1,1,1,10,1,0,1,1,1,0\n")
+    (tmp_path / "acs-income" / "VT.csv.gz").symlink_to(data_dir / "acs-income" / "VT.csv.gz")
+    task = load(AcsIncome(states=SMALL), data)
+    assert task.facts[0].startswith("WY.csv is as the data's owner vouches")
+    assert task.facts[1].startswith("Of the other files: ACSIncome of 2018 is public data")
+    assert task.not_covered[0].endswith("of WY.csv.")
+
+
 def test_no_person_is_both_trained_and_tested_on(data_dir: Path):
     few, more = (load(AcsIncome(states=("WY",), test_fraction=share), data_dir) for share in (0.001, 0.3))
     seen = torch.cat([more.train.inputs, more.test_inputs]).sum(dim=0)

@@ -138,10 +138,24 @@ def test_a_killed_writer_leaves_nothing_that_is_read_and_is_cleaned_up_after(tmp
     draft = only_file(tmp_path)
     assert torch.equal(stored(tmp_path, computing), FEATURES)
     assert computing.times == 1
-    assert draft.exists()  # it may be of a writer that is at work
+    assert only_file(tmp_path).suffix == ".safetensors"
+    draft.write_bytes(b"half of it")
+    stored(tmp_path, computing)  # a hit cleans up as well
+    assert computing.times == 1
+    assert not draft.exists()
+
+
+@pytest.mark.parametrize(
+    "writer", [f"{cache._machine()}-{os.getpid()}", "0123abcd-999999999", "old"], ids=["ours", "elsewhere", "unknown"]
+)
+def test_the_draft_of_a_writer_that_may_be_at_work_stays_for_an_hour(writer: str, tmp_path: Path, computing: Computing):
+    draft = tmp_path / f"name-{writer}-0123abcd.draft"
+    draft.write_bytes(b"half of it")
+    stored(tmp_path, computing)
+    assert draft.exists()
     long_ago = time.time() - 2 * cache.ABANDONED
     os.utime(draft, (long_ago, long_ago))
-    stored(tmp_path, computing, depth=3)
+    stored(tmp_path, computing)
     assert not draft.exists()
 
 
@@ -161,8 +175,9 @@ def test_what_is_read_may_be_changed_in_memory_and_the_file_stays(tmp_path: Path
 
 def test_a_folder_that_cannot_be_written_is_told_before_anything_is_computed(tmp_path: Path, computing: Computing):
     (tmp_path / "taken").write_text("a file")
-    with pytest.raises(DiscreetError, match=r"can't be written: .* DISCREET_CACHE"):
-        stored(tmp_path / "taken", computing)
+    for folder in (tmp_path / "taken", tmp_path / "taken" / "within"):
+        with pytest.raises(DiscreetError, match=r"taken is a file, not a folder. Let DISCREET_CACHE name a folder, or"):
+            stored(folder, computing)
     assert computing.times == 0
 
 

@@ -109,6 +109,20 @@ def test_ranges_come_from_a_file_beside_the_data(tmp_path: Path):
     assert task.train.inputs.tolist() == [[0, 1, 0]]
 
 
+def test_in_how_many_clients_an_example_lies_is_declared_and_nobody_checked(tmp_path: Path):
+    path = table(tmp_path, HEADER + "A,50,f,no\nB,50,f,no\n")
+    assert "That no example lies in two clients was declared by the data's owner; nobody checked." in load(path).facts
+    named: dict[str, Any] = {"path": str(path), "client": "hospital", "label": "readmitted", "ranges": RANGES}
+    for kind in ("csv", "parquet"):
+        made = read(AnyTask, {"kind": kind, **named, "max_multiplicity": 2})
+        assert read(AnyTask, plain(made)) == made
+        with pytest.raises(InvalidInput, match="max_multiplicity: must be at least 1"):
+            read(AnyTask, {"kind": kind, **named, "max_multiplicity": 0})
+    task = clients_from_csv(path, client="hospital", label="readmitted", ranges=RANGES, max_multiplicity=2)
+    assert task.train.population.max_multiplicity == 2
+    assert "That no example lies in more than 2 clients was declared by the data's owner; nobody checked." in task.facts
+
+
 def test_ranges_taken_from_the_data_are_told_as_not_covered(tmp_path: Path):
     task = load(table(tmp_path, HEADER + "A,50,f,no\n"), {"columns": RANGES, "taken_from_data": True})
     assert "taken from the data" in task.not_covered[0]
@@ -127,7 +141,9 @@ def test_ranges_taken_from_the_data_are_told_as_not_covered(tmp_path: Path):
         ("A,50,x,no", "column 'sex' must hold one of the listed values (f, m), and got 'x'"),
         ("A,50,,no", "column 'sex': the value is missing"),
         ("A,50,f,maybe", "column 'readmitted' must hold one of the listed values"),
-        (",50,f,no", "column 'hospital': the value is missing"),
+        (",50,f,no", "column 'hospital' must name a client, and got nothing"),
+        ("NA,50,f,no", "column 'hospital' must name a client, and got 'NA'"),
+        ("nan,50,f,no", "column 'hospital' must name a client, and got 'nan'"),
         ("A,50,f", "Line 3 of .* has 3 cells, and the header names 4"),
         ('A,50,"f,no', "is not CSV"),
     ],

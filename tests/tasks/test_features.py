@@ -36,6 +36,14 @@ class Centred(Net):
     def forward(self, x):
         return x - x.mean(dim=0)
 
+class Divided(Net):
+    def forward(self, x):
+        return x / (x - x)
+
+class Endless(Net):
+    def forward(self, x):
+        return x + torch.inf
+
 class Tuple(Net):
     def forward(self, x):
         return (x, x)
@@ -130,6 +138,8 @@ def test_other_weights_or_other_code_give_other_features(places: Places):
     ("extractor", "sentence"),
     [
         ({"kind": "net.py:Centred"}, "mixes examples"),
+        ({"kind": "net.py:Divided"}, "must give finite numbers, and Divided gave NaN or infinity"),
+        ({"kind": "net.py:Endless"}, "must give finite numbers, and Endless gave NaN or infinity"),
         ({"kind": "net.py:Tuple"}, "must give a tensor .* gave tuple"),
         ({"kind": "net.py:Normal"}, "BatchNorm2d at 'norm' mixes the examples"),
         ({"kind": "net.py:Net", "weights": "none.pt"}, "There is no file"),

@@ -51,6 +51,14 @@ def test_whole_writers_are_clients_and_leafs_split_is_kept(tmp_path: Path):
     assert any("Writers" in fact and "public" in fact for fact in task.facts)
 
 
+def test_a_file_of_ones_own_is_not_called_public_and_its_checksum_is_not_covered(tmp_path: Path):
+    task = load(Femnist(), own(tmp_path))
+    assert task.facts[0].startswith("femnist_540_writers.npz is as the data's owner vouches")
+    assert not any("is public data" in fact for fact in task.facts)
+    sha256 = hashlib.sha256((tmp_path / "femnist" / "femnist_540_writers.npz").read_bytes()).hexdigest()
+    assert sha256 in task.not_covered[0]
+
+
 def test_ink_is_bright(tmp_path: Path):
     task = load(Femnist(), own(tmp_path))
     assert task.train.inputs[0].nonzero().tolist() == [[0, 5, 6]]
@@ -90,6 +98,7 @@ def test_300_whole_writers(data_dir: Path):
     task = load(Femnist(), Places.of(data=data_dir))
     assert (len(task.train.sizes), sum(task.train.sizes), len(task.test_inputs)) == (300, 43_552, 5_050)
     assert task.input_shape == (1, 28, 28)
+    assert (task.facts[0], task.not_covered) == ("FEMNIST is public data, treated as if it were private.", ())
     assert torch.bincount(task.train.targets, minlength=62).min() > 0
     assert 0.03 < float(task.train.inputs.mean()) < 0.05  # thin bright lines on dark paper
 

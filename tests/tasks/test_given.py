@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import Dataset, IterableDataset, TensorDataset
+from torch.utils.data import ConcatDataset, Dataset, IterableDataset, Subset, TensorDataset
 
 from discreet.errors import InvalidInput
 from discreet.tasks import clients_from_arrays, clients_from_datasets
@@ -41,6 +41,13 @@ def test_targets_with_fractions_make_a_regression():
     assert (task.kind, task.classes, task.train.targets.dtype) == ("regression", 1, torch.float32)
 
 
+def test_in_how_many_clients_an_example_lies_is_declared_and_nobody_checked():
+    alone, shared = (clients_from_arrays(INPUTS, LABELS, sizes=[3, 3], max_multiplicity=most) for most in (1, 2))
+    assert (alone.train.max_multiplicity, shared.train.max_multiplicity) == (1, 2)
+    assert "no example lies in two clients was declared by the data's owner; nobody checked" in alone.facts[1]
+    assert "no example lies in more than 2 clients was declared" in shared.facts[1]
+
+
 def test_the_arrays_are_copied():
     inputs = torch.zeros(2, 1)
     task = clients_from_arrays(inputs, [0, 1], sizes=[2], classes=2)
@@ -70,6 +77,9 @@ def without(value: float) -> np.ndarray[Any, Any]:
         ({"sizes": []}, "at least one client"),
         ({"sizes": None}, "either clients="),
         ({"sizes": None, "clients": ["a"]}, "6 examples, 1 names"),
+        ({"sizes": None, "clients": ["a", "b", "NA", "a", "a", "a"]}, "got 'NA' for example 2"),
+        ({"sizes": None, "clients": [1.0, np.nan, 1.0, 1.0, np.nan, 1.0]}, "got nan for example 1"),
+        ({"max_multiplicity": 0}, "at least 1"),
         ({"sizes": None, "clients": ["a", 1, 2, 3, 4, 5]}, "all text or all numbers"),
         ({"test": (INPUTS[:, :1], LABELS)}, "Prepare both alike"),
         ({"test": (INPUTS, LABELS + 1)}, "the test labels lie between 1 and 3"),
@@ -125,3 +135,37 @@ def test_one_dataset_a_client():
 def test_datasets_that_do_not_fit_are_refused(datasets: list[Any], sentence: str):
     with pytest.raises(InvalidInput, match=sentence):
         clients_from_datasets(datasets)
+
+
+WHOLE = TensorDataset(torch.arange(12.0).reshape(6, 2), torch.tensor([0, 1, 0, 1, 0, 1]))
+
+
+@pytest.mark.parametrize(
+    ("datasets", "clients"),
+    [
+        ([WHOLE, WHOLE], 2),
+        ([Subset(WHOLE, [0, 1]), Subset(WHOLE, [1, 2]), Subset(WHOLE, [1])], 3),
+        ([WHOLE, Subset(WHOLE, [5])], 2),
+        ([Subset(Subset(WHOLE, [4, 5]), [0]), Subset(WHOLE, [-2])], 2),
+        ([ConcatDataset([Subset(WHOLE, [0]), Subset(WHOLE, [1])]), Subset(WHOLE, [1])], 2),
+        ([Subset(WHOLE, torch.tensor([0, 1]).tolist()), Subset(WHOLE, np.array([1]).tolist())], 2),
+    ],
+    ids=["the same twice", "three subsets", "whole and part", "a part's part", "joined parts", "indices of any kind"],
+)
+def test_an_example_that_is_seen_in_more_clients_than_declared_is_refused(datasets: list[Any], clients: int):
+    with pytest.raises(
+        InvalidInput, match=rf"{clients} of the datasets hold one example .* max_multiplicity={clients}"
+    ):
+        clients_from_datasets(datasets, classes=2, max_multiplicity=clients - 1)
+    task = clients_from_datasets(datasets, classes=2, max_multiplicity=clients)
+    assert task.train.population.max_multiplicity == clients
+
+
+def test_parts_of_one_dataset_without_a_common_item_are_fine():
+    task = clients_from_datasets([Subset(WHOLE, [0, 2, 4]), Subset(WHOLE, [1, 3]), Stream()], classes=2)
+    assert task.train.sizes == (3, 2, 2)
+
+
+def test_a_client_who_holds_an_example_twice_is_refused_whatever_is_declared():
+    with pytest.raises(InvalidInput, match="Dataset 1 holds item 3 of the dataset that it is made from 2 times"):
+        clients_from_datasets([Subset(WHOLE, [0]), Subset(WHOLE, [3, 3])], classes=2, max_multiplicity=5)

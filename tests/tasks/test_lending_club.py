@@ -100,14 +100,15 @@ def test_loans_are_sorted_by_rate_into_clients(loans: dict[str, Task]):
     assert all(before[1] <= after[0] for before, after in pairwise(spans))
 
 
-def test_the_card_says_what_was_fitted_and_what_a_constant_achieves(loans: dict[str, Task]):
+def test_the_card_says_what_was_fitted_and_what_was_sorted(loans: dict[str, Task]):
     fitted, projected, whole = loans.values()
     assert "10 principal components and their mean were fitted on the clients' data" in fitted.not_covered[0]
-    assert all("13.60; that number was computed from the data" in task.not_covered[-1] for task in (fitted, whole))
-    assert len(projected.not_covered) == len(whole.not_covered) == 1
+    sorted_by = "Who holds which examples: they were dealt out by their interest rate (sorted into shards)."
+    assert fitted.not_covered[1:] == projected.not_covered == whole.not_covered == (sorted_by,)
     assert not any("nothing was fitted" in fact for fact in fitted.facts)
     assert any("random matrix of a fixed seed: nothing was fitted" in fact for fact in projected.facts)
-    assert any("loan_status" in fact and "grade" in fact for fact in fitted.facts)
+    assert any("loan_status" in fact and "grade" in fact and "month in which the loan" in fact for fact in fitted.facts)
+    assert fitted.facts[0].startswith("Lending Club's loans of 2007 to 2011 are public data")
     assert (projected.input_shape, whole.input_shape) == ((10,), (39,))
 
 
@@ -120,6 +121,8 @@ def test_states_are_natural_clients(tmp_path: Path):
     task = load(LendingClub(clients=None, partition=ByGroup(), reduction="none"), own(tmp_path, *AMOUNTS))
     assert task.client_names == ("CA", "MA")
     assert sum(task.train.sizes) == 16
+    assert task.facts[0].startswith("loans_2007_2011.csv is as the data's owner vouches")
+    assert not any("public data" in fact for fact in task.facts)
 
 
 def test_bounds_are_public_and_what_lies_outside_is_moved_to_them(tmp_path: Path):

@@ -43,7 +43,7 @@ def plan(file: File = None, settings: Set = None, data_dir: DataDir = None, as_j
 
 def _page(found: dict[str, Any], file: Path | None) -> Iterator[RenderableType]:
     yield (
-        f"{found['rounds']:,} rounds, {found['clients']:,} clients with {found['examples']:,} examples, "
+        f"{found['rounds']:,} rounds, {found['clients']:,} clients with {_examples(found)}, "
         f"about {found['expected_cohort']:,.4g} in a round"
     )
     yield (
@@ -59,6 +59,16 @@ def _page(found: dict[str, Any], file: Path | None) -> Iterator[RenderableType]:
         yield Padding(_others(found), (0, 2))
     yield ""
     yield f"Nothing was trained or spent. To train: discreet run {file or ''}".rstrip()
+
+
+def _examples(found: dict[str, Any]) -> str:
+    """Clients who overlap hold more in all than there is."""
+    most, distinct = found["max_multiplicity"], found["distinct_examples"]
+    if most == 1:
+        return f"{found['examples']:,} examples"
+    counted = f"{found['examples']:,} examples in all"
+    once = "" if distinct is None else f" ({distinct:,} distinct ones)"
+    return f"{counted}{once}, of which one may lie in up to {most:,} clients"
 
 
 def _promise(found: dict[str, Any]) -> str:

@@ -153,9 +153,16 @@ def _page(ended: "Outcome", page: Path) -> Iterator[RenderableType]:
 
 def where(ended: "Outcome", page: Path) -> Iterator[RenderableType]:
     """How good the model is, and where everything lies."""
-    measured = ", ".join(f"{name} {brief(float(value), 4)}" for name, value in ended.metrics.items())
-    yield f"After {ended.done} rounds, on test data: {measured or 'nothing to measure'}"
+    yield f"After {ended.done} rounds, on test data: {', '.join(measured(ended.metrics)) or 'nothing to measure'}"
     yield f"Results lie in {ended.record.path}"
     yield f"  to look at:   {page.name}"
     yield "  to use:       model.safetensors, or discreet.load() in Python"
     yield "  to hand on:   guarantee.txt, resolved.toml"
+
+
+def measured(metrics: dict[str, Any]) -> Iterator[str]:
+    """Each metric by name; a squared error with what a constant achieves beside it."""
+    said = {name: f"{name} {brief(float(value), 4)}" for name, value in metrics.items()}
+    if "mse" in said and (constant := said.pop("constant_mse", None)):
+        said["mse"] += f" ({constant}: by always predicting the training mean)"
+    yield from said.values()

@@ -36,7 +36,8 @@ class Download:
 class DataSet:
     """`by_hand` says what to put into the folder, where nobody publishes exactly these files.
 
-    Without the `optional` ones a data set is complete, too.
+    Without the `optional` ones a data set is complete, too. `held_out` is the share of examples that a task tests on
+    by default, where no test set is published.
     """
 
     name: str
@@ -50,6 +51,7 @@ class DataSet:
     by_hand: str = ""
     optional: tuple[str, ...] = ()
     natural_clients: str = ""
+    held_out: float = 0.0
 
     @property
     def size(self) -> int:
@@ -194,8 +196,9 @@ _ALL = (
         classes=62,
         licence="public domain",
         natural_clients="540 writers",
-        by_hand="femnist_540_writers.npz with the arrays images (uint8, n by 28 by 28, paper 255, ink 0), labels (0 to "
-        "61), writer (an index into writer_ids), split (0 train, 1 test), writer_ids and writer_complete",
+        by_hand="femnist_540_writers.npz of LEAF's FEMNIST (from NIST's Special Database 19), with the arrays images "
+        "(uint8, n by 28 by 28, paper 255, ink 0), labels (0 to 61: digits, capitals, small letters), writer (an index "
+        "into writer_ids), split (0 train, 1 test), writer_ids and writer_complete (whether all of a writer is there)",
     ),
     DataSet(
         name="acs_income",
@@ -206,8 +209,10 @@ _ALL = (
         classes=2,
         licence="public use",
         natural_clients="51 states",
+        held_out=0.2,
         by_hand="a CSV for each state, AK.csv to WY.csv, with the columns AGEP,COW,SCHL,MAR,OCCP,POBP,RELP,WKHP,SEX,"
-        "RAC1P,PINCP of folktables' ACSIncome of 2018 (PINCP: 1 above 50,000 dollars, else 0; MAR: 1 married, 2 not)",
+        "RAC1P,PINCP, of the US Census Bureau's American Community Survey 2018 (1-year PUMS, person records) as the "
+        "task ACSIncome of folktables filters it (PINCP: 1 above 50,000 dollars, else 0; MAR: 1 married, 2 not)",
     ),
     DataSet(
         name="lending_club",
@@ -218,8 +223,12 @@ _ALL = (
         classes=None,
         licence="MIT",
         natural_clients="50 states",
-        by_hand="loans_2007_2011.csv, Lending Club's loans of June 2007 to December 2011, with the columns known "
-        "when they were listed (int_rate in percent, addr_state, …)",
+        held_out=0.2,
+        by_hand="loans_2007_2011.csv of Lending Club's published loan statistics 2007-2011, with the columns issue_d "
+        "and earliest_cr_line (as 2007-06), int_rate and revol_util (percent), term (months), emp_length (n/a, < 1 "
+        "year to 10+ years), loan_amnt, home_ownership, annual_inc, verification_status, purpose, addr_state, dti, "
+        "delinq_2yrs, inq_last_6mths, mths_since_last_delinq, mths_since_last_record, open_acc, pub_rec, revol_bal, "
+        "total_acc and pub_rec_bankruptcies, empty where nothing is known",
     ),
 )
 DATA_SETS = MappingProxyType({each.name: each for each in _ALL})

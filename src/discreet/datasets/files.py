@@ -10,11 +10,11 @@ import zlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
 from discreet.datasets.catalog import DataSet, Download, File, named
+from discreet.datasets.vouching import Content, how_to, vouched
 from discreet.errors import InvalidInput
 from discreet.places import Places
 
@@ -23,21 +23,21 @@ DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError, tarfile.TarErr
 ELSEWHERE = "--data-dir or DISCREET_DATA names another place."
 
 
-def content(places: Places, dataset: str, file: str) -> bytes:
-    """The file's own bytes, whatever compresses it on disk.
+def content(places: Places, dataset: str, file: str) -> Content:
+    """The file's own bytes, whatever compresses it on disk, and whether only the data's owner vouches for them.
 
     Guarantee: they have the checksum in the catalog, or that of the archive they come from; where neither is
-    published, the size.
+    published, the size. What the owner vouches for has the owner's checksum, and is not empty.
     """
     return contents(places, dataset, [file])[0]
 
 
-def contents(places: Places, dataset: str, wanted: Sequence[str]) -> list[bytes]:
+def contents(places: Places, dataset: str, wanted: Sequence[str]) -> list[Content]:
     """Several files of one data set; loose ones are decompressed side by side, an archive is opened once."""
     data = named(dataset)
     folder = places.data / data.folder
     loose = {name: path for name in wanted if (path := at(folder, data, data.files[name]))}
-    read: dict[str, bytes] = {}
+    read: dict[str, Content] = {}
     if packed := [data.files[name] for name in wanted if name not in loose]:
         archive = archive_in(folder, data)
         if archive is None:
@@ -56,11 +56,10 @@ def at(folder: Path, data: DataSet, file: File) -> Path | None:
 
 
 def missing(folder: Path, data: DataSet, file: File) -> InvalidInput:
-    fix = f"Put there {data.by_hand}." if data.by_hand else f"Get it with: discreet data get {data.name};"
-    return InvalidInput(
-        f"{data.name} is not here: {folder} holds no {file.name}, plain, .gz or .xz.",
-        fix=f"{fix} {ELSEWHERE}".replace(". --", "; --"),
-    )
+    fix = f"Get it with: discreet data get {data.name}; {ELSEWHERE}"
+    if data.by_hand:
+        fix = f"Put there {data.by_hand}; {ELSEWHERE} {how_to(file.name)}"
+    return InvalidInput(f"{data.name} is not here: {folder} holds no {file.name}, plain, .gz or .xz.", fix=fix)
 
 
 def archive_in(folder: Path, data: DataSet) -> Download | None:
@@ -77,23 +76,39 @@ def check_archive(path: Path, archive: Download, data: DataSet) -> None:
         raise _other(path, data, f"its {algorithm} is {got}, and should be {published}")
 
 
-def vouched(folder: Path, data: DataSet, file: File) -> str | None:
-    """The checksum that the user gives for a file of their own, where nobody publishes one."""
-    own = folder / f"{file.name}.sha256"
-    if not data.by_hand or not own.is_file():
-        return None
-    words = own.read_text(errors="replace").split()
-    return words[0].lower() if words else None
-
-
-def _loose(path: Path, data: DataSet, file: File) -> bytes:
+def _loose(path: Path, data: DataSet, file: File) -> Content:
     with _refusing_damage(path, data), open(path, "rb") as raw:
         read = _expanded(raw, path.name, -1 if data.by_hand else file.size + 1)
-    _check(read, path, data, replace(file, sha256=vouched(path.parent, data, file) or file.sha256))
-    return read
+    if data.by_hand:
+        return Content(file.name, read, _by_hand(read, path, data, file))
+    _check(read, path, data, file)
+    return Content(file.name, read)
 
 
-def _unpacked(path: Path, archive: Download, data: DataSet, wanted: Sequence[File]) -> dict[str, bytes]:
+def _by_hand(read: bytes, path: Path, data: DataSet, file: File) -> str | None:
+    """None for the file that is known; the checksum of one that its owner vouches for; refuses any other."""
+    if not read:
+        raise _other(path, data, "it is empty")
+    got, own = hashlib.sha256(read).hexdigest(), vouched(path.parent, data, file)
+    if own and got != own:
+        raise InvalidInput(
+            f"{path} is not the file that is vouched for beside it: the sha256 of its uncompressed content is {got}, "
+            f"and should be {own}.",
+            fix="Put that file there, or write its checksum anew.",
+        )
+    if got == file.sha256:
+        return None
+    if own:
+        return own
+    differs = f"the sha256 of its uncompressed content is {got}, and should be {file.sha256}"
+    if len(read) < file.size:
+        differs = f"it is cut short at {len(read):,} of {file.size:,} bytes, or another file ({differs})"
+    raise InvalidInput(
+        f"{path} is not the file that is known: {differs}.", fix=f"Put the whole file there. {how_to(file.name)}"
+    )
+
+
+def _unpacked(path: Path, archive: Download, data: DataSet, wanted: Sequence[File]) -> dict[str, Content]:
     if any(file.sha256 is None for file in wanted):
         check_archive(path, archive, data)
     with _refusing_damage(path, data):
@@ -102,7 +117,7 @@ def _unpacked(path: Path, archive: Download, data: DataSet, wanted: Sequence[Fil
         if file.name not in read:
             raise _other(path, data, f"it holds no {file.name}")
         _check(read[file.name], path, data, file)
-    return read
+    return {name: Content(name, found) for name, found in read.items()}
 
 
 def _from_zip(path: Path, archive: Download, wanted: Sequence[File]) -> Iterator[tuple[str, bytes]]:
@@ -141,14 +156,9 @@ def _check(read: bytes, path: Path, data: DataSet, file: File) -> None:
     got = hashlib.sha256(read).hexdigest() if file.sha256 else None
     if got == file.sha256 and (got or len(read) == file.size):
         return
-    differs = f"the sha256 of its content is {got}, and should be {file.sha256}"
-    if data.by_hand:
-        raise InvalidInput(
-            f"{path} is not the file that is known: {differs}.",
-            fix=f"For a file of your own in the same form, write its sha256 into {path.with_name(file.name)}.sha256",
-        )
     if len(read) < file.size:
         raise _other(path, data, f"it is cut short, at {len(read):,} of {file.size:,} bytes")
+    differs = f"the sha256 of its content is {got}, and should be {file.sha256}"
     raise _other(path, data, differs if got else f"it is longer than {file.size:,} bytes")
 
 

@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
+import torch
+
 from discreet.algorithms import Algorithm
 from discreet.errors import InvalidInput
 from discreet.experiment import card, promise
@@ -24,6 +26,8 @@ def planned(source: Source, job: Job) -> dict[str, Any]:
         "rounds": job.rounds,
         "clients": job.population.clients,
         "examples": sum(job.population.examples),
+        "distinct_examples": _distinct(job),
+        "max_multiplicity": job.population.max_multiplicity,
         "expected_cohort": job.algorithm.sampling.expected_cohort(job.population),
         "parameters": count(job.params),
         "noise_multiplier": noise_of(job.algorithm),
@@ -34,6 +38,13 @@ def planned(source: Source, job: Job) -> dict[str, Any]:
         "other_epsilons": list(_others(source, job)),
         "guarantees": [plain(each) for each in cards],
     }
+
+
+def _distinct(job: Job) -> int | None:
+    """How many examples there are when each is counted once; None where only the data's owner could know."""
+    if job.data.order is not None:
+        return int(torch.bincount(job.data.order).count_nonzero())
+    return sum(job.population.examples) if job.population.max_multiplicity == 1 else None
 
 
 def noise_of(algorithm: Algorithm) -> float | None:

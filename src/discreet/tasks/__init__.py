@@ -7,7 +7,6 @@ from pydantic import Field
 from discreet.tasks.acs_income import AcsIncome
 from discreet.tasks.cifar10 import Cifar10
 from discreet.tasks.cifar100 import Cifar100
-from discreet.tasks.csv import Csv, clients_from_csv
 from discreet.tasks.digits import Digits
 from discreet.tasks.emnist import Emnist
 from discreet.tasks.fashion_mnist import FashionMnist
@@ -16,8 +15,8 @@ from discreet.tasks.femnist import Femnist
 from discreet.tasks.given import clients_from_arrays, clients_from_datasets
 from discreet.tasks.lending_club import LendingClub
 from discreet.tasks.mnist import Mnist
-from discreet.tasks.parquet import Parquet, clients_from_parquet
 from discreet.tasks.supervised import Supervised
+from discreet.tasks.tabular import Csv, Parquet, clients_from_csv, clients_from_parquet
 from discreet.tasks.task import Task
 
 AnyTask: TypeAlias = Annotated[

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from discreet.datasets.catalog import named
 from discreet.datasets.files import contents
+from discreet.datasets.vouching import Content, own_checksums, own_facts
 from discreet.errors import InvalidInput
 from discreet.part import Count, Probability, part
 from discreet.partition import AnyPartition, ByGroup
@@ -55,8 +56,8 @@ LABEL = "PINCP"
 HEADER = ",".join([*FEATURES, LABEL])
 WIDTH = sum(len(known.starts) if isinstance(known, Codes) else 1 for known in FEATURES.values())
 
+PUBLIC = "ACSIncome of 2018 is public data (the US Census Bureau's), treated as if it were private."
 FACTS = (
-    "ACSIncome of 2018 is public data (the US Census Bureau's), treated as if it were private.",
     "Age, schooling and weekly hours are scaled to [-1, 1] by the ranges of the PUMS dictionary; class of worker, "
     "married or not, relationship, sex, race, the dictionary's 25 groups of occupations and 10 regions of birth "
     "become one input a value: nothing was fitted on the clients' data.",
@@ -84,8 +85,8 @@ class AcsIncome:
 
     def load(self, generator: torch.Generator, places: Places) -> Task:
         states = self.states or _all_states()
-        files = [f"{state}.csv" for state in states]
-        tables = [_table(read, file) for read, file in zip(contents(places, "acs_income", files), files, strict=True)]
+        read = contents(places, "acs_income", [f"{state}.csv" for state in states])
+        tables = [table(each) for each in read]
         sizes = tuple(map(len, tables))
         train, test = held_out(sizes, self.test_fraction, generator)
         rows = np.concatenate(tables)
@@ -101,7 +102,13 @@ class AcsIncome:
             classes=2,
             groups=torch.repeat_interleave(torch.tensor(sizes))[train],
             group_names=states,
-            facts=(*FACTS, f"{self.test_fraction:.0%} of each state's examples are held out for evaluation."),
+            label=LABEL,
+            facts=(
+                *own_facts(read, PUBLIC),
+                *FACTS,
+                f"{self.test_fraction:.0%} of each state's examples are held out for evaluation.",
+            ),
+            not_covered=own_checksums(read),
         )
         return examples.dealt(self.clients, self.partition, generator)
 
@@ -110,9 +117,10 @@ def _all_states() -> tuple[str, ...]:
     return tuple(name.removesuffix(".csv") for name in named("acs_income").files)
 
 
-def _table(content: bytes, file: str) -> NDArray[np.int32]:
+def table(read: Content) -> NDArray[np.int32]:
     """All numbers of a file, a row a person; the codes are those of the dictionary."""
-    header, _, body = content.replace(b"\r", b"").partition(b"\n")
+    file = read.name
+    header, _, body = read.data.replace(b"\r", b"").partition(b"\n")
     if header.decode("utf-8", "replace") != HEADER:
         raise InvalidInput(f"{file} must have the columns {HEADER}, and has {header.decode('utf-8', 'replace')!r:.90}.")
     body = body.rstrip(b"\n")
@@ -120,12 +128,12 @@ def _table(content: bytes, file: str) -> NDArray[np.int32]:
     rows, columns = body.count(b"\n") + 1 if body else 0, len(FEATURES) + 1
     if not rows or len(numbers) != rows * columns or body.count(b",") != rows * (columns - 1):
         raise InvalidInput(f"{file} must hold {columns} whole numbers in each of its {rows:,} rows, and doesn't.")
-    table = numbers.reshape(rows, columns)
-    for values, (name, known) in zip(table.T, FEATURES.items(), strict=False):
+    found = numbers.reshape(rows, columns)
+    for values, (name, known) in zip(found.T, FEATURES.items(), strict=False):
         if isinstance(known, Codes):
             _check(values, known.starts[0], known.last, f"{file}: {name}")
-    _check(table[:, -1], 0, 1, f"{file}: {LABEL}")
-    return table
+    _check(found[:, -1], 0, 1, f"{file}: {LABEL}")
+    return found
 
 
 def _numbers(text: bytes) -> NDArray[np.int32]:

@@ -1,15 +1,20 @@
 """Arrays that are computed once: kept on this machine, by what they were computed from and how.
 
 A file appears under its name with its whole content or not at all, so a killed writer leaves nothing that is read, and
-two writers at once leave one of two equal files. Deleting the folder costs time, nothing else.
+two writers at once leave one of two equal files. What it left, the next to come takes away. Deleting the folder costs
+time, nothing else.
 """
 
 import hashlib
 import json
 import os
+import re
+import socket
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -24,8 +29,9 @@ from discreet.privacy.ledger.log import sync_directory
 
 FORMAT = 1
 PIECE = 2**24  # bytes: hashed apart, so that all cores help
-ABANDONED = 3600  # seconds: no draft takes that long to write, so its writer is gone
+ABANDONED = 3600  # seconds: no draft takes that long to write, so its writer is gone, on whatever machine
 DRAFT = ".draft"
+WRITER = re.compile(r"-([0-9a-f]{8})-(\d+)-[0-9a-f]{8}\.draft$")  # which machine, and which process there
 
 
 def stored(
@@ -43,6 +49,7 @@ def stored(
     about = {"format": FORMAT, "inputs": digest(inputs), "settings": settings}
     name = hashlib.sha256(json.dumps(about, sort_keys=True, default=repr).encode()).hexdigest()[:32]
     path = folder / f"{name}.safetensors"
+    _sweep(folder)
     found = _read(path)
     if found is not None and fits(found):
         return found
@@ -76,7 +83,7 @@ def _read(path: Path) -> Tensor | None:
 
 
 def _write(path: Path, values: Tensor) -> None:
-    draft = path.with_name(f"{path.stem}-{token_hex(4)}{DRAFT}")
+    draft = path.with_name(f"{path.stem}-{_machine()}-{os.getpid()}-{token_hex(4)}{DRAFT}")
     try:
         save_file({"values": values}, draft, {"digest": digest(values)})
         with open(draft, "rb") as file:
@@ -90,20 +97,60 @@ def _write(path: Path, values: Tensor) -> None:
 
 
 def _make_room(folder: Path) -> None:
-    """The folder, without what killed writers left; that it can't be written shows before anything is computed."""
+    """The folder; that it can't be written shows before anything is computed."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for draft in folder.glob(f"*{DRAFT}"):
-            if time.time() - draft.stat().st_mtime > ABANDONED:
-                draft.unlink(missing_ok=True)
-        probe = folder / f"{token_hex(4)}{DRAFT}"
+        probe = folder / f"probe-{_machine()}-{os.getpid()}-{token_hex(4)}{DRAFT}"
         probe.touch()
         probe.unlink()
     except OSError as error:
         raise _unwritable(folder, error) from error
 
 
+def _sweep(folder: Path) -> None:
+    """Take away what killed writers left; whatever can't be looked at or removed stays, and harms nobody."""
+    with suppress(OSError):
+        for draft in folder.glob(f"*{DRAFT}"):
+            with suppress(OSError):
+                if _is_abandoned(draft):
+                    draft.unlink(missing_ok=True)
+
+
+def _is_abandoned(draft: Path) -> bool:
+    """Its writer was a process of this machine that is gone; or else it lies there for long."""
+    writer = WRITER.search(draft.name)
+    if writer and writer[1] == _machine() and not _runs(int(writer[2])):
+        return True
+    return time.time() - draft.stat().st_mtime > ABANDONED
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)  # asks, and sends nothing
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
+
+
+@cache
+def _machine() -> str:
+    """Short for what a process's number belongs to: this host and, in a container, its own count of processes."""
+    try:
+        space = os.readlink("/proc/self/ns/pid")
+    except OSError:
+        space = ""
+    return hashlib.sha256(f"{socket.gethostname()} {space}".encode()).hexdigest()[:8]
+
+
 def _unwritable(folder: Path, error: Exception) -> DiscreetError:
+    in_the_way = next((each for each in (folder, *folder.parents) if each.exists()), folder)
+    if not in_the_way.is_dir():
+        return DiscreetError(
+            f"The cache {folder} can't be written: {in_the_way} is a file, not a folder.",
+            fix="Let DISCREET_CACHE name a folder, or unset it.",
+        )
     return DiscreetError(
         f"The cache {folder} can't be written: {error}.", fix="Let DISCREET_CACHE name a folder with room."
     )

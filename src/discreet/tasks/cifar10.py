@@ -32,7 +32,7 @@ class Cifar10:
         needed = BATCHES if self.limit is None else min(BATCHES, math.ceil(self.limit / BATCH))
         files = [*(f"data_batch_{number}.bin" for number in range(1, needed + 1)), TEST]
         found = contents(places, "cifar10", files)
-        *batches, test = (cifar(read, file, label_bytes=1) for read, file in zip(found, files, strict=True))
+        *batches, test = (cifar(each.data, each.name, label_bytes=1) for each in found)
         train = np.concatenate([batch.images for batch in batches])[: self.limit]
         targets = np.concatenate([batch.labels for batch in batches])[: self.limit, 0]
         return Examples(

@@ -28,8 +28,8 @@ class Cifar100:
     labels: Literal["fine", "coarse"] = "fine"
 
     def examples(self, places: Places) -> Examples:
-        found = zip(contents(places, "cifar100", FILES), FILES, strict=True)
-        train, test = (cifar(read, file, label_bytes=2) for read, file in found)
+        found = contents(places, "cifar100", FILES)
+        train, test = (cifar(each.data, each.name, label_bytes=2) for each in found)
         column = FINE if self.labels == "fine" else COARSE
         return Examples(
             name="cifar100",

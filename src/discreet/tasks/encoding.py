@@ -63,8 +63,8 @@ def grouped(table: Table, encoding: Encoding) -> Grouped:
     owners, inputs, targets = [], [], []
     for chunk in table.chunks():
         own = texts(chunk.cells(encoding.client_at))
-        if "" in own:
-            raise unreadable("", None, table, encoding.client_at, chunk.rows[own.index("")])
+        if nameless := [place for place, name in enumerate(own) if is_missing(name)]:
+            raise _nameless(own[nameless[0]], table, encoding.client_at, chunk.rows[nameless[0]])
         owners.append(np.array([clients.setdefault(name, len(clients)) for name in own]))
         inputs.append(np.hstack([_inputs(table, chunk, at, column) for at, column in encoding.features]))
         targets.append(_encoded(table, chunk, encoding.label_at, encoding.label))
@@ -125,10 +125,18 @@ def _choice(cell: str, column: Values) -> int:
     return -1 if found is None else found
 
 
-def unreadable(cell: str, column: Range | Values | None, table: Table, at: int, row: int) -> InvalidInput:
+def _nameless(cell: str, table: Table, at: int, row: int) -> InvalidInput:
+    got = repr(cell) if cell else "nothing"
+    return InvalidInput(
+        f"{table.row.capitalize()} {row}, column {table.columns[at]!r} must name a client, and got {got}.",
+        fix="Name the client, or drop the row.",
+    )
+
+
+def unreadable(cell: str, column: Range | Values, table: Table, at: int, row: int) -> InvalidInput:
     """What is wrong with a cell that its column can't hold."""
     where = f"{table.row.capitalize()} {row}, column {table.columns[at]!r}"
-    if is_missing(cell) or column is None:
+    if is_missing(cell):
         return InvalidInput(
             f"{where}: the value is missing.",
             fix='Fill it with a public constant, drop the row, or set the column to "ignore".',

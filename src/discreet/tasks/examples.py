@@ -12,7 +12,10 @@ from discreet.tasks.task import Kind, Task
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """`groups` says whose each training example is, as a number into `group_names`, where the data set knows."""
+    """`groups` says whose each training example is, as a number into `group_names`, where the data set knows.
+
+    `label` is what a target is called.
+    """
 
     name: str
     inputs: Tensor
@@ -23,6 +26,7 @@ class Examples:
     classes: int
     groups: Tensor | None = None
     group_names: tuple[str, ...] = ()
+    label: str = "class label"
     facts: tuple[str, ...] = ()
     not_covered: tuple[str, ...] = ()
 
@@ -40,7 +44,7 @@ class Examples:
             classes=self.classes,
             client_names=split.names or tuple(f"client {number}" for number in range(len(sizes))),
             facts=(*self.facts, *_overlap(most)),
-            not_covered=self.not_covered,
+            not_covered=(*self.not_covered, *_by_label(partition, self.label)),
         )
 
 
@@ -48,3 +52,9 @@ def _overlap(most: int) -> tuple[str, ...]:
     if most == 1:
         return ()
     return (f"Clients overlap: one example lies in up to {most} of them, and the guarantee counts all of them.",)
+
+
+def _by_label(partition: AnyPartition, label: str) -> tuple[str, ...]:
+    if not partition.by_label:
+        return ()
+    return (f"Who holds which examples: they were dealt out by their {label} ({partition.by_label}).",)

@@ -9,6 +9,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from discreet.errors import InvalidInput
+from discreet.federation import all_finite
 from discreet.part import part
 from discreet.places import Places
 from discreet.tasks import cache
@@ -98,7 +99,12 @@ def _features(module: nn.Module, inputs: Tensor) -> Tensor:
             f"An extractor must give a tensor of floating-point numbers with one row an example, and gave {got} for "
             f"{len(inputs)} examples."
         )
-    return found.float()
+    if not all_finite(found := found.float()):
+        raise InvalidInput(
+            f"An extractor must give finite numbers, and {type(module).__name__} gave NaN or infinity.",
+            fix="Look at its weights, and at how large its inputs may be.",
+        )
+    return found
 
 
 def _check_alone(extractor: Extractor, inputs: Tensor) -> None:

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from discreet.datasets.files import content
 from discreet.datasets.formats import npz
+from discreet.datasets.vouching import Content, own_checksums, own_facts
 from discreet.errors import InvalidInput
 from discreet.part import Count, Flag, part
 from discreet.partition import AnyPartition, ByGroup
@@ -16,6 +17,7 @@ from discreet.tasks.examples import Examples
 from discreet.tasks.task import Task
 
 FILE = "femnist_540_writers.npz"
+ARRAYS = ("images", "labels", "writer", "split", "writer_ids", "writer_complete")
 TRAIN, TEST = 0, 1
 
 
@@ -32,10 +34,8 @@ class Femnist:
     complete_only: Flag = True
 
     def examples(self, places: Places) -> Examples:
-        names = ("images", "labels", "writer", "split", "writer_ids", "writer_complete")
-        found = npz(content(places, "femnist", FILE), FILE, *names)
-        _check(found)
-        pictures, targets, writer, split, writers, complete = found
+        read = content(places, "femnist", FILE)
+        pictures, targets, writer, split, writers, complete = arrays(read)
         taken = complete[writer] if self.complete_only else writer == writer
         train, test = taken & (split == TRAIN), taken & (split == TEST)
         ink = images.WHITE - pictures  # paper is white there, and black in MNIST
@@ -50,18 +50,21 @@ class Femnist:
             groups=images.labels(writer[train]),
             group_names=tuple(map(str, writers)),
             facts=(
-                *images.facts("FEMNIST"),
+                *own_facts([read], images.public("FEMNIST")),
+                images.scaled(),
                 "Pictures are inverted, so that ink is bright as in MNIST.",
                 images.WRITERS_ARE_PUBLIC,
             ),
+            not_covered=own_checksums([read]),
         )
 
     def load(self, generator: torch.Generator, places: Places) -> Task:
         return self.examples(places).dealt(self.clients, self.partition, generator)
 
 
-def _check(found: list[NDArray[Any]]) -> None:
-    """A file of the user's own may be anything: the arrays must fit each other."""
+def arrays(read: Content) -> list[NDArray[Any]]:
+    """The file's arrays, as `ARRAYS` names them. A file of the user's own may be anything: they must fit each other."""
+    found = npz(read.data, read.name, *ARRAYS)
     pictures, targets, writer, split, writers, complete = found
     count = len(targets)
     fits = (
@@ -82,3 +85,4 @@ def _check(found: list[NDArray[Any]]) -> None:
             fix="images must be uint8, n by 28 by 28; labels, writer and split n whole numbers; and each writer an "
             "index into writer_ids, beside which writer_complete says true or false.",
         )
+    return found

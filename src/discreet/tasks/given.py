@@ -10,6 +10,9 @@ from torch.utils.data import Dataset
 
 from discreet.errors import InvalidInput
 from discreet.federation import Federation
+from discreet.part import Count, read
+from discreet.tasks.origins import check_multiplicity
+from discreet.tasks.table import is_missing
 from discreet.tasks.task import Kind, Task
 
 AS_GIVEN = "Inputs and targets are used as they were given: what prepared them is outside of every guarantee here."
@@ -23,12 +26,14 @@ def clients_from_arrays(
     sizes: Sequence[int] | None = None,
     classes: int | None = None,
     test: tuple[Any, Any] | None = None,
+    max_multiplicity: int = 1,
     name: str = "arrays",
 ) -> Task:
     """A task from arrays or tensors: `clients` says whose each example is, or `sizes` how many in a row are whose.
 
     Whole-number targets are class labels, others are numbers to be predicted. `classes` is how many there are, by
-    public knowledge; without it, it is taken from the data, and the card says so.
+    public knowledge; without it, it is taken from the data, and the card says so. `max_multiplicity` is in how many
+    clients one example may lie: only the data's owner knows, and the card says so, too.
     """
     if (clients is None) == (sizes is None):
         raise InvalidInput("Clients need either clients= (one name an example) or sizes= (examples in a row).")
@@ -44,7 +49,8 @@ def clients_from_arrays(
     else:
         counts = tuple(int(size) for size in sizes or ())
         names = tuple(f"client {number}" for number in range(len(counts)))
-    return _task(name, Federation(all_inputs, all_targets, counts), names, classes, test)
+    most = read(Count, max_multiplicity)
+    return _task(name, Federation(all_inputs, all_targets, counts, most), names, classes, test)
 
 
 def clients_from_datasets(
@@ -53,11 +59,17 @@ def clients_from_datasets(
     classes: int | None = None,
     test: Dataset[Any] | None = None,
     names: Sequence[str] | None = None,
+    max_multiplicity: int = 1,
     name: str = "datasets",
 ) -> Task:
-    """A task from torch datasets, one a client, whose items are (input, target)."""
+    """A task from torch datasets, one a client, whose items are (input, target).
+
+    `max_multiplicity` is in how many clients one example may lie. A dataset that is given twice, or two subsets of
+    one with items in common, are refused where that is more; what lies in two datasets, only their owner knows.
+    """
     if not datasets:
         raise InvalidInput("A federation needs at least one client, and got no dataset.")
+    check_multiplicity(datasets, most := read(Count, max_multiplicity))
     called = tuple(names) if names is not None else tuple(f"client {number}" for number in range(len(datasets)))
     parts = [_stacked(dataset, f"dataset {number}") for number, dataset in enumerate(datasets)]
     shapes = [tuple(inputs.shape[1:]) for inputs, _ in parts]
@@ -68,7 +80,13 @@ def clients_from_datasets(
     sizes = tuple(len(inputs) for inputs, _ in parts)
     flat = torch.cat([inputs for inputs, _ in parts]), torch.cat([targets for _, targets in parts])
     held = _stacked(test, "the test dataset") if test is not None else None
-    return _task(name, Federation(*flat, sizes), called, classes, held)
+    return _task(name, Federation(*flat, sizes, most), called, classes, held)
+
+
+def declared(most: int) -> str:
+    """What the card must say of a number of clients that only the owner of the data can know."""
+    clients = "two clients" if most == 1 else f"more than {most} clients"
+    return f"That no example lies in {clients} was declared by the data's owner; nobody checked."
 
 
 def _task(
@@ -85,7 +103,8 @@ def _task(
         inputs, targets = train.inputs[:0], train.targets[:0]
     else:
         inputs, targets = _tensor("test inputs", test[0]), _tensor("test targets", test[1])
-    return Task(name, train, inputs, targets, kind, classes, names, (AS_GIVEN,), not_covered)
+    facts = (AS_GIVEN, declared(train.max_multiplicity))
+    return Task(name, train, inputs, targets, kind, classes, names, facts, not_covered)
 
 
 def _by_client(clients: Any, examples: int) -> tuple[tuple[str, ...], tuple[int, ...], Tensor]:
@@ -93,6 +112,11 @@ def _by_client(clients: Any, examples: int) -> tuple[tuple[str, ...], tuple[int,
     own = clients.tolist() if isinstance(clients, Tensor | np.ndarray) else list(clients)
     if len(own) != examples:
         raise InvalidInput(f"clients= must name one client an example: {examples} examples, {len(own)} names.")
+    if nameless := [place for place, client in enumerate(own) if is_missing(str(client))]:
+        raise InvalidInput(
+            f"clients= must name a client for each example, and got {own[nameless[0]]!r} for example {nameless[0]}.",
+            fix="Name the client, or leave the example out.",
+        )
     try:
         known = sorted(set(own))
     except TypeError:

@@ -20,7 +20,7 @@ Scaling: TypeAlias = Literal["unit", "imagenet"]
 
 def arrays(places: Places, dataset: str, *files: str) -> list[NDArray[Any]]:
     """These idx files of the data set."""
-    return [idx(read, file) for read, file in zip(contents(places, dataset, files), files, strict=True)]
+    return [idx(each.data, each.name) for each in contents(places, dataset, files)]
 
 
 def pixels(images: NDArray[np.uint8], scaling: Scaling = "unit") -> Tensor:
@@ -39,9 +39,14 @@ def labels(values: NDArray[Any]) -> Tensor:
 
 def facts(name: str, scaling: Scaling = "unit", limit: int | None = None) -> tuple[str, ...]:
     """What the card must say: whose data it is, how it was scaled, and how much of it is used."""
-    then = "" if scaling == "unit" else ", then standardised by ImageNet's published means and deviations"
-    said = (
-        f"{name} is public data, treated as if it were private.",
-        f"Pixels are divided by {WHITE}, the format's largest value{then}: nothing was fitted on the clients' data.",
-    )
+    said = (public(name), scaled(scaling))
     return said if limit is None else (*said, f"Only the first {limit:,} training examples are used.")
+
+
+def public(name: str) -> str:
+    return f"{name} is public data, treated as if it were private."
+
+
+def scaled(scaling: Scaling = "unit") -> str:
+    then = "" if scaling == "unit" else ", then standardised by ImageNet's published means and deviations"
+    return f"Pixels are divided by {WHITE}, the format's largest value{then}: nothing was fitted on the clients' data."

@@ -1,4 +1,4 @@
-"""Lending Club's loans of 2007 to 2011: the interest rate from what is known when a loan is listed."""
+"""Lending Club's loans of 2007 to 2011: the interest rate from what was applied for, by whom, and when."""
 
 import csv
 import math
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from discreet.datasets.files import content
+from discreet.datasets.vouching import Content, own_checksums, own_facts
 from discreet.errors import InvalidInput
 from discreet.part import Count, Probability, part
 from discreet.partition import AnyPartition, Shards
@@ -62,7 +63,7 @@ NUMBERS = {
     "pub_rec_bankruptcies": Number(0, 2, 0),
     "emp_length": Number(0, 10, 0),  # years
     "issue_d": Number(0, 54, 0),  # months since June 2007
-    "earliest_cr_line": Number(0, 600, 180),  # months from then to the listing
+    "earliest_cr_line": Number(0, 600, 180),  # months from then to the issue
 }
 YEARS = {"n/a": "", "< 1 year": "0", "1 year": "1", **{f"{n} years": str(n) for n in range(2, 10)}, "10+ years": "10"}
 CATEGORIES = {
@@ -74,10 +75,11 @@ CATEGORIES = {
     ),
 }
 
+PUBLIC = "Lending Club's loans of 2007 to 2011 are public data, treated as if they were private."
 FACTS = (
-    "Lending Club's loans are public data, treated as if they were private.",
-    "Only what is known when a loan is listed is used: grade, sub_grade and installment follow from the rate, and "
-    "loan_status and funded_amnt come later.",
+    "What the application says is used, and issue_d, the month in which the loan was issued, which may be some weeks "
+    "after it was listed; grade, sub_grade and installment are not, as they follow from the rate, nor loan_status and "
+    "funded_amnt, which come later.",
     "Numbers are scaled to [-1, 1] by public bounds, incomes and balances on a logarithmic scale; listed values become "
     "one input each, dates a number of months; what is missing is replaced by public constants.",
     f"The target is the interest rate in percentage points less {CENTRE:g}, a public constant: squared errors are in "
@@ -102,7 +104,8 @@ class LendingClub:
     test_fraction: Probability = 0.2
 
     def load(self, generator: torch.Generator, places: Places) -> Task:
-        columns = _columns(content(places, "lending_club", FILE))
+        read = content(places, "lending_club", FILE)
+        columns = _columns(read)
         inputs, rates = _inputs(columns), torch.from_numpy(_numbers(columns, TARGET) - CENTRE).float()
         states = sorted(set(columns[STATE]))
         groups = torch.tensor([states.index(state) for state in columns[STATE]])
@@ -120,8 +123,9 @@ class LendingClub:
             classes=1,
             groups=groups[train],
             group_names=tuple(states),
-            facts=(*FACTS, *self._facts()),
-            not_covered=(*self._not_covered(), *_constant(rates[train], rates[test])),
+            label="interest rate",
+            facts=(*own_facts([read], PUBLIC), *FACTS, *self._facts()),
+            not_covered=(*self._not_covered(), *own_checksums([read])),
         )
         return examples.dealt(self.clients, self.partition, generator)
 
@@ -163,19 +167,15 @@ class LendingClub:
         )
 
 
-def _constant(train: Tensor, test: Tensor) -> tuple[str, ...]:
-    if not len(test):
-        return ()
-    error = float((test - train.mean()).square().mean())
-    return (
-        f"For comparison, the training loans' mean rate, predicted for every held-out loan, has a squared error of "
-        f"{error:.2f}; that number was computed from the data, outside the guarantee.",
-    )
+def numbers(read: Content) -> Tensor:
+    """All inputs of the file and, last, the rates: what can be read of one that its owner vouches for."""
+    columns = _columns(read)
+    return torch.cat([_inputs(columns), torch.from_numpy(_numbers(columns, TARGET))[:, None]], dim=1)
 
 
-def _columns(read: bytes) -> Columns:
+def _columns(read: Content) -> Columns:
     """The cells of each column that is needed; dates as months, employment as years."""
-    header, *rows = csv.reader(read.decode("utf-8", "replace").splitlines())
+    header, *rows = list(csv.reader(read.data.decode("utf-8", "replace").splitlines())) or [[]]
     needed = {TARGET, STATE, *NUMBERS, *CATEGORIES}
     if lacking := sorted(needed - set(header)):
         raise InvalidInput(f"{FILE} must have a column {lacking[0]!r}, and has {', '.join(header):.200}.")

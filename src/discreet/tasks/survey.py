@@ -124,7 +124,7 @@ def survey(table: Table, *, client: str, label: str, ranges: Ranges | None = Non
     nameless: list[int] = []
     try:
         for line, row in table.rows():
-            if row[client_at] == "":
+            if is_missing(row[client_at]):
                 nameless.append(line)
             else:
                 sizes[row[client_at]] += 1

@@ -1,46 +1,123 @@
-"""A user's own table becomes a task: encoded, a share of each client's rows held out, and told on the card."""
+"""A user's own table becomes a task: CSV or Parquet, a column names the client, public ranges scale the others."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal
 
 import torch
 
 from discreet.errors import InvalidInput
 from discreet.federation import Federation
+from discreet.part import Count, NonNegative, part
 from discreet.places import Places
 from discreet.tasks.encoding import Encoding, grouped
+from discreet.tasks.given import declared
 from discreet.tasks.ranges import Range, Ranges, Values, found_at, ranges_from
+from discreet.tasks.reading import csv_table, parquet_table
 from discreet.tasks.table import Table
 from discreet.tasks.task import Task, held_out
 
 
-class Source(Protocol):
-    """What a table's part says, whatever the format: columns by name, and a TOML file or a table of ranges."""
+@part
+class Csv:
+    """Numbers are scaled to [-1, 1] by their ranges, listed values become one input each; nothing is fitted.
 
-    @property
-    def path(self) -> str: ...
-    @property
-    def client(self) -> str: ...
-    @property
-    def label(self) -> str: ...
-    @property
-    def ranges(self) -> str | dict[str, Any]: ...
-    @property
-    def test_fraction(self) -> float: ...
+    A label with `values` is a class, one with `min` and `max` a number to be predicted. `max_multiplicity` is in how
+    many clients one example may lie, as only its owner knows.
+    """
+
+    kind: Literal["csv"] = "csv"
+    path: str
+    client: str
+    label: str
+    ranges: str | dict[str, Any]
+    test_fraction: NonNegative = 0.2
+    max_multiplicity: Count = 1
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    def load(self, generator: torch.Generator, places: Places) -> Task:
+        return _task(self, csv_table, generator, places)
 
 
-def check(source: Source) -> None:
+@part
+class Parquet:
+    """As `Csv`, of a file that pyarrow reads."""
+
+    kind: Literal["parquet"] = "parquet"
+    path: str
+    client: str
+    label: str
+    ranges: str | dict[str, Any]
+    test_fraction: NonNegative = 0.2
+    max_multiplicity: Count = 1
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    def load(self, generator: torch.Generator, places: Places) -> Task:
+        return _task(self, parquet_table, generator, places)
+
+
+def clients_from_csv(
+    path: str | Path,
+    *,
+    client: str,
+    label: str,
+    ranges: str | Path | Mapping[str, Any],
+    test_fraction: float = 0.2,
+    max_multiplicity: int = 1,
+    generator: torch.Generator | None = None,
+) -> Task:
+    """A CSV file as a task: `client` and `label` name columns, `ranges` is a TOML file or a table of columns.
+
+    `max_multiplicity` is in how many clients one example may lie.
+    """
+    table = Csv(
+        path=str(path),
+        client=client,
+        label=label,
+        ranges=_as_given(ranges),
+        test_fraction=test_fraction,
+        max_multiplicity=max_multiplicity,
+    )
+    return table.load(generator or torch.Generator().manual_seed(0), Places.of())
+
+
+def clients_from_parquet(
+    path: str | Path,
+    *,
+    client: str,
+    label: str,
+    ranges: str | Path | Mapping[str, Any],
+    test_fraction: float = 0.2,
+    max_multiplicity: int = 1,
+    generator: torch.Generator | None = None,
+) -> Task:
+    """As `clients_from_csv`, of a Parquet file."""
+    table = Parquet(
+        path=str(path),
+        client=client,
+        label=label,
+        ranges=_as_given(ranges),
+        test_fraction=test_fraction,
+        max_multiplicity=max_multiplicity,
+    )
+    return table.load(generator or torch.Generator().manual_seed(0), Places.of())
+
+
+def _check(source: Csv | Parquet) -> None:
     if not source.test_fraction < 1:
         raise InvalidInput(f"test_fraction must be below 1, and got {source.test_fraction}.")
 
 
-def as_given(ranges: str | Path | Mapping[str, Any]) -> str | dict[str, Any]:
+def _as_given(ranges: str | Path | Mapping[str, Any]) -> str | dict[str, Any]:
     """Ranges as a part holds them."""
     return dict(ranges) if isinstance(ranges, Mapping) else str(ranges)
 
 
-def task_from(source: Source, opened: Callable[[Path], Table], generator: torch.Generator, places: Places) -> Task:
+def _task(source: Csv | Parquet, opened: Callable[[Path], Table], generator: torch.Generator, places: Places) -> Task:
     ranges = ranges_from(source.ranges, places.folder)
     table = opened(found_at(source.path, places.folder))
     encoding = Encoding.of(table, ranges, client=source.client, label=source.label)
@@ -49,7 +126,7 @@ def task_from(source: Source, opened: Callable[[Path], Table], generator: torch.
     kept = tuple(torch.bincount(torch.repeat_interleave(torch.tensor(sizes))[train], minlength=len(sizes)).tolist())
     return Task(
         name=Path(source.path).stem,
-        train=Federation(inputs[train], targets[train], kept),
+        train=Federation(inputs[train], targets[train], kept, source.max_multiplicity),
         test_inputs=inputs[test],
         test_targets=targets[test],
         kind="classification" if isinstance(encoding.label, Values) else "regression",
@@ -60,7 +137,7 @@ def task_from(source: Source, opened: Callable[[Path], Table], generator: torch.
     )
 
 
-def _facts(source: Source, encoding: Encoding) -> tuple[str, ...]:
+def _facts(source: Csv | Parquet, encoding: Encoding) -> tuple[str, ...]:
     facts = [
         "Columns are scaled to [-1, 1] by public ranges, listed values become one input each, and values outside a "
         "range are moved to its end: nothing was fitted on the clients' data.",
@@ -71,7 +148,7 @@ def _facts(source: Source, encoding: Encoding) -> tuple[str, ...]:
         facts.append(f"The label {source.label!r} is scaled from [{low:g}, {high:g}] to [-1, 1], and so are errors.")
     if source.test_fraction:
         facts.append(f"{source.test_fraction:.0%} of each client's examples are held out for evaluation.")
-    return tuple(facts)
+    return (*facts, declared(source.max_multiplicity))
 
 
 def _not_covered(ranges: Ranges) -> tuple[str, ...]:

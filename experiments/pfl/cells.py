@@ -1,0 +1,58 @@
+"""What the paper's tables ask for, cell by cell, and what was measured of it."""
+
+import json
+import tomllib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results.jsonl"
+TABLES = ("table2", "table3", "table4", "table5-mnist", "table5-fashion", "table5-cifar")
+
+Result = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One number of a table: `epsilon` is the paper's, None without privacy; `overlapping` is how clients are dealt."""
+
+    data: str
+    model: str
+    epsilon: float | None
+    epochs: int
+    rounds: int
+    clients: int
+    overlapping: bool
+    settings: str = "paper"
+
+
+def table(name: str) -> dict[str, Any]:
+    return tomllib.loads((HERE / f"{name}.toml").read_text())
+
+
+def cells(table: dict[str, Any]) -> Iterator[Cell]:
+    """All cells of a table; with more clients than hold a tenth each, both overlapping and disjoint."""
+    for column in table["column"]:
+        for epochs, rounds in table["splits"]:
+            for clients in table["clients"]:
+                ways = (True, False) if table.get("overlapping") and clients > 10 else (False,)
+                for overlapping in ways:
+                    for model in table["models"]:
+                        epsilon = column.get("epsilon")
+                        yield Cell(table["data"], model, epsilon, epochs, rounds, clients, overlapping)
+
+
+def results() -> list[Result]:
+    return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
+
+
+def chosen(results: list[Result], **wanted: Any) -> list[Result]:
+    return [each for each in results if all(each[name] == value for name, value in wanted.items())]
+
+
+def were_run(table: dict[str, Any], results: list[Result]) -> tuple[int, int]:
+    """How many cells of a table have a result, and how many there are."""
+    asked = list(cells(table))
+    return sum(bool(chosen(results, **asdict(cell))) for cell in asked), len(asked)
