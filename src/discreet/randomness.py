@@ -9,8 +9,8 @@ import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Protocol
+from functools import cache, cached_property
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -207,11 +207,18 @@ def _generator(secret: bytes, name: tuple[object, ...], device: torch.device) ->
     if device.type != "cpu":
         return generator.manual_seed(_seed(secret, name))
     words = np.frombuffer(hashlib.shake_256(_derived(secret, name)).digest(4 * WORDS), dtype="<u4")
-    state = generator.get_state().numpy()
-    state[8:16] = np.array([1, 1], dtype="<i4").view(np.uint8)  # the words are new: the next number mixes them
-    state[16:24] = 0
-    state[24 : 24 + 8 * WORDS] = words.astype("<u8").view(np.uint8)
+    state = _unused().copy()
+    state[24 : 24 + 8 * WORDS].view("<u8")[:] = words
     return generator.set_state(torch.from_numpy(state))
+
+
+@cache
+def _unused() -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """The state of a generator on the host whose words are all new, so that its next number mixes them first."""
+    state = torch.Generator().get_state().numpy()
+    state[8:16] = np.array([1, 1], dtype="<i4").view(np.uint8)
+    state[16:24] = 0
+    return state
 
 
 def _seed(secret: bytes, name: tuple[object, ...]) -> int:
