@@ -6,7 +6,7 @@ from discreet.algorithms import Algorithm, dp_fedavg, dp_fedsam_top, fedavg, ldp
 from discreet.algorithms.claims import stated
 from discreet.errors import InvalidInput, UnsoundCombination
 from discreet.experiment.promise import Privacy, kept
-from discreet.mechanisms import DistributedGaussian, Gaussian, LocalLaplace
+from discreet.mechanisms import DistributedGaussian, Gaussian, LocalNoise
 from discreet.part import plain, read
 from discreet.population import Population
 from discreet.privacy.accountant import epsilon
@@ -120,7 +120,7 @@ def test_noise_of_ones_own_protects_a_clients_whole_data_from_the_server() -> No
     algorithm = Algorithm(
         sampling=RoundRobin(cohort=2),
         trainer=LocalSgd(**LOCAL, epochs=1),
-        mechanism=LocalLaplace(clip_norm=1.0, noise_multiplier=8.0),
+        mechanism=LocalNoise(kind="local_laplace", clip_norm=1.0, noise_multiplier=8.0),
     )
     (release,) = algorithm.over(10, TEN)
     assert (release.unit, release.view, release.relation) == ("client", "server", "replace")
@@ -149,7 +149,7 @@ def test_shared_noise_needs_a_cohort_of_a_known_size() -> None:
 
 def test_noise_without_a_clip_needs_training_that_bounds_its_updates() -> None:
     with pytest.raises(InvalidInput, match="no clip_norm"):
-        Algorithm(trainer=LocalSgd(**LOCAL, epochs=1), mechanism=LocalLaplace())
+        Algorithm(trainer=LocalSgd(**LOCAL, epochs=1), mechanism=LocalNoise(kind="local_laplace"))
 
 
 def test_the_last_of_paper_003s_rounds_is_shorter() -> None:
@@ -197,4 +197,4 @@ def test_an_epoch_is_a_pass_or_a_minibatch_and_nothing_else() -> None:
 def test_laplace_noise_needs_gradients_that_are_bounded_in_its_own_norm() -> None:
     descent = GradientDescent(learning_rate=0.1, iterations=(1,), gradient_clip=L2Clip(bound=1.0))
     with pytest.raises(InvalidInput, match="measured in L1"):
-        Algorithm(trainer=descent, mechanism=LocalLaplace())
+        Algorithm(trainer=descent, mechanism=LocalNoise(kind="local_laplace"))

@@ -19,8 +19,7 @@ from discreet.mechanisms import (
     AdaptiveGaussian,
     DistributedGaussian,
     Gaussian,
-    LocalGaussian,
-    LocalLaplace,
+    LocalNoise,
     NoPrivacy,
 )
 from discreet.params import Params
@@ -72,8 +71,8 @@ PARTS: dict[str, list[Any]] = {
         Gaussian(clip_norm=0.2, noise_multiplier=0.7),
         AdaptiveGaussian(clip_norm=0.2, noise_multiplier=0.7),
         DistributedGaussian(clip_norm=0.2, noise_multiplier=0.7, shares=3),
-        LocalGaussian(clip_norm=0.2, noise_multiplier=0.7),
-        LocalLaplace(clip_norm=0.2, noise_multiplier=0.7),
+        LocalNoise(kind="local_gaussian", clip_norm=0.2, noise_multiplier=0.7),
+        LocalNoise(kind="local_laplace", clip_norm=0.2, noise_multiplier=0.7),
     ],
     "server": [ServerSgd(), ServerSgd(learning_rate=0.7, momentum=0.5), ServerAdam()],
     "weighting": ["uniform", "by_examples"],

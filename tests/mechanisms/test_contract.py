@@ -1,6 +1,7 @@
 """What every mechanism keeps: its bound for any input, and the noise that it claims, on the sum and on one upload."""
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -13,8 +14,7 @@ from discreet.mechanisms import (
     AnyMechanism,
     DistributedGaussian,
     Gaussian,
-    LocalGaussian,
-    LocalLaplace,
+    LocalNoise,
     Mechanism,
     NoPrivacy,
 )
@@ -29,9 +29,9 @@ ALL: list[Mechanism] = [
     NoPrivacy(),
     Gaussian(clip_norm=0.7, noise_multiplier=1.3),
     DistributedGaussian(clip_norm=0.7, noise_multiplier=1.3, shares=COHORT),
-    LocalGaussian(clip_norm=0.7, noise_multiplier=1.3),
-    LocalLaplace(clip_norm=0.7, noise_multiplier=1.3),
-    LocalLaplace(noise_multiplier=1.3),
+    LocalNoise(kind="local_gaussian", clip_norm=0.7, noise_multiplier=1.3),
+    LocalNoise(kind="local_laplace", clip_norm=0.7, noise_multiplier=1.3),
+    LocalNoise(kind="local_laplace", noise_multiplier=1.3),
     AdaptiveGaussian(clip_norm=0.7, noise_multiplier=1.3),
     AdaptiveGaussian(clip_norm=0.7, noise_multiplier=1.3, flag=0.6),
 ]
@@ -126,13 +126,22 @@ class _Silent:
         return {name: torch.zeros(1, *value.shape) for name, value in like.items()}
 
 
-@pytest.mark.parametrize("kind", [Gaussian, DistributedGaussian, LocalGaussian, LocalLaplace])
-def test_noise_left_open_is_filled_once(kind: type) -> None:
-    still_open = kind(clip_norm=1.0)
+@pytest.mark.parametrize(
+    "still_open",
+    [
+        Gaussian(clip_norm=1.0),
+        AdaptiveGaussian(clip_norm=1.0),
+        DistributedGaussian(clip_norm=1.0),
+        LocalNoise(kind="local_gaussian"),
+        LocalNoise(kind="local_laplace"),
+    ],
+    ids=lambda m: m.kind,
+)
+def test_noise_left_open_is_filled_once(still_open: Any) -> None:
     assert still_open.noise() is None
     assert still_open.own_noise() is None
     assert still_open.with_noise(2.0).noise_multiplier == 2.0
-    assert kind(clip_norm=1.0, noise_multiplier=1.0).with_noise(2.0).noise_multiplier == 1.0
+    assert still_open.with_noise(1.0).with_noise(2.0).noise_multiplier == 1.0
 
 
 def test_a_share_of_noise_protects_an_upload_by_itself_less() -> None:

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, NamedTuple
 
 from discreet.algorithms.soundness import breaks_the_sum
-from discreet.mechanisms import LocalGaussian, LocalLaplace
+from discreet.mechanisms import LocalNoise
 from discreet.population import Population
 from discreet.privacy.events import PoissonSampled, Repeated
 from discreet.privacy.release import Release
@@ -32,7 +32,7 @@ def stated(algorithm: "Algorithm", rounds: int, population: Population) -> list[
     found = []
     joined, mechanism = algorithm.sampling.rounds_joined(population, rounds), algorithm.mechanism
     alone, noise = mechanism.own_noise(), mechanism.noise()
-    if alone is not None and isinstance(mechanism, LocalGaussian | LocalLaplace):
+    if alone is not None and isinstance(mechanism, LocalNoise):
         event = Repeated(count=joined, event=alone)
         release = Release(unit="client", relation="add_or_remove", view="server", event=event)
         found.append(Stated(release, "as paper 003 counts", HALF))

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from discreet.algorithms.algorithm import Algorithm
-from discreet.mechanisms import LocalGaussian, LocalLaplace
+from discreet.mechanisms import LocalNoise
 from discreet.sampling import AnySampling, Everyone, RoundRobin
 from discreet.server_optimizers import AnyServer, ServerSgd
 from discreet.training import GradientDescent
@@ -43,7 +43,7 @@ def ldp_fedavg(
             gradient_clip=L1Clip(bound=gradient_bound) if laplace else L2Clip(bound=gradient_bound),
             schedule=schedule,
         ),
-        mechanism=(LocalLaplace if laplace else LocalGaussian)(noise_multiplier=noise_multiplier),
+        mechanism=LocalNoise(kind="local_laplace" if laplace else "local_gaussian", noise_multiplier=noise_multiplier),
         server=server,
         as_published=as_published,
     )

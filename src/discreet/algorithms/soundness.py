@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from discreet.errors import InvalidInput, UnsoundCombination
-from discreet.mechanisms import DistributedGaussian, LocalGaussian, LocalLaplace
+from discreet.mechanisms import DistributedGaussian, LocalNoise
 from discreet.sampling import Poisson, RoundRobin
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def _turns(algorithm: "Algorithm") -> None:
 def _bound(algorithm: "Algorithm") -> None:
     """A mechanism without a clip of its own leans on the bound that training keeps."""
     mechanism, trainer = algorithm.mechanism, algorithm.trainer
-    if not isinstance(mechanism, LocalGaussian | LocalLaplace) or mechanism.clip_norm is not None:
+    if not isinstance(mechanism, LocalNoise) or mechanism.clip_norm is not None:
         return
     if trainer.bound(0) is None:
         raise InvalidInput(

@@ -7,12 +7,12 @@ from pydantic import Field
 from discreet.mechanisms.adaptive import AdaptiveGaussian
 from discreet.mechanisms.distributed import DistributedGaussian
 from discreet.mechanisms.gaussian import Gaussian
-from discreet.mechanisms.local import LocalGaussian, LocalLaplace
+from discreet.mechanisms.local import LocalNoise
 from discreet.mechanisms.mechanism import Mechanism, State
 from discreet.mechanisms.none import NoPrivacy
 
 AnyMechanism: TypeAlias = Annotated[
-    NoPrivacy | Gaussian | AdaptiveGaussian | DistributedGaussian | LocalGaussian | LocalLaplace,
+    NoPrivacy | Gaussian | AdaptiveGaussian | DistributedGaussian | LocalNoise,
     Field(discriminator="kind"),
 ]
 
@@ -21,8 +21,7 @@ __all__ = [
     "AnyMechanism",
     "DistributedGaussian",
     "Gaussian",
-    "LocalGaussian",
-    "LocalLaplace",
+    "LocalNoise",
     "Mechanism",
     "NoPrivacy",
     "State",
