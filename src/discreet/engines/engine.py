@@ -24,7 +24,7 @@ class CohortSum:
     total: Params
     contributors: tuple[int, ...]
     norms: torch.Tensor
-    flags: torch.Tensor
+    kept: torch.Tensor  # of each update, the share that the clip left: min(1, clip/norm)
 
     @classmethod
     def of(cls, blocks: Iterable[tuple[list[int], Sent]], broadcast: Broadcast, mechanism: Mechanism) -> "CohortSum":
@@ -39,12 +39,14 @@ class CohortSum:
             found.append(sent.norms)
         norms = torch.cat(found) if found else torch.zeros(0)
         nothing = zeros_like(broadcast.params)
-        return cls(summed or nothing, tuple(clients), norms, mechanism.clipped(norms, broadcast))
+        clip = mechanism.clip(broadcast)
+        kept = torch.ones_like(norms) if clip is None else (clip / norms).clamp(max=1).to(norms.device)
+        return cls(summed or nothing, tuple(clients), norms, kept)
 
     @property
     def clipped(self) -> float:
         """The share of clients that were clipped; asked for late, since the answer waits for the device."""
-        return float(self.flags.double().mean()) if len(self.flags) else 0.0
+        return float((self.kept < 1).double().mean()) if len(self.kept) else 0.0
 
 
 class Engine(Protocol):

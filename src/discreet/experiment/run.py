@@ -188,6 +188,9 @@ def _line(job: Job, done: int, state: ServerState, gathered: CohortSum, began: f
     if norms.numel():
         found = {"mean": norms.mean(), "median": norms.median(), "max": norms.max()}
         line["norms"] = _finite({name: float(value) for name, value in found.items()})
+        kept = gathered.kept.double().nan_to_num(0.0)
+        mean = kept.mean()
+        line["kept"] = _finite({"mean": float(mean), "deviation": float((kept - mean).abs().mean())})
     return line | {"clipped": gathered.clipped, "seconds": round(time.perf_counter() - began, 6)}
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from discreet.broadcast import Broadcast
-from discreet.clipping import clip
+from discreet.clipping import clip as clipped
 from discreet.mechanisms.mechanism import State
 from discreet.params import Params, add, norms, scale
 from discreet.part import Multiplier, Positive, Rate, part
@@ -59,7 +59,7 @@ class AdaptiveGaussian:
 
     def bound(self, delta: Params, broadcast: Broadcast) -> Params:
         norm = broadcast.announced[CLIP]
-        unit = {name: value / norm.to(value.dtype) for name, value in clip(delta, norm).items()}
+        unit = {name: value / norm.to(value.dtype) for name, value in clipped(delta, norm).items()}
         below = norms(delta) <= norm  # what is not finite counts as above
         sign = below.to(next(iter(delta.values())).dtype) * 2 - 1
         return scale(unit, self._kept) | {FLAG: self.flag * sign}
@@ -86,8 +86,8 @@ class AdaptiveGaussian:
     def own_noise(self) -> Noise | None:
         return None
 
-    def clipped(self, norms: Tensor, broadcast: Broadcast) -> Tensor:
-        return norms > broadcast.announced[CLIP].to(norms.device)
+    def clip(self, broadcast: Broadcast) -> float | Tensor | None:
+        return broadcast.announced[CLIP]
 
     @property
     def _kept(self) -> float:

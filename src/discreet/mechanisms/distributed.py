@@ -7,7 +7,7 @@ from typing import Literal, Self
 from torch import Tensor
 
 from discreet.broadcast import Broadcast
-from discreet.clipping import clip
+from discreet.clipping import clip as clipped
 from discreet.mechanisms.mechanism import State
 from discreet.params import Params, add, scale
 from discreet.part import Count, Multiplier, Positive, part
@@ -50,7 +50,7 @@ class DistributedGaussian:
         return {}
 
     def bound(self, delta: Params, broadcast: Broadcast) -> Params:
-        return scale(clip(delta, self.clip_norm), 1 / self.clip_norm)
+        return scale(clipped(delta, self.clip_norm), 1 / self.clip_norm)
 
     def share(self, encoded: Params, broadcast: Broadcast, rows: Rows) -> Params:
         assert self.noise_multiplier is not None
@@ -71,5 +71,5 @@ class DistributedGaussian:
             return None
         return GaussianNoise(noise_multiplier=self.noise_multiplier / math.sqrt(self.shares))
 
-    def clipped(self, norms: Tensor, broadcast: Broadcast) -> Tensor:
-        return norms > self.clip_norm
+    def clip(self, broadcast: Broadcast) -> float | Tensor | None:
+        return self.clip_norm

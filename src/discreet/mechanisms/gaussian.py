@@ -6,7 +6,7 @@ from typing import Literal, Self
 from torch import Tensor
 
 from discreet.broadcast import Broadcast
-from discreet.clipping import clip
+from discreet.clipping import clip as clipped
 from discreet.mechanisms.mechanism import State
 from discreet.params import Params, add, scale
 from discreet.part import Multiplier, Positive, part
@@ -46,7 +46,7 @@ class Gaussian:
         return {}
 
     def bound(self, delta: Params, broadcast: Broadcast) -> Params:
-        return scale(clip(delta, self.clip_norm), 1 / self.clip_norm)
+        return scale(clipped(delta, self.clip_norm), 1 / self.clip_norm)
 
     def share(self, encoded: Params, broadcast: Broadcast, rows: Rows) -> Params:
         return encoded
@@ -64,5 +64,5 @@ class Gaussian:
     def own_noise(self) -> Noise | None:
         return None
 
-    def clipped(self, norms: Tensor, broadcast: Broadcast) -> Tensor:
-        return norms > self.clip_norm
+    def clip(self, broadcast: Broadcast) -> float | Tensor | None:
+        return self.clip_norm

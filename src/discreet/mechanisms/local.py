@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from discreet.broadcast import Broadcast
-from discreet.clipping import clip
+from discreet.clipping import clip as clipped
 from discreet.mechanisms.mechanism import State
 from discreet.params import Params, add, scale
 from discreet.part import Multiplier, Positive, part
@@ -58,7 +58,7 @@ class LocalNoise:
 
     def bound(self, delta: Params, broadcast: Broadcast) -> Params:
         norm = broadcast.announced[CLIP]
-        return {name: value / norm.to(value.dtype) for name, value in clip(delta, norm, self.order).items()}
+        return {name: value / norm.to(value.dtype) for name, value in clipped(delta, norm, self.order).items()}
 
     def share(self, encoded: Params, broadcast: Broadcast, rows: Rows) -> Params:
         assert self.noise_multiplier is not None
@@ -81,6 +81,6 @@ class LocalNoise:
         kind = LaplaceNoise if self.kind == "local_laplace" else GaussianNoise
         return kind(noise_multiplier=self.noise_multiplier)
 
-    def clipped(self, norms: Tensor, broadcast: Broadcast) -> Tensor:
-        """For Laplace noise at least these: an L1 norm is never below the L2 norm that is looked at."""
-        return norms > broadcast.announced[CLIP].to(norms.device)
+    def clip(self, broadcast: Broadcast) -> float | Tensor | None:
+        """For Laplace noise it is in L1, which is never below the L2 norm that is looked at."""
+        return broadcast.announced[CLIP]

@@ -49,5 +49,5 @@ class Mechanism(Protocol):
     def own_noise(self) -> Noise | None:
         """The noise on one client's own upload, over the most that its norm may be; None where it has none."""
 
-    def clipped(self, norms: Tensor, broadcast: Broadcast) -> Tensor:
-        """Which updates of these norms were scaled down: a diagnostic, outside every guarantee."""
+    def clip(self, broadcast: Broadcast) -> float | Tensor | None:
+        """The norm that updates were scaled down to; None where they were not. For diagnostics."""

@@ -2,7 +2,6 @@
 
 from typing import Literal, Self
 
-import torch
 from torch import Tensor
 
 from discreet.broadcast import Broadcast
@@ -54,5 +53,5 @@ class NoPrivacy:
     def own_noise(self) -> Noise | None:
         return None
 
-    def clipped(self, norms: Tensor, broadcast: Broadcast) -> Tensor:
-        return torch.zeros_like(norms, dtype=torch.bool)
+    def clip(self, broadcast: Broadcast) -> float | Tensor | None:
+        return None
