@@ -11,6 +11,8 @@ import pytest
 
 import discreet
 from discreet.errors import InvalidInput
+from discreet.experiment.promise import Privacy
+from discreet.mechanisms import AnyMechanism
 from discreet.part import Count, Flag, Index, NonNegative, Positive, Probability, Rate, Real, part, plain, read
 
 
@@ -114,3 +116,10 @@ def test_the_walk_finds_parts_and_bare_numbers() -> None:
     assert holds_bare_number(tuple[float, ...])
     assert holds_bare_number(float | None)
     assert not holds_bare_number(tuple[Positive, ...] | None)
+
+
+def test_what_is_allowed_is_said_in_the_words_of_a_file() -> None:
+    with pytest.raises(InvalidInput, match=r"^Privacy: unit: must be 'example' or 'client', and got 'patient'\."):
+        Privacy(unit="patient", against="server", epsilon=1, delta=1e-5)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match=r"kind must be one of 'none', 'gaussian', .*, and got 'gauss'"):
+        read(AnyMechanism, {"kind": "gauss"})

@@ -57,13 +57,31 @@ def plain(value: Any) -> Any:
 
 def sentence(error: ValidationError) -> str:
     """The first problem pydantic found, in our words; the others are counted."""
-    first, *others = error.errors(include_url=False, include_context=False)
-    where = ": ".join(
-        filter(None, [error.title if error.title.isidentifier() else "", ".".join(map(str, first["loc"]))])
-    )
-    message = first["msg"].removeprefix("Value error, ").rstrip(".")
+    first, *others = error.errors(include_url=False)
+    # of a choice pydantic names the branch it tried, which no file has
+    path = ".".join(str(each) for each in first["loc"] if not str(each).startswith(("literal[", "function-")))
+    where = ": ".join(filter(None, [error.title if error.title.isidentifier() else "", path]))
+    message = _said(first)
     got = "" if "got" in message or first["type"] == "missing" else f", and got {first['input']!r:.60}"
     return f"{where}: {message}{got}.".removeprefix(": ") + (f" ({len(others)} more like this.)" if others else "")
+
+
+def _said(problem: Any) -> str:
+    """What is allowed. pydantic speaks of tags and inputs, where people see words in a file."""
+    context = problem.get("ctx", {})
+    match problem["type"]:
+        case "union_tag_invalid":
+            return f"kind must be one of {context['expected_tags']}, and got {context['tag']!r}"
+        case "union_tag_not_found":
+            return "kind is missing"
+        case "literal_error":
+            return f"must be {context['expected']}"
+        case "too_short":
+            return "must not be empty"
+        case "unexpected_keyword_argument":
+            return "is not known here"
+        case _:
+            return str(problem["msg"]).removeprefix("Value error, ").rstrip(".")
 
 
 _adapter: Callable[[Any], TypeAdapter[Any]] = lru_cache(maxsize=256)(TypeAdapter)

@@ -66,7 +66,7 @@ def test_a_cohort_larger_than_its_population_is_refused() -> None:
 
 
 def test_an_unknown_kind_is_refused_with_the_kinds_there_are() -> None:
-    with pytest.raises(InvalidInput, match=r"'gausian'.*'gaussian', 'laplace'"):
+    with pytest.raises(InvalidInput, match=r"one of 'gaussian', 'laplace'.*got 'gausian'"):
         read(Event, {"kind": "gausian", "noise_multiplier": 1.0})
 
 
