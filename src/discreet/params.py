@@ -23,7 +23,8 @@ def subtract(left: Params, right: Params) -> Params:
     return mapped(torch.sub, left, right)
 
 
-def scale(params: Params, factor: float) -> Params:
+def scale(params: Params, factor: float | Tensor) -> Params:
+    """By one number for all, which keeps their precision."""
     return {name: value * factor for name, value in params.items()}
 
 

@@ -188,7 +188,7 @@ def drawn_from(seed: int, device: torch.device = CPU) -> Iterator[None]:
     """Within it, torch's own streams start from `seed`; afterwards they are where they were."""
     own = [torch.default_generator]
     if device.type == "cuda":
-        own.append(torch.cuda.default_generators[device.index or torch.cuda.current_device()])
+        own.append(torch.cuda.default_generators[torch.cuda.current_device() if device.index is None else device.index])
     before = [generator.get_state() for generator in own]
     try:
         for generator in own:  # torch.manual_seed would do, and takes a millisecond

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.broadcast import Broadcast
+from discreet.errors import InvalidInput, UnsoundCombination
 from discreet.mechanisms import (
     AdaptiveGaussian,
     AnyMechanism,
@@ -172,3 +173,13 @@ def test_an_adaptive_clip_survives_a_round_in_which_nobody_came() -> None:
     released, after = mechanism.on_server(nothing, state, said, 10, RunKey.seed(1).rows(0, b"", [-1], CPU))
     assert set(released) == set(linear())
     assert math.isfinite(float(after["clip"]))
+
+
+def test_more_shares_than_clients_who_bring_them_are_refused() -> None:
+    with pytest.raises(UnsoundCombination, match="100 shares, and 50 clients"):
+        DistributedGaussian(clip_norm=1.0, noise_multiplier=1.0, shares=100).fitted(50)
+
+
+def test_a_flag_leaves_something_for_the_update() -> None:
+    with pytest.raises(InvalidInput, match="below 1"):
+        AdaptiveGaussian(clip_norm=1.0, flag=1.0)

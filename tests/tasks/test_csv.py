@@ -9,7 +9,7 @@ import torch
 from discreet.errors import InvalidInput
 from discreet.part import plain, read
 from discreet.places import Places
-from discreet.tasks import AnyTask, Csv, Task, clients_from_csv
+from discreet.tasks import AnyTask, OwnTable, Task, clients_from_csv
 
 HEADER = "hospital,age,sex,readmitted\n"
 RANGES: dict[str, Any] = {
@@ -207,4 +207,4 @@ def test_files_that_are_no_table_are_told(tmp_path: Path):
     with pytest.raises(InvalidInput, match="both the client and the label"):
         load(table(tmp_path, HEADER), client="age", label="age")
     with pytest.raises(InvalidInput, match="test_fraction must be below 1"):
-        Csv(path="x", client="a", label="b", ranges="r", test_fraction=1)
+        OwnTable(kind="csv", path="x", client="a", label="b", ranges="r", test_fraction=1)

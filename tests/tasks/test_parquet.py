@@ -14,7 +14,7 @@ import discreet
 from discreet.errors import InvalidInput
 from discreet.part import plain, read
 from discreet.places import Places
-from discreet.tasks import AnyTask, Parquet, Task, clients_from_csv, clients_from_parquet, reading
+from discreet.tasks import AnyTask, OwnTable, Task, clients_from_csv, clients_from_parquet, reading
 
 RANGES: dict[str, Any] = {
     "age": {"min": 0, "max": 100},
@@ -164,7 +164,7 @@ def test_a_file_names_it_as_it_names_csv(tmp_path: Path):
     assert read(AnyTask, plain(made)) == made
     assert sum(made.load(torch.Generator().manual_seed(0), Places.of(tmp_path)).train.sizes) == 3
     with pytest.raises(InvalidInput, match="test_fraction must be below 1"):
-        Parquet(path="x", client="a", label="b", ranges="r", test_fraction=1)
+        OwnTable(kind="parquet", path="x", client="a", label="b", ranges="r", test_fraction=1)
 
 
 def test_it_is_offered_beside_the_others():

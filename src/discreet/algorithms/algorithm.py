@@ -48,7 +48,6 @@ class Algorithm:
     aggregation: AnyAggregation = Plain()
     server: AnyServer = ServerSgd()
     weighting: Literal["uniform", "by_examples"] = "uniform"
-
     as_published: Flag = False  # allow what a paper does and its proof doesn't carry: the card says so
 
     def __post_init__(self) -> None:

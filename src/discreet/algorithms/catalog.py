@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from discreet.algorithms.algorithm import Algorithm
+from discreet.algorithms.local import local_sgd
 from discreet.algorithms.paper_001 import fl_sgd_gaussian
 from discreet.algorithms.paper_003 import ldp_fedavg
 from discreet.algorithms.paper_004 import (
@@ -18,7 +19,7 @@ from discreet.algorithms.recipe import Recipe
 from discreet.errors import InvalidInput
 from discreet.sampling import AnySampling, Everyone
 from discreet.server_optimizers import AnyServer, ServerSgd
-from discreet.training import DpSgd, GradientDescent, LocalSgd
+from discreet.training import DpSgd, GradientDescent
 from discreet.training.per_round import listed
 from discreet.training.pieces import Prox
 from discreet.training.schedules import Constant, Schedule
@@ -38,14 +39,7 @@ def fedavg(
     """Federated averaging (McMahan et al. 2017): local SGD, then the mean weighed by examples. No privacy."""
     return Algorithm(
         sampling=sampling,
-        trainer=LocalSgd(
-            learning_rate=learning_rate,
-            batch_size=batch_size,
-            epochs=1 if epochs is None and steps is None else epochs,
-            steps=steps,
-            momentum=momentum,
-            weight_decay=weight_decay,
-        ),
+        trainer=local_sgd(learning_rate, batch_size, epochs, steps, momentum, weight_decay=weight_decay),
         server=server,
         weighting="by_examples",
     )
@@ -121,14 +115,7 @@ def fedprox(
     """FedProx (Li et al. 2020): FedAvg whose local loss gains (μ/2)·‖w−wᵗ‖², μ = `strength`. No privacy."""
     return Algorithm(
         sampling=sampling,
-        trainer=LocalSgd(
-            learning_rate=learning_rate,
-            batch_size=batch_size,
-            epochs=1 if epochs is None and steps is None else epochs,
-            steps=steps,
-            momentum=momentum,
-            regulariser=Prox(strength=strength),
-        ),
+        trainer=local_sgd(learning_rate, batch_size, epochs, steps, momentum, regulariser=Prox(strength=strength)),
         server=server,
         weighting="by_examples",
     )

@@ -1,12 +1,13 @@
 """Paper 004: DP-FedSAM, with and without top-k, and its baselines: one composition with different pieces."""
 
 from discreet.algorithms.algorithm import Algorithm
+from discreet.algorithms.local import local_sgd
 from discreet.mechanisms import AnyMechanism, DistributedGaussian, Gaussian
 from discreet.sampling import AnySampling, Everyone, FixedSize, Poisson
 from discreet.server_optimizers import AnyServer, ServerSgd
 from discreet.sparsifiers import All, AnySparsifier, PublishedTopK, RandomK, TopK
 from discreet.training import LocalSgd
-from discreet.training.pieces import AnyPerturbation, AnyRegulariser, Asam, Blur, Sam
+from discreet.training.pieces import AnyPerturbation, Asam, Blur, Sam
 from discreet.training.schedules import Constant, Exponential, Schedule
 
 
@@ -30,7 +31,9 @@ def dp_fedavg(
     The learning rate is multiplied by `decay` after each round. Protects whole clients, against those who see released
     models; the server is trusted.
     """
-    trainer = _local(learning_rate, batch_size, epochs, steps, momentum, weight_decay, decay)
+    trainer = local_sgd(
+        learning_rate, batch_size, epochs, steps, momentum, weight_decay=weight_decay, schedule=_decayed(decay)
+    )
     return _central(trainer, clip_norm, noise_multiplier, sampling_rate, sampling, server)
 
 
@@ -54,7 +57,16 @@ def dp_fedavg_blur(
     as dp_fedavg does.
     """
     blur = Blur(radius=clip_norm, strength=strength)
-    trainer = _local(learning_rate, batch_size, epochs, steps, momentum, weight_decay, decay, regulariser=blur)
+    trainer = local_sgd(
+        learning_rate,
+        batch_size,
+        epochs,
+        steps,
+        momentum,
+        weight_decay=weight_decay,
+        schedule=_decayed(decay),
+        regulariser=blur,
+    )
     return _central(trainer, clip_norm, noise_multiplier, sampling_rate)
 
 
@@ -79,7 +91,16 @@ def dp_fedavg_blurs(
     Protects as dp_fedavg does.
     """
     blur = Blur(radius=clip_norm, strength=strength)
-    trainer = _local(learning_rate, batch_size, epochs, steps, momentum, weight_decay, decay, regulariser=blur)
+    trainer = local_sgd(
+        learning_rate,
+        batch_size,
+        epochs,
+        steps,
+        momentum,
+        weight_decay=weight_decay,
+        schedule=_decayed(decay),
+        regulariser=blur,
+    )
     return _central(trainer, clip_norm, noise_multiplier, sampling_rate, sparsifier=TopK(fraction=fraction))
 
 
@@ -103,7 +124,9 @@ def fed_smp_rand(
     Only those are sent, clipped and noised; `scaled` multiplies them by d/k, which keeps the update unbiased. Protects
     as dp_fedavg does.
     """
-    trainer = _local(learning_rate, batch_size, epochs, steps, momentum, weight_decay, decay)
+    trainer = local_sgd(
+        learning_rate, batch_size, epochs, steps, momentum, weight_decay=weight_decay, schedule=_decayed(decay)
+    )
     mask = RandomK(fraction=fraction, scaled=scaled)
     return _central(trainer, clip_norm, noise_multiplier, sampling_rate, sparsifier=mask)
 
@@ -128,8 +151,15 @@ def dp_fedsam(
     Then clip, sum, noise and divide as in dp_fedavg. `adaptive` is ASAM, which the paper's code runs. Protects as
     dp_fedavg does: SAM itself changes no guarantee.
     """
-    trainer = _local(
-        learning_rate, batch_size, epochs, steps, momentum, weight_decay, decay, perturbation=_sam(rho, adaptive)
+    trainer = local_sgd(
+        learning_rate,
+        batch_size,
+        epochs,
+        steps,
+        momentum,
+        weight_decay=weight_decay,
+        schedule=_decayed(decay),
+        perturbation=_sam(rho, adaptive),
     )
     return _central(trainer, clip_norm, noise_multiplier, sampling_rate)
 
@@ -158,8 +188,15 @@ def dp_fedsam_top(
     update, of which `cohort` are summed: then only what one upload hides, z/√m, is certified, and the paper's ε is
     printed as a claim. Protects as dp_fedavg does.
     """
-    trainer = _local(
-        learning_rate, batch_size, epochs, steps, momentum, weight_decay, decay, perturbation=_sam(rho, adaptive)
+    trainer = local_sgd(
+        learning_rate,
+        batch_size,
+        epochs,
+        steps,
+        momentum,
+        weight_decay=weight_decay,
+        schedule=_decayed(decay),
+        perturbation=_sam(rho, adaptive),
     )
     if not as_published:
         return _central(trainer, clip_norm, noise_multiplier, sampling_rate, sparsifier=TopK(fraction=fraction))
@@ -176,30 +213,8 @@ def _sam(rho: float, adaptive: bool) -> AnyPerturbation:
     return Asam(rho=rho) if adaptive else Sam(rho=rho)
 
 
-def _local(
-    learning_rate: float,
-    batch_size: int,
-    epochs: int | None,
-    steps: int | None,
-    momentum: float,
-    weight_decay: float,
-    decay: float,
-    perturbation: AnyPerturbation | None = None,
-    regulariser: AnyRegulariser | None = None,
-) -> LocalSgd:
-    """One epoch, unless epochs or steps are given."""
-    schedule: Schedule = Constant() if decay == 1 else Exponential(decay=decay)
-    return LocalSgd(
-        learning_rate=learning_rate,
-        batch_size=batch_size,
-        epochs=1 if epochs is None and steps is None else epochs,
-        steps=steps,
-        momentum=momentum,
-        weight_decay=weight_decay,
-        schedule=schedule,
-        perturbation=perturbation,
-        regulariser=regulariser,
-    )
+def _decayed(decay: float) -> Schedule:
+    return Constant() if decay == 1 else Exponential(decay=decay)
 
 
 def _central(

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.table import Table
 
 from discreet.cli.options import COUNT, DataDir
-from discreet.cli.output import Json, emit
+from discreet.cli.output import Json, emit, on_stderr
 from discreet.cli.run import Set
 from discreet.cli.waiting import waiting
 
@@ -147,7 +147,7 @@ def _page(rows: "list[Row]", results: "Results", stopped: str | None) -> Iterato
 @contextmanager
 def watching(missing: "Sequence[Run]", total: int, *, quiet: bool) -> "Iterator[Observer]":
     """One bar over all runs in a terminal, a line a run in a log, nothing for a program; all on stderr."""
-    console = Console(stderr=True, markup=False, emoji=False, highlight=False)
+    console = on_stderr()
     if quiet:
         yield _Silent()
     elif not console.is_terminal:

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.filesize import decimal
 from rich.padding import Padding
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table as Grid
 
 from discreet.cli.options import DataDir
-from discreet.cli.output import Json, emit
+from discreet.cli.output import Json, emit, on_stderr
 from discreet.places import Places
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def _got(found: dict[str, Any]) -> Iterator[RenderableType]:
 @contextmanager
 def _watching(data: "DataSet", *, quiet: bool) -> Iterator[Watch]:
     """A bar on stderr for a person who waits; nothing in a pipe, in a log or for a program."""
-    console = Console(stderr=True, markup=False, emoji=False, highlight=False)
+    console = on_stderr()
     if quiet or not console.is_terminal:
         yield lambda source, got: None
         return

@@ -50,6 +50,11 @@ def _console() -> Console:
     return Console(file=sys.stdout, width=width, markup=False, emoji=False, highlight=False)
 
 
+def on_stderr() -> Console:
+    """Where a person watches; what is printed there is no answer."""
+    return Console(stderr=True, markup=False, emoji=False, highlight=False)
+
+
 def _sayable(value: Any) -> Any:
     match value:
         case float() if math.isinf(value):

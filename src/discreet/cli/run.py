@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 
 from discreet.cli.options import DataDir
-from discreet.cli.output import Json, emit
+from discreet.cli.output import Json, emit, on_stderr
 from discreet.cli.waiting import watched
 from discreet.errors import BudgetRefused, InvalidInput
 from discreet.part import plain
@@ -109,7 +109,7 @@ def watching(job: "Job", *, quiet: bool) -> "AbstractContextManager[Watch]":
 
     if quiet:
         return progress.silent()
-    console = Console(stderr=True, markup=False, emoji=False, highlight=False)
+    console = on_stderr()
     budget = job.privacy.epsilon if job.privacy else None
     if console.is_terminal:
         return progress.bar(job.rounds, 0, budget, console)

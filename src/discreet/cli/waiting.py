@@ -5,8 +5,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-
+from discreet.cli.output import on_stderr
 from discreet.places import Watch
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ def watched(source: "Source", *, quiet: bool) -> Iterator["Source"]:
 @contextmanager
 def waiting(*, quiet: bool) -> Iterator[Watch]:
     """What is told of preparations is shown, a bar for each, and leaves nothing behind."""
-    console = Console(stderr=True, markup=False, emoji=False, highlight=False)
+    console = on_stderr()
     if quiet or not console.is_terminal:
         yield lambda what, done, total: None
         return

@@ -38,10 +38,9 @@ class CohortSum:
             clients += block
             found.append(sent.norms)
         norms = torch.cat(found) if found else torch.zeros(0)
-        nothing = zeros_like(broadcast.params)
         clip = mechanism.clip(broadcast)
         kept = torch.ones_like(norms) if clip is None else (clip / norms).clamp(max=1).to(norms.device)
-        return cls(summed or nothing, tuple(clients), norms, kept)
+        return cls(summed or zeros_like(broadcast.params), tuple(clients), norms, kept)
 
     @property
     def clipped(self) -> float:

@@ -19,7 +19,7 @@ from discreet.part import plain
 from discreet.places import Watch
 from discreet.privacy.wording import name_of
 from discreet.randomness import RunKey
-from discreet.tasks import Features, Task
+from discreet.tasks import Task
 from discreet.tasks.examples import Examples
 
 
@@ -82,8 +82,7 @@ class Data:
             loaded = record.load(key.generator("task"), source.places)
             return loaded
         examples: Examples = self._once("examples", data_of(source), lambda: record.examples(source.places))
-        dealt = record.of if isinstance(record, Features) else record
-        return examples.dealt(dealt.clients, dealt.partition, key.generator("task"))
+        return examples.dealt(record.clients, record.partition, key.generator("task"))
 
     def _once(self, what: str, key: str, make: Callable[[], Any]) -> Any:
         if what not in self._held or self._held[what][0] != key:

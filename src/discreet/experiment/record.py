@@ -12,7 +12,6 @@ guarantee.json, .txt      what may be said of the run
 report.html               the same, to look at
 """
 
-import fcntl
 import hashlib
 import json
 import os
@@ -30,6 +29,7 @@ from torch import Tensor
 
 from discreet.algorithms import ServerState
 from discreet.errors import InvalidInput
+from discreet.experiment import lines
 from discreet.privacy.ledger.log import sync_directory
 
 
@@ -96,10 +96,7 @@ class Record:
     def held(self) -> Iterator[None]:
         """While one process trains, another can't."""
         with open(self.path / "run.json", "rb") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise InvalidInput(f"The run in {self.path} is going on in another process.") from None
+            lines.hold(file, f"The run in {self.path} is going on in another process.")
             yield
 
     @property
@@ -160,24 +157,17 @@ class Record:
         return Checkpoint(int(about["done"]), about["run"], int(about["block_size"]), about["experiment"], line, state)
 
     def append(self, line: Mapping[str, Any]) -> None:
-        with open(self.path / "rounds.jsonl", "ab") as file:
-            file.write(json.dumps(line).encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
+        lines.append(self.path / "rounds.jsonl", line)
 
     def rounds(self) -> list[dict[str, Any]]:
-        """A line a round, in order. A writer that was killed may have left its last line unfinished."""
-        path = self.path / "rounds.jsonl"
-        if not path.exists():
-            return []
-        *lines, _ = path.read_bytes().split(b"\n")
-        return [json.loads(line) for line in lines]
+        """A line a round, in order."""
+        return lines.read(self.path / "rounds.jsonl")
 
     def rewind(self, checkpoint: Checkpoint | None) -> None:
         """Bring the lines to where the checkpoint stands: later rounds happen again, and its own is never missing."""
         kept = [line for line in self.rounds() if checkpoint and line["round"] < checkpoint.done]
-        lines = [*kept, checkpoint.line] if checkpoint else []
-        _place(self.path / "rounds.jsonl", b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+        wanted = [*kept, checkpoint.line] if checkpoint else []
+        _place(self.path / "rounds.jsonl", b"".join(json.dumps(line).encode() + b"\n" for line in wanted))
 
     def finish(self, model: Mapping[str, Tensor], guarantee: Mapping[str, Any], card: str) -> None:
         _place(self.path / "model.safetensors", _tensors(model, None))

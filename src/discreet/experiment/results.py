@@ -1,8 +1,5 @@
 """results.jsonl: a line for each run that a comparison has made, so that the same command goes on where it stopped."""
 
-import fcntl
-import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,6 +7,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from discreet.errors import InvalidInput
+from discreet.experiment import lines
 from discreet.privacy.ledger.log import sync_directory
 
 Result: TypeAlias = dict[str, Any]
@@ -36,13 +34,9 @@ class Results:
             )
 
     def found(self) -> dict[str, Result]:
-        """By their keys. A writer that was killed may have left its last line unfinished."""
-        if not self.path.is_file():
-            return {}
-        *lines, _ = self.path.read_bytes().split(b"\n")
+        """By their keys."""
         try:
-            results = [json.loads(line) for line in lines]
-            return {result["key"]: result for result in results}
+            return {result["key"]: result for result in lines.read(self.path)}
         except (ValueError, KeyError, TypeError):
             raise InvalidInput(
                 f"{self.path} holds a line that is no result.", fix="Name another directory with --out."
@@ -57,17 +51,11 @@ class Results:
         except OSError as error:
             raise InvalidInput(f"Results can't be kept in {self.folder} ({error.strerror}).") from None
         with file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise InvalidInput(f"A comparison in {self.folder} is going on in another process.") from None
+            lines.hold(file, f"A comparison in {self.folder} is going on in another process.")
             sync_directory(self.folder)
             file.seek(0)
             file.truncate(file.read().rfind(b"\n") + 1)
             yield
 
     def append(self, result: Result) -> None:
-        with open(self.path, "ab") as file:
-            file.write(json.dumps(result).encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
+        lines.append(self.path, result)

@@ -11,7 +11,7 @@ from discreet.broadcast import Broadcast
 from discreet.clipping import clip as clipped
 from discreet.mechanisms.mechanism import State
 from discreet.params import Params, add, norms, scale
-from discreet.part import Multiplier, Positive, Rate, part
+from discreet.part import Multiplier, Positive, Probability, Rate, part
 from discreet.privacy.events import GaussianNoise, Noise
 from discreet.randomness import Rows
 
@@ -33,7 +33,7 @@ class AdaptiveGaussian:
     clip_norm: Positive  # of the first round
     quantile: Rate = 0.5
     rate: Positive = 0.2
-    flag: Rate = 0.1  # c: a larger one follows the quantile more closely, and leaves less for the update
+    flag: Probability = 0.1  # c: a larger one follows the quantile more closely, and leaves less for the update
     noise_multiplier: Multiplier | None = None  # none yet: found from the promise
 
     @property
@@ -59,10 +59,10 @@ class AdaptiveGaussian:
 
     def bound(self, delta: Params, broadcast: Broadcast) -> Params:
         norm = broadcast.announced[CLIP]
-        unit = {name: value / norm.to(value.dtype) for name, value in clipped(delta, norm).items()}
+        unit = scale(clipped(delta, norm), self._kept / norm)
         below = norms(delta) <= norm  # what is not finite counts as above
         sign = below.to(next(iter(delta.values())).dtype) * 2 - 1
-        return scale(unit, self._kept) | {FLAG: self.flag * sign}
+        return unit | {FLAG: self.flag * sign}
 
     def share(self, encoded: Params, broadcast: Broadcast, rows: Rows) -> Params:
         return encoded
@@ -77,8 +77,7 @@ class AdaptiveGaussian:
         noisy = add(whole, scale(drawn, self.noise_multiplier))
         below = (noisy.pop(FLAG).double() / (self.flag * cohort) + 1) / 2
         moved = norm * torch.exp(-self.rate * (below.clamp(0, 1) - self.quantile))
-        released = {name: value * (norm / self._kept).to(value.dtype) for name, value in noisy.items()}
-        return released, {CLIP: moved}
+        return scale(noisy, norm / self._kept), {CLIP: moved}
 
     def noise(self) -> Noise | None:
         return None if self.noise_multiplier is None else GaussianNoise(noise_multiplier=self.noise_multiplier)

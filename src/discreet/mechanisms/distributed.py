@@ -8,6 +8,7 @@ from torch import Tensor
 
 from discreet.broadcast import Broadcast
 from discreet.clipping import clip as clipped
+from discreet.errors import UnsoundCombination
 from discreet.mechanisms.mechanism import State
 from discreet.params import Params, add, scale
 from discreet.part import Count, Multiplier, Positive, part
@@ -41,6 +42,11 @@ class DistributedGaussian:
         return self if self.noise_multiplier is not None else replace(self, noise_multiplier=noise_multiplier)
 
     def fitted(self, cohort: float) -> Self:
+        if self.shares is not None and self.shares > cohort:
+            raise UnsoundCombination(
+                f"The noise is cut into {self.shares} shares, and {cohort:g} clients bring one each: some would lack.",
+                fix="Leave shares out, and it follows from the cohort.",
+            )
         return self if self.shares is not None else replace(self, shares=int(cohort))
 
     def init(self, params: Params) -> State:

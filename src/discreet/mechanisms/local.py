@@ -58,7 +58,7 @@ class LocalNoise:
 
     def bound(self, delta: Params, broadcast: Broadcast) -> Params:
         norm = broadcast.announced[CLIP]
-        return {name: value / norm.to(value.dtype) for name, value in clipped(delta, norm, self.order).items()}
+        return scale(clipped(delta, norm, self.order), 1 / norm)
 
     def share(self, encoded: Params, broadcast: Broadcast, rows: Rows) -> Params:
         assert self.noise_multiplier is not None
@@ -69,8 +69,7 @@ class LocalNoise:
     def on_server(
         self, total: Params, state: State, broadcast: Broadcast, cohort: float, noise: Rows
     ) -> tuple[Params, State]:
-        norm = broadcast.announced[CLIP]
-        return {name: value * norm.to(value.dtype) for name, value in total.items()}, state
+        return scale(total, broadcast.announced[CLIP]), state
 
     def noise(self) -> Noise | None:
         return None

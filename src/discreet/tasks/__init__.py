@@ -16,13 +16,12 @@ from discreet.tasks.given import clients_from_arrays, clients_from_datasets
 from discreet.tasks.lending_club import LendingClub
 from discreet.tasks.mnist import Mnist
 from discreet.tasks.supervised import Supervised
-from discreet.tasks.tabular import Csv, Parquet, clients_from_csv, clients_from_parquet
+from discreet.tasks.tabular import OwnTable, clients_from_csv, clients_from_parquet
 from discreet.tasks.task import Task
 
 AnyTask: TypeAlias = Annotated[
     Digits
-    | Csv
-    | Parquet
+    | OwnTable
     | Mnist
     | FashionMnist
     | Cifar10
@@ -41,7 +40,6 @@ __all__ = [
     "AnyTask",
     "Cifar10",
     "Cifar100",
-    "Csv",
     "Digits",
     "Emnist",
     "FashionMnist",
@@ -49,7 +47,7 @@ __all__ = [
     "Femnist",
     "LendingClub",
     "Mnist",
-    "Parquet",
+    "OwnTable",
     "Supervised",
     "Task",
     "clients_from_arrays",

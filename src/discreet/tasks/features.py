@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from discreet.errors import InvalidInput
 from discreet.federation import all_finite
 from discreet.part import part
+from discreet.partition import AnyPartition
 from discreet.places import Places
 from discreet.tasks import cache
 from discreet.tasks.cifar10 import Cifar10
@@ -39,11 +40,19 @@ class Features:
     of: AnyDataSet
     extractor: AnyExtractor = Scatternet()
 
+    @property
+    def clients(self) -> int | None:
+        return self.of.clients
+
+    @property
+    def partition(self) -> AnyPartition:
+        return self.of.partition
+
     def examples(self, places: Places) -> Examples:
         return featured(self.of.examples(places), self.extractor, places)
 
     def load(self, generator: torch.Generator, places: Places) -> Task:
-        return self.examples(places).dealt(self.of.clients, self.of.partition, generator)
+        return self.examples(places).dealt(self.clients, self.partition, generator)
 
 
 def featured(examples: Examples, chosen: AnyExtractor, places: Places) -> Examples:

@@ -17,16 +17,18 @@ from discreet.tasks.reading import csv_table, parquet_table
 from discreet.tasks.table import Table
 from discreet.tasks.task import Task, held_out
 
+READERS: dict[str, Callable[[Path], Table]] = {"csv": csv_table, "parquet": parquet_table}
+
 
 @part
-class Csv:
+class OwnTable:
     """Numbers are scaled to [-1, 1] by their ranges, listed values become one input each; nothing is fitted.
 
     A label with `values` is a class, one with `min` and `max` a number to be predicted. `max_multiplicity` is in how
     many clients one example may lie, as only its owner knows.
     """
 
-    kind: Literal["csv"] = "csv"
+    kind: Literal["csv", "parquet"]
     path: str
     client: str
     label: str
@@ -35,29 +37,27 @@ class Csv:
     max_multiplicity: Count = 1
 
     def __post_init__(self) -> None:
-        _check(self)
+        if not self.test_fraction < 1:
+            raise InvalidInput(f"test_fraction must be below 1, and got {self.test_fraction}.")
 
     def load(self, generator: torch.Generator, places: Places) -> Task:
-        return _task(self, csv_table, generator, places)
-
-
-@part
-class Parquet:
-    """As `Csv`, of a file that pyarrow reads."""
-
-    kind: Literal["parquet"] = "parquet"
-    path: str
-    client: str
-    label: str
-    ranges: str | dict[str, Any]
-    test_fraction: NonNegative = 0.2
-    max_multiplicity: Count = 1
-
-    def __post_init__(self) -> None:
-        _check(self)
-
-    def load(self, generator: torch.Generator, places: Places) -> Task:
-        return _task(self, parquet_table, generator, places)
+        ranges = ranges_from(self.ranges, places.folder)
+        table = READERS[self.kind](found_at(self.path, places.folder))
+        encoding = Encoding.of(table, ranges, client=self.client, label=self.label)
+        names, sizes, inputs, targets = grouped(table, encoding)
+        train, test = held_out(sizes, self.test_fraction, generator)
+        kept = torch.bincount(torch.repeat_interleave(torch.tensor(sizes))[train], minlength=len(sizes)).tolist()
+        return Task(
+            name=Path(self.path).stem,
+            train=Federation(inputs[train], targets[train], tuple(kept), self.max_multiplicity),
+            test_inputs=inputs[test],
+            test_targets=targets[test],
+            kind="classification" if isinstance(encoding.label, Values) else "regression",
+            classes=encoding.label.width,
+            client_names=names,
+            facts=_facts(self, encoding),
+            not_covered=_not_covered(ranges),
+        )
 
 
 def clients_from_csv(
@@ -74,15 +74,7 @@ def clients_from_csv(
 
     `max_multiplicity` is in how many clients one example may lie.
     """
-    table = Csv(
-        path=str(path),
-        client=client,
-        label=label,
-        ranges=_as_given(ranges),
-        test_fraction=test_fraction,
-        max_multiplicity=max_multiplicity,
-    )
-    return table.load(generator or torch.Generator().manual_seed(0), Places.of())
+    return _loaded("csv", path, client, label, ranges, test_fraction, max_multiplicity, generator)
 
 
 def clients_from_parquet(
@@ -96,48 +88,32 @@ def clients_from_parquet(
     generator: torch.Generator | None = None,
 ) -> Task:
     """As `clients_from_csv`, of a Parquet file."""
-    table = Parquet(
+    return _loaded("parquet", path, client, label, ranges, test_fraction, max_multiplicity, generator)
+
+
+def _loaded(
+    kind: Literal["csv", "parquet"],
+    path: str | Path,
+    client: str,
+    label: str,
+    ranges: str | Path | Mapping[str, Any],
+    test_fraction: float,
+    max_multiplicity: int,
+    generator: torch.Generator | None,
+) -> Task:
+    table = OwnTable(
+        kind=kind,
         path=str(path),
         client=client,
         label=label,
-        ranges=_as_given(ranges),
+        ranges=dict(ranges) if isinstance(ranges, Mapping) else str(ranges),
         test_fraction=test_fraction,
         max_multiplicity=max_multiplicity,
     )
     return table.load(generator or torch.Generator().manual_seed(0), Places.of())
 
 
-def _check(source: Csv | Parquet) -> None:
-    if not source.test_fraction < 1:
-        raise InvalidInput(f"test_fraction must be below 1, and got {source.test_fraction}.")
-
-
-def _as_given(ranges: str | Path | Mapping[str, Any]) -> str | dict[str, Any]:
-    """Ranges as a part holds them."""
-    return dict(ranges) if isinstance(ranges, Mapping) else str(ranges)
-
-
-def _task(source: Csv | Parquet, opened: Callable[[Path], Table], generator: torch.Generator, places: Places) -> Task:
-    ranges = ranges_from(source.ranges, places.folder)
-    table = opened(found_at(source.path, places.folder))
-    encoding = Encoding.of(table, ranges, client=source.client, label=source.label)
-    names, sizes, inputs, targets = grouped(table, encoding)
-    train, test = held_out(sizes, source.test_fraction, generator)
-    kept = tuple(torch.bincount(torch.repeat_interleave(torch.tensor(sizes))[train], minlength=len(sizes)).tolist())
-    return Task(
-        name=Path(source.path).stem,
-        train=Federation(inputs[train], targets[train], kept, source.max_multiplicity),
-        test_inputs=inputs[test],
-        test_targets=targets[test],
-        kind="classification" if isinstance(encoding.label, Values) else "regression",
-        classes=encoding.label.width,
-        client_names=names,
-        facts=_facts(source, encoding),
-        not_covered=_not_covered(ranges),
-    )
-
-
-def _facts(source: Csv | Parquet, encoding: Encoding) -> tuple[str, ...]:
+def _facts(source: OwnTable, encoding: Encoding) -> tuple[str, ...]:
     facts = [
         "Columns are scaled to [-1, 1] by public ranges, listed values become one input each, and values outside a "
         "range are moved to its end: nothing was fitted on the clients' data.",

@@ -58,12 +58,12 @@ class LocalStep:
 
     def _first(self, loss: Loss, clients: int, params: Params, rate: Tensor, batch: Batch) -> Descent:
         """All clients still share their weights, which one ordinary pass can use."""
-        gradient = _gradients(loss, shared=True)(params, batch.inputs, batch.targets, batch.mask)
+        gradient = gradients(loss, shared=True)(params, batch.inputs, batch.targets, batch.mask)
         state = Descent.start(repeated(params, clients), self.momentum)
         return self._moved(loss, state, gradient, params, rate, batch)
 
     def _next(self, loss: Loss, state: Descent, start: Params, rate: Tensor, batch: Batch) -> Descent:
-        gradient = _gradients(loss, shared=False)(state.params, batch.inputs, batch.targets, batch.mask)
+        gradient = gradients(loss, shared=False)(state.params, batch.inputs, batch.targets, batch.mask)
         return self._moved(loss, state, gradient, start, rate, batch)
 
     def _moved(
@@ -71,7 +71,7 @@ class LocalStep:
     ) -> Descent:
         if self.perturbation is not None:
             there = self.perturbation.perturbed(state.params, gradient)
-            gradient = _gradients(loss, shared=False)(there, batch.inputs, batch.targets, batch.mask)
+            gradient = gradients(loss, shared=False)(there, batch.inputs, batch.targets, batch.mask)
         if self.gradient_clip is not None:
             gradient = self.gradient_clip.clipped(gradient)
         if self.regulariser is not None:
@@ -81,14 +81,12 @@ class LocalStep:
         )
 
 
-def _gradients(loss: Loss, *, shared: bool) -> Callable[..., Params]:
+def gradients(loss: Loss, *, shared: bool) -> Callable[..., Params]:
     """Each client's gradient of its mean loss over the cells that hold an example."""
 
     def mean(params: Params, inputs: Tensor, targets: Tensor, mask: Tensor) -> Tensor:
         losses = loss(params, inputs, targets)
         return torch.where(mask, losses, 0).sum() / mask.sum().clamp(min=1)
 
-    gradients: Callable[..., Params] = vmap(
-        grad(mean), in_dims=(None if shared else 0, 0, 0, 0), randomness="different"
-    )
-    return gradients
+    found: Callable[..., Params] = vmap(grad(mean), in_dims=(None if shared else 0, 0, 0, 0), randomness="different")
+    return found

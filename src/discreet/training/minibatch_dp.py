@@ -4,10 +4,8 @@ from dataclasses import replace
 from typing import Literal, Self
 
 import torch
-from torch import Tensor
-from torch.func import grad, vmap
 
-from discreet.batches import Batch, Batches
+from discreet.batches import Batches
 from discreet.broadcast import Broadcast
 from discreet.clipping import clip
 from discreet.params import Params, add, per_client, repeated, scale, subtract, zeros_like
@@ -16,6 +14,7 @@ from discreet.population import Population
 from discreet.privacy.events import Event, GaussianNoise, PoissonSampled, Repeated
 from discreet.randomness import Rows, Streams
 from discreet.training.descent import Descent, at_round
+from discreet.training.local_step import gradients
 from discreet.training.per_round import PerRound, at, over
 from discreet.training.schedules import Constant, Schedule
 from discreet.training.trainer import Loss
@@ -80,16 +79,8 @@ class MinibatchDp:
         """Over all that was drawn, however many pieces it came in; zero where nothing was."""
         total, drawn = zeros_like(params), torch.zeros(batches.clients, device=batches.inputs.device)
         for batch in batches.poisson(self.sampling_rate, coins, self.piece):
-            total = add(total, _summed(loss, params, batch))
-            drawn += batch.mask.sum(dim=1)
+            here = batch.mask.sum(dim=1)
+            mean = gradients(loss, shared=False)(params, batch.inputs, batch.targets, batch.mask)
+            total = add(total, per_client(here, mean))
+            drawn += here
         return per_client(1 / drawn.double().clamp(min=1), total)
-
-
-def _summed(loss: Loss, params: Params, batch: Batch) -> Params:
-    """Each client's gradient of the sum of its examples' losses."""
-
-    def together(model: Params, inputs: Tensor, targets: Tensor, mask: Tensor) -> Tensor:
-        return torch.where(mask, loss(model, inputs, targets), 0).sum()
-
-    found: Params = vmap(grad(together), randomness="different")(params, batch.inputs, batch.targets, batch.mask)
-    return found

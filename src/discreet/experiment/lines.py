@@ -1,0 +1,34 @@
+"""Files of JSON lines that grow while something runs, and are held by one process at a time."""
+
+import fcntl
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from discreet.errors import InvalidInput
+
+
+def append(path: Path, line: Mapping[str, Any]) -> None:
+    """One line more, on the disk when this returns."""
+    with open(path, "ab") as file:
+        file.write(json.dumps(line).encode() + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    """All whole lines, in order. A writer that was killed may have left its last line unfinished."""
+    if not path.is_file():
+        return []
+    *lines, _ = path.read_bytes().split(b"\n")
+    return [json.loads(line) for line in lines]
+
+
+def hold(file: IO[bytes], busy: str) -> None:
+    """Lock an open file until it is closed; refused with this sentence while another process holds it."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise InvalidInput(busy) from None
