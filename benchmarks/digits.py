@@ -85,7 +85,7 @@ def measure(runs: int, first_seed: int | None, overrides: list[str]) -> Series:
         versions=versions("discreet", "torch"),
         overrides=overrides,
         first_seed=first_seed,
-        epsilon=experiment.privacy.epsilon,
+        epsilon=experiment.privacy.most,
         delta=experiment.privacy.delta,
         accuracies=accuracies,
         seconds=seconds,

@@ -65,7 +65,9 @@ def ours(inputs: Tensor, targets: Tensor) -> Callable[[], None]:
         broadcast = algorithm.broadcast(state[0], number)
         gathered = engine.gather(broadcast, cohort)
         noise = simulation.rows(broadcast, [-1]).at("server")
-        state[0] = algorithm.server_step(state[0], broadcast, gathered.total, population, noise)
+        state[0] = algorithm.server_step(
+            state[0], broadcast, gathered.total, len(gathered.contributors), population, noise
+        )
 
     return run
 

@@ -17,12 +17,16 @@ PUBLIC: dict[str, list[str]] = {
         "clients_from_csv",
         "clients_from_datasets",
         "clients_from_parquet",
+        "convex_local",
+        "ddp_fedavg",
+        "denoised_release",
         "dp_fedavg",
         "dp_fedavg_blur",
         "dp_fedavg_blurs",
         "dp_fedsam",
         "dp_fedsam_top",
         "fed_smp_rand",
+        "fed_smp_top",
         "fedavg",
         "fedprox",
         "fedsgd",
@@ -30,6 +34,8 @@ PUBLIC: dict[str, list[str]] = {
         "ldp_fedavg",
         "load",
         "pfl",
+        "proximal_local",
+        "shards",
         "train",
     ],
     "discreet.errors": [
@@ -48,6 +54,7 @@ PUBLIC: dict[str, list[str]] = {
     "discreet.privacy.events": [
         "Composed",
         "DiscreteGaussianNoise",
+        "DistributedDiscreteGaussianNoise",
         "GaussianNoise",
         "LaplaceNoise",
         "PoissonSampled",
@@ -67,10 +74,11 @@ PUBLIC: dict[str, list[str]] = {
         "SecondValue",
         "attacks_on",
         "entries",
+        "leading",
     ],
     "discreet.privacy.ledger": ["Budget", "Ledger", "Mode", "Ticket", "verify"],
     "discreet.privacy.parallel": ["epsilon"],
-    "discreet.privacy.release": ["Person", "Release", "grouped", "scaled"],
+    "discreet.privacy.release": ["Person", "Release", "grouped", "numbered", "scaled"],
 }
 ALIASES = {"Mode"}  # a type, which can't carry a docstring
 HEAVY = ["torch", "numpy", "scipy", "dp_accounting", "pydantic", "typer"]

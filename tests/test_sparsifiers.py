@@ -48,9 +48,7 @@ def row(client: int, rows: Params) -> Params:
 
 
 def announced(sparsifier: Sparsifier, round: int = 0) -> Params:
-    if isinstance(sparsifier, PublicTopK):
-        return sparsifier.mask_from(row(0, block(1, seed=round + 9)))
-    return sparsifier.announce(MODEL, round)
+    return sparsifier.announce(MODEL, round, lambda params, round: row(0, block(1, seed=round + 9)))
 
 
 def equal(left: Params, right: Params) -> bool:
@@ -208,10 +206,16 @@ def test_what_a_mechanism_adds_to_the_vector_is_sent_too() -> None:
 
 
 def test_a_public_mask_is_that_of_the_largest_coordinates_of_the_public_update() -> None:
-    masks = PublicTopK(fraction=0.5).mask_from({"a": torch.tensor([0.1, -4.0]), "b": torch.tensor([[3.0, 0.2]])})
+    model = {"a": torch.zeros(2), "b": torch.ones(1, 2)}
+
+    def update(params: Params, round: int) -> Params:
+        assert (params, round) == (model, 3)
+        return {"a": torch.tensor([0.1, -4.0]), "b": torch.tensor([[3.0, 0.2]])}
+
+    masks = PublicTopK(fraction=0.5).announce(model, 3, update)
     assert {name: mask.tolist() for name, mask in masks.items()} == {"mask a": [False, True], "mask b": [[True, False]]}
 
 
 def test_a_public_mask_without_public_data_is_refused() -> None:
-    with pytest.raises(InvalidInput, match=r"public data, and got none.*random_k"):
+    with pytest.raises(InvalidInput, match=r"public data, and there is none\. Name some in the task .*random_k"):
         PublicTopK(fraction=0.5).announce(MODEL, 0)

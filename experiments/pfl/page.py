@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from cells import HERE, TABLES, Result, chosen, table, were_run
-from measured import NAMES, SETS, mean, said
-from theorems import collapse, theorem_2, theorem_3
+from experiments.pfl.cells import HERE, TABLES, Result, chosen, table, were_run
+from experiments.pfl.measured import NAMES, SETS, mean, said
+from experiments.pfl.theorems import collapse, theorem_2, theorem_3
 
 DOCS = HERE.parents[1] / "docs" / "results"
 SPLITS, CLIENTS = TABLES[:3], TABLES[3:]  # Tables 2 to 4, and the parts of Table 5
@@ -89,7 +89,7 @@ def _goals(results: list[Result]) -> Iterator[str]:
     for data, model, epsilon, settings, least, why in GOALS:
         cell = {"data": data, "model": model, "epsilon": epsilon, "settings": settings}
         found = chosen(results, **cell, epochs=1, clients=10, overlapping=False)
-        verdict = "not run" if not found else "met" if mean(found)[0] >= least else "missed"
+        verdict = "not run" if not found else "met" if mean(found).value >= least else "missed"
         named = f"{SETS[data]} | {NAMES[model]} | {epsilon:g} | {settings}"
         yield f"| {named} | {said(found)} | {least:.2f} ({why}) | {verdict} |"
     yield ""
@@ -107,7 +107,7 @@ def _below(table: dict[str, Any], results: list[Result]) -> Iterator[str]:
         for model, theirs in zip(table["models"], column["paper"][0], strict=True):
             cell = {"data": table["data"], "model": model, "epsilon": column.get("epsilon"), "settings": "paper"}
             found = chosen(results, **cell, epochs=1, clients=10, overlapping=False)
-            if found and mean(found)[0] < theirs - 1:
+            if found and mean(found).value < theirs - 1:
                 promise = f"ε = {column['epsilon']:g}" if "epsilon" in column else "no privacy"
                 yield f"- {SETS[table['data']]}, {NAMES[model]}, {promise}: {said(found)}, the paper {theirs:.2f}"
 

@@ -1,7 +1,7 @@
 """Runs the cells of paper 000's tables and keeps what each gave; run again, it goes on where it stopped.
 
-python experiments/pfl/reproduce.py table2 --models cnn-ts sn-linear --splits 1x20 20x1 --seeds 3
-python experiments/pfl/reproduce.py --write     # the page, from all results so far
+python -m experiments.pfl.reproduce table2 --models cnn-ts sn-linear --splits 1x20 20x1 --seeds 3
+python -m experiments.pfl.reproduce --write     # the page, from all results so far
 """
 
 import argparse
@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import torch
-from cells import HERE, RESULTS, TABLES, Cell, cells, results, table
 
-from discreet.experiment import config, job, promise, run
+from discreet.experiment import config, job, keeping, run
 from discreet.experiment.config import Experiment, Settings
 from discreet.partition import Iid, Overlapping
 from discreet.places import Places
 from discreet.randomness import RunKey
 from discreet.tasks.examples import Examples
+from experiments.pfl.cells import HERE, RESULTS, TABLES, Cell, cells, results, table
 
 FILTERS: dict[str, Callable[[Cell], str]] = {  # what an option of this name holds a cell against
     "models": lambda cell: cell.model,
@@ -57,7 +57,7 @@ def measured(cell: Cell, seed: int, device: str, data_dir: Path | None) -> dict[
     if cell.overlapping and privacy is not None:
         # The paper's noise is that of one client alone; what it is worth when clients overlap is certified instead.
         apart = replace(task.train.population, max_multiplicity=1)
-        algorithm, privacy = promise.kept(algorithm, privacy, cell.rounds, apart), None
+        algorithm, privacy = keeping.kept(algorithm, privacy, cell.rounds, apart), None
     ready = job.from_objects(
         task,
         asked.model.build(task, key.generator("model")),
@@ -130,7 +130,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="write docs/results/pfl.md from what is there")
     arguments = parser.parse_args()
     if arguments.write:
-        from page import write  # drawing takes a while to import
+        from experiments.pfl.page import write  # drawing takes a while to import
 
         print(write(results()))
         return

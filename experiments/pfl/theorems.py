@@ -4,14 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import matplotlib
-from cells import Result, chosen
-from measured import NAMES, SETS, gap_said, is_clear, mean, paired
+from experiments.common import pictures
+from experiments.common.means import Mean, gap_said, is_clear
+from experiments.pfl.cells import Result, chosen
+from experiments.pfl.measured import NAMES, SETS, accuracies, mean, paired
 
-matplotlib.use("svg")
-from matplotlib import pyplot
-
-matplotlib.rcParams["svg.hashsalt"] = "discreet"  # the same names within a picture each time, so the same bytes
 ENOUGH = {"epochs": 4, "clients": 2}
 CNNS = ("cnn-relu", "cnn-ts", "sn-cnn")
 
@@ -39,18 +36,15 @@ class Fall(NamedTuple):
     data: str
     model: str
     epsilon: float | None
-    ours: float
-    error: float | None
-    seeds: int
+    ours: Mean
     theirs: float
 
     def row(self) -> str:
-        worse = self.ours < 0 and is_clear(self.ours, self.error, self.seeds)
+        worse = self.ours.value < 0 and is_clear(self.ours)
         promise = "none" if self.epsilon is None else f"{self.epsilon:g}"
-        ours = gap_said(self.ours, self.error, self.seeds)
         verdict = "clearly worse" if worse else "can't be told"
         named = f"{SETS[self.data]} | {NAMES[self.model]} | {promise}"
-        return f"| {named} | {ours} | {self.theirs:+.2f} | {verdict} |"
+        return f"| {named} | {gap_said(self.ours)} | {self.theirs:+.2f} | {verdict} |"
 
 
 def collapse(tables: list[dict[str, Any]], ten: list[Result]) -> Iterator[str]:
@@ -68,14 +62,14 @@ def collapse(tables: list[dict[str, Any]], ten: list[Result]) -> Iterator[str]:
         told = "; ".join(f"at ε = {epsilon:g} {_compared(found)}" for epsilon, found in by_epsilon.items())
         yield f"The collapse that the paper shows under privacy was not seen here to its depth. On MNIST, {told}."
     for fall in falls:
-        if fall.theirs < DEEP and fall.ours < DEEP:
+        if fall.theirs < DEEP and fall.ours.value < DEEP:
             promise = "without privacy" if fall.epsilon is None else f"at ε = {fall.epsilon:g}"
             yield f"{NAMES[fall.model]} on {SETS[fall.data]} {promise} collapses in both."
     yield ""
 
 
 def _compared(falls: list[Fall]) -> str:
-    theirs, ours = sorted(-each.theirs for each in falls), sorted(-each.ours for each in falls)
+    theirs, ours = sorted(-each.theirs for each in falls), sorted(-each.ours.value for each in falls)
     return f"its CNNs fall by {theirs[0]:.0f} to {theirs[-1]:.0f} points and ours by {ours[0]:.1f} to {ours[-1]:.1f}"
 
 
@@ -86,29 +80,29 @@ def _falls(table: dict[str, Any], ten: list[Result]) -> Iterator[Fall]:
             one, twenty = (chosen(ten, **cell, settings="paper", epochs=epochs) for epochs in (1, 20))
             if model in CNNS and one and twenty:
                 theirs = column["paper"][-1][place] - column["paper"][0][place]
-                yield Fall(table["data"], model, column.get("epsilon"), *paired(one, twenty), theirs)
+                yield Fall(table["data"], model, column.get("epsilon"), paired(one, twenty), theirs)
 
 
 def theorem_2(ten: list[Result], folder: Path) -> Iterator[str]:
     yield "## Theorem 2: is one local epoch a round always best?"
     yield ""
     yield THEOREM_2
-    figure, axes = pyplot.subplots(figsize=(6.4, 3.6))
+    figure, (axes,) = pictures.figure()
     for data, model, epsilon in _series(ten, "epochs"):
         found = chosen(ten, data=data, model=model, epsilon=epsilon, settings="paper")
         by_epochs = {epochs: chosen(found, epochs=epochs) for epochs in sorted({each["epochs"] for each in found})}
         label = f"{SETS[data]}, {NAMES[model]}, ε = {epsilon:g}"
-        heights = _drawn(axes, by_epochs, label)
+        pictures.line(axes, {epochs: accuracies(each) for epochs, each in by_epochs.items()}, label)
+        heights = {epochs: mean(each).value for epochs, each in by_epochs.items()}
         best = max(heights, key=lambda epochs: heights[epochs])
         rival = max((epochs for epochs in heights if epochs != 1), key=lambda epochs: heights[epochs])
-        gap, error, seeds = paired(by_epochs[rival], by_epochs[1])
+        gap = paired(by_epochs[rival], by_epochs[1])
         verdict = "can't be told from these runs"
-        if is_clear(gap, error, seeds):
-            verdict = "holds" if gap > 0 else "fails"
-        told = gap_said(gap, error, seeds)
+        if is_clear(gap):
+            verdict = "holds" if gap.value > 0 else "fails"
         yield (
-            f"- {label}: best at E = {best}; E = 1 less the best other (E = {rival}) is {told} points: the claim "
-            f"**{verdict}**."
+            f"- {label}: best at E = {best}; E = 1 less the best other (E = {rival}) is {gap_said(gap)} points: the "
+            f"claim **{verdict}**."
         )
     yield ""
     yield "The paper says that (1, T) is always best; its own best cells for SN+Linear are (4, 5), (2, 10) and (10, 2)."
@@ -122,7 +116,7 @@ def theorem_3(results: list[Result], folder: Path) -> Iterator[str]:
     yield "## Theorem 3: do more clients help?"
     yield ""
     yield THEOREM_3
-    figure, axes = pyplot.subplots(figsize=(6.4, 3.6))
+    figure, (axes,) = pictures.figure()
     paper = [each for each in chosen(results, epochs=1, settings="paper") if each["epsilon"] is not None]
     for data, model, epsilon in _series(paper, "clients"):
         for overlapping in (True, False):
@@ -135,28 +129,18 @@ def theorem_3(results: list[Result], folder: Path) -> Iterator[str]:
                 continue
             first, last = min(by_clients), max(by_clients)
             label = f"{SETS[data]}, {NAMES[model]}, {'overlapping' if overlapping else 'disjoint'}"
-            _drawn(axes, by_clients, label)
-            gain, error, seeds = paired(by_clients[first], by_clients[last])
+            pictures.line(axes, {clients: accuracies(each) for clients, each in by_clients.items()}, label)
+            gain = paired(by_clients[first], by_clients[last])
             verdict = "makes no clear difference"
-            if is_clear(gain, error, seeds):
-                verdict = "helps" if gain > 0 else "hurts"
-            told = gap_said(gain, error, seeds)
+            if is_clear(gain):
+                verdict = "helps" if gain.value > 0 else "hurts"
             certified = max(each["certified"] for each in by_clients[last])
             yield (
-                f"- {label}: from {first} to {last} clients {told} points, which **{verdict}** (certified ε "
+                f"- {label}: from {first} to {last} clients {gap_said(gain)} points, which **{verdict}** (certified ε "
                 f"{certified:.2f})."
             )
     yield ""
     yield _picture(figure, axes, folder / "pfl-clients.svg", "clients, k", "Accuracy against clients")
-
-
-def _drawn(axes: Any, by: dict[int, list[Result]], label: str) -> dict[int, float]:
-    """A line through the means, with their standard errors; the means."""
-    means = {at: mean(found) for at, found in by.items()}
-    heights = {at: value for at, (value, _) in means.items()}
-    errors = [error or 0 for _, error in means.values()]
-    axes.errorbar(list(heights), list(heights.values()), errors, marker="o", capsize=3, label=label)
-    return heights
 
 
 def _series(results: list[Result], varied: str) -> list[tuple[str, str, float]]:
@@ -167,16 +151,6 @@ def _series(results: list[Result], varied: str) -> list[tuple[str, str, float]]:
 
 
 def _picture(figure: Any, axes: Any, path: Path, across: str, title: str) -> str:
-    places = sorted({int(x) for line in axes.get_lines() for x in line.get_xdata()})
-    axes.set_xscale("log")
-    axes.set_xticks(places, list(map(str, places)))
-    axes.minorticks_off()
-    axes.set_xlabel(across)
-    axes.set_ylabel("test accuracy, %")
-    axes.set_title(title, fontsize=10)
-    axes.grid(alpha=0.3)
-    axes.legend(fontsize=7)
-    figure.tight_layout()
-    figure.savefig(path, metadata={"Date": None})
-    pyplot.close(figure)
-    return f"![{title}, with standard errors]({path.name})"
+    pictures.labelled(axes, title, across, "test accuracy, %")
+    pictures.logarithmic(axes)
+    return pictures.saved(figure, path, title)

@@ -54,20 +54,20 @@ class Batches:
         for step, whole in enumerate(plan.whole):
             yield self._batch(index[step], plan.mask[step], None if whole else plan.active[step])
 
-    def poisson(self, rate: float, streams: Streams, width: int) -> Iterator[Batch]:
-        """Each example by its own coin, in pieces of at most `width` examples a client.
+    def poisson(self, rate: float | Tensor, streams: Streams, width: int) -> Iterator[Batch]:
+        """Each example by its own coin, in pieces of at most `width` examples a client; clients may differ in `rate`.
 
         Nothing is cut off: as many pieces come as the largest draw needs, and none where nobody drew anything. They
         are alike in width, and on a GPU of few widths, so that steps can be recorded.
         """
-        drawn = streams.uniform(self.sizes) < rate
+        drawn = streams.uniform(self.sizes) < (rate[:, None] if isinstance(rate, Tensor) else rate)
         counts = drawn.sum(dim=1)
         client, example = drawn.nonzero(as_tuple=True)
         place = torch.arange(len(client)) - (counts.cumsum(0) - counts)[client]
         most = int(counts.max())
         each = -(-most // max(1, -(-most // width)))
         if self._device.type == "cuda":
-            each = _rounded(each)
+            each = rounded(each)
         chosen = torch.zeros(self.clients, -(-most // max(1, each)) * each, dtype=torch.int64)
         chosen[client, place] = example
         for first in range(0, chosen.shape[1], max(1, each)):
@@ -78,7 +78,7 @@ class Batches:
     def whole(self) -> Batch:
         """All examples of every client, in the order they lie in, as wide as the largest client needs."""
         width = max(self.sizes)
-        column = torch.arange(_rounded(width) if self._device.type == "cuda" else width)
+        column = torch.arange(rounded(width) if self._device.type == "cuda" else width)
         mask = column < torch.tensor(self.sizes)[:, None]
         return self._batch(self._index(column, mask), mask.to(self._device), None)
 
@@ -95,7 +95,7 @@ class Batches:
         return Batch(self.inputs[index], self.targets[index], mask, active)
 
 
-def _rounded(width: int) -> int:
+def rounded(width: int) -> int:
     """Up to a width of which there are about eight between a number and its double."""
     step = max(8, 1 << max(0, width.bit_length() - 4))
     return -(-width // step) * step

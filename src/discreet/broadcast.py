@@ -3,17 +3,19 @@
 from dataclasses import dataclass
 from functools import cached_property
 
+from discreet.lattice import Encoding
 from discreet.params import Params
 from discreet.randomness import digest, fingerprint
 
 
 @dataclass(frozen=True, eq=False)
 class Broadcast:
-    """The round, the model, and what a mechanism announces (an adaptive bound, say)."""
+    """The round, the model, what a mechanism announces (an adaptive bound, say), and the way onto the lattice."""
 
     round: int
     params: Params
     announced: Params
+    encoding: Encoding | None = None
 
     @cached_property
     def digest(self) -> bytes:
@@ -27,4 +29,7 @@ class Broadcast:
 
     @property
     def _all(self) -> Params:
-        return self.params | {f"announced {name}": value for name, value in self.announced.items()}
+        said = {f"announced {name}": value for name, value in self.announced.items()}
+        if self.encoding is not None:
+            said |= {f"encoding {name}": value for name, value in self.encoding.told().items()}
+        return self.params | said

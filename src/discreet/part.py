@@ -4,14 +4,15 @@ import math
 import numbers
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Annotated, Any, TypeVar, dataclass_transform
+from typing import Annotated, Any, TypeAlias, TypeVar, dataclass_transform
 
-from pydantic import BeforeValidator, ConfigDict, Strict, TypeAdapter, ValidationError
+from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Strict, Tag, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass, rebuild_dataclass
 
 from discreet.errors import InvalidInput
 
 T = TypeVar("T")
+ONE, EACH = "one for all", "one for each"
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
@@ -59,7 +60,8 @@ def sentence(error: ValidationError) -> str:
     """The first problem pydantic found, in our words; the others are counted."""
     first, *others = error.errors(include_url=False)
     # of a choice pydantic names the branch it tried, which no file has
-    path = ".".join(str(each) for each in first["loc"] if not str(each).startswith(("literal[", "function-")))
+    branches = ("literal[", "function-", ONE, EACH)
+    path = ".".join(str(each) for each in first["loc"] if not str(each).startswith(branches))
     where = ": ".join(filter(None, [error.title if error.title.isidentifier() else "", path]))
     message = _said(first)
     got = "" if "got" in message or first["type"] == "missing" else f", and got {first['input']!r:.60}"
@@ -127,3 +129,9 @@ Index = Annotated[int, _that(_whole, lambda n: 0 <= n <= 10**12, "at least 0 and
 Multiplier = Annotated[float, _that(_real, lambda x: 1e-6 <= x <= 1e12, "between 1e-6 and 1e12")]
 Variance = Annotated[float, _that(_real, lambda x: 1e-6 <= x <= 1e30, "between 1e-6 and 1e30")]
 Steps = Annotated[float, _that(_real, lambda x: 1 <= x <= 1e15, "between 1 and 1e15 steps of the lattice")]
+
+# One number for all clients, or a list of one for each.
+PerClient: TypeAlias = Annotated[
+    Annotated[T, Tag(ONE)] | Annotated[tuple[T, ...], Field(min_length=1), Tag(EACH)],
+    Discriminator(lambda value: EACH if isinstance(value, list | tuple) else ONE),
+]

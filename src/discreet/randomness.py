@@ -9,13 +9,14 @@ import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from discreet.discrete_noise import discrete_gaussian, shares, skellam
 from discreet.errors import UnsoundCombination
 from discreet.params import Params
 from discreet.secret_streams import SecretRows
@@ -32,6 +33,12 @@ class Streams(Protocol):
 
     def laplace(self, like: Params) -> Params:
         """The next Laplace noise of scale 1 in the shape of `like`."""
+
+    def skellam(self, like: Params, variance: float) -> Params:
+        """The next Skellam noise of this variance in the shape of `like`: integers, in int64."""
+
+    def discrete_gaussian(self, like: Params, variance: float) -> Params:
+        """The next discrete Gaussian noise with this σ² in the shape of `like`: integers, in int64."""
 
     def uniform(self, sizes: Sequence[int]) -> Tensor:
         """For each client its next numbers in [0, 1), on the host, in doubles: a rate is met to 53 bits.
@@ -136,6 +143,17 @@ class SimulatedStreams:
 
         return self._drawn(like, draw)
 
+    def skellam(self, like: Params, variance: float) -> Params:
+        return self._integers(like, partial(skellam, variance=variance, source=_quick))
+
+    def discrete_gaussian(self, like: Params, variance: float) -> Params:
+        return self._integers(like, partial(discrete_gaussian, variance=variance, source=_quick))
+
+    def _integers(self, like: Params, draw: Callable[..., Any]) -> Params:
+        """Drawn on the host, by numpy, under the next key of each client's stream."""
+        keys = [torch.randint(256, (32,), dtype=torch.uint8, generator=generator) for generator in self._on_host]
+        return shares(like, [key.numpy().tobytes() for key in keys], draw, self.rows.device)
+
     def _drawn(self, like: Params, draw: Callable[[Tensor, torch.Generator], object]) -> Params:
         names = sorted(like)
         sizes = [like[name].numel() for name in names]
@@ -219,6 +237,10 @@ def _unused() -> np.ndarray[Any, np.dtype[np.uint8]]:
     state[8:16] = np.array([1, 1], dtype="<i4").view(np.uint8)
     state[16:24] = 0
     return state
+
+
+def _quick(key: bytes) -> np.random.Generator:
+    return np.random.Generator(np.random.PCG64(int.from_bytes(key, "little")))
 
 
 def _seed(secret: bytes, name: tuple[object, ...]) -> int:

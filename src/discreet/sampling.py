@@ -24,6 +24,9 @@ class Sampling(Protocol):
     def expected_cohort(self, population: Population) -> float:
         """The fixed denominator: the actual number who joined is not public."""
 
+    def cohorts(self, population: Population) -> tuple[int, int]:
+        """The fewest and the most clients that may join a round."""
+
     def amplify(self, noise: Noise, population: Population) -> Event:
         """What a client-level release with this noise is to someone who doesn't see who joined."""
 
@@ -49,6 +52,9 @@ class Everyone:
 
     def expected_cohort(self, population: Population) -> float:
         return float(population.clients)
+
+    def cohorts(self, population: Population) -> tuple[int, int]:
+        return population.clients, population.clients
 
     def amplify(self, noise: Noise, population: Population) -> Event:
         return noise
@@ -78,6 +84,9 @@ class Poisson:
     def expected_cohort(self, population: Population) -> float:
         return self.rate * population.clients
 
+    def cohorts(self, population: Population) -> tuple[int, int]:
+        return 0, population.clients
+
     def amplify(self, noise: Noise, population: Population) -> Event:
         return PoissonSampled(sampling_rate=self.rate, event=noise)
 
@@ -106,6 +115,10 @@ class FixedSize:
     def expected_cohort(self, population: Population) -> float:
         self._check(population)
         return float(self.cohort)
+
+    def cohorts(self, population: Population) -> tuple[int, int]:
+        self._check(population)
+        return self.cohort, self.cohort
 
     def amplify(self, noise: Noise, population: Population) -> Event:
         self._check(population)
@@ -141,6 +154,9 @@ class RoundRobin:
 
     def expected_cohort(self, population: Population) -> float:
         return float(min(self.cohort, population.clients))
+
+    def cohorts(self, population: Population) -> tuple[int, int]:
+        return min(self.cohort, population.clients), min(self.cohort, population.clients)
 
     def amplify(self, noise: Noise, population: Population) -> Event:
         return noise

@@ -8,13 +8,14 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from discreet.discrete_noise import discrete_gaussian, shares, skellam
 from discreet.errors import InvalidInput, Unsupported
 from discreet.params import Params
 
@@ -85,10 +86,7 @@ class SecretRows:
 
     def generators(self) -> list[np.random.Generator]:
         """One for each client, from the beginning of its stream."""
-        return [
-            np.random.Generator(_chacha20()(key=int.from_bytes(key, "little"), counter=0, rounds=20))
-            for key in (self._derived(b"discreet streams", client) for client in self.clients)
-        ]
+        return [secret_generator(self._derived(b"discreet streams", client)) for client in self.clients]
 
     def _derived(self, purpose: bytes, client: object) -> bytes:
         """32 bytes for this place, which no other place has.
@@ -116,6 +114,16 @@ class SecretStreams:
     def laplace(self, like: Params) -> Params:
         return self._drawn(like, lambda generator, shape: generator.laplace(size=shape))
 
+    def skellam(self, like: Params, variance: float) -> Params:
+        return self._integers(like, partial(skellam, variance=variance, source=secret_generator))
+
+    def discrete_gaussian(self, like: Params, variance: float) -> Params:
+        return self._integers(like, partial(discrete_gaussian, variance=variance, source=secret_generator))
+
+    def _integers(self, like: Params, draw: Callable[..., Any]) -> Params:
+        """Under the next key of each client's stream, since several threads draw."""
+        return shares(like, [generator.bytes(KEY_BYTES) for generator in self._generators], draw, self.rows.device)
+
     def uniform(self, sizes: Sequence[int]) -> Tensor:
         numbers = torch.full((len(sizes), max(sizes)), 2.0, dtype=torch.float64)
         for row, size, generator in zip(numbers, sizes, self._generators, strict=True):
@@ -135,6 +143,11 @@ class SecretStreams:
             )
         noise = np.stack([draw(generator, tuple(like.shape)) for generator in self._generators])
         return torch.from_numpy(noise).to(self.rows.device, like.dtype)
+
+
+def secret_generator(key: bytes) -> np.random.Generator:
+    """ChaCha20 under this key of 32 bytes, from its beginning."""
+    return np.random.Generator(_chacha20()(key=int.from_bytes(key, "little"), counter=0, rounds=20))
 
 
 @cache

@@ -1,17 +1,20 @@
 """Algorithms: what they reveal is derived from the parts that run."""
 
+from typing import Any
+
 import pytest
 
 from discreet.algorithms import Algorithm, dp_fedavg, dp_fedsam_top, fedavg, ldp_fedavg, pfl
 from discreet.algorithms.claims import stated
 from discreet.errors import InvalidInput, UnsoundCombination
-from discreet.experiment.promise import Privacy, kept
+from discreet.experiment.keeping import kept
+from discreet.experiment.promise import Privacy
 from discreet.mechanisms import DistributedGaussian, Gaussian, LocalNoise
 from discreet.part import plain, read
 from discreet.population import Population
 from discreet.privacy.accountant import epsilon
 from discreet.privacy.events import GaussianNoise, LaplaceNoise, PoissonSampled, SampledWithoutReplacement, steps
-from discreet.sampling import FixedSize, Poisson, RoundRobin
+from discreet.sampling import Everyone, FixedSize, Poisson, RoundRobin
 from discreet.sparsifiers import PublishedTopK
 from discreet.training import DpSgd, GradientDescent, LocalSgd
 from discreet.training.pieces import L2Clip
@@ -135,16 +138,38 @@ def test_shared_noise_says_what_the_sum_hides_and_what_an_upload_alone_does() ->
     upload, whole = algorithm.over(1, TEN)
     assert (upload.view, upload.relation) == ("server", "replace")
     assert upload.event == GaussianNoise(noise_multiplier=2.0 / 10**0.5)
+    assert (whole.view, whole.relation, whole.event) == ("public", "add_or_remove", GaussianNoise(noise_multiplier=2.0))
+
+
+def test_topped_up_to_a_constant_shared_noise_hides_who_was_drawn() -> None:
+    """Ten shares for ten clients, of whom half are drawn: the server adds what is missing, so the sum has z = 2."""
+    algorithm = Algorithm(
+        sampling=Poisson(rate=0.5),
+        trainer=LocalSgd(**LOCAL, epochs=1),
+        mechanism=DistributedGaussian(clip_norm=1.0, noise_multiplier=2.0),
+    ).fitted(TEN)
+    upload, whole = algorithm.releases(TEN, 0, cohort=(1, 2))
+    assert (upload.view, upload.relation, upload.clients) == ("server", "replace", (1, 2))
+    assert upload.event == GaussianNoise(noise_multiplier=2.0 / 10**0.5)  # the server knows what it added itself
+    assert (whole.view, whole.relation, whole.clients) == ("public", "add_or_remove", None)
+    assert whole.event == PoissonSampled(sampling_rate=0.5, event=GaussianNoise(noise_multiplier=2.0))
+
+
+@pytest.mark.parametrize("sampling", [Poisson(rate=0.5), Everyone(), RoundRobin(cohort=6)], ids=lambda s: s.kind)
+def test_with_fewer_shares_than_may_join_the_noise_shows_how_many_did(sampling: Any) -> None:
+    """Then only what a client sends is hidden, not that it came, and a secret draw is worth nothing."""
+    algorithm = Algorithm(
+        sampling=sampling,
+        trainer=LocalSgd(**LOCAL, epochs=1),
+        mechanism=DistributedGaussian(clip_norm=1.0, noise_multiplier=2.0, shares=5),
+    ).fitted(TEN)
+    _, whole = algorithm.releases(TEN, 0)
     assert (whole.view, whole.relation, whole.event) == ("public", "zero_out", GaussianNoise(noise_multiplier=2.0))
 
 
-def test_shared_noise_needs_a_cohort_of_a_known_size() -> None:
-    with pytest.raises(UnsoundCombination, match="how many joined"):
-        Algorithm(
-            sampling=Poisson(rate=0.5),
-            trainer=LocalSgd(**LOCAL, epochs=1),
-            mechanism=DistributedGaussian(clip_norm=1.0),
-        )
+def test_shared_noise_promises_nothing_before_its_shares_are_known() -> None:
+    trainer, mechanism = LocalSgd(**LOCAL, epochs=1), DistributedGaussian(clip_norm=1.0, noise_multiplier=2.0)
+    assert Algorithm(sampling=Poisson(rate=0.5), trainer=trainer, mechanism=mechanism).over(1, TEN) == []
 
 
 def test_noise_without_a_clip_needs_training_that_bounds_its_updates() -> None:

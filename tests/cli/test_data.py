@@ -186,3 +186,37 @@ def test_a_missing_file_is_one_sentence(tmp_path: Path, discreet: Discreet):
     ran = discreet(f"data check {COLUMNS}", tmp_path / "none.csv")
     assert (ran.code, ran.err.count("\n")) == (2, 1)
     assert "There is no file" in ran.err
+
+
+def test_how_unlike_clients_are_is_told_when_asked_for_and_marked_as_uncovered(table: Path, discreet: Discreet):
+    """Hospitals A and C have 10 of each label; so have B's. D has one row, so its label alone decides its distance."""
+    found = discreet(f"data check {COLUMNS} --non-iid --json", table).json["non_iid"]
+    assert (found["exact"], found["iterations"]) == (False, 500)
+    assert found["gamma"] == pytest.approx(found["pooled_loss"] - found["own_loss"])
+    assert found["share"] == pytest.approx(found["gamma"] / found["pooled_loss"])
+    pooled = 31 / 61
+    assert found["label_distance"] == pytest.approx((3 * (pooled - 0.5) + (1 - pooled)) / 4)
+    assert "not covered by any guarantee" in found["note"]
+    text = " ".join(discreet(f"data check {COLUMNS} --non-iid", table).out.split())
+    assert "an estimate, by 500 iterations of gradient descent" in text
+    assert "by chance" in text
+    assert "not covered by any guarantee" in text
+
+
+def test_a_number_to_predict_gives_gamma_exactly_and_no_distance_of_labels(tmp_path: Path, discreet: Discreet):
+    """Two clients whose label is one end of its range and the other, and an input that tells nothing: Γ = F* = 1."""
+    path = tmp_path / "ends.csv"
+    path.write_text("who,seen,paid\nA,1,0.5\nA,2,0.5\nB,1,9.5\nB,2,9.5\n")
+    ranges = tmp_path / "ranges.toml"
+    ranges.write_text("[columns]\nseen = { min = 1, max = 2 }\npaid = { min = 0.5, max = 9.5 }\n")
+    ran = discreet(f"data check --client who --label paid --ranges {ranges} --non-iid --json", path)
+    found = ran.json["non_iid"]
+    assert (found["exact"], found["label_distance"]) == (True, None)
+    assert (found["gamma"], found["pooled_loss"], found["share"]) == pytest.approx((1, 1, 1))
+    assert "exactly" in discreet(f"data check --client who --label paid --ranges {ranges} --non-iid", path).out
+
+
+def test_a_table_that_does_not_fit_has_no_clients_to_compare(table: Path, discreet: Discreet):
+    edited(table, 4, "A,,f,x,1,no")
+    assert discreet(f"data check {COLUMNS} --non-iid --json", table).json["non_iid"] is None
+    assert "non_iid" not in discreet(f"data check {COLUMNS} --json", table).json

@@ -1,6 +1,7 @@
 """`discreet ledger` makes a ledger, shows what is spent, and tells when it isn't the one that was written."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -81,3 +82,17 @@ def test_a_person_is_named_by_a_column(tmp_path: Path, discreet: Discreet):
     summary = discreet(f"{line} --json", tmp_path / "ledger.jsonl").json
     assert summary["budgets"][0]["unit"] == {"kind": "person", "column": "patient", "max_examples": 20}
     assert "person (patient)" in discreet("ledger show", tmp_path / "ledger.jsonl").out
+
+
+def test_each_client_has_a_line_of_its_own(path: Path, discreet: Discreet):
+    ledger = Ledger.open(path)
+    ledger.reserve("all", [replace(RELEASE, clients=(0, 1, 2))])
+    ledger.reserve("one", [replace(RELEASE, clients=(1,))])
+    own = discreet("ledger show --clients --json", path).json["budgets"][0]["by_client"]
+    assert [each["clients"] for each in own] == [[1], [0, 2]]
+    assert own[0]["spent"] > own[1]["spent"] > 0
+    assert own[0]["spent"] + own[0]["remaining"] == pytest.approx(2)
+    text = discreet("ledger show --clients", path).out
+    assert "client 1 " in text
+    assert "clients 0, 2" in text
+    assert "by_client" not in discreet("ledger show --json", path).json["budgets"][0]

@@ -161,7 +161,7 @@ def test_ctrl_c_in_a_terminal_stops_after_the_round(discreet: Discreet, tmp_path
 def test_an_interrupted_run_is_resumed_to_its_end(discreet: Discreet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     whole = discreet("run small.toml --out whole --set seed=1 --json").json
     with monkeypatch.context() as broken:
-        broken.setattr("discreet.experiment.run._Training.commit", lambda *_: (_ for _ in ()).throw(OSError("gone")))
+        broken.setattr("discreet.experiment.run._Training.settle", lambda *_: (_ for _ in ()).throw(OSError("gone")))
         assert discreet("run small.toml --out result --set seed=1").code == 1
     resumed = discreet("run --resume result --json")
     assert resumed.code == 0

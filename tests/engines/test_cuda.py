@@ -61,7 +61,12 @@ def trained(
         broadcast = algorithm.broadcast(state, round)
         gathered = engine.gather(broadcast, [0, 1, 2, 3])
         state = algorithm.server_step(
-            state, broadcast, gathered.total, data.population, key.rows(round, b"", [-1], device)
+            state,
+            broadcast,
+            gathered.total,
+            len(gathered.contributors),
+            data.population,
+            key.rows(round, b"", [-1], device),
         )
     return {name: value.cpu() for name, value in state.params.items()}
 
@@ -121,7 +126,12 @@ def test_what_cannot_be_recorded_trains_all_the_same() -> None:
         broadcast = algorithm.broadcast(state, round)
         gathered = engine.gather(broadcast, [0, 1])
         state = algorithm.server_step(
-            state, broadcast, gathered.total, data.population, key.rows(round, b"", [-1], GPU)
+            state,
+            broadcast,
+            gathered.total,
+            len(gathered.contributors),
+            data.population,
+            key.rows(round, b"", [-1], GPU),
         )
     assert not model.loss.recordings.kept
     other = trained(algorithm, GPU, 6, dropout=0.5)  # and afterwards others are recorded as before

@@ -1,11 +1,18 @@
 """What an engine reports beside the sum: whom it came from, and how much of each update the clip left."""
 
+from dataclasses import replace
+
 import torch
 
+from discreet.algorithms import dp_fedavg
 from discreet.algorithms.algorithm import Sent
 from discreet.broadcast import Broadcast
-from discreet.engines.engine import CohortSum
+from discreet.engines.engine import CohortSum, Simulation
+from discreet.engines.reference import ReferenceEngine
 from discreet.mechanisms import Gaussian, NoPrivacy
+from discreet.randomness import RunKey
+from discreet.sparsifiers import RandomK
+from tests.federations import cross_entropy, federation, linear
 
 MODEL = {"w": torch.zeros(1)}
 
@@ -20,8 +27,33 @@ def test_blocks_are_summed_and_their_clients_listed() -> None:
     assert found.clipped == 1 / 3
 
 
+def test_the_signal_is_the_norm_of_the_sum_before_clients_add_their_noise() -> None:
+    """(3, 0) and (0, 4) add up to a norm of 5, whatever noise they were sent with; a flag beside them is no signal."""
+    model = {"w": torch.zeros(2)}
+    clean = {"w": torch.tensor([[3.0, 0.0], [0.0, 4.0]]), "flag": torch.tensor([9.0, 9.0])}
+    noisy = {"w": clean["w"] + 7, "flag": clean["flag"]}
+    sizes = torch.tensor([3.0, 4.0])
+    for sent in (Sent(noisy, sizes, clean), Sent(clean, sizes)):
+        assert float(CohortSum.of([([0, 1], sent)], Broadcast(0, model, {}), NoPrivacy()).signal) == 5
+
+
+def test_what_a_mask_leaves_out_does_not_count_as_clipped() -> None:
+    """Both updates are above the clip of 0.5, and the one coordinate of 18 that a mask leaves of them is below it."""
+    algorithm = dp_fedavg(learning_rate=1.0, batch_size=9, clip_norm=0.5, noise_multiplier=1e-6)
+    data, key = federation(9, 9), RunKey.seed(1)
+    whole, masked = (
+        ReferenceEngine(Simulation(each, data, cross_entropy, key)).gather(
+            each.broadcast(each.init(linear()), 0), [0, 1]
+        )
+        for each in (algorithm, replace(algorithm, sparsifier=RandomK(fraction=0.05)))
+    )
+    assert bool((whole.norms > 0.5).all())
+    assert (whole.clipped, masked.clipped) == (1, 0)
+    assert masked.kept.tolist() == [1, 1]
+
+
 def test_without_a_clip_all_is_kept_and_nobody_is_nothing() -> None:
     sent = Sent({"w": torch.ones(1, 1)}, torch.tensor([9.0]))
     assert CohortSum.of([([0], sent)], Broadcast(0, MODEL, {}), NoPrivacy()).kept.tolist() == [1]
     nobody = CohortSum.of([], Broadcast(0, MODEL, {}), Gaussian(clip_norm=2.0))
-    assert (nobody.contributors, float(nobody.total["w"]), nobody.clipped) == ((), 0, 0)
+    assert (nobody.contributors, float(nobody.total["w"]), nobody.clipped, float(nobody.signal)) == ((), 0, 0, 0)

@@ -4,6 +4,7 @@ import itertools
 import random
 from collections import defaultdict
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ import torch
 
 from discreet.algorithms import RECIPES, Algorithm, dp_fedavg, fedavg, pfl
 from discreet.engines.embedded import EmbeddedEngine
-from discreet.engines.engine import Engine, Simulation
+from discreet.engines.engine import Simulation
 from discreet.engines.reference import ReferenceEngine
 from discreet.errors import UnsoundCombination
 from discreet.federation import Federation
@@ -26,7 +27,7 @@ from discreet.params import Params
 from discreet.randomness import CPU, RunKey
 from discreet.sampling import Everyone, FixedSize, Poisson, RoundRobin
 from discreet.server_optimizers import ServerAdam, ServerSgd
-from discreet.sparsifiers import All, RandomK, ServerTopK, TopK
+from discreet.sparsifiers import All, PublicTopK, RandomK, ServerTopK, TopK
 from discreet.tasks.supervised import Supervised
 from discreet.training import DpSgd, GradientDescent, LocalSgd, Loss, MinibatchDp
 from discreet.training.pieces import Asam, Blur, L1Clip, L2Clip, Prox, Sam
@@ -64,6 +65,7 @@ PARTS: dict[str, list[Any]] = {
         RandomK(fraction=0.4, scaled=True),
         TopK(fraction=0.4),
         TopK(fraction=0.3, per_layer=False),
+        PublicTopK(fraction=0.4),
         ServerTopK(fraction=0.5),
     ],
     "mechanism": [
@@ -106,19 +108,26 @@ CATALOG = [
 
 
 EVERY = {
-    name: recipe(**recipe.example).with_noise(1.0).fitted(federation(7, 1, 12, 4, 9).population)
+    name: recipe(**recipe.example).with_noise(1.0).fitted(federation(7, 1, 12, 4, 9).population, 18)
     for name, recipe in RECIPES.items()
 }
 
 
-def trained(engine: Engine, algorithm: Algorithm, params: Params, rounds: int, key: RunKey) -> Params:
+def trained(
+    engine: ReferenceEngine | EmbeddedEngine, algorithm: Algorithm, params: Params, rounds: int, key: RunKey
+) -> Params:
     state = algorithm.init(params)
     for round in range(rounds):
         cohort = algorithm.sampling.sample(engine.population, round, key.generator("sampling", round))
-        broadcast = algorithm.broadcast(state, round)
+        broadcast = algorithm.broadcast(state, round, engine.simulation.public_update)
         gathered = engine.gather(broadcast, cohort)
         state = algorithm.server_step(
-            state, broadcast, gathered.total, engine.population, key.rows(round, b"", [-1], CPU)
+            state,
+            broadcast,
+            gathered.total,
+            len(gathered.contributors),
+            engine.population,
+            key.rows(round, b"", [-1], CPU),
         )
     return state.params
 
@@ -127,7 +136,7 @@ def both(
     algorithm: Algorithm, data: Federation, loss: Loss, params: Params, rounds: int, block: int
 ) -> tuple[Params, Params]:
     key = RunKey.seed(9)
-    simulation = Simulation(algorithm, data, loss, key)
+    simulation = Simulation(algorithm, data, loss, key, public=replace(data, sizes=(sum(data.sizes),)))
     fast = EmbeddedEngine(simulation, block)
     return trained(ReferenceEngine(simulation), algorithm, params, rounds, key), trained(
         fast, algorithm, params, rounds, key

@@ -70,7 +70,7 @@ def test_the_resolved_experiment_reads_back_as_the_same_with_its_noise(prepared:
             "engine={kind='embedded', memory=3}",
             "no key 'engine.memory' (did you mean 'memory_gb'?); allowed are: kind",
         ),
-        ("engine.memory_gb=3", "engine needs a kind; there are: embedded, reference"),
+        ("engine.memory_gb=3", "engine needs a kind; there are: embedded, secure, reference"),
         ("algorithm.recipe=pfll", "There is no recipe 'pfll'. There are: fedavg, fedsgd, fedprox, pfl"),
         ("algorithm.clip=1", "takes no 'clip' (did you mean 'clip_norm'?). It takes: learning_rate, clip_norm"),
         ("algorithm.clip_norm=-1", "must be above 0, and got -1"),

@@ -4,8 +4,8 @@ import pytest
 
 from discreet.algorithms import Algorithm, dp_fedavg, fedavg, pfl
 from discreet.errors import BudgetRefused, InvalidInput
-from discreet.experiment import promise
-from discreet.experiment.promise import Privacy
+from discreet.experiment import keeping
+from discreet.experiment.promise import Kind, Privacy, kinds
 from discreet.mechanisms import Gaussian
 from discreet.population import Population
 from discreet.privacy import accountant
@@ -23,7 +23,9 @@ def privacy(unit: Unit, against: View, epsilon: float = 2.0) -> Privacy:
 
 
 def cards(algorithm: Algorithm, wanted: Privacy | None, rounds: int = 30) -> list[Release]:
-    return promise.certifiable(algorithm, wanted, rounds, PEOPLE)
+    return [
+        release for kind in kinds(algorithm, wanted, PEOPLE) for release in keeping.certifiable(kind, rounds, PEOPLE)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -45,8 +47,8 @@ def cards(algorithm: Algorithm, wanted: Privacy | None, rounds: int = 30) -> lis
     ],
 )
 def test_open_noise_is_the_least_that_keeps_the_promise(algorithm: Algorithm, wanted: Privacy):
-    kept = promise.kept(algorithm, wanted, 30, PEOPLE)
-    spent = promise.spent(kept, wanted, 30, PEOPLE)
+    kept = keeping.kept(algorithm, wanted, 30, PEOPLE)
+    spent = keeping.spent(kept, wanted, 30, PEOPLE)
     assert spent == pytest.approx(wanted.epsilon, rel=1e-3)
     assert spent is not None
     assert spent <= wanted.epsilon
@@ -57,8 +59,8 @@ def test_open_noise_is_the_least_that_keeps_the_promise(algorithm: Algorithm, wa
 
 def test_an_example_promise_costs_twice_the_noise_where_clients_are_what_is_clipped():
     whole, one = (dp_fedavg(learning_rate=0.1, batch_size=10, clip_norm=1.0) for _ in range(2))
-    client = promise.kept(whole, privacy("client", "public"), 30, PEOPLE).mechanism
-    example = promise.kept(one, privacy("example", "public"), 30, PEOPLE).mechanism
+    client = keeping.kept(whole, privacy("client", "public"), 30, PEOPLE).mechanism
+    example = keeping.kept(one, privacy("example", "public"), 30, PEOPLE).mechanism
     assert isinstance(client, Gaussian)
     assert isinstance(example, Gaussian)
     assert client.noise_multiplier is not None
@@ -77,24 +79,24 @@ def test_an_example_promise_costs_twice_the_noise_where_clients_are_what_is_clip
 )
 def test_a_promise_that_nothing_serves_is_refused_in_a_sentence(algorithm: Algorithm, wanted: Privacy, said: str):
     with pytest.raises(InvalidInput, match=said) as refused:
-        promise.kept(algorithm, wanted, 30, PEOPLE)
+        keeping.kept(algorithm, wanted, 30, PEOPLE)
     assert refused.value.exit_code == 2
 
 
 def test_noise_that_is_given_must_keep_the_promise():
     little, enough = PFL.with_noise(0.6), PFL.with_noise(20.0)
     with pytest.raises(BudgetRefused, match=r"spends epsilon .* over 30 rounds .* and 2 is promised") as refused:
-        promise.kept(little, privacy("example", "server"), 30, PEOPLE)
+        keeping.kept(little, privacy("example", "server"), 30, PEOPLE)
     assert refused.value.exit_code == 3
-    assert promise.kept(enough, privacy("example", "server"), 30, PEOPLE) == enough
+    assert keeping.kept(enough, privacy("example", "server"), 30, PEOPLE) == enough
 
 
 def test_open_noise_without_a_promise_is_refused_and_no_noise_without_one_is_not():
     with pytest.raises(InvalidInput, match="noise is open, and nothing is promised"):
-        promise.kept(PFL, None, 30, PEOPLE)
+        keeping.kept(PFL, None, 30, PEOPLE)
     plain = fedavg(learning_rate=0.1, batch_size=10)
-    assert promise.kept(plain, None, 30, PEOPLE) == plain
-    assert promise.spent(plain, None, 30, PEOPLE) is None
+    assert keeping.kept(plain, None, 30, PEOPLE) == plain
+    assert keeping.spent(plain, None, 30, PEOPLE) is None
     assert cards(plain, None) == []
 
 
@@ -102,7 +104,7 @@ def test_noise_that_the_promise_says_nothing_of_is_not_made_up():
     fixed = DpSgd(steps=1, sampling_rate=0.1, clip_norm=1.0, noise_multiplier=20.0, learning_rate=1.0)
     both = Algorithm(trainer=fixed, mechanism=Gaussian(clip_norm=1.0))
     with pytest.raises(InvalidInput, match="says nothing of the noise that is open"):
-        promise.kept(both, privacy("example", "server"), 30, PEOPLE)
+        keeping.kept(both, privacy("example", "server"), 30, PEOPLE)
 
 
 def test_a_client_level_release_also_says_something_of_one_example():
@@ -114,11 +116,11 @@ def test_a_client_level_release_also_says_something_of_one_example():
 def test_an_example_in_two_clients_is_not_protected_by_protecting_one_of_them():
     overlapping = Population(examples=(50,) * 20, max_multiplicity=2)
     with pytest.raises(InvalidInput, match="protects one client against the public"):
-        promise.kept(DP_FEDAVG, privacy("example", "public"), 30, overlapping)
-    kept = promise.kept(DP_FEDAVG, privacy("client", "public"), 30, overlapping)
-    assert [each.unit for each in promise.certifiable(kept, None, 30, overlapping)] == ["client"]
+        keeping.kept(DP_FEDAVG, privacy("example", "public"), 30, overlapping)
+    kept = keeping.kept(DP_FEDAVG, privacy("client", "public"), 30, overlapping)
+    assert [each.unit for each in keeping.certifiable(Kind(None, kept, None), 30, overlapping)] == ["client"]
 
 
 def test_nothing_is_spent_before_the_first_round():
-    assert promise.spent(PFL.with_noise(1.0), privacy("example", "server"), 0, PEOPLE) == 0
+    assert keeping.spent(PFL.with_noise(1.0), privacy("example", "server"), 0, PEOPLE) == 0
     assert cards(PFL.with_noise(1.0), None, rounds=0) == []

@@ -16,6 +16,7 @@ from discreet.experiment.job import Job
 from discreet.experiment.record import Record
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger import Budget, Ledger
+from discreet.randomness import RunKey
 from tests.experiment.conftest import Prepared
 
 FILES = {
@@ -33,6 +34,12 @@ FILES = {
 CLIENTS = (  # whole clients are protected, one after the other
     'algorithm={recipe="dp_fedavg", learning_rate=0.5, batch_size=32, clip_norm=1.0}',
     'algorithm.sampling={kind="round_robin", cohort=1}',
+    'privacy.unit="client"',
+    "privacy.against=public",
+)
+PUBLIC_MASK = (
+    'algorithm={recipe="fed_smp_top", learning_rate=0.5, batch_size=32, steps=2, clip_norm=1.0, fraction=0.1}',
+    'task={kind="digits", clients=3, public_examples=200}',
     'privacy.unit="client"',
     "privacy.against=public",
 )
@@ -135,6 +142,38 @@ def test_ctrl_c_stops_after_the_round_and_resume_ends_as_if_it_had_not(prepared:
     assert (tmp_path / "run" / "model.safetensors").read_bytes() == (
         tmp_path / "whole" / "model.safetensors"
     ).read_bytes()
+
+
+@pytest.mark.parametrize("seed", ["seed=9", "rounds=4"])
+def test_a_run_with_a_mask_from_public_data_resumes_to_the_same_bytes(
+    seed: str, prepared: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(RunKey, "fresh", lambda: RunKey(b"a key that both runs share, unseeded"))
+    whole = start(prepared(seed, *PUBLIC_MASK), tmp_path / "whole")
+    start(prepared(seed, *PUBLIC_MASK), tmp_path / "run", interrupting(2))
+    again(tmp_path / "run")
+    assert (tmp_path / "run" / "model.safetensors").read_bytes() == (
+        tmp_path / "whole" / "model.safetensors"
+    ).read_bytes()
+    said = " ".join(whole.guarantees[0].words().split())
+    assert "200 examples that no client holds are public, by declaration" in said
+
+
+def test_a_public_mask_moves_only_what_the_servers_own_update_moves_most(prepared: Prepared, tmp_path: Path):
+    job = prepared("seed=9", *PUBLIC_MASK, "rounds=1")
+    ended = start(job, tmp_path / "run")
+    moved = {name: ended.state.params[name] != job.params[name] for name in job.params}
+    _, simulation, _ = job.engine(None)
+    assert simulation.public_update is not None
+    update = simulation.public_update(job.params, 0)
+    assert sum(int(each.sum()) for each in moved.values()) == 65  # a tenth of 650 parameters
+    least = min(float(update[name][moved[name]].abs().min()) for name in moved if moved[name].any())
+    assert least >= max(float(update[name][~moved[name]].abs().max()) for name in moved)
+
+
+def test_a_public_mask_without_public_data_is_refused_before_anything_is_written(prepared: Prepared):
+    with pytest.raises(InvalidInput, match=r"update on public data, and there is none\. Name some in the task"):
+        prepared(*PUBLIC_MASK, 'task={kind="digits", clients=3}')
 
 
 def test_a_stop_between_two_checkpoints_loses_nothing(prepared: Prepared, tmp_path: Path):

@@ -1,24 +1,22 @@
 """The files of paper 000's tables: each is an experiment that can be run, with the noise that its promise takes."""
 
-import importlib
 import re
 import sys
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from discreet.algorithms import Algorithm
 from discreet.experiment import config
-from discreet.experiment.promise import kept
+from discreet.experiment.keeping import kept
 from discreet.population import Population
+from experiments.common import means
+from experiments.pfl import cells, measured, page, reproduce
 
 FOLDER = Path(__file__).parents[2] / "experiments" / "pfl"
 EXPERIMENTS = sorted(path for path in FOLDER.glob("*.toml") if not path.stem.startswith("table"))
 TABLES = sorted(FOLDER.glob("table*.toml"))
-MODULES = ("cells", "measured", "page", "reproduce", "theorems")
 NOISE = {2.93: 1.531, 2.7: 1.619, 7.53: 0.943}  # by the privacy-loss distribution, 20 epochs in batches of 256
 
 
@@ -51,17 +49,7 @@ def test_every_table_names_experiments_that_are_there_and_a_number_for_each_cell
     assert all(epochs * rounds == 20 for epochs, rounds in table["splits"])
 
 
-@pytest.fixture
-def scripts(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Imports a script of the folder by its name, as one that is run there would."""
-    monkeypatch.syspath_prepend(FOLDER)
-    yield importlib.import_module
-    for name in MODULES:
-        sys.modules.pop(name, None)
-
-
-def test_the_page_is_what_the_results_say_and_is_written_alike_each_time(scripts: Any, tmp_path: Path):
-    cells, page = scripts("cells"), scripts("page")
+def test_the_page_is_what_the_results_say_and_is_written_alike_each_time(tmp_path: Path):
     written = []
     for name in ("first", "again"):
         (tmp_path / name).mkdir()
@@ -76,20 +64,17 @@ def runs(*accuracies: float) -> list[dict[str, float]]:
     return [{"seed": seed, "accuracy": accuracy} for seed, accuracy in enumerate(accuracies)]
 
 
-def test_a_difference_is_taken_seed_by_seed(scripts: Any):
-    measured = scripts("measured")
+def test_a_difference_is_taken_seed_by_seed():
     assert measured.paired(runs(90, 80, 70), runs(91, 82, 73)) == pytest.approx((2, 1 / 3**0.5, 3))
     assert measured.paired(runs(90, 80, 70), runs(91)) == (1, None, 1)
 
 
-def test_a_difference_is_clear_by_students_t(scripts: Any):
-    measured = scripts("measured")
-    assert (measured.is_clear(4.4, 1.0, 3), measured.is_clear(-4.4, 1.0, 3)) == (True, True)
-    assert (measured.is_clear(4.2, 1.0, 3), measured.is_clear(9.9, None, 1)) == (False, False)
+def test_a_difference_is_clear_by_students_t():
+    assert all(means.is_clear(means.Mean(gap, 1.0, 3)) for gap in (4.4, -4.4))
+    assert not any(means.is_clear(each) for each in (means.Mean(4.2, 1.0, 3), means.Mean(9.9, None, 1)))
 
 
-def test_fewer_than_three_seeds_are_said(scripts: Any):
-    measured = scripts("measured")
+def test_fewer_than_three_seeds_are_said():
     said = [measured.said(runs(*accuracies)) for accuracies in ((), (90,), (90, 92), (90, 91, 92))]
     assert said == ["–", "**90.00** (n = 1)", "**91.00** ± 1.00 (n = 2)", "**91.00** ± 0.58"]
 
@@ -109,11 +94,10 @@ def test_fewer_than_three_seeds_are_said(scripts: Any):
 def test_what_no_table_has_is_refused_in_a_sentence(
     arguments: list[str],
     sentence: str,
-    scripts: Any,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ):
     monkeypatch.setattr(sys, "argv", ["reproduce.py", *arguments])
     with pytest.raises(SystemExit, match="2"):
-        scripts("reproduce").main()
+        reproduce.main()
     assert re.search(sentence, capsys.readouterr().err)

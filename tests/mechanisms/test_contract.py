@@ -67,12 +67,13 @@ def drawn(mechanism: Mechanism, clients: int, rounds: int = 2000) -> tuple[torch
     said, state, key = broadcast(mechanism), mechanism.init(linear()), RunKey.seed(2)
     uploads, released = [], []
     for round in range(rounds):
-        sent = mechanism.share(zero, said, key.rows(round, b"", list(range(clients)), CPU))
+        rows = key.rows(round, b"", list(range(clients)), CPU)
+        sent = mechanism.share(zero, said, rows) if clients else zero
         noise = key.rows(round, b"", [-1], CPU)
-        result, _ = mechanism.on_server(total(sent), state, said, COHORT, noise)
-        uploads.append(torch.cat([value.flatten(start_dim=1) for value in sent.values()], dim=1)[0])
+        result, _ = mechanism.on_server(total(sent), state, said, COHORT, clients, noise)
+        uploads += list(torch.cat([value.flatten(start_dim=1) for value in sent.values()], dim=1)[:1])
         released.append(torch.cat([value.flatten() for value in result.values()]))
-    return torch.cat(uploads), torch.cat(released)
+    return torch.cat(uploads) if uploads else torch.zeros(0), torch.cat(released)
 
 
 @pytest.mark.parametrize("mechanism", [m for m in PRIVATE if m.noise()], ids=lambda m: m.kind)
@@ -83,6 +84,37 @@ def test_the_noise_on_the_sum_is_what_it_claims(mechanism: Mechanism) -> None:
     _, released = drawn(mechanism, COHORT)
     standard = released / (noise.noise_multiplier * moved_by_one(mechanism))
     assert abs(float(standard.square().mean()) - 1) / math.sqrt(2 / standard.numel()) < 5
+
+
+@pytest.mark.parametrize("mechanism", PRIVATE, ids=lambda m: m.kind)
+def test_the_deviation_of_the_sums_noise_is_what_it_claims(mechanism: Mechanism) -> None:
+    """As above, the clients' own noise included. The square of a standard normal has variance 2, and that of a sum of
+    four Laplace draws 2.75."""
+    deviation = mechanism.deviation(range(COHORT))
+    assert deviation is not None
+    _, released = drawn(mechanism, COHORT)
+    standard = released / (deviation * moved_by_one(mechanism))
+    spread = math.sqrt((2.75 if mechanism.order == 1 else 2) / standard.numel())
+    assert abs(float(standard.square().mean()) - 1) / spread < 5
+
+
+@pytest.mark.parametrize("joined", [0, 1, 3, 4])
+def test_with_a_share_for_everybody_the_sum_has_the_same_noise_however_many_join(joined: int) -> None:
+    """z²C² for each number of joiners: |z| < 5 has a false-alarm rate of 6e-7; a share too few has z > 30."""
+    mechanism = DistributedGaussian(clip_norm=0.7, noise_multiplier=1.3).fitted(4, 4)
+    _, released = drawn(mechanism, joined)
+    standard = released / (1.3 * 0.7)
+    assert abs(float(standard.square().mean()) - 1) / math.sqrt(2 / standard.numel()) < 5
+    assert mechanism.deviation(range(joined)) == 1.3
+
+
+def test_with_fewer_shares_than_joiners_there_is_more_noise_than_planned() -> None:
+    """The server can add noise and not take it away: four of two shares have a variance of 2z²."""
+    mechanism = DistributedGaussian(clip_norm=1.0, noise_multiplier=1.3, shares=2)
+    _, released = drawn(mechanism, 4)
+    standard = released / (1.3 * math.sqrt(2))
+    assert abs(float(standard.square().mean()) - 1) / math.sqrt(2 / standard.numel()) < 5
+    assert mechanism.deviation(range(4)) == pytest.approx(1.3 * math.sqrt(2))
 
 
 @pytest.mark.parametrize("mechanism", [m for m in PRIVATE if m.own_noise()], ids=lambda m: m.kind)
@@ -103,7 +135,8 @@ def test_the_noise_on_one_upload_is_what_it_claims(mechanism: Mechanism) -> None
 def moved_by_one(mechanism: Mechanism) -> float:
     """What a sum of 1 in one coordinate is released as, without noise."""
     one, state = {"w": torch.ones(1)}, mechanism.init(linear())
-    released, _ = mechanism.on_server(one, state, broadcast(mechanism), COHORT, _Silent())  # type: ignore[arg-type]
+    said, silent = broadcast(mechanism), _Silent()
+    released, _ = mechanism.on_server(one, state, said, COHORT, COHORT, silent)  # type: ignore[arg-type]
     return float(released["w"])
 
 
@@ -112,7 +145,7 @@ def test_an_update_within_the_clip_is_released_as_it_is(mechanism: Mechanism) ->
     said, state = broadcast(mechanism), mechanism.init(linear())
     update = {"w": torch.full((1, 2), 0.1)}
     total_of = total(mechanism.bound(update, said))
-    released, _ = mechanism.on_server(total_of, state, said, COHORT, _Silent())  # type: ignore[arg-type]
+    released, _ = mechanism.on_server(total_of, state, said, COHORT, COHORT, _Silent())  # type: ignore[arg-type]
     assert released["w"].tolist() == pytest.approx([0.1, 0.1])
     assert list(released) == ["w"]
 
@@ -146,7 +179,7 @@ def test_noise_left_open_is_filled_once(still_open: Any) -> None:
 
 
 def test_a_share_of_noise_protects_an_upload_by_itself_less() -> None:
-    mechanism = DistributedGaussian(clip_norm=1.0, noise_multiplier=0.95).fitted(50)
+    mechanism = DistributedGaussian(clip_norm=1.0, noise_multiplier=0.95).fitted(50, 50)
     assert mechanism.shares == 50
     noise = mechanism.own_noise()
     assert isinstance(noise, GaussianNoise)
@@ -161,7 +194,7 @@ def test_an_adaptive_clip_settles_at_its_quantile() -> None:
     for round in range(200):
         said = Broadcast(round, {"w": torch.zeros(1)}, mechanism.announce(state, None))
         sent = total(mechanism.bound(update, said))
-        _, state = mechanism.on_server(sent, state, said, 100, RunKey.seed(1).rows(round, b"", [-1], CPU))
+        _, state = mechanism.on_server(sent, state, said, 100, 100, RunKey.seed(1).rows(round, b"", [-1], CPU))
     assert float(state["clip"]) == pytest.approx(0.8, abs=0.02)
 
 
@@ -170,14 +203,14 @@ def test_an_adaptive_clip_survives_a_round_in_which_nobody_came() -> None:
     state = mechanism.init(linear())
     said = Broadcast(0, linear(), mechanism.announce(state, None))
     nothing = {name: torch.zeros_like(value) for name, value in linear().items()}
-    released, after = mechanism.on_server(nothing, state, said, 10, RunKey.seed(1).rows(0, b"", [-1], CPU))
+    released, after = mechanism.on_server(nothing, state, said, 10, 0, RunKey.seed(1).rows(0, b"", [-1], CPU))
     assert set(released) == set(linear())
     assert math.isfinite(float(after["clip"]))
 
 
 def test_more_shares_than_clients_who_bring_them_are_refused() -> None:
     with pytest.raises(UnsoundCombination, match="100 shares, and 50 clients"):
-        DistributedGaussian(clip_norm=1.0, noise_multiplier=1.0, shares=100).fitted(50)
+        DistributedGaussian(clip_norm=1.0, noise_multiplier=1.0, shares=100).fitted(50, 50)
 
 
 def test_a_flag_leaves_something_for_the_update() -> None:

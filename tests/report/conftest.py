@@ -51,7 +51,11 @@ def lines(count: int) -> list[dict[str, Any]]:
             "clients": 7001 + at,
             "epsilon": 0.25 * at,
             "evaluation": {"accuracy": 0.71234, "loss": 3.1416},
-            "norms": {"mean": 5.4321, "median": 5.1234, "p10": 4.9871, "p90": 6.7891},
+            "training": {"accuracy": 0.77889, "loss": 2.7182},
+            "bits": {"up": 83_456, "down": 91_234},
+            "norms": {"mean": 5.4321, "median": 5.1234, "p5": 4.9871, "p25": 4.5432, "p75": 6.2345, "p95": 6.7891},
+            "kept": {"mean": 0.61718, "deviation": 0.19191},
+            "signal_to_noise": 0.34567,
             "clipped": 0.38383,
             "seconds": 2.6262,
         }

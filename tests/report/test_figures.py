@@ -23,11 +23,12 @@ def test_a_round_without_a_value_is_bridged_and_one_without_a_number_is_a_gap():
 
 def test_a_level_spans_all_rounds_and_a_band_lies_between_its_edges():
     chart = Chart(
-        "a", "Norm", (Line("median", {1: 1.0, 5: 2.0}),), Band("most", {1: 0.5}, {1: 3.0}), Level("clip", 1.5)
+        "a", "Norm", (Line("median", {1: 1.0, 5: 2.0}),), (Band("most", {1: 0.5}, {1: 3.0}),), Level("clip", 1.5)
     )
     low, high, _, level = figure(chart).data
     assert (low.y, high.y, high.fill) == ((0.5,), (3.0,), "tonexty")
     assert (level.x, level.y) == ((1, 5), (1.5, 1.5))
+    assert '<th scope="col">most, from</th><th scope="col">most, to</th>' in numbers("Norm", chart)
 
 
 def test_an_infinite_level_is_not_drawn():

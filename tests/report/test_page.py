@@ -14,7 +14,9 @@ from discreet.report import card, page
 from tests.report.conftest import lines, write_rounds
 
 VOID = {"meta", "link", "br", "hr"}
-UNCOVERED = ["71.2", "0.712", "3.14", "5.43", "5.12", "4.98", "6.78", "38.4", "0.383", "7,002", "7002", "2.62", "9,359"]
+SHOWN = ["71.2", "3.14", "77.9", "2.718", "6.7\u202f%", "5.12", "4.987", "4.543", "6.234", "6.789", "61.7", "19.2"]
+SHOWN += ["0.3457", "38.4", "7,002", "83,456", "91,234", "2.6 s", "9,359"]
+UNCOVERED = [*SHOWN, "0.712", "0.778", "5.43", "0.617", "0.191", "0.345", "0.383", "7002", "83456", "91234", "2.62"]
 
 
 class Reader(HTMLParser):
@@ -124,20 +126,23 @@ def test_every_picture_has_words_and_every_table_headings(run: Path):
     found = read(run)
     pictures = [value for tag, name, value in found.attributes if (tag, name, value) == ("div", "role", "img")]
     labels = [value for tag, name, value in found.attributes if name == "aria-label" and "Line chart" in value]
-    assert len(pictures) == len(labels) == 6
+    assert len(pictures) == len(labels) == 9
     assert any("accuracy: from 71.2" in label and "round 4" in label for label in labels)
+    assert any("on training examples: from 77.9" in label for label in labels)
+    assert any("gap: from 6.7" in label for label in labels)  # 77.889 less 71.234
     own = without_plotly(run)
     assert own.count("<table") == own.count("<caption>") == own.count("<thead>")
 
 
 def test_in_public_no_number_is_left_that_the_guarantee_does_not_cover(run: Path):
     private, public = without_plotly(run), without_plotly(run, public=True)
-    for number in ("71.2", "5.1234", "7,002", "9,359"):
+    for number in SHOWN:
         assert number in private
     hashless = re.sub("[0-9a-f]{64}", "", public)
     for number in UNCOVERED:
         assert number not in hashless
-    for word in ("training time", "ward-7", "ask Ann", "not covered by the guarantee", "Fraction of updates"):
+    diagnosed = ("Fraction of updates", "What the clip left", "Signal to noise of", "Gap: accuracy", "bits in a round")
+    for word in ("training time", "ward-7", "ask Ann", "not covered by the guarantee", *diagnosed):
         assert word in private
         assert word not in public
 

@@ -1,8 +1,12 @@
 """Examples are dealt out, and the card says what that took: labels, and clients who overlap."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
+from discreet.errors import InvalidInput
+from discreet.federation import Federation
 from discreet.partition import AnyPartition, ByGroup, Dirichlet, Iid, Overlapping, Shards
 from discreet.tasks import Task
 from discreet.tasks.examples import Examples
@@ -37,6 +41,36 @@ def test_a_deal_by_label_is_not_covered_and_names_the_label(partition: AnyPartit
 @pytest.mark.parametrize("partition", [Iid(), ByGroup(), Overlapping(fraction=0.5)])
 def test_a_deal_that_looks_at_no_label_says_nothing(partition: AnyPartition):
     assert dealt(partition).not_covered == ("Something else.",)
+
+
+def test_the_last_groups_are_set_apart_as_public_whole_and_nobody_gets_their_examples():
+    task = EXAMPLES.with_public(2).dealt(1, ByGroup(), torch.Generator().manual_seed(0))
+    assert task.public is not None
+    assert (task.public.sizes, task.public.targets.tolist()) == ((6,), [1, 0, 2, 1, 0, 2])
+    assert (task.client_names, task.train.targets.tolist()) == (("a",), [0, 2, 1, 0, 2, 1])
+
+
+def test_where_nobody_is_known_the_last_examples_are_public():
+    examples = replace(EXAMPLES, groups=None, inputs=torch.arange(24.0).reshape(12, 2)).with_public(5)
+    assert examples.public is not None
+    assert examples.public[0][:, 0].tolist() == [14, 16, 18, 20, 22]
+    assert examples.inputs[:, 0].tolist() == [0, 2, 4, 6, 8, 10, 12]
+    assert EXAMPLES.with_public(None) is EXAMPLES
+    assert dealt(Iid()).public is None
+
+
+@pytest.mark.parametrize(("groups", "count"), [(None, 12), (None, 99), (EXAMPLES.groups, 7)])
+def test_not_all_examples_can_be_public(groups: torch.Tensor | None, count: int):
+    with pytest.raises(InvalidInput, match=rf"Of 12 training examples {count} can't be public"):
+        replace(EXAMPLES, groups=groups).with_public(count)
+
+
+def test_public_examples_must_look_like_the_clients():
+    one = Federation(torch.zeros(1, 3), torch.tensor([0]), (1,))
+    with pytest.raises(InvalidInput, match=r"A public input has the shape \(3,\), and a training input \(2,\)"):
+        replace(dealt(Iid()), public=one)
+    with pytest.raises(InvalidInput, match="the public labels lie between 3 and 3"):
+        replace(dealt(Iid()), public=Federation(torch.zeros(1, 2), torch.tensor([3]), (1,)))
 
 
 def test_clients_who_overlap_are_told():

@@ -87,6 +87,15 @@ def test_inputs_become_features_and_all_else_stays(places: Places):
     assert after.not_covered == ()
 
 
+def test_public_inputs_become_features_too(places: Places):
+    before = examples().with_public(2)
+    after = featured(before, Scatternet(depth=1, rotations=4), places)
+    assert before.public is not None
+    assert after.public is not None
+    assert torch.allclose(after.public[0], ScatterNet(12, 12, 1, 4)(before.public[0]), atol=1e-6)
+    assert torch.equal(after.public[1], before.public[1])
+
+
 def test_a_second_time_they_come_from_the_cache(places: Places):
     heard: list[tuple[str, int, int]] = []
     watched = replace(places, watch=lambda *told: heard.append(told))

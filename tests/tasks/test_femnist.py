@@ -70,6 +70,22 @@ def test_writers_with_a_test_part_only_can_be_tested_on(tmp_path: Path):
     assert (task.client_names, task.test_targets.tolist()) == (("ann", "cleo"), [10, 35, 36])
 
 
+def test_incomplete_writers_can_be_public_and_are_nobodys(tmp_path: Path):
+    task = load(Femnist(public_writers=True), own(tmp_path))
+    assert task.public is not None
+    assert (task.public.sizes, task.public.targets.tolist()) == ((1,), [35])
+    assert (task.client_names, task.test_targets.tolist()) == (("ann", "cleo"), [10, 36])
+    assert "are public, and no clients" in task.facts[-1]
+    assert load(Femnist(), own(tmp_path)).public is None
+
+
+def test_who_cannot_be_public_is_told(tmp_path: Path):
+    with pytest.raises(InvalidInput, match="public and tested on at once"):
+        Femnist(public_writers=True, complete_only=False)
+    with pytest.raises(InvalidInput, match="no incomplete writer"):
+        load(Femnist(public_writers=True), own(tmp_path, writer_complete=np.ones(3, bool)))
+
+
 def test_writers_can_be_mixed_up(tmp_path: Path):
     assert load(Femnist(clients=3, partition=Iid()), own(tmp_path)).train.sizes == (1, 1, 1)
 
@@ -95,7 +111,9 @@ def test_arrays_that_do_not_fit_each_other_are_refused(changed: dict[str, Any], 
 def test_300_whole_writers(data_dir: Path):
     if not (data_dir / "femnist").is_dir():
         pytest.skip(f"femnist is not in {data_dir}")
-    task = load(Femnist(), Places.of(data=data_dir))
+    task = load(Femnist(public_writers=True), Places.of(data=data_dir))
+    assert task.public is not None
+    assert task.public.sizes == (7_348,)
     assert (len(task.train.sizes), sum(task.train.sizes), len(task.test_inputs)) == (300, 43_552, 5_050)
     assert task.input_shape == (1, 28, 28)
     assert (task.facts[0], task.not_covered) == ("FEMNIST is public data, treated as if it were private.", ())

@@ -30,6 +30,18 @@ def test_or_by_how_many_in_a_row_are_whose():
     assert (len(task.test_inputs), task.train.targets.dtype) == (6, torch.int64)
 
 
+def test_public_examples_are_nobodys():
+    task = clients_from_arrays(INPUTS, LABELS, sizes=[6], public=(INPUTS[:2] + 1, [2, 0]))
+    assert task.public is not None
+    assert (task.public.inputs.tolist(), task.public.targets.tolist()) == ([[1, 2], [3, 4]], [2, 0])
+    nobodys = TensorDataset(torch.ones(3, 2), torch.tensor([0, 1, 1]))
+    found = clients_from_datasets([TensorDataset(torch.zeros(1, 2), torch.tensor([0]))], classes=2, public=nobodys)
+    assert found.public is not None
+    assert found.public.sizes == (3,)
+    with pytest.raises(InvalidInput, match="The public inputs and their targets must count the same examples"):
+        clients_from_arrays(INPUTS, LABELS, sizes=[6], public=(INPUTS, 1))
+
+
 def test_classes_that_nobody_gave_are_taken_from_the_data_and_the_card_says_so():
     task = clients_from_arrays(INPUTS, LABELS, sizes=[6])
     assert task.classes == 3

@@ -1,25 +1,29 @@
 """How the parts meet: what a client does, what the server does, and what both reveal."""
 
+import math
+from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import Literal, NamedTuple
+from functools import lru_cache
+from typing import Literal, NamedTuple, TypeAlias
 
 import torch
 
+from discreet import per_client
 from discreet.aggregation import AnyAggregation, Plain
-from discreet.algorithms import soundness
+from discreet.algorithms import releases, soundness
 from discreet.batches import Batches
 from discreet.broadcast import Broadcast
-from discreet.mechanisms import AnyMechanism, NoPrivacy
-from discreet.params import Params, norms, per_client, scale
+from discreet.lattice import Grid, Load
+from discreet.mechanisms import AnyMechanism, IntegerNoise, NoPrivacy
+from discreet.params import Params, norms, scale
 from discreet.part import Flag, part
 from discreet.population import Population
-from discreet.privacy.events import Event, Repeated
 from discreet.privacy.release import Release
 from discreet.randomness import Rows
 from discreet.sampling import AnySampling, Everyone
 from discreet.server_optimizers import AnyServer, ServerSgd
-from discreet.sparsifiers import All, AnySparsifier
-from discreet.training import AnyTrainer, Loss
+from discreet.sparsifiers import All, AnySparsifier, PublicUpdate
+from discreet.training import AnyTrainer, Loss, Sums
 
 
 class ServerState(NamedTuple):
@@ -31,10 +35,18 @@ class ServerState(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """What a block of clients sends, and what is only looked at: norms before the clip."""
+    """What a block of clients sends, and what is only looked at: norms before the clip, rows before their noise."""
 
     rows: Params
     norms: torch.Tensor
+    clean: Params | None = None  # None where clients add no noise: then it is the rows
+
+    def of(self, places: Sequence[int]) -> "Sent":
+        """What these of the block sent."""
+        kept = torch.tensor(list(places), device=self.norms.device)
+        rows = {name: value[kept] for name, value in self.rows.items()}
+        clean = None if self.clean is None else {name: value[kept] for name, value in self.clean.items()}
+        return Sent(rows, self.norms[kept], clean)
 
 
 @part
@@ -56,75 +68,146 @@ class Algorithm:
     def init(self, params: Params) -> ServerState:
         return ServerState(params, self.mechanism.init(params), self.server.init(params))
 
-    def broadcast(self, state: ServerState, round: int) -> Broadcast:
-        announced = self.mechanism.announce(state.mechanism, self.trainer.bound(round))
-        return Broadcast(round, state.params, announced | self.sparsifier.announce(state.params, round))
+    def broadcast(self, state: ServerState, round: int, public: PublicUpdate | None = None) -> Broadcast:
+        """What the round's clients get; `public` makes an update on public data, where there is some."""
+        bounds = {"client": self.trainer.bound, "example": self.trainer.reach}
+        announced = self.mechanism.announce(state.mechanism, bounds[self.mechanism.unit](round))
+        announced |= self.sparsifier.announce(state.params, round, public)
+        return Broadcast(
+            round, state.params, announced, self.aggregation.encoding(round, state.params, self._sums(round).times)
+        )
 
     def client_step(
         self, loss: Loss, broadcast: Broadcast, batches: Batches, weights: torch.Tensor, rows: Rows
     ) -> Sent:
-        """Train, weigh, select, bound, encode, add the client's own noise. Weights come before the bound."""
+        """Train, select, weigh, bound, encode, add the client's own noise. Weights come before the bound."""
         delta = self.trainer.train(loss, broadcast, batches, rows.at("train"))
-        weighed = per_client(weights, delta) if self.weighting == "by_examples" else delta
-        chosen = self.sparsifier.select(weighed, broadcast.announced)
-        encoded = self.aggregation.encode(self.mechanism.bound(chosen, broadcast), rows.at("encode"))
+        chosen = self.sparsifier.select(delta, broadcast.announced)
+        weighed = per_client.scaled(chosen, weights) if self.weighting == "by_examples" else chosen
+        bounded = self.mechanism.bound(weighed, broadcast)
+        whole = self.mechanism.unit == "client"
+        encoded = self.aggregation.encode(bounded, broadcast.encoding, rows.at("encode"), bounded=whole)
         shared = self.mechanism.share(encoded, broadcast, rows.at("share"))
-        return Sent(self.sparsifier.finish(shared, broadcast.announced), norms(delta))
+        clean = None if shared is encoded else encoded
+        sizes = norms(chosen) if broadcast.encoding is None else broadcast.encoding.norms(chosen)
+        return Sent(self.sparsifier.finish(shared, broadcast.announced), sizes, clean)
+
+    def weights(self, population: Population) -> tuple[float, ...]:
+        """What each client counts: one, or the examples it is expected to use over the mean client's. Public."""
+        if self.weighting == "uniform":
+            return (1.0,) * population.clients
+        examples = self.trainer.examples(population)
+        mean = sum(examples) / len(examples)
+        return tuple(each / mean for each in examples)
+
+    def expected_cohort(self, population: Population, left: Collection[int] = ()) -> float:
+        """The fixed denominator: the actual size is not public. Those who `left` for good, which is, count no more."""
+        expected = self.sampling.expected_cohort(population)
+        if not left:
+            return expected
+        weights = self.weights(population)
+        return expected * sum(each for client, each in enumerate(weights) if client not in left) / sum(weights)
 
     def server_step(
-        self, state: ServerState, broadcast: Broadcast, total: Params, population: Population, noise: Rows
+        self,
+        state: ServerState,
+        broadcast: Broadcast,
+        total: Params,
+        joined: int,
+        population: Population,
+        noise: Rows,
+        left: Collection[int] = (),
     ) -> ServerState:
         """Decode, add the server's noise, expand, divide by the expected cohort, move the model."""
-        cohort = self.sampling.expected_cohort(population)  # the actual size is not public
-        decoded = self.aggregation.decode(total)
-        released, mechanism = self.mechanism.on_server(decoded, state.mechanism, broadcast, cohort, noise)
+        # who is in a secure sum is no secret, and who isn't must not shrink the step
+        cohort = float(joined) if self.aggregation.secure else self.expected_cohort(population, left)
+        decoded = self.aggregation.decode(total, broadcast.encoding, state.params)
+        released, mechanism = self.mechanism.on_server(decoded, state.mechanism, broadcast, cohort, joined, noise)
         mean = scale(self.sparsifier.expand(released, broadcast.announced), 1 / cohort)
         params, server = self.server.step(state.params, mean, state.server)
         return ServerState(params, mechanism, server)
 
-    def releases(self, population: Population, round: int, cohort: tuple[int, ...] | None = None) -> list[Release]:
+    def releases(
+        self,
+        population: Population,
+        round: int,
+        cohort: tuple[int, ...] | None = None,
+        joined: int | None = None,
+    ) -> list[Release]:
         """What a round reveals: of an example, to whoever sees updates; of a client, to whoever sees models.
 
         `cohort` are those who joined, as far as that is known; None stands for everyone alike. Where the draw itself
-        is part of the price, everyone pays in every round, drawn or not.
+        is part of the price, everyone pays in every round, drawn or not. `joined` says how many brought their noise;
+        None stands for as few as were planned for.
         """
-        return self._releases(population, range(round, round + 1), cohort)
-
-    def _releases(self, population: Population, rounds: range, cohort: tuple[int, ...] | None) -> list[Release]:
-        found = []
-        local = self.trainer.event(population, rounds)
-        if local is not None:
-            # An example that lies in m clients is touched by each of them.
-            event: Event = Repeated(count=population.max_multiplicity, event=local)
-            found.append(Release(unit="example", relation="add_or_remove", view="server", event=event, clients=cohort))
-        alone, noise = self.mechanism.own_noise(), self.mechanism.noise()
-        if alone is not None:
-            # Whoever sees an upload by itself knows whose it is, and any other update might have stood there.
-            event = _times(alone, len(rounds))
-            found.append(Release(unit="client", relation="replace", view="server", event=event, clients=cohort))
-        if noise is not None and not soundness.breaks_the_sum(self):
-            seen = self.sampling.amplify(noise, population)
-            # Who stays away keeps its share of noise with it: then only what it would have sent is hidden.
-            away = alone is not None and self.sampling.relation == "add_or_remove"
-            relation, payers = "zero_out" if away else self.sampling.relation, cohort if seen == noise else None
-            event = _times(seen, len(rounds))
-            found.append(Release(unit="client", relation=relation, view="public", event=event, clients=payers))
-        return found
+        return releases.of(self, population, range(round, round + 1), cohort, joined)
 
     def over(self, rounds: int, population: Population) -> list[Release]:
         """What all rounds together reveal of the one who joins most often."""
-        return self._releases(population, range(self.sampling.rounds_joined(population, rounds)), None)
+        return releases.of(self, population, range(self.sampling.rounds_joined(population, rounds)), None)
 
-    def fitted(self, population: Population) -> "Algorithm":
-        """The same algorithm with the numbers that follow from how much data clients have."""
-        mechanism = self.mechanism.fitted(self.sampling.expected_cohort(population))
-        return replace(self, trainer=self.trainer.fitted(population), mechanism=mechanism)
+    def fitted(self, population: Population, dimension: int | None = None) -> "Algorithm":
+        """The same algorithm with the numbers that follow from how much data clients have, and from the model's size.
 
-    def with_noise(self, noise_multiplier: float) -> "Algorithm":
-        """The same algorithm with the noise that was still open."""
+        What is still open (noise, and the scale of a lattice that goes by it) stays so.
+        """
+        soundness.check_overlap(self, population)
+        mechanism = self.mechanism.fitted(*self.sampling.cohorts(population))
+        found = replace(self, trainer=self.trainer.fitted(population), mechanism=mechanism)
+        return replace(found, aggregation=self.aggregation.fitted(dimension, found._load(population)))
+
+    def grid(self, population: Population) -> Grid | None:
+        """What integer noise is priced on; None where updates are real numbers, or too little is known yet."""
+        return self.aggregation.fitted(None, self._load(population)).grid(self._sums(0).times)
+
+    def _sums(self, round: int) -> Sums:
+        return self.trainer.sums(round) if self.mechanism.unit == "example" else Sums()
+
+    def _load(self, population: Population) -> Load | None:
+        """What one sum on a lattice carries, in units of what one client, or one example, may move."""
+        mechanism = self.mechanism
+        if not isinstance(mechanism, IntegerNoise) or mechanism.noise_multiplier is None or mechanism.shares is None:
+            return None
+        sums = self._sums(0)
+        most = self.sampling.cohorts(population)[1]
+        vectors = most if mechanism.unit == "client" else sums.most(sum(population.examples))
+        deviation = mechanism.noise_multiplier * math.sqrt(most / mechanism.shares)
+        return Load(vectors, 1 / math.sqrt(sums.times), deviation, most, mechanism.kind)
+
+    def kinds(self, population: Population) -> "Kinds":
+        """Clients whose numbers are alike, and the algorithm as it is for them; as a rule one kind: everyone (None)."""
+        if not (per_client.differing(self.trainer) or per_client.differing(self.mechanism)):
+            return ((None, self),)
+        return _kinds(self, population.clients)
+
+    def worst(self) -> "Algorithm":
+        """For whoever may not tell clients apart: all have the numbers that reveal most."""
+        return replace(self, trainer=per_client.worst(self.trainer), mechanism=per_client.worst(self.mechanism))
+
+    def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> "Algorithm":
+        """The same algorithm with the noise that was still open; a list has one for each client."""
         trainer, mechanism = self.trainer.with_noise(noise_multiplier), self.mechanism.with_noise(noise_multiplier)
         return replace(self, trainer=trainer, mechanism=mechanism)
 
 
-def _times(event: Event, rounds: int) -> Event:
-    return event if rounds == 1 else Repeated(count=rounds, event=event)
+Kinds: TypeAlias = tuple[tuple[tuple[int, ...] | None, Algorithm], ...]
+
+
+@lru_cache(maxsize=32)
+def _kinds(algorithm: Algorithm, clients: int) -> Kinds:
+    trainer, mechanism = algorithm.trainer, algorithm.mechanism
+    lists = [getattr(part, name) for part in (trainer, mechanism) for name in per_client.differing(part)]
+    alike: dict[tuple[float, ...], list[int]] = {}
+    for client in range(clients):
+        alike.setdefault(tuple(numbers[client] for numbers in lists), []).append(client)
+    return tuple(
+        (
+            tuple(group),
+            replace(
+                algorithm,
+                trainer=per_client.as_for(trainer, group[0]),
+                mechanism=per_client.as_for(mechanism, group[0]),
+            ),
+        )
+        for group in alike.values()
+    )

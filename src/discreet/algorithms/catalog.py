@@ -1,11 +1,13 @@
 """The papers' algorithms, each as a composition of parts."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.local import local_sgd
+from discreet.algorithms.local_schemes import convex_local, denoised_release, proximal_local, shards
 from discreet.algorithms.paper_001 import fl_sgd_gaussian
+from discreet.algorithms.paper_002 import ddp_fedavg
 from discreet.algorithms.paper_003 import ldp_fedavg
 from discreet.algorithms.paper_004 import (
     dp_fedavg,
@@ -14,6 +16,7 @@ from discreet.algorithms.paper_004 import (
     dp_fedsam,
     dp_fedsam_top,
     fed_smp_rand,
+    fed_smp_top,
 )
 from discreet.algorithms.recipe import Recipe
 from discreet.errors import InvalidInput
@@ -48,13 +51,13 @@ def fedavg(
 def pfl(
     *,
     learning_rate: float,
-    clip_norm: float,
-    sampling_rate: float | None = None,
+    clip_norm: float | Sequence[float],
+    sampling_rate: float | Sequence[float] | None = None,
     batch_size: int | None = None,
     local_steps: int | Sequence[int] | None = None,
     epochs: int | Sequence[int] | None = None,
     epoch: Literal["pass", "minibatch"] = "pass",
-    noise_multiplier: float | None = None,
+    noise_multiplier: float | Sequence[float] | None = None,
     momentum: float = 0.0,
     weight_decay: float = 0.0,
     schedule: Schedule = Constant(),
@@ -65,7 +68,8 @@ def pfl(
     g = (Σ clip(∇ℓ_i, C) + N(0, σ²C²))/(q·n_k) for each of a round's Poisson batches; w ← mean over clients.
     A round is E_r local `epochs` (a list names one for each round): passes over the data, as its experiments have
     it, or single minibatches, as its Algorithm 1 reads. Protects single examples, against the server and everybody
-    after it; the noise is computed from T = ΣE_r.
+    after it; the noise is computed from T = ΣE_r. Rate, clip, noise and privacy.epsilon may be lists of one for each
+    client.
     """
     if epoch not in ("pass", "minibatch") or (epoch == "minibatch" and epochs is None):
         raise InvalidInput(
@@ -75,18 +79,21 @@ def pfl(
         )
     if epoch == "minibatch" and local_steps is None:
         local_steps, epochs = epochs, None
+    own: dict[str, Any] = {
+        "sampling_rate": sampling_rate,
+        "clip_norm": clip_norm,
+        "noise_multiplier": noise_multiplier,
+    }
     return Algorithm(
         trainer=DpSgd(
             steps=listed(1 if local_steps is None and epochs is None else local_steps),
             epochs=listed(epochs),
-            sampling_rate=sampling_rate,
             batch_size=batch_size,
-            clip_norm=clip_norm,
-            noise_multiplier=noise_multiplier,
             learning_rate=learning_rate,
             momentum=momentum,
             weight_decay=weight_decay,
             schedule=schedule,
+            **own,
         ),
         server=server,
     )
@@ -122,6 +129,7 @@ def fedprox(
 
 
 _LOCAL = {"learning_rate": 0.1, "batch_size": 32, "epochs": 1}
+_CONVEX = {"learning_rate": 2.0, "clip_norm": 0.5, "feature_bound": 3.0, "batch_size": 4}
 _CENTRAL = _LOCAL | {"clip_norm": 0.5, "sampling_rate": 0.1}
 
 RECIPES = {  # by the name that a file gives; the example is what `discreet algorithms` shows, and what a test runs
@@ -130,6 +138,16 @@ RECIPES = {  # by the name that a file gives; the example is what `discreet algo
     "fedprox": Recipe(fedprox, example=_LOCAL | {"strength": 0.1}),
     "pfl": Recipe(pfl, "000", {"learning_rate": 0.3, "clip_norm": 1.0, "batch_size": 64, "epochs": 1}),
     "fl_sgd_gaussian": Recipe(fl_sgd_gaussian, "001", {"learning_rate": 0.5, "sampling_rate": 0.1, "clip_norm": 1.0}),
+    "ddp_fedavg": Recipe(
+        ddp_fedavg, "002", {"learning_rate": 0.5, "sampling_rate": 0.1, "clip_norm": 1.0, "local_steps": 2}
+    ),
+    "convex_local": Recipe(convex_local, example=_CONVEX),
+    "proximal_local": Recipe(proximal_local, example=_CONVEX | {"passes": 2, "strength": 0.1}),
+    "denoised_release": Recipe(
+        denoised_release,
+        example={"learning_rate": 0.5, "sampling_rate": 0.1, "clip_norm": 1.0, "local_steps": 2},
+    ),
+    "shards": Recipe(shards, example=_LOCAL | {"shards": 2, "clip_norm": 0.5}),
     "ldp_fedavg": Recipe(
         ldp_fedavg, "003", {"learning_rate": 0.1, "gradient_bound": 1.0, "local_iterations": 5, "cohort": 2}
     ),
@@ -137,6 +155,7 @@ RECIPES = {  # by the name that a file gives; the example is what `discreet algo
     "dp_fedavg_blur": Recipe(dp_fedavg_blur, "004", _CENTRAL | {"strength": 0.1}),
     "dp_fedavg_blurs": Recipe(dp_fedavg_blurs, "004", _CENTRAL | {"strength": 0.1, "fraction": 0.4}),
     "fed_smp_rand": Recipe(fed_smp_rand, "004", _CENTRAL | {"fraction": 0.4}),
+    "fed_smp_top": Recipe(fed_smp_top, "004", _CENTRAL | {"fraction": 0.4}),
     "dp_fedsam": Recipe(dp_fedsam, "004", _CENTRAL | {"rho": 0.5}),
     "dp_fedsam_top": Recipe(dp_fedsam_top, "004", _CENTRAL | {"rho": 0.5, "fraction": 0.4}),
 }

@@ -1,12 +1,14 @@
 """What a paper says of an algorithm that is run as published, and why it is not certified."""
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from discreet.algorithms.soundness import breaks_the_sum
 from discreet.mechanisms import LocalNoise
 from discreet.population import Population
-from discreet.privacy.events import PoissonSampled, Repeated
-from discreet.privacy.release import Release
+from discreet.privacy.events import Composed, Event, PoissonSampled, Repeated, noise_of, steps, with_noise
+from discreet.privacy.release import Release, scaled
+from discreet.training import DpSgd
 
 if TYPE_CHECKING:
     from discreet.algorithms.algorithm import Algorithm
@@ -14,6 +16,13 @@ if TYPE_CHECKING:
 HALF = (
     "its sensitivity is the bound on one update's norm, and two updates of that norm may lie twice as far apart; what "
     "is certified counts that"
+)
+
+
+OWN_STATE = (
+    "a client's later steps start from its own state, which carries its own noise alone and not that of all clients. "
+    "With two steps, 10 clients and a total noise of 4 the theorem lets an attack recognise 3.2 in 1,000 at 1 false "
+    "alarm, and one recognises 10.9"
 )
 
 
@@ -36,9 +45,24 @@ def stated(algorithm: "Algorithm", rounds: int, population: Population) -> list[
         event = Repeated(count=joined, event=alone)
         release = Release(unit="client", relation="add_or_remove", view="server", event=event)
         found.append(Stated(release, "as paper 003 counts", HALF))
+    local = algorithm.trainer.event(population, range(joined))
+    if isinstance(algorithm.trainer, DpSgd) and local is not None:
+        whole = _times_as_much(local, math.sqrt(population.clients))
+        release = Release(unit="example", relation="add_or_remove", view="server", event=whole)
+        found.append(Stated(release, "by paper 002's Theorem 4.6", OWN_STATE))
     if noise is not None and breaks_the_sum(algorithm):
         rate = algorithm.sampling.expected_cohort(population) / population.clients
         event = Repeated(count=joined, event=PoissonSampled(sampling_rate=rate, event=noise))
         release = Release(unit="client", relation="add_or_remove", view="public", event=event)
         found.append(Stated(release, "as paper 004 counts", str(algorithm.sparsifier.unsound)))
     return found
+
+
+def _times_as_much(event: Event, factor: float) -> Event:
+    """The same steps with so many times the noise."""
+    return Composed(
+        events=tuple(
+            Repeated(count=count, event=with_noise(step, scaled(noise_of(step), 1 / factor)))
+            for step, count in steps(event).items()
+        )
+    )

@@ -1,6 +1,7 @@
 """Paper 003: DP-FedAvg in which every client adds Laplace or Gaussian noise of its own."""
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import Any, Literal
 
 from discreet.algorithms.algorithm import Algorithm
 from discreet.mechanisms import LocalNoise
@@ -19,7 +20,7 @@ def ldp_fedavg(
     total_iterations: int | None = None,
     noise: Literal["laplace", "gaussian"] = "laplace",
     cohort: int | None = None,
-    noise_multiplier: float | None = None,
+    noise_multiplier: float | Sequence[float] | None = None,
     schedule: Schedule = Constant(),
     server: AnyServer = ServerSgd(),
     as_published: bool = False,
@@ -29,12 +30,14 @@ def ldp_fedavg(
     θ ← θ − η·clip(∇L, ζ) for E local iterations; the update, of norm at most ζΣη, gets Laplace noise (ζ in L1) or
     Gaussian noise (ζ in L2); clients take turns, `cohort` at a time. With T in all, the last of ⌈T/E⌉ rounds is
     shorter. Two updates lie up to 2ζΣη apart: that is certified; with as_published the paper's half of it is printed
-    as a claim. Protects all of a client's data, against the server and everybody after it.
+    as a claim. noise_multiplier and privacy.epsilon may be lists of one for each client. Protects all of a client's
+    data, against the server and everybody after it.
     """
     E, T = local_iterations, total_iterations
     iterations = (E,) if T is None else ((E,) * (T // E) + ((T % E,) if T % E else ())) or (T,)
     sampling: AnySampling = Everyone() if cohort is None else RoundRobin(cohort=cohort)
     laplace = noise == "laplace"
+    own: Any = noise_multiplier  # one for all, or a list of one for each client
     return Algorithm(
         sampling=sampling,
         trainer=GradientDescent(
@@ -43,7 +46,7 @@ def ldp_fedavg(
             gradient_clip=L1Clip(bound=gradient_bound) if laplace else L2Clip(bound=gradient_bound),
             schedule=schedule,
         ),
-        mechanism=LocalNoise(kind="local_laplace" if laplace else "local_gaussian", noise_multiplier=noise_multiplier),
+        mechanism=LocalNoise(kind="local_laplace" if laplace else "local_gaussian", noise_multiplier=own),
         server=server,
         as_published=as_published,
     )

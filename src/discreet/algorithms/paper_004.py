@@ -5,7 +5,7 @@ from discreet.algorithms.local import local_sgd
 from discreet.mechanisms import AnyMechanism, DistributedGaussian, Gaussian
 from discreet.sampling import AnySampling, Everyone, FixedSize, Poisson
 from discreet.server_optimizers import AnyServer, ServerSgd
-from discreet.sparsifiers import All, AnySparsifier, PublishedTopK, RandomK, TopK
+from discreet.sparsifiers import All, AnySparsifier, PublicTopK, PublishedTopK, RandomK, TopK
 from discreet.training import LocalSgd
 from discreet.training.pieces import AnyPerturbation, Asam, Blur, Sam
 from discreet.training.schedules import Constant, Exponential, Schedule
@@ -129,6 +129,32 @@ def fed_smp_rand(
     )
     mask = RandomK(fraction=fraction, scaled=scaled)
     return _central(trainer, clip_norm, noise_multiplier, sampling_rate, sparsifier=mask)
+
+
+def fed_smp_top(
+    *,
+    learning_rate: float,
+    batch_size: int,
+    clip_norm: float,
+    fraction: float = 0.4,
+    epochs: int | None = None,
+    steps: int | None = None,
+    sampling_rate: float = 1.0,
+    noise_multiplier: float | None = None,
+    momentum: float = 0.0,
+    weight_decay: float = 0.0,
+    decay: float = 1.0,
+) -> Algorithm:
+    """Fed-SMP with a mask from public data (Hu et al.): in each round the k largest |Δ⁰| of the server's own update Δ⁰.
+
+    The server trains the broadcast model on public data as a client would. Then all clients send those coordinates
+    only: clip(m∘Δ_i, C), sum, m∘N(0, σ²C²), divide by qM. The mask m knows nothing of any client, so this protects as
+    dp_fedavg does; it needs a task with public examples.
+    """
+    trainer = local_sgd(
+        learning_rate, batch_size, epochs, steps, momentum, weight_decay=weight_decay, schedule=_decayed(decay)
+    )
+    return _central(trainer, clip_norm, noise_multiplier, sampling_rate, sparsifier=PublicTopK(fraction=fraction))
 
 
 def dp_fedsam(

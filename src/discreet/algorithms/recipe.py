@@ -14,6 +14,7 @@ from discreet.part import plain, read
 from discreet.population import Population
 from discreet.privacy.release import Release
 
+DIMENSION = 1000
 SAMPLE = Population(examples=(100,) * 10)  # whom an algorithm protects, and from whom, doesn't hang on how many
 
 
@@ -67,7 +68,7 @@ class Recipe:
     @property
     def protects(self) -> list[Release]:
         """What a round of the example releases, which says whom it protects and from whom; nothing without privacy."""
-        return self(**self.example).fitted(SAMPLE).with_noise(1.0).releases(SAMPLE, 0)
+        return self(**self.example).fitted(SAMPLE, DIMENSION).with_noise(1.0).releases(SAMPLE, 0)
 
 
 def in_words(hint: Any) -> str:

@@ -2,9 +2,12 @@
 
 from typing import TYPE_CHECKING
 
+from discreet.aggregation import Lattice
 from discreet.errors import InvalidInput, UnsoundCombination
-from discreet.mechanisms import DistributedGaussian, LocalNoise
-from discreet.sampling import Poisson, RoundRobin
+from discreet.mechanisms import DistributedGaussian, IntegerNoise, LocalNoise
+from discreet.population import Population
+from discreet.privacy.events import GaussianNoise
+from discreet.sampling import RoundRobin
 
 if TYPE_CHECKING:
     from discreet.algorithms.algorithm import Algorithm
@@ -15,8 +18,25 @@ def check(algorithm: "Algorithm") -> None:
     _weights(algorithm)
     _turns(algorithm)
     _bound(algorithm)
-    _shares(algorithm)
+    _reach(algorithm)
+    _integers(algorithm)
     _published(algorithm)
+
+
+def check_overlap(algorithm: "Algorithm", population: Population) -> None:
+    """What can't be said of an example that several clients hold."""
+    if population.max_multiplicity > 1 and algorithm.mechanism.unit == "example":
+        raise UnsoundCombination(
+            f"An example may lie in {population.max_multiplicity} clients, each of which would move the sum by it, and "
+            "the noise is for one.",
+            fix="Deal every example to one client.",
+        )
+    if population.max_multiplicity > 1 and len(algorithm.kinds(population)) > 1:
+        raise UnsoundCombination(
+            f"An example may lie in {population.max_multiplicity} clients, and they protect it differently: no "
+            "client's own numbers would bound what is learned of it.",
+            fix="Give one sampling rate, clip and noise for all clients, or deal every example to one client.",
+        )
 
 
 def breaks_the_sum(algorithm: "Algorithm") -> bool:
@@ -58,11 +78,42 @@ def _bound(algorithm: "Algorithm") -> None:
         )
 
 
-def _shares(algorithm: "Algorithm") -> None:
-    if isinstance(algorithm.mechanism, DistributedGaussian) and isinstance(algorithm.sampling, Poisson):
+def _reach(algorithm: "Algorithm") -> None:
+    """Noise for single examples leans on what training, and nothing after it, lets one of them move."""
+    if algorithm.mechanism.unit != "example":
+        return
+    one = Population(examples=(1,))
+    if algorithm.trainer.exposed(GaussianNoise(noise_multiplier=1), one, range(1)) is None:
+        raise InvalidInput(
+            f"The mechanism {algorithm.mechanism.kind!r} has no clip_norm, so it protects examples, and the training "
+            f"{algorithm.trainer.kind!r} doesn't bound what one example moves.",
+            fix='Give clip_norm to protect whole clients, or use recipe = "ddp_fedavg".',
+        )
+    if algorithm.sparsifier.follows_data:
         raise UnsoundCombination(
-            "Clients that bring their own share of noise make its total depend on how many joined.",
-            fix='Use sampling = {kind = "fixed_size", cohort = …}, or mechanism = {kind = "gaussian", …}.',
+            f"The sparsifier {algorithm.sparsifier.kind!r} chooses by the update itself: one example could change the "
+            "choice, and so move the update by more than training lets it.",
+            fix='Use sparsifier = {kind = "random_k", …}, or "server_top_k".',
+        )
+
+
+def _integers(algorithm: "Algorithm") -> None:
+    """Integer noise belongs on a lattice, and nothing else does: rounding comes before noise, never after."""
+    on_lattice, integers = isinstance(algorithm.aggregation, Lattice), isinstance(algorithm.mechanism, IntegerNoise)
+    if integers and not on_lattice:
+        raise UnsoundCombination(
+            f"The mechanism {algorithm.mechanism.kind!r} adds integers, and updates are summed as real numbers.",
+            fix='Use aggregation = { kind = "lattice" }.',
+        )
+    if on_lattice and not integers:
+        raise UnsoundCombination(
+            f"Updates on a lattice need integer noise, and the mechanism {algorithm.mechanism.kind!r} adds none.",
+            fix='Use mechanism = { kind = "skellam", … } or "discrete_gaussian".',
+        )
+    if on_lattice and algorithm.trainer.changes:
+        raise UnsoundCombination(
+            "On a lattice every round has the same number of sums, and here rounds differ in their local steps.",
+            fix="Use one number of steps or epochs for all rounds.",
         )
 
 

@@ -15,6 +15,7 @@ from discreet.cli.output import Json, emit
 from discreet.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from discreet.experiment.heterogeneity import Heterogeneity
     from discreet.tasks.survey import Survey
 
 GROUP_EPILOG = """\b
@@ -29,7 +30,7 @@ Examples:
   discreet data check visits.csv --client hospital --label readmitted \\
       --write-ranges ranges.toml
   discreet data check visits.csv --client hospital --label readmitted \\
-      --ranges ranges.toml
+      --ranges ranges.toml --non-iid
 """
 
 OWNERS_EYES = "This page is about private data and protected by nothing: for the data owner's eyes only."
@@ -64,6 +65,9 @@ def check(
     write_ranges: Annotated[
         Path | None, typer.Option(metavar="TOML", help="Write a starter for them there, to be edited.")
     ] = None,
+    non_iid: Annotated[
+        bool, typer.Option("--non-iid", help="Also train without privacy, to see how unlike the clients are.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Whether the table FILE, CSV or Parquet, fits, and what it lacks.
@@ -74,23 +78,30 @@ def check(
     """
     from discreet.tasks.ranges import ranges_from
     from discreet.tasks.reading import open_table
-    from discreet.tasks.starter import write_starter
+    from discreet.tasks.starter import starter_ranges, write_starter
     from discreet.tasks.survey import survey
 
     client, label = needed("--client", client), needed("--label", label)
     if write_ranges is not None and write_ranges.exists():
         raise InvalidInput(f"{write_ranges} exists, and is left as it is.", fix="Name a new file for --write-ranges.")
     known = ranges_from(ranges) if ranges is not None else None
-    found = survey(open_table(path), client=client, label=label, ranges=known)
+    table = open_table(path)
+    found = survey(table, client=client, label=label, ranges=known)
     if write_ranges is not None:
         write_starter(found, write_ranges)
     written = str(write_ranges) if write_ranges is not None else None
-    emit(lambda: {**found.facts(), "ranges_written": written}, lambda: _page(found, written), as_json=as_json)
+    unlike = None
+    if non_iid and found.fits:
+        from discreet.experiment.heterogeneity import of_table
+
+        unlike = of_table(table, known or starter_ranges(found), client=client, label=label)
+    facts = {"ranges_written": written} | ({"non_iid": unlike.facts() if unlike else None} if non_iid else {})
+    emit(lambda: found.facts() | facts, lambda: _page(found, written, unlike), as_json=as_json)
     if not found.fits:
         raise typer.Exit(InvalidInput.exit_code)
 
 
-def _page(found: "Survey", written: str | None) -> Iterator[RenderableType]:
+def _page(found: "Survey", written: str | None, unlike: "Heterogeneity | None") -> Iterator[RenderableType]:
     facts = found.facts()
     clients = facts["clients"]
     yield OWNERS_EYES
@@ -106,6 +117,10 @@ def _page(found: "Survey", written: str | None) -> Iterator[RenderableType]:
     if facts["label"]["counts"]:
         yield "Labels: " + ", ".join(f"{value} ({count:,})" for value, count in facts["label"]["counts"].items())
     yield from facts["notes"]
+    if unlike is not None:
+        yield ""
+        yield from _unlike_page(unlike)
+        yield ""
     if written is not None:
         yield f"Wrote {written}. {REPLACE}"
     if found.fits:
@@ -114,6 +129,24 @@ def _page(found: "Survey", written: str | None) -> Iterator[RenderableType]:
         yield f"It does not fit: {len(found.problems)} problem{'s' if len(found.problems) > 1 else ''}."
         for problem in found.problems:
             yield Padding(f"- {problem}", (0, 2))
+
+
+def _unlike_page(unlike: "Heterogeneity") -> Iterator[RenderableType]:
+    """Γ and how the labels differ, in words."""
+    from discreet.experiment.heterogeneity import NOT_COVERED
+
+    how = f"an estimate, by {unlike.iterations:,} iterations of gradient descent" if unlike.iterations else "exactly"
+    yield f"How unlike the clients are, by a linear model of all columns ({how}):"
+    told = [
+        f"Γ = {unlike.gamma:.4g}: {unlike.share:.0%} of the loss {unlike.pooled_loss:.4g} of the best model of all "
+        f"data. The clients' own models have {unlike.own_loss:.4g}, on the same data."
+    ]
+    if unlike.label_distance is not None:
+        told.append(f"A client's labels lie {unlike.label_distance:.2f} from all labels (total variation, mean).")
+    told.append(f"As many clients who draw from one distribution would show about Γ = {unlike.chance:.2g} by chance.")
+    told.append(NOT_COVERED)
+    for line in told:
+        yield Padding(f"- {line}", (0, 2))
 
 
 def _columns(columns: list[dict[str, Any]]) -> Grid:

@@ -21,7 +21,7 @@ from discreet.cli.options import (
 )
 from discreet.cli.output import Json, emit
 from discreet.part import read
-from discreet.privacy.release import Person, Unit
+from discreet.privacy.release import Person, Unit, numbered
 from discreet.privacy.wording import brief, rounded_down, rounded_up
 
 EPILOG = """\b
@@ -29,7 +29,7 @@ Examples:
   discreet ledger create ledger.jsonl --epsilon 4 --delta 1e-5
   discreet ledger create ledger.jsonl --epsilon 4 --delta 1e-5 \\
       --unit person:patient:20 --view public
-  discreet ledger show ledger.jsonl
+  discreet ledger show ledger.jsonl --clients
   discreet ledger verify ledger.jsonl
 
 A ledger belongs to the data: it is written before data is touched, outlives
@@ -47,11 +47,15 @@ File: TypeAlias = Annotated[Path, typer.Argument(metavar="PATH", hidden=True)]  
 
 
 @app.command()
-def show(path: File, as_json: Json = False) -> None:
+def show(
+    path: File,
+    clients: Annotated[bool, typer.Option("--clients", help="Also a line for each client, by its number.")] = False,
+    as_json: Json = False,
+) -> None:
     """What is spent of each budget in the ledger at PATH."""
     from discreet.privacy.ledger import Ledger
 
-    summary = Ledger.open(path).summary()
+    summary = Ledger.open(path).summary(by_client=clients)
     emit(lambda: summary, lambda: _standing(summary), as_json=as_json)
 
 
@@ -110,6 +114,7 @@ def _standing(summary: dict[str, Any]) -> Iterator[RenderableType]:
     yield f"{summary['path']}: a ledger {how}, made {summary['created'][:10]}"
     yield ""
     yield Padding(_budgets(summary["budgets"]), (0, 2))
+    yield from _by_client(summary["budgets"])
     yield ""
     counts = summary["releases"]
     yield (
@@ -127,7 +132,7 @@ def _budgets(budgets: list[dict[str, Any]]) -> Table:
         table.add_column(heading, justify="right")
     for budget in budgets:
         table.add_row(
-            _protected(read(Unit, budget["unit"])),
+            _protected(read(Unit, budget["unit"]), budget["clients"]),
             budget["view"],
             budget["relation"].replace("_", "-"),
             rounded_up(budget["spent"]),
@@ -138,8 +143,27 @@ def _budgets(budgets: list[dict[str, Any]]) -> Table:
     return table
 
 
-def _protected(unit: Unit) -> str:
-    return f"person ({unit.column})" if isinstance(unit, Person) else unit
+def _protected(unit: Unit, clients: list[int] | None) -> str:
+    named = f"person ({unit.column})" if isinstance(unit, Person) else unit
+    if clients is None:
+        return named
+    return numbered(clients) if unit == "client" else f"{named} of {numbered(clients)}"
+
+
+def _by_client(budgets: list[dict[str, Any]]) -> Iterator[RenderableType]:
+    """A line for each client; where all pay alike, there is nothing more to say."""
+    for budget in budgets:
+        own = budget.get("by_client")
+        if own is None:
+            continue
+        table = Table(box=None, padding=(0, 3, 0, 0), pad_edge=False)
+        table.add_column(f"of each, at δ {brief(budget['delta'])}, ε {brief(budget['epsilon'])} allowed")
+        for heading in ("ε spent", "left"):
+            table.add_column(heading, justify="right")
+        for each in own:
+            table.add_row(numbered(each["clients"]), rounded_up(each["spent"]), rounded_down(each["remaining"]))
+        yield ""
+        yield Padding(table, (0, 2)) if own else "  All clients have paid alike: no line differs from the budget's."
 
 
 def _chain(state: dict[str, Any]) -> Iterator[RenderableType]:

@@ -14,6 +14,7 @@ from discreet.cli.output import Json, emit
 from discreet.cli.run import Set
 from discreet.cli.waiting import watched
 from discreet.part import read
+from discreet.privacy.release import numbered
 from discreet.privacy.wording import brief, rounded_up
 
 EPILOG = """\b
@@ -48,12 +49,16 @@ def _page(found: dict[str, Any], file: Path | None) -> Iterator[RenderableType]:
     )
     yield (
         f"{found['parameters']:,} parameters: {_bytes(found['bytes']['down'])} to a client and "
-        f"{_bytes(found['bytes']['up'])} back in a round, {_bytes(found['bytes']['client_total'])} in all"
+        f"{_bytes(found['bytes']['up'])} back in a round ({found['bits']['up']:,} bits), "
+        f"{_bytes(found['bytes']['client_total'])} in all"
     )
     if found["noise_multiplier"] is not None:
         yield f"noise multiplier {brief(found['noise_multiplier'])}"
     yield ""
     yield _promise(found)
+    if found["by_client"]:
+        yield ""
+        yield Padding(_by_client(found["by_client"]), (0, 2))
     if found["other_epsilons"]:
         yield ""
         yield Padding(_others(found), (0, 2))
@@ -79,6 +84,21 @@ def _promise(found: dict[str, Any]) -> str:
     card = read(Guarantee, found["guarantees"][0])
     seeded = " The seed is written down, so this run protects nobody." if found["seeded"] else ""
     return f"Certified: ε = {rounded_up(card.epsilon)} at δ = {brief(card.delta)}. {card.sentence()}{seeded}"
+
+
+def _by_client(kinds: list[dict[str, Any]]) -> Table:
+    table = Table(box=None, padding=(0, 3, 0, 0), pad_edge=False)
+    table.add_column("clients")
+    for heading in ("rate", "clip", "noise", "rounds", "ε", "promised"):
+        table.add_column(heading, justify="right")
+    for kind in kinds:
+        numbers = (kind["sampling_rate"], kind["clip_norm"], kind["noise_multiplier"])
+        spent = "-" if kind["epsilon"] is None else rounded_up(kind["epsilon"])
+        promised = "-" if kind["promised"] is None else brief(kind["promised"])
+        whose = numbered(kind["clients"]).removeprefix("clients ").removeprefix("client ")
+        shown = ("-" if each is None else brief(each, 4) for each in numbers)
+        table.add_row(whose, *shown, f"{kind['rounds']:,}", spent, promised)
+    return table
 
 
 def _others(found: dict[str, Any]) -> Table:

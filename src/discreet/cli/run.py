@@ -110,7 +110,7 @@ def watching(job: "Job", *, quiet: bool) -> "AbstractContextManager[Watch]":
     if quiet:
         return progress.silent()
     console = on_stderr()
-    budget = job.privacy.epsilon if job.privacy else None
+    budget = job.privacy.most if job.privacy else None
     if console.is_terminal:
         return progress.bar(job.rounds, 0, budget, console)
     return progress.lines(job.rounds, budget, lambda line: print(line, file=sys.stderr, flush=True))  # noqa: T201

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import torch
 
+from discreet.algorithms.algorithm import Sent
+from discreet.batches import rounded
 from discreet.broadcast import Broadcast
 from discreet.engines.engine import CohortSum, Simulation
 from discreet.params import count
@@ -39,8 +41,18 @@ class EmbeddedEngine:
         return self.simulation.population
 
     def gather(self, broadcast: Broadcast, cohort: list[int]) -> CohortSum:
-        blocks = ((block, self.simulation.step(broadcast, block)) for block in self._blocks(cohort))
-        return CohortSum.of(blocks, broadcast, self.simulation.algorithm.mechanism)
+        return CohortSum.of(self.steps(broadcast, cohort), broadcast, self.simulation.algorithm.mechanism)
+
+    def steps(self, broadcast: Broadcast, cohort: list[int]) -> Iterator[tuple[list[int], Sent]]:
+        """What each block of clients sends, as it comes."""
+        return ((block, self._step(broadcast, block)) for block in self._blocks(cohort))
+
+    def _step(self, broadcast: Broadcast, block: list[int]) -> Sent:
+        """On a GPU blocks have few sizes, so that steps can be recorded: the last client is played again, unheard."""
+        if self.simulation.federation.inputs.device.type != "cuda":
+            return self.simulation.step(broadcast, block)
+        more = max(0, min(rounded(len(block)), self.block) - len(block))
+        return self.simulation.step(broadcast, block + block[-1:] * more).of(range(len(block)))
 
     def _blocks(self, cohort: list[int]) -> Iterator[list[int]]:
         """Clients of like size together, so that one large client doesn't pad all others."""

@@ -11,10 +11,14 @@ from discreet.algorithms.algorithm import Sent
 from discreet.broadcast import Broadcast
 from discreet.federation import Federation
 from discreet.mechanisms import Mechanism
-from discreet.params import Params, add, total, zeros_like
+from discreet.params import Params, add, norms, total, zeros_like
+from discreet.per_client import worst
 from discreet.population import Population
 from discreet.randomness import RunKey, SimulatedRows
+from discreet.sparsifiers import PublicUpdate
 from discreet.training import Loss
+
+PUBLIC = -2  # whose streams the server's training on public data has; -1 is the server's noise
 
 
 @dataclass(frozen=True)
@@ -25,27 +29,40 @@ class CohortSum:
     contributors: tuple[int, ...]
     norms: torch.Tensor
     kept: torch.Tensor  # of each update, the share that the clip left: min(1, clip/norm)
+    signal: torch.Tensor  # the norm of the sum before any noise, in units of the clip
 
     @classmethod
     def of(cls, blocks: Iterable[tuple[list[int], Sent]], broadcast: Broadcast, mechanism: Mechanism) -> "CohortSum":
         """The blocks summed up as they come, and of their norms which were above the clip."""
         summed: Params | None = None
+        clean: Params | None = None
         clients: list[int] = []
         found = []
         for block, sent in blocks:
-            own = total(sent.rows)
-            summed = own if summed is None else add(summed, own)
+            summed = _with(summed, sent.rows)
+            clean = clean if sent.clean is None else _with(clean, sent.clean)
             clients += block
             found.append(sent.norms)
-        norms = torch.cat(found) if found else torch.zeros(0)
+        sizes = torch.cat(found) if found else torch.zeros(0)
         clip = mechanism.clip(broadcast)
-        kept = torch.ones_like(norms) if clip is None else (clip / norms).clamp(max=1).to(norms.device)
-        return cls(summed or zeros_like(broadcast.params), tuple(clients), norms, kept)
+        kept = torch.ones_like(sizes) if clip is None else (clip / sizes).clamp(max=1).to(sizes.device)
+        encoding = broadcast.encoding
+        if encoding is not None:
+            whole = summed or encoding.zero(broadcast.params)
+            signal = encoding.norms({name: value[None] for name, value in (clean or whole).items()})
+        else:
+            whole = summed or zeros_like(broadcast.params)
+            signal = norms({name: (clean or whole)[name][None] for name in broadcast.params})  # not what goes beside
+        return cls(whole, tuple(clients), sizes, kept, signal[0])
 
     @property
     def clipped(self) -> float:
         """The share of clients that were clipped; asked for late, since the answer waits for the device."""
         return float((self.kept < 1).double().mean()) if len(self.kept) else 0.0
+
+
+def _with(summed: Params | None, rows: Params) -> Params:
+    return total(rows) if summed is None else add(summed, total(rows))
 
 
 class Engine(Protocol):
@@ -63,6 +80,7 @@ class Simulation:
     federation: Federation
     loss: Loss
     key: RunKey
+    public: Federation | None = None  # one client's, that nobody is
 
     @property
     def population(self) -> Population:
@@ -74,6 +92,19 @@ class Simulation:
         with rows.drawing():
             return self.algorithm.client_step(self.loss, broadcast, data, self.weights(clients), rows)
 
+    @property
+    def public_update(self) -> PublicUpdate | None:
+        """What the server trains on public data, as one client more would, by its own streams."""
+        return None if self.public is None else self._public_update
+
+    def _public_update(self, params: Params, round: int) -> Params:
+        broadcast, data = Broadcast(round, params, {}), self.public
+        assert data is not None
+        rows, trainer = self.rows(broadcast, [PUBLIC]), worst(self.algorithm.trainer)  # nobody's own numbers
+        with rows.drawing():
+            delta = trainer.train(self.loss, broadcast, data.block([0]), rows.at("public"))
+        return {name: value[0] for name, value in delta.items()}
+
     def rows(self, broadcast: Broadcast, clients: list[int]) -> SimulatedRows:
         """The clients' streams for this broadcast.
 
@@ -84,7 +115,7 @@ class Simulation:
         return self.key.rows(broadcast.round, digest, clients, self.federation.inputs.device)
 
     def weights(self, clients: list[int]) -> torch.Tensor:
-        """Each client's examples over the mean client's: both public."""
-        mean = sum(self.federation.sizes) / len(self.federation.sizes)
+        """What each of these counts; a number a client, and public."""
+        every = self.algorithm.weights(self.population)
         device = self.federation.inputs.device
-        return torch.tensor([self.federation.sizes[i] / mean for i in clients], dtype=torch.float64, device=device)
+        return torch.tensor([every[client] for client in clients], dtype=torch.float64, device=device)

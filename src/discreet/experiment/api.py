@@ -81,6 +81,7 @@ def train(
     progress: bool | None = None,
     engine: AnyEngine = Embedded(),  # noqa: B008 - a frozen record
     evaluate_every: int | None = None,
+    evaluate_training: bool = False,
     checkpoint_every: int = 1,
     dtype: Precision = "float32",
     device: Device = "auto",
@@ -114,6 +115,7 @@ def train(
         settings=Settings(
             engine=engine,
             evaluate_every=evaluate_every,
+            evaluate_training=evaluate_training,
             checkpoint_every=checkpoint_every,
             dtype=dtype,
             device=device,
@@ -180,7 +182,7 @@ def page(directory: Path) -> Path:
 
 
 def _watching(ready: Job, console: Console, wanted: bool | None) -> AbstractContextManager[run.Watch]:
-    budget = ready.privacy.epsilon if ready.privacy else None
+    budget = ready.privacy.most if ready.privacy else None
     if wanted or (wanted is None and (console.is_terminal or console.is_jupyter)):
         return progress.bar(ready.rounds, 0, budget, console)
     return progress.silent()

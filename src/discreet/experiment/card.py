@@ -1,17 +1,19 @@
 """What may be said of a run: its guarantees, each with the sentences that only the run knows."""
 
+import textwrap
 from collections.abc import Iterator
 from typing import Any
 
 from discreet.algorithms import claims
-from discreet.experiment import promise
+from discreet.experiment import keeping
 from discreet.experiment.job import Job
+from discreet.experiment.promise import kinds
 from discreet.part import plain, read
 from discreet.privacy import accountant
-from discreet.privacy.guarantee import Claim, Guarantee, LedgerMark
+from discreet.privacy.guarantee import WIDTH, Claim, Guarantee, LedgerMark, leading
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.release import Unit
-from discreet.privacy.wording import brief, name_of, rounded_up
+from discreet.privacy.wording import brief, described, name_of, rounded_up, unit_in_full
 
 NO_PRIVACY = """\
 No privacy
@@ -34,19 +36,24 @@ def guarantees(job: Job, done: int, ledger: Ledger | None, *, shared: bool) -> l
     """Every guarantee of so many rounds, the one that was promised first."""
     state = None if ledger is None else ledger.summary()
     mark = None if state is None else LedgerMark(head=state["head"], length=state["records"])
-    delta = job.privacy.delta if job.privacy else promise.DELTA
-    stated = claims.stated(job.algorithm, done, job.population) if done else []
-    return [
-        Guarantee.certify(
-            release,
-            delta,
-            assumptions=_assumed(job, done, shared=shared),
-            not_covered=_uncovered(job, state["budgets"] if state and shared else []),
-            claims=[_claim(each, delta) for each in stated if each.release.unit == release.unit],
-            ledger=mark,
-        )
-        for release in promise.certifiable(job.algorithm, job.privacy, done, job.population)
-    ]
+    delta = job.privacy.delta if job.privacy else keeping.DELTA
+    found = []
+    for kind in kinds(job.algorithm, job.privacy, job.population):
+        joined = keeping.joined(kind, done, job.lasting)
+        stated = claims.stated(kind.algorithm, joined, job.population) if joined else []
+        for release in keeping.certifiable(kind, joined, job.population):
+            certified = Guarantee.certify(
+                release,
+                delta,
+                assumptions=_assumed(job, done, shared=shared),
+                not_covered=_uncovered(job, state["budgets"] if state and shared else []),
+                claims=[_claim(each, delta) for each in stated if each.release.unit == release.unit],
+                ledger=mark,
+            )
+            found.append(certified)
+    promised = None if job.privacy is None else (job.privacy.unit, job.privacy.against)
+    differ = any(each.clients is not None for each in found)
+    return sorted(found, key=lambda each: ((each.unit, each.view) != promised, -each.epsilon)) if differ else found
 
 
 def _claim(each: claims.Stated, delta: float) -> Claim:
@@ -55,8 +62,23 @@ def _claim(each: claims.Stated, delta: float) -> Claim:
 
 
 def words(cards: list[Guarantee]) -> str:
-    """All cards as plain text; without any, that there is no privacy."""
-    return "\n\n".join(card.words() for card in cards) or NO_PRIVACY.rstrip()
+    """All cards as plain text; without any, that there is no privacy.
+
+    Of clients who differ, the one that is protected least has its card in full, and the others a line each.
+    """
+    first, others = leading(cards)
+    own = [
+        textwrap.fill(
+            f"ε = {rounded_up(card.epsilon)}: {unit_in_full(card.unit, card.view, card.clients)}, "
+            f"{described(card.event)}",
+            WIDTH,
+            initial_indent="  · ",
+            subsequent_indent="    ",
+        )
+        for card in others
+    ]
+    listed = ["\n".join(["Other clients, whose numbers differ", *own])] if own else []
+    return "\n\n".join([*(card.words() for card in first), *listed]) or NO_PRIVACY.rstrip()
 
 
 def data(job: Job, done: int, stopped: str | None, cards: list[Guarantee], ledger: Ledger | None) -> dict[str, Any]:
@@ -66,6 +88,7 @@ def data(job: Job, done: int, stopped: str | None, cards: list[Guarantee], ledge
         "stopped": stopped,
         "seeded": job.key.seeded,
         "promise": None if job.privacy is None else plain(job.privacy),
+        "left": [{"client": client, "rounds": rounds} for client, rounds in job.lasting.items() if rounds < done],
         "guarantees": [plain(card) for card in cards],
         "ledger": None if ledger is None else ledger.verify(),
     }
@@ -77,6 +100,8 @@ def _assumed(job: Job, done: int, *, shared: bool) -> Iterator[str]:
             f"That the run ended after {done} of {job.rounds} rounds had nothing to do with what they showed; if it "
             f"had, ε = {rounded_up(planned)} of the whole plan is what holds."
         )
+    if job.lasting:
+        yield "Who leaves when its budget is spent follows from public numbers: rates, noise and what was promised."
     if job.key.seeded:
         yield SEEDED
     yield SIMULATED
@@ -85,6 +110,8 @@ def _assumed(job: Job, done: int, *, shared: bool) -> Iterator[str]:
     yield "How many clients there are, and how many examples each holds, is public."
     most = job.population.max_multiplicity
     yield "No example lies in two clients." if most == 1 else f"No example lies in more than {most} clients."
+    if job.public is not None:
+        yield f"{job.public.sizes[0]:,} examples that no client holds are public, by declaration: nobody protects them."
     yield from job.task.facts
 
 
@@ -100,4 +127,9 @@ def _uncovered(job: Job, shared_budgets: list[dict[str, Any]]) -> Iterator[str]:
         yield "Accuracy and loss, computed without noise on test examples."
         if job.task.kind == "regression":
             yield "The error of a constant (constant_mse), which is the mean of the clients' targets, without noise."
-    yield "The norms, shares and cohort sizes in rounds.jsonl, which are there to diagnose the run."
+    if job.settings.evaluate_training:
+        yield "The same on training examples (evaluate_training), and the gap between the two, without noise."
+    yield (
+        "The norms, shares, signal-to-noise ratios, traffic and cohort sizes in rounds.jsonl, which are there to "
+        "diagnose the run."
+    )

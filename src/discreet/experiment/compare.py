@@ -117,5 +117,20 @@ def _made(run: Run, data: Data, watch: loop.Watch) -> Result | None:
         "seconds": round(time.perf_counter() - began, 3),
         "device": ready.device.type,
         "stopped": ended.stopped,
+        "training": lines[-1].get("training") if lines else None,
+        "diagnostics": _averaged(lines),
         "history": [{"round": line["round"], **line["evaluation"]} for line in lines if "evaluation" in line],
     }
+
+
+def _averaged(lines: list[loop.Line]) -> dict[str, float]:
+    """What rounds say to those who diagnose a run, on average over those that say it in a number."""
+    told = {
+        "norm": [line.get("norms", {}).get("mean") for line in lines],
+        "kept": [line.get("kept", {}).get("mean") for line in lines],
+        "deviation": [line.get("kept", {}).get("deviation") for line in lines],
+        "clipped": [line["clipped"] for line in lines if "kept" in line],
+        "signal_to_noise": [line.get("signal_to_noise") for line in lines],
+    }
+    numbers = {name: [each for each in values if isinstance(each, float)] for name, values in told.items()}
+    return {name: math.fsum(values) / len(values) for name, values in numbers.items() if values}

@@ -13,7 +13,7 @@ from discreet.experiment.promise import Privacy
 from discreet.experiment.recipes import AnyAlgorithm
 from discreet.experiment.starter import BUILT_IN
 from discreet.models import AnyModel
-from discreet.part import Count, Index, Positive, part, plain
+from discreet.part import Count, Flag, Index, NonNegative, Positive, part, plain
 from discreet.places import Places
 from discreet.tasks import AnyTask
 
@@ -36,7 +36,16 @@ class Reference:
     kind: Literal["reference"] = "reference"
 
 
-AnyEngine: TypeAlias = Annotated[Embedded | Reference, Field(discriminator="kind")]
+@part
+class Secure:
+    """As embedded, and every sum is made by real secure aggregation, from which clients drop out at random."""
+
+    kind: Literal["secure"] = "secure"
+    memory_gb: Positive | None = None
+    drop_out: Annotated[NonNegative, Field(lt=1)] = 0.0  # the chance that a client leaves a round half-way
+
+
+AnyEngine: TypeAlias = Annotated[Embedded | Secure | Reference, Field(discriminator="kind")]
 
 
 @part
@@ -45,6 +54,7 @@ class Settings:
 
     engine: AnyEngine = Embedded()
     evaluate_every: Count | None = None  # about twenty times a run
+    evaluate_training: Flag = False  # on training examples too, to see the gap; as often, and as little covered
     checkpoint_every: Count = 1
     dtype: Precision = "float32"
     device: Device = "auto"
@@ -67,6 +77,7 @@ class Experiment:
     algorithm: AnyAlgorithm
     engine: AnyEngine = Embedded()
     evaluate_every: Count | None = None
+    evaluate_training: Flag = False
     checkpoint_every: Count = 1
     dtype: Precision = "float32"
     device: Device = "auto"
@@ -76,6 +87,7 @@ class Experiment:
         return Settings(
             engine=self.engine,
             evaluate_every=self.evaluate_every,
+            evaluate_training=self.evaluate_training,
             checkpoint_every=self.checkpoint_every,
             dtype=self.dtype,
             device=self.device,

@@ -14,8 +14,8 @@ from discreet.engines.embedded import EmbeddedEngine
 from discreet.engines.engine import Engine, Simulation
 from discreet.engines.reference import ReferenceEngine
 from discreet.errors import InvalidInput
-from discreet.experiment import document, promise
-from discreet.experiment.config import Embedded, Experiment, Settings, Source
+from discreet.experiment import document, keeping
+from discreet.experiment.config import Experiment, Reference, Secure, Settings, Source
 from discreet.experiment.promise import Privacy
 from discreet.federation import Federation
 from discreet.models import Own
@@ -24,10 +24,12 @@ from discreet.params import Params
 from discreet.part import plain
 from discreet.population import Population
 from discreet.randomness import RunKey
+from discreet.sparsifiers.common import PublicTopK, no_public_data
 from discreet.tasks import Task
 from discreet.tasks.supervised import Supervised
 
 CONSTANT = "constant_mse"  # a model that is no better has learned nothing
+TRAINING_EXAMPLES = 10_000  # on which a model is tried, at most
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,7 @@ class Job:
     key: RunKey
     task: Task
     data: Federation
+    public: Federation | None
     test: tuple[Tensor, Tensor]
     model: Supervised
     params: Params
@@ -58,15 +61,20 @@ class Job:
 
     def engine(self, block_size: int | None) -> tuple[Engine, Simulation, int]:
         """The engine with its block size fixed: bits depend on it, and free memory comes and goes."""
-        simulation = Simulation(self.algorithm, self.data, self.model.loss, self.key)
+        simulation = Simulation(self.algorithm, self.data, self.model.loss, self.key, self.public)
         chosen = self.settings.engine
-        if not isinstance(chosen, Embedded):
+        if isinstance(chosen, Reference):
             return ReferenceEngine(simulation), simulation, 1
         if block_size is None:
             memory = None if chosen.memory_gb is None else int(chosen.memory_gb * 1e9)
-            start = self.algorithm.broadcast(self.algorithm.init(self.params), 0)
+            start = self.algorithm.broadcast(self.algorithm.init(self.params), 0, simulation.public_update)
             block_size = EmbeddedEngine.fitting(simulation, start, memory).block
-        return EmbeddedEngine(simulation, block_size), simulation, block_size
+        embedded = EmbeddedEngine(simulation, block_size)
+        if not isinstance(chosen, Secure):
+            return embedded, simulation, block_size
+        from discreet.engines.secure import SecureEngine  # cryptography, which only this engine needs
+
+        return SecureEngine(embedded, chosen.drop_out), simulation, block_size
 
     def evaluate(self, params: Params) -> dict[str, float]:
         """What the model achieves on the test data; a squared error beside that of a constant."""
@@ -75,6 +83,16 @@ class Job:
             return found
         return {"mse": found.pop("mse"), CONSTANT: self._constant_mse, **found}
 
+    def evaluate_training(self, params: Params) -> dict[str, float]:
+        """The same on examples that clients train on: the same few in every round, drawn by the run's key."""
+        return self.model.evaluate(params, *self._training)
+
+    @cached_property
+    def _training(self) -> tuple[Tensor, Tensor]:
+        held = sum(self.data.sizes)
+        drawn = torch.randperm(held, generator=self.key.generator("training examples"))[:TRAINING_EXAMPLES]
+        return self.data.examples(drawn.sort().values)
+
     @cached_property
     def _constant_mse(self) -> float:
         """The error of whoever predicts the mean of the clients' targets for every test example."""
@@ -82,7 +100,17 @@ class Job:
         return float((self.test[1].double() - held.double().mean(dim=0)).square().mean())
 
     def spent(self, done: int) -> float | None:
-        return promise.spent(self.algorithm, self.privacy, done, self.population)
+        """The ε of the client that has spent most."""
+        return keeping.spent(self.algorithm, self.privacy, done, self.population, self.lasting)
+
+    @cached_property
+    def lasting(self) -> dict[int, int]:
+        """The clients whose budget ends before the run does, and the rounds that it lasts."""
+        return keeping.lasting(self.algorithm, self.privacy, self.rounds, self.population)
+
+    def left(self, round: int) -> frozenset[int]:
+        """Whose budget is spent before this round."""
+        return frozenset(client for client, lasts in self.lasting.items() if lasts <= round)
 
 
 def from_source(source: Source, key: RunKey, task: Task | None = None) -> Job:
@@ -96,7 +124,9 @@ def from_source(source: Source, key: RunKey, task: Task | None = None) -> Job:
     module = built(experiment, task, folder, key.generator("model"))
     own = {"loss": experiment.loss, "metric": experiment.metric}
     functions = {what: None if name is None else local(name, folder) for what, name in own.items()}
-    algorithm = promise.kept(experiment.algorithm, experiment.privacy, experiment.rounds, task.train.population)
+    algorithm = keeping.kept(
+        experiment.algorithm, experiment.privacy, experiment.rounds, task.train.population, _dimension(module)
+    )
     return _assembled(
         task,
         module,
@@ -125,7 +155,7 @@ def from_objects(
     settings: Settings,
 ) -> Job:
     """The same from what a Python program holds; the resolved experiment can only describe its data and its module."""
-    algorithm = promise.kept(algorithm, privacy, rounds, task.train.population)
+    algorithm = keeping.kept(algorithm, privacy, rounds, task.train.population, _dimension(module))
     resolved = {
         "rounds": rounds,
         "seed": seed,
@@ -156,19 +186,29 @@ def _assembled(
     module: nn.Module,
     functions: dict[str, Callable[..., Any] | None],
     *,
+    algorithm: Algorithm,
     settings: Settings,
     resolved: dict[str, Any],
     **rest: Any,
 ) -> Job:
+    if isinstance(algorithm.sparsifier, PublicTopK) and task.public is None:
+        raise no_public_data()
+    if isinstance(settings.engine, Secure) and not algorithm.aggregation.secure:
+        raise InvalidInput(
+            "A secure sum takes integers, and this algorithm sums real numbers.",
+            fix='Use recipe = "ddp_fedavg" with noise = "skellam", or engine = { kind = "embedded" }.',
+        )
     device, dtype = _device(settings.device), getattr(torch, settings.dtype)
     model = Supervised(module, task.kind, loss=functions["loss"], metric=functions["metric"])
     model.check(task)
     return Job(
         task=task,
         data=task.train.to(device, dtype),
+        public=None if task.public is None else task.public.to(device, dtype),
         test=(_moved(task.test_inputs, device, dtype), _moved(task.test_targets, device, dtype)),
         model=model,
         params={name: value.to(device, dtype) for name, value in model.params.items()},
+        algorithm=algorithm,
         settings=settings,
         resolved=document.written(resolved),
         **rest,
@@ -181,6 +221,11 @@ def built(experiment: Experiment, task: Task, folder: Path, generator: torch.Gen
     if isinstance(model, Own) and (folder / model.kind.rpartition(":")[0]).is_file():
         model = replace(model, kind=str(folder / model.kind))
     return model.build(task, generator)
+
+
+def _dimension(module: nn.Module) -> int:
+    """How many numbers are learned, and so sent."""
+    return sum(value.numel() for value in module.parameters() if value.requires_grad)
 
 
 def _device(wanted: str) -> torch.device:

@@ -51,7 +51,7 @@ def silent() -> Iterator[Callable[[Line], None]]:
 
 
 def _said(line: Line, budget: float | None) -> str:
-    parts = [f"{line['clients']} clients"]
+    parts = [f"{line['clients']} client{'' if line['clients'] == 1 else 's'}"]
     found = line.get("evaluation") or {}
     for name in (*FIRST, "loss"):
         if name in found:

@@ -1,6 +1,5 @@
 """The loop: reserve → sample → gather → step → record. It is the same for every engine."""
 
-import math
 import secrets
 import time
 from collections.abc import Callable, Sequence
@@ -11,13 +10,15 @@ from typing import Any, TypeAlias
 from discreet.algorithms import ServerState
 from discreet.engines.engine import CohortSum
 from discreet.errors import BudgetRefused, InvalidInput
-from discreet.experiment import card, environment, keys, promise
+from discreet.experiment import card, diagnostics, environment, keeping, keys
+from discreet.experiment.diagnostics import finite, sayable
 from discreet.experiment.interrupt import graceful
 from discreet.experiment.job import Job
 from discreet.experiment.record import Checkpoint, Identity, Record, refuse_taken
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger import Ledger, Ticket
 from discreet.privacy.release import Release
+from discreet.secagg.errors import TooFewClients
 
 Line: TypeAlias = dict[str, Any]  # what rounds.jsonl says of one round
 Watch: TypeAlias = Callable[[Line], None]
@@ -50,7 +51,7 @@ def start(job: Job, out: Path, ledger: Path | None, key_dir: Path | None, watch:
 
     def own_ledger(folder: Path) -> None:
         if private and ledger is None:
-            budgets = promise.budgets(job.algorithm, job.privacy, job.rounds, job.population)
+            budgets = keeping.budgets(job.algorithm, job.privacy, job.rounds, job.population)
             Ledger.create(folder / "ledger.jsonl", budgets)
 
     identity = Identity(
@@ -98,7 +99,7 @@ def _train(job: Job, record: Record, checkpoint: Checkpoint | None, watch: Watch
     line: Line = checkpoint.line if checkpoint else {}
     refusal: BudgetRefused | None = None
     if done:  # the commit that the last process may not have lived to make
-        training.commit(training.reserve(done - 1), done - 1)
+        training.settle(None if "lost" in line else training.reserve(done - 1), line)
     with graceful() as stop:
         while done < job.rounds and not stop.asked:
             try:
@@ -107,11 +108,13 @@ def _train(job: Job, record: Record, checkpoint: Checkpoint | None, watch: Watch
                 refusal = refused
                 break
             state, line = training.round(done, state)
+            if "lost" in line:
+                training.void(ticket)
             done += 1
             if done == job.rounds or done % job.settings.checkpoint_every == 0:
                 training.save(done, state, line)
                 saved = done
-            training.commit(ticket, done - 1)
+            training.settle(ticket, line)
             record.append(line)
             watch(line)
         if saved < done:
@@ -136,38 +139,60 @@ class _Training:
     def reserve(self, round: int) -> Ticket | None:
         if self.ledger is None:
             return None
-        shared = self.record.identity.ledger is not None
-        return self.ledger.reserve(_name(self.record.identity.id, round), planned(self.job, round, shared=shared))
+        releases = planned(self.job, round, shared=self.record.identity.ledger is not None)
+        return self.ledger.reserve(_name(self.record.identity.id, round), releases) if releases else None
 
     def round(self, round: int, state: ServerState) -> tuple[ServerState, Line]:
+        """The state and the line after it; of a round that was lost, the state before."""
         job, began = self.job, time.perf_counter()
-        broadcast = job.algorithm.broadcast(state, round)
-        gathered = self.engine.gather(broadcast, _cohort(job, round))
+        broadcast = job.algorithm.broadcast(state, round, self.simulation.public_update)
+        try:
+            gathered = self.engine.gather(broadcast, _cohort(job, round))
+        except TooFewClients as lost:  # its masks stay on, so nothing was released
+            return state, {"round": round + 1, "clients": 0, "lost": lost.problem, "seconds": 0.0}
         noise = self.simulation.rows(broadcast, [-1]).at("server")
-        state = job.algorithm.server_step(state, broadcast, gathered.total, job.population, noise)
+        left = job.left(round)
+        joined = len(gathered.contributors)
+        state = job.algorithm.server_step(state, broadcast, gathered.total, joined, job.population, noise, left)
         return state, _line(job, round + 1, state, gathered, began)
 
     def save(self, done: int, state: ServerState, line: Line) -> None:
         run = self.record.identity.id
         self.record.save(Checkpoint(done, run, self.block_size, self.experiment, line, state))
 
-    def commit(self, ticket: Ticket | None, round: int) -> None:
-        """What really happened: in a simulation, whoever is drawn contributes."""
-        if self.ledger is None or ticket is None:
+    def settle(self, ticket: Ticket | None, line: Line) -> None:
+        """What really happened: whoever is drawn pays, and the noise is that of those who contributed."""
+        if self.ledger is None or ticket is None or "lost" in line:
             return
-        shared = self.record.identity.ledger is not None
-        joined = None if shared else _named(self.job, _cohort(self.job, round))
-        self.ledger.commit(ticket, self.job.algorithm.releases(self.job.population, round, joined))
+        round, shared = line["round"] - 1, self.record.identity.ledger is not None
+        payers = _named(self.job, _cohort(self.job, round))
+        self.ledger.commit(ticket, _released(self.job, round, payers, joined=line["clients"], shared=shared))
+
+    def void(self, ticket: Ticket | None) -> None:
+        if self.ledger is not None and ticket is not None:
+            self.ledger.void(ticket)
 
 
 def planned(job: Job, round: int, *, shared: bool) -> list[Release]:
     """What the round will release, as far as it is known before anybody is drawn.
 
-    In a ledger that runs share, everyone pays alike: who is client 3 is this run's own business, and another run may
-    have dealt the same examples out differently.
+    Nothing, where the budgets of all whose turn it is are spent.
     """
-    known = None if shared else job.algorithm.sampling.known_cohort(job.population, round)
-    return job.algorithm.releases(job.population, round, None if known is None else _named(job, known))
+    known = job.algorithm.sampling.known_cohort(job.population, round)
+    there = range(job.population.clients) if known is None else known
+    left = job.left(round)
+    return _released(job, round, _named(job, [client for client in there if client not in left]), shared=shared)
+
+
+def _released(
+    job: Job, round: int, payers: tuple[int, ...] | None, *, joined: int | None = None, shared: bool
+) -> list[Release]:
+    """In a ledger that runs share, everyone pays alike, and as much as the one who reveals most: who is client 3 is
+    this run's own business, and another run may have dealt the same examples out differently.
+    """
+    if shared:
+        return job.algorithm.worst().releases(job.population, round, joined=joined)
+    return job.algorithm.releases(job.population, round, payers, joined)
 
 
 def _named(job: Job, cohort: Sequence[int]) -> tuple[int, ...] | None:
@@ -176,29 +201,26 @@ def _named(job: Job, cohort: Sequence[int]) -> tuple[int, ...] | None:
 
 
 def _cohort(job: Job, round: int) -> list[int]:
-    return sorted(job.algorithm.sampling.sample(job.population, round, job.key.generator("sampling", round)))
+    """Those who are drawn, but for the ones whose budget is spent."""
+    drawn = job.algorithm.sampling.sample(job.population, round, job.key.generator("sampling", round))
+    return sorted(set(drawn) - job.left(round))
 
 
 def _line(job: Job, done: int, state: ServerState, gathered: CohortSum, began: float) -> Line:
     """What rounds.jsonl says of a round. Only `epsilon` is covered by a guarantee."""
-    norms = gathered.norms.double()
     line: Line = {"round": done, "clients": len(gathered.contributors)}
     if job.settings.evaluates(done, job.rounds):  # ε too: it is asked for when it is shown
-        line |= {"epsilon": _sayable(job.spent(done)), "evaluation": _finite(job.evaluate(state.params))}
-    if norms.numel():
-        found = {"mean": norms.mean(), "median": norms.median(), "max": norms.max()}
-        line["norms"] = _finite({name: float(value) for name, value in found.items()})
-        kept = gathered.kept.double().nan_to_num(0.0)
-        mean = kept.mean()
-        line["kept"] = _finite({"mean": float(mean), "deviation": float((kept - mean).abs().mean())})
-    return line | {"clipped": gathered.clipped, "seconds": round(time.perf_counter() - began, 6)}
+        line |= {"epsilon": sayable(job.spent(done)), "evaluation": finite(job.evaluate(state.params))}
+        if job.settings.evaluate_training:
+            line["training"] = finite(job.evaluate_training(state.params))
+    return line | diagnostics.of_round(job, gathered) | {"seconds": round(time.perf_counter() - began, 6)}
 
 
 def _ended(job: Job, record: Record, key_dir: Path | None, ended: _Ended) -> Outcome:
     """Write what a finished or stopped run leaves behind; a finished one needs its key no longer."""
     ledger = None if record.ledger is None else Ledger.open(record.ledger)
     cards = card.guarantees(job, ended.done, ledger, shared=record.identity.ledger is not None)
-    metrics = _finite(job.evaluate(ended.state.params))
+    metrics = finite(job.evaluate(ended.state.params))
     found = card.data(job, ended.done, ended.stopped, cards, ledger) | {"metrics": metrics}
     record.finish(job.model.module_with(ended.state.params).state_dict(), found, card.words(cards))
     if ended.done == job.rounds:
@@ -208,12 +230,3 @@ def _ended(job: Job, record: Record, key_dir: Path | None, ended: _Ended) -> Out
 
 def _name(run: str, round: int) -> str:
     return f"run {run} round {round}"
-
-
-def _sayable(value: float | None) -> float | str | None:
-    return value if value is None or math.isfinite(value) else str(value)
-
-
-def _finite(values: dict[str, float]) -> dict[str, Any]:
-    """JSON has no infinity and no NaN: they are said in words."""
-    return {name: _sayable(value) for name, value in values.items()}

@@ -7,12 +7,13 @@ from pydantic import Field
 from discreet.mechanisms.adaptive import AdaptiveGaussian
 from discreet.mechanisms.distributed import DistributedGaussian
 from discreet.mechanisms.gaussian import Gaussian
+from discreet.mechanisms.integers import IntegerNoise
 from discreet.mechanisms.local import LocalNoise
 from discreet.mechanisms.mechanism import Mechanism, State
 from discreet.mechanisms.none import NoPrivacy
 
 AnyMechanism: TypeAlias = Annotated[
-    NoPrivacy | Gaussian | AdaptiveGaussian | DistributedGaussian | LocalNoise,
+    NoPrivacy | Gaussian | AdaptiveGaussian | DistributedGaussian | LocalNoise | IntegerNoise,
     Field(discriminator="kind"),
 ]
 
@@ -21,6 +22,7 @@ __all__ = [
     "AnyMechanism",
     "DistributedGaussian",
     "Gaussian",
+    "IntegerNoise",
     "LocalNoise",
     "Mechanism",
     "NoPrivacy",

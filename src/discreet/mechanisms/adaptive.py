@@ -1,14 +1,17 @@
 """The central Gaussian mechanism with a clip that follows a quantile of the updates' norms (Andrew et al. 2021)."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal, Self
 
 import torch
 from torch import Tensor
 
+from discreet import per_client
 from discreet.broadcast import Broadcast
 from discreet.clipping import clip as clipped
+from discreet.lattice import Grid
 from discreet.mechanisms.mechanism import State
 from discreet.params import Params, add, norms, scale
 from discreet.part import Multiplier, Positive, Probability, Rate, part
@@ -41,13 +44,18 @@ class AdaptiveGaussian:
         return True
 
     @property
+    def unit(self) -> Literal["client", "example"]:
+        return "client"
+
+    @property
     def order(self) -> int:
         return 2
 
-    def with_noise(self, noise_multiplier: float) -> Self:
-        return self if self.noise_multiplier is not None else replace(self, noise_multiplier=noise_multiplier)
+    def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
+        noise = per_client.single(noise_multiplier)
+        return self if self.noise_multiplier is not None else replace(self, noise_multiplier=noise)
 
-    def fitted(self, cohort: float) -> Self:
+    def fitted(self, fewest: int, most: int) -> Self:
         return self
 
     def init(self, params: Params) -> State:
@@ -68,7 +76,7 @@ class AdaptiveGaussian:
         return encoded
 
     def on_server(
-        self, total: Params, state: State, broadcast: Broadcast, cohort: float, noise: Rows
+        self, total: Params, state: State, broadcast: Broadcast, cohort: float, joined: int, noise: Rows
     ) -> tuple[Params, State]:
         assert self.noise_multiplier is not None
         norm = broadcast.announced[CLIP]
@@ -79,14 +87,21 @@ class AdaptiveGaussian:
         moved = norm * torch.exp(-self.rate * (below.clamp(0, 1) - self.quantile))
         return scale(noisy, norm / self._kept), {CLIP: moved}
 
-    def noise(self) -> Noise | None:
+    def noise(self, grid: Grid | None = None, known: int = 0, joined: int | None = None) -> Noise | None:
         return None if self.noise_multiplier is None else GaussianNoise(noise_multiplier=self.noise_multiplier)
 
-    def own_noise(self) -> Noise | None:
+    def own_noise(self, grid: Grid | None = None) -> Noise | None:
         return None
 
     def clip(self, broadcast: Broadcast) -> float | Tensor | None:
         return broadcast.announced[CLIP]
+
+    def deviation(self, contributors: Sequence[int]) -> float | None:
+        return self.noise_multiplier
+
+    @property
+    def beside(self) -> int:
+        return 1
 
     @property
     def _kept(self) -> float:

@@ -1,62 +1,83 @@
 """The Gaussian mechanism with its noise shared out: each client adds a part of it, and only the sum has enough."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal, Self
 
+import torch
 from torch import Tensor
 
+from discreet import per_client
 from discreet.broadcast import Broadcast
 from discreet.clipping import clip as clipped
 from discreet.errors import UnsoundCombination
+from discreet.lattice import Grid
 from discreet.mechanisms.mechanism import State
 from discreet.params import Params, add, scale
 from discreet.part import Count, Multiplier, Positive, part
 from discreet.privacy.events import GaussianNoise, Noise
 from discreet.randomness import Rows
 
+CLIP = "clip"
+
 
 @part
 class DistributedGaussian:
-    """Clip each update to `clip_norm`; each of `shares` clients adds N(0, (noise_multiplier·clip_norm)²/shares).
+    """Clip each update to `clip_norm`; each client adds one of `shares` of N(0, (noise_multiplier·clip_norm)²).
 
-    Guarantee: client level, against those who see released models, when whoever sums is trusted and as many clients
-    contribute as there are shares. One upload by itself carries noise_multiplier/√shares, and that is all that is
-    promised against a server who sees uploads in clear.
+    Without `clip_norm` it protects examples: what one can move an update by is then bounded in training
+    (paper 002), and that bound stands in for the clip.
+
+    The server tops up the shares of those who stay away. So where there are as many shares as may join, the sum
+    carries the same noise however many come, and hides who did.
+
+    Guarantee: client level, or example level without `clip_norm`, against those who see released models, when whoever
+    sums and tops up is trusted. One upload by itself carries noise_multiplier/√shares, and that is all that is promised
+    against a server who sees uploads in clear, and knows its own noise.
     """
 
     kind: Literal["distributed_gaussian"] = "distributed_gaussian"
-    clip_norm: Positive
+    clip_norm: Positive | None = None
     noise_multiplier: Multiplier | None = None  # of the sum; none yet: found from the promise
-    shares: Count | None = None  # the cohort, where none is given
+    shares: Count | None = None  # as many as may join, where none is given
 
     @property
     def private(self) -> bool:
         return True
 
     @property
+    def unit(self) -> Literal["client", "example"]:
+        return "example" if self.clip_norm is None else "client"
+
+    @property
     def order(self) -> int:
         return 2
 
-    def with_noise(self, noise_multiplier: float) -> Self:
-        return self if self.noise_multiplier is not None else replace(self, noise_multiplier=noise_multiplier)
+    def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
+        noise = per_client.single(noise_multiplier)
+        return self if self.noise_multiplier is not None else replace(self, noise_multiplier=noise)
 
-    def fitted(self, cohort: float) -> Self:
-        if self.shares is not None and self.shares > cohort:
+    def fitted(self, fewest: int, most: int) -> Self:
+        if self.shares is not None and self.shares > most:
             raise UnsoundCombination(
-                f"The noise is cut into {self.shares} shares, and {cohort:g} clients bring one each: some would lack.",
-                fix="Leave shares out, and it follows from the cohort.",
+                f"The noise is cut into {self.shares} shares, and {most} clients bring one each: some would lack.",
+                fix="Leave shares out, and there are as many as may join.",
             )
-        return self if self.shares is not None else replace(self, shares=int(cohort))
+        return self if self.shares is not None else replace(self, shares=most)
 
     def init(self, params: Params) -> State:
-        return {}
+        """A number on the model's device, in which each round's bound is announced."""
+        return {CLIP: torch.zeros((), dtype=torch.float64, device=next(iter(params.values())).device)}
 
     def announce(self, state: State, bound: float | None) -> Params:
-        return {}
+        norm = self.clip_norm or bound
+        assert norm is not None  # an algorithm without either is refused when it is built
+        return {CLIP: torch.full_like(state[CLIP], norm)}
 
     def bound(self, delta: Params, broadcast: Broadcast) -> Params:
-        return scale(clipped(delta, self.clip_norm), 1 / self.clip_norm)
+        held = delta if self.clip_norm is None else clipped(delta, self.clip_norm)
+        return scale(held, 1 / broadcast.announced[CLIP])
 
     def share(self, encoded: Params, broadcast: Broadcast, rows: Rows) -> Params:
         assert self.noise_multiplier is not None
@@ -65,17 +86,33 @@ class DistributedGaussian:
         return add(encoded, scale(drawn, self.noise_multiplier / math.sqrt(self.shares)))
 
     def on_server(
-        self, total: Params, state: State, broadcast: Broadcast, cohort: float, noise: Rows
+        self, total: Params, state: State, broadcast: Broadcast, cohort: float, joined: int, noise: Rows
     ) -> tuple[Params, State]:
-        return scale(total, self.clip_norm), state
+        assert self.noise_multiplier is not None
+        assert self.shares is not None
+        if joined < self.shares:
+            drawn = {name: value[0] for name, value in noise.open().normal(total).items()}
+            total = add(total, scale(drawn, self.noise_multiplier * math.sqrt(1 - joined / self.shares)))
+        return scale(total, broadcast.announced[CLIP]), state
 
-    def noise(self) -> Noise | None:
-        return None if self.noise_multiplier is None else GaussianNoise(noise_multiplier=self.noise_multiplier)
+    def noise(self, grid: Grid | None = None, known: int = 0, joined: int | None = None) -> Noise | None:
+        if self.noise_multiplier is None or self.shares is None:
+            return None
+        return GaussianNoise(noise_multiplier=self.noise_multiplier * math.sqrt(1 - known / self.shares))
 
-    def own_noise(self) -> Noise | None:
+    def own_noise(self, grid: Grid | None = None) -> Noise | None:
         if self.noise_multiplier is None or self.shares is None:
             return None
         return GaussianNoise(noise_multiplier=self.noise_multiplier / math.sqrt(self.shares))
 
     def clip(self, broadcast: Broadcast) -> float | Tensor | None:
         return self.clip_norm
+
+    def deviation(self, contributors: Sequence[int]) -> float | None:
+        if self.noise_multiplier is None or self.shares is None:
+            return None
+        return self.noise_multiplier * max(1.0, math.sqrt(len(contributors) / self.shares))
+
+    @property
+    def beside(self) -> int:
+        return 0

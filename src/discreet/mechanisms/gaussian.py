@@ -1,12 +1,15 @@
 """The central Gaussian mechanism: clients are clipped, a trusted server adds the noise (McMahan et al. 2018)."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal, Self
 
 from torch import Tensor
 
+from discreet import per_client
 from discreet.broadcast import Broadcast
 from discreet.clipping import clip as clipped
+from discreet.lattice import Grid
 from discreet.mechanisms.mechanism import State
 from discreet.params import Params, add, scale
 from discreet.part import Multiplier, Positive, part
@@ -30,13 +33,18 @@ class Gaussian:
         return True
 
     @property
+    def unit(self) -> Literal["client", "example"]:
+        return "client"
+
+    @property
     def order(self) -> int:
         return 2
 
-    def with_noise(self, noise_multiplier: float) -> Self:
-        return self if self.noise_multiplier is not None else replace(self, noise_multiplier=noise_multiplier)
+    def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
+        noise = per_client.single(noise_multiplier)
+        return self if self.noise_multiplier is not None else replace(self, noise_multiplier=noise)
 
-    def fitted(self, cohort: float) -> Self:
+    def fitted(self, fewest: int, most: int) -> Self:
         return self
 
     def init(self, params: Params) -> State:
@@ -52,17 +60,24 @@ class Gaussian:
         return encoded
 
     def on_server(
-        self, total: Params, state: State, broadcast: Broadcast, cohort: float, noise: Rows
+        self, total: Params, state: State, broadcast: Broadcast, cohort: float, joined: int, noise: Rows
     ) -> tuple[Params, State]:
         assert self.noise_multiplier is not None
         drawn = {name: value[0] for name, value in noise.open().normal(total).items()}
         return scale(add(total, scale(drawn, self.noise_multiplier)), self.clip_norm), state
 
-    def noise(self) -> Noise | None:
+    def noise(self, grid: Grid | None = None, known: int = 0, joined: int | None = None) -> Noise | None:
         return None if self.noise_multiplier is None else GaussianNoise(noise_multiplier=self.noise_multiplier)
 
-    def own_noise(self) -> Noise | None:
+    def own_noise(self, grid: Grid | None = None) -> Noise | None:
         return None
 
     def clip(self, broadcast: Broadcast) -> float | Tensor | None:
         return self.clip_norm
+
+    def deviation(self, contributors: Sequence[int]) -> float | None:
+        return self.noise_multiplier
+
+    @property
+    def beside(self) -> int:
+        return 0

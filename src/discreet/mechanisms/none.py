@@ -1,10 +1,12 @@
 """No privacy: the sum as it is."""
 
+from collections.abc import Sequence
 from typing import Literal, Self
 
 from torch import Tensor
 
 from discreet.broadcast import Broadcast
+from discreet.lattice import Grid
 from discreet.mechanisms.mechanism import State
 from discreet.params import Params
 from discreet.part import part
@@ -21,13 +23,17 @@ class NoPrivacy:
         return False
 
     @property
+    def unit(self) -> Literal["client", "example"]:
+        return "client"
+
+    @property
     def order(self) -> int:
         return 2
 
-    def with_noise(self, noise_multiplier: float) -> Self:
+    def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
         return self
 
-    def fitted(self, cohort: float) -> Self:
+    def fitted(self, fewest: int, most: int) -> Self:
         return self
 
     def init(self, params: Params) -> State:
@@ -43,15 +49,22 @@ class NoPrivacy:
         return encoded
 
     def on_server(
-        self, total: Params, state: State, broadcast: Broadcast, cohort: float, noise: Rows
+        self, total: Params, state: State, broadcast: Broadcast, cohort: float, joined: int, noise: Rows
     ) -> tuple[Params, State]:
         return total, state
 
-    def noise(self) -> Noise | None:
+    def noise(self, grid: Grid | None = None, known: int = 0, joined: int | None = None) -> Noise | None:
         return None
 
-    def own_noise(self) -> Noise | None:
+    def own_noise(self, grid: Grid | None = None) -> Noise | None:
         return None
 
     def clip(self, broadcast: Broadcast) -> float | Tensor | None:
         return None
+
+    def deviation(self, contributors: Sequence[int]) -> float | None:
+        return None
+
+    @property
+    def beside(self) -> int:
+        return 0

@@ -50,8 +50,23 @@ class DiscreteGaussianNoise:
     l2_sensitivity: Steps
 
 
+@part
+class DistributedDiscreteGaussianNoise:
+    """The sum of `shares` discrete Gaussian draws, each with σ² = `variance`, on each coordinate of an integer sum.
+
+    It is not discrete Gaussian itself, and never priced as if it were. Lattice units.
+    """
+
+    kind: Literal["distributed_discrete_gaussian"] = "distributed_discrete_gaussian"
+    variance: Variance
+    shares: Count
+    l2_sensitivity: Steps
+    dimension: Count
+
+
 Noise: TypeAlias = Annotated[
-    GaussianNoise | LaplaceNoise | SkellamNoise | DiscreteGaussianNoise, Field(discriminator="kind")
+    GaussianNoise | LaplaceNoise | SkellamNoise | DiscreteGaussianNoise | DistributedDiscreteGaussianNoise,
+    Field(discriminator="kind"),
 ]
 
 
@@ -83,7 +98,13 @@ class SampledWithoutReplacement:
 
 
 Step: TypeAlias = Annotated[
-    GaussianNoise | LaplaceNoise | SkellamNoise | DiscreteGaussianNoise | PoissonSampled | SampledWithoutReplacement,
+    GaussianNoise
+    | LaplaceNoise
+    | SkellamNoise
+    | DiscreteGaussianNoise
+    | DistributedDiscreteGaussianNoise
+    | PoissonSampled
+    | SampledWithoutReplacement,
     Field(discriminator="kind"),
 ]
 
@@ -110,6 +131,7 @@ Event: TypeAlias = Annotated[
     | LaplaceNoise
     | SkellamNoise
     | DiscreteGaussianNoise
+    | DistributedDiscreteGaussianNoise
     | PoissonSampled
     | SampledWithoutReplacement
     | Repeated

@@ -89,6 +89,7 @@ class Guarantee:
     not_covered: tuple[str, ...]
     claims: tuple[Claim, ...] = ()
     ledger: LedgerMark | None = None
+    clients: tuple[Index, ...] | None = None  # whose units these are; None: any client's
 
     @classmethod
     def certify(
@@ -120,6 +121,7 @@ class Guarantee:
             not_covered=(*wording.uncovered(release), *not_covered),
             claims=tuple(claims),
             ledger=ledger,
+            clients=release.clients,
         )
 
     def sentence(self) -> str:
@@ -144,11 +146,23 @@ def attacks_on(event: Event, relation: Relation, rates: Iterable[float] = FALSE_
     )
 
 
+def leading(cards: Iterable[Guarantee]) -> tuple[list[Guarantee], list[Guarantee]]:
+    """Of cards that differ only in whose units they are about, the one of the largest ε; and the others."""
+    first: dict[tuple[Unit, View], Guarantee] = {}
+    others = []
+    for card in sorted(cards, key=lambda card: -card.epsilon if card.clients else -math.inf):
+        if card.clients is None or (card.unit, card.view) not in first:
+            first[card.unit, card.view] = card
+        else:
+            others.append(card)
+    return list(first.values()), others
+
+
 def entries(card: Guarantee) -> list[tuple[str, str]]:
     """What the card lists, each under its name: the same on paper, in a terminal and on a page."""
     return [
         ("Certified", f"ε = {rounded_up(card.epsilon)} at δ = {brief(card.delta)}"),
-        ("Unit", wording.unit_in_full(card.unit, card.view)),
+        ("Unit", wording.unit_in_full(card.unit, card.view, card.clients)),
         ("Neighbours", wording.RELATIONS[card.relation].format(unit=wording.name_of(card.unit))),
         ("Who looks", wording.VIEWS[card.view]),
         ("What happened", wording.described(card.event)),

@@ -6,10 +6,11 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from discreet.privacy import skellam
+from discreet.privacy import discrete_gaussian, skellam
 from discreet.privacy.bases import Array, log_expm1
 from discreet.privacy.events import (
     DiscreteGaussianNoise,
+    DistributedDiscreteGaussianNoise,
     Event,
     GaussianNoise,
     LaplaceNoise,
@@ -145,6 +146,9 @@ def _unsampled(noise: Noise, orders: Array, factor: float = 1.0) -> Array:
             return orders * (factor / noise.noise_multiplier) ** 2 / 2
         case DiscreteGaussianNoise():  # Canonne, Kamath, Steinke 2020, Prop. 5, coordinate by coordinate
             return orders * (factor * noise.l2_sensitivity) ** 2 / (2 * noise.variance)
+        case DistributedDiscreteGaussianNoise():
+            l2 = factor * noise.l2_sensitivity
+            return discrete_gaussian.rdp_bound(orders, noise.variance, noise.shares, l2, noise.dimension)
         case LaplaceNoise():
             return _laplace(factor / noise.noise_multiplier, orders)
         case SkellamNoise():

@@ -1,6 +1,8 @@
 """A release: what happened, whom it protects, and from whom."""
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from discreet.errors import UnsoundCombination, Unsupported
@@ -8,6 +10,7 @@ from discreet.part import Count, Flag, Index, part
 from discreet.privacy.events import (
     Composed,
     DiscreteGaussianNoise,
+    DistributedDiscreteGaussianNoise,
     Event,
     GaussianNoise,
     LaplaceNoise,
@@ -59,6 +62,16 @@ class Release:
             )
 
 
+def numbered(clients: Sequence[int]) -> str:
+    """`client 3`, `clients 0 to 4`, `clients 0, 2 and 9 more`."""
+    if len(clients) == 1:
+        return f"client {clients[0]}"
+    if tuple(clients) == tuple(range(clients[0], clients[-1] + 1)):
+        return f"clients {clients[0]} to {clients[-1]}"
+    shown = ", ".join(map(str, clients[:6]))
+    return f"clients {shown}" + (f" and {len(clients) - 6:,} more" if clients[6:] else "")
+
+
 def grouped(event: Event, size: int) -> Event:
     """The same event, seen by a unit that holds up to `size` of the units it was priced for.
 
@@ -98,3 +111,5 @@ def scaled(noise: Noise, factor: float) -> Noise:
             )
         case DiscreteGaussianNoise():
             return DiscreteGaussianNoise(variance=noise.variance, l2_sensitivity=noise.l2_sensitivity * factor)
+        case DistributedDiscreteGaussianNoise():
+            return replace(noise, l2_sensitivity=noise.l2_sensitivity * factor)

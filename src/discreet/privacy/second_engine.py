@@ -16,6 +16,7 @@ import numpy as np
 from discreet.errors import Unsupported
 from discreet.privacy.events import (
     DiscreteGaussianNoise,
+    DistributedDiscreteGaussianNoise,
     Event,
     GaussianNoise,
     LaplaceNoise,
@@ -70,6 +71,8 @@ def supports(event: Event, relation: Relation = "add_or_remove") -> str | None:
         noise = noise_of(step)
         if isinstance(noise, SkellamNoise):
             return "dp-accounting has no Skellam noise"
+        if isinstance(noise, DistributedDiscreteGaussianNoise):
+            return "dp-accounting has no sums of discrete Gaussians"
         if isinstance(noise, DiscreteGaussianNoise) and noise is not step:
             return "dp-accounting has no sampled discrete Gaussian"
         if _fixed_size(step) and not isinstance(noise, GaussianNoise):
@@ -111,6 +114,8 @@ def _their_step(step: Step) -> Any:
             return theirs.SampledWithoutReplacementDpEvent(step.population, step.cohort, _their_step(step.event))
         case SkellamNoise():
             raise Unsupported("dp-accounting has no Skellam noise.", fix="Use our RDP, or the numerical certificate.")
+        case DistributedDiscreteGaussianNoise():
+            raise Unsupported("dp-accounting has no sums of discrete Gaussians.", fix="Use our RDP.")
 
 
 def _by_pld(event: Event, delta: float, relation: Relation, engine: str) -> SecondOpinion:

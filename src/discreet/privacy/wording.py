@@ -1,10 +1,11 @@
 """How privacy is said in plain words: bounds, units, relations, views and events."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 
 from discreet.privacy.events import (
+    DistributedDiscreteGaussianNoise,
     Event,
     GaussianNoise,
     LaplaceNoise,
@@ -14,7 +15,7 @@ from discreet.privacy.events import (
     sampled,
     steps,
 )
-from discreet.privacy.release import Person, Relation, Release, Unit, View
+from discreet.privacy.release import Person, Relation, Release, Unit, View, numbered
 
 VIEWERS: dict[View, str] = {
     "server": "Whoever sees what the server sees",
@@ -60,7 +61,11 @@ def name_of(unit: Unit) -> str:
     return "person" if isinstance(unit, Person) else unit
 
 
-def unit_in_full(unit: Unit, view: View) -> str:
+def unit_in_full(unit: Unit, view: View, clients: Sequence[int] | None = None) -> str:
+    """Whose data it is: of any client, or of these, whose numbers are their own."""
+    if clients is not None:
+        kind = name_of(unit)
+        return f"{numbered(clients)}, with all its data" if kind == "client" else f"one {kind} of {numbered(clients)}"
     other = "other " if view == "client" else ""  # a client knows its own data
     if isinstance(unit, Person):
         rows = f"the rows with one value of {unit.column!r}, at most {unit.max_examples}"
@@ -84,6 +89,10 @@ def _step(step: Step) -> str:
             return f"{_step(step.event)}, {step.cohort:,} drawn out of {step.population:,}"
         case GaussianNoise() | LaplaceNoise():
             return f"{step.kind.capitalize()} noise of multiplier {rounded_up(step.noise_multiplier, 6)}"
+        case DistributedDiscreteGaussianNoise():
+            variance, sensitivity = brief(float(rounded_up(step.variance, 6))), brief(step.l2_sensitivity)
+            each = f"{step.shares:,} shares of discrete Gaussian noise of variance {variance} each"
+            return f"{each} for L2 sensitivity {sensitivity}"
         case _:
             name = step.kind.replace("_", " ").capitalize()
             variance, sensitivity = brief(float(rounded_up(step.variance, 6))), brief(step.l2_sensitivity)

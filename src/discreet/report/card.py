@@ -1,6 +1,8 @@
 """A guarantee as a card on a page: what is certified, whom it protects from whom, and what it doesn't say."""
 
+import math
 import re
+from collections.abc import Sequence
 
 from discreet.privacy import wording
 from discreet.privacy.guarantee import Claim, Guarantee, entries
@@ -38,6 +40,22 @@ def guarantee_card(card: Guarantee, *, public: bool = False) -> Html:
         ),
         folded("What ε and δ mean", tag("p", MEANING.format(unit=unit))),
         class_="card",
+    )
+
+
+def own_cards(cards: Sequence[Guarantee]) -> Html:
+    """The guarantees of clients whose numbers are their own, a row each; the least protected has a card."""
+    return table(
+        "The same for other clients, whose numbers differ",
+        ["whose", "ε, at most", "what happened"],
+        (
+            [
+                wording.unit_in_full(card.unit, card.view, card.clients),
+                "∞" if math.isinf(card.epsilon) else rounded_up(card.epsilon),
+                wording.described(card.event),
+            ]
+            for card in cards
+        ),
     )
 
 

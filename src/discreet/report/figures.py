@@ -1,7 +1,7 @@
 """Line charts that say what they show, also to those who can't see them: drawn by plotly, loaded from nowhere."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -46,7 +46,7 @@ class Chart:
     key: str  # its id on the page
     caption: str
     lines: tuple[Line, ...]
-    band: Band | None = None
+    bands: tuple[Band, ...] = ()  # the widest first, so that they darken towards the middle
     level: Level | None = None
     percent: bool = False
     from_zero: bool = False
@@ -89,7 +89,7 @@ def shown(key: str, caption: str, description: str, made: Any, note: Html | None
 
 def numbers(title: str, *charts: Chart) -> Html:
     """The same numbers as a folded table: at most so many rows, evenly chosen, always with the first and the last."""
-    columns = [(line.name, line.values, chart) for chart in charts for line in chart.lines]
+    columns = [(name, values, chart) for chart in charts for name, values in _listed(chart)]
     rounds = sorted({at for _, values, _ in columns for at in values})
     shown = thinned(rounds, ROWS)
     rows = (
@@ -99,6 +99,12 @@ def numbers(title: str, *charts: Chart) -> Html:
     note = f"{len(shown)} of {len(rounds):,} {across}s." if len(shown) < len(rounds) else None
     made = table(title, [across, *(name for name, _, _ in columns)], rows, class_="numbers")
     return folded("The numbers", made, tag("p", note, class_="note") if note else None)
+
+
+def _listed(chart: Chart) -> Iterator[tuple[str, Mapping[int, float]]]:
+    yield from ((line.name, line.values) for line in chart.lines)
+    for band in chart.bands:
+        yield from ((f"{band.name}, {edge}", values) for edge, values in (("from", band.low), ("to", band.high)))
 
 
 def script() -> Html:
@@ -113,8 +119,8 @@ def figure(chart: Chart) -> Any:
     import plotly.graph_objects as go
 
     made = go.Figure(layout=layout(chart))
-    if chart.band:
-        _fill(made, chart.band, chart)
+    for band in chart.bands:
+        _fill(made, band, chart)
     ends = sorted({at for line in chart.lines for at in line.values})
     for line, colour in zip(chart.lines, _cycled(len(chart.lines)), strict=True):
         rounds = thinned(sorted(line.values), POINTS)
@@ -175,7 +181,7 @@ def layout(chart: Chart) -> dict[str, Any]:
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
         "font": {"family": "system-ui, sans-serif", "size": 13},
-        "showlegend": len(chart.lines) > 1 or chart.level is not None or chart.band is not None,
+        "showlegend": len(chart.lines) > 1 or chart.level is not None or bool(chart.bands),
         "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "itemclick": False},
         "hovermode": "x unified",
         "hoverlabel": {"bgcolor": "#1d252c", "bordercolor": "#1d252c", "font": {"color": "#fff"}},

@@ -4,9 +4,11 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
+from discreet.privacy.guarantee import leading
 from discreet.privacy.wording import brief, rounded_up
-from discreet.report.card import guarantee_card
-from discreet.report.figures import Band, Chart, Level, Line, drawn, numbers, percent, plain
+from discreet.report import charts
+from discreet.report.card import guarantee_card, own_cards
+from discreet.report.figures import Chart, Level, Line, drawn, numbers, percent, plain
 from discreet.report.markup import Child, Html, folded, listing, tag, terms
 from discreet.report.story import Story
 
@@ -38,7 +40,7 @@ def covered_tiles(story: Story) -> Iterator[Tile]:
 
 def uncovered_tiles(story: Story) -> Iterator[Tile]:
     for name, series in list(story.metrics().items())[:1]:
-        last, level = max(series), _constant(story, name)
+        last, level = max(series), charts.constant(story, name)
         beside = f"{level.name}: {plain(level.value)}; " if level else ""
         yield name, _said(name)(series[last]), f"round {last:,}; {beside}{NOT_COVERED}"
     seconds = [value for value in story.series("seconds").values() if math.isfinite(value)]
@@ -74,25 +76,17 @@ def spending(story: Story) -> Html | None:
 
 
 def quality(story: Story) -> Html | None:
-    charts = [
-        Chart(
-            f"metric-{place}",
-            _capital(name),
-            (Line(name, series),),
-            level=_constant(story, name),
-            percent=name == "accuracy",
-        )
-        for place, (name, series) in enumerate(story.metrics().items())
-    ]
-    if not charts:
+    pictures = list(charts.quality(story))
+    if not pictures:
         return None
-    why = "Measured on test data, in clear: whoever sees these numbers learns something about that data."
-    named = " and ".join(chart.lines[0].name for chart in charts[:2])
-    return _uncovered(f"{_capital(named)} by round", why, charts)
+    data = "test data and on training data" if story.trained else "test data"
+    why = f"Measured on {data}, in clear: whoever sees these numbers learns something about that data."
+    named = " and ".join(list(story.metrics())[:2])
+    return _uncovered(f"{charts.capital(named)} by round", why, pictures)
 
 
 def norms(story: Story) -> Html | None:
-    sizes, clipped = list(_norm_chart(story)), list(_clip_chart(story))
+    sizes, clipped = list(charts.norms(story)), [*charts.clipping(story), *charts.signal(story)]
     if not sizes and not clipped:
         return None
     if not clipped:
@@ -101,7 +95,8 @@ def norms(story: Story) -> Html | None:
         )
     why = (
         "How large the clients' updates were before any clip. Few clipped: the clip could be smaller, and with it the "
-        "noise. Nearly all clipped: the model learns less than the clients send."
+        "noise. Nearly all clipped: the model learns less than the clients send. Signal to noise is the norm of the "
+        "sum of the clipped updates over that of the noise in it."
     )
     return _uncovered("Update norms and fraction clipped by round", why, [*sizes, *clipped])
 
@@ -110,12 +105,13 @@ def cohorts(story: Story) -> Html | None:
     sizes = story.series("clients", "cohort", "contributors")
     if not sizes:
         return None
+    sent = _traffic(story)
     if len(set(sizes.values())) == 1:
-        said = f"{plain(next(iter(sizes.values())))} clients took part in every round."
+        said = f"{plain(next(iter(sizes.values())))} clients took part in every round.{sent}"
         return _section("Who took part", tag("p", said), covered=False)
     chart = Chart("cohort", "Clients that took part", (Line("clients", sizes),), from_zero=True)
     why = "How many clients took part in each round. The sums were divided by the expected number, which is public."
-    return _uncovered("Who took part, by round", why, [chart])
+    return _uncovered("Who took part, by round", why + sent, [chart])
 
 
 def experiment(story: Story) -> Html | None:
@@ -160,34 +156,20 @@ def ledger(story: Story) -> Html | None:
 def _guarantees(story: Story, *, public: bool) -> Html | None:
     if not story.guarantees:
         return None
+    cards, others = leading(story.guarantees)
     name = "The guarantee" if len(story.guarantees) == 1 else f"The {len(story.guarantees)} guarantees"
-    return _section(name, *(guarantee_card(card, public=public) for card in story.guarantees))
+    own = own_cards(others) if others else None
+    return _section(name, *(guarantee_card(card, public=public) for card in cards), own)
 
 
-def _norm_chart(story: Story) -> Iterator[Chart]:
-    found = {name: story.series(f"norms.{name}") for name in ("median", "mean", "max")}
-    middle = "median" if found["median"] else "mean"
-    if not found[middle]:
-        return
-    lines = (Line(middle, found[middle]), *([Line("largest", found["max"])] if found["max"] else []))
-    low, high = story.series("norms.p10"), story.series("norms.p90")
-    band = Band("10th–90th percentile", low, high) if low and high else None
-    clip = story.part("algorithm", "mechanism", "clip_norm")
-    level = Level("clip norm", float(clip)) if isinstance(clip, int | float) else None
-    yield Chart("norms", "Norm of an update", lines, band=band, level=level, from_zero=True)
+def _traffic(story: Story) -> str:
+    up, down = (list(story.series(f"bits.{way}").values()) for way in ("up", "down"))
+    return f" Each got {plain(down[-1])} bits in a round, and sent {plain(up[-1])}." if up and down else ""
 
 
-def _clip_chart(story: Story) -> Iterator[Chart]:
-    if story.part("algorithm", "mechanism", "kind") == "none":
-        return  # updates are clipped by nobody there, so a row of zeros would mislead
-    share = story.series("clipped", "clipped_fraction")
-    if share:
-        yield Chart("clipped", "Fraction of updates clipped", (Line("clipped", share),), percent=True, from_zero=True)
-
-
-def _uncovered(name: str, why: str, charts: list[Chart]) -> Html:
-    pictures = tag("div", *map(drawn, charts), class_="charts")
-    return _section(name, tag("p", why), pictures, numbers(name, *charts), covered=False)
+def _uncovered(name: str, why: str, pictures: list[Chart]) -> Html:
+    shown = tag("div", *map(drawn, pictures), class_="charts")
+    return _section(name, tag("p", why), shown, numbers(name, *pictures), covered=False)
 
 
 def _section(name: str, *children: Child, covered: bool = True) -> Html:
@@ -221,15 +203,6 @@ def _code(text: str) -> Html:
 
 def _said(metric: str) -> Callable[[float], str]:
     return percent if metric == "accuracy" else plain
-
-
-def _constant(story: Story, metric: str) -> Level | None:
-    """What a squared error must be below: a model that is no better has learned nothing."""
-    return Level("a constant", story.constant) if metric == "mse" and story.constant is not None else None
-
-
-def _capital(name: str) -> str:
-    return name.upper() if name == "mse" else name[:1].upper() + name[1:]
 
 
 def _duration(seconds: float) -> str:

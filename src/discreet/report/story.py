@@ -32,13 +32,15 @@ class Promise:
     against: View
     epsilon: float
     delta: float
+    own: tuple[float, ...] = ()  # one for each client, where they asked for their own; `epsilon` is the largest
 
     def is_about(self, card: Guarantee) -> bool:
         """Whether the card speaks of the promised unit, and of an onlooker who sees at least as much."""
         return self.unit == wording.name_of(card.unit) and card.view in ENOUGH_FOR.get(self.against, ())
 
     def is_kept_by(self, card: Guarantee) -> bool:
-        return self.is_about(card) and card.epsilon <= self.epsilon and card.delta <= self.delta
+        asked = [self.own[client] for client in card.clients or () if client < len(self.own)]
+        return self.is_about(card) and card.epsilon <= min(asked, default=self.epsilon) and card.delta <= self.delta
 
 
 @dataclass(frozen=True)
@@ -89,15 +91,15 @@ class Story:
         privacy = self.experiment.get("privacy")
         if not isinstance(privacy, dict):
             return None
-        epsilon, delta, unit = (
-            files.number(privacy.get("epsilon")),
-            files.number(privacy.get("delta")),
-            privacy.get("unit"),
-        )
-        if epsilon is None or delta is None:
+        asked, unit = privacy.get("epsilon"), privacy.get("unit")
+        own = [files.number(each) for each in asked] if isinstance(asked, list) else [files.number(asked)]
+        delta = files.number(privacy.get("delta"))
+        known = tuple(each for each in own if each is not None)
+        if not known or len(known) < len(own) or delta is None:
             return None
         named = "person" if isinstance(unit, dict) or str(unit).startswith("person") else str(unit)
-        return Promise(named, privacy.get("against", "server"), epsilon, delta)
+        listed = known if isinstance(asked, list) else ()
+        return Promise(named, privacy.get("against", "server"), max(known), delta, listed)
 
     @property
     def main(self) -> Guarantee | None:
@@ -121,19 +123,23 @@ class Story:
     def metrics(self) -> dict[str, Series]:
         """All that was measured by evaluating the model, accuracy first."""
         names = {name: None for row in self.rounds.values() for name in _measured(row)}
-        found = {name: self._metric(name) for name in sorted(names, key=_rank)}
+        found = {name: self._metric(name) or self.series(name) for name in sorted(names, key=_rank)}
         return {name: series for name, series in found.items() if series and name != CONSTANT}
+
+    @property
+    def trained(self) -> dict[str, Series]:
+        """The same metrics on training examples, where the model was tried on those too."""
+        found = {name: self._metric(name, "training") for name in self.metrics()}
+        return {name: series for name, series in found.items() if series}
 
     @property
     def constant(self) -> float | None:
         """The squared error of the clients' mean target, predicted for every test example."""
-        return next(iter(self._metric(CONSTANT).values()), None)
+        return next(iter((self._metric(CONSTANT) or self.series(CONSTANT)).values()), None)
 
-    def _metric(self, name: str) -> Series:
-        found = {
-            at: files.number(files.at(row, ("evaluation", name))) for at, row in self.rounds.items()
-        }  # its name may hold dots
-        return {at: value for at, value in found.items() if value is not None} or self.series(name)
+    def _metric(self, name: str, table: str = "evaluation") -> Series:
+        found = {at: files.number(files.at(row, (table, name))) for at, row in self.rounds.items()}  # it may hold dots
+        return {at: value for at, value in found.items() if value is not None}
 
 
 def tell(run_dir: Path) -> Story:

@@ -6,6 +6,7 @@ from typing import Literal
 
 from discreet.privacy import wording
 from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.release import numbered
 from discreet.privacy.wording import brief, rounded_up
 from discreet.report.card import bound, certified
 from discreet.report.story import Promise, Story
@@ -45,8 +46,11 @@ def _privacy(story: Story) -> Verdict:
     if not promise.is_about(card):
         about = f"The promise was another: {_promised(promise)}. It is not certified."
         return Verdict("bad", protected, (about,))
-    if not promise.is_kept_by(card):
-        return Verdict("bad", f"The promise is broken: {_promised(promise)}, and {certified(card)} was spent.")
+    own = [each for each in story.guarantees if each.clients and each.view == card.view and promise.is_about(each)]
+    broken = next((each for each in own or [card] if not promise.is_kept_by(each)), None)
+    if broken is not None:
+        whose = f" for {numbered(broken.clients)}" if broken.clients else ""
+        return Verdict("bad", f"The promise is broken: {_promised(promise)}, and {certified(broken)} was spent{whose}.")
     return Verdict("good", protected, (f"That keeps the promise: {_promised(promise)}.",))
 
 
@@ -79,7 +83,8 @@ def _progress(story: Story) -> tuple[str, ...]:
 
 def _promised(promise: Promise) -> str:
     at_most = bound(brief(promise.epsilon), promise.delta)
-    return f"at most {at_most} for any one {promise.unit}, against {_name(promise.against)}"
+    own = ", and for some clients less" if len(set(promise.own)) > 1 else ""
+    return f"at most {at_most} for any one {promise.unit}, against {_name(promise.against)}{own}"
 
 
 def _from(card: Guarantee) -> str:

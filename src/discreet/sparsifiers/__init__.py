@@ -5,11 +5,21 @@ from typing import Annotated, TypeAlias
 from pydantic import Field
 
 from discreet.sparsifiers.common import PublicTopK, RandomK
-from discreet.sparsifiers.sparsifier import All, Sparsifier
+from discreet.sparsifiers.sparsifier import All, PublicUpdate, Sparsifier
 from discreet.sparsifiers.top_k import PublishedTopK, ServerTopK, TopK
 
 AnySparsifier: TypeAlias = Annotated[
     All | RandomK | TopK | PublicTopK | ServerTopK | PublishedTopK, Field(discriminator="kind")
 ]
 
-__all__ = ["All", "AnySparsifier", "PublicTopK", "PublishedTopK", "RandomK", "ServerTopK", "Sparsifier", "TopK"]
+__all__ = [
+    "All",
+    "AnySparsifier",
+    "PublicTopK",
+    "PublicUpdate",
+    "PublishedTopK",
+    "RandomK",
+    "ServerTopK",
+    "Sparsifier",
+    "TopK",
+]

@@ -9,6 +9,7 @@ from discreet.errors import InvalidInput
 from discreet.params import Params, count, scale
 from discreet.part import Flag, Index, Rate, part
 from discreet.sparsifiers.choice import kept, largest, where
+from discreet.sparsifiers.sparsifier import PublicUpdate
 
 
 @part
@@ -27,10 +28,14 @@ class RandomK:
     seed: Index = 0
 
     @property
+    def follows_data(self) -> bool:
+        return self.scaled  # by d/k, every example moves it by more
+
+    @property
     def unsound(self) -> str | None:
         return None
 
-    def announce(self, params: Params, round: int) -> Params:
+    def announce(self, params: Params, round: int, public: PublicUpdate | None = None) -> Params:
         coordinates = count(params)
         chosen = torch.zeros(coordinates, dtype=torch.bool)
         chosen[torch.randperm(coordinates, generator=self._draw(round))[: kept(self.fraction, coordinates)]] = True
@@ -51,6 +56,9 @@ class RandomK:
     def expand(self, released: Params, announced: Params) -> Params:
         return where(_masks(released, announced), released)
 
+    def coordinates(self, update: int) -> int:
+        return kept(self.fraction, update)
+
     def _draw(self, round: int) -> torch.Generator:
         """On the host, where a seed gives the same numbers on every machine."""
         seed = hashlib.blake2b(f"random_k {self.seed} {round}".encode(), digest_size=8).digest()
@@ -68,20 +76,19 @@ class PublicTopK:
     fraction: Rate
 
     @property
+    def follows_data(self) -> bool:
+        return False
+
+    @property
     def unsound(self) -> str | None:
         return None
 
-    def announce(self, params: Params, round: int) -> Params:
-        raise InvalidInput(
-            "The sparsifier 'public_top_k' takes its mask from an update on public data, and got none.",
-            fix='Use sparsifier = { kind = "random_k", fraction = … }, or "top_k".',
-        )
-
-    def mask_from(self, update: Params) -> Params:
-        """The masks to announce for the update that one made on public data, on that update's device."""
-        one = {name: value[None] for name, value in update.items()}
+    def announce(self, params: Params, round: int, public: PublicUpdate | None = None) -> Params:
+        if public is None:
+            raise no_public_data()
+        one = {name: value[None] for name, value in public(params, round).items()}
         chosen = largest(one, self.fraction, per_layer=False)
-        return _named({name: mask[0] for name, mask in chosen.items()}, update)
+        return _named({name: mask[0] for name, mask in chosen.items()}, params)
 
     def select(self, delta: Params, announced: Params) -> Params:
         return where(_masks(delta, announced), delta)
@@ -91,6 +98,18 @@ class PublicTopK:
 
     def expand(self, released: Params, announced: Params) -> Params:
         return where(_masks(released, announced), released)
+
+    def coordinates(self, update: int) -> int:
+        return kept(self.fraction, update)
+
+
+def no_public_data() -> InvalidInput:
+    """What is said of `public_top_k` where a task has no public data."""
+    return InvalidInput(
+        "The sparsifier 'public_top_k' takes its mask from an update on public data, and there is none.",
+        fix="Name some in the task (public_examples = …, for FEMNIST public_writers = true, for your own arrays "
+        'public=…), or use sparsifier = { kind = "random_k", fraction = … }.',
+    )
 
 
 def _named(masks: Params, params: Params) -> Params:

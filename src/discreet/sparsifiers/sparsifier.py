@@ -1,20 +1,30 @@
 """The contract of a sparsifier, and `All`, which leaves nothing out."""
 
-from typing import Literal, Protocol
+from collections.abc import Callable
+from typing import Literal, Protocol, TypeAlias
 
 from discreet.params import Params
 from discreet.part import part
+
+PublicUpdate: TypeAlias = Callable[[Params, int], Params]  # (model, round) -> its update on public data
 
 
 class Sparsifier(Protocol):
     """Before the clip it may look at anything; after the noise only at what the noise protects."""
 
     @property
+    def follows_data(self) -> bool:
+        """Whether one example could move what is selected by more than it moves the update."""
+
+    @property
     def unsound(self) -> str | None:
         """Why its guarantee can't be certified, in a sentence; None where it can."""
 
-    def announce(self, params: Params, round: int) -> Params:
-        """What all clients of the round need to know: a common mask by name, else nothing. Public."""
+    def announce(self, params: Params, round: int, public: PublicUpdate | None = None) -> Params:
+        """What all clients of the round need to know: a common mask by name, else nothing. Public.
+
+        `public` makes an update of the model on public data, where there is some.
+        """
 
     def select(self, delta: Params, announced: Params) -> Params:
         """Each client's update with what is not sent set to zero; before the clip, so nothing leaks by it."""
@@ -25,6 +35,9 @@ class Sparsifier(Protocol):
     def expand(self, released: Params, announced: Params) -> Params:
         """The noisy sum as the model's update: post-processing."""
 
+    def coordinates(self, update: int) -> int:
+        """How many coordinates of an update of so many are sent: fewer only where all leave out the same."""
+
 
 @part
 class All:
@@ -33,10 +46,14 @@ class All:
     kind: Literal["all"] = "all"
 
     @property
+    def follows_data(self) -> bool:
+        return False
+
+    @property
     def unsound(self) -> str | None:
         return None
 
-    def announce(self, params: Params, round: int) -> Params:
+    def announce(self, params: Params, round: int, public: PublicUpdate | None = None) -> Params:
         return {}
 
     def select(self, delta: Params, announced: Params) -> Params:
@@ -47,3 +64,6 @@ class All:
 
     def expand(self, released: Params, announced: Params) -> Params:
         return released
+
+    def coordinates(self, update: int) -> int:
+        return update

@@ -5,6 +5,7 @@ from typing import Literal
 from discreet.params import Params
 from discreet.part import Flag, Rate, part
 from discreet.sparsifiers.choice import largest, where
+from discreet.sparsifiers.sparsifier import PublicUpdate
 
 
 @part
@@ -23,10 +24,14 @@ class TopK:
     per_layer: Flag = True
 
     @property
+    def follows_data(self) -> bool:
+        return True
+
+    @property
     def unsound(self) -> str | None:
         return None
 
-    def announce(self, params: Params, round: int) -> Params:
+    def announce(self, params: Params, round: int, public: PublicUpdate | None = None) -> Params:
         return {}
 
     def select(self, delta: Params, announced: Params) -> Params:
@@ -37,6 +42,9 @@ class TopK:
 
     def expand(self, released: Params, announced: Params) -> Params:
         return released
+
+    def coordinates(self, update: int) -> int:
+        return update
 
 
 @part
@@ -50,10 +58,14 @@ class ServerTopK:
     fraction: Rate
 
     @property
+    def follows_data(self) -> bool:
+        return False
+
+    @property
     def unsound(self) -> str | None:
         return None
 
-    def announce(self, params: Params, round: int) -> Params:
+    def announce(self, params: Params, round: int, public: PublicUpdate | None = None) -> Params:
         return {}
 
     def select(self, delta: Params, announced: Params) -> Params:
@@ -66,6 +78,9 @@ class ServerTopK:
         one = {name: value[None] for name, value in released.items()}
         chosen = where(largest(one, self.fraction, per_layer=False), one)
         return {name: value[0] for name, value in chosen.items()}
+
+    def coordinates(self, update: int) -> int:
+        return update
 
 
 @part
@@ -82,13 +97,17 @@ class PublishedTopK:
     fraction: Rate
 
     @property
+    def follows_data(self) -> bool:
+        return True
+
+    @property
     def unsound(self) -> str | None:
         return (
             "A client that drops coordinates of its noisy update by its own data deletes its share of noise there, "
             "so the sum doesn't carry the noise that is accounted."
         )
 
-    def announce(self, params: Params, round: int) -> Params:
+    def announce(self, params: Params, round: int, public: PublicUpdate | None = None) -> Params:
         return {}
 
     def select(self, delta: Params, announced: Params) -> Params:
@@ -100,3 +119,6 @@ class PublishedTopK:
 
     def expand(self, released: Params, announced: Params) -> Params:
         return released
+
+    def coordinates(self, update: int) -> int:
+        return update

@@ -27,6 +27,7 @@ class Cifar10:
     partition: AnyPartition = Iid()
     limit: Count | None = None
     scaling: images.Scaling = "unit"
+    public_examples: Count | None = None  # the last ones, set apart as nobody's
 
     def examples(self, places: Places) -> Examples:
         needed = BATCHES if self.limit is None else min(BATCHES, math.ceil(self.limit / BATCH))
@@ -44,7 +45,7 @@ class Cifar10:
             kind="classification",
             classes=10,
             facts=images.facts("CIFAR-10", self.scaling, self.limit),
-        )
+        ).with_public(self.public_examples)
 
     def load(self, generator: torch.Generator, places: Places) -> Task:
         return self.examples(places).dealt(self.clients, self.partition, generator)

@@ -26,6 +26,7 @@ class Cifar100:
     partition: AnyPartition = Iid()
     scaling: images.Scaling = "unit"
     labels: Literal["fine", "coarse"] = "fine"
+    public_examples: Count | None = None  # the last ones, set apart as nobody's
 
     def examples(self, places: Places) -> Examples:
         found = contents(places, "cifar100", FILES)
@@ -40,7 +41,7 @@ class Cifar100:
             kind="classification",
             classes=100 if self.labels == "fine" else 20,
             facts=images.facts("CIFAR-100", self.scaling),
-        )
+        ).with_public(self.public_examples)
 
     def load(self, generator: torch.Generator, places: Places) -> Task:
         return self.examples(places).dealt(self.clients, self.partition, generator)

@@ -23,6 +23,7 @@ class Digits:
     clients: Count = 10
     partition: AnyPartition = Iid()
     test_fraction: Probability = 0.2
+    public_examples: Count | None = None  # set apart as nobody's
 
     def load(self, generator: torch.Generator, places: Places) -> Task:
         from sklearn.datasets import load_digits  # a second to import
@@ -52,4 +53,4 @@ class Digits:
                 "constant: nothing was fitted on the clients' data.",
             ),
         )
-        return examples.dealt(self.clients, self.partition, generator)
+        return examples.with_public(self.public_examples).dealt(self.clients, self.partition, generator)

@@ -31,6 +31,7 @@ class Emnist:
     clients: Count | None = 10
     partition: AnyPartition = Iid()
     split: EmnistSplit = "letters"
+    public_examples: Count | None = None  # the last ones, set apart as nobody's
 
     def examples(self, places: Places) -> Examples:
         files = [
@@ -49,7 +50,7 @@ class Emnist:
             kind="classification",
             classes=CLASSES[self.split],
             facts=images.facts("EMNIST"),
-        )
+        ).with_public(self.public_examples)
 
     def load(self, generator: torch.Generator, places: Places) -> Task:
         return self.examples(places).dealt(self.clients, self.partition, generator)

@@ -1,10 +1,11 @@
 """A whole data set in its own order, before anybody holds a part of it: what features are computed from, once."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
+from discreet.errors import InvalidInput
 from discreet.federation import Federation
 from discreet.partition import AnyPartition, Labels
 from discreet.tasks.task import Kind, Task
@@ -14,7 +15,7 @@ from discreet.tasks.task import Kind, Task
 class Examples:
     """`groups` says whose each training example is, as a number into `group_names`, where the data set knows.
 
-    `label` is what a target is called.
+    `label` is what a target is called. `public` are inputs and targets that are nobody's.
     """
 
     name: str
@@ -29,6 +30,32 @@ class Examples:
     label: str = "class label"
     facts: tuple[str, ...] = ()
     not_covered: tuple[str, ...] = ()
+    public: tuple[Tensor, Tensor] | None = None
+
+    def with_public(self, count: int | None) -> "Examples":
+        """The same with the last `count` training examples set apart as public, before anybody gets any.
+
+        Where examples are known to be somebody's, whole groups are set apart, until there are so many: the last ones.
+        """
+        if count is None:
+            return self
+        apart = torch.arange(len(self.targets)) >= len(self.targets) - count
+        if self.groups is not None:
+            sizes = torch.bincount(self.groups, minlength=len(self.group_names))
+            later = sizes.flip(0).cumsum(0).flip(0) - sizes  # how many examples the groups after each one have
+            apart = (later < count)[self.groups]
+        if bool(apart.all()):
+            raise InvalidInput(
+                f"Of {len(self.targets):,} training examples {count:,} can't be public: that leaves no client any.",
+                fix="Lower public_examples.",
+            )
+        return replace(
+            self,
+            inputs=self.inputs[~apart],
+            targets=self.targets[~apart],
+            groups=None if self.groups is None else self.groups[~apart],
+            public=(self.inputs[apart], self.targets[apart]),
+        )
 
     def dealt(self, clients: int | None, partition: AnyPartition, generator: torch.Generator) -> Task:
         """The task, once the training examples are dealt out; nothing is copied, so clients may overlap for free."""
@@ -45,6 +72,7 @@ class Examples:
             client_names=split.names or tuple(f"client {number}" for number in range(len(sizes))),
             facts=(*self.facts, *_overlap(most)),
             not_covered=(*self.not_covered, *_by_label(partition, self.label)),
+            public=None if self.public is None else Federation(*self.public, (len(self.public[1]),)),
         )
 
 

@@ -21,6 +21,7 @@ class FashionMnist:
     clients: Count | None = 10
     partition: AnyPartition = Iid()
     limit: Count | None = None
+    public_examples: Count | None = None  # the last ones, set apart as nobody's
 
     def examples(self, places: Places) -> Examples:
         train, targets, test, test_targets = images.arrays(places, "fashion_mnist", *TRAIN, *TEST)
@@ -33,7 +34,7 @@ class FashionMnist:
             kind="classification",
             classes=10,
             facts=images.facts("Fashion-MNIST", limit=self.limit),
-        )
+        ).with_public(self.public_examples)
 
     def load(self, generator: torch.Generator, places: Places) -> Task:
         return self.examples(places).dealt(self.clients, self.partition, generator)

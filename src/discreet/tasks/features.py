@@ -75,11 +75,13 @@ def featured(examples: Examples, chosen: AnyExtractor, places: Places) -> Exampl
             fits=lambda found: _fits(found, extractor.module, inputs, device),
         )
 
+    public = examples.public
     return replace(
         examples,
         name=f"{examples.name}-features",
         inputs=of(examples.inputs, "to train on"),
         test_inputs=of(examples.test_inputs, "to test on"),
+        public=None if public is None else (of(public[0], "that are public"), public[1]),
         facts=(*examples.facts, *extractor.facts),
         not_covered=(*examples.not_covered, *extractor.not_covered),
     )

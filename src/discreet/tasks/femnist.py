@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from discreet.datasets.files import content
 from discreet.datasets.formats import npz
@@ -19,19 +20,28 @@ from discreet.tasks.task import Task
 FILE = "femnist_540_writers.npz"
 ARRAYS = ("images", "labels", "writer", "split", "writer_ids", "writer_complete")
 TRAIN, TEST = 0, 1
+PUBLIC_WRITERS = "Writers of whom the file has only what LEAF tests on are public, and no clients."
 
 
 @part
 class Femnist:
     """62 classes; a writer is a client, and LEAF's split holds a tenth of each writer's examples out.
 
-    `complete_only` leaves out the writers of whom the file has only what LEAF tests on.
+    `complete_only` leaves out the writers of whom the file has only what LEAF tests on; `public_writers` takes what
+    there is of them as public data, which is nobody's.
     """
 
     kind: Literal["femnist"] = "femnist"
     clients: Count | None = None
     partition: AnyPartition = ByGroup()
     complete_only: Flag = True
+    public_writers: Flag = False
+
+    def __post_init__(self) -> None:
+        if self.public_writers and not self.complete_only:
+            raise InvalidInput(
+                "The incomplete writers can't be public and tested on at once.", fix="Leave out complete_only = false."
+            )
 
     def examples(self, places: Places) -> Examples:
         read = content(places, "femnist", FILE)
@@ -49,17 +59,25 @@ class Femnist:
             classes=62,
             groups=images.labels(writer[train]),
             group_names=tuple(map(str, writers)),
+            public=_public(ink, targets, ~complete[writer]) if self.public_writers else None,
             facts=(
                 *own_facts([read], images.public("FEMNIST")),
                 images.scaled(),
                 "Pictures are inverted, so that ink is bright as in MNIST.",
                 images.WRITERS_ARE_PUBLIC,
+                *([PUBLIC_WRITERS] if self.public_writers else []),
             ),
             not_covered=own_checksums([read]),
         )
 
     def load(self, generator: torch.Generator, places: Places) -> Task:
         return self.examples(places).dealt(self.clients, self.partition, generator)
+
+
+def _public(ink: NDArray[Any], targets: NDArray[Any], chosen: NDArray[Any]) -> tuple[Tensor, Tensor]:
+    if not chosen.any():
+        raise InvalidInput(f"{FILE} has no incomplete writer who could be public.", fix="Leave out public_writers.")
+    return images.pixels(ink[chosen]), images.labels(targets[chosen])
 
 
 def arrays(read: Content) -> list[NDArray[Any]]:

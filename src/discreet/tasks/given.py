@@ -26,6 +26,7 @@ def clients_from_arrays(
     sizes: Sequence[int] | None = None,
     classes: int | None = None,
     test: tuple[Any, Any] | None = None,
+    public: tuple[Any, Any] | None = None,
     max_multiplicity: int = 1,
     name: str = "arrays",
 ) -> Task:
@@ -33,16 +34,12 @@ def clients_from_arrays(
 
     Whole-number targets are class labels, others are numbers to be predicted. `classes` is how many there are, by
     public knowledge; without it, it is taken from the data, and the card says so. `max_multiplicity` is in how many
-    clients one example may lie: only the data's owner knows, and the card says so, too.
+    clients one example may lie: only the data's owner knows, and the card says so, too. `public` are inputs and targets
+    that are nobody's, which only `public_top_k` looks at.
     """
     if (clients is None) == (sizes is None):
         raise InvalidInput("Clients need either clients= (one name an example) or sizes= (examples in a row).")
-    all_inputs, all_targets = _tensor("inputs", inputs), _tensor("targets", targets)
-    if all_inputs.dim() == 0 or all_targets.dim() == 0 or len(all_inputs) != len(all_targets):
-        raise InvalidInput(
-            f"Inputs and targets must count the same examples, and have the shapes {tuple(all_inputs.shape)} and "
-            f"{tuple(all_targets.shape)}."
-        )
+    all_inputs, all_targets = _paired("inputs", inputs, targets)
     if clients is not None:
         names, counts, order = _by_client(clients, len(all_inputs))
         all_inputs, all_targets = all_inputs[order], all_targets[order]
@@ -50,7 +47,7 @@ def clients_from_arrays(
         counts = tuple(int(size) for size in sizes or ())
         names = tuple(f"client {number}" for number in range(len(counts)))
     most = read(Count, max_multiplicity)
-    return _task(name, Federation(all_inputs, all_targets, counts, most), names, classes, test)
+    return _task(name, Federation(all_inputs, all_targets, counts, most), names, classes, test, public)
 
 
 def clients_from_datasets(
@@ -58,6 +55,7 @@ def clients_from_datasets(
     *,
     classes: int | None = None,
     test: Dataset[Any] | None = None,
+    public: Dataset[Any] | None = None,
     names: Sequence[str] | None = None,
     max_multiplicity: int = 1,
     name: str = "datasets",
@@ -66,6 +64,7 @@ def clients_from_datasets(
 
     `max_multiplicity` is in how many clients one example may lie. A dataset that is given twice, or two subsets of
     one with items in common, are refused where that is more; what lies in two datasets, only their owner knows.
+    `public` is a dataset that is nobody's, which only `public_top_k` looks at.
     """
     if not datasets:
         raise InvalidInput("A federation needs at least one client, and got no dataset.")
@@ -80,7 +79,8 @@ def clients_from_datasets(
     sizes = tuple(len(inputs) for inputs, _ in parts)
     flat = torch.cat([inputs for inputs, _ in parts]), torch.cat([targets for _, targets in parts])
     held = _stacked(test, "the test dataset") if test is not None else None
-    return _task(name, Federation(*flat, sizes, most), called, classes, held)
+    nobodys = _stacked(public, "the public dataset") if public is not None else None
+    return _task(name, Federation(*flat, sizes, most), called, classes, held, nobodys)
 
 
 def declared(most: int) -> str:
@@ -90,7 +90,12 @@ def declared(most: int) -> str:
 
 
 def _task(
-    name: str, train: Federation, names: tuple[str, ...], classes: int | None, test: tuple[Any, Any] | None
+    name: str,
+    train: Federation,
+    names: tuple[str, ...],
+    classes: int | None,
+    test: tuple[Any, Any] | None,
+    public: tuple[Any, Any] | None,
 ) -> Task:
     kind: Kind = "regression" if train.targets.is_floating_point() else "classification"
     not_covered: tuple[str, ...] = ()
@@ -104,7 +109,25 @@ def _task(
     else:
         inputs, targets = _tensor("test inputs", test[0]), _tensor("test targets", test[1])
     facts = (AS_GIVEN, declared(train.max_multiplicity))
-    return Task(name, train, inputs, targets, kind, classes, names, facts, not_covered)
+    return Task(name, train, inputs, targets, kind, classes, names, facts, not_covered, _nobodys(public))
+
+
+def _nobodys(public: tuple[Any, Any] | None) -> Federation | None:
+    if public is None:
+        return None
+    inputs, targets = _paired("public inputs", *public)
+    return Federation(inputs, targets, (len(targets),))
+
+
+def _paired(which: str, inputs: Any, targets: Any) -> tuple[Tensor, Tensor]:
+    """As tensors that count the same examples."""
+    all_inputs, all_targets = _tensor(which, inputs), _tensor(f"targets of the {which}", targets)
+    if all_inputs.dim() == 0 or all_targets.dim() == 0 or len(all_inputs) != len(all_targets):
+        raise InvalidInput(
+            f"The {which} and their targets must count the same examples, and have the shapes "
+            f"{tuple(all_inputs.shape)} and {tuple(all_targets.shape)}."
+        )
+    return all_inputs, all_targets
 
 
 def _by_client(clients: Any, examples: int) -> tuple[tuple[str, ...], tuple[int, ...], Tensor]:

@@ -28,6 +28,7 @@ class Mnist:
     partition: AnyPartition = Iid()
     limit: Count | None = None
     writers: Flag = False
+    public_examples: Count | None = None  # the last writers', or the last ones, set apart as nobody's
 
     def __post_init__(self) -> None:
         if self.partition.kind == "by_group" and not self.writers:
@@ -48,7 +49,7 @@ class Mnist:
             groups=None if groups is None else images.labels(groups[: self.limit]),
             group_names=tuple(f"writer {number}" for number in names),
             facts=(*images.facts("MNIST", limit=self.limit), *([images.WRITERS_ARE_PUBLIC] if self.writers else [])),
-        )
+        ).with_public(self.public_examples)
 
     def load(self, generator: torch.Generator, places: Places) -> Task:
         return self.examples(places).dealt(self.clients, self.partition, generator)

@@ -1,12 +1,14 @@
 """A first ranges.toml: the shape is right, the numbers come from the data and must be replaced."""
 
 import os
+import tomllib
 from pathlib import Path
 
 import tomlkit
 from tomlkit.items import InlineTable
 
 from discreet.errors import InvalidInput
+from discreet.tasks.ranges import Ranges, ranges_from
 from discreet.tasks.survey import MOST_VALUES, ColumnSurvey, Survey
 
 HEAD = (
@@ -31,6 +33,11 @@ def starter(found: Survey) -> str:
     columns.add(found.label.name, _column(found.label, _is_numeric_label(found.label)).comment("the label"))
     document.add("columns", columns)
     return tomlkit.dumps(document)
+
+
+def starter_ranges(found: Survey) -> Ranges:
+    """What the starter says, for whoever only looks at the data."""
+    return ranges_from(tomllib.loads(starter(found)))
 
 
 def write_starter(found: Survey, path: Path) -> None:

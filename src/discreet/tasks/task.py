@@ -16,8 +16,9 @@ Kind: TypeAlias = Literal["classification", "regression"]
 class Task:
     """Checked when it is made: shapes agree, labels are in range, and no number is NaN or infinite.
 
-    `facts` and `not_covered` are sentences for the card: how inputs were scaled and what is public; what was fitted
-    on private data. Evaluation is never covered by a guarantee.
+    `public` are examples that no client holds and no guarantee covers, as one client's, where there are some. `facts`
+    and `not_covered` are sentences for the card: how inputs were scaled and what is public; what was fitted on
+    private data. Evaluation is never covered by a guarantee.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Task:
     client_names: tuple[str, ...]
     facts: tuple[str, ...] = ()
     not_covered: tuple[str, ...] = ()
+    public: Federation | None = None
 
     def __post_init__(self) -> None:
         if len(self.client_names) != len(self.train.sizes):
@@ -47,10 +49,20 @@ class Task:
             raise InvalidInput("The test inputs hold NaN or infinity.", fix="Fill or drop those examples first.")
         for which, targets in (("training", self.train.targets), ("test", self.test_targets)):
             self._check_targets(which, targets)
+        if self.public is not None:
+            self._check_public(self.public)
 
     @property
     def input_shape(self) -> tuple[int, ...]:
         return tuple(self.train.inputs.shape[1:])
+
+    def _check_public(self, public: Federation) -> None:
+        if (shape := tuple(public.inputs.shape[1:])) != self.input_shape:
+            raise InvalidInput(
+                f"A public input has the shape {shape}, and a training input {self.input_shape}.",
+                fix="Prepare both alike.",
+            )
+        self._check_targets("public", public.targets)
 
     def _check_targets(self, which: str, targets: Tensor) -> None:
         if self.kind == "regression":

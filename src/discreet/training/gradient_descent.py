@@ -8,14 +8,14 @@ from discreet.broadcast import Broadcast
 from discreet.params import Params
 from discreet.part import Positive, part
 from discreet.population import Population
-from discreet.privacy.events import Event
+from discreet.privacy.events import Event, Noise
 from discreet.randomness import Rows
 from discreet.training.descent import at_step
 from discreet.training.local_step import LocalStep
 from discreet.training.per_round import PerRound, at, over
 from discreet.training.pieces import AnyGradientClip, AnyPerturbation, AnyRegulariser
 from discreet.training.schedules import Constant, Schedule
-from discreet.training.trainer import Loss
+from discreet.training.trainer import Loss, Sums
 
 
 @part
@@ -44,7 +44,7 @@ class GradientDescent:
     def fitted(self, population: Population) -> Self:
         return self
 
-    def with_noise(self, noise_multiplier: float) -> Self:
+    def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
         return self
 
     def event(self, population: Population, rounds: range) -> Event | None:
@@ -68,6 +68,18 @@ class GradientDescent:
     def copies(self, population: Population) -> float:
         """An example's way through the network is taken to need no more than the model."""
         return self._step.copies + max(population.examples)
+
+    def examples(self, population: Population) -> tuple[float, ...]:
+        return population.examples
+
+    def reach(self, round: int) -> float | None:
+        return None
+
+    def exposed(self, noise: Noise, population: Population, rounds: range) -> Event | None:
+        return None
+
+    def sums(self, round: int) -> Sums:
+        return Sums()
 
     @property
     def _step(self) -> LocalStep:

@@ -9,13 +9,13 @@ from discreet.errors import InvalidInput
 from discreet.params import Params
 from discreet.part import Count, NonNegative, Positive, part
 from discreet.population import Population
-from discreet.privacy.events import Event
+from discreet.privacy.events import Event, Noise
 from discreet.randomness import Rows
 from discreet.training.descent import at_round
 from discreet.training.local_step import LocalStep
 from discreet.training.pieces import AnyGradientClip, AnyPerturbation, AnyRegulariser
 from discreet.training.schedules import Constant, Schedule
-from discreet.training.trainer import Loss
+from discreet.training.trainer import Loss, Sums
 
 
 @part
@@ -51,7 +51,7 @@ class LocalSgd:
     def fitted(self, population: Population) -> Self:
         return self
 
-    def with_noise(self, noise_multiplier: float) -> Self:
+    def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
         return self
 
     def event(self, population: Population, rounds: range) -> Event | None:
@@ -76,6 +76,18 @@ class LocalSgd:
 
     def copies(self, population: Population) -> float:
         return self._step.copies
+
+    def examples(self, population: Population) -> tuple[float, ...]:
+        return population.examples
+
+    def reach(self, round: int) -> float | None:
+        return None
+
+    def exposed(self, noise: Noise, population: Population, rounds: range) -> Event | None:
+        return None
+
+    def sums(self, round: int) -> Sums:
+        return Sums()
 
     @property
     def _step(self) -> LocalStep:

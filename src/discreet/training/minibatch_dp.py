@@ -4,20 +4,23 @@ from dataclasses import replace
 from typing import Literal, Self
 
 import torch
+from torch import Tensor
 
+from discreet import per_client
 from discreet.batches import Batches
 from discreet.broadcast import Broadcast
 from discreet.clipping import clip
-from discreet.params import Params, add, per_client, repeated, scale, subtract, zeros_like
-from discreet.part import Count, Multiplier, Positive, Rate, part
+from discreet.params import Params, add, repeated, subtract, zeros_like
+from discreet.part import Count, Multiplier, PerClient, Positive, Rate, part
 from discreet.population import Population
-from discreet.privacy.events import Event, GaussianNoise, PoissonSampled, Repeated
+from discreet.privacy.events import Event, GaussianNoise, Noise, PoissonSampled, Repeated
 from discreet.randomness import Rows, Streams
+from discreet.training import poisson
 from discreet.training.descent import Descent, at_round
 from discreet.training.local_step import gradients
 from discreet.training.per_round import PerRound, at, over
 from discreet.training.schedules import Constant, Schedule
-from discreet.training.trainer import Loss
+from discreet.training.trainer import Loss, Sums
 
 
 @part
@@ -26,18 +29,20 @@ class MinibatchDp:
 
     Guarantee: one example more or less turns one clipped mean into another, up to 2·clip_norm away, so noise of
     noise_multiplier·clip_norm counts half. The noise is added to the clipped mean itself, also when nobody was drawn.
+    Rate, clip and noise may differ by client: a list names one for each.
     """
 
     kind: Literal["minibatch_dp"] = "minibatch_dp"
     steps: PerRound = (1,)
-    sampling_rate: Rate
-    clip_norm: Positive
-    noise_multiplier: Multiplier | None = None  # none yet: found from the promise
+    sampling_rate: PerClient[Rate]
+    clip_norm: PerClient[Positive]
+    noise_multiplier: PerClient[Multiplier] | None = None  # none yet: found from the promise
     learning_rate: Positive
     schedule: Schedule = Constant()
     piece: Count = 4096  # examples a client that are looked at together: bounds memory, changes no result
 
     def fitted(self, population: Population) -> Self:
+        per_client.checked(self, population)
         return self
 
     def train(self, loss: Loss, broadcast: Broadcast, batches: Batches, rows: Rows) -> Params:
@@ -45,19 +50,24 @@ class MinibatchDp:
         start = repeated(broadcast.params, batches.clients)
         state = Descent.start(start, momentum=0.0)
         rate = at_round(self.learning_rate, self.schedule, broadcast)
+        rates = per_client.rows(self.sampling_rate, rows.clients, torch.device("cpu"))  # coins are tossed on the host
+        clips = per_client.rows(self.clip_norm, rows.clients, batches.inputs.device)
+        spread = per_client.rows(self.noise_multiplier, rows.clients, batches.inputs.device) * clips
         noises, coins = rows.at("noise").open(), rows.at("batch").open()
         for _ in range(at(self.steps, broadcast.round)):
-            clipped = clip(self._mean(loss, state.params, batches, coins), self.clip_norm)
-            noise = scale(noises.normal(broadcast.params), self.noise_multiplier * self.clip_norm)
+            clipped = clip(self._mean(loss, state.params, batches, rates, coins), clips)
+            noise = per_client.scaled(noises.normal(broadcast.params), spread)
             state = state.step(add(clipped, noise), rate=rate, momentum=0.0, weight_decay=0.0)
         return subtract(state.params, start)
 
-    def with_noise(self, noise_multiplier: float) -> Self:
+    def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
         return self if self.noise_multiplier is not None else replace(self, noise_multiplier=noise_multiplier)
 
     def event(self, population: Population, rounds: range) -> Event | None:
         if self.noise_multiplier is None:
             return None
+        assert isinstance(self.sampling_rate, float)  # an event is asked for of clients who are alike
+        assert isinstance(self.noise_multiplier, float)
         noise = GaussianNoise(noise_multiplier=self.noise_multiplier / 2)
         sampled = PoissonSampled(sampling_rate=self.sampling_rate, event=noise)
         return Repeated(count=over(self.steps, rounds), event=sampled)
@@ -75,12 +85,24 @@ class MinibatchDp:
     def copies(self, population: Population) -> float:
         return 6.0
 
-    def _mean(self, loss: Loss, params: Params, batches: Batches, coins: Streams) -> Params:
+    def examples(self, population: Population) -> tuple[float, ...]:
+        return poisson.expected(self.sampling_rate, population)
+
+    def reach(self, round: int) -> float | None:
+        return None
+
+    def exposed(self, noise: Noise, population: Population, rounds: range) -> Event | None:
+        return None
+
+    def sums(self, round: int) -> Sums:
+        return Sums()
+
+    def _mean(self, loss: Loss, params: Params, batches: Batches, rates: float | Tensor, coins: Streams) -> Params:
         """Over all that was drawn, however many pieces it came in; zero where nothing was."""
         total, drawn = zeros_like(params), torch.zeros(batches.clients, device=batches.inputs.device)
-        for batch in batches.poisson(self.sampling_rate, coins, self.piece):
+        for batch in batches.poisson(rates, coins, self.piece):
             here = batch.mask.sum(dim=1)
             mean = gradients(loss, shared=False)(params, batch.inputs, batch.targets, batch.mask)
-            total = add(total, per_client(here, mean))
+            total = add(total, per_client.scaled(mean, here))
             drawn += here
-        return per_client(1 / drawn.double().clamp(min=1), total)
+        return per_client.scaled(total, 1 / drawn.double().clamp(min=1))

@@ -36,10 +36,16 @@ LARGE = 2**16  # numbers in one client's batch, from which on a CPU does better 
 
 
 class Clip(NamedTuple):
-    """The norm that no example's gradient exceeds; `automatic` brings all of them near it, the small ones too."""
+    """The norm that no example's gradient exceeds; `automatic` brings all of them near it, the small ones too.
 
-    norm: float
+    Where clients differ in it, a column with a row for each.
+    """
+
+    norm: float | Tensor
     automatic: bool = False
+
+    def of(self, client: int) -> "Clip":
+        return self._replace(norm=self.norm[client]) if isinstance(self.norm, Tensor) else self
 
 
 def clipped_sum(loss: Loss, params: Params, batch: Batch, clip: Clip) -> Params:
@@ -103,7 +109,7 @@ def _one_by_one(loss: ModuleLoss, plan: Plan, params: Params, batch: Batch, clip
         outer, seen = traced(own, taps, inputs, targets)
         found = gradients(plan.layers, frozenset(params), seen, outer)
         everyone = torch.ones(1, len(inputs), dtype=torch.bool)
-        for name, value in _weighted_sum(found, clip, everyone).items():
+        for name, value in _weighted_sum(found, clip.of(client), everyone).items():
             total[name][client] = value[0]
     return total
 

@@ -1,7 +1,8 @@
 """The contract of local training, written for a block of clients at once."""
 
-from collections.abc import Callable
-from typing import Protocol, Self, TypeAlias
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol, Self, TypeAlias
 
 from torch import Tensor
 
@@ -9,10 +10,23 @@ from discreet.batches import Batches
 from discreet.broadcast import Broadcast
 from discreet.params import Params
 from discreet.population import Population
-from discreet.privacy.events import Event
+from discreet.privacy.events import Event, Noise
 from discreet.randomness import Rows
 
 Loss: TypeAlias = Callable[[Params, Tensor, Tensor], Tensor]  # (model, inputs, targets) -> one loss an example
+
+
+class Sums(NamedTuple):
+    """An update is made up of `times` sums, and each example is in each of them with probability `rate`."""
+
+    times: int = 1
+    rate: float = 1.0
+
+    def most(self, examples: int) -> int:
+        """How many examples all sums have together, but for a chance of 1e-12 (Bernstein's inequality)."""
+        mean, log = self.times * examples * self.rate, math.log(1e12)
+        likely = mean + log / 3 + math.sqrt(log * log / 9 + 2 * mean * log)
+        return math.ceil(min(likely, self.times * examples))
 
 
 class LocalTrainer(Protocol):
@@ -22,11 +36,14 @@ class LocalTrainer(Protocol):
     def fitted(self, population: Population) -> Self:
         """The same with the numbers that follow from how much data clients have."""
 
-    def with_noise(self, noise_multiplier: float) -> Self:
-        """The same with this noise, where none was chosen yet."""
+    def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
+        """The same with this noise, where none was chosen yet; a list has one for each client."""
 
     def event(self, population: Population, rounds: range) -> Event | None:
-        """What these rounds reveal of one example to whoever sees a client's updates; None: it is not protected."""
+        """What these rounds reveal of one example to whoever sees a client's updates; None: it is not protected.
+
+        Asked of clients who are alike: `per_client.as_for` makes a trainer so.
+        """
 
     def bound(self, round: int) -> float | None:
         """The norm that no update of this round exceeds by its making; None where there is none."""
@@ -40,3 +57,22 @@ class LocalTrainer(Protocol):
 
     def copies(self, population: Population) -> float:
         """About how many model-sized tensors one client needs at once: what bounds a block."""
+
+    def examples(self, population: Population) -> Sequence[float]:
+        """How many examples each client is expected to look at in a step: what it weighs by examples. Public."""
+
+    def reach(self, round: int) -> float | None:
+        """How far one example can move a client's update of this round, by its making; None where nothing bounds it.
+
+        Of an update that is made up of several sums: the root of their squares added up, so that noise of this size
+        times a multiplier is that multiplier for each of them.
+        """
+
+    def exposed(self, noise: Noise, population: Population, rounds: range) -> Event | None:
+        """What these rounds reveal of one example when noise of this kind, over its reach, is on every update.
+
+        None where nothing bounds its reach.
+        """
+
+    def sums(self, round: int) -> Sums:
+        """What an update is made up of, where an example's reach is bounded: each sum is rounded apart on a lattice."""

@@ -35,6 +35,7 @@ class Accounts:
 
     def __init__(self, budget: Budget, prices: PriceList, meter: Meter) -> None:
         self.budget = budget
+        self._covered = None if budget.clients is None else frozenset(budget.clients)
         self._prices = prices
         self._meter = meter
         self._room = _Room(meter, budget.epsilon)
@@ -52,7 +53,8 @@ class Accounts:
         for clients, event, relation in charges(self.budget, releases):
             bill = self._prices.bill(event, relation)
             for client in (None,) if clients is None else clients:
-                added[client] = plus(added[client], bill) if client in added else bill
+                if client is None or self._covered is None or client in self._covered:
+                    added[client] = plus(added[client], bill) if client in added else bill
         return added
 
     def overrun(self, added: Charges) -> Overrun | None:
@@ -91,6 +93,13 @@ class Accounts:
         bills = {plus(self._everyone, own): own for own in [(), *self._held]}
         bill, epsilon = _largest(self._meter, bills)
         return Spent(epsilon, self._holder(bills[bill]) if bills.get(bill) else None)
+
+    def by_client(self) -> dict[tuple[int, ...], float]:
+        """What each named client has spent, with what everyone pays; those who owe the same together."""
+        owed: dict[Bill, list[int]] = {}
+        for client, own in sorted(self._own.items()):
+            owed.setdefault(plus(self._everyone, own), []).append(client)
+        return {tuple(clients): self._meter.epsilon(bill) for bill, clients in owed.items()}
 
     def _hold(self, bill: Bill, times: int) -> None:
         if bill:

@@ -6,24 +6,29 @@ from pydantic import Field
 
 from discreet.errors import InvalidInput
 from discreet.part import Count, Index, Positive, Probability, part
-from discreet.privacy.release import Relation, Release, Unit, View
+from discreet.privacy.release import Relation, Release, Unit, View, numbered
 
 Mode: TypeAlias = Literal["plan", "filter"]
 
 
 @part
 class Budget:
-    """The most that `view` may learn of any one `unit`: (epsilon, delta), for neighbours under `relation`."""
+    """The most that `view` may learn of any one `unit`: (epsilon, delta), for neighbours under `relation`.
+
+    Of the units of these `clients`, where some have a budget of their own; else of all.
+    """
 
     unit: Unit
     relation: Relation
     view: View
     epsilon: Positive
     delta: Probability
+    clients: tuple[Index, ...] | None = None
 
     def __str__(self) -> str:
         unit = self.unit if isinstance(self.unit, str) else f"person ({self.unit.column})"
-        return f"unit {unit}, relation {self.relation}, view {self.view}"
+        whose = "" if self.clients is None else f", {numbered(self.clients)}"
+        return f"unit {unit}, relation {self.relation}, view {self.view}{whose}"
 
 
 @part

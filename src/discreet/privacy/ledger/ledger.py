@@ -51,7 +51,7 @@ class Ledger:
             raise InvalidInput(
                 "A ledger needs at least one budget.", fix="Name a unit, relation, view, epsilon, delta."
             )
-        if len({(budget.unit, budget.relation, budget.view) for budget in budgets}) < len(budgets):
+        if len({(each.unit, each.relation, each.view, each.clients) for each in budgets}) < len(budgets):
             raise InvalidInput("Two budgets are for the same unit, relation and view.", fix="Keep the smaller one.")
         orders = tuple(best_order(budget, tuned_to) for budget in budgets) if mode == "filter" else ()
         Log.create(Path(path), plain(Opened(mode=mode, budgets=tuple(budgets), orders=orders)))
@@ -127,16 +127,20 @@ class Ledger:
         with self._caught_up(to_write=False) as tally:
             return self._chain(tally)
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self, *, by_client: bool = False) -> dict[str, Any]:
         """All that a person asks of a ledger, as plain data: its chain, its reservations, and what each budget has
-        spent, with outstanding reservations counted as spent."""
+        spent, with outstanding reservations counted as spent; `by_client` adds a line for each named client."""
         with self._caught_up(to_write=False) as tally:
+            budgets = tally.standing()
+            if by_client:
+                for budget, own in zip(budgets, tally.by_client(), strict=True):
+                    budget["by_client"] = own
             return {
                 **self._chain(tally),
                 "created": tally.created,
                 "mode": tally.header.mode,
                 "releases": tally.counts(),
-                "budgets": tally.standing(),
+                "budgets": budgets,
             }
 
     def _chain(self, tally: Tally) -> dict[str, Any]:

@@ -118,6 +118,16 @@ class Tally:
         """Each budget and what is spent of it, as plain data. This asks the accountants."""
         return [self._standing(position, book) for position, book in enumerate(self._books)]
 
+    def by_client(self) -> list[list[dict[str, Any]]]:
+        """For each budget what its named clients have spent, the most first. This asks the accountants for each."""
+        return [
+            [
+                {"clients": list(clients), "spent": spent, "remaining": max(0.0, book.budget.epsilon - spent)}
+                for clients, spent in sorted(book.by_client().items(), key=lambda each: -each[1])
+            ]
+            for book in self._books
+        ]
+
     def _reserve(self, entry: Reserved, record: Record, charges: list[Charges]) -> None:
         if self.under(entry.key):
             raise LedgerDamaged(f"Line {record.seq + 1} reserves {entry.key!r} a second time.", fix=RESTORE)

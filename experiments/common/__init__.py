@@ -1,0 +1,1 @@
+"""What the papers' pages share: means over seeds, and how curves are drawn."""

@@ -1,0 +1,53 @@
+"""Curves through means, with their standard errors; the same numbers give the same bytes each time."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+from experiments.common.means import mean
+
+matplotlib.use("svg")
+from matplotlib import pyplot
+
+matplotlib.rcParams["svg.hashsalt"] = "discreet"  # the same names within a picture each time
+
+
+def figure(panels: int = 1) -> tuple[Any, list[Any]]:
+    """A picture of so many panels side by side, and its axes."""
+    width = 6.4 if panels == 1 else 4.6 * panels
+    drawn, axes = pyplot.subplots(1, panels, figsize=(width, 3.6), squeeze=False)
+    return drawn, list(axes[0])
+
+
+def line(axes: Any, by: Mapping[Any, Sequence[float]], label: str, **style: Any) -> None:
+    """A line through the means at each place."""
+    means = {at: mean(values) for at, values in by.items()}
+    errors = [each.error or 0 for each in means.values()]
+    heights = [each.value for each in means.values()]
+    axes.errorbar(list(means), heights, errors, marker="o", capsize=3, label=label, **style)
+
+
+def labelled(axes: Any, title: str, across: str, up: str) -> None:
+    axes.set_title(title, fontsize=10)
+    axes.set_xlabel(across)
+    axes.set_ylabel(up)
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=7)
+
+
+def logarithmic(axes: Any) -> None:
+    """Places on a logarithmic scale, each with its number."""
+    places = sorted({float(x) for line in axes.get_lines() for x in line.get_xdata()})
+    axes.set_xscale("log")
+    axes.set_xticks(places, [f"{place:g}" for place in places])
+    axes.minorticks_off()
+
+
+def saved(drawn: Any, path: Path, said: str) -> str:
+    """The picture as a file, and the line of Markdown that shows it."""
+    drawn.tight_layout()
+    drawn.savefig(path, metadata={"Date": None})
+    pyplot.close(drawn)
+    return f"![{said}, with standard errors]({path.name})"

@@ -1,0 +1,1 @@
+"""Paper 004: DP-FedSAM and its baselines at one certified ε."""

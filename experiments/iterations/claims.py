@@ -1,0 +1,158 @@
+"""The paper's claims about T and E, held against what was run."""
+
+import math
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from experiments.common.means import Mean, gap_said, is_clear, mean, paired
+from experiments.iterations.measured import Measured, best
+from experiments.iterations.points import RULES, TOTALS_BY_RULE, by_rule
+
+Curve = dict[int, dict[int, float]]  # by place, then by seed
+CHANCE = 10.0  # percent: a classifier of 62 classes below it has learned next to nothing
+RULE = "T^(2/3)"
+LEVEL = 3.0  # points of accuracy by which a curve that levels off may still move
+
+
+class Verdict(NamedTuple):
+    claim: str
+    verdict: str
+    numbers: str
+
+    def line(self) -> str:
+        return f"- {self.claim} **{self.verdict}.** {self.numbers}"
+
+
+@dataclass(frozen=True)
+class Sweeps:
+    """The curves of one mechanism at the rate and clip that were chosen."""
+
+    measured: Measured
+    rate: float
+    clip: float
+
+    def by_total(self) -> dict[float | None, Curve]:
+        grid = self.measured.grid
+        found = {epsilon: self.measured.by_total(epsilon, self.rate, self.clip) for epsilon in grid.epsilons}
+        return {epsilon: curve for epsilon, curve in found.items() if curve}
+
+    def by_local(self) -> dict[float | None, Curve]:
+        grid = self.measured.grid
+        found = {epsilon: self.measured.by_local(epsilon, self.rate, self.clip) for epsilon in grid.epsilons}
+        return {epsilon: curve for epsilon, curve in found.items() if curve}
+
+    def by_rule(self) -> dict[str, Curve]:
+        return {
+            rule: {point.total: values for point in points if (values := self.measured.at(point))}
+            for rule, points in by_rule(self.rate, self.clip).items()
+        }
+
+    def best(self, curve: Curve) -> int:
+        return best(curve, self.measured.grid)
+
+
+def of_laplace(sweeps: Sweeps) -> Iterator[Verdict]:
+    grid, totals, locals_, rules = sweeps.measured.grid, sweeps.by_total(), sweeps.by_local(), sweeps.by_rule()
+    if _whole(totals, grid.epsilons, grid.totals):
+        yield _finite_best(sweeps, totals)
+        yield _ordered(sweeps, totals, "T", rising=True)
+    if _whole(locals_, grid.epsilons, grid.locals):
+        yield _ordered(sweeps, locals_, "E", rising=False)
+    if _whole(rules, RULES, TOTALS_BY_RULE):
+        yield _rule(rules)
+
+
+def of_gaussian(sweeps: Sweeps) -> Iterator[Verdict]:
+    grid, totals, locals_ = sweeps.measured.grid, sweeps.by_total(), sweeps.by_local()
+    if _whole(totals, grid.epsilons, grid.totals):
+        yield _levels_off(sweeps, totals)
+    if _whole(locals_, grid.epsilons, grid.locals):
+        yield _ordered(sweeps, locals_, "E", rising=False)
+
+
+def _whole(curves: Mapping[Any, Curve], asked: Collection[Any], places: Collection[int]) -> bool:
+    """Whether every place of every curve was run: of less, nothing is said."""
+    return set(curves) == set(asked) and all(set(curve) == set(places) for curve in curves.values())
+
+
+def _finite_best(sweeps: Sweeps, curves: dict[float | None, Curve]) -> Verdict:
+    """Whether both ends of each curve lie clearly above its lowest place."""
+    told, holds = [], True
+    for epsilon, curve in curves.items():
+        if epsilon is None:
+            continue
+        at, first, last = sweeps.best(curve), min(curve), max(curve)
+        rises = [_times(curve[at], curve[end]) for end in (first, last)]
+        holds = holds and first < at < last and all(is_clear(rise) for rise in rises)
+        told.append(
+            f"ε = {epsilon:g}: T* = {at}, and {_times_said(rises[0])} its loss at T = {first}, {_times_said(rises[1])} "
+            f"at T = {last}"
+        )
+    return Verdict("Laplace: is there a finite best T?", _yes(holds), "; ".join(told) + ".")
+
+
+def _ordered(sweeps: Sweeps, curves: dict[float | None, Curve], what: str, *, rising: bool) -> Verdict:
+    """Whether the best place moves one way with ε."""
+    places = {epsilon: sweeps.best(curve) for epsilon, curve in curves.items()}
+    row = list(places.values()) if rising else list(places.values())[::-1]
+    steady, moved = row == sorted(row), row[0] < row[-1]
+    told = ", ".join(f"{place} at ε = {name(epsilon)}" for epsilon, place in places.items())
+    claim = f"{what}* rises with ε?" if rising else f"{what}* grows as ε falls?"
+    verdict = "Holds" if steady and moved else "Holds but for a step back" if moved else "Does not hold"
+    return Verdict(f"{sweeps.measured.kind.title()}: {claim}", verdict, f"{what}* is {told}.")
+
+
+def _rule(curves: dict[str, Curve]) -> Verdict:
+    """Which rule is lowest at the longest T, and at which others T^(2/3) is."""
+    means = {
+        total: {rule: mean(list(curve[total].values())).value for rule, curve in curves.items()}
+        for total in TOTALS_BY_RULE
+    }
+    lowest = {total: min(by, key=lambda rule: by[rule]) for total, by in means.items()}
+    last = TOTALS_BY_RULE[-1]
+    above = _times(curves[lowest[last]][last], curves[RULE][last])
+    verdict = _yes(lowest[last] == RULE)
+    if lowest[last] != RULE and not is_clear(above):
+        verdict = "Can't be told from these runs"
+    ends = ", ".join(f"{value:.1f} with E = {rule}" for rule, value in means[last].items())
+    at = ", ".join(str(total) for total, rule in lowest.items() if rule == RULE) or "none"
+    told = (
+        f"At T = {last} the loss is {ends}: with {RULE}, {_times_said(above)} the lowest. It is the lowest at T = {at}."
+    )
+    return Verdict(f"Laplace: does E = {RULE} let the loss rise least?", verdict, told)
+
+
+def _times(less: dict[int, float], found: dict[int, float]) -> Mean:
+    """The logarithm of how many times larger a loss is: those that diverge do so by magnitudes."""
+    return paired(*({seed: math.log(value) for seed, value in by.items()} for by in (less, found)))
+
+
+def _times_said(rise: Mean) -> str:
+    return f"{math.exp(rise.value):.3g} times" + ("" if is_clear(rise) else " (not clear)")
+
+
+def _levels_off(sweeps: Sweeps, curves: dict[float | None, Curve]) -> Verdict:
+    """Whether the last step in T moves accuracy little, and it ends little below its best."""
+    told, holds, learned = [], True, True
+    for epsilon, curve in curves.items():
+        if epsilon is None:
+            continue
+        at, (before, last) = sweeps.best(curve), sorted(curve)[-2:]
+        step, fall = paired(curve[before], curve[last]), paired(curve[at], curve[last])
+        holds = holds and abs(step.value) <= LEVEL and fall.value >= -LEVEL
+        learned = learned and mean(list(curve[at].values())).value > CHANCE
+        told.append(
+            f"ε = {epsilon:g}: {gap_said(step)} points from T = {before} to {last}, and {gap_said(fall)} beside the "
+            f"best (T = {at})"
+        )
+    verdict = _yes(holds) if learned else f"Can't be told where less than {CHANCE:g} % is learned"
+    return Verdict("Gaussian: does accuracy level off in T?", verdict, "; ".join(told) + ".")
+
+
+def _yes(holds: bool) -> str:
+    return "Holds" if holds else "Does not hold"
+
+
+def name(epsilon: float | None) -> str:
+    return "∞" if epsilon is None else f"{epsilon:g}"

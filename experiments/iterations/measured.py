@@ -1,0 +1,95 @@
+"""What was measured at each point, and which rate and clip were chosen from the runs without noise."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from discreet.experiment import lines
+from discreet.experiment.results import NAME
+from experiments.common.means import mean
+from experiments.iterations.points import GRIDS, HERE, Grid, Point, tuning
+
+Result = dict[str, Any]
+CLOSE = 0.01  # of the loss: how much a smaller clip may cost
+
+
+def results(out: Path | None = None) -> list[Result]:
+    """Those beside this file, and in `out`."""
+    return [*lines.read(HERE / NAME), *(lines.read(out / NAME) if out is not None else [])]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The results by what was swept, of one mechanism."""
+
+    kind: str
+    found: dict[tuple[str, ...], list[Result]]
+
+    @classmethod
+    def of(cls, kind: str, found: Sequence[Result]) -> "Measured":
+        by: dict[tuple[str, ...], list[Result]] = {}
+        for each in found:
+            if each["name"] == kind:
+                by.setdefault(tuple(each["swept"].values()), []).append(each)
+        return cls(kind, by)
+
+    @property
+    def grid(self) -> Grid:
+        return GRIDS[self.kind]
+
+    def at(self, point: Point) -> dict[int, float]:
+        """The final metric by seed; accuracies in percent. Empty where the point was not run."""
+        return {each["seed"]: self._scaled(each["metrics"]) for each in self._at(point)}
+
+    def on_the_way(self, point: Point, total: int) -> dict[int, float]:
+        """The same after so many of a run's iterations, where it was looked at then."""
+        return {
+            each["seed"]: self._scaled(line)
+            for each in self._at(point)
+            for line in each["history"]
+            if line["round"] * point.local == total
+        }
+
+    def by_total(self, epsilon: float | None, rate: float, clip: float) -> dict[int, dict[int, float]]:
+        """Each T's metric by seed. Without noise nothing depends on how long a run goes on: one tells of all."""
+        longest = Point(self.kind, epsilon, self.grid.totals[-1], self.grid.fixed_local, rate, clip)
+        if epsilon is None:
+            found = {total: self.on_the_way(longest, total) for total in self.grid.totals}
+        else:
+            found = {total: self.at(replace(longest, total=total)) for total in self.grid.totals}
+        return {total: values for total, values in found.items() if values}
+
+    def by_local(self, epsilon: float | None, rate: float, clip: float) -> dict[int, dict[int, float]]:
+        points = {
+            local: Point(self.kind, epsilon, self.grid.fixed_total, local, rate, clip) for local in self.grid.locals
+        }
+        return {local: values for local, point in points.items() if (values := self.at(point))}
+
+    def certified(self, point: Point) -> float | None:
+        """What the run's own card says."""
+        return max((float(each["epsilon"]) for each in self._at(point) if each["epsilon"] is not None), default=None)
+
+    def _at(self, point: Point) -> list[Result]:
+        return self.found.get(tuple(point.swept.values()), [])
+
+    def _scaled(self, metrics: dict[str, Any]) -> float:
+        value = float(metrics[self.grid.metric])  # JSON says infinity in words
+        return value if self.grid.least else 100 * value
+
+
+def best(by: dict[int, dict[int, float]], grid: Grid) -> int:
+    """The place whose mean is best; the first of several."""
+    sign = 1 if grid.least else -1
+    return min(by, key=lambda at: sign * mean(list(by[at].values())).value)
+
+
+def chosen(found: Sequence[Result], kind: str) -> tuple[float, float]:
+    """The rate that is best without noise at the paper's clip; then the smallest clip that costs next to nothing."""
+    measured, grid = Measured.of(kind, found), GRIDS[kind]
+    values = {point: mean(list(measured.at(point).values())).value for point in tuning(kind)}
+    sign = 1 if grid.least else -1
+    top = min((point for point in values if point.clip == grid.clips[-1]), key=lambda point: sign * values[point])
+    allowed = sign * values[top] + CLOSE * abs(values[top])
+    clips = [point.clip for point in values if point.rate == top.rate and sign * values[point] <= allowed]
+    return top.rate, min(clips)

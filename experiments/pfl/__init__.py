@@ -1,0 +1,1 @@
+"""Paper 000 (PFL): its tables, cell by cell."""

@@ -1,0 +1,157 @@
+"""The paper's claims about privacy, utility and rate, and ours about clients who differ, held against what was run."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+from experiments.common.means import Mean, gap_said, is_clear, mean, paired, said
+from experiments.tradeoffs import accountants
+from experiments.tradeoffs.measured import BySeed, Measured
+from experiments.tradeoffs.points import EPSILONS, PROMISES
+
+CLIPPINGS = ("example", "minibatch")
+
+
+class Verdict(NamedTuple):
+    claim: str
+    verdict: str
+    numbers: str
+
+    def line(self) -> str:
+        return f"- {self.claim} **{self.verdict}.** {self.numbers}"
+
+
+def verdicts(measured: Measured) -> Iterator[Verdict]:
+    for clipping in CLIPPINGS:
+        rows = {epsilon: measured.row("alike", f"{clipping} {epsilon:g}") for epsilon in EPSILONS}
+        yield utility(clipping, {epsilon: row.accuracy for epsilon, row in rows.items()})
+        yield loss(clipping, {epsilon: row.loss for epsilon, row in rows.items()})
+    for clipping in CLIPPINGS:
+        yield rate(measured, clipping)
+    yield following(measured)
+    yield clip(measured)
+    yield counted()
+    yield from promises(measured)
+    yield leaving(measured)
+
+
+def utility(clipping: str, accuracy: dict[float, BySeed]) -> Verdict:
+    """Whether each step down in ε costs accuracy; by ε, from the smallest."""
+    return _ordered(f"Does utility fall with ε, by accuracy ({clipping} clipping)?", accuracy, 2, " points", sign=1)
+
+
+def loss(clipping: str, losses: dict[float, BySeed]) -> Verdict:
+    return _ordered(
+        f"And by test loss, the inverse of whose excess is the paper's utility ({clipping})?", losses, 3, "", sign=-1
+    )
+
+
+def _ordered(claim: str, by: dict[float, BySeed], digits: int, unit: str, sign: int) -> Verdict:
+    """`sign` is 1 where less privacy should give more of it."""
+    steps = {(low, high): paired(by[low], by[high]) for low, high in pairwise(by)}
+    first, last = min(by), max(by)
+    ends = paired(by[first], by[last])
+    back = [pair for pair, gap in steps.items() if sign * gap.value <= 0]
+    unclear = [pair for pair, gap in steps.items() if pair not in back and not is_clear(gap)]
+    if not (sign * ends.value > 0 and is_clear(ends)):
+        verdict = "Does not hold"
+    else:
+        verdict = "Holds" if not back else "Holds from end to end, not in every step"
+    told = (
+        f"{said(list(by[last].values()), digits)} at ε = {last:g}, {said(list(by[first].values()), digits)} at "
+        f"ε = {first:g}: {gap_said(ends, digits)}{unit}."
+    )
+    told += f" The wrong way: {_pairs(back)}." if back else " Every step goes the same way."
+    told += f" Not clear by themselves: {_pairs(unclear)}." if unclear else ""
+    return Verdict(claim, verdict, told)
+
+
+def rate(measured: Measured, clipping: str) -> Verdict:
+    """Whether the bound and the code that was measured both shorten with every step up in ε."""
+    minibatch = clipping == "minibatch"
+    found = {epsilon: measured.plan("alike", f"{clipping} {epsilon:g}") for epsilon in EPSILONS}
+    bounds = {epsilon: plan.uploads(minibatch)[0].at_most() for epsilon, plan in found.items()}
+    codes = {epsilon: mean(list(plan.code.values())).value for epsilon, plan in found.items()}
+    holds = all(by[low] > by[high] for by in (bounds, codes) for low, high in pairwise(EPSILONS))
+    sent = {each["sent"] for plan in found.values() for each in plan.lines}
+    first, last = EPSILONS[0], EPSILONS[-1]
+    told = (
+        f"At most {bounds[last]:.2f} bits a coordinate at ε = {last:g} and {bounds[first]:.2f} at ε = {first:g}; in a "
+        f"code for the first round's uploads {codes[last]:.2f} and {codes[first]:.2f}. What is really sent is "
+        f"{' or '.join(f'{each:g}' for each in sorted(sent))} bits at every ε: single-precision numbers, in no code."
+    )
+    return Verdict(f"Does the rate rise as ε falls ({clipping} clipping)?", _yes(holds), told)
+
+
+def following(measured: Measured) -> Verdict:
+    """The same bound where numbers are rounded as coarsely as they are noisy."""
+    uploads = {epsilon: measured.plan("alike", f"example {epsilon:g}").uploads()[0] for epsilon in EPSILONS}
+    bounds = {epsilon: upload.at_most(step=upload.deviation) for epsilon, upload in uploads.items()}
+    holds = all(bounds[low] > bounds[high] for low, high in pairwise(EPSILONS))
+    first, last = EPSILONS[0], EPSILONS[-1]
+    told = (
+        f"At most {bounds[last]:.2f} bits at ε = {last:g} and {bounds[first]:.2f} at ε = {first:g}, with examples "
+        "clipped: the rate rises with noise only because noise is sent more finely than it is large."
+    )
+    return Verdict("And if the step is no finer than the noise (step = s)?", _yes(holds), told)
+
+
+def clip(measured: Measured) -> Verdict:
+    """Examples clipped, less minibatches clipped, at equal certified ε."""
+    gaps, bits = {}, {}
+    for epsilon in EPSILONS:
+        example, minibatch = (f"{clipping} {epsilon:g}" for clipping in CLIPPINGS)
+        gaps[epsilon] = paired(measured.row("alike", minibatch).accuracy, measured.row("alike", example).accuracy)
+        codes = [mean(list(measured.plan("alike", what).code.values())).value for what in (example, minibatch)]
+        bits[epsilon] = codes[1] - codes[0]
+    holds = all(gap.value > 0 and is_clear(gap) for gap in gaps.values())
+    told = ", ".join(f"{gap_said(gap)} at ε = {epsilon:g}" for epsilon, gap in gaps.items())
+    told = f"{told} points; and minibatches take {min(bits.values()):.1f} to {max(bits.values()):.1f} bits more."
+    return Verdict("Is clipping examples better than clipping minibatches at equal certified ε?", _yes(holds), told)
+
+
+def counted() -> Verdict:
+    """Each accountant's noise at ε = 1, from the tightest."""
+    squares = {name: accountants.noise(name, 1.0) ** 2 for name in accountants.EPSILONS}
+    told = ", ".join(f"{square:.4g} by {name}" for name, square in squares.items())
+    holds = list(squares.values()) == sorted(squares.values())
+    return Verdict("Does a tighter count of the same promise need less noise?", _yes(holds), f"σ² at ε = 1: {told}.")
+
+
+def promises(measured: Measured) -> Iterator[Verdict]:
+    """Own promises against one for all."""
+    rows = {promise: measured.row("own", promise) for promise in PROMISES}
+    for promise, better in (("smallest", True), ("mean", False), ("largest", False)):
+        gap = paired(rows[promise].accuracy, rows["own"].accuracy)
+        claim = f"Own budgets {'beat' if better else 'lose to'} everyone at the {promise} ({PROMISES[promise]:g})?"
+        verdict = _yes((gap.value > 0) == better) if is_clear(gap) else _unclear(gap, better)
+        accuracies = (said(list(rows[each].accuracy.values())) for each in ("own", promise))
+        yield Verdict(claim, verdict, "{} against {}: {} points.".format(*accuracies, gap_said(gap)))
+
+
+def leaving(measured: Measured) -> Verdict:
+    """All rounds, less those until the first client has spent its budget; each at its own best learning rate."""
+    rounds = measured.plan("leaving", "leaving").each("rounds")
+    first, last = int(min(rounds)), int(max(rounds))
+    stopped, ended = (measured.row("leaving", "leaving", after=after) for after in (first, last))
+    gap = paired(stopped.accuracy, ended.accuracy)
+    gone = sum(each < last for each in rounds)
+    told = (
+        f"{said(list(ended.accuracy.values()))} after {last} rounds, of which {gone} of {len(rounds)} clients could "
+        f"pay for a part only; {said(list(stopped.accuracy.values()))} after {first}, when the first one's budget is "
+        f"spent: {gap_said(gap)} points."
+    )
+    verdict = _yes(gap.value > 0) if is_clear(gap) else _unclear(gap, better=True)
+    return Verdict("Is going on without those who left better than stopping at the first?", verdict, told)
+
+
+def _unclear(gap: Mean, better: bool) -> str:
+    return f"{'So on average' if (gap.value > 0) == better else 'Not so on average'}, and not clear"
+
+
+def _pairs(found: list[tuple[float, float]]) -> str:
+    return ", ".join(f"{low:g} to {high:g}" for low, high in found)
+
+
+def _yes(holds: bool) -> str:
+    return "Holds" if holds else "Does not hold"

@@ -1,0 +1,33 @@
+"""The contract of an aggregation: how updates travel to their sum, and back."""
+
+from typing import Protocol, Self
+
+import torch
+
+from discreet.lattice import Encoding, Grid, Load
+from discreet.params import Params
+from discreet.randomness import Rows
+
+
+class Aggregation(Protocol):
+    @property
+    def secure(self) -> bool:
+        """Whether whoever sums learns nothing but the sum."""
+
+    def fitted(self, dimension: int | None, load: Load | None) -> Self:
+        """The same with the numbers that follow from the model, and from what a sum carries, where that is known."""
+
+    def grid(self, times: int) -> Grid | None:
+        """What integer noise is priced on, for an update of so many sums; None where updates are real numbers."""
+
+    def encoding(self, round: int, params: Params, times: int) -> Encoding | None:
+        """The round's way onto the lattice; None where updates are real numbers."""
+
+    def encode(self, unit: Params, encoding: Encoding | None, rows: Rows, *, bounded: bool) -> Params:
+        """Rows as they are summed, of norm at most 1 if `bounded`; what training put on the lattice stays as it is."""
+
+    def decode(self, total: Params, encoding: Encoding | None, like: Params) -> Params:
+        """The sum, back in the units of the rows and in the shape of `like`."""
+
+    def width(self, dtype: torch.dtype) -> int:
+        """How many bits one coordinate takes on its way to the server, where models have this precision."""

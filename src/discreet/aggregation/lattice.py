@@ -1,0 +1,90 @@
+"""Updates as integers in a ring, as secure sums need them: whoever sums learns the sum and nothing else."""
+
+import hashlib
+from dataclasses import replace
+from typing import Annotated, Literal, Self
+
+import torch
+from pydantic import Field
+
+from discreet import lattice
+from discreet.lattice import Encoding, Grid, Load, Rotation, padded
+from discreet.params import Params
+from discreet.part import Count, Flag, Index, Positive, Probability, part
+from discreet.randomness import Rows
+
+
+@part
+class Lattice:
+    """Scaled, rounded at random, and summed modulo 2^bits.
+
+    The scale follows from what a sum carries: the largest at which a sum leaves the ring with probability
+    `wraparound` at most; that spoils a sum, and reveals nothing. `rotated` spreads each update over its coordinates by
+    a public random rotation, new in every round, which pays where bits are few.
+
+    Guarantee: what integer noise is priced on is what is sent: the sensitivity after rounding.
+    """
+
+    kind: Literal["lattice"] = "lattice"
+    bits: Annotated[Count, Field(ge=2, le=62)] = 32
+    scale: Positive | None = None  # none yet: found from what a sum carries
+    rotated: Flag = False
+    seed: Index = 0  # of the rotations, which everybody may know
+    wraparound: Probability = 1e-9
+    dimension: Count | None = None  # of the model; follows from it
+
+    @property
+    def secure(self) -> bool:
+        return True
+
+    def fitted(self, dimension: int | None, load: Load | None) -> Self:
+        dimension = self.dimension or dimension
+        if dimension is None or load is None or self.scale is not None:
+            return replace(self, dimension=dimension)
+        plan = lattice.Plan(
+            bits=self.bits,
+            vectors=load.vectors,
+            clip_norm=load.norm,
+            dimension=self._coordinates(dimension),
+            noise_deviation=load.deviation,
+            shares=load.shares,
+            noise=load.noise,
+            rotated=self.rotated,
+        )
+        return replace(self, dimension=dimension, scale=lattice.fitted(plan, self.wraparound).scale)
+
+    def grid(self, times: int) -> Grid | None:
+        if self.scale is None or self.dimension is None:
+            return None
+        return Grid(self.scale, self._coordinates(self.dimension), times)
+
+    def encoding(self, round: int, params: Params, times: int) -> Encoding | None:
+        assert self.scale is not None
+        assert self.dimension is not None
+        device = next(iter(params.values())).device
+        rotation = Rotation.drawn(self.dimension, self._draw(round)) if self.rotated else None
+        if rotation is not None:
+            rotation = replace(rotation, signs=rotation.signs.to(device))
+        return Encoding(self.scale, self.bits, times, rotation)
+
+    def encode(self, unit: Params, encoding: Encoding | None, rows: Rows, *, bounded: bool) -> Params:
+        assert encoding is not None
+        if all(value.dtype == torch.int64 for value in unit.values()):
+            return unit
+        uniform = rows.open().uniform
+        return encoding.of_bounded(unit, uniform) if bounded else encoding.of_sum(unit, uniform)
+
+    def decode(self, total: Params, encoding: Encoding | None, like: Params) -> Params:
+        assert encoding is not None
+        return encoding.back(total, like)
+
+    def width(self, dtype: torch.dtype) -> int:
+        return self.bits
+
+    def _coordinates(self, dimension: int) -> int:
+        return padded(dimension) if self.rotated else dimension
+
+    def _draw(self, round: int) -> torch.Generator:
+        """On the host, where a seed gives the same numbers on every machine."""
+        seed = hashlib.blake2b(f"rotation {self.seed} {round}".encode(), digest_size=8).digest()
+        return torch.Generator().manual_seed(int.from_bytes(seed, "little", signed=True))

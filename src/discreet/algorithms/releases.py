@@ -1,0 +1,114 @@
+"""What rounds of an algorithm reveal, of whom, and to whom."""
+
+from typing import TYPE_CHECKING
+
+from discreet.algorithms import soundness
+from discreet.population import Population
+from discreet.privacy.events import Event, Noise, Repeated
+from discreet.privacy.release import Release, View
+
+if TYPE_CHECKING:
+    from discreet.algorithms.algorithm import Algorithm
+
+
+def of(
+    algorithm: "Algorithm",
+    population: Population,
+    rounds: range,
+    cohort: tuple[int, ...] | None,
+    joined: int | None = None,
+) -> list[Release]:
+    """All that these rounds release, of those in the cohort; None: of everyone alike."""
+    found = []
+    for clients, kind in algorithm.kinds(population):
+        payers = clients if cohort is None else cohort if clients is None else _both(clients, cohort)
+        if payers != ():
+            found += _each(kind, population, rounds, payers)
+    return found + _sum(algorithm, population, rounds, cohort, joined)
+
+
+def _each(
+    algorithm: "Algorithm", population: Population, rounds: range, payers: tuple[int, ...] | None
+) -> list[Release]:
+    """What whoever sees the uploads of clients who are alike learns of each by itself."""
+    found = []
+    local, alone = (
+        algorithm.trainer.event(population, rounds),
+        algorithm.mechanism.own_noise(algorithm.grid(population)),
+    )
+    if local is not None:
+        # An example that lies in m clients is touched by each of them.
+        event: Event = Repeated(count=population.max_multiplicity, event=local)
+        found.append(Release(unit="example", relation="add_or_remove", view="server", event=event, clients=payers))
+    if alone is not None and algorithm.mechanism.unit == "example":
+        event = _exposed(algorithm, alone, population, rounds)
+        found.append(Release(unit="example", relation="add_or_remove", view="server", event=event, clients=payers))
+    elif alone is not None:
+        # Whoever sees an upload by itself knows whose it is, and any other update might have stood there.
+        event = _times(alone, len(rounds))
+        found.append(Release(unit="client", relation="replace", view="server", event=event, clients=payers))
+    return found
+
+
+def _sum(
+    algorithm: "Algorithm",
+    population: Population,
+    rounds: range,
+    cohort: tuple[int, ...] | None,
+    joined: int | None,
+) -> list[Release]:
+    """What whoever sees only sums, or the models made of them, learns; a client knows its own share of noise."""
+    if soundness.breaks_the_sum(algorithm):
+        return []
+    mechanism, grid = algorithm.mechanism, algorithm.grid(population)
+    lookers: tuple[tuple[View, int], ...] = (
+        (("server", 0), ("client", 1)) if algorithm.aggregation.secure else (("public", 0),)
+    )
+    found = []
+    for view, known in lookers:
+        noise = mechanism.noise(grid, known, joined)
+        if noise is not None and mechanism.unit == "example":
+            event = _exposed(algorithm, noise, population, rounds)
+            found.append(Release(unit="example", relation="add_or_remove", view=view, event=event, clients=cohort))
+        elif noise is not None:
+            found.append(_of_clients(algorithm, noise, view, population, rounds, cohort))
+    return found
+
+
+def _of_clients(
+    algorithm: "Algorithm",
+    noise: Noise,
+    view: View,
+    population: Population,
+    rounds: range,
+    cohort: tuple[int, ...] | None,
+) -> Release:
+    relation, seen = algorithm.sampling.relation, algorithm.sampling.amplify(noise, population)
+    if view != "public":  # whoever runs the sum, or takes part in it, sees who joins
+        seen = noise
+    if relation == "add_or_remove" and (view != "public" or not _steady(algorithm, population)):
+        # Whoever joins brings noise along, which shows: then only what it sends is hidden, not that it came.
+        relation, seen = "zero_out", noise
+    payers = cohort if seen == noise else None
+    return Release(unit="client", relation=relation, view=view, event=_times(seen, len(rounds)), clients=payers)
+
+
+def _steady(algorithm: "Algorithm", population: Population) -> bool:
+    """Whether the sum has the same noise however many join, and also with one fewer than ever."""
+    fewest, most = algorithm.sampling.cohorts(population)
+    return algorithm.mechanism.deviation(range(fewest - 1)) == algorithm.mechanism.deviation(range(most))
+
+
+def _exposed(algorithm: "Algorithm", noise: Noise, population: Population, rounds: range) -> Event:
+    event = algorithm.trainer.exposed(noise, population, rounds)
+    assert event is not None  # an algorithm whose training bounds no example is refused when it is built
+    return event
+
+
+def _both(clients: tuple[int, ...], cohort: tuple[int, ...]) -> tuple[int, ...]:
+    joined = set(cohort)
+    return tuple(client for client in clients if client in joined)
+
+
+def _times(event: Event, rounds: int) -> Event:
+    return event if rounds == 1 else Repeated(count=rounds, event=event)

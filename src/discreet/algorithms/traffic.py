@@ -1,0 +1,26 @@
+"""What a round sends: the bits that one client gets, and those that its update takes on the way back."""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from discreet.params import Params, count
+
+if TYPE_CHECKING:
+    from discreet.algorithms.algorithm import Algorithm
+
+
+class Bits(NamedTuple):
+    """Of one client in one round."""
+
+    up: int
+    down: int
+
+
+def bits(algorithm: "Algorithm", params: Params) -> Bits:
+    """An update at the aggregation's width, without what a common mask leaves out; and the model as it is.
+
+    They follow from the configuration, and say nothing of the data. Where each client chooses its own coordinates all
+    of them are sent: which ones are zero belongs to what is hidden.
+    """
+    width = max(algorithm.aggregation.width(value.dtype) for value in params.values())
+    sent = algorithm.sparsifier.coordinates(count(params)) + algorithm.mechanism.beside
+    return Bits(sent * width, sum(8 * value.numel() * value.element_size() for value in params.values()))

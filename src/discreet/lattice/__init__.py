@@ -1,0 +1,31 @@
+"""Vectors on a lattice: rotate, scale, round, sum in a ring, and back."""
+
+from discreet.lattice.encoding import Encoding
+from discreet.lattice.grid import Grid, Load
+from discreet.lattice.ring import centred, decoded, wrapped
+from discreet.lattice.rotation import Rotation, padded
+from discreet.lattice.rounding import l1_of_integers, l2_after_rounding, l2_of_a_rounded_sum, rounded, rounded_within
+from discreet.lattice.scale import Plan, Scale, fitted, wraparound_at
+from discreet.lattice.vectors import flattened, restored
+
+__all__ = [
+    "Encoding",
+    "Grid",
+    "Load",
+    "Plan",
+    "Rotation",
+    "Scale",
+    "centred",
+    "decoded",
+    "fitted",
+    "flattened",
+    "l1_of_integers",
+    "l2_after_rounding",
+    "l2_of_a_rounded_sum",
+    "padded",
+    "restored",
+    "rounded",
+    "rounded_within",
+    "wraparound_at",
+    "wrapped",
+]

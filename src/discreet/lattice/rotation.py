@@ -1,0 +1,62 @@
+"""A random rotation that spreads every vector evenly over its coordinates, so that a ring needs fewer bits."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from discreet.errors import InvalidInput
+
+
+@dataclass(frozen=True)
+class Rotation:
+    """x ↦ H·diag(signs)·x/√d: a Walsh–Hadamard transform after random signs, on vectors padded by zeros to d = 2^m.
+
+    The signs are public, fresh for every round, and the same for all clients. Guarantee: norms stay, up to rounding;
+    for a vector that doesn't depend on the signs, each coordinate is sub-Gaussian with variance ‖x‖²/d (Hoeffding).
+    """
+
+    dimension: int
+    signs: Tensor
+
+    def __post_init__(self) -> None:
+        if self.signs.shape != (padded(self.dimension),):
+            raise InvalidInput(
+                f"Vectors of {self.dimension} coordinates are rotated with {padded(self.dimension)} signs, "
+                f"and got {tuple(self.signs.shape)}.",
+                fix="Draw them with Rotation.drawn.",
+            )
+
+    @classmethod
+    def drawn(cls, dimension: int, generator: torch.Generator) -> "Rotation":
+        """Signs from public randomness: anybody may know them, and all clients of a round must have the same."""
+        coins = torch.randint(2, (padded(dimension),), generator=generator, device=generator.device)
+        return cls(dimension, (2 * coins - 1).to(torch.float64))
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """[…, dimension] to […, 2^m], in float64."""
+        room = vectors.new_zeros(*vectors.shape[:-1], len(self.signs), dtype=torch.float64)
+        room[..., : self.dimension] = vectors
+        return hadamard(room * self.signs.to(room.device))
+
+    def inverse(self, rotated: Tensor) -> Tensor:
+        """[…, 2^m] back to […, dimension]."""
+        return (hadamard(rotated.to(torch.float64)) * self.signs.to(rotated.device))[..., : self.dimension]
+
+
+def padded(dimension: int) -> int:
+    """The least power of two that holds so many coordinates."""
+    return 1 << (dimension - 1).bit_length()
+
+
+def hadamard(vectors: Tensor) -> Tensor:
+    """The orthonormal Walsh–Hadamard transform along the last axis, of 2^m coordinates: its own inverse."""
+    length = vectors.shape[-1]
+    result, half = vectors, 1
+    while half < length:
+        pairs = result.reshape(*vectors.shape[:-1], length // (2 * half), 2, half)
+        first, second = pairs[..., 0, :], pairs[..., 1, :]
+        result = torch.stack([first + second, first - second], dim=-2).reshape(vectors.shape)
+        half *= 2
+    return result / math.sqrt(length)

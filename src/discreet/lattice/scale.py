@@ -1,0 +1,134 @@
+"""How fine a lattice a ring can carry: the largest scale at which a sum wraps around with no more than a given chance.
+
+A wrap-around spoils a coordinate of one sum; it reveals nothing, since reducing is done to what is already private.
+"""
+
+import math
+from typing import Literal, TypeAlias
+
+from discreet.discrete_noise import LARGEST_RATE
+from discreet.errors import InvalidInput
+from discreet.lattice.ring import MOST_BITS
+from discreet.part import Count, Flag, NonNegative, Positive, part
+from discreet.privacy.skellam import l1_of_integers, l2_after_rounding
+
+IntegerNoise: TypeAlias = Literal["skellam", "discrete_gaussian"]
+Limit: TypeAlias = Literal["ring", "sampler", "doubles"]
+
+FINEST = 2.0**50  # of a scaled clip norm: rounding needs fractions, which doubles lose at 2^52
+
+
+@part
+class Plan:
+    """What a sum in the ring holds: `vectors` rounded vectors of `dimension` coordinates, and `shares` of noise.
+
+    `vectors` counts every rounded vector: clients · examples · local steps, where each example is rounded; a rounded
+    sum counts the examples in it, since each adds up to `clip_norm`. `noise_deviation` is that of all shares together,
+    before scaling. `rotated` vectors have `dimension` padded to a power of two.
+    """
+
+    bits: Count
+    vectors: Count
+    clip_norm: Positive
+    dimension: Count
+    noise_deviation: NonNegative
+    shares: Count
+    noise: IntegerNoise = "skellam"
+    rotated: Flag = False
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.bits <= MOST_BITS:
+            raise InvalidInput(f"A ring has between 2 and {MOST_BITS} bits, and got {self.bits}.")
+
+
+@part
+class Scale:
+    """A scale, the chance that any coordinate of one sum leaves the ring at it, and what decided it.
+
+    `by` is the ring; or the sampler, by the largest variance that a share may have; or doubles, by their fractions.
+    """
+
+    scale: Positive
+    wraparound: NonNegative
+    by: Limit
+    norm: Positive  # of a scaled vector: the clip norm in lattice units
+    l2_sensitivity: Positive  # after conditional rounding
+    l1_sensitivity: Positive
+    share_variance: NonNegative
+
+
+def fitted(plan: Plan, wraparound: float = 1e-9) -> Scale:
+    """The largest scale at which one sum wraps around, in any coordinate, with probability `wraparound` at most.
+
+    Guarantee: the reported probability is an upper bound. Unrotated, for any vectors whatever: the signal is taken at
+    its worst, `vectors`·(scale·clip_norm + 1) in one coordinate. Rotated, for vectors that don't depend on the signs:
+    `vectors`·scale·clip_norm is spread over the coordinates (Hoeffding), with `vectors` for the rounding at its worst.
+    Noise is bounded by its moment-generating function (Chernoff), all coordinates by their sum.
+    """
+    if not 0 < wraparound < 1:
+        raise InvalidInput(f"The chance of a wrap-around must lie between 0 and 1, and got {wraparound:g}.")
+    finest = FINEST / plan.clip_norm
+    by_sampler = _largest_scale(plan)
+    high = min(finest, by_sampler)
+    if wraparound_at(plan, high) <= wraparound:
+        return _scale(plan, high, "sampler" if by_sampler <= finest else "doubles")
+    low = high * 2.0**-100
+    if not wraparound_at(plan, low) <= wraparound:
+        raise InvalidInput(
+            f"A ring of {plan.bits} bits is too small for {plan.vectors} rounded vectors with their noise.",
+            fix="Take more bits, or round sums instead of vectors.",
+        )
+    while high / low > 1 + 1e-9:
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if wraparound_at(plan, middle) <= wraparound else (low, middle)
+    return _scale(plan, low, "ring")
+
+
+def wraparound_at(plan: Plan, scale: float) -> float:
+    """At most how often a sum at this scale has a coordinate outside [−2^(bits−1), 2^(bits−1))."""
+    whole = plan.vectors * scale * plan.clip_norm
+    room = 2.0 ** (plan.bits - 1) - 1 - plan.vectors  # rounding moves each vector by less than 1
+    spread = whole * whole / plan.dimension if plan.rotated else 0.0
+    room -= 0.0 if plan.rotated else whole
+    if room <= 0:
+        return 1.0
+    log_tail = _log_tail(room, spread, (scale * plan.noise_deviation) ** 2, plan.noise)
+    return min(1.0, 2 * plan.dimension * math.exp(log_tail))
+
+
+def _largest_scale(plan: Plan) -> float:
+    """Where one share's variance reaches what the samplers are sound for: twice the largest Poisson rate."""
+    if plan.noise_deviation == 0:
+        return math.inf
+    return math.sqrt(2 * LARGEST_RATE * plan.shares) / plan.noise_deviation * (1 - 1e-12)  # rounded, it has to fit too
+
+
+def _log_tail(room: float, spread: float, variance: float, noise: IntegerNoise) -> float:
+    """log P[X ≥ room] at most, min over λ of K(λ) − λ·room.
+
+    K is spread·λ²/2 for a sub-Gaussian signal, plus v·(cosh λ − 1) for Skellam noise, or at most v·λ²/2 for discrete
+    Gaussian shares (Canonne, Kamath, Steinke 2020). Any λ gives a bound; that with K'(λ) = room the best.
+    """
+    if spread + variance == 0:
+        return -math.inf
+    if noise == "discrete_gaussian":
+        return -(room * room) / (2 * (spread + variance))
+    low, high = 0.0, room / spread if variance == 0 else math.asinh(room / variance)
+    for _ in range(100):
+        tilt = (low + high) / 2
+        low, high = (tilt, high) if spread * tilt + variance * math.sinh(tilt) < room else (low, tilt)
+    return spread * low * low / 2 + 2 * variance * math.sinh(low / 2) ** 2 - low * room
+
+
+def _scale(plan: Plan, scale: float, by: Limit) -> Scale:
+    norm = scale * plan.clip_norm
+    l2 = l2_after_rounding(norm, plan.dimension)
+    return Scale(
+        scale=scale,
+        wraparound=wraparound_at(plan, scale),
+        by=by,
+        norm=norm,
+        l2_sensitivity=l2,
+        l1_sensitivity=l1_of_integers(l2, plan.dimension),
+        share_variance=(scale * plan.noise_deviation) ** 2 / plan.shares,
+    )

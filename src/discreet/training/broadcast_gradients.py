@@ -1,0 +1,110 @@
+"""Several batches of gradients a round, all taken at the broadcast model: what a sum of noise shares protects."""
+
+import math
+from dataclasses import replace
+from typing import Literal, Self
+
+from discreet.batches import Batches
+from discreet.broadcast import Broadcast
+from discreet.params import Params, add, repeated, scale
+from discreet.part import Count, Flag, Positive, Rate, part
+from discreet.population import Population
+from discreet.privacy.events import Event, Noise, PoissonSampled, Repeated
+from discreet.randomness import Rows
+from discreet.training import poisson
+from discreet.training.descent import at_round
+from discreet.training.per_example import Clip
+from discreet.training.per_round import PerRound, at, over
+from discreet.training.schedules import Constant, Schedule
+from discreet.training.trainer import Loss, Sums
+
+
+@part
+class BroadcastGradients:
+    """The sum over `steps` Poisson batches of clipped gradients, none of which knows of another (paper 002).
+
+    −η/B · Σ_s Σ_{i in batch s} clip(∇ℓ_i(w), C), with w the broadcast model and B the mean client's expected batch,
+    one number for all clients: so every example counts alike, however much its client holds.
+
+    Guarantee: one example moves each of the round's sums by at most ηC/B, and nothing that a client computes depends on
+    noise of its own. So the noise of all clients protects it, however many steps a round has. It adds none itself.
+    """
+
+    kind: Literal["broadcast_gradients"] = "broadcast_gradients"
+    steps: PerRound | None = None
+    epochs: PerRound | None = None
+    sampling_rate: Rate | None = None
+    batch_size: Count | None = None
+    clip_norm: Positive
+    automatic: Flag = False
+    learning_rate: Positive
+    schedule: Schedule = Constant()
+    piece: Count = 512  # examples a client whose gradients are held at once: bounds memory, changes no result
+    expected_batch: Positive | None = None  # the mean client's; follows from the clients
+
+    def __post_init__(self) -> None:
+        poisson.checked(self)
+
+    def fitted(self, population: Population) -> Self:
+        plan = poisson.plan(self, population)
+        batches = poisson.expected(plan["sampling_rate"], population)
+        mean = self.expected_batch or sum(batches) / len(batches)
+        return replace(self, **plan, expected_batch=mean)
+
+    def train(self, loss: Loss, broadcast: Broadcast, batches: Batches, rows: Rows) -> Params:
+        assert self.steps is not None
+        assert self.sampling_rate is not None
+        assert self.expected_batch is not None
+        start, coins = repeated(broadcast.params, batches.clients), rows.at("batch").open()
+        clip = Clip(self.clip_norm, self.automatic)
+        factor = -at_round(self.learning_rate, self.schedule, broadcast) / self.expected_batch
+        encoding, uniform = broadcast.encoding, rows.at("rounding").open().uniform
+        total: Params | None = None
+        for _ in range(at(self.steps, broadcast.round)):
+            one = scale(poisson.summed(loss, start, batches, self.sampling_rate, clip, coins, self.piece), factor)
+            if encoding is not None:  # each sum for itself: together, one example would move several at once
+                one = encoding.of_sum(scale(one, 1 / broadcast.announced["clip"]), uniform)
+            total = one if total is None else add(total, one)
+        assert total is not None
+        return total
+
+    def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
+        return self
+
+    def event(self, population: Population, rounds: range) -> Event | None:
+        return None
+
+    def bound(self, round: int) -> float | None:
+        return None
+
+    def reach(self, round: int) -> float | None:
+        if self.expected_batch is None or self.steps is None:
+            return None
+        rate = self.learning_rate * self.schedule.factor(round)
+        return rate * self.clip_norm / self.expected_batch * math.sqrt(at(self.steps, round))
+
+    def exposed(self, noise: Noise, population: Population, rounds: range) -> Event | None:
+        fitted = self.fitted(population)
+        assert fitted.steps is not None
+        assert fitted.sampling_rate is not None
+        return Repeated(
+            count=over(fitted.steps, rounds), event=PoissonSampled(sampling_rate=fitted.sampling_rate, event=noise)
+        )
+
+    def sums(self, round: int) -> Sums:
+        assert self.sampling_rate is not None
+        assert self.steps is not None
+        return Sums(at(self.steps, round), self.sampling_rate)
+
+    @property
+    def changes(self) -> bool:
+        return len(self.steps or self.epochs or ()) > 1
+
+    def brief(self) -> Self:
+        return replace(self, steps=(2,), epochs=None)
+
+    def copies(self, population: Population) -> float:
+        return poisson.copies(self.fitted(population).sampling_rate or 1.0, self.piece, population)
+
+    def examples(self, population: Population) -> tuple[float, ...]:
+        return poisson.expected(self.fitted(population).sampling_rate or 1.0, population)

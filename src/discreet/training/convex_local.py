@@ -1,0 +1,153 @@
+"""Local passes for linear heads, whose steps never drive two models apart: so one noise a round covers any number."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Literal, Self
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from discreet.batches import Batch, Batches
+from discreet.broadcast import Broadcast
+from discreet.errors import InvalidInput
+from discreet.params import Params
+from discreet.part import Count, NonNegative, Positive, Rate, part
+from discreet.population import Population
+from discreet.privacy.events import Event, Noise, PoissonSampled, Repeated
+from discreet.randomness import Rows
+from discreet.training.descent import at_round
+from discreet.training.linear_head import LinearHead
+from discreet.training.margin_clip import LARGEST, SMOOTHNESS, margin_clipped
+from discreet.training.schedules import Constant, Schedule
+from discreet.training.trainer import Loss, Sums
+
+
+@part
+class ConvexLocal:
+    """`passes` over the client's data in batches of at most B = `batch_size`, one noiseless step for each.
+
+    W ← W − γ/(F²B) · Σ_{i in batch} ĝ_i a_iᵀ − γλ·(W − Wᵗ): a_i are an example's features and the bias's constant 1,
+    scaled down to the norm F = `feature_bound` where they are longer; ĝ_i is the gradient of cross-entropy in the
+    logits W·a_i, clipped to C = `clip_norm` by its margin; Wᵗ is the broadcast model and λ = `strength`. So γ =
+    `learning_rate` is the step for features over F, and at most 4/(1 + 4λ).
+
+    A secret permutation decides which examples share a batch; every pass has the same batches. B may follow from
+    `steps`, the largest client's. With a `sampling_rate` each example takes part in a round by its own secret coin.
+
+    Guarantee: with or without one example, two runs part by γC/(FB) at its step, and every other step is the same
+    non-expansive map of both. So one pass moves an update by at most γC/(FB), however many steps it has, and E passes
+    by γC/(FB) · Σ_{e<E} (1 − γλ)^{Se}, S being the fewest steps of any client. It adds no noise itself. How many
+    examples a client holds is public: one that is removed leaves its place empty.
+    """
+
+    kind: Literal["convex_local"] = "convex_local"
+    learning_rate: Positive
+    clip_norm: Positive
+    feature_bound: Positive
+    batch_size: Count | None = None
+    steps: Count | None = None
+    passes: Count = 1
+    strength: NonNegative = 0.0
+    sampling_rate: Rate = 1.0
+    schedule: Schedule = Constant()
+    fewest_steps: Count | None = None  # of any client in a pass; follows from the clients
+
+    def __post_init__(self) -> None:
+        if (self.batch_size is None) == (self.steps is None):
+            raise InvalidInput(
+                f"{self.kind} needs either batch_size or steps, one of the two.", fix="Give one, leave out the other."
+            )
+        first, most = self._rate(0), 2 / (SMOOTHNESS + 2 * self.strength)
+        if first > most:  # a schedule only ever lowers it
+            raise InvalidInput(
+                f"learning_rate must be at most {most:g}, above which a step may drive two models apart, and got "
+                f"{first:g}.",
+                fix="Lower it; feature_bound may be lowered too, which makes the same step larger.",
+            )
+
+    def fitted(self, population: Population) -> Self:
+        size = self.batch_size or -(-max(population.examples) // (self.steps or 1))
+        fewest = self.fewest_steps or max(1, -(-min(population.examples) // size))
+        return replace(self, batch_size=size, steps=None, fewest_steps=fewest)
+
+    def train(self, loss: Loss, broadcast: Broadcast, batches: Batches, rows: Rows) -> Params:
+        head = LinearHead.of(loss, broadcast.params, batches.inputs[:1, None])
+        start = head.table(broadcast.params)
+        tables = start.expand(batches.clients, *start.shape)
+        rate = at_round(self.learning_rate, self.schedule, broadcast).to(start.dtype)
+        for _ in range(self.passes):
+            for batch in self._batches(batches, rows):
+                tables = self._stepped(head, tables, start, rate, batch)
+        return head.params(tables - start)
+
+    def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
+        return self
+
+    def event(self, population: Population, rounds: range) -> Event | None:
+        return None
+
+    def bound(self, round: int) -> float | None:
+        return None
+
+    def reach(self, round: int) -> float | None:
+        if self.batch_size is None or self.fewest_steps is None:
+            return None
+        rate = self._rate(round)
+        between = (1 - rate * self.strength) ** self.fewest_steps  # what is left of a difference after a pass
+        return (
+            rate
+            * min(self.clip_norm, LARGEST)
+            / (self.feature_bound * self.batch_size)
+            * sum(between**each for each in range(self.passes))
+        )
+
+    def exposed(self, noise: Noise, population: Population, rounds: range) -> Event | None:
+        return Repeated(count=len(rounds), event=PoissonSampled(sampling_rate=self.sampling_rate, event=noise))
+
+    def sums(self, round: int) -> Sums:
+        return Sums(rate=self.sampling_rate)
+
+    @property
+    def changes(self) -> bool:
+        return False
+
+    def brief(self) -> Self:
+        return replace(self, passes=1)
+
+    def copies(self, population: Population) -> float:
+        """Of an example there are its inputs and its features, none larger than the model."""
+        return 5.0 + 2 * (self.fitted(population).batch_size or 1)
+
+    def examples(self, population: Population) -> tuple[float, ...]:
+        return tuple(self.sampling_rate * held for held in population.examples)
+
+    def _rate(self, round: int) -> float:
+        return self.learning_rate * self.schedule.factor(round)
+
+    def _batches(self, batches: Batches, rows: Rows) -> Iterator[Batch]:
+        """A pass, the same each time: streams begin anew, and an example keeps its place and its coin."""
+        assert self.batch_size is not None
+        steps = [-(-size // self.batch_size) for size in batches.sizes]
+        drawn = batches.shuffled(self.batch_size, steps, rows.at("batches").open())
+        if self.sampling_rate == 1:
+            yield from drawn
+            return
+        # a coin for each place: the examples in them are a secret permutation, so each has one of its own
+        joined = rows.at("coins").open().uniform(batches.sizes) < self.sampling_rate
+        lacking = max(steps) * self.batch_size - joined.shape[1]
+        table = functional.pad(joined, (0, lacking)).to(batches.inputs.device)
+        for step, batch in enumerate(drawn):
+            here = table[:, step * self.batch_size :][:, : batch.mask.shape[1]]
+            yield batch._replace(mask=batch.mask & here)
+
+    def _stepped(self, head: LinearHead, tables: Tensor, start: Tensor, rate: Tensor, batch: Batch) -> Tensor:
+        assert self.batch_size is not None
+        features = head.features(batch.inputs, self.feature_bound)
+        logits = features @ tables.transpose(1, 2)
+        gradients = margin_clipped(logits, batch.targets, self.clip_norm) * batch.mask[..., None]
+        total = gradients.transpose(1, 2) @ features
+        moved = tables - rate / (self.feature_bound**2 * self.batch_size) * total
+        if self.strength:
+            moved = moved - rate * self.strength * (tables - start)
+        return moved if batch.active is None else torch.where(batch.active[:, None, None], moved, tables)

@@ -1,0 +1,91 @@
+"""Any optimiser on shards of a client's data: an example is in one of them, and a clip bounds what that one sends."""
+
+from dataclasses import replace
+from typing import Literal, Self
+
+import torch
+
+from discreet.batches import Batches
+from discreet.broadcast import Broadcast
+from discreet.clipping import clip
+from discreet.params import Params, add, per_client, repeated, scale, zeros_like
+from discreet.part import Count, Positive, part
+from discreet.population import Population
+from discreet.privacy.events import Event, Noise, Repeated
+from discreet.randomness import Rows
+from discreet.training.local_sgd import LocalSgd
+from discreet.training.trainer import Loss, Sums
+
+
+@part
+class Shards:
+    """The client's examples in `shards` = M disjoint shards, a model trained on each, and the mean of their updates.
+
+    (1/M) · Σ_m clip(Δ_m, C), with Δ_m what `local` makes of the broadcast model on shard m, and C = `clip_norm`. Each
+    example draws its shard anew in every round, by itself; an empty shard's update is zero.
+
+    Guarantee: an example changes the update of one shard, from one vector of norm at most C into another, whatever
+    `local` does. These may be opposite, so it moves the mean by at most 2C/M, and not C/M. It adds no noise itself.
+    """
+
+    kind: Literal["shards"] = "shards"
+    shards: Count
+    clip_norm: Positive
+    local: LocalSgd
+
+    def fitted(self, population: Population) -> Self:
+        return replace(self, local=self.local.fitted(population))
+
+    def train(self, loss: Loss, broadcast: Broadcast, batches: Batches, rows: Rows) -> Params:
+        total = zeros_like(repeated(broadcast.params, batches.clients))
+        drawn = (rows.at("shard").open().uniform(batches.sizes) * self.shards).floor()
+        for shard in range(self.shards):
+            held, empty = _part(batches, drawn == shard)
+            update = clip(self.local.train(loss, broadcast, held, rows.at("local", shard)), self.clip_norm)
+            total = add(total, per_client((~empty).double().to(batches.inputs.device), update))
+        return scale(total, 1 / self.shards)
+
+    def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
+        return self
+
+    def event(self, population: Population, rounds: range) -> Event | None:
+        return None
+
+    def bound(self, round: int) -> float | None:
+        return self.clip_norm
+
+    def reach(self, round: int) -> float | None:
+        return 2 * self.clip_norm / self.shards
+
+    def exposed(self, noise: Noise, population: Population, rounds: range) -> Event | None:
+        return Repeated(count=len(rounds), event=noise)
+
+    def sums(self, round: int) -> Sums:
+        return Sums()
+
+    @property
+    def changes(self) -> bool:
+        return False
+
+    def brief(self) -> Self:
+        return replace(self, shards=2, local=self.local.brief())
+
+    def copies(self, population: Population) -> float:
+        return 2.0 + self.local.copies(population)
+
+    def examples(self, population: Population) -> tuple[float, ...]:
+        return self.local.examples(population)
+
+
+def _part(batches: Batches, chosen: torch.Tensor) -> tuple[Batches, torch.Tensor]:
+    """Each client's chosen examples, and who has none: that one is given its first, to have something to train on."""
+    sizes = chosen.sum(dim=1)
+    empty = sizes == 0
+    chosen = chosen.clone()
+    chosen[empty, 0] = True
+    client, example = chosen.nonzero(as_tuple=True)
+    places = torch.tensor(batches.starts)[client] + example
+    sizes = sizes.clamp(min=1)
+    starts = sizes.cumsum(0) - sizes
+    order = places if batches.order is None else batches.order[places]
+    return Batches(batches.inputs, batches.targets, tuple(starts.tolist()), tuple(sizes.tolist()), order), empty

@@ -1,0 +1,215 @@
+"""Integer noise through a lattice: what is drawn is what is priced, and the sum is the sum."""
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from discreet.aggregation import Lattice, Plain
+from discreet.algorithms import Algorithm, ddp_fedavg
+from discreet.engines.embedded import EmbeddedEngine
+from discreet.engines.engine import Simulation
+from discreet.engines.reference import ReferenceEngine
+from discreet.engines.secure import SecureEngine
+from discreet.errors import InvalidInput, UnsoundCombination
+from discreet.experiment import keeping
+from discreet.experiment.promise import Privacy
+from discreet.mechanisms import DistributedGaussian, Gaussian, IntegerNoise
+from discreet.params import Params, norms
+from discreet.part import plain, read
+from discreet.population import Population
+from discreet.privacy.events import DistributedDiscreteGaussianNoise, PoissonSampled, SkellamNoise, steps
+from discreet.randomness import RunKey
+from discreet.sampling import FixedSize, Poisson
+from discreet.secagg.errors import TooFewClients
+from discreet.training import BroadcastGradients, LocalSgd
+from tests.federations import cross_entropy, federation, linear
+
+HELD = federation(4, 9, 6, 7)
+DIMENSION = 18
+COMMON = {"learning_rate": 0.5, "clip_norm": 1.0, "sampling_rate": 0.5, "local_steps": 2, "noise_multiplier": 3.0}
+CLIENTS = Algorithm(
+    trainer=LocalSgd(learning_rate=0.1, batch_size=4, epochs=1),
+    mechanism=IntegerNoise(kind="skellam", clip_norm=0.5, noise_multiplier=1.0),
+    aggregation=Lattice(),
+)
+EVERY = {
+    "skellam": ddp_fedavg(**COMMON),  # type: ignore[arg-type]
+    "discrete gaussian": ddp_fedavg(noise="discrete_gaussian", **COMMON),  # type: ignore[arg-type]
+    "rotated": ddp_fedavg(rotated=True, **COMMON),  # type: ignore[arg-type]
+    "16 bits": ddp_fedavg(bits=16, **COMMON),  # type: ignore[arg-type]
+    "whole clients": CLIENTS,
+    "whole clients, rotated": replace(CLIENTS, aggregation=Lattice(rotated=True)),
+}
+
+
+def simulated(algorithm: Algorithm, seed: int = 1) -> Simulation:
+    return Simulation(algorithm.fitted(HELD.population, DIMENSION), HELD, cross_entropy, RunKey.seed(seed))
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_engines_agree_to_the_last_integer_and_a_file_holds_it(name: str):
+    sim = simulated(EVERY[name])
+    broadcast = sim.algorithm.broadcast(sim.algorithm.init(linear()), 0)
+    totals = [
+        engine.gather(broadcast, [0, 1, 2, 3]).total
+        for engine in (ReferenceEngine(sim), EmbeddedEngine(sim, 3), SecureEngine(EmbeddedEngine(sim, 3)))
+    ]
+    bits = sim.algorithm.aggregation.bits  # type: ignore[union-attr]
+    for other in totals[1:]:
+        for key, value in totals[0].items():
+            assert value.dtype == torch.int64
+            assert ((value - other[key]) % 2**bits == 0).all()
+    assert read(Algorithm, plain(sim.algorithm)) == sim.algorithm
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_the_noise_in_the_model_is_the_noise_that_is_accounted(name: str):
+    """4,000 coordinates of no signal: their variance is within 5.5·√(2/4000) of its mean, but for one run in 1e6."""
+    wide = {"weight": torch.zeros(800, 5, dtype=torch.float64)}
+
+    def flat(params: Params, inputs: Tensor, targets: Tensor) -> Tensor:
+        return params["weight"].sum() * torch.zeros(len(inputs), dtype=torch.float64)
+
+    algorithm = EVERY[name].fitted(HELD.population, 4000)
+    sim = Simulation(algorithm, HELD, flat, RunKey.seed(2))
+    state = algorithm.init(wide)
+    broadcast = algorithm.broadcast(state, 0)
+    total = EmbeddedEngine(sim).gather(broadcast, [0, 1, 2, 3]).total
+    after = algorithm.server_step(state, broadcast, total, 4, HELD.population, sim.rows(broadcast, [-1]))
+    clip = float(broadcast.announced["clip"])
+    grid = algorithm.grid(HELD.population)
+    assert grid is not None
+    noise = algorithm.mechanism.noise(grid)
+    priced = noise.variance * (noise.shares if isinstance(noise, DistributedDiscreteGaussianNoise) else 1)  # type: ignore[union-attr]
+    deviation = math.sqrt(priced * grid.times) / grid.scale * clip / 4
+    rounding = grid.times * 4 / 12 / grid.scale**2 * (clip / 4) ** 2  # a uniform step of each rounded sum, at most
+    measured = float(after.params["weight"].var())
+    assert measured == pytest.approx(deviation**2, rel=5.5 * math.sqrt(2 / 4000), abs=4 * rounding)
+
+
+def test_what_the_noise_is_priced_on_is_what_one_example_can_do_after_rounding():
+    algorithm = EVERY["skellam"].fitted(HELD.population, DIMENSION)
+    releases = {each.view: each for each in algorithm.over(3, HELD.population)}
+    assert set(releases) == {"server", "client"}
+    ((step, count),) = steps(releases["server"].event).items()
+    assert count == 6  # 2 sums in each of 3 rounds
+    assert isinstance(step, PoissonSampled)
+    noise = step.event
+    assert isinstance(noise, SkellamNoise)
+    scale = algorithm.aggregation.scale  # type: ignore[union-attr]
+    assert noise.variance == pytest.approx((3.0 * scale) ** 2 / 2)
+    assert noise.l2_sensitivity == pytest.approx(scale / math.sqrt(2) + math.sqrt(18), rel=1e-9)
+    ((other, _),) = steps(releases["client"].event).items()
+    assert other.event.variance == pytest.approx(noise.variance * 3 / 4)  # type: ignore[union-attr]
+
+
+def test_one_example_more_never_moves_a_rounded_sum_by_more_than_is_priced():
+    """The same coins with and without an example, on a coarse lattice where rounding matters."""
+    torch.manual_seed(0)
+    lattice = Lattice(scale=3.0, dimension=DIMENSION)
+    for _ in range(200):
+        encoding = lattice.encoding(0, linear(), 1)
+        assert encoding is not None
+        rest, one = torch.randn(1, DIMENSION, dtype=torch.float64), torch.randn(1, DIMENSION, dtype=torch.float64)
+        one = one / one.norm()
+        coins = torch.rand(1, DIMENSION, dtype=torch.float64)
+        without = encoding.of_sum({"w": rest}, lambda sizes, coins=coins: coins)  # type: ignore[misc]
+        with_it = encoding.of_sum({"w": rest + one}, lambda sizes, coins=coins: coins)  # type: ignore[misc]
+        assert float((with_it["w"] - without["w"]).double().norm()) <= 3.0 + math.sqrt(DIMENSION)
+
+
+def test_whole_clients_keep_within_the_conditional_bound():
+    sim = simulated(CLIENTS)
+    algorithm = replace(sim.algorithm, mechanism=replace(sim.algorithm.mechanism, noise_multiplier=1e-6))  # type: ignore[arg-type]
+    broadcast = algorithm.broadcast(algorithm.init(linear()), 0)
+    quiet = replace(algorithm, aggregation=Lattice(scale=5.0, dimension=DIMENSION))
+    said = quiet.broadcast(quiet.init(linear()), 0)
+    assert said.encoding is not None
+    rows = Simulation(algorithm, HELD, cross_entropy, RunKey.seed(4)).step(broadcast, [0, 1, 2, 3]).clean
+    assert rows is not None
+    bound = sim.algorithm.mechanism.noise(sim.algorithm.grid(HELD.population)).l2_sensitivity  # type: ignore[union-attr]
+    assert float(norms({name: value.double() for name, value in rows.items()}).max()) <= bound
+
+
+def test_a_sum_that_leaves_the_ring_comes_back_shifted_and_never_cut_off():
+    encoding = Lattice(scale=1.0, dimension=1, bits=8).encoding(0, {"w": torch.zeros(1)}, 1)
+    assert encoding is not None
+    assert encoding.back({"w": torch.tensor([130])}, {"w": torch.zeros(1)})["w"].item() == -126
+
+
+def test_the_noise_is_enough_for_the_fewest_honest_survivors_and_less_is_spent_when_more_come():
+    population = Population(examples=(50,) * 10)
+    algorithm = ddp_fedavg(colluding=2, dropouts=3, **COMMON).fitted(population, 100)  # type: ignore[arg-type]
+    assert algorithm.mechanism.shares == 5  # type: ignore[union-attr]
+
+    def variance(joined: int | None, view: str) -> float:
+        (release,) = [each for each in algorithm.releases(population, 0, joined=joined) if each.view == view]
+        ((step, _),) = steps(release.event).items()
+        return float(step.event.variance)  # type: ignore[union-attr]
+
+    planned = variance(None, "server")
+    assert variance(7, "server") == pytest.approx(planned)  # 7 came, of whom 2 collude: 5 shares
+    assert variance(10, "server") == pytest.approx(planned * 8 / 5)
+    assert variance(7, "client") == pytest.approx(planned)  # whoever looks is one of those who may collude
+
+
+def test_drop_outs_are_survived_up_to_the_plan_and_not_beyond():
+    algorithm = replace(EVERY["skellam"], mechanism=IntegerNoise(kind="skellam", noise_multiplier=3.0, dropouts=1))
+    sim = simulated(algorithm)
+    broadcast = sim.algorithm.broadcast(sim.algorithm.init(linear()), 0)
+    engine = EmbeddedEngine(sim)
+
+    class Leaving(SecureEngine):
+        gone: dict[int, str] = {}  # noqa: RUF012 - set by the test
+
+        def leaving(self, round: int, cohort: list[int]):  # type: ignore[no-untyped-def]
+            return self.gone
+
+    secure = Leaving(engine)
+    Leaving.gone = {2: "masked"}
+    found = secure.gather(broadcast, [0, 1, 2, 3])
+    assert set(found.contributors) == {0, 1, 3}
+    expected = engine.gather(broadcast, [0, 1, 3]).total
+    assert all(((found.total[name] - expected[name]) % 2**32 == 0).all() for name in expected)
+    Leaving.gone = {1: "masked", 2: "masked"}
+    with pytest.raises(TooFewClients):
+        secure.gather(broadcast, [0, 1, 2, 3])
+
+
+def test_the_promise_finds_noise_and_scale_together():
+    wanted = Privacy(unit="example", against="server", epsilon=2.0, delta=1e-5)
+    open_noise = ddp_fedavg(**(COMMON | {"noise_multiplier": None}))  # type: ignore[arg-type]
+    kept = keeping.kept(open_noise, wanted, 5, HELD.population, DIMENSION)
+    assert kept.aggregation.scale is not None  # type: ignore[union-attr]
+    spent = keeping.spent(kept, wanted, 5, HELD.population)
+    assert spent is not None
+    assert 1.99 < spent <= 2.0
+    trusted = ddp_fedavg(noise="gaussian", **(COMMON | {"noise_multiplier": None}))  # type: ignore[arg-type]
+    public = Privacy(unit="example", against="public", epsilon=2.0, delta=1e-5)
+    gaussian = keeping.kept(trusted, public, 5, HELD.population).mechanism.noise_multiplier  # type: ignore[union-attr]
+    # Skellam noise is certified by Rényi divergences, which are looser than the Gaussian's own distribution by some 9 %
+    assert 1.0 < kept.mechanism.noise_multiplier / gaussian < 1.15  # type: ignore[union-attr, operator]
+
+
+def test_unsound_combinations_are_refused():
+    trainer = BroadcastGradients(steps=1, sampling_rate=0.5, clip_norm=1.0, learning_rate=1.0)
+    integers = IntegerNoise(kind="skellam")
+    with pytest.raises(UnsoundCombination, match=r"'skellam' adds integers, and updates are summed as real numbers"):
+        Algorithm(trainer=trainer, mechanism=integers, aggregation=Plain())
+    for mechanism in (DistributedGaussian(), Gaussian(clip_norm=1.0)):
+        with pytest.raises(UnsoundCombination, match="Updates on a lattice need integer noise"):
+            Algorithm(trainer=trainer, mechanism=mechanism, aggregation=Lattice())
+    with pytest.raises(UnsoundCombination, match="every round has the same number of sums"):
+        ddp_fedavg(**(COMMON | {"local_steps": [1, 2]}))  # type: ignore[arg-type]
+    with pytest.raises(UnsoundCombination, match=r"Of 4 clients, 2 may collude and 2 drop out; 0 are left"):
+        ddp_fedavg(colluding=2, dropouts=2, **COMMON).fitted(HELD.population, DIMENSION)  # type: ignore[arg-type]
+    with pytest.raises(UnsoundCombination, match=r"Of 0 clients"):
+        replace(CLIENTS, sampling=Poisson(rate=0.5)).fitted(HELD.population, DIMENSION)
+    assert replace(CLIENTS, sampling=FixedSize(cohort=3)).fitted(HELD.population, 18).mechanism.shares == 3  # type: ignore[union-attr]
+    few = SecureEngine(EmbeddedEngine(simulated(EVERY["skellam"])))
+    broadcast = few.embedded.simulation.algorithm.broadcast(few.embedded.simulation.algorithm.init(linear()), 0)
+    with pytest.raises(InvalidInput, match="A secure sum needs at least 3 clients, and 2 are in this round"):
+        few.gather(broadcast, [0, 1])

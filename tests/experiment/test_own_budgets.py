@@ -1,0 +1,191 @@
+"""Clients with budgets of their own: each is kept, each has its line, and who has spent its own leaves."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from discreet.algorithms import fl_sgd_gaussian, pfl
+from discreet.errors import BudgetRefused, InvalidInput, Unsupported
+from discreet.experiment import keeping, run
+from discreet.experiment.promise import Privacy, kinds
+from discreet.population import Population
+from discreet.privacy import accountant
+from discreet.privacy.events import GaussianNoise, PoissonSampled, Repeated
+from discreet.privacy.ledger import Budget, Ledger
+from discreet.privacy.release import Release
+from discreet.report.page import write
+from discreet.report.story import tell
+from discreet.report.verdict import judged
+from tests.experiment.conftest import Prepared
+
+PEOPLE = Population(examples=(50, 50, 50))
+OWN = Privacy(unit="example", against="server", epsilon=(1.0, 2.0, 2.0), delta=1e-5)
+OPEN = fl_sgd_gaussian(learning_rate=1.0, clip_norm=1.0, sampling_rate=0.1)
+
+
+def ignore(line: dict[str, Any]) -> None:
+    pass
+
+
+def epsilon(noise: float, rounds: int, rate: float = 0.1, delta: float = 1e-5) -> float:
+    step = PoissonSampled(sampling_rate=rate, event=GaussianNoise(noise_multiplier=noise))
+    return accountant.epsilon(Repeated(count=rounds, event=step), delta, "add_or_remove")
+
+
+def test_each_client_gets_the_noise_that_its_own_epsilon_takes():
+    kept = keeping.kept(OPEN, OWN, 30, PEOPLE)
+    first, *others = kept.trainer.noise_multiplier  # type: ignore[union-attr, misc]
+    assert epsilon(first, 30) == pytest.approx(1.0, rel=1e-3)
+    assert others[0] == others[1]
+    assert epsilon(others[0], 30) == pytest.approx(2.0, rel=1e-3)
+    assert keeping.spent(kept, OWN, 30, PEOPLE) == pytest.approx(2.0, rel=1e-3)
+    assert keeping.lasting(kept, OWN, 30, PEOPLE) == {}
+
+
+def test_a_client_with_little_noise_can_pay_for_fewer_rounds():
+    given = fl_sgd_gaussian(learning_rate=1.0, clip_norm=1.0, sampling_rate=0.1, noise_multiplier=(1.1, 2.0, 2.0))
+    wanted = Privacy(unit="example", against="server", epsilon=2.0, delta=1e-5)
+    assert keeping.kept(given, wanted, 30, PEOPLE) == given
+    left = keeping.lasting(given, wanted, 30, PEOPLE)
+    assert set(left) == {0}
+    assert epsilon(1.1, left[0]) <= 2.0 < epsilon(1.1, left[0] + 1)
+    spent = keeping.spent(given, wanted, 30, PEOPLE, left)
+    assert spent == max(epsilon(1.1, left[0]), epsilon(2.0, 30))
+
+
+def test_where_nobody_lasts_to_the_end_it_is_refused():
+    given = fl_sgd_gaussian(learning_rate=1.0, clip_norm=1.0, sampling_rate=0.1, noise_multiplier=(1.1, 1.2, 1.2))
+    wanted = Privacy(unit="example", against="server", epsilon=2.0, delta=1e-5)
+    with pytest.raises(BudgetRefused, match=r"given of client 0 spends epsilon .* affords \d+ rounds"):
+        keeping.kept(given, wanted, 300, PEOPLE)
+
+
+def test_a_client_that_can_not_pay_for_one_round_is_refused_by_name():
+    given = fl_sgd_gaussian(learning_rate=1.0, clip_norm=1.0, sampling_rate=0.1, noise_multiplier=(2.0, 0.5, 2.0))
+    wanted = Privacy(unit="example", against="server", epsilon=2.0, delta=1e-5)
+    with pytest.raises(BudgetRefused, match=r"given of client 1 spends epsilon .* affords 0 rounds"):
+        keeping.kept(given, wanted, 30, PEOPLE)
+
+
+def test_own_budgets_are_budgets_of_the_ledger(tmp_path: Path):
+    kept = keeping.kept(OPEN, OWN, 30, PEOPLE)
+    budgets = keeping.budgets(kept, OWN, 30, PEOPLE)
+    assert [(each.clients, each.epsilon) for each in budgets] == [((0,), 1.0), ((1, 2), 2.0)]
+    ledger = Ledger.create(tmp_path / "ledger.jsonl", budgets)
+    ledger.reserve("all", kept.over(30, PEOPLE))
+    first, second = ledger.summary()["budgets"]
+    assert first["spent"] == pytest.approx(1.0, rel=1e-3)
+    assert second["spent"] == pytest.approx(2.0, rel=1e-3)
+    with pytest.raises(BudgetRefused, match=r"client 0.*view server, client 0"):
+        ledger.reserve("one more", kept.releases(PEOPLE, 30, cohort=(0,)))
+
+
+def test_a_budget_for_some_does_not_count_what_others_release(tmp_path: Path):
+    of_one = Budget(unit="example", relation="add_or_remove", view="server", epsilon=1.0, delta=1e-5, clients=(1,))
+    ledger = Ledger.create(tmp_path / "ledger.jsonl", [of_one])
+
+    def release(*clients: int) -> Release:
+        event = GaussianNoise(noise_multiplier=5.0)
+        return Release(unit="example", relation="add_or_remove", view="server", event=event, clients=clients)
+
+    ledger.reserve("other", [release(0, 2)])
+    assert ledger.summary()["budgets"][0]["spent"] == 0
+    ledger.reserve("own", [release(0, 1)])
+    assert ledger.summary()["budgets"][0]["spent"] == pytest.approx(
+        accountant.epsilon(GaussianNoise(noise_multiplier=5.0), 1e-5, "add_or_remove")
+    )
+
+
+def test_a_spent_client_drops_out_and_training_goes_on(prepared: Prepared, tmp_path: Path):
+    job = prepared(
+        "rounds=6",
+        "seed=1",
+        'algorithm={recipe="fl_sgd_gaussian", learning_rate=1.0, clip_norm=0.5, sampling_rate=0.3}',
+        "algorithm.noise_multiplier=[0.8, 2.0, 3.0]",
+        "privacy.epsilon=3.5",
+    )
+    assert set(job.lasting) == {0}
+    lasts = job.lasting[0]
+    assert 0 < lasts < 6
+    ended = run.start(job, tmp_path / "run", None, None, ignore)
+    assert ended.stopped is None
+    joined = [line["clients"] for line in ended.record.rounds()]
+    assert joined == [3] * lasts + [2] * (6 - lasts)
+    told = json.loads((tmp_path / "run" / "guarantee.json").read_text())
+    assert told["left"] == [{"client": 0, "rounds": lasts}]
+    spent = {card.clients: card.epsilon for card in ended.guarantees}
+    assert set(spent) == {(0,), (1,), (2,)}
+    assert spent[0,] == pytest.approx(epsilon(0.8, lasts, rate=0.3, delta=1e-4))
+    assert spent[1,] == pytest.approx(epsilon(2.0, 6, rate=0.3, delta=1e-4))
+    assert ended.guarantees[0].epsilon == max(spent.values()) <= 3.5
+    card = (tmp_path / "run" / "guarantee.txt").read_text()
+    assert card.count("Guarantee card") == 1
+    assert "one example of client 2" in card
+    ledger = Ledger.open(tmp_path / "run" / "ledger.jsonl").summary()
+    assert ledger["budgets"][0]["spent"] == pytest.approx(max(spent.values()))
+
+
+def test_a_resumed_run_lets_the_same_clients_go(prepared: Prepared, tmp_path: Path):
+    settings = (
+        "rounds=6",
+        "seed=1",
+        'algorithm={recipe="fl_sgd_gaussian", learning_rate=1.0, clip_norm=0.5, sampling_rate=0.3}',
+        "algorithm.noise_multiplier=[0.8, 2.0, 3.0]",
+        "privacy.epsilon=3.5",
+    )
+    whole = run.start(prepared(*settings), tmp_path / "whole", None, None, ignore)
+
+    class Stop(Exception):
+        pass
+
+    def watch(line: dict[str, Any]) -> None:
+        if line["round"] == 5:
+            raise Stop
+
+    with pytest.raises(Stop):
+        run.start(prepared(*settings), tmp_path / "cut", None, None, watch)
+    record = type(whole.record).open(tmp_path / "cut")
+    resumed = run.resume(prepared(*settings), record, None, ignore)
+    for name, value in whole.state.params.items():
+        assert (resumed.state.params[name] == value).all()
+
+
+def test_lists_of_the_wrong_length_and_promises_that_one_noise_can_not_keep_are_refused(prepared: Prepared):
+    with pytest.raises(InvalidInput, match=r"privacy\.epsilon must name one number for each of 3 clients, and got 2"):
+        prepared("privacy.epsilon=[1.0, 2.0]")
+    with pytest.raises(Unsupported, match="one noise on the sum serves all of them"):
+        prepared(
+            "privacy.epsilon=[1.0, 2.0, 3.0]",
+            'algorithm={recipe="dp_fedavg", learning_rate=0.5, batch_size=32, clip_norm=1.0}',
+            'privacy.unit="client"',
+            "privacy.against=public",
+        )
+
+
+def test_all_alike_is_one_kind():
+    (one,) = kinds(pfl(learning_rate=1, clip_norm=1, sampling_rate=0.1), OWN.times(2) and None, PEOPLE)
+    assert one.clients is None
+    assert [kind.clients for kind in kinds(OPEN, OWN, PEOPLE)] == [(0,), (1, 2)]
+    assert OWN.times(2).epsilon == (2.0, 4.0, 4.0)
+
+
+def test_the_page_judges_each_client_by_its_own_promise(prepared: Prepared, tmp_path: Path):
+    job = prepared(
+        "rounds=2",
+        'algorithm={recipe="fl_sgd_gaussian", learning_rate=1.0, clip_norm=0.5, sampling_rate=0.3}',
+        "privacy.epsilon=[1.0, 2.0, 2.0]",
+    )
+    ended = run.start(job, tmp_path / "run", None, None, ignore)
+    story = tell(ended.record.path)
+    assert story.promise is not None
+    assert (story.promise.epsilon, story.promise.own) == (2.0, (1.0, 2.0, 2.0))
+    assert judged(story).mood == "good"
+    page = write(ended.record.path).read_text()
+    assert "The same for other clients, whose numbers differ" in page
+    broken = replace(story, guarantees=tuple(replace(card, epsilon=1.5) for card in story.guarantees))
+    verdict = judged(broken)  # enough for clients 1 and 2, and too much for client 0
+    assert verdict.mood == "bad"
+    assert "spent for client 0" in verdict.sentence

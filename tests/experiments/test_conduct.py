@@ -1,0 +1,43 @@
+"""The runs that a page lacks are made, and no others."""
+
+from pathlib import Path
+
+import pytest
+
+from discreet.experiment import cells
+from discreet.experiment.cells import Cell
+from discreet.experiment.results import Results
+from experiments.common.conduct import conduct
+from tests.experiment.conftest import SMALL
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Cell]:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "small.toml").write_text(SMALL)
+    return cells.cells([tmp_path / "small.toml"], overrides=("rounds=1",))
+
+
+def test_runs_are_made_once_wherever_they_are_kept(small: list[Cell], tmp_path: Path):
+    home, out = tmp_path / "home", tmp_path / "out"
+    assert conduct(small, 1, home)
+    first = Results(home).found()
+    assert [each["seed"] for each in first.values()] == [0]
+    assert conduct(small, 2, home, out)
+    assert Results(home).found() == first
+    assert [each["seed"] for each in Results(out).found().values()] == [1]
+    before = Results(out).path.read_bytes()
+    assert conduct(small, 2, home, out)
+    assert Results(out).path.read_bytes() == before
+
+
+def test_no_run_is_started_when_time_is_up(small: list[Cell], tmp_path: Path):
+    assert not conduct(small, 1, tmp_path / "home", limit_s=0.0)
+    assert Results(tmp_path / "home").found() == {}
+
+
+def test_a_result_tells_what_rounds_said_on_average(small: list[Cell], tmp_path: Path):
+    conduct(small, 1, tmp_path / "home")
+    (found,) = Results(tmp_path / "home").found().values()
+    assert {"norm", "kept", "deviation", "clipped"} <= set(found["diagnostics"])
+    assert found["training"] is None

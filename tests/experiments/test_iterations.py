@@ -1,0 +1,181 @@
+"""Paper 003's figures: our noise is the paper's beside the signal, and the page is what the results say."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from discreet.experiment import config
+from discreet.experiment.keeping import kept
+from discreet.mechanisms import NoPrivacy
+from discreet.population import Population
+from experiments.iterations import claims, measured, page, reproduce
+from experiments.iterations.claims import Sweeps
+from experiments.iterations.measured import Measured
+from experiments.iterations.noise import FEDERATIONS, GAUSSIAN, LAPLACE
+from experiments.iterations.points import GRIDS, RULES, Point, sweeps, tuning
+
+FOLDER = Path(__file__).parents[2] / "experiments" / "iterations"
+
+
+@pytest.mark.parametrize("kind", FEDERATIONS)
+def test_noise_beside_the_signal_is_the_papers(kind: str):
+    federation = FEDERATIONS[kind]
+    theirs, ours = federation.published(10, 5), federation.matched(10, 5)
+    same = [federation.loudness(theirs, federation.theirs // 10), federation.loudness(ours, federation.cohort)]
+    assert same[0] == pytest.approx(same[1], rel=1e-9)
+
+
+def test_laplace_noise_is_corollary_1_1():
+    """2pbT_g²/(N²ε²) with p = 11, b = 500, N = 5000, T_g = 100 and ε = 3: 110/90; per client T_l/ε."""
+    assert LAPLACE.published(3, 10) == pytest.approx(10 / 3)
+    assert LAPLACE.loudness(LAPLACE.published(3, 10), 500) == pytest.approx(
+        math.sqrt(2 * 11 * 500 * 100**2 / (5000**2 * 9))
+    )
+
+
+def test_certified_counts_that_two_updates_lie_twice_the_bound_apart():
+    """The paper's noise on averages of fewer clients means an ε that is √(5000/420) times larger, and then doubled."""
+    assert LAPLACE.certified(LAPLACE.matched(3, 10), 10) == pytest.approx(2 * 3 * math.sqrt(5000 / 420))
+    assert LAPLACE.claimed(LAPLACE.matched(3, 10), 10) == pytest.approx(3 * math.sqrt(5000 / 420))
+    assert GAUSSIAN.published(10, 5) == pytest.approx(1.018, abs=5e-4)
+    assert GAUSSIAN.claimed(GAUSSIAN.published(10, 5), 5) == pytest.approx(10, rel=1e-4)
+
+
+@pytest.mark.parametrize("kind", FEDERATIONS)
+@pytest.mark.parametrize(
+    ("total", "local", "everyone"), [(100, 1, False), (120, 12, False), (120, 24, True), (70, 17, True)]
+)
+def test_a_point_is_an_experiment_that_keeps_its_promise_over_all_its_rounds(
+    kind: str, total: int, local: int, everyone: bool
+):
+    point = Point(kind, 10, total, local, 0.1, 3.0, everyone)
+    experiment = point.cell((), None).source.experiment
+    population = Population(examples=(80,) * point.federation.ours)
+    algorithm: Any = kept(experiment.algorithm, experiment.privacy, experiment.rounds, population)
+    assert experiment.rounds == math.ceil(total / local)
+    assert algorithm.mechanism.noise_multiplier == pytest.approx(point.federation.matched(10, point.turns))
+    bounds = [algorithm.trainer.bound(round) for round in range(experiment.rounds)]
+    assert sum(bounds) == pytest.approx(3.0 * 0.1 * total)
+    assert algorithm.sampling.rounds_joined(population, experiment.rounds) == point.turns
+
+
+def test_a_point_without_noise_has_no_promise_and_no_mechanism():
+    experiment = Point("laplace", None, 100, 1, 0.1, 150.0).cell((), None).source.experiment
+    assert (experiment.privacy, experiment.algorithm.mechanism) == (None, NoPrivacy())
+
+
+@pytest.mark.parametrize("kind", FEDERATIONS)
+def test_the_file_itself_is_an_experiment_with_the_noise_of_one_point(kind: str):
+    experiment = config.load(FOLDER / f"{kind}.toml").experiment
+    federation = FEDERATIONS[kind]
+    population = Population(examples=(80,) * federation.ours)
+    algorithm: Any = kept(experiment.algorithm, experiment.privacy, experiment.rounds, population)
+    turns = federation.turns(experiment.rounds, federation.cohort)
+    epsilon = {"laplace": 3, "gaussian": 20}[kind]
+    assert algorithm.mechanism.noise_multiplier == pytest.approx(federation.matched(epsilon, turns), rel=1e-3)
+
+
+def test_every_figure_has_its_points_once():
+    points = sweeps("laplace", 0.1, 20.0)
+    assert len(points) == len(set(points))
+    assert {point.local for point in points if point.everyone and point.total == 120} == {1, 5, 11, 24, 120}
+    assert [rule(1) for rule in RULES.values()] == [1] * 5
+    assert {point.total for point in tuning("gaussian")} == {250}
+
+
+def given(kind: str, by: dict[tuple[float | None, int, int], list[float]]) -> Measured:
+    """Results of points (ε, T, E), one a seed."""
+    metric = GRIDS[kind].metric
+    lines = [
+        {
+            "name": kind,
+            "swept": Point(kind, epsilon, total, local, 0.1, 20.0).swept,
+            "seed": seed,
+            "metrics": {metric: value},
+            "history": [],
+            "epsilon": None,
+        }
+        for (epsilon, total, local), values in by.items()
+        for seed, value in enumerate(values)
+    ]
+    return Measured.of(kind, lines)
+
+
+def valley(low: int) -> dict[tuple[float | None, int, int], list[float]]:
+    """A loss that is least at T = `low`, for ε = 1."""
+    return {(1, total, 1): [9 + abs(total - low) + seed for seed in range(3)] for total in GRIDS["laplace"].totals}
+
+
+def test_a_best_t_is_finite_only_if_the_loss_rises_on_both_sides():
+    found = [
+        claims._finite_best(each, each.by_total()).verdict
+        for each in (Sweeps(given("laplace", valley(low)), 0.1, 20.0) for low in (30, 200, 5))
+    ]
+    assert found == ["Holds", "Does not hold", "Does not hold"]
+
+
+@pytest.mark.parametrize(
+    ("best", "verdict"),
+    [
+        ((12, 4, 1), "Holds"),
+        ((12, 12, 1), "Holds"),
+        ((1, 4, 12), "Does not hold"),
+        ((4, 12, 1), "Holds but for a step back"),
+    ],
+)
+def test_e_grows_as_epsilon_falls_only_in_order(best: tuple[int, ...], verdict: str):
+    by = {
+        (epsilon, 120, local): [9.0 if local == at else 10.0]
+        for epsilon, at in zip((1, 3, 5), best, strict=True)
+        for local in GRIDS["laplace"].locals
+    }
+    each = Sweeps(given("laplace", by), 0.1, 20.0)
+    assert claims._ordered(each, each.by_local(), "E", rising=False).verdict == verdict
+
+
+def test_accuracy_that_still_moves_or_has_fallen_does_not_level_off():
+    def of(*accuracies: float) -> str:
+        by = {(10, total, 5): [each] * 3 for total, each in zip((100, 300, 500), accuracies, strict=True)}
+        each = Sweeps(given("gaussian", by), 0.1, 20.0)
+        return claims._levels_off(each, each.by_total()).verdict
+
+    assert of(0.4, 0.5, 0.49) == "Holds"
+    assert [of(0.4, 0.5, 0.3), of(0.5, 0.45, 0.44), of(0.2, 0.3, 0.4)] == ["Does not hold"] * 3
+    assert of(0.05, 0.06, 0.05).startswith("Can't be told")
+
+
+def test_the_rate_is_the_best_without_noise_and_the_clip_the_smallest_that_costs_nothing():
+    losses = {0.01: 9.0, 0.03: 8.0, 0.1: 7.6, 0.3: 7.7}
+    dearer = {10.0: 0.5, 20.0: 0.05, 40.0: 0.0, 80.0: 0.0, 150.0: 0.0}
+    lines = [
+        {
+            "name": "laplace",
+            "swept": point.swept,
+            "seed": 0,
+            "metrics": {"mse": losses[point.rate] + dearer[point.clip]},
+            "history": [],
+        }
+        for point in tuning("laplace")
+    ]
+    assert measured.chosen(lines, "laplace") == (0.1, 20.0)
+
+
+def test_a_point_lacks_a_run_until_every_seed_has_one(monkeypatch: pytest.MonkeyPatch):
+    point = Point("laplace", 1, 100, 1, 0.1, 20.0)
+    kept = [{"name": "laplace", "swept": point.swept, "seed": seed, "metrics": {"mse": 9.0}} for seed in (0, 1)]
+    monkeypatch.setattr(reproduce, "results", lambda out: kept)
+    assert reproduce.lacking([point], "laplace", 2, None) == []
+    assert reproduce.lacking([point], "laplace", 3, None) == [point]
+
+
+def test_the_page_is_what_the_results_say_and_is_written_alike_each_time(tmp_path: Path):
+    written = []
+    for name in ("first", "again"):
+        (tmp_path / name).mkdir()
+        page.write(measured.results(), tmp_path / name)
+        written.append({path.name: path.read_bytes() for path in (tmp_path / name).iterdir()})
+    assert written[0] == written[1]
+    docs = FOLDER.parents[1] / "docs" / "results"
+    assert written[0]["iterations.md"] == (docs / "iterations.md").read_bytes()

@@ -1,0 +1,75 @@
+"""The server: each message in its stage, from its members, once; and no sum that is wrong."""
+
+from dataclasses import replace
+
+import pytest
+
+from discreet.secagg.errors import BadMessage, NotAMember, OutOfTurn, WrongRound, WrongShare
+from discreet.secagg.messages import Masked, Revealed, encode
+from discreet.secagg.server import Server
+from tests.secagg.cohorts import is_exact, read, rehearsal, terms, vectors
+
+
+def test_the_server_takes_each_message_in_its_stage_from_its_members_once():
+    agreed = terms(5)
+    session = rehearsal(agreed, {4: "shares"})
+    with pytest.raises(OutOfTurn, match="at 'ready'"):
+        session.server.receive(session.clients[0].mask(0, vectors(agreed)[0]))
+    session.server.open(0)
+    first = session.clients[0].mask(0, vectors(agreed)[0])
+    session.server.receive(first)
+    masked = read(first, Masked, agreed)
+    with pytest.raises(OutOfTurn, match="two different messages"):
+        session.server.receive(encode(replace(masked, vector=bytes(len(masked.vector))), agreed))
+    with pytest.raises(NotAMember, match="Client 4"):
+        session.server.receive(encode(replace(masked, client=4), agreed))
+    with pytest.raises(WrongRound):
+        session.server.receive(encode(replace(masked, client=1, round=1), agreed))
+    with pytest.raises(BadMessage, match="one share for each of 3 clients"):
+        session.server.receive(encode(replace(masked, client=1, sealed={}), agreed))
+    assert session.server.heard == {0}
+
+
+def test_a_vector_that_comes_after_its_owner_was_given_up_is_not_taken():
+    agreed = terms(5)
+    session = rehearsal(agreed)
+    session.server.open(0)
+    late = session.clients[4].mask(0, vectors(agreed)[4])
+    for each in range(4):
+        session.server.receive(session.clients[each].mask(0, vectors(agreed)[each]))
+    session.server.close()
+    with pytest.raises(OutOfTurn):
+        session.server.receive(late)
+    session.server.open(1)
+    with pytest.raises(WrongRound):
+        session.server.receive(late)
+
+
+def test_a_wrong_share_is_found_before_a_wrong_sum_is_given():
+    agreed = terms(4, signed=False)
+    for kind in ("self_masks", "mask_keys"):
+        session = rehearsal(agreed)
+        session.server.open(0)
+        for each in range(3):
+            session.server.receive(session.clients[each].mask(0, vectors(agreed)[each]))
+        for number, message in session.server.close().items():
+            answer = read(session.clients[number].receive(message), Revealed, agreed)
+            if number == 1:
+                table = {each: bytes(33) for each in getattr(answer, kind)}
+                answer = replace(answer, **{kind: table})
+            session.server.receive(encode(answer, agreed))
+        with pytest.raises(WrongShare, match="so the sum would be wrong"):
+            session.server.unmask()
+
+
+def test_a_server_is_saved_between_rounds_and_never_opens_one_twice():
+    agreed = terms(4, rounds=3)
+    session = rehearsal(agreed)
+    session.sum(0, vectors(agreed))
+    session.server.open(1)
+    session.server = Server.from_bytes(session.server.to_bytes())
+    with pytest.raises(WrongRound, match="rounds 2 to 2 left, and got 1"):
+        session.server.open(1)
+    assert is_exact(session.sum(2, vectors(agreed)), agreed, vectors(agreed))
+    with pytest.raises(OutOfTurn):
+        Server(agreed).to_bytes()
