@@ -19,6 +19,7 @@ PUBLIC: dict[str, list[str]] = {
         "clients_from_parquet",
         "convex_local",
         "ddp_fedavg",
+        "ddp_fedavg_client",
         "denoised_release",
         "dp_fedavg",
         "dp_fedavg_blur",

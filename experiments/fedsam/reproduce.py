@@ -7,6 +7,7 @@ python -m experiments.fedsam.reproduce --page                                   
 
 import argparse
 import math
+import time
 from pathlib import Path
 
 import torch
@@ -35,8 +36,11 @@ def main(arguments: list[str] | None = None) -> None:
         return
     torch.set_float32_matmul_precision("highest")
     settings = (f"device={given.device}", *([f"rounds={given.rounds}"] if given.rounds else []))
-    found = [each.cell(settings, given.data_dir) for each in asked(given.only)]
-    done = conduct(found, given.seeds, HERE, given.out, given.limit_s)
+    began, done = time.perf_counter(), True
+    for radii in (False, True):  # every seed of the methods, and then what is looked at beside
+        found = [each.cell(settings, given.data_dir) for each in asked(given.only) if bool(each.radius) == radii]
+        limit = given.limit_s - (time.perf_counter() - began)
+        done = conduct(found, given.seeds, HERE, given.out, limit) and done
     print("All runs are made." if done else "Some runs are still to be made: the same command goes on.")
 
 

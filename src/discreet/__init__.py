@@ -14,6 +14,7 @@ _WHERE = {
     "clients_from_parquet": "discreet.tasks",
     "convex_local": "discreet.algorithms",
     "ddp_fedavg": "discreet.algorithms",
+    "ddp_fedavg_client": "discreet.algorithms",
     "denoised_release": "discreet.algorithms",
     "dp_fedavg": "discreet.algorithms",
     "dp_fedavg_blur": "discreet.algorithms",

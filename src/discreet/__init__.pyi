@@ -1,5 +1,6 @@
 from discreet.algorithms import convex_local as convex_local
 from discreet.algorithms import ddp_fedavg as ddp_fedavg
+from discreet.algorithms import ddp_fedavg_client as ddp_fedavg_client
 from discreet.algorithms import denoised_release as denoised_release
 from discreet.algorithms import dp_fedavg as dp_fedavg
 from discreet.algorithms import dp_fedavg_blur as dp_fedavg_blur

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from discreet.aggregation import Lattice, Plain
-from discreet.algorithms import Algorithm, ddp_fedavg
+from discreet.algorithms import Algorithm, ddp_fedavg, ddp_fedavg_client
 from discreet.engines.embedded import EmbeddedEngine
 from discreet.engines.engine import Simulation
 from discreet.engines.reference import ReferenceEngine
@@ -22,19 +22,15 @@ from discreet.part import plain, read
 from discreet.population import Population
 from discreet.privacy.events import DistributedDiscreteGaussianNoise, PoissonSampled, SkellamNoise, steps
 from discreet.randomness import RunKey
-from discreet.sampling import FixedSize, Poisson
+from discreet.sampling import Everyone, FixedSize, Poisson
 from discreet.secagg.errors import TooFewClients
-from discreet.training import BroadcastGradients, LocalSgd
+from discreet.training import BroadcastGradients
 from tests.federations import cross_entropy, federation, linear
 
 HELD = federation(4, 9, 6, 7)
 DIMENSION = 18
 COMMON = {"learning_rate": 0.5, "clip_norm": 1.0, "sampling_rate": 0.5, "local_steps": 2, "noise_multiplier": 3.0}
-CLIENTS = Algorithm(
-    trainer=LocalSgd(learning_rate=0.1, batch_size=4, epochs=1),
-    mechanism=IntegerNoise(kind="skellam", clip_norm=0.5, noise_multiplier=1.0),
-    aggregation=Lattice(),
-)
+CLIENTS = ddp_fedavg_client(learning_rate=0.1, batch_size=4, clip_norm=0.5, noise_multiplier=1.0)
 EVERY = {
     "skellam": ddp_fedavg(**COMMON),  # type: ignore[arg-type]
     "discrete gaussian": ddp_fedavg(noise="discrete_gaussian", **COMMON),  # type: ignore[arg-type]
@@ -192,6 +188,20 @@ def test_the_promise_finds_noise_and_scale_together():
     gaussian = keeping.kept(trusted, public, 5, HELD.population).mechanism.noise_multiplier  # type: ignore[union-attr]
     # Skellam noise is certified by Rényi divergences, which are looser than the Gaussian's own distribution by some 9 %
     assert 1.0 < kept.mechanism.noise_multiplier / gaussian < 1.15  # type: ignore[union-attr, operator]
+
+
+def test_whole_clients_are_hidden_by_content_and_not_by_presence():
+    """Whoever joins brings noise, so its presence shows; a cohort of a fixed size is priced at twice the distance."""
+    wanted = Privacy(unit="client", against="server", epsilon=8.0, delta=1e-5)
+    noises = {}
+    for sampling in (Everyone(), FixedSize(cohort=3)):
+        algorithm = ddp_fedavg_client(learning_rate=0.1, batch_size=4, clip_norm=0.5, sampling=sampling)
+        kept = keeping.kept(algorithm, wanted, 5, HELD.population, DIMENSION)
+        (release, other) = kept.over(5, HELD.population)
+        assert (release.view, other.view) == ("server", "client")
+        assert release.relation == ("zero_out" if sampling == Everyone() else "replace")
+        noises[sampling.kind] = kept.mechanism.noise_multiplier  # type: ignore[union-attr]
+    assert noises["fixed_size"] == pytest.approx(2 * noises["everyone"], rel=1e-3)  # type: ignore[operator]
 
 
 def test_unsound_combinations_are_refused():

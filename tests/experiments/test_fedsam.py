@@ -93,7 +93,7 @@ def test_the_network_for_cifar_has_as_many_parameters_as_the_page_says():
     from experiments.fedsam.networks import small_cnn
 
     assert sum(value.numel() for value in small_cnn().parameters()) == 19_626
-    assert "19,626 parameters" in page.INTRODUCTION
+    assert "19,626 parameters" in page.SMALLER["cifar"]
 
 
 def test_the_papers_own_epsilon_is_reproduced_and_what_its_code_does_costs_more():
@@ -107,7 +107,7 @@ def test_the_papers_own_epsilon_is_reproduced_and_what_its_code_does_costs_more(
 
 
 def verdict(results: list[dict[str, Any]], claim: str) -> str:
-    line = next(line for line in page._claims(results) if line.startswith(f"| {claim}"))
+    line = next(line for line in page._claims(results, ["femnist"]) if line.startswith(f"| {claim}"))
     return line.split("|")[2].strip()
 
 
@@ -148,7 +148,6 @@ def test_the_page_is_written_alike_each_time(tmp_path: Path, monkeypatch: pytest
     assert "| DP-FedSAM | **52.00** ± 1.15 | +0.00 ± 0.00 |" in written[0]["fedsam.md"].decode()
 
 
-@pytest.mark.skipif(not (cells.HERE / "results.jsonl").exists(), reason="no results were brought home yet")
 def test_the_page_is_what_the_results_say(tmp_path: Path):
     page.write(cells.results(), tmp_path)
     for name in ("fedsam.md", "fedsam.svg"):

@@ -4,7 +4,7 @@ from discreet.algorithms.algorithm import Algorithm, ServerState
 from discreet.algorithms.catalog import RECIPES, fedavg, fedprox, fedsgd, pfl
 from discreet.algorithms.local_schemes import convex_local, denoised_release, proximal_local, shards
 from discreet.algorithms.paper_001 import fl_sgd_gaussian
-from discreet.algorithms.paper_002 import ddp_fedavg
+from discreet.algorithms.paper_002 import ddp_fedavg, ddp_fedavg_client
 from discreet.algorithms.paper_003 import ldp_fedavg
 from discreet.algorithms.paper_004 import (
     dp_fedavg,
@@ -22,6 +22,7 @@ __all__ = [
     "ServerState",
     "convex_local",
     "ddp_fedavg",
+    "ddp_fedavg_client",
     "denoised_release",
     "dp_fedavg",
     "dp_fedavg_blur",

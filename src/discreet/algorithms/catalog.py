@@ -7,7 +7,7 @@ from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.local import local_sgd
 from discreet.algorithms.local_schemes import convex_local, denoised_release, proximal_local, shards
 from discreet.algorithms.paper_001 import fl_sgd_gaussian
-from discreet.algorithms.paper_002 import ddp_fedavg
+from discreet.algorithms.paper_002 import ddp_fedavg, ddp_fedavg_client
 from discreet.algorithms.paper_003 import ldp_fedavg
 from discreet.algorithms.paper_004 import (
     dp_fedavg,
@@ -148,6 +148,7 @@ RECIPES = {  # by the name that a file gives; the example is what `discreet algo
         example={"learning_rate": 0.5, "sampling_rate": 0.1, "clip_norm": 1.0, "local_steps": 2},
     ),
     "shards": Recipe(shards, example=_LOCAL | {"shards": 2, "clip_norm": 0.5}),
+    "ddp_fedavg_client": Recipe(ddp_fedavg_client, "002", _LOCAL | {"clip_norm": 0.5}),
     "ldp_fedavg": Recipe(
         ldp_fedavg, "003", {"learning_rate": 0.1, "gradient_bound": 1.0, "local_iterations": 5, "cohort": 2}
     ),

@@ -5,8 +5,10 @@ from typing import Any, Literal
 
 from discreet.aggregation import Lattice
 from discreet.algorithms.algorithm import Algorithm
+from discreet.algorithms.local import local_sgd
 from discreet.errors import InvalidInput
 from discreet.mechanisms import AnyMechanism, DistributedGaussian, IntegerNoise
+from discreet.sampling import AnySampling, Everyone
 from discreet.server_optimizers import AnyServer, ServerSgd
 from discreet.training import BroadcastGradients, DpSgd
 from discreet.training.per_round import listed
@@ -73,6 +75,45 @@ def ddp_fedavg(
     return Algorithm(
         trainer=trainer_at_broadcast,
         mechanism=mechanism,
+        aggregation=Lattice(bits=bits, rotated=rotated),
+        server=server,
+    )
+
+
+def ddp_fedavg_client(
+    *,
+    learning_rate: float,
+    batch_size: int,
+    clip_norm: float,
+    epochs: int | None = None,
+    steps: int | None = None,
+    momentum: float = 0.0,
+    weight_decay: float = 0.0,
+    noise_multiplier: float | None = None,
+    noise: Literal["skellam", "discrete_gaussian"] = "skellam",
+    bits: int = 32,
+    rotated: bool = False,
+    colluding: int = 0,
+    dropouts: int = 0,
+    sampling: AnySampling = Everyone(),
+    server: AnyServer = ServerSgd(),
+) -> Algorithm:
+    """Distributed DP for whole clients (paper 002, Algorithm 3): any local training, one clip, one share of noise.
+
+    Each client clips its update to C, rounds it onto the lattice, and adds its share of the noise of all, σ²C²; a
+    secure sum adds them up. However many local steps there are, an update is one thing that is hidden, so here the
+    paper's count is true. Protects all that a client sends, against the server of a secure sum and everybody after it.
+    """
+    return Algorithm(
+        sampling=sampling,
+        trainer=local_sgd(learning_rate, batch_size, epochs, steps, momentum, weight_decay=weight_decay),
+        mechanism=IntegerNoise(
+            kind=noise,
+            clip_norm=clip_norm,
+            noise_multiplier=noise_multiplier,
+            colluding=colluding,
+            dropouts=dropouts,
+        ),
         aggregation=Lattice(bits=bits, rotated=rotated),
         server=server,
     )

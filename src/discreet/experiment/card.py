@@ -6,8 +6,10 @@ from typing import Any
 
 from discreet.algorithms import claims
 from discreet.experiment import keeping
+from discreet.experiment.config import Secure
 from discreet.experiment.job import Job
 from discreet.experiment.promise import kinds
+from discreet.mechanisms import IntegerNoise
 from discreet.part import plain, read
 from discreet.privacy import accountant
 from discreet.privacy.guarantee import WIDTH, Claim, Guarantee, LedgerMark, leading
@@ -105,6 +107,7 @@ def _assumed(job: Job, done: int, *, shared: bool) -> Iterator[str]:
     if job.key.seeded:
         yield SEEDED
     yield SIMULATED
+    yield from _summed(job)
     if not shared:
         yield THIS_RUN
     yield "How many clients there are, and how many examples each holds, is public."
@@ -113,6 +116,22 @@ def _assumed(job: Job, done: int, *, shared: bool) -> Iterator[str]:
     if job.public is not None:
         yield f"{job.public.sizes[0]:,} examples that no client holds are public, by declaration: nobody protects them."
     yield from job.task.facts
+
+
+def _summed(job: Job) -> Iterator[str]:
+    """What a secure sum takes for granted."""
+    mechanism = job.algorithm.mechanism
+    if not job.algorithm.aggregation.secure or not isinstance(mechanism, IntegerNoise):
+        return
+    least = (mechanism.shares or 0) + mechanism.colluding
+    few = f"at most {mechanism.colluding} of the clients tell" if mechanism.colluding else "no client tells"
+    yield (
+        f"Whoever sums learns the sum and nothing else; {few} it more; and no sum is made of fewer than "
+        f"{least} clients."
+    )
+    if not isinstance(job.settings.engine, Secure):
+        yield 'The sums are secure: here they were added up in clear. engine = { kind = "secure" } makes them so.'
+    yield "What is rounded onto the lattice is computed in floating point; from there on all is whole numbers."
 
 
 def _uncovered(job: Job, shared_budgets: list[dict[str, Any]]) -> Iterator[str]:
