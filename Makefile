@@ -20,9 +20,11 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: .venv-bench/.ready ## accounting and DP-SGD beside their peers, and a round where there is a GPU
+bench: .venv-bench/.ready ## accounting, DP-SGD and secure sums beside their peers, integer noise, and a round where there is a GPU
 	.venv-bench/bin/python benchmarks/accounting.py
 	.venv-bench/bin/python benchmarks/dp_sgd.py
+	.venv-bench/bin/python benchmarks/secagg.py
+	.venv-bench/bin/python benchmarks/discrete_noise.py
 	@if .venv-bench/bin/python -c "import sys, torch; sys.exit(not torch.cuda.is_available())"; then \
 		.venv-bench/bin/python benchmarks/round.py; \
 	else echo "There is no GPU here, so benchmarks/round.py was left out."; fi
