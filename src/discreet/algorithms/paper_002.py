@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from discreet.aggregation import Lattice
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.local import local_sgd
+from discreet.algorithms.shares import ShareNoise, shared
 from discreet.errors import InvalidInput
-from discreet.mechanisms import AnyMechanism, DistributedGaussian, IntegerNoise
 from discreet.sampling import AnySampling, Everyone
 from discreet.server_optimizers import AnyServer, ServerSgd
 from discreet.training import BroadcastGradients, DpSgd
@@ -25,7 +24,7 @@ def ddp_fedavg(
     epochs: int | Sequence[int] | None = None,
     gradients: Literal["broadcast", "local"] = "broadcast",
     noise_multiplier: float | None = None,
-    noise: Literal["gaussian", "skellam", "discrete_gaussian"] = "skellam",
+    noise: ShareNoise = "skellam",
     bits: int = 32,
     rotated: bool = False,
     colluding: int = 0,
@@ -67,17 +66,8 @@ def ddp_fedavg(
     if gradients == "local":
         trainer = DpSgd(noise_multiplier=noise_multiplier, **common)
         return Algorithm(trainer=trainer, server=server, as_published=as_published)
-    trainer_at_broadcast = BroadcastGradients(**common)
-    if noise == "gaussian":
-        mechanism: AnyMechanism = DistributedGaussian(noise_multiplier=noise_multiplier)
-        return Algorithm(trainer=trainer_at_broadcast, mechanism=mechanism, server=server)
-    mechanism = IntegerNoise(kind=noise, noise_multiplier=noise_multiplier, colluding=colluding, dropouts=dropouts)
-    return Algorithm(
-        trainer=trainer_at_broadcast,
-        mechanism=mechanism,
-        aggregation=Lattice(bits=bits, rotated=rotated),
-        server=server,
-    )
+    parts = shared(noise, noise_multiplier, bits=bits, rotated=rotated, colluding=colluding, dropouts=dropouts)
+    return Algorithm(trainer=BroadcastGradients(**common), server=server, **parts)
 
 
 def ddp_fedavg_client(
@@ -90,7 +80,7 @@ def ddp_fedavg_client(
     momentum: float = 0.0,
     weight_decay: float = 0.0,
     noise_multiplier: float | None = None,
-    noise: Literal["skellam", "discrete_gaussian"] = "skellam",
+    noise: ShareNoise = "skellam",
     bits: int = 32,
     rotated: bool = False,
     colluding: int = 0,
@@ -101,19 +91,18 @@ def ddp_fedavg_client(
     """Distributed DP for whole clients (paper 002, Algorithm 3): any local training, one clip, one share of noise.
 
     Each client clips its update to C, rounds it onto the lattice, and adds its share of the noise of all, σ²C²; a
-    secure sum adds them up. However many local steps there are, an update is one thing that is hidden, so here the
-    paper's count is true. Protects all that a client sends, against the server of a secure sum and everybody after it.
+    secure sum adds them up (with noise = "gaussian", real numbers and a trusted sum). However many local steps there
+    are, an update is one thing that is hidden, so here the paper's count is true. Protects all that a client sends,
+    against the server of a secure sum and everybody after it.
     """
-    return Algorithm(
-        sampling=sampling,
-        trainer=local_sgd(learning_rate, batch_size, epochs, steps, momentum, weight_decay=weight_decay),
-        mechanism=IntegerNoise(
-            kind=noise,
-            clip_norm=clip_norm,
-            noise_multiplier=noise_multiplier,
-            colluding=colluding,
-            dropouts=dropouts,
-        ),
-        aggregation=Lattice(bits=bits, rotated=rotated),
-        server=server,
+    parts = shared(
+        noise,
+        noise_multiplier,
+        clip_norm=clip_norm,
+        bits=bits,
+        rotated=rotated,
+        colluding=colluding,
+        dropouts=dropouts,
     )
+    trainer = local_sgd(learning_rate, batch_size, epochs, steps, momentum, weight_decay=weight_decay)
+    return Algorithm(sampling=sampling, trainer=trainer, server=server, **parts)
