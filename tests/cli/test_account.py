@@ -192,3 +192,37 @@ def test_extremes_are_answered_or_refused_in_a_sentence(line: str, code: int, di
     assert ran.code == code
     assert "Unexpected" not in ran.err
     assert code != 0 or 0 <= float(ran.json["epsilon"]) < math.inf
+
+
+AVERAGING = "account averaging --local-epsilon 5 --parties 10 --sampling-rate 0.1 --delta 1e-5"
+
+
+def test_the_mean_of_models_trained_apart_as_paper_002_claims_and_as_it_is_certified(discreet: Discreet):
+    found = discreet(f"{AVERAGING} --steps 10 --json").json
+    assert round(found["sigma_total"], 2) == 2.85
+    assert round(found["claimed_epsilon"], 2) == 0.72
+    assert (round(found["sigma_local"], 4), found["claim_holds"]) == (0.902, False)
+    assert found["epsilon"] == pytest.approx(3.5346, abs=1e-3)  # one model's own, by its privacy-loss distribution
+    out = discreet(f"{AVERAGING} --steps 10").out
+    assert re.search(r"the mean +2\.853 +0\.716 +a claim, not certified\n", out)
+    assert re.search(r"certified +0\.902 +3\.535 +by pld\n", out)
+    assert "its own noise alone" in out
+
+
+def test_the_mean_of_models_of_one_step_is_certified_at_the_noise_of_all(discreet: Discreet):
+    found = discreet(f"{AVERAGING} --json").json
+    assert (round(found["sigma_total"], 2), round(found["claimed_epsilon"], 2)) == (2.18, 0.64)
+    assert found["claim_holds"] is True
+    same = discreet("account gaussian --sampling-rate 0.1 --json --noise-multiplier", found["sigma_total"]).json
+    assert found["epsilon"] == same["epsilon"]
+    assert "a claim" not in discreet(AVERAGING).out
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    ["--parties 2", "--local-epsilon 5", "--local-epsilon 5 --parties 0", "--local-epsilon 0.04 --parties 2"],
+)
+def test_what_averaging_cannot_mean_is_refused_in_one_sentence(wrong: str, discreet: Discreet):
+    ran = discreet(f"account averaging {wrong}")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.count("\n") == 1

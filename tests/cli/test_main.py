@@ -60,6 +60,7 @@ def test_every_command_takes_json_and_prints_exactly_one_object(path: str, discr
         "account laplace": "--noise-multiplier 1",
         "account skellam": "--variance 100 --l2-sensitivity 10 --dimension 10",
         "account discrete-gaussian": "--variance 100 --l2-sensitivity 10",
+        "account averaging": "--local-epsilon 5 --parties 10",
         "ledger create": f"{new} --epsilon 1 --delta 1e-5",
         "ledger show": f"{there}",
         "ledger verify": f"{there}",

@@ -68,7 +68,7 @@ class ConvexLocal:
 
     def fitted(self, population: Population) -> Self:
         size = self.batch_size or -(-max(population.examples) // (self.steps or 1))
-        fewest = self.fewest_steps or max(1, -(-min(population.examples) // size))
+        fewest = max(1, -(-min(population.examples) // size))
         return replace(self, batch_size=size, steps=None, fewest_steps=fewest)
 
     def train(self, loss: Loss, broadcast: Broadcast, batches: Batches, rows: Rows) -> Params:

@@ -59,29 +59,33 @@ class LinearHead:
 
 
 def _tried(loss: Loss, params: Params, inputs: Tensor) -> LinearHead:
-    """Names and shapes first; then losses of made-up inputs, which must be cross-entropy of these logits."""
+    """Names and shapes first; then losses of made-up weights and inputs, which must be cross-entropy of the logits."""
     tables = [name for name, value in params.items() if value.dim() == 2]
     rows = [name for name, value in params.items() if value.dim() == 1]
     front = _front(loss) if isinstance(loss, ModuleLoss) else None
     if len(tables) != 1 or len(rows) > 1 or len(params) != 1 + len(rows) or len(params[tables[0]]) < 2:
         raise _refused(f"parameters of the shapes {[tuple(each.shape) for each in params.values()]}")
     head = LinearHead(tables[0], rows[0] if rows else None, front)
-    table = head.table(params)
+    weights = {name: _made_up(value.shape, value) for name, value in params.items()}  # at zero, many losses are alike
+    table = head.table(weights)
     classes = len(table)
-    shape = (1, classes, *inputs.shape[2:])
-    made_up = torch.arange(torch.Size(shape).numel(), dtype=table.dtype, device=table.device).cos().reshape(shape)
-    features = head.features(made_up, float("inf"))
+    examples = _made_up(torch.Size((1, classes, *inputs.shape[2:])), table)
+    features = head.features(examples, float("inf"))
     if features.shape[-1] != table.shape[-1]:
         raise _refused(f"{features.shape[-1]} features for a layer of {table.shape[-1]}")
     targets = torch.arange(classes, device=table.device)
     expected = functional.cross_entropy((features @ table.T)[0], targets, reduction="none")
     try:
-        found = loss(params, made_up[0], targets)
+        found = loss(weights, examples[0], targets)
     except (RuntimeError, TypeError, ValueError, IndexError) as error:
         raise _refused("a loss that takes no classes") from error
     if found.shape != expected.shape or not torch.allclose(found, expected, rtol=1e-3, atol=1e-4):
         raise _refused("another loss, or layers of another kind")
     return head
+
+
+def _made_up(shape: torch.Size, like: Tensor) -> Tensor:
+    return torch.arange(shape.numel(), dtype=like.dtype, device=like.device).cos().reshape(shape)
 
 
 def _front(loss: ModuleLoss) -> nn.Module | None:

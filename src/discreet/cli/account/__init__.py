@@ -6,6 +6,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 from discreet.cli.account.answer import solve
+from discreet.cli.account.averaging import averaging
 from discreet.cli.account.question import Question, asked
 from discreet.cli.options import COUNT, POSITIVE, needed
 from discreet.cli.output import emit
@@ -99,6 +100,9 @@ def discrete_gaussian(question: Question, variance: Variance = None, l2_sensitiv
     """Discrete Gaussian noise on a sum of integers."""
     l2 = needed("--l2-sensitivity", l2_sensitivity)
     _print(question, "variance", variance, lambda v: DiscreteGaussianNoise(variance=v, l2_sensitivity=l2))
+
+
+app.command()(averaging)
 
 
 def _print(question: Question, name: str, noise: float | None, noise_at: Callable[[float], Noise]) -> None:

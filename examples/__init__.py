@@ -1,0 +1,1 @@
+"""Short programs that show one thing each, and run as tests."""

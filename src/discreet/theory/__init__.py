@@ -1,0 +1,1 @@
+"""What the papers prove, in the form in which it is true."""
