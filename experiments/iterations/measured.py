@@ -21,7 +21,7 @@ def results(out: Path | None = None) -> list[Result]:
 
 @dataclass(frozen=True)
 class Measured:
-    """The results by what was swept, of one mechanism."""
+    """The results by what was swept, of one file."""
 
     kind: str
     found: dict[tuple[str, ...], list[Result]]

@@ -6,7 +6,7 @@ without its factor 2, which is Laplace's). It is the paper's where m²/b is.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from discreet.privacy import accountant, calibration
@@ -18,6 +18,7 @@ from discreet.privacy.events import Event, GaussianNoise, LaplaceNoise, Repeated
 class Federation:
     """A mechanism in the paper's federation and in ours; cohorts are the same share of both."""
 
+    name: str
     kind: Literal["laplace", "gaussian"]
     theirs: int  # clients
     ours: int
@@ -70,6 +71,15 @@ class Federation:
         return Repeated(count=turns, event=kind(noise_multiplier=noise))
 
 
-LAPLACE = Federation("laplace", theirs=5000, ours=420, cohort=42, parameters=11, delta=1e-300)
-GAUSSIAN = Federation("gaussian", theirs=3500, ours=300, cohort=30, parameters=214_590, delta=1e-4)
-FEDERATIONS = {"laplace": LAPLACE, "gaussian": GAUSSIAN}
+LAPLACE = Federation("Laplace", "laplace", theirs=5000, ours=420, cohort=42, parameters=11, delta=1e-300)
+GAUSSIAN = Federation("Gaussian", "gaussian", theirs=3500, ours=300, cohort=30, parameters=214_590, delta=1e-4)
+LINEAR = Federation("Gaussian, linear", "gaussian", theirs=3500, ours=100, cohort=10, parameters=48_670, delta=1e-4)
+REGRESSION = replace(LAPLACE, name="Gaussian, regression", kind="gaussian", delta=1e-4)
+FEDERATIONS = {  # by the name of their file
+    "laplace": LAPLACE,
+    "gaussian": GAUSSIAN,
+    "linear": LINEAR,
+    "linear_decaying": LINEAR,
+    "laplace_decaying": LAPLACE,
+    "regression_decaying": REGRESSION,
+}

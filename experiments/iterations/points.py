@@ -13,6 +13,7 @@ from experiments.iterations.noise import FEDERATIONS, Federation
 
 HERE = Path(__file__).parent
 ROUNDING = 1 + 1e-6  # of a promise that the noise was made for
+GAMMA = 25  # of the files with a decaying rate
 
 
 @dataclass(frozen=True)
@@ -89,11 +90,12 @@ class Point:
 
 @dataclass(frozen=True)
 class Grid:
-    """What one mechanism's figures vary."""
+    """What the figures of one file vary."""
 
+    name: str
     metric: str
     least: bool  # whether less of it is better
-    rates: tuple[float, ...]
+    rates: tuple[float, ...]  # what they are, `rated` says
     clips: tuple[float, ...]  # the last is the paper's
     tuned: int  # T of the runs that both are chosen from
     epsilons: tuple[float | None, ...]
@@ -102,35 +104,65 @@ class Grid:
     fixed_total: int  # T, at which E is one of those that follow
     locals: tuple[int, ...]
     step: int  # iterations after which a run without noise is looked at
+    rated: str = "learning rate"
 
 
+LAPLACE = Grid(
+    name="Laplace",
+    metric="mse",
+    least=True,
+    rates=(0.01, 0.03, 0.1, 0.3),
+    clips=(10.0, 20.0, 40.0, 80.0, 150.0),
+    tuned=100,
+    epsilons=(1, 3, 5, 10, 30, None),
+    totals=(5, *range(10, 101, 10), 150, 200),
+    fixed_local=1,
+    fixed_total=120,
+    locals=(1, 2, 3, 4, 6, 12),
+    step=5,
+)
+GAUSSIAN = Grid(  # less than the paper has: no ε of 20, no T over 300, half of its E
+    name="Gaussian",
+    metric="accuracy",
+    least=False,
+    rates=(0.01, 0.03, 0.1, 0.3),
+    clips=(3.0,),
+    tuned=250,
+    epsilons=(10, 30, None),
+    totals=(50, 100, 200, 300),
+    fixed_local=5,
+    fixed_total=240,
+    locals=(1, 3, 8, 24),
+    step=50,
+)
+LINEAR = replace(
+    GAUSSIAN,
+    name="Gaussian, linear",
+    rates=(0.1, 0.3, 1.0),
+    clips=(1.0,),
+    tuned=100,
+    totals=(50, 100, 200, 400),
+    locals=(),
+)
+REGRESSION = replace(
+    LAPLACE,
+    name="Laplace, regression, decaying rate",
+    rates=(1.0, 2.5, 5.0),
+    rated=f"2/μ at γ = {GAMMA}",
+    clips=(20.0,),
+    epsilons=(1, 3, None),
+    totals=(5, 10, 20, 50, 100, 200, 400),
+    locals=(),
+)
 GRIDS = {
-    "laplace": Grid(
-        metric="mse",
-        least=True,
-        rates=(0.01, 0.03, 0.1, 0.3),
-        clips=(10.0, 20.0, 40.0, 80.0, 150.0),
-        tuned=100,
-        epsilons=(1, 3, 5, 10, 30, None),
-        totals=(5, *range(10, 101, 10), 150, 200),
-        fixed_local=1,
-        fixed_total=120,
-        locals=(1, 2, 3, 4, 6, 12),
-        step=5,
+    "laplace": LAPLACE,
+    "gaussian": GAUSSIAN,
+    "linear": LINEAR,
+    "linear_decaying": replace(
+        LINEAR, name="Gaussian, linear, decaying rate", rates=(2.5, 7.5, 25.0), rated=f"2/μ at γ = {GAMMA}"
     ),
-    "gaussian": Grid(
-        metric="accuracy",
-        least=False,
-        rates=(0.01, 0.03, 0.1, 0.3),
-        clips=(3.0,),
-        tuned=250,
-        epsilons=(10, 20, 30, None),
-        totals=(50, 100, 200, 300, 400, 500),
-        fixed_local=5,
-        fixed_total=240,
-        locals=(1, 2, 3, 4, 6, 8, 12, 24),
-        step=50,
-    ),
+    "laplace_decaying": REGRESSION,
+    "regression_decaying": replace(REGRESSION, name="Gaussian, regression, decaying rate"),
 }
 RULES: dict[str, Callable[[int], int]] = {  # Figure 7: E as a function of T
     "1": lambda total: 1,

@@ -1,6 +1,6 @@
 """Runs paper 003's figures and keeps what each run gave; run again, it goes on where it stopped.
 
-python -m experiments.iterations.reproduce --only laplace --seeds 5
+python -m experiments.iterations.reproduce --only laplace --seeds 5 --data-dir DATA
 python -m experiments.iterations.reproduce --only gaussian --device cuda --data-dir DATA
 python -m experiments.iterations.reproduce --only gaussian --limit-s 500 --out OUT    # results into OUT/results.jsonl
 python -m experiments.iterations.reproduce --page                                     # the page, from all so far
@@ -27,7 +27,7 @@ def lacking(points: list[Point], kind: str, seeds: int, out: Path | None) -> lis
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=list(FEDERATIONS), help="default: both mechanisms")
+    parser.add_argument("--only", choices=list(FEDERATIONS), help="default: all files")
     parser.add_argument("--seeds", type=int, default=3, metavar="N")
     parser.add_argument("--device", default="auto", choices=("auto", "cpu", "cuda"))
     parser.add_argument("--data-dir", type=Path)

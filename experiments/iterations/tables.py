@@ -1,29 +1,31 @@
 """The tables of the page: noise, what was chosen without it, and every mean of a sweep."""
 
+import math
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from experiments.common.means import mean, said
 from experiments.iterations.claims import Curve, Sweeps, name
 from experiments.iterations.noise import FEDERATIONS, Federation
-from experiments.iterations.points import GRIDS, Point
+from experiments.iterations.points import GRIDS, Grid, Point
 
-UNITS = {"laplace": "test loss", "gaussian": "test accuracy, %"}
-
-TUNED = """The paper gives no learning rate. Ours is the best of {rates} by test {metric} after {T} iterations without
-noise{clips}: **{rate:g}**{clip}."""
+TUNED = """The paper gives no learning rate. Our {rated} is the best of {rates} by test {metric} after {T} iterations
+without noise{clips}: **{rate:g}**{clip}."""
 
 
 def noise() -> Iterator[str]:
     yield "| | the paper's ε | m, the paper | m, ours | √(E‖w‖²)/Ξ | ε as the paper counts | certified ε |"
     yield "|---|---:|---:|---:|---:|---:|---:|"
+    firsts: dict[Federation, str] = {}
     for kind, federation in FEDERATIONS.items():
+        firsts.setdefault(federation, kind)  # noise knows no learning rate
+    for federation, kind in firsts.items():
         grid = GRIDS[kind]
         rounds = grid.tuned // grid.fixed_local
         turns = federation.turns(rounds, federation.cohort)
         for epsilon in grid.epsilons:
             if epsilon is not None:
-                yield _noise_row(federation, epsilon, turns, f"{kind.title()}, T_l = {turns}")
+                yield _noise_row(federation, epsilon, turns, f"{federation.name}, T_l = {turns}")
     yield ""
 
 
@@ -45,6 +47,7 @@ def tuned(sweeps: Sweeps) -> Iterator[str]:
     measured, grid, kind = sweeps.measured, sweeps.measured.grid, sweeps.measured.kind
     several = len(grid.clips) > 1
     yield TUNED.format(
+        rated=grid.rated,
         rates=", ".join(f"{rate:g}" for rate in grid.rates),
         metric="loss" if grid.least else "accuracy",
         T=grid.tuned,
@@ -53,7 +56,7 @@ def tuned(sweeps: Sweeps) -> Iterator[str]:
         clip=f", and ζ = **{sweeps.clip:g}** in L1" if several else "",
     )
     yield ""
-    yield "| learning rate | " + " | ".join(f"ζ = {clip:g}" for clip in grid.clips) + " |"
+    yield f"| {grid.rated} | " + " | ".join(f"ζ = {clip:g}" for clip in grid.clips) + " |"
     yield "|---:|" + "---:|" * len(grid.clips)
     for rate in grid.rates:
         points = [Point(kind, None, grid.tuned, grid.fixed_local, rate, clip) for clip in grid.clips]
@@ -68,21 +71,29 @@ def swept(
     paper: dict[Any, tuple[int, float, float]],
     among: Collection[int],
 ) -> Iterator[str]:
-    """The best place of each curve and the worst among some, beside the paper's; then all numbers."""
+    """The best place of each curve and the worst among some, beside the paper's of every ε; then all numbers."""
     theirs = " the paper's |" if paper else ""
     worst_of = f"worst of {what} = {min(among)} to {max(among)}"
-    yield f"| ε | certified ε | {what}* |{theirs} {UNITS[sweeps.measured.kind]} there |{theirs} {worst_of} |{theirs}"
+    yield f"| ε | certified ε | {what}* |{theirs} {unit(sweeps.measured.grid)} there |{theirs} {worst_of} |{theirs}"
     yield "|---:|" + "---:|" * (4 + 3 * bool(paper))
-    for epsilon, curve in curves.items():
-        at = sweeps.best(curve)
-        values = [mean(list(found.values())).value for place, found in curve.items() if place in among]
-        worst = max(values) if sweeps.measured.grid.least else min(values)
+    for epsilon in sorted({*curves, *paper}, key=lambda epsilon: math.inf if epsilon is None else epsilon):
+        ours = _extremes(sweeps, curves[epsilon], among) if epsilon in curves else ["not run"] * 3
         known = paper.get(epsilon, ("–", "–", "–"))
-        ours = [str(at), said(list(curve[at].values())), f"{worst:.2f}"]
         row = [each for pair in zip(ours, map(str, known), strict=True) for each in pair] if paper else ours
         yield f"| {name(epsilon)} | {_certified(sweeps, epsilon)} | " + " | ".join(row) + " |"
     yield ""
     yield from every_mean(curves, what, lambda epsilon: f"ε = {name(epsilon)}")
+
+
+def _extremes(sweeps: Sweeps, curve: Curve, among: Collection[int]) -> list[str]:
+    at = sweeps.best(curve)
+    values = [mean(list(found.values())).value for place, found in curve.items() if place in among]
+    worst = max(values) if sweeps.measured.grid.least else min(values)
+    return [str(at), said(list(curve[at].values())), f"{worst:.2f}"]
+
+
+def unit(grid: Grid) -> str:
+    return "test loss" if grid.least else "test accuracy, %"
 
 
 def _certified(sweeps: Sweeps, epsilon: float | None) -> str:
@@ -91,7 +102,7 @@ def _certified(sweeps: Sweeps, epsilon: float | None) -> str:
         return "no privacy"
     grid = sweeps.measured.grid
     found = sweeps.measured.certified(
-        Point(sweeps.measured.kind, epsilon, grid.fixed_total, grid.locals[0], sweeps.rate, sweeps.clip)
+        Point(sweeps.measured.kind, epsilon, grid.totals[-1], grid.fixed_local, sweeps.rate, sweeps.clip)
     )
     return "–" if found is None else f"{found:.1f}"
 

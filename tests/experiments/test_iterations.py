@@ -10,10 +10,10 @@ from discreet.experiment import config
 from discreet.experiment.keeping import kept
 from discreet.mechanisms import NoPrivacy
 from discreet.population import Population
-from experiments.iterations import claims, measured, page, reproduce
+from experiments.iterations import claims, measured, page, reproduce, tables
 from experiments.iterations.claims import Sweeps
 from experiments.iterations.measured import Measured
-from experiments.iterations.noise import FEDERATIONS, GAUSSIAN, LAPLACE
+from experiments.iterations.noise import FEDERATIONS, GAUSSIAN, LAPLACE, LINEAR, REGRESSION
 from experiments.iterations.points import GRIDS, RULES, Point, sweeps, tuning
 
 FOLDER = Path(__file__).parents[2] / "experiments" / "iterations"
@@ -57,7 +57,8 @@ def test_a_point_is_an_experiment_that_keeps_its_promise_over_all_its_rounds(
     assert experiment.rounds == math.ceil(total / local)
     assert algorithm.mechanism.noise_multiplier == pytest.approx(point.federation.matched(10, point.turns))
     bounds = [algorithm.trainer.bound(round) for round in range(experiment.rounds)]
-    assert sum(bounds) == pytest.approx(3.0 * 0.1 * total)
+    factors = [1 / (k + 25) if kind.endswith("decaying") else 1 for k in range(total)]  # Theorem 3: (2/μ)/(k + γ)
+    assert sum(bounds) == pytest.approx(3.0 * 0.1 * sum(factors))
     assert algorithm.sampling.rounds_joined(population, experiment.rounds) == point.turns
 
 
@@ -73,7 +74,7 @@ def test_the_file_itself_is_an_experiment_with_the_noise_of_one_point(kind: str)
     population = Population(examples=(80,) * federation.ours)
     algorithm: Any = kept(experiment.algorithm, experiment.privacy, experiment.rounds, population)
     turns = federation.turns(experiment.rounds, federation.cohort)
-    epsilon = {"laplace": 3, "gaussian": 20}[kind]
+    epsilon = {LAPLACE: 3, GAUSSIAN: 20, LINEAR: 10, REGRESSION: 3}[federation]
     assert algorithm.mechanism.noise_multiplier == pytest.approx(federation.matched(epsilon, turns), rel=1e-3)
 
 
@@ -137,13 +138,48 @@ def test_e_grows_as_epsilon_falls_only_in_order(best: tuple[int, ...], verdict: 
 
 def test_accuracy_that_still_moves_or_has_fallen_does_not_level_off():
     def of(*accuracies: float) -> str:
-        by = {(10, total, 5): [each] * 3 for total, each in zip((100, 300, 500), accuracies, strict=True)}
+        by = {(10, total, 5): [each] * 3 for total, each in zip(GRIDS["gaussian"].totals[-3:], accuracies, strict=True)}
         each = Sweeps(given("gaussian", by), 0.1, 20.0)
         return claims._levels_off(each, each.by_total()).verdict
 
     assert of(0.4, 0.5, 0.49) == "Holds"
     assert [of(0.4, 0.5, 0.3), of(0.5, 0.45, 0.44), of(0.2, 0.3, 0.4)] == ["Does not hold"] * 3
     assert of(0.05, 0.06, 0.05).startswith("Can't be told")
+
+
+def test_what_levels_off_at_one_epsilon_only_is_said_so():
+    ends = {10: (0.5, 0.4), 30: (0.5, 0.49)}
+    last = GRIDS["linear"].totals[-2:]
+    by = {
+        (epsilon, total, 5): [value] * 3
+        for epsilon, pair in ends.items()
+        for total, value in zip(last, pair, strict=True)
+    }
+    each = Sweeps(given("linear", by), 0.1, 20.0)
+    assert claims._levels_off(each, each.by_total()).verdict == "Holds only at ε = 30"
+
+
+@pytest.mark.parametrize(
+    ("loss", "verdict"), [(12.0, "Holds"), (13.0, "Does not hold"), (8.1, "Holds"), (7.0, "Does not hold")]
+)
+def test_a_loss_levels_off_if_twice_the_iterations_change_it_by_a_quarter_at_most(loss: float, verdict: str):
+    last = GRIDS["regression_decaying"].totals[-2:]
+    by = {(1, total, 1): [value] * 3 for total, value in zip(last, (10.0, loss), strict=True)}
+    each = Sweeps(given("regression_decaying", by), 0.1, 20.0)
+    assert claims._loss_levels_off(each, each.by_total()).verdict == verdict
+
+
+def test_the_bound_of_theorem_3_levels_off_with_gaussian_noise_and_doubles_with_laplace_noise():
+    """T²/(T + 24)² from T = 200 to 400 is 4·(224/424)²; with T³ it is twice that."""
+    assert page._bound_grows(z=1) == pytest.approx(4 * (224 / 424) ** 2)
+    assert page._bound_grows(z=2) == pytest.approx(8 * (224 / 424) ** 2)
+
+
+def test_an_epsilon_of_the_paper_that_was_not_run_is_said_so():
+    by = {(10, 240, local): [0.5] * 3 for local in GRIDS["gaussian"].locals}
+    each = Sweeps(given("gaussian", by), 0.1, 20.0)
+    rows = list(tables.swept(each, each.by_local(), "E", page.PAPERS["gaussian"], GRIDS["gaussian"].locals))
+    assert [row.count("not run") for row in rows if row.startswith(("| 10", "| 20 "))] == [0, 3]
 
 
 def test_the_rate_is_the_best_without_noise_and_the_clip_the_smallest_that_costs_nothing():
