@@ -1,0 +1,186 @@
+"""What is compared: seven ways to train, each over a grid of its own, on two data sets, for 5, 10 and 20 rounds."""
+
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from discreet.experiment import config
+from discreet.experiment.cells import Cell
+from discreet.experiment.results import Result, Results
+from discreet.privacy import calibration
+from discreet.privacy.calibration import EpsilonTarget
+from discreet.privacy.events import GaussianNoise, PoissonSampled, Repeated
+
+HERE = Path(__file__).parent
+SETS = {"mnist": "MNIST, linear", "fashion": "Fashion-MNIST, ScatterNet + linear"}
+ROUNDS = (5, 10, 20)
+TUNED_ON = 0  # the seed; what a page says is of the others
+SEEDS = (1, 2, 3)
+CLIENTS, TARGET = 10, EpsilonTarget(epsilon=1.0, delta=1e-5)
+RATE = 0.05  # of DP-SGD's batches: a pass over the data is 20 steps, on average
+FADES = (1.0, 0.2)  # the last round's rate over the first one's
+
+Grid = Mapping[str, tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class Method:
+    """A recipe with what is fixed, and the values that are tried of the rest, by data set."""
+
+    label: str
+    fixed: Mapping[str, Any]
+    grid: Mapping[str, Grid]
+    claim: bool = False  # noise is set by Theorem 4.6's number, which is not certified
+
+
+LOCAL = {"recipe": "ddp_fedavg", "gradients": "local", "sampling_rate": RATE, "clip_norm": 2.0}
+STEPPED: Mapping[str, Grid] = {
+    "mnist": {"local_steps": (20, 60), "step": (4.0, 8.0), "fade": FADES},
+    "fashion": {"local_steps": (20, 60), "step": (2.0, 4.0), "fade": FADES},
+}
+
+PULLED: Grid = {"strength": (5e-4, 5e-3), "fade": FADES}
+
+METHODS = {
+    "one_step": Method(
+        "S = 1",
+        {"recipe": "ddp_fedavg", "noise": "gaussian", "sampling_rate": 1.0, "local_steps": 1},
+        {
+            "mnist": {"clip_norm": (8.0, 16.0), "step": (4.0, 8.0), "fade": FADES},
+            "fashion": {"clip_norm": (25.0, 50.0), "step": (1.0, 2.0), "fade": FADES},
+        },
+    ),
+    "ldp": Method("LDP", LOCAL, STEPPED),
+    "claim": Method("the claim (unsound)", LOCAL | {"as_published": True}, STEPPED, claim=True),
+    "convex_local": Method(
+        "`convex_local`",
+        {"recipe": "convex_local", "learning_rate": 4.0},
+        {
+            "mnist": {"feature_bound": (4.0,), "clip_norm": (1.0,), "batch_size": (3, 5, 10, 20), "fade": FADES},
+            "fashion": {"feature_bound": (50.0,), "clip_norm": (0.6,), "batch_size": (3, 5, 10, 20), "fade": FADES},
+        },
+    ),
+    "proximal_local": Method(
+        "`proximal_local`",
+        {"recipe": "proximal_local", "learning_rate": 3.0, "passes": 2},
+        {
+            "mnist": {**PULLED, "feature_bound": (4.0,), "clip_norm": (1.0,), "batch_size": (10, 20)},
+            "fashion": {**PULLED, "feature_bound": (50.0,), "clip_norm": (0.6,), "batch_size": (5, 10)},
+        },
+    ),
+    "denoised_release": Method(
+        "`denoised_release`",
+        {"recipe": "denoised_release", "sampling_rate": RATE, "clip_norm": 2.0, "local_steps": 20},
+        {data: {"ratio": (0.4, 0.8), "step": each["step"], "fade": FADES} for data, each in STEPPED.items()},
+    ),
+    "shards": Method(
+        "`shards`",
+        {"recipe": "shards", "epochs": 1, "batch_size": 30},
+        {
+            "mnist": {"shards": (100, 300), "clip_norm": (0.3, 1.0), "learning_rate": (0.5, 2.0)},
+            "fashion": {"shards": (300, 600), "clip_norm": (0.1, 0.3), "learning_rate": (0.02, 0.1)},
+        },
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One way to train, with its knobs set: `step` is learning_rate · clip_norm, `fade` a schedule over the rounds."""
+
+    data: str
+    method: str
+    rounds: int
+    knobs: tuple[tuple[str, Any], ...]
+
+    @property
+    def swept(self) -> dict[str, str]:
+        """What tells its results from others, as they are kept."""
+        return {"data": self.data, "rounds": str(self.rounds)} | {name: f"{value:g}" for name, value in self.knobs}
+
+    def cell(self, settings: tuple[str, ...] = (), data_dir: Path | None = None) -> Cell:
+        method = METHODS[self.method]
+        table = ", ".join(f"{name} = {_written(value)}" for name, value in self._arguments().items())
+        overrides = (f"algorithm={{{table}}}", f"rounds={self.rounds}", f"evaluate_every={self.rounds}", *settings)
+        source = config.load(HERE / f"{self.data}.toml", overrides, data_dir)
+        if method.claim:  # it keeps no promise
+            source = replace(source, experiment=replace(source.experiment, privacy=None))
+        return Cell(self.method, self.swept, source)
+
+    def _arguments(self) -> dict[str, Any]:
+        """The recipe's own."""
+        told = {**METHODS[self.method].fixed, **dict(self.knobs)}
+        if (step := told.pop("step", None)) is not None:
+            told["learning_rate"] = step / told["clip_norm"]
+        if (fade := told.pop("fade", 1.0)) < 1:
+            told["schedule"] = {"kind": "exponential", "decay": fade ** (1 / (self.rounds - 1))}
+        if METHODS[self.method].claim:
+            told["noise_multiplier"] = claimed_noise(self.rounds * told["local_steps"])
+        return told
+
+
+WIDER = (  # the claim beyond its grid, whose edge it was best at
+    Asked("mnist", "claim", 5, (("local_steps", 100), ("step", 8.0), ("fade", 1.0))),
+)
+PROBES = {  # single runs on seed 0 by hand, at 5 rounds, before the grids were drawn: mnist, fashion
+    "one_step": (13, 7),
+    "ldp": (11, 3),
+    "claim": (7, 2),
+    "convex_local": (19, 10),
+    "proximal_local": (3, 1),
+    "denoised_release": (7, 2),
+    "shards": (6, 5),
+}
+
+
+def grid(data: str, method: str, rounds: int) -> list[Asked]:
+    """All points of a method's grid."""
+    tried = METHODS[method].grid[data]
+    return [
+        Asked(data, method, rounds, tuple(zip(tried, values, strict=True)))
+        for values in itertools.product(*tried.values())
+    ]
+
+
+def best(results: list[Result], data: str, method: str, rounds: int) -> Asked | None:
+    """The point that was best on the seed for tuning; None before all of them were tried."""
+    found = [(each, accuracies(results, each).get(TUNED_ON)) for each in grid(data, method, rounds)]
+    if any(accuracy is None for _, accuracy in found):
+        return None
+    return max(found, key=lambda pair: pair[1] or 0.0)[0]
+
+
+def accuracies(results: list[Result], asked: Asked) -> dict[int, float]:
+    """In percent, by seed."""
+    return {each["seed"]: 100 * each["metrics"]["accuracy"] for each in chosen(results, asked)}
+
+
+def chosen(results: list[Result], asked: Asked) -> list[Result]:
+    return [each for each in results if each["name"] == asked.method and each["swept"] == asked.swept]
+
+
+def results() -> list[Result]:
+    return list(Results(HERE).found().values())
+
+
+@cache
+def claimed_noise(steps: int) -> float:
+    """Of one client, with which Theorem 4.6 would have so many steps of all clients at the target together."""
+
+    def run(noise: float) -> Repeated:
+        return Repeated(
+            count=steps, event=PoissonSampled(sampling_rate=RATE, event=GaussianNoise(noise_multiplier=noise))
+        )
+
+    return calibration.noise(run, TARGET) / math.sqrt(CLIENTS)
+
+
+def _written(value: Any) -> str:
+    """As a TOML file has it."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name} = {_written(each)}" for name, each in value.items()) + "}"
+    return f'"{value}"' if isinstance(value, str) else str(value).lower()
