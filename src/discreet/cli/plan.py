@@ -62,6 +62,9 @@ def _page(found: dict[str, Any], file: Path | None) -> Iterator[RenderableType]:
     if found["other_epsilons"]:
         yield ""
         yield Padding(_others(found), (0, 2))
+    for sentence in found["advice"]:
+        yield ""
+        yield sentence
     yield ""
     yield f"Nothing was trained or spent. To train: discreet run {file or ''}".rstrip()
 

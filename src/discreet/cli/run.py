@@ -82,6 +82,7 @@ def first(
 ) -> "Outcome":
     """A new run, from a file to its end."""
     from discreet.experiment import api, config
+    from discreet.experiment.advice import advice
     from discreet.experiment.record import refuse_taken
     from discreet.experiment.run import start
 
@@ -90,6 +91,9 @@ def first(
     refuse_taken(where)
     with watched(source, quiet=quiet) as ready:
         job = api.prepared(ready)
+    if not quiet:
+        for sentence in advice(job):
+            on_stderr().print(sentence)
     with watching(job, quiet=quiet) as watch:
         return start(job, where, ledger, key_dir, watch)
 

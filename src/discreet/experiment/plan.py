@@ -10,6 +10,7 @@ from discreet.algorithms import Algorithm
 from discreet.algorithms.traffic import bits
 from discreet.errors import InvalidInput
 from discreet.experiment import card, keeping
+from discreet.experiment.advice import advice
 from discreet.experiment.config import Source
 from discreet.experiment.job import Job
 from discreet.experiment.promise import Privacy, kinds
@@ -41,6 +42,7 @@ def planned(source: Source, job: Job) -> dict[str, Any]:
         "bits": sent._asdict(),
         "bytes": {"down": sent.down // 8, "up": sent.up // 8, "client_total": (sent.up + sent.down) // 8 * joined},
         "by_client": _by_client(job, cards),
+        "advice": list(advice(job)),
         "other_epsilons": list(_others(source, job)),
         "guarantees": [plain(each) for each in cards],
     }
@@ -98,7 +100,7 @@ def _others(source: Source, job: Job) -> Any:
 
 def _noise(algorithm: Algorithm, privacy: Privacy, job: Job) -> float | None:
     try:
-        return noise_of(keeping.kept(algorithm, privacy, job.rounds, job.population))
+        return noise_of(keeping.kept(algorithm, privacy, job.rounds, job.population, count(job.params)))
     except InvalidInput:  # no noise is enough
         return None
 
