@@ -427,6 +427,15 @@ def test_row_22_top_k_of_noisy_updates_runs_as_published_only_and_its_epsilon_is
             sparsifier=PublishedTopK(fraction=0.4),
             mechanism=DistributedGaussian(clip_norm=0.2),
         )
+    for as_published in (False, True):  # through a secure sum not even one share would be left to certify
+        with pytest.raises(UnsoundCombination, match="deletes its share of noise"):
+            Algorithm(
+                trainer=TRAINER,
+                sparsifier=PublishedTopK(fraction=0.4),
+                mechanism=IntegerNoise(kind="skellam", clip_norm=0.2),
+                aggregation=Lattice(),
+                as_published=as_published,
+            )
     published = """
         [algorithm]
         recipe = "dp_fedsam_top"

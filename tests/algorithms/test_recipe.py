@@ -1,11 +1,12 @@
 """The catalog's entries say what they are: nothing about them is written down twice."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
 from discreet.algorithms import RECIPES
 from discreet.algorithms.recipe import Recipe, in_words
+from discreet.errors import InvalidInput
 from discreet.experiment.recipes import algorithm_from
 from discreet.sampling import AnySampling, Everyone
 from discreet.server_optimizers import AnyServer
@@ -58,3 +59,27 @@ def test_a_summary_is_the_first_sentence_whatever_it_cites():
         """
 
     assert Recipe(mine).summary == "Mine (Doe et al. 2020): a sum of things."  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "changed", "said"),
+    [
+        ("ldp_fedavg", {"noise": "lapalce"}, 'noise must be "laplace" or "gaussian", and got \'lapalce\''),
+        ("ldp_fedavg", {"as_published": "no"}, "as_published must be true or false, and got 'no'"),
+        ("ldp_fedavg", {"as_published": 1}, "as_published must be true or false, and got 1"),
+        ("ldp_fedavg", {"local_iterations": 2.5}, r"local_iterations must be a whole number, and got 2\.5"),
+        ("ldp_fedavg", {"local_iterations": 0, "total_iterations": 3}, "must be at least 1, and got 0 and 3"),
+        ("ldp_fedavg", {"total_iterations": 10**11}, "must be at most 1,000,000 times local_iterations"),
+        ("dp_fedavg", {"sampling_rate": True}, "sampling_rate must be a number, and got True"),
+        ("dp_fedavg", {"sampling": {"kind": "everyone"}}, "Who joins is said twice"),
+        ("dp_fedsam", {"adaptive": "no"}, "adaptive must be true or false, and got 'no'"),
+        ("dp_fedsam_top", {"cohort": 3}, "cohort goes with as_published"),
+        ("dp_fedsam_top", {"as_published": True}, "cohorts have a fixed size, and no sampling rate"),
+        ("ddp_fedavg", {"noise": "gaussian", "colluding": 2}, "are for secure sums"),
+        ("ddp_fedavg", {"gradients": "local", "dropouts": 2}, 'go with gradients = "broadcast"'),
+        ("pfl", {"epochs": [1, "2"]}, "epochs must be a whole number or a list, and got"),
+    ],
+)
+def test_what_is_no_argument_of_its_kind_or_has_no_effect_is_refused(name: str, changed: dict[str, Any], said: str):
+    with pytest.raises(InvalidInput, match=said):
+        RECIPES[name](**{**RECIPES[name].example, **changed})

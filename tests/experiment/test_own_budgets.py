@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from discreet.algorithms import fl_sgd_gaussian, pfl
-from discreet.errors import BudgetRefused, InvalidInput, Unsupported
+from discreet.algorithms import ddp_fedavg, fl_sgd_gaussian, pfl
+from discreet.errors import BudgetRefused, InvalidInput, UnsoundCombination, Unsupported
 from discreet.experiment import keeping, run
 from discreet.experiment.promise import Privacy, kinds
 from discreet.population import Population
 from discreet.privacy import accountant
 from discreet.privacy.events import GaussianNoise, PoissonSampled, Repeated
+from discreet.privacy.guarantee import Guarantee, leading
 from discreet.privacy.ledger import Budget, Ledger
 from discreet.privacy.release import Release
 from discreet.report.page import write
@@ -59,14 +60,14 @@ def test_a_client_with_little_noise_can_pay_for_fewer_rounds():
 def test_where_nobody_lasts_to_the_end_it_is_refused():
     given = fl_sgd_gaussian(learning_rate=1.0, clip_norm=1.0, sampling_rate=0.1, noise_multiplier=(1.1, 1.2, 1.2))
     wanted = Privacy(unit="example", against="server", epsilon=2.0, delta=1e-5)
-    with pytest.raises(BudgetRefused, match=r"given of client 0 spends epsilon .* affords \d+ rounds"):
+    with pytest.raises(BudgetRefused, match=r"given for client 0 spends epsilon .* affords \d+ rounds"):
         keeping.kept(given, wanted, 300, PEOPLE)
 
 
 def test_a_client_that_can_not_pay_for_one_round_is_refused_by_name():
     given = fl_sgd_gaussian(learning_rate=1.0, clip_norm=1.0, sampling_rate=0.1, noise_multiplier=(2.0, 0.5, 2.0))
     wanted = Privacy(unit="example", against="server", epsilon=2.0, delta=1e-5)
-    with pytest.raises(BudgetRefused, match=r"given of client 1 spends epsilon .* affords 0 rounds"):
+    with pytest.raises(BudgetRefused, match=r"given for client 1 spends epsilon .* affords 0 rounds"):
         keeping.kept(given, wanted, 30, PEOPLE)
 
 
@@ -189,3 +190,31 @@ def test_the_page_judges_each_client_by_its_own_promise(prepared: Prepared, tmp_
     verdict = judged(broken)  # enough for clients 1 and 2, and too much for client 0
     assert verdict.mood == "bad"
     assert "spent for client 0" in verdict.sentence
+
+
+def test_an_example_in_several_clients_can_not_have_several_budgets():
+    """It might lie in a client that leaves early and in one that stays: neither's own steps bound what is learned."""
+    given = pfl(learning_rate=1, clip_norm=1, sampling_rate=0.1, noise_multiplier=1.0)
+    overlapping = Population(examples=(50, 50, 50), max_multiplicity=2)
+    with pytest.raises(UnsoundCombination, match="they protect it differently"):
+        keeping.kept(given, replace(OWN, epsilon=(8.0, 100.0, 100.0)), 20, overlapping)
+
+
+@pytest.mark.parametrize("noise", [None, 3.0])
+def test_who_leaves_can_not_take_noise_along_that_others_lean_on(noise: float | None):
+    shared = ddp_fedavg(learning_rate=1, clip_norm=1, sampling_rate=0.1, noise_multiplier=noise)
+    with pytest.raises(Unsupported, match="one noise on the sum serves all"):
+        keeping.kept(shared, OWN, 30, PEOPLE, 10)
+
+
+def test_the_promised_card_comes_first_and_the_least_protected_of_its_kind():
+    kept = keeping.kept(OPEN, OWN, 30, PEOPLE)
+    promised = [
+        Guarantee.certify(release, 1e-5)
+        for kind in kinds(kept, OWN, PEOPLE)
+        for release in keeping.certifiable(kind, 30, PEOPLE)
+    ]
+    other = replace(promised[0], view="client", epsilon=50.0)
+    first, rest = leading([*promised, other])
+    assert [card.epsilon for card in first] == [promised[1].epsilon, 50.0]
+    assert rest == [promised[0]]

@@ -151,6 +151,7 @@ class Algorithm:
 
         What is still open (noise, and the scale of a lattice that goes by it) stays so.
         """
+        per_client.checked(self.mechanism, population)
         soundness.check_overlap(self, population)
         mechanism = self.mechanism.fitted(*self.sampling.cohorts(population))
         found = replace(self, trainer=self.trainer.fitted(population), mechanism=mechanism)

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.local import local_sgd
-from discreet.algorithms.shares import ShareNoise, shared
+from discreet.algorithms.shares import BITS, ShareNoise, shared
 from discreet.errors import InvalidInput
 from discreet.sampling import AnySampling, Everyone
 from discreet.server_optimizers import AnyServer, ServerSgd
@@ -25,7 +25,7 @@ def ddp_fedavg(
     gradients: Literal["broadcast", "local"] = "broadcast",
     noise_multiplier: float | None = None,
     noise: ShareNoise = "skellam",
-    bits: int = 32,
+    bits: int = BITS,
     rotated: bool = False,
     colluding: int = 0,
     dropouts: int = 0,
@@ -64,6 +64,12 @@ def ddp_fedavg(
         "schedule": schedule,
     }
     if gradients == "local":
+        if (noise, bits, rotated, colluding, dropouts) != ("skellam", BITS, False, 0, 0):
+            raise InvalidInput(
+                'noise, bits, rotated, colluding and dropouts go with gradients = "broadcast": at its own state each '
+                "client adds Gaussian noise that is enough by itself.",
+                fix="Leave them out.",
+            )
         trainer = DpSgd(noise_multiplier=noise_multiplier, **common)
         return Algorithm(trainer=trainer, server=server, as_published=as_published)
     parts = shared(noise, noise_multiplier, bits=bits, rotated=rotated, colluding=colluding, dropouts=dropouts)
@@ -81,7 +87,7 @@ def ddp_fedavg_client(
     weight_decay: float = 0.0,
     noise_multiplier: float | None = None,
     noise: ShareNoise = "skellam",
-    bits: int = 32,
+    bits: int = BITS,
     rotated: bool = False,
     colluding: int = 0,
     dropouts: int = 0,

@@ -4,12 +4,15 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from discreet.algorithms.algorithm import Algorithm
+from discreet.errors import InvalidInput
 from discreet.mechanisms import LocalNoise
 from discreet.sampling import AnySampling, Everyone, RoundRobin
 from discreet.server_optimizers import AnyServer, ServerSgd
 from discreet.training import GradientDescent
 from discreet.training.pieces import L1Clip, L2Clip
 from discreet.training.schedules import Constant, Schedule
+
+MOST = 10**6  # rounds
 
 
 def ldp_fedavg(
@@ -33,7 +36,13 @@ def ldp_fedavg(
     as a claim. noise_multiplier and privacy.epsilon may be lists of one for each client. Protects all of a client's
     data, against the server and everybody after it.
     """
+    if noise not in ("laplace", "gaussian"):
+        raise InvalidInput(f'noise must be "laplace" or "gaussian", and got {noise!r}.')
     E, T = local_iterations, total_iterations
+    if E < 1 or (T is not None and T < 1):
+        raise InvalidInput(f"local_iterations and total_iterations must be at least 1, and got {E} and {T}.")
+    if T is not None and T > MOST * E:
+        raise InvalidInput(f"total_iterations must be at most {MOST:,} times local_iterations, and got {T:,}.")
     iterations = (E,) if T is None else ((E,) * (T // E) + ((T % E,) if T % E else ())) or (T,)
     sampling: AnySampling = Everyone() if cohort is None else RoundRobin(cohort=cohort)
     laplace = noise == "laplace"

@@ -2,6 +2,7 @@
 
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.local import local_sgd
+from discreet.errors import InvalidInput
 from discreet.mechanisms import AnyMechanism, DistributedGaussian, Gaussian
 from discreet.sampling import AnySampling, Everyone, FixedSize, Poisson
 from discreet.server_optimizers import AnyServer, ServerSgd
@@ -224,8 +225,12 @@ def dp_fedsam_top(
         schedule=_decayed(decay),
         perturbation=_sam(rho, adaptive),
     )
+    if not as_published and cohort is not None:
+        raise InvalidInput("cohort goes with as_published.", fix="Give sampling_rate instead.")
     if not as_published:
         return _central(trainer, clip_norm, noise_multiplier, sampling_rate, sparsifier=TopK(fraction=fraction))
+    if sampling_rate != 1:
+        raise InvalidInput("As published, cohorts have a fixed size, and no sampling rate.", fix="Give cohort instead.")
     return Algorithm(
         sampling=Everyone() if cohort is None else FixedSize(cohort=cohort),
         trainer=trainer,
@@ -253,5 +258,7 @@ def _central(
     sparsifier: AnySparsifier = All(),
 ) -> Algorithm:
     mechanism: AnyMechanism = Gaussian(clip_norm=clip_norm, noise_multiplier=noise_multiplier)
+    if sampling is not None and sampling_rate != 1:
+        raise InvalidInput("Who joins is said twice, by sampling and by sampling_rate.", fix="Give one of the two.")
     chosen = sampling or (Everyone() if sampling_rate == 1 else Poisson(rate=sampling_rate))
     return Algorithm(sampling=chosen, trainer=trainer, sparsifier=sparsifier, mechanism=mechanism, server=server)

@@ -4,12 +4,13 @@ import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import NoneType
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from pydantic.dataclasses import is_pydantic_dataclass
 
 from discreet.algorithms.algorithm import Algorithm
+from discreet.errors import InvalidInput
 from discreet.part import plain, read
 from discreet.population import Population
 from discreet.privacy.release import Release
@@ -37,11 +38,10 @@ class Recipe:
     example: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self, **arguments: Any) -> Algorithm:
-        """The algorithm of these arguments: a table is a part; numbers go to the parts as they are, to be checked."""
+        """The algorithm of these arguments, as a file has them: a table is a part, and nothing passes for another."""
         hints = get_type_hints(self.function, include_extras=True)
-        return self.function(
-            **{key: read(hints[key], each) if isinstance(each, Mapping) else each for key, each in arguments.items()}
-        )
+        given = {key: _given(key, hints[key], each) for key, each in arguments.items() if key in hints}
+        return self.function(**(arguments | given))
 
     @property
     def parameters(self) -> Mapping[str, inspect.Parameter]:
@@ -69,6 +69,33 @@ class Recipe:
     def protects(self) -> list[Release]:
         """What a round of the example releases, which says whom it protects and from whom; nothing without privacy."""
         return self(**self.example).fitted(SAMPLE, DIMENSION).with_noise(1.0).releases(SAMPLE, 0)
+
+
+def _given(name: str, hint: Any, value: Any) -> Any:
+    """The value, if it is of this kind: `true` is no number, and "no" is not false."""
+    if isinstance(value, Mapping):
+        return read(hint, value)
+    if not is_pydantic_dataclass(type(value)) and not any(_fits(each, value) for each in _choices(hint)):
+        wanted = re.sub(r"(whole number|(?<!whole )number|list|table)", r"a \1", in_words(hint))
+        raise InvalidInput(f"algorithm.{name} must be {wanted}, and got {value!r:.60}.")
+    return value
+
+
+def _choices(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+
+
+def _fits(hint: Any, value: Any) -> bool:
+    origin = get_origin(hint)
+    if origin is Literal:
+        return value in get_args(hint)
+    if isinstance(origin, type) and issubclass(origin, Sequence):
+        return isinstance(value, list | tuple) and all(_fits(get_args(hint)[0], each) for each in value)
+    if hint is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(hint, type) and isinstance(value, hint)
 
 
 def in_words(hint: Any) -> str:

@@ -6,6 +6,7 @@ from discreet.aggregation import AnyAggregation, Lattice, Plain
 from discreet.errors import InvalidInput
 from discreet.mechanisms import AnyMechanism, DistributedGaussian, IntegerNoise
 
+BITS = 32
 ShareNoise: TypeAlias = Literal["skellam", "discrete_gaussian", "gaussian"]
 
 
@@ -21,7 +22,7 @@ def shared(
     noise_multiplier: float | None,
     *,
     clip_norm: float | None = None,
-    bits: int = 32,
+    bits: int = BITS,
     rotated: bool = False,
     colluding: int = 0,
     dropouts: int = 0,
@@ -38,9 +39,9 @@ def shared(
             dropouts=dropouts,
         )
         return {"mechanism": integers, "aggregation": Lattice(bits=bits, rotated=rotated)}
-    if colluding or dropouts or rotated:
+    if colluding or dropouts or rotated or bits != BITS:
         raise InvalidInput(
-            'colluding, dropouts and rotated are for secure sums, and noise = "gaussian" is for a trusted one.',
+            'colluding, dropouts, bits and rotated are for secure sums, and noise = "gaussian" is for a trusted one.',
             fix='Use noise = "skellam", or leave them out.',
         )
     real = DistributedGaussian(clip_norm=clip_norm, noise_multiplier=noise_multiplier)

@@ -32,11 +32,15 @@ def check_overlap(algorithm: "Algorithm", population: Population) -> None:
             fix="Deal every example to one client.",
         )
     if population.max_multiplicity > 1 and len(algorithm.kinds(population)) > 1:
-        raise UnsoundCombination(
-            f"An example may lie in {population.max_multiplicity} clients, and they protect it differently: no "
-            "client's own numbers would bound what is learned of it.",
-            fix="Give one sampling rate, clip and noise for all clients, or deal every example to one client.",
-        )
+        raise overlapping(population)
+
+
+def overlapping(population: Population) -> UnsoundCombination:
+    return UnsoundCombination(
+        f"An example may lie in {population.max_multiplicity} clients, and they protect it differently: no client's "
+        "own numbers would bound what is learned of it.",
+        fix="Give one sampling rate, clip, noise and epsilon for all clients, or deal every example to one client.",
+    )
 
 
 def breaks_the_sum(algorithm: "Algorithm") -> bool:
@@ -118,6 +122,12 @@ def _integers(algorithm: "Algorithm") -> None:
 
 
 def _published(algorithm: "Algorithm") -> None:
+    if algorithm.sparsifier.unsound is not None and isinstance(algorithm.mechanism, IntegerNoise):
+        raise UnsoundCombination(
+            str(algorithm.sparsifier.unsound),
+            fix='Use sparsifier = {kind = "top_k", …}, which selects before the clip: through a secure sum nothing '
+            "would be left to certify.",
+        )
     if breaks_the_sum(algorithm) and not algorithm.as_published:
         raise UnsoundCombination(
             str(algorithm.sparsifier.unsound),

@@ -102,8 +102,10 @@ def _assumed(job: Job, done: int, *, shared: bool) -> Iterator[str]:
             f"That the run ended after {done} of {job.rounds} rounds had nothing to do with what they showed; if it "
             f"had, ε = {rounded_up(planned)} of the whole plan is what holds."
         )
-    if job.lasting:
-        yield "Who leaves when its budget is spent follows from public numbers: rates, noise and what was promised."
+    gone = [f"client {client} after round {rounds}" for client, rounds in job.lasting.items() if rounds < done]
+    if gone:
+        few = ", ".join(gone[:6]) + (f" and {len(gone) - 6} more" if gone[6:] else "")
+        yield f"Who left when its budget was spent ({few}) follows from public numbers, and so tells nothing."
     if job.key.seeded:
         yield SEEDED
     yield SIMULATED

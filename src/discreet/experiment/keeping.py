@@ -14,6 +14,7 @@ from discreet.privacy.ledger import Budget
 from discreet.privacy.release import Release, numbered
 from discreet.privacy.wording import brief
 
+LEAST = 1e-9  # that a budget may be: noise can be so much that nothing is spent
 DELTA = 1e-5  # where nothing is promised and a guarantee still needs one
 
 
@@ -102,7 +103,7 @@ def budgets(algorithm: Algorithm, privacy: Privacy | None, rounds: int, populati
             unit=each.unit,
             relation=each.relation,
             view=each.view,
-            epsilon=accountant.epsilon(each.event, DELTA, each.relation),
+            epsilon=max(LEAST, accountant.epsilon(each.event, DELTA, each.relation)),
             delta=DELTA,
             clients=each.clients,
         )
@@ -203,9 +204,9 @@ def _lasts(kind: Kind, rounds: int, population: Population) -> int:
 def _unaffordable(kind: Kind, lasts: int, rounds: int, population: Population) -> BudgetRefused:
     assert kind.privacy is not None
     epsilon = _spent(kind, rounds, population) or 0.0
-    whose = "" if kind.clients is None else f" of {numbered(kind.clients)}"
+    whose = "that is given" if kind.clients is None else f"given for {numbered(kind.clients)}"
     return BudgetRefused(
-        f"The noise that is given{whose} spends epsilon {brief(epsilon, 4)} over {rounds} rounds at delta "
+        f"The noise {whose} spends epsilon {brief(epsilon, 4)} over {rounds} rounds at delta "
         f"{brief(kind.privacy.delta)}, and {brief(kind.privacy.most)} is promised, which affords {lasts} rounds.",
         fix="Leave noise_multiplier out, and it is computed from the promise; or promise more.",
     )

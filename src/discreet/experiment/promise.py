@@ -5,8 +5,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from discreet import per_client
-from discreet.algorithms import Algorithm
+from discreet.algorithms import Algorithm, soundness
 from discreet.errors import InvalidInput, Unsupported
+from discreet.mechanisms import LocalNoise
 from discreet.part import PerClient, Positive, Probability, part
 from discreet.population import Population
 from discreet.privacy.events import Composed, Event
@@ -90,6 +91,8 @@ def kinds(algorithm: Algorithm, privacy: Privacy | None, population: Population)
             f"privacy.epsilon must name one number for each of {population.clients} clients, and got {len(own)}.",
             fix="Give as many as there are clients, or one for all.",
         )
+    if own and algorithm.mechanism.private and not isinstance(algorithm.mechanism, LocalNoise):
+        per_client.single(own)
     found = []
     for clients, alike in algorithm.kinds(population):
         if privacy is None or not own:
@@ -99,6 +102,8 @@ def kinds(algorithm: Algorithm, privacy: Privacy | None, population: Population)
         for epsilon in dict.fromkeys(own[client] for client in members):
             group = tuple(client for client in members if own[client] == epsilon)
             found.append(Kind(group, alike, replace(privacy, epsilon=epsilon)))
+    if population.max_multiplicity > 1 and len(found) > 1:
+        raise soundness.overlapping(population)
     return found
 
 

@@ -16,7 +16,7 @@ def algorithm_from(given: Any) -> Any:
     if not isinstance(given, Mapping) or "recipe" not in given:
         return given
     name, arguments = given["recipe"], {key: value for key, value in given.items() if key != "recipe"}
-    if name not in RECIPES:
+    if not isinstance(name, str) or name not in RECIPES:
         raise InvalidInput(f"There is no recipe {name!r}.", fix=f"There are: {', '.join(RECIPES)}.")
     recipe = RECIPES[name]
     _check(name, recipe, arguments)

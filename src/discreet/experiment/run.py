@@ -41,6 +41,7 @@ def start(job: Job, out: Path, ledger: Path | None, key_dir: Path | None, watch:
     """Make the run directory and train. A budget that can't pay for the first round refuses before it is made."""
     refuse_taken(out)
     private = bool(job.algorithm.releases(job.population, 0))
+    card.guarantees(job, job.rounds, None, shared=False)  # what can't be certified afterwards isn't trained
     run = secrets.token_hex(8)
     asked: tuple[Ledger, Ticket] | None = None
     if ledger is not None:

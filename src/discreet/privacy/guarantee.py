@@ -147,15 +147,15 @@ def attacks_on(event: Event, relation: Relation, rates: Iterable[float] = FALSE_
 
 
 def leading(cards: Iterable[Guarantee]) -> tuple[list[Guarantee], list[Guarantee]]:
-    """Of cards that differ only in whose units they are about, the one of the largest ε; and the others."""
-    first: dict[tuple[Unit, View], Guarantee] = {}
-    others = []
-    for card in sorted(cards, key=lambda card: -card.epsilon if card.clients else -math.inf):
-        if card.clients is None or (card.unit, card.view) not in first:
-            first[card.unit, card.view] = card
-        else:
-            others.append(card)
-    return list(first.values()), others
+    """Of cards that differ only in whose units they are about, the one of the largest ε; and the others. In order."""
+    listed = list(cards)
+    largest: dict[tuple[Unit, View], Guarantee] = {}
+    for card in listed:
+        held = largest.setdefault((card.unit, card.view), card)
+        if card.clients is not None and card.epsilon > held.epsilon:
+            largest[card.unit, card.view] = card
+    first = [card for card in listed if card.clients is None or card is largest[card.unit, card.view]]
+    return first, [card for card in listed if all(card is not each for each in first)]
 
 
 def entries(card: Guarantee) -> list[tuple[str, str]]:

@@ -65,7 +65,10 @@ def unit_in_full(unit: Unit, view: View, clients: Sequence[int] | None = None) -
     """Whose data it is: of any client, or of these, whose numbers are their own."""
     if clients is not None:
         kind = name_of(unit)
-        return f"{numbered(clients)}, with all its data" if kind == "client" else f"one {kind} of {numbered(clients)}"
+        whose = "its" if len(clients) == 1 else "their"
+        return (
+            f"{numbered(clients)}, with all {whose} data" if kind == "client" else f"one {kind} of {numbered(clients)}"
+        )
     other = "other " if view == "client" else ""  # a client knows its own data
     if isinstance(unit, Person):
         rows = f"the rows with one value of {unit.column!r}, at most {unit.max_examples}"
