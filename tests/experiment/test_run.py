@@ -303,3 +303,32 @@ def test_the_text_as_given_is_kept(small: Path, tmp_path: Path):
     small.write_text("# mine\n" + small.read_text())
     ended = start(api.prepared(config.load(small)), tmp_path / "run")
     assert ended.record.text("experiment.toml") == small.read_text()
+
+
+def test_a_secure_sum_is_refused_before_anything_is_written(prepared: Prepared):
+    distributed = 'algorithm={recipe="ddp_fedavg", learning_rate=1.0, clip_norm=0.5, sampling_rate=0.3}'
+    secure = 'engine={kind="secure"}'
+    assert prepared(distributed, secure).algorithm.aggregation.secure
+    with pytest.raises(InvalidInput, match="this algorithm sums real numbers"):
+        prepared(secure)
+    with pytest.raises(InvalidInput, match="at least 3 clients, and as few as 2 may be in a round"):
+        prepared(distributed, secure, "task.clients=2")
+
+
+def test_a_round_that_too_few_finish_is_lost_and_costs_nothing(prepared: Prepared, tmp_path: Path):
+    job = prepared(
+        "seed=1",
+        "rounds=6",
+        'algorithm={recipe="ddp_fedavg", learning_rate=1.0, clip_norm=0.5, sampling_rate=0.3}',
+        'engine={kind="secure", drop_out=0.3}',
+        "task.clients=4",
+        "algorithm.dropouts=1",
+    )
+    ended = run.start(job, tmp_path / "run", None, None, ignore)
+    lines = ended.record.rounds()
+    lost = [line for line in lines if "lost" in line]
+    assert 0 < len(lost) < 6
+    counts = Ledger.open(tmp_path / "run" / "ledger.jsonl").summary()["releases"]
+    assert counts == {"committed": 6 - len(lost), "reserved": 0, "voided": len(lost)}
+    assert all(line["clients"] >= 3 for line in lines if "lost" not in line)
+    assert Ledger.open(tmp_path / "run" / "ledger.jsonl").summary()["budgets"][0]["spent"] < ended.guarantees[0].epsilon

@@ -20,13 +20,19 @@ def of_round(job: Job, gathered: CohortSum) -> dict[str, Any]:
     if sizes.numel():
         found = {"mean": sizes.mean(), "median": sizes.median(), "max": sizes.max()}
         line["norms"] = finite({name: float(value) for name, value in found.items()} | _quantiles(sizes))
-        kept = gathered.kept.double().nan_to_num(0.0)
-        mean = kept.mean()
-        line["kept"] = finite({"mean": float(mean), "deviation": float((kept - mean).abs().mean())})
+        if _clips(job):
+            kept = gathered.kept.double().nan_to_num(0.0)
+            mean = kept.mean()
+            line["kept"] = finite({"mean": float(mean), "deviation": float((kept - mean).abs().mean())})
     ratio = signal_to_noise(job, gathered)
     if ratio is not None:
         line["signal_to_noise"] = sayable(ratio)
-    return line | {"clipped": gathered.clipped}
+    return line | ({"clipped": gathered.clipped} if _clips(job) else {})
+
+
+def _clips(job: Job) -> bool:
+    """Whether whole updates are clipped: what happens to single examples inside training is not looked at."""
+    return job.algorithm.mechanism.private and job.algorithm.mechanism.unit == "client"
 
 
 def signal_to_noise(job: Job, gathered: CohortSum) -> float | None:

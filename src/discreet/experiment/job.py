@@ -28,6 +28,7 @@ from discreet.sparsifiers.common import PublicTopK, no_public_data
 from discreet.tasks import Task
 from discreet.tasks.supervised import Supervised
 
+FEWEST = 3  # of two, each could take its own part off the sum
 CONSTANT = "constant_mse"  # a model that is no better has learned nothing
 TRAINING_EXAMPLES = 10_000  # on which a model is tried, at most
 
@@ -197,6 +198,12 @@ def _assembled(
         raise InvalidInput(
             "A secure sum takes integers, and this algorithm sums real numbers.",
             fix='Use recipe = "ddp_fedavg" with noise = "skellam", or engine = { kind = "embedded" }.',
+        )
+    fewest = algorithm.sampling.cohorts(task.train.population)[0]
+    if isinstance(settings.engine, Secure) and fewest < FEWEST:
+        raise InvalidInput(
+            f"A secure sum needs at least {FEWEST} clients, and as few as {fewest} may be in a round.",
+            fix='Let more clients join, or use engine = { kind = "embedded" }.',
         )
     device, dtype = _device(settings.device), getattr(torch, settings.dtype)
     model = Supervised(module, task.kind, loss=functions["loss"], metric=functions["metric"])
