@@ -11,7 +11,7 @@ from torch import Tensor
 
 from discreet.errors import InvalidInput
 from discreet.part import part, plain, read
-from discreet.partition import AnyPartition, ByGroup, Dirichlet, Iid, Labels, Overlapping, Shards
+from discreet.partition import AnyPartition, ByGroup, Dirichlet, Iid, Labels, Overlapping, Shards, Stratified
 
 
 def seeded(seed: int = 0) -> torch.Generator:
@@ -21,6 +21,7 @@ def seeded(seed: int = 0) -> torch.Generator:
 alphas = st.floats(1e-4, 1e4)  # far past what anybody uses
 partitions = st.one_of(
     st.just(Iid()),
+    st.just(Stratified()),
     st.builds(Dirichlet, alpha=alphas, sizes=st.sampled_from(["free", "equal"])),
     st.just(ByGroup()),
     st.builds(Shards, per_client=st.integers(1, 3)),
@@ -28,6 +29,7 @@ partitions = st.one_of(
 )
 EXAMPLE = [
     Iid(),
+    Stratified(),
     Dirichlet(alpha=0.3),
     Dirichlet(alpha=0.3, sizes="equal"),
     ByGroup(),
@@ -61,7 +63,7 @@ def test_no_client_is_empty_and_none_holds_an_example_twice(
     dealt = torch.cat(split.parts)
     if partition.disjoint:
         assert len(dealt.unique()) == len(dealt)
-    if isinstance(partition, Iid | Dirichlet | Shards):  # the others may leave some out
+    if isinstance(partition, Iid | Stratified | Dirichlet | Shards):  # the others may leave some out
         assert sorted(dealt.tolist()) == list(range(len(targets)))
 
 
@@ -78,7 +80,9 @@ def test_the_same_generator_gives_the_same_split(partition: AnyPartition):
 
 
 @given(
-    st.sampled_from([Iid(), Dirichlet(alpha=0.01, sizes="equal"), Dirichlet(alpha=100, sizes="equal"), Shards()]),
+    st.sampled_from(
+        [Iid(), Stratified(), Dirichlet(alpha=0.01, sizes="equal"), Dirichlet(alpha=100, sizes="equal"), Shards()]
+    ),
     st.lists(st.integers(0, 4), min_size=1, max_size=120),
     st.data(),
 )
@@ -87,6 +91,19 @@ def test_equal_sizes_differ_by_one_example_at_most(partition: AnyPartition, targ
     sizes = [len(own) for own in partition.split(labelled(targets), clients, seeded()).parts]
     assert max(sizes) - min(sizes) <= 1
     assert sum(sizes) == len(targets)
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=120), st.data())
+def test_stratified_clients_differ_by_one_example_of_a_label_at_most(targets: list[int], data: st.DataObject):
+    labels, clients = labelled(targets), data.draw(st.integers(1, len(targets)))
+    parts = Stratified().split(labels, clients, seeded()).parts
+    held = torch.stack([torch.bincount(labels.targets[own], minlength=5) for own in parts])
+    assert int((held.max(dim=0).values - held.min(dim=0).values).max()) <= 1
+
+
+def test_shares_of_several_targets_are_refused():
+    with pytest.raises(InvalidInput, match="one target an example"):
+        Stratified().split(Labels(torch.zeros(3, 2)), 2, seeded())
 
 
 def test_by_group_makes_every_group_a_client_under_its_name():
@@ -245,7 +262,9 @@ def test_what_is_no_partition_is_refused(wrong: object):
         read(Holder, {"partition": wrong})
 
 
-@pytest.mark.parametrize("partition", [Iid(), Dirichlet(alpha=1.0), Dirichlet(alpha=1.0, sizes="equal"), Shards()])
+@pytest.mark.parametrize(
+    "partition", [Iid(), Stratified(), Dirichlet(alpha=1.0), Dirichlet(alpha=1.0, sizes="equal"), Shards()]
+)
 def test_more_clients_than_examples_are_refused(partition: AnyPartition):
     with pytest.raises(InvalidInput, match="3 examples can't be dealt out to 4 clients so that each gets one"):
         partition.split(Labels(torch.tensor([0, 1, 2])), 4, seeded())

@@ -51,6 +51,22 @@ class Iid:
 
 
 @part
+class Stratified:
+    """Every label is dealt out evenly by itself: disjoint, and sizes differ by at most one, of each label too."""
+
+    disjoint: ClassVar[bool] = True
+    by_label: ClassVar[str] = "equal shares of each"
+    kind: Literal["stratified"] = "stratified"
+
+    def split(self, labels: Labels, clients: int | None, generator: torch.Generator) -> Split:
+        clients = _enough(len(labels.targets), _given(clients))
+        if labels.targets.dim() != 1:
+            raise InvalidInput("Shares are of one target an example, and here are several.", fix='Use "iid".')
+        by_label = _sorted(labels.targets, generator)
+        return Split([by_label[client::clients] for client in range(clients)])
+
+
+@part
 class Dirichlet:
     """Labels are skewed: a large alpha is nearly iid, a small one gives a client few labels. Disjoint; all are dealt.
 
@@ -235,5 +251,7 @@ def _from_word(value: Any) -> Any:
 
 
 AnyPartition: TypeAlias = Annotated[
-    Iid | Dirichlet | ByGroup | Shards | Overlapping, Field(discriminator="kind"), BeforeValidator(_from_word)
+    Iid | Stratified | Dirichlet | ByGroup | Shards | Overlapping,
+    Field(discriminator="kind"),
+    BeforeValidator(_from_word),
 ]

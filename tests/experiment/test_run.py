@@ -320,7 +320,7 @@ def test_a_round_that_too_few_finish_is_lost_and_costs_nothing(prepared: Prepare
         "seed=1",
         "rounds=6",
         'algorithm={recipe="ddp_fedavg", learning_rate=1.0, clip_norm=0.5, sampling_rate=0.3}',
-        'engine={kind="secure", drop_out=0.3}',
+        'engine={kind="secure", drop_out=0.45}',
         "task.clients=4",
         "algorithm.dropouts=1",
     )

@@ -7,7 +7,7 @@ import torch
 
 from discreet.errors import InvalidInput
 from discreet.federation import Federation
-from discreet.partition import AnyPartition, ByGroup, Dirichlet, Iid, Overlapping, Shards
+from discreet.partition import AnyPartition, ByGroup, Dirichlet, Iid, Labels, Overlapping, Shards, Stratified
 from discreet.tasks import Task
 from discreet.tasks.examples import Examples
 
@@ -77,3 +77,51 @@ def test_clients_who_overlap_are_told():
     assert dealt(Overlapping(fraction=1.0)).facts == (
         "Clients overlap: one example lies in up to 2 of them, and the guarantee counts all of them.",
     )
+
+
+NUMBERED = replace(  # 15 to train on, then 5 to test on, each of which knows its place; of each label there are four
+    EXAMPLES,
+    inputs=torch.arange(15.0)[:, None],
+    targets=torch.arange(15) % 5,
+    test_inputs=torch.arange(15.0, 20.0)[:, None],
+    test_targets=torch.arange(5),
+    classes=5,
+    groups=None,
+    group_names=(),
+    test_fraction=0.2,
+)
+
+
+def test_a_test_fraction_deals_the_test_examples_out_too_and_holds_out_a_share_of_each_clients():
+    task = NUMBERED.dealt(2, Stratified(), torch.Generator().manual_seed(0))
+    assert task.train.sizes == (8, 8)
+    inputs, targets = task.train.examples(torch.arange(16))
+    seen = torch.cat([inputs, task.test_inputs]).flatten()
+    assert sorted(seen.tolist()) == list(range(20))
+    assert torch.equal(torch.cat([targets, task.test_targets]), seen.long() % 5)
+    assert task.train.max_multiplicity == 1
+    whole = replace(NUMBERED, test_fraction=None).dealt(2, Iid(), torch.Generator())
+    assert whole.train.sizes == (8, 7)
+    assert whole.test_inputs.flatten().tolist() == [15, 16, 17, 18, 19]
+
+
+def test_every_client_has_its_own_share_among_the_test_examples_in_the_order_of_clients():
+    hundred = replace(NUMBERED, inputs=torch.arange(95.0)[:, None], targets=torch.arange(95) % 5)
+    merged = replace(hundred, test_inputs=torch.arange(95.0, 100.0)[:, None])
+    for seed in range(5):
+        task = merged.dealt(10, Stratified(), torch.Generator().manual_seed(seed))
+        same = Stratified().split(Labels(torch.arange(100) % 5), 10, torch.Generator().manual_seed(seed)).parts
+        for held, own in zip(task.test_inputs.flatten().split(2), same, strict=True):
+            assert set(held.tolist()) <= set(own.tolist())
+
+
+def test_the_card_says_how_the_test_examples_were_dealt():
+    said = "The official test examples are dealt out with the others, and 20% of each client's examples are held out "
+    assert f"{said}for evaluation." in NUMBERED.dealt(2, Iid(), torch.Generator()).facts
+
+
+def test_a_share_of_clients_who_overlap_or_of_unknown_owners_is_refused():
+    with pytest.raises(InvalidInput, match="what one holds out another trains on"):
+        NUMBERED.dealt(2, Overlapping(fraction=0.5), torch.Generator())
+    with pytest.raises(InvalidInput, match="Whose loans's test examples are is not known"):
+        replace(EXAMPLES, test_fraction=0.2).dealt(2, Iid(), torch.Generator())

@@ -14,6 +14,7 @@ from discreet.tasks.features import AnyDataSet, Features
 from discreet.tasks.femnist import Femnist
 from discreet.tasks.given import clients_from_arrays, clients_from_datasets
 from discreet.tasks.lending_club import LendingClub
+from discreet.tasks.merged import Merged
 from discreet.tasks.mnist import Mnist
 from discreet.tasks.supervised import Supervised
 from discreet.tasks.tabular import OwnTable, clients_from_csv, clients_from_parquet
@@ -30,7 +31,8 @@ AnyTask: TypeAlias = Annotated[
     | Femnist
     | AcsIncome
     | LendingClub
-    | Features,
+    | Features
+    | Merged,
     Field(discriminator="kind"),
 ]
 
@@ -46,6 +48,7 @@ __all__ = [
     "Features",
     "Femnist",
     "LendingClub",
+    "Merged",
     "Mnist",
     "OwnTable",
     "Supervised",

@@ -8,14 +8,15 @@ from torch import Tensor
 from discreet.errors import InvalidInput
 from discreet.federation import Federation
 from discreet.partition import AnyPartition, Labels
-from discreet.tasks.task import Kind, Task
+from discreet.tasks.task import Kind, Task, held_out, kept_for_training
 
 
 @dataclass(frozen=True, eq=False)
 class Examples:
     """`groups` says whose each training example is, as a number into `group_names`, where the data set knows.
 
-    `label` is what a target is called. `public` are inputs and targets that are nobody's.
+    `label` is what a target is called. `public` are inputs and targets that are nobody's. With a `test_fraction` the
+    test examples are dealt out with the others, and this share of each client's is then held out to test on.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Examples:
     facts: tuple[str, ...] = ()
     not_covered: tuple[str, ...] = ()
     public: tuple[Tensor, Tensor] | None = None
+    test_fraction: float | None = None
 
     def with_public(self, count: int | None) -> "Examples":
         """The same with the last `count` training examples set apart as public, before anybody gets any.
@@ -58,22 +60,56 @@ class Examples:
         )
 
     def dealt(self, clients: int | None, partition: AnyPartition, generator: torch.Generator) -> Task:
-        """The task, once the training examples are dealt out; nothing is copied, so clients may overlap for free."""
-        split = partition.split(Labels(self.targets, self.groups, self.group_names), clients, generator)
+        """The task, once examples are dealt out; what clients hold is not copied, so they may overlap for free."""
+        whole = self if self.test_fraction is None else self._merged(partition)
+        split = partition.split(Labels(whole.targets, whole.groups, whole.group_names), clients, generator)
         sizes, order = tuple(map(len, split.parts)), torch.cat(split.parts)
-        most = int(torch.bincount(order, minlength=len(self.targets)).max())
+        test_inputs, test_targets = whole.test_inputs, whole.test_targets
+        if self.test_fraction is not None:
+            kept, test = held_out(sizes, self.test_fraction, generator)
+            sizes = tuple(kept_for_training(size, self.test_fraction) for size in sizes)
+            test_inputs, test_targets = whole.inputs[order[test]], whole.targets[order[test]]
+            order = order[kept]
+        most = int(torch.bincount(order, minlength=len(whole.targets)).max())
         return Task(
             name=self.name,
-            train=Federation(self.inputs, self.targets, sizes, max_multiplicity=most, order=order),
-            test_inputs=self.test_inputs,
-            test_targets=self.test_targets,
+            train=Federation(whole.inputs, whole.targets, sizes, max_multiplicity=most, order=order),
+            test_inputs=test_inputs,
+            test_targets=test_targets,
             kind=self.kind,
             classes=self.classes,
             client_names=split.names or tuple(f"client {number}" for number in range(len(sizes))),
-            facts=(*self.facts, *_overlap(most)),
+            facts=(*self.facts, *_tested(self.test_fraction), *_overlap(most)),
             not_covered=(*self.not_covered, *_by_label(partition, self.label)),
             public=None if self.public is None else Federation(*self.public, (len(self.public[1]),)),
         )
+
+    def _merged(self, partition: AnyPartition) -> "Examples":
+        """With the test examples after the others, for everybody to hold."""
+        if self.groups is not None:
+            raise InvalidInput(
+                f"Whose {self.name}'s test examples are is not known, so they can't be dealt out with the others.",
+                fix="Leave out test_fraction, or what loads whose each example is.",
+            )
+        if not partition.disjoint:
+            raise InvalidInput(
+                "Where clients overlap, what one holds out another trains on.",
+                fix='Leave out test_fraction, or use a disjoint partition such as "iid".',
+            )
+        return replace(
+            self,
+            inputs=torch.cat([self.inputs, self.test_inputs]),
+            targets=torch.cat([self.targets, self.test_targets]),
+        )
+
+
+def _tested(fraction: float | None) -> tuple[str, ...]:
+    if fraction is None:
+        return ()
+    return (
+        "The official test examples are dealt out with the others, and "
+        f"{fraction:.0%} of each client's examples are held out for evaluation.",
+    )
 
 
 def _overlap(most: int) -> tuple[str, ...]:
