@@ -1,0 +1,237 @@
+"""What is run: paper 002's settings, and beside them what is certified, each over a small grid of its own."""
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from discreet.experiment import config
+from discreet.experiment.cells import Cell
+from discreet.experiment.results import Result, Results
+from experiments.distributed.published import EPOCH, STEP
+
+HERE = Path(__file__).parent
+TUNED_ON = 0  # the seed
+SEEDS = 3  # that a page tells of each way
+MOMENTA = (0.0, 0.8)  # of the server
+
+
+@dataclass(frozen=True)
+class Data:
+    """`epoch` and `step` are the batches of the paper's two ways; `clip_norm` and `steps` those that are tuned with.
+
+    A step is learning rate times clip: of one local step, or of the whole round where gradients are at the broadcast.
+    """
+
+    label: str
+    clients: int
+    rounds: tuple[int, ...]
+    epoch: Mapping[str, float]
+    steps_an_epoch: int
+    step: Mapping[str, float]
+    clip_norm: float
+    at_broadcast: tuple[float, ...]
+    at_own_state: tuple[float, ...]
+    convex: Mapping[str, float] | None = None  # None: no linear head
+    convex_batches: tuple[int, ...] = ()
+
+
+SETS = {
+    "fashion": Data(
+        "Fashion-MNIST, a CNN of 26,010 parameters",
+        clients=10,
+        rounds=(20,),
+        epoch={"batch_size": 512},
+        steps_an_epoch=11,
+        step={"batch_size": 128},
+        clip_norm=1.0,
+        at_broadcast=(1.0, 3.0),
+        at_own_state=(0.5, 1.5),
+    ),
+    "income": Data(
+        "ACS Income, linear",
+        clients=51,
+        rounds=(10,),
+        epoch={"sampling_rate": 0.05},
+        steps_an_epoch=20,
+        step={"sampling_rate": 0.05},
+        clip_norm=3.0,
+        at_broadcast=(1.5, 4.5),
+        at_own_state=(1.5, 4.5),
+        convex={"learning_rate": 4.0, "clip_norm": 1.0, "feature_bound": 4.0},
+        convex_batches=(100, 400),
+    ),
+    "cifar": Data(
+        "CIFAR-10, ScatterNet + linear",
+        clients=10,
+        rounds=(10, 20, 40, 80, 160),
+        epoch={"batch_size": 256},
+        steps_an_epoch=19,
+        step={"batch_size": 128},
+        clip_norm=10.0,
+        at_broadcast=(0.5, 2.0),
+        at_own_state=(0.3, 1.0),
+        convex={"learning_rate": 4.0, "clip_norm": 0.6, "feature_bound": 100.0},
+        convex_batches=(5, 20),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to train. A claim is one of Theorem 4.6, with more than one step at a client's own state."""
+
+    label: str
+    tuned: bool
+    claim: bool = False
+    against: str = "server"
+
+
+METHODS = {
+    "published": Method("**claimed**, one epoch, the paper's settings", tuned=False, claim=True),
+    "claim": Method("**claimed**, one epoch, tuned", tuned=True, claim=True),
+    "published_step": Method("S = 1, the paper's settings", tuned=False),
+    "one_step": Method("S = 1, tuned", tuned=True),
+    "broadcast": Method("one epoch at the broadcast model, tuned", tuned=True),
+    "ldp": Method("one epoch at the own state, LDP, tuned", tuned=True),
+    "convex_local": Method("`convex_local`, one pass, tuned", tuned=True, against="public"),
+}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One way to train, with its knobs set."""
+
+    data: str
+    method: str
+    rounds: int
+    knobs: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def swept(self) -> dict[str, str]:
+        """What tells its results from others, as they are kept."""
+        return {"data": self.data, "rounds": str(self.rounds)} | {name: f"{value:g}" for name, value in self.knobs}
+
+    def cell(self, settings: tuple[str, ...] = (), data_dir: Path | None = None) -> Cell:
+        method = METHODS[self.method]
+        against = f'privacy.against="{method.against}"'
+        overrides = (f"algorithm={_written(self.algorithm())}", f"rounds={self.rounds}", against, *settings)
+        source = config.load(HERE / f"{self.data}.toml", overrides, data_dir)
+        if method.claim:  # it keeps no promise
+            source = replace(source, experiment=replace(source.experiment, privacy=None))
+        return Cell(self.method, self.swept, source)
+
+    def algorithm(self) -> dict[str, Any]:
+        """As a file names it."""
+        data, knobs = SETS[self.data], dict(self.knobs)
+        server = {"kind": "sgd", "momentum": knobs.get("momentum", 0.0)}
+        shared = {"recipe": "ddp_fedavg", "clip_norm": data.clip_norm, "server": server}
+        match self.method:
+            case "published":
+                return self._published_epoch()
+            case "published_step":
+                return self._published_step()
+            case "claim":
+                noise = EPOCH[self.data, self.rounds].noise_multiplier
+                return shared | self._at_own_state() | {"as_published": True, "noise_multiplier": noise}
+            case "ldp":
+                return shared | self._at_own_state()
+            case "one_step":
+                return shared | {**data.step, "local_steps": 1, "learning_rate": knobs["step"] / data.clip_norm}
+            case "broadcast":
+                rate = knobs["step"] / data.clip_norm / data.steps_an_epoch
+                return shared | {**data.epoch, "epochs": 1, "learning_rate": rate}
+            case _:
+                size = int(knobs["batch_size"])
+                return {"recipe": "convex_local", **(data.convex or {}), "batch_size": size, "server": server}
+
+    def _at_own_state(self) -> dict[str, Any]:
+        data = SETS[self.data]
+        rate = dict(self.knobs)["step"] / data.clip_norm
+        return {**data.epoch, "gradients": "local", "epochs": 1, "learning_rate": rate}
+
+    def _published_epoch(self) -> dict[str, Any]:
+        """Part by part: momentum of the clients' own is no argument of the recipe."""
+        given = EPOCH[self.data, self.rounds]
+        trainer = {
+            "kind": "dp_sgd",
+            "epochs": [1],
+            **SETS[self.data].epoch,
+            "clip_norm": given.clip_norm,
+            "learning_rate": given.learning_rate,
+            "momentum": given.momentum,
+            "noise_multiplier": given.noise_multiplier,
+        }
+        server = {"kind": "sgd", "learning_rate": given.server_learning_rate, "momentum": given.server_momentum}
+        return {"trainer": trainer, "server": server, "as_published": True}
+
+    def _published_step(self) -> dict[str, Any]:
+        """One step has no use for momentum that begins anew."""
+        given = STEP[self.data, self.rounds]
+        server = {"kind": "sgd", "learning_rate": given.server_learning_rate, "momentum": given.server_momentum}
+        own = {"clip_norm": given.clip_norm, "learning_rate": given.learning_rate, "server": server}
+        return {"recipe": "ddp_fedavg", **SETS[self.data].step, "local_steps": 1, **own}
+
+
+def methods(data: str) -> list[str]:
+    return [name for name in METHODS if name != "convex_local" or SETS[data].convex]
+
+
+def seeds(method: str) -> range:
+    """Those that a page tells: without the one for tuning, where that was done."""
+    first = TUNED_ON + 1 if METHODS[method].tuned else 0
+    return range(first, first + SEEDS)
+
+
+def grid(data: str, method: str, rounds: int) -> list[Asked]:
+    """All points that are tried; of what is not tuned, the one."""
+    if not METHODS[method].tuned:
+        return [Asked(data, method, rounds)]
+    whole = SETS[data]
+    if method == "convex_local":
+        tried: dict[str, tuple[float, ...]] = {"batch_size": whole.convex_batches, "momentum": MOMENTA}
+    else:
+        steps = whole.at_broadcast if method in ("one_step", "broadcast") else whole.at_own_state
+        tried = {"step": steps, "momentum": MOMENTA}
+    return [
+        Asked(data, method, rounds, tuple(zip(tried, values, strict=True)))
+        for values in itertools.product(*tried.values())
+    ]
+
+
+def best(results: list[Result], data: str, method: str, rounds: int) -> Asked | None:
+    """The point that ended best on the seed for tuning; None before all of them were tried."""
+    points = grid(data, method, rounds)
+    if len(points) == 1:
+        return points[0]
+    found = [(each, finals(results, each).get(TUNED_ON)) for each in points]
+    if any(accuracy is None for _, accuracy in found):
+        return None
+    return max(found, key=lambda pair: pair[1] or 0.0)[0]
+
+
+def finals(results: list[Result], asked: Asked) -> dict[int, float]:
+    """Accuracies after the last round in percent, by seed."""
+    return {each["seed"]: 100 * each["metrics"]["accuracy"] for each in chosen(results, asked)}
+
+
+def bests(results: list[Result], asked: Asked) -> dict[int, float]:
+    """The largest of a run's evaluations, about twenty, as the paper chooses them: by the test examples themselves."""
+    found = chosen(results, asked)
+    return {each["seed"]: 100 * max(line["accuracy"] for line in each["history"]) for each in found}
+
+
+def chosen(results: list[Result], asked: Asked) -> list[Result]:
+    return [each for each in results if each["name"] == asked.method and each["swept"] == asked.swept]
+
+
+def results() -> list[Result]:
+    return list(Results(HERE).found().values())
+
+
+def _written(value: Any) -> str:
+    """As a TOML file has it."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{name} = {_written(each)}" for name, each in value.items()) + "}"
+    return f'"{value}"' if isinstance(value, str) else str(value).lower()
