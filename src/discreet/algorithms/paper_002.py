@@ -64,9 +64,9 @@ def ddp_fedavg(
         "schedule": schedule,
     }
     if gradients == "local":
-        if (noise, bits, rotated, colluding, dropouts) != ("skellam", BITS, False, 0, 0):
+        if noise == "discrete_gaussian" or (bits, rotated, colluding, dropouts) != (BITS, False, 0, 0):
             raise InvalidInput(
-                'noise, bits, rotated, colluding and dropouts go with gradients = "broadcast": at its own state each '
+                'bits, rotated, colluding, dropouts and discrete noise go with gradients = "broadcast": at its own state each '
                 "client adds Gaussian noise that is enough by itself.",
                 fix="Leave them out.",
             )
