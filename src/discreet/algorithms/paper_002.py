@@ -66,8 +66,8 @@ def ddp_fedavg(
     if gradients == "local":
         if noise == "discrete_gaussian" or (bits, rotated, colluding, dropouts) != (BITS, False, 0, 0):
             raise InvalidInput(
-                'bits, rotated, colluding, dropouts and discrete noise go with gradients = "broadcast": at its own state each '
-                "client adds Gaussian noise that is enough by itself.",
+                'bits, rotated, colluding, dropouts and discrete noise go with gradients = "broadcast": at its own '
+                "state each client adds Gaussian noise that is enough by itself.",
                 fix="Leave them out.",
             )
         trainer = DpSgd(noise_multiplier=noise_multiplier, **common)
