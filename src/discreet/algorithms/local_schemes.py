@@ -1,13 +1,15 @@
 """Several local steps under a sum of noise shares, soundly: what paper 002 wanted, each with its proof.
 
-The proofs are in docs/notes/local_steps.md. All protect single examples: against the public by the sum of shares, when
-whoever sums is trusted; against a server who sees uploads by one share.
+The proofs are in docs/notes/local_steps.md. All protect single examples. With noise = "skellam" or "discrete_gaussian"
+the shares are integers for a secure sum, and protect against its server too; with "gaussian" whoever sums is trusted,
+and a server who sees uploads is held off by one share.
 """
 
 from collections.abc import Sequence
 
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.local import local_sgd
+from discreet.algorithms.shares import BITS, ShareNoise, shared
 from discreet.mechanisms import DistributedGaussian
 from discreet.server_optimizers import AnyServer, ServerSgd
 from discreet.training import ConvexLocal, DenoisedRelease, Shards
@@ -24,7 +26,10 @@ def convex_local(
     local_steps: int | None = None,
     sampling_rate: float = 1.0,
     noise_multiplier: float | None = None,
-    shares: int | None = None,
+    noise: ShareNoise = "gaussian",
+    bits: int = BITS,
+    colluding: int = 0,
+    dropouts: int = 0,
     schedule: Schedule = Constant(),
     server: AnyServer = ServerSgd(),
 ) -> Algorithm:
@@ -44,8 +49,8 @@ def convex_local(
             sampling_rate=sampling_rate,
             schedule=schedule,
         ),
-        mechanism=DistributedGaussian(noise_multiplier=noise_multiplier, shares=shares),
         server=server,
+        **shared(noise, noise_multiplier, bits=bits, colluding=colluding, dropouts=dropouts),
     )
 
 
@@ -60,7 +65,10 @@ def proximal_local(
     local_steps: int | None = None,
     sampling_rate: float = 1.0,
     noise_multiplier: float | None = None,
-    shares: int | None = None,
+    noise: ShareNoise = "gaussian",
+    bits: int = BITS,
+    colluding: int = 0,
+    dropouts: int = 0,
     schedule: Schedule = Constant(),
     server: AnyServer = ServerSgd(),
 ) -> Algorithm:
@@ -81,8 +89,8 @@ def proximal_local(
             sampling_rate=sampling_rate,
             schedule=schedule,
         ),
-        mechanism=DistributedGaussian(noise_multiplier=noise_multiplier, shares=shares),
         server=server,
+        **shared(noise, noise_multiplier, bits=bits, colluding=colluding, dropouts=dropouts),
     )
 
 
@@ -135,6 +143,10 @@ def shards(
     weight_decay: float = 0.0,
     schedule: Schedule = Constant(),
     noise_multiplier: float | None = None,
+    noise: ShareNoise = "gaussian",
+    bits: int = BITS,
+    colluding: int = 0,
+    dropouts: int = 0,
     server: AnyServer = ServerSgd(),
 ) -> Algorithm:
     """Any local SGD on disjoint shards of each client's data, a clip for each shard's update, and their mean.
@@ -150,6 +162,6 @@ def shards(
                 learning_rate, batch_size, epochs, steps, momentum, weight_decay=weight_decay, schedule=schedule
             ),
         ),
-        mechanism=DistributedGaussian(noise_multiplier=noise_multiplier),
         server=server,
+        **shared(noise, noise_multiplier, bits=bits, colluding=colluding, dropouts=dropouts),
     )
