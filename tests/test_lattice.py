@@ -20,13 +20,13 @@ from discreet.lattice import (
     flattened,
     l2_after_rounding,
     l2_of_a_rounded_sum,
-    restored,
     rounded,
     rounded_within,
     wraparound_at,
     wrapped,
 )
 from discreet.lattice.rotation import hadamard, padded
+from discreet.params import restored
 from discreet.privacy.skellam import scale_for_bits
 from discreet.randomness import CPU, RunKey, Streams
 from discreet.secret_streams import secret_generator

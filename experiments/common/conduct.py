@@ -1,13 +1,50 @@
 """Makes the runs that a page still lacks, one after the other, and keeps each: the same command goes on."""
 
+import argparse
 import math
 import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from discreet.cli.compare import watching
 from discreet.experiment import cells, compare
 from discreet.experiment.cells import Cell
 from discreet.experiment.results import Results
+
+
+def parser(about: str | None, only: Iterable[str], page: str) -> argparse.ArgumentParser:
+    """What every reproduction asks for; `only` are the parts that can be made by themselves."""
+    found = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found.add_argument("--only", choices=list(only), help="default: all of them")
+    found.add_argument("--device", default="auto", choices=("auto", "cpu", "cuda"))
+    found.add_argument("--data-dir", type=Path)
+    found.add_argument("--out", type=Path, metavar="DIR", help="where new results go; default: beside the script")
+    found.add_argument("--limit-s", type=float, default=math.inf, metavar="S", help="start no run after S seconds")
+    found.add_argument("--page", action="store_true", help=f"write docs/results/{page} from what is there")
+    return found
+
+
+@dataclass(frozen=True)
+class Conductor:
+    """Makes runs as they are asked for on the command line, until the time that was given is over."""
+
+    given: argparse.Namespace
+    home: Path
+    began: float = field(default_factory=time.perf_counter)
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        return (f"device={self.given.device}",)
+
+    def made(self, found: list[Cell], seeds: int) -> bool:
+        """Whether all of these are there now."""
+        left = self.given.limit_s - (time.perf_counter() - self.began)
+        return conduct(found, seeds, self.home, self.given.out, left)
+
+
+def said(done: bool) -> str:
+    return "All runs are made." if done else "Some runs are still to be made: the same command goes on."
 
 
 def conduct(found: list[Cell], seeds: int, home: Path, out: Path | None = None, limit_s: float = math.inf) -> bool:

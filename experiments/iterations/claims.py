@@ -3,9 +3,10 @@
 import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from experiments.common.means import Mean, gap_said, is_clear, mean, paired
+from experiments.common.verdicts import Verdict
 from experiments.iterations.measured import Measured, best
 from experiments.iterations.noise import FEDERATIONS
 from experiments.iterations.points import RULES, TOTALS_BY_RULE, by_rule
@@ -15,15 +16,6 @@ CHANCE = 10.0  # percent: a classifier of 62 classes below it has learned next t
 RULE = "T^(2/3)"
 LEVEL = 3.0  # points of accuracy by which a curve that levels off may still move
 LEVEL_TIMES = 1.25  # the same of losses, as T doubles; Theorem 3's bound may grow 1.12 times with Gaussian noise here
-
-
-class Verdict(NamedTuple):
-    claim: str
-    verdict: str
-    numbers: str
-
-    def line(self) -> str:
-        return f"- {self.claim} **{self.verdict}.** {self.numbers}"
 
 
 @dataclass(frozen=True)

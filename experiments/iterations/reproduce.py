@@ -6,14 +6,11 @@ python -m experiments.iterations.reproduce --only gaussian --limit-s 500 --out O
 python -m experiments.iterations.reproduce --page                                     # the page, from all so far
 """
 
-import argparse
-import math
-import time
 from pathlib import Path
 
 import torch
 
-from experiments.common.conduct import conduct
+from experiments.common.conduct import Conductor, parser, said
 from experiments.iterations.measured import Measured, chosen, results
 from experiments.iterations.noise import FEDERATIONS
 from experiments.iterations.points import HERE, Point, sweeps, tuning
@@ -26,29 +23,20 @@ def lacking(points: list[Point], kind: str, seeds: int, out: Path | None) -> lis
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=list(FEDERATIONS), help="default: all files")
-    parser.add_argument("--seeds", type=int, default=3, metavar="N")
-    parser.add_argument("--device", default="auto", choices=("auto", "cpu", "cuda"))
-    parser.add_argument("--data-dir", type=Path)
-    parser.add_argument("--out", type=Path, metavar="DIR", help="where new results go; default: beside this file")
-    parser.add_argument("--limit-s", type=float, default=math.inf, metavar="S", help="start no run after S seconds")
-    parser.add_argument("--page", action="store_true", help="write docs/results/iterations.md from what is there")
-    given = parser.parse_args(arguments)
+    asked = parser(__doc__, FEDERATIONS, "iterations.md")
+    asked.add_argument("--seeds", type=int, default=3, metavar="N")
+    given = asked.parse_args(arguments)
     if given.page:
         from experiments.iterations.page import write  # drawing takes a while to import
 
         print(write(results()))
         return
-    began = time.perf_counter()
     torch.set_float32_matmul_precision("highest")
+    conductor = Conductor(given, HERE)
 
     def made(kind: str, points: list[Point]) -> bool:
-        cells = [
-            point.cell((f"device={given.device}",), given.data_dir)
-            for point in lacking(points, kind, given.seeds, given.out)
-        ]
-        return conduct(cells, given.seeds, HERE, given.out, given.limit_s - (time.perf_counter() - began))
+        missing = lacking(points, kind, given.seeds, given.out)
+        return conductor.made([point.cell(conductor.settings, given.data_dir) for point in missing], given.seeds)
 
     done = True
     for kind in [given.only] if given.only else FEDERATIONS:
@@ -57,7 +45,7 @@ def main(arguments: list[str] | None = None) -> None:
             rate, clip = chosen(results(given.out), kind)
             print(f"{kind}: a learning rate of {rate:g} and a clip of {clip:g} are chosen", flush=True)
             done = made(kind, sweeps(kind, rate, clip))
-    print("All runs are made." if done else "Some runs are still to be made: the same command goes on.")
+    print(said(done))
 
 
 if __name__ == "__main__":

@@ -2,23 +2,14 @@
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import NamedTuple
 
 from experiments.common.means import Mean, gap_said, is_clear, mean, paired, said
+from experiments.common.verdicts import Verdict
 from experiments.tradeoffs import accountants
 from experiments.tradeoffs.measured import BySeed, Measured
 from experiments.tradeoffs.points import EPSILONS, PROMISES
 
 CLIPPINGS = ("example", "minibatch")
-
-
-class Verdict(NamedTuple):
-    claim: str
-    verdict: str
-    numbers: str
-
-    def line(self) -> str:
-        return f"- {self.claim} **{self.verdict}.** {self.numbers}"
 
 
 def verdicts(measured: Measured) -> Iterator[Verdict]:

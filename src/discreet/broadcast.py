@@ -7,6 +7,8 @@ from discreet.lattice import Encoding
 from discreet.params import Params
 from discreet.randomness import digest, fingerprint
 
+CLIP = "clip"  # under which a mechanism announces the norm that updates are measured in
+
 
 @dataclass(frozen=True, eq=False)
 class Broadcast:

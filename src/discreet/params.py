@@ -65,3 +65,16 @@ def norms(block: Params, leading: int = 1, order: int = 2) -> Tensor:
 def count(params: Params) -> int:
     """How many numbers one model holds."""
     return sum(value.numel() for value in params.values())
+
+
+def flat(params: Params, leading: int = 0) -> Tensor:
+    """All tensors end to end, by their sorted names, behind the leading axes that they share."""
+    values = (params[name] for name in sorted(params))
+    return torch.cat([value.reshape(*value.shape[:leading], -1) for value in values], dim=-1)
+
+
+def restored(vector: Tensor, like: Params) -> Params:
+    """What `flat` made of tensors in the shape of `like`, each behind the leading axes of `vector`."""
+    names = sorted(like)
+    parts = dict(zip(names, torch.split(vector, [like[name].numel() for name in names], dim=-1), strict=True))
+    return {name: parts[name].reshape((*vector.shape[:-1], *value.shape)) for name, value in like.items()}

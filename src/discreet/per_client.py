@@ -51,11 +51,15 @@ def most(number: float | tuple[float, ...]) -> float:
 def single(number: float | tuple[float, ...]) -> float:
     """For noise that is added once to a sum of all."""
     if isinstance(number, tuple):
-        raise Unsupported(
-            "Clients differ in what they are promised, and one noise on the sum serves all of them.",
-            fix="Promise one epsilon to all, or let each client add its own noise (pfl, fl_sgd_gaussian, ldp_fedavg).",
-        )
+        raise one_noise_for_all()
     return number
+
+
+def one_noise_for_all() -> Unsupported:
+    return Unsupported(
+        "Clients differ in what they are promised, and one noise on the sum serves all of them.",
+        fix="Promise one epsilon to all, or let each client add its own noise (pfl, fl_sgd_gaussian, ldp_fedavg).",
+    )
 
 
 def listed(number: float | tuple[float, ...], clients: int) -> tuple[float, ...]:

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from discreet.discrete_noise import discrete_gaussian, shares, skellam
 from discreet.errors import UnsoundCombination
-from discreet.params import Params
+from discreet.params import Params, count, restored
 from discreet.secret_streams import SecretRows
 
 CPU = torch.device("cpu")
@@ -155,14 +155,11 @@ class SimulatedStreams:
         return shares(like, [key.numpy().tobytes() for key in keys], draw, self.rows.device)
 
     def _drawn(self, like: Params, draw: Callable[[Tensor, torch.Generator], object]) -> Params:
-        names = sorted(like)
-        sizes = [like[name].numel() for name in names]
-        dtype = like[names[0]].dtype
-        flat = torch.empty(len(self.rows.clients), sum(sizes), dtype=dtype, device=self.rows.device)
-        for row, generator in zip(flat, self._on_device, strict=True):
+        dtype = like[min(like)].dtype
+        rows = torch.empty(len(self.rows.clients), count(like), dtype=dtype, device=self.rows.device)
+        for row, generator in zip(rows, self._on_device, strict=True):
             draw(row, generator)
-        parts = dict(zip(names, torch.split(flat, sizes, dim=1), strict=True))
-        return {name: parts[name].reshape(len(flat), *value.shape) for name, value in like.items()}
+        return restored(rows, like)
 
     def uniform(self, sizes: Sequence[int]) -> Tensor:
         width = max(sizes)

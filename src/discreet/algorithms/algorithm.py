@@ -1,7 +1,7 @@
 """How the parts meet: what a client does, what the server does, and what both reveal."""
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import replace
 from functools import lru_cache
 from typing import Literal, NamedTuple, TypeAlias
@@ -41,12 +41,11 @@ class Sent(NamedTuple):
     norms: torch.Tensor
     clean: Params | None = None  # None where clients add no noise: then it is the rows
 
-    def of(self, places: Sequence[int]) -> "Sent":
-        """What these of the block sent."""
-        kept = torch.tensor(list(places), device=self.norms.device)
-        rows = {name: value[kept] for name, value in self.rows.items()}
-        clean = None if self.clean is None else {name: value[kept] for name, value in self.clean.items()}
-        return Sent(rows, self.norms[kept], clean)
+    def of(self, places: slice | list[int]) -> "Sent":
+        """What these of the block sent; a slice is a view of it, without a copy."""
+        rows = {name: value[places] for name, value in self.rows.items()}
+        clean = None if self.clean is None else {name: value[places] for name, value in self.clean.items()}
+        return Sent(rows, self.norms[places], clean)
 
 
 @part

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import torch
 
 from discreet.discrete_noise.chunks import Integers
-from discreet.params import Params, count
+from discreet.params import Params, count, restored
 
 
 def shares(like: Params, keys: Sequence[bytes], draw: Callable[..., Integers], device: torch.device) -> Params:
@@ -13,7 +13,5 @@ def shares(like: Params, keys: Sequence[bytes], draw: Callable[..., Integers], d
 
     `draw` is `skellam` or `discrete_gaussian` with a variance and a source.
     """
-    flat = torch.stack([torch.from_numpy(draw(key, shape=(count(like),))) for key in keys]).to(device)
-    names = sorted(like)
-    parts = dict(zip(names, torch.split(flat, [like[name].numel() for name in names], dim=1), strict=True))
-    return {name: parts[name].reshape(len(flat), *value.shape) for name, value in like.items()}
+    rows = torch.stack([torch.from_numpy(draw(key, shape=(count(like),))) for key in keys])
+    return restored(rows.to(device), like)

@@ -52,7 +52,7 @@ class EmbeddedEngine:
         if self.simulation.federation.inputs.device.type != "cuda":
             return self.simulation.step(broadcast, block)
         more = max(0, min(rounded(len(block)), self.block) - len(block))
-        return self.simulation.step(broadcast, block + block[-1:] * more).of(range(len(block)))
+        return self.simulation.step(broadcast, block + block[-1:] * more).of(slice(len(block)))
 
     def _blocks(self, cohort: list[int]) -> Iterator[list[int]]:
         """Clients of like size together, so that one large client doesn't pad all others."""

@@ -18,6 +18,7 @@ from discreet.randomness import RunKey, SimulatedRows
 from discreet.sparsifiers import PublicUpdate
 from discreet.training import Loss
 
+FEWEST = 3  # clients of a secure sum: of two, each could take its own part off
 PUBLIC = -2  # whose streams the server's training on public data has; -1 is the server's noise
 
 

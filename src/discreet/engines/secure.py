@@ -2,24 +2,21 @@
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
-import numpy as np
 import torch
 
 from discreet.algorithms.algorithm import Sent
 from discreet.broadcast import Broadcast
 from discreet.engines.embedded import EmbeddedEngine
-from discreet.engines.engine import CohortSum
+from discreet.engines.engine import FEWEST, CohortSum
 from discreet.errors import InvalidInput
 from discreet.mechanisms import IntegerNoise
-from discreet.params import Params
+from discreet.params import flat, restored
 from discreet.population import Population
 from discreet.secagg.rehearsal import Leaves, Rehearsal
 from discreet.secagg.terms import Terms
 
 STAGES: tuple[Leaves, ...] = ("keys", "shares", "masked", "revealed")  # before which a client may drop out
-FEWEST = 3
 
 
 @dataclass(frozen=True)
@@ -47,7 +44,7 @@ class SecureEngine:
         assert encoding is not None  # an algorithm without a lattice is refused when the job is made
         blocks = list(self.embedded.steps(broadcast, cohort))
         order = [client for block, _ in blocks for client in block]
-        vectors = {at: _flat(row) for at, row in enumerate(row for _, sent in blocks for row in _rows(sent.rows))}
+        vectors = dict(enumerate(row for _, sent in blocks for row in flat(sent.rows, leading=1).cpu().numpy()))
         gone = self.leaving(broadcast.round, cohort)
         leaving = {at: gone[client] for at, client in enumerate(order) if client in gone}
         terms = Terms.chosen(clients=len(order), length=len(vectors[0]), bits=encoding.bits)
@@ -55,8 +52,9 @@ class SecureEngine:
         found = Rehearsal(terms, leaving=leaving).sum(0, vectors, leaving=leaving)
         survivors = {order[at] for at in found.survivors}
         seen = CohortSum.of(_only(blocks, survivors), broadcast, self.embedded.simulation.algorithm.mechanism)
-        total = _shaped(torch.from_numpy(terms.ring.signed(found.vector)), encoding.zero(broadcast.params))
-        return replace(seen, total=total)
+        like = encoding.zero(broadcast.params)
+        total = torch.from_numpy(terms.ring.signed(found.vector)).to(next(iter(like.values())).device)
+        return replace(seen, total=restored(total, like))
 
     @property
     def _needed(self) -> int:
@@ -80,18 +78,3 @@ def _only(blocks: Iterable[tuple[list[int], Sent]], survivors: Collection[int]) 
         kept = [at for at, client in enumerate(block) if client in survivors]
         if kept:
             yield [block[at] for at in kept], sent.of(kept)
-
-
-def _rows(block: Params) -> Iterator[Params]:
-    clients = len(next(iter(block.values())))
-    return ({name: value[at] for name, value in block.items()} for at in range(clients))
-
-
-def _flat(row: Params) -> np.ndarray[Any, np.dtype[np.int64]]:
-    return torch.cat([row[name].reshape(-1) for name in sorted(row)]).cpu().numpy()
-
-
-def _shaped(flat: torch.Tensor, like: Params) -> Params:
-    names = sorted(like)
-    parts = torch.split(flat, [like[name].numel() for name in names])
-    return {name: each.reshape(like[name].shape).to(like[name].device) for name, each in zip(names, parts, strict=True)}

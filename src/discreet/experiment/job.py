@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from discreet.algorithms import Algorithm
 from discreet.engines.embedded import EmbeddedEngine
-from discreet.engines.engine import Engine, Simulation
+from discreet.engines.engine import FEWEST, Engine, Simulation
 from discreet.engines.reference import ReferenceEngine
 from discreet.errors import InvalidInput
 from discreet.experiment import document, keeping
@@ -28,7 +28,6 @@ from discreet.sparsifiers.common import PublicTopK, no_public_data
 from discreet.tasks import Task
 from discreet.tasks.supervised import Supervised
 
-FEWEST = 3  # of two, each could take its own part off the sum
 CONSTANT = "constant_mse"  # a model that is no better has learned nothing
 TRAINING_EXAMPLES = 10_000  # on which a model is tried, at most
 

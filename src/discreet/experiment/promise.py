@@ -92,7 +92,7 @@ def kinds(algorithm: Algorithm, privacy: Privacy | None, population: Population)
             fix="Give as many as there are clients, or one for all.",
         )
     if own and algorithm.mechanism.private and not isinstance(algorithm.mechanism, LocalNoise):
-        per_client.single(own)
+        raise per_client.one_noise_for_all()
     found = []
     for clients, alike in algorithm.kinds(population):
         if privacy is None or not own:

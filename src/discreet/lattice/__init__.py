@@ -1,12 +1,11 @@
 """Vectors on a lattice: rotate, scale, round, sum in a ring, and back."""
 
-from discreet.lattice.encoding import Encoding
+from discreet.lattice.encoding import Encoding, flattened
 from discreet.lattice.grid import Grid, Load
 from discreet.lattice.ring import centred, decoded, wrapped
 from discreet.lattice.rotation import Rotation, padded
 from discreet.lattice.rounding import l1_of_integers, l2_after_rounding, l2_of_a_rounded_sum, rounded, rounded_within
 from discreet.lattice.scale import Plan, Scale, fitted, wraparound_at
-from discreet.lattice.vectors import flattened, restored
 
 __all__ = [
     "Encoding",
@@ -23,7 +22,6 @@ __all__ = [
     "l2_after_rounding",
     "l2_of_a_rounded_sum",
     "padded",
-    "restored",
     "rounded",
     "rounded_within",
     "wraparound_at",

@@ -8,8 +8,7 @@ import torch
 from discreet.lattice.ring import decoded
 from discreet.lattice.rotation import Rotation
 from discreet.lattice.rounding import Uniform, l2_after_rounding, rounded, rounded_within
-from discreet.lattice.vectors import flattened, restored
-from discreet.params import Params, norms
+from discreet.params import Params, flat, norms, restored
 
 ROTATED = "rotated"  # the name of a vector that no longer has a model's shape
 
@@ -25,24 +24,23 @@ class Encoding:
 
     def of_bounded(self, unit: Params, uniform: Uniform) -> Params:
         """Rows of norm at most 1: each becomes integers of norm at most `l2_after_rounding(scale, d)`."""
-        flat = self._flat(unit)
-        limit = l2_after_rounding(self.scale, flat.shape[1])
-        return self._shaped(rounded_within(flat * self.scale, self.scale, limit, uniform), unit)
+        vectors = self._flat(unit)
+        limit = l2_after_rounding(self.scale, vectors.shape[1])
+        return self._shaped(rounded_within(vectors * self.scale, self.scale, limit, uniform), unit)
 
     def of_sum(self, unit: Params, uniform: Uniform) -> Params:
         """Rows of any norm, in which one example moves by at most 1/√times: see `l2_of_a_rounded_sum`."""
-        flat = self._flat(unit)
-        drawn = uniform([flat.shape[1]] * len(flat))
-        return self._shaped(rounded(flat * self.scale, drawn), unit)
+        vectors = self._flat(unit)
+        drawn = uniform([vectors.shape[1]] * len(vectors))
+        return self._shaped(rounded(vectors * self.scale, drawn), unit)
 
     def back(self, total: Params, like: Params) -> Params:
         """The sum modulo 2^bits, in the units of the rows, as tensors like those of the model."""
-        flat = torch.cat([total[name].reshape(1, -1) for name in sorted(total)], dim=1)
-        values = decoded(flat, self.bits, self.scale)
+        values = decoded(flat(total), self.bits, self.scale)
         if self.rotation is not None:
             values = self.rotation.inverse(values)
         dtype = next(iter(like.values())).dtype
-        return {name: value[0].to(dtype) for name, value in restored(values, like).items()}
+        return {name: value.to(dtype) for name, value in restored(values, like).items()}
 
     def norms(self, block: Params) -> torch.Tensor:
         """Of real rows as they are; of rows on the lattice, in the units they were scaled from."""
@@ -67,10 +65,15 @@ class Encoding:
         return self.scale / math.sqrt(self.times)
 
     def _flat(self, unit: Params) -> torch.Tensor:
-        flat = flattened(unit)
-        return flat if self.rotation is None else self.rotation.forward(flat)
+        vectors = flattened(unit)
+        return vectors if self.rotation is None else self.rotation.forward(vectors)
 
     def _shaped(self, integers: torch.Tensor, unit: Params) -> Params:
         if self.rotation is not None:
             return {ROTATED: integers}
         return restored(integers, {name: value[0] for name, value in unit.items()})
+
+
+def flattened(block: Params) -> torch.Tensor:
+    """A row of doubles for each client: float32 has too few digits for what follows a large scale."""
+    return flat(block, leading=1).to(torch.float64)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from discreet import per_client
-from discreet.broadcast import Broadcast
+from discreet.broadcast import CLIP, Broadcast
 from discreet.clipping import clip as clipped
 from discreet.lattice import Grid
 from discreet.mechanisms.mechanism import State
@@ -18,7 +18,7 @@ from discreet.part import Multiplier, Positive, Probability, Rate, part
 from discreet.privacy.events import GaussianNoise, Noise
 from discreet.randomness import Rows
 
-CLIP, FLAG = "clip", "below the clip"
+FLAG = "below the clip"
 
 
 @part

@@ -5,21 +5,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal, Self
 
-import torch
 from torch import Tensor
 
 from discreet import per_client
-from discreet.broadcast import Broadcast
+from discreet.broadcast import CLIP, Broadcast
 from discreet.clipping import clip as clipped
 from discreet.errors import UnsoundCombination
 from discreet.lattice import Grid
+from discreet.mechanisms import announced
 from discreet.mechanisms.mechanism import State
 from discreet.params import Params, add, scale
 from discreet.part import Count, Multiplier, Positive, part
 from discreet.privacy.events import GaussianNoise, Noise
 from discreet.randomness import Rows
-
-CLIP = "clip"
 
 
 @part
@@ -67,13 +65,10 @@ class DistributedGaussian:
         return self if self.shares is not None else replace(self, shares=most)
 
     def init(self, params: Params) -> State:
-        """A number on the model's device, in which each round's bound is announced."""
-        return {CLIP: torch.zeros((), dtype=torch.float64, device=next(iter(params.values())).device)}
+        return announced.room(params)
 
     def announce(self, state: State, bound: float | None) -> Params:
-        norm = self.clip_norm or bound
-        assert norm is not None  # an algorithm without either is refused when it is built
-        return {CLIP: torch.full_like(state[CLIP], norm)}
+        return announced.norm(state, self.clip_norm, bound)
 
     def bound(self, delta: Params, broadcast: Broadcast) -> Params:
         held = delta if self.clip_norm is None else clipped(delta, self.clip_norm)

@@ -5,20 +5,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal, Self
 
-import torch
 from torch import Tensor
 
 from discreet import per_client
-from discreet.broadcast import Broadcast
+from discreet.broadcast import CLIP, Broadcast
 from discreet.clipping import clip as clipped
 from discreet.lattice import Grid
+from discreet.mechanisms import announced
 from discreet.mechanisms.mechanism import State
 from discreet.params import Params, add, scale
 from discreet.part import Multiplier, PerClient, Positive, part
 from discreet.privacy.events import GaussianNoise, LaplaceNoise, Noise
 from discreet.randomness import Rows
 
-CLIP = "clip"
 SMALLEST = 1e-30  # to divide by
 
 
@@ -57,13 +56,10 @@ class LocalNoise:
         return self
 
     def init(self, params: Params) -> State:
-        """A number on the model's device, in which each round's clip is announced."""
-        return {CLIP: torch.zeros((), dtype=torch.float64, device=next(iter(params.values())).device)}
+        return announced.room(params)
 
     def announce(self, state: State, bound: float | None) -> Params:
-        norm = self.clip_norm or bound
-        assert norm is not None  # an algorithm without either is refused when it is built
-        return {CLIP: torch.full_like(state[CLIP], max(norm, SMALLEST))}  # a rate that decayed to nothing moves nothing
+        return announced.norm(state, self.clip_norm, bound, SMALLEST)  # a rate that decayed to nothing moves nothing
 
     def bound(self, delta: Params, broadcast: Broadcast) -> Params:
         norm = broadcast.announced[CLIP]

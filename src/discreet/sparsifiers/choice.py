@@ -6,7 +6,7 @@ from fractions import Fraction
 import torch
 from torch import Tensor
 
-from discreet.params import Params
+from discreet.params import Params, flat, restored
 
 
 def kept(fraction: float, coordinates: int) -> int:
@@ -20,15 +20,11 @@ def largest(block: Params, fraction: float, *, per_layer: bool) -> Params:
     Guarantee: exactly k for each, whatever the ties, of which the first in order count. What is not a number counts
     as infinite: it is kept, and left to the clip to see.
     """
-    names = sorted(block)  # ties go by name, not by the order in which a model lists its tensors
-    flat = [block[name].reshape(len(block[name]), -1) for name in names]
     if per_layer:
-        masks = [_largest(rows, kept(fraction, rows.shape[1])) for rows in flat]
-    else:
-        together = torch.cat(flat, dim=1)
-        sizes = [rows.shape[1] for rows in flat]
-        masks = list(torch.split(_largest(together, kept(fraction, together.shape[1])), sizes, dim=1))
-    return {name: mask.reshape(block[name].shape) for name, mask in zip(names, masks, strict=True)}
+        return {name: largest({name: value}, fraction, per_layer=False)[name] for name, value in block.items()}
+    together = flat(block, leading=1)  # ties go by name, not by the order in which a model lists its tensors
+    chosen = _largest(together, kept(fraction, together.shape[1]))
+    return restored(chosen, {name: value[0] for name, value in block.items()})
 
 
 def where(masks: Params, block: Params) -> Params:

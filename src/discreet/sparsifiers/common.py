@@ -6,7 +6,7 @@ from typing import Literal
 import torch
 
 from discreet.errors import InvalidInput
-from discreet.params import Params, count, scale
+from discreet.params import Params, count, restored, scale
 from discreet.part import Flag, Index, Rate, part
 from discreet.sparsifiers.choice import kept, largest, where
 from discreet.sparsifiers.sparsifier import PublicUpdate
@@ -39,9 +39,7 @@ class RandomK:
         coordinates = count(params)
         chosen = torch.zeros(coordinates, dtype=torch.bool)
         chosen[torch.randperm(coordinates, generator=self._draw(round))[: kept(self.fraction, coordinates)]] = True
-        names = sorted(params)  # however a model lists its tensors, the draw is the same
-        parts = torch.split(chosen, [params[name].numel() for name in names])
-        return _named({name: mask.reshape(params[name].shape) for name, mask in zip(names, parts, strict=True)}, params)
+        return _named(restored(chosen, params), params)  # however a model lists its tensors, the draw is the same
 
     def select(self, delta: Params, announced: Params) -> Params:
         chosen = where(_masks(delta, announced), delta)

@@ -1,20 +1,19 @@
 """Several batches of gradients a round, all taken at the broadcast model: what a sum of noise shares protects."""
 
-import math
 from dataclasses import replace
 from typing import Literal, Self
 
 from discreet.batches import Batches
-from discreet.broadcast import Broadcast
+from discreet.broadcast import CLIP, Broadcast
 from discreet.params import Params, add, repeated, scale
 from discreet.part import Count, Flag, Positive, Rate, part
 from discreet.population import Population
-from discreet.privacy.events import Event, Noise, PoissonSampled, Repeated
+from discreet.privacy.events import Event, Noise
 from discreet.randomness import Rows
 from discreet.training import poisson
 from discreet.training.descent import at_round
 from discreet.training.per_example import Clip
-from discreet.training.per_round import PerRound, at, over
+from discreet.training.per_round import PerRound, at
 from discreet.training.schedules import Constant, Schedule
 from discreet.training.trainer import Loss, Sums
 
@@ -46,10 +45,7 @@ class BroadcastGradients:
         poisson.checked(self)
 
     def fitted(self, population: Population) -> Self:
-        plan = poisson.plan(self, population)
-        batches = poisson.expected(plan["sampling_rate"], population)
-        mean = self.expected_batch or sum(batches) / len(batches)
-        return replace(self, **plan, expected_batch=mean)
+        return replace(self, **poisson.for_sums(self, population))
 
     def train(self, loss: Loss, broadcast: Broadcast, batches: Batches, rows: Rows) -> Params:
         assert self.steps is not None
@@ -63,7 +59,7 @@ class BroadcastGradients:
         for _ in range(at(self.steps, broadcast.round)):
             one = scale(poisson.summed(loss, start, batches, self.sampling_rate, clip, coins, self.piece), factor)
             if encoding is not None:  # each sum for itself: together, one example would move several at once
-                one = encoding.of_sum(scale(one, 1 / broadcast.announced["clip"]), uniform)
+                one = encoding.of_sum(scale(one, 1 / broadcast.announced[CLIP]), uniform)
             total = one if total is None else add(total, one)
         assert total is not None
         return total
@@ -78,23 +74,13 @@ class BroadcastGradients:
         return None
 
     def reach(self, round: int) -> float | None:
-        if self.expected_batch is None or self.steps is None:
-            return None
-        rate = self.learning_rate * self.schedule.factor(round)
-        return rate * self.clip_norm / self.expected_batch * math.sqrt(at(self.steps, round))
+        return poisson.reach(self, round)
 
     def exposed(self, noise: Noise, population: Population, rounds: range) -> Event | None:
-        fitted = self.fitted(population)
-        assert fitted.steps is not None
-        assert fitted.sampling_rate is not None
-        return Repeated(
-            count=over(fitted.steps, rounds), event=PoissonSampled(sampling_rate=fitted.sampling_rate, event=noise)
-        )
+        return poisson.steps_of(self, noise, population, rounds)
 
     def sums(self, round: int) -> Sums:
-        assert self.sampling_rate is not None
-        assert self.steps is not None
-        return Sums(at(self.steps, round), self.sampling_rate)
+        return poisson.sums(self, round)
 
     @property
     def changes(self) -> bool:

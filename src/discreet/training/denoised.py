@@ -11,12 +11,12 @@ from discreet.errors import Unsupported
 from discreet.params import Params, add, repeated, scale, subtract, zeros_like
 from discreet.part import Count, Flag, Multiplier, Positive, Rate, part
 from discreet.population import Population
-from discreet.privacy.events import Event, GaussianNoise, Noise, PoissonSampled, Repeated
+from discreet.privacy.events import Event, GaussianNoise, Noise
 from discreet.randomness import Rows
 from discreet.training import poisson
 from discreet.training.descent import at_round
 from discreet.training.per_example import Clip
-from discreet.training.per_round import PerRound, at, over
+from discreet.training.per_round import PerRound, at
 from discreet.training.schedules import Constant, Schedule
 from discreet.training.trainer import Loss, Sums
 
@@ -51,10 +51,7 @@ class DenoisedRelease:
         poisson.checked(self)
 
     def fitted(self, population: Population) -> Self:
-        plan = poisson.plan(self, population)
-        batches = poisson.expected(plan["sampling_rate"], population)
-        mean = self.expected_batch or sum(batches) / len(batches)
-        return replace(self, **plan, expected_batch=mean)
+        return replace(self, **poisson.for_sums(self, population))
 
     def train(self, loss: Loss, broadcast: Broadcast, batches: Batches, rows: Rows) -> Params:
         assert self.steps is not None
@@ -83,10 +80,7 @@ class DenoisedRelease:
         return None
 
     def reach(self, round: int) -> float | None:
-        if self.expected_batch is None or self.steps is None:
-            return None
-        rate = self.learning_rate * self.schedule.factor(round)
-        return rate * self.clip_norm / self.expected_batch * math.sqrt(at(self.steps, round))
+        return poisson.reach(self, round)
 
     def exposed(self, noise: Noise, population: Population, rounds: range) -> Event | None:
         if not isinstance(noise, GaussianNoise):
@@ -95,19 +89,13 @@ class DenoisedRelease:
                 "secret batch: no accountant here prices the two together.",
                 fix='Use mechanism = {kind = "distributed_gaussian"}.',
             )
-        fitted, sent = self.fitted(population), noise.noise_multiplier
-        assert fitted.steps is not None
-        assert fitted.sampling_rate is not None
+        sent = noise.noise_multiplier
         own = self.ratio * sent if self.state_noise is None else self.state_noise
         both = GaussianNoise(noise_multiplier=1 / math.hypot(1 / own, 1 / sent))
-        return Repeated(
-            count=over(fitted.steps, rounds), event=PoissonSampled(sampling_rate=fitted.sampling_rate, event=both)
-        )
+        return poisson.steps_of(self, both, population, rounds)
 
     def sums(self, round: int) -> Sums:
-        assert self.sampling_rate is not None
-        assert self.steps is not None
-        return Sums(at(self.steps, round), self.sampling_rate)
+        return poisson.sums(self, round)
 
     @property
     def changes(self) -> bool:

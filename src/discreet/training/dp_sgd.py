@@ -12,12 +12,12 @@ from discreet.broadcast import Broadcast
 from discreet.params import Params, add, repeated, subtract
 from discreet.part import Count, Flag, Multiplier, NonNegative, PerClient, Positive, Rate, part
 from discreet.population import Population
-from discreet.privacy.events import Event, GaussianNoise, Noise, PoissonSampled, Repeated
+from discreet.privacy.events import Event, GaussianNoise, Noise
 from discreet.randomness import Rows
 from discreet.training import poisson
 from discreet.training.descent import Descent, at_round
 from discreet.training.per_example import Clip
-from discreet.training.per_round import PerRound, at, over
+from discreet.training.per_round import PerRound, at
 from discreet.training.schedules import Constant, Schedule
 from discreet.training.trainer import Loss, Sums
 
@@ -83,13 +83,8 @@ class DpSgd:
     def event(self, population: Population, rounds: range) -> Event | None:
         if self.noise_multiplier is None:
             return None
-        fitted = self.fitted(population)
-        assert fitted.steps is not None
-        assert isinstance(fitted.sampling_rate, float)  # an event is asked for of clients who are alike
-        assert isinstance(self.noise_multiplier, float)
-        noise = GaussianNoise(noise_multiplier=self.noise_multiplier)
-        sampled = PoissonSampled(sampling_rate=fitted.sampling_rate, event=noise)
-        return Repeated(count=over(fitted.steps, rounds), event=sampled)
+        assert isinstance(self.noise_multiplier, float)  # an event is asked for of clients who are alike
+        return poisson.steps_of(self, GaussianNoise(noise_multiplier=self.noise_multiplier), population, rounds)
 
     def bound(self, round: int) -> float | None:
         return None

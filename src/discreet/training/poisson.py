@@ -2,7 +2,7 @@
 
 import math
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from torch import Tensor
 
@@ -11,14 +11,15 @@ from discreet.batches import Batches
 from discreet.errors import InvalidInput
 from discreet.params import Params, add, zeros_like
 from discreet.population import Population
+from discreet.privacy.events import Event, Noise, PoissonSampled, Repeated
 from discreet.randomness import Streams
 from discreet.training.module_loss import ModuleLoss
 from discreet.training.per_example import Clip, clipped_sum
+from discreet.training.per_round import at, over
 from discreet.training.recorded import Recordings
-from discreet.training.trainer import Loss
+from discreet.training.trainer import Loss, Sums
 
 SMALLEST_CLIP = 1e-9
-T = TypeVar("T")
 
 
 def checked(part: Any) -> None:
@@ -51,6 +52,32 @@ def plan(part: Any, population: Population) -> dict[str, Any]:
     if steps is None:
         steps = tuple(each * math.ceil(1 / rate - 1e-9) for each in part.epochs)  # 1/(1/49) is 49.000000000000007
     return {"steps": steps, "sampling_rate": rate, "epochs": None, "batch_size": None}
+
+
+def for_sums(part: Any, population: Population) -> dict[str, Any]:
+    """The same for training whose updates are sums, divided by one number for all: the mean client's expected batch."""
+    found = plan(part, population)
+    batches = expected(found["sampling_rate"], population)
+    return found | {"expected_batch": part.expected_batch or sum(batches) / len(batches)}
+
+
+def reach(part: Any, round: int) -> float | None:
+    """√S·ηC/B: one example moves each of a round's S sums by ηC/B at most; None before B is known."""
+    if part.expected_batch is None or part.steps is None:
+        return None
+    rate = part.learning_rate * part.schedule.factor(round)
+    return float(rate * part.clip_norm / part.expected_batch * math.sqrt(at(part.steps, round)))
+
+
+def sums(part: Any, round: int) -> Sums:
+    return Sums(at(part.steps, round), part.sampling_rate)
+
+
+def steps_of(part: Any, noise: Noise, population: Population, rounds: range) -> Event:
+    """So many rounds of sampled steps, each with this noise."""
+    found = plan(part, population)
+    sampled = PoissonSampled(sampling_rate=found["sampling_rate"], event=noise)
+    return Repeated(count=over(found["steps"], rounds), event=sampled)
 
 
 def expected(rate: float | tuple[float, ...], population: Population) -> tuple[float, ...]:
