@@ -9,7 +9,7 @@ import torch
 
 from discreet.experiment.results import Results
 from experiments.common.conduct import Conductor, parser, said
-from experiments.local_steps.cells import HERE, METHODS, ROUNDS, SEEDS, SETS, TUNED_ON, WIDER, Asked, best, grid
+from experiments.local_steps.cells import HERE, METHODS, ROUNDS, SEEDS, SETS, TUNED_ON, Asked, best, grid
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -36,8 +36,7 @@ def _made(data: str, conductor: Conductor) -> bool:
         return False
     there = list((Results(HERE).found() | Results(given.out or HERE).found()).values())
     winners = [best(there, data, method, rounds) for method, rounds in wanted]
-    beyond = [each for each in WIDER if each.data == data and (each.method, each.rounds) in wanted]
-    return _conducted([each for each in winners if each is not None] + beyond, max(SEEDS) + 1, conductor)
+    return _conducted([each for each in winners if each is not None], max(SEEDS) + 1, conductor)
 
 
 def _conducted(asked: list[Asked], seeds: int, conductor: Conductor) -> bool:
