@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test test-slow lint bench docs lock clean
+.PHONY: demo test test-slow test-deploy test-browser lint bench docs lock clean
 
 demo: $(READY)
 	@$(BIN)/discreet demo
@@ -13,6 +13,12 @@ test: lint
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest -m slow
+
+test-deploy: .venv/.flower ## a real SuperLink and real clients, with TLS and keys, on this machine
+	$(BIN)/python -m pytest tests/deploy -m deploy -n 0 --timeout 240
+
+test-browser: .venv/.browser ## the planner's page in Chromium without a window (Debian's package chromium)
+	$(BIN)/python -m pytest tests/browser -m browser -n 0
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -35,6 +41,14 @@ docs: $(READY)
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[test]'
+	@touch $@
+
+.venv/.flower: $(READY)
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[test,flower,ray]'
+	@touch $@
+
+.venv/.browser: $(READY)
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[test,browser]'
 	@touch $@
 
 # Peers pin what we don't, so they live apart, with our package beside them.

@@ -16,6 +16,8 @@ NAVIGATION = (
     ("README.md", "Discreet"),
     ("docs/guarantees.md", "Guarantees"),
     ("docs/pitfalls.md", "Pitfalls"),
+    ("docs/guides/deploy.md", "Deploy"),
+    ("docs/errata.md", "Errata"),
     ("docs/glossary.md", "Glossary"),
     ("docs/notes/README.md", "Notes"),
     ("docs/results/accounting.md", "Results"),
@@ -43,6 +45,7 @@ h1 { font-size: 1.9rem; margin-top: 1em; }
 h2 { font-size: 1.35rem; padding-bottom: 0.25em; border-bottom: 1px solid var(--line); }
 h3 { font-size: 1.1rem; }
 sub, sup { line-height: 0; }
+img { max-width: 100%; height: auto; }
 a { color: var(--link); }
 code, pre { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; font-size: 0.86em; }
 code { background: var(--box); padding: 0.1em 0.3em; border-radius: 3px; overflow-wrap: break-word; }

@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib
+import importlib.util
 import math
 import pkgutil
 from typing import Annotated, Any, ClassVar, get_args, get_origin, get_type_hints
@@ -87,7 +88,10 @@ def test_a_part_cannot_be_changed() -> None:
 def every_part() -> list[type]:
     """All parts of the package, found by importing every module of it."""
     found = {}
+    absent = () if importlib.util.find_spec("flwr") else ("discreet.engines.flower",)  # it comes with an extra
     for module in pkgutil.walk_packages(discreet.__path__, "discreet."):
+        if module.name.startswith(absent):
+            continue
         for value in vars(importlib.import_module(module.name)).values():
             if isinstance(value, type) and hasattr(value, "__pydantic_validator__"):
                 found[f"{value.__module__}.{value.__qualname__}"] = value

@@ -64,6 +64,7 @@ PUBLIC: dict[str, list[str]] = {
         "SkellamNoise",
         "noise_of",
         "sampled",
+        "sampled_gaussian",
         "steps",
         "with_noise",
     ],

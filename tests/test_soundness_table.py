@@ -155,7 +155,7 @@ def test_row_1_steps_at_a_clients_own_state_are_certified_at_its_own_noise_and_t
     first, *_ = cards(job(tmp_path, own + "as_published = true\n"))
     assert (first.unit, first.view) == ("example", "server")
     assert steps(first.event) == {PoissonSampled(sampling_rate=0.1, event=GaussianNoise(noise_multiplier=2.0)): 12}
-    claim = claimed(first, "Theorem 4.6", "recognise 3.2 in 1,000 at 1 false alarm, and one recognises 10.9")
+    claim = claimed(first, "Theorem 4.6", "recognise 3.1 in 1,000 at 1 false alarm, and one recognises 10.7")
     whole = PoissonSampled(sampling_rate=0.1, event=GaussianNoise(noise_multiplier=4.0))  # of all four clients
     assert claim == epsilon(Repeated(count=12, event=whole), first.delta) < first.epsilon
     sound, *_ = cards(job(tmp_path, own))

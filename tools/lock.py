@@ -16,8 +16,6 @@ HEADER = """\
 """
 TORCH = "torch==2.13.0"  # pyproject.toml allows more; this is what is tested
 LATER = (  # what later extras will need, so that one lock covers them all
-    "flwr==1.41.0",
-    "ray",
     "optuna",
     "mlflow-skinny",
     "tensorboard",

@@ -3,7 +3,7 @@
 import math
 from typing import NamedTuple
 
-from discreet.privacy.events import GaussianNoise, PoissonSampled, Repeated
+from discreet.privacy.events import Repeated, sampled_gaussian
 
 
 class Settings(NamedTuple):
@@ -31,8 +31,7 @@ class Settings(NamedTuple):
         return self._taken(1 / math.ceil(1 / self.sampling_rate - 1e-9), self.noise_multiplier * math.sqrt(clients))
 
     def _taken(self, rate: float, noise: float) -> Repeated:
-        sampled = PoissonSampled(sampling_rate=rate, event=GaussianNoise(noise_multiplier=noise))
-        return Repeated(count=self.steps, event=sampled)
+        return sampled_gaussian(noise, rate, self.steps)
 
 
 FASHION, CIFAR = 5600, 4800  # examples that a client trains on

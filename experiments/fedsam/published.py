@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from discreet.privacy import accountant
-from discreet.privacy.events import Event, GaussianNoise, PoissonSampled, Repeated, SampledWithoutReplacement
+from discreet.privacy.events import Event, GaussianNoise, Repeated, SampledWithoutReplacement, sampled_gaussian
 from discreet.privacy.release import Relation
 from discreet.privacy.wording import rounded_up
 
@@ -86,7 +86,7 @@ def rounds_for(epsilon: float) -> int:
 
 
 def _sampled(rounds: int, noise: float) -> Event:
-    return Repeated(count=rounds, event=PoissonSampled(sampling_rate=RATE, event=GaussianNoise(noise_multiplier=noise)))
+    return sampled_gaussian(noise, RATE, rounds)
 
 
 def _alone(noise: float, relation: Relation) -> str:

@@ -1,17 +1,15 @@
 """How much noise makes our smaller federation's averages as noisy as the paper's, and what that noise really certifies.
 
 A cohort's average of b updates, each of norm at most Ξ = ζΣη, carries noise of E‖w‖²/Ξ² = 2p·m²/b with Laplace noise
-of scale mΞ, and p·m²/b with Gaussian noise of deviation mΞ, in p coordinates (Corollaries 1.1 and 2.1, the latter
-without its factor 2, which is Laplace's). It is the paper's where m²/b is.
+of scale mΞ, and p·m²/b with Gaussian noise of deviation mΞ, in p coordinates (`discreet.theory.local_noise`). It is the
+paper's where m²/b is.
 """
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal
 
-from discreet.privacy import accountant, calibration
-from discreet.privacy.calibration import EpsilonTarget
-from discreet.privacy.events import Event, GaussianNoise, LaplaceNoise, Repeated
+from discreet.theory import local_noise
+from discreet.theory.local_noise import ClientNoise, Kind
 
 
 @dataclass(frozen=True)
@@ -19,7 +17,7 @@ class Federation:
     """A mechanism in the paper's federation and in ours; cohorts are the same share of both."""
 
     name: str
-    kind: Literal["laplace", "gaussian"]
+    kind: Kind
     theirs: int  # clients
     ours: int
     cohort: int  # of ours, by default
@@ -36,14 +34,8 @@ class Federation:
         return -(-rounds * cohort // self.ours)
 
     def published(self, epsilon: float, turns: int) -> float:
-        """m as the paper has it: so that so many releases of sensitivity Ξ cost its ε.
-
-        Laplace: T_l/ε (Theorem 1). Gaussian: by exact composition, since the paper's constant c_2 isn't given.
-        """
-        if self.kind == "laplace":
-            return turns / epsilon
-        target = EpsilonTarget(epsilon=epsilon, delta=self.delta)
-        return calibration.noise(lambda noise: self._event(noise, turns), target, "add_or_remove")
+        """m as the paper has it: so that so many releases of sensitivity Ξ cost its ε (Theorems 1 and 2)."""
+        return ClientNoise(kind=self.kind, epsilon=epsilon, delta=self.delta).multiplier(turns)
 
     def matched(self, epsilon: float, turns: int) -> float:
         """m at which our averages are as noisy as the paper's."""
@@ -51,24 +43,15 @@ class Federation:
 
     def claimed(self, noise: float, turns: int) -> float:
         """The ε of so many releases of that noise as the paper counts: two updates at most Ξ apart."""
-        if self.kind == "laplace":
-            return turns / noise
-        return accountant.epsilon(self._event(noise, turns), self.delta, "add_or_remove")
+        return local_noise.claimed(self.kind, noise, turns, self.delta)
 
     def certified(self, noise: float, turns: int) -> float:
         """The ε of so many releases of that noise, when two updates of norm Ξ lie up to 2Ξ apart."""
-        if self.kind == "laplace":
-            return 2 * turns / noise
-        return accountant.epsilon(self._event(noise, turns), self.delta, "replace")
+        return local_noise.certified(self.kind, noise, turns, self.delta)
 
     def loudness(self, noise: float, cohort: int) -> float:
         """√(E‖w‖²)/Ξ: the noise on an average beside the largest update that there can be."""
-        variance = 2 if self.kind == "laplace" else 1
-        return noise * math.sqrt(variance * self.parameters / cohort)
-
-    def _event(self, noise: float, turns: int) -> Event:
-        kind = LaplaceNoise if self.kind == "laplace" else GaussianNoise
-        return Repeated(count=turns, event=kind(noise_multiplier=noise))
+        return math.sqrt(local_noise.energy(self.kind, noise, cohort, self.parameters))
 
 
 LAPLACE = Federation("Laplace", "laplace", theirs=5000, ours=420, cohort=42, parameters=11, delta=1e-300)

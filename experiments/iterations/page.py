@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from discreet.theory.convergence import noise_growth
 from experiments.common import pictures
 from experiments.common.means import mean
 from experiments.iterations import claims, points, tables
@@ -169,8 +170,8 @@ def _femnist(sweeps: Sweeps, folder: Path) -> Iterator[str]:
 
 
 def _bound_grows(*, z: int, before: int = 200, after: int = 400) -> float:
-    """How many times: the noise term of Theorem 3 is T^(1+z)/(T + γ − 1)², up to a constant."""
-    return (after / before) ** (1 + z) * ((before + GAMMA - 1) / (after + GAMMA - 1)) ** 2
+    """How many times the noise term of Theorem 3 does at E = 1: ω_1 grows as T^z."""
+    return (after / before) ** z * noise_growth(after, 1, GAMMA) / noise_growth(before, 1, GAMMA)
 
 
 def _how_long(sweeps: Sweeps, path: Path) -> Iterator[str]:

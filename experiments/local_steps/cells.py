@@ -13,7 +13,7 @@ from discreet.experiment.cells import Cell
 from discreet.experiment.results import Result, Results
 from discreet.privacy import calibration
 from discreet.privacy.calibration import EpsilonTarget
-from discreet.privacy.events import GaussianNoise, PoissonSampled, Repeated
+from discreet.privacy.events import sampled_gaussian
 
 HERE = Path(__file__).parent
 SETS = {"mnist": "MNIST, linear", "fashion": "Fashion-MNIST, ScatterNet + linear"}
@@ -21,7 +21,8 @@ ROUNDS = (5, 10, 20)
 TUNED_ON = 0  # the seed; what a page says is of the others
 SEEDS = (1, 2, 3)
 CLIENTS, TARGET = 10, EpsilonTarget(epsilon=1.0, delta=1e-5)
-RATE = 0.05  # of DP-SGD's batches: a pass over the data is 20 steps, on average
+RATE = 0.05  # of DP-SGD's batches
+PASS = 20  # steps, on average a pass over the data at that rate
 FADES = (1.0, 0.2)  # the last round's rate over the first one's
 
 Grid = Mapping[str, tuple[Any, ...]]
@@ -147,9 +148,14 @@ def grid(data: str, method: str, rounds: int) -> list[Asked]:
     ]
 
 
-def best(results: list[Result], data: str, method: str, rounds: int) -> Asked | None:
+def one_pass(data: str, rounds: int) -> list[Asked]:
+    """The points of the claim's grid with one pass over the data a round: what the paper does, and `convex_local`."""
+    return [each for each in grid(data, "claim", rounds) if dict(each.knobs)["local_steps"] == PASS]
+
+
+def best(results: list[Result], points: list[Asked]) -> Asked | None:
     """The point that was best on the seed for tuning; None before all of them were tried."""
-    found = [(each, accuracies(results, each).get(TUNED_ON)) for each in grid(data, method, rounds)]
+    found = [(each, accuracies(results, each).get(TUNED_ON)) for each in points]
     if any(accuracy is None for _, accuracy in found):
         return None
     return max(found, key=lambda pair: pair[1] or 0.0)[0]
@@ -171,13 +177,7 @@ def results() -> list[Result]:
 @cache
 def claimed_noise(steps: int) -> float:
     """Of one client, with which Theorem 4.6 would have so many steps of all clients at the target together."""
-
-    def run(noise: float) -> Repeated:
-        return Repeated(
-            count=steps, event=PoissonSampled(sampling_rate=RATE, event=GaussianNoise(noise_multiplier=noise))
-        )
-
-    return calibration.noise(run, TARGET) / math.sqrt(CLIENTS)
+    return calibration.noise(lambda noise: sampled_gaussian(noise, RATE, steps), TARGET) / math.sqrt(CLIENTS)
 
 
 def _written(value: Any) -> str:

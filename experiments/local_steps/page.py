@@ -13,9 +13,12 @@ from experiments.local_steps.cells import (
     ROUNDS,
     SEEDS,
     SETS,
+    Asked,
     accuracies,
     best,
     chosen,
+    grid,
+    one_pass,
     results,
 )
 
@@ -42,7 +45,8 @@ round's learning rate over the first one's; step is the learning rate times the 
 The grids were not drawn alike. They followed single runs by hand on seed 0, of which `convex_local` had most (the table
 of grids counts them). Two are larger than the others', and were widened after a first look at the results: the claim's,
 which was best at its edge, to 18 settings, and `convex_local`'s to 16. Many winners still lie at an edge of their grid,
-so a wider one may raise any row.
+so a wider one may raise any row. Nor has any of them a server's momentum, which is free, and worth most to S = 1.
+Some settings were run on a CPU and others on a GPU, whose random streams differ: there seed 0 is another draw.
 """
 
 
@@ -62,30 +66,41 @@ def _page(found: list[Result]) -> Iterator[str]:
     yield from _certified(found)
 
 
-def final(found: list[Result], data: str, method: str, rounds: int) -> dict[int, float]:
-    """Accuracies of a method's best setting, on the seeds that it was not chosen on."""
-    winner = best(found, data, method, rounds)
+def final(found: list[Result], points: list[Asked]) -> dict[int, float]:
+    """Accuracies of the best of these settings, on the seeds that it was not chosen on."""
+    winner = best(found, points)
     there = {} if winner is None else accuracies(found, winner)
     return {seed: there[seed] for seed in SEEDS if seed in there}
 
 
-def gap(found: list[Result], data: str, rounds: int) -> Mean | None:
-    """convex_local less the claim, seed by seed; None before both were run."""
-    claim, ours = (final(found, data, method, rounds) for method in ("claim", "convex_local"))
+def gap(found: list[Result], data: str, rounds: int, claims: list[Asked]) -> Mean | None:
+    """convex_local less the best of these claims, seed by seed; None before both were run."""
+    claim, ours = (final(found, points) for points in (claims, grid(data, "convex_local", rounds)))
     return paired(claim, ours) if set(claim) & set(ours) else None
 
 
 def _goal(found: list[Result]) -> Iterator[str]:
     yield f"## What had to hold: `convex_local` at most {ALLOWED} points below the claim"
     yield ""
-    yield "| data | rounds | `convex_local` less the claim | |"
-    yield "|---|---:|---:|---|"
+    yield "Both make one pass over the data a round, as the paper has it; in the last columns the claim makes up to"
+    yield "five, whichever number was best."
+    yield ""
+    yield "| data | rounds | less the claim of one pass | | less the claim of up to five | |"
+    yield "|---|---:|---:|---|---:|---|"
     for data, label in SETS.items():
         for rounds in ROUNDS:
-            less = gap(found, data, rounds)
-            verdict = "not run" if less is None else "met" if less.value >= -ALLOWED else "missed"
-            yield f"| {label} | {rounds} | {'–' if less is None else gap_said(less)} | {verdict} |"
+            alike, any_number = (
+                _judged(gap(found, data, rounds, claims))
+                for claims in (one_pass(data, rounds), grid(data, "claim", rounds))
+            )
+            yield f"| {label} | {rounds} | {alike} | {any_number} |"
     yield ""
+
+
+def _judged(less: Mean | None) -> str:
+    if less is None:
+        return "– | not run"
+    return f"{gap_said(less)} | {'met' if less.value >= -ALLOWED else 'missed'}"
 
 
 def _accuracies(found: list[Result], data: str) -> Iterator[str]:
@@ -94,9 +109,14 @@ def _accuracies(found: list[Result], data: str) -> Iterator[str]:
     yield "| | " + " | ".join(f"{rounds} rounds" for rounds in ROUNDS) + " |"
     yield "|---|" + "---:|" * len(ROUNDS)
     for name, method in METHODS.items():
-        row = [said(list(final(found, data, name, rounds).values())) for rounds in ROUNDS]
-        yield f"| {method.label} | " + " | ".join(row) + " |"
+        if method.claim:
+            yield _accuracy(found, f"{method.label}, one pass", [one_pass(data, rounds) for rounds in ROUNDS])
+        yield _accuracy(found, method.label, [grid(data, name, rounds) for rounds in ROUNDS])
     yield ""
+
+
+def _accuracy(found: list[Result], label: str, grids: list[list[Asked]]) -> str:
+    return f"| {label} | " + " | ".join(said(list(final(found, points).values())) for points in grids) + " |"
 
 
 def _grids(found: list[Result]) -> Iterator[str]:
@@ -108,7 +128,7 @@ def _grids(found: list[Result]) -> Iterator[str]:
         for name, method in METHODS.items():
             tried = method.grid[data]
             free = [knob for knob, values in tried.items() if len(values) > 1]
-            winners = [best(found, data, name, rounds) for rounds in ROUNDS]
+            winners = [best(found, grid(data, name, rounds)) for rounds in ROUNDS]
             picked = [
                 "–" if each is None else ", ".join(f"{dict(each.knobs)[knob]:g}" for knob in free) for each in winners
             ]
@@ -129,7 +149,7 @@ def _certified(found: list[Result]) -> Iterator[str]:
     yield "|---|---|---|---|"
     for data, label in SETS.items():
         for name, method in METHODS.items():
-            winners = [best(found, data, name, rounds) for rounds in ROUNDS]
+            winners = [best(found, grid(data, name, rounds)) for rounds in ROUNDS]
             cards = [[] if each is None else chosen(found, each) for each in winners]
             epsilons = ["–" if not each else rounded_up(max(run["epsilon"] for run in each), 3) for each in cards]
             against = {run["against"] for each in cards for run in each}

@@ -6,10 +6,12 @@ from collections.abc import Callable
 from scipy import optimize
 
 from discreet.privacy import accountant, classical, rdp
-from discreet.privacy.events import Event, GaussianNoise, PoissonSampled, Repeated, steps
+from discreet.privacy.events import Event, sampled_gaussian, steps
 from discreet.privacy.release import Relation
+from discreet.theory.tradeoffs import Promise
 
 DELTA, SAMPLING_RATE, ROUNDS = 1e-5, 0.1, 100  # those of alike.toml, as a test holds
+PROMISE = Promise(epsilon=1.0, delta=DELTA, sampling_rate=SAMPLING_RATE, rounds=ROUNDS)
 RELATION: Relation = "add_or_remove"
 LEAST, MOST = -1.0, 9.0  # logarithms of the noise that is looked at
 
@@ -36,6 +38,5 @@ def noise(name: str, epsilon: float) -> float:
 
 
 def _excess(name: str, noise_multiplier: float, epsilon: float) -> float:
-    step = PoissonSampled(sampling_rate=SAMPLING_RATE, event=GaussianNoise(noise_multiplier=noise_multiplier))
-    found = EPSILONS[name](Repeated(count=ROUNDS, event=step))
+    found = EPSILONS[name](sampled_gaussian(noise_multiplier, SAMPLING_RATE, ROUNDS))
     return math.log(found / epsilon)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from discreet.experiment.results import Result
+from discreet.theory.utility import averaged
 from experiments.common.means import mean
 from experiments.tradeoffs import plans
 from experiments.tradeoffs.rate import Upload
@@ -49,8 +50,9 @@ class Plan:
         """Of a coordinate of the clients' average where examples are clipped, as a deviation in units of the clip."""
         found = []
         for line in self.lines:
-            batch = sum(rate * size for rate, size in zip(line["sampling_rate"], line["examples"], strict=True))
-            found.append(sum(noise**2 for noise in line["noise_multiplier"]) ** 0.5 / batch)
+            batches = [rate * size for rate, size in zip(line["sampling_rate"], line["examples"], strict=True)]
+            sent = [(noise / batch) ** 2 for noise, batch in zip(line["noise_multiplier"], batches, strict=True)]
+            found.append(averaged(batches, sent, [1] * len(sent)) ** 0.5)
         return mean(found).value
 
 

@@ -58,10 +58,14 @@ every ε.
 COUNTED = """## What a tighter count is worth
 
 The σ² that each accountant asks for, for the same promise (q = 0.1, 100 rounds, sensitivity C). The moments accountant
-tries moments up to 32 only, so it can't say less than ln(1/δ)/32 = 0.36. The paper's own calculus, with its constants
-as printed (Theorem 1, and MA, AC1 and AC2 beside it), is not in Discreet yet, so it is not on this page. What is known
-of it: it drops O(·) terms, and its factor 4 fits neither sensitivity (2 for C, 8 for 2C). Nor is its utility bound:
-that leaves out what clipping takes away, so it holds only where C is at least the largest gradient.
+tries moments up to 32 only, so it can't say less than ln(1/δ)/32 = 0.36.
+"""
+
+PAPERS = """The paper's own bounds ask for this σ², before its σ ≥ 1: as printed, but for the square that AC1 lacks.
+None of them holds here. They need q < 1/(16σ) and σ ≥ 1, so q < 1/16; they drop O(·) terms; and their factor 4 fits
+neither sensitivity (2 for C, 8 for 2C). `discreet tradeoff ldp` has them in the paper's own setting, and its utility,
+which is not on this page: it leaves out what clipping takes away, so it holds only where C is at least the largest
+gradient.
 """
 
 OWN = """## Clients who differ
@@ -100,6 +104,8 @@ def _page(measured: Measured, folder: Path) -> Iterator[str]:
     yield from _alike(measured, folder)
     yield _filled(COUNTED)
     yield from tables.counted()
+    yield _filled(PAPERS)
+    yield from tables.papers()
     yield _filled(OWN)
     yield from tables.promises(measured)
     yield _filled(STRICT.format(share=100 * tables.strictest(measured)))

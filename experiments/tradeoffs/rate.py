@@ -7,6 +7,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from discreet.theory import rates
+
 Clipping = Literal["example", "minibatch"]
 STEP = 0.01  # of the clip: the quantiser's, and less than the deviation of every noise here
 
@@ -26,14 +28,11 @@ class Upload:
     def of(
         cls, clipping: Clipping, coordinates: int, noise_multiplier: float, sampling_rate: float, examples: int
     ) -> "Upload":
-        """Where examples are clipped, noise on their sum is divided by the expected batch, and so is the sum itself.
-
-        A batch J drawn at rate q has E|J|² = (qn)² + qn(1−q), so E‖mean‖² ≤ 1 + (1−q)/(qn).
-        """
+        """Where examples are clipped, noise on their sum is divided by the expected batch, and so is the sum itself."""
         if clipping == "minibatch":
             return cls(coordinates, noise_multiplier)
-        batch = sampling_rate * examples
-        return cls(coordinates, noise_multiplier / batch, 1 + (1 - sampling_rate) / batch)
+        square = rates.batch_second_moment(sampling_rate, examples)
+        return cls(coordinates, noise_multiplier / (sampling_rate * examples), square)
 
     @property
     def variance(self) -> float:
@@ -41,16 +40,15 @@ class Upload:
         return self.deviation**2 + self.square / self.coordinates
 
     def at_most(self, step: float = STEP) -> float:
-        """½·log2(2πe·(σ² + 1/d)) − log2(step): of all densities with this second moment the Gaussian's is largest."""
-        return _entropy(self.variance) - math.log2(step)
+        return rates.at_most(self.coordinates, self.deviation, self.square) - math.log2(step)
 
     def at_least(self, step: float = STEP) -> float:
-        """½·log2(2πe·σ²) − log2(step): what the noise alone takes, whatever it is added to."""
-        return _entropy(self.deviation**2) - math.log2(step)
+        """What the noise alone takes."""
+        return rates.at_least(self.deviation) - math.log2(step)
 
     def as_printed(self, step: float = STEP) -> float:
-        """The paper's log2(2πe·σ/√d), which adds two differential entropies; they don't add up to that of a sum."""
-        return math.log2(2 * math.pi * math.e * self.deviation / math.sqrt(self.coordinates)) - math.log2(step)
+        """The paper's, which is wrong."""
+        return rates.printed(self.coordinates, self.deviation) - math.log2(step)
 
     def coded(self, gradient: Tensor, step: float = STEP) -> float:
         """Bits a coordinate of this gradient, rounded to multiples of `step`, in a code for N(0, variance).
@@ -62,8 +60,3 @@ class Upload:
         near, far = (torch.special.log_ndtr(-(nearest + side) * scale) for side in (-0.5, 0.5))
         logarithms = near + torch.log1p(-torch.exp(far - near))
         return -float(logarithms.mean()) / math.log(2)
-
-
-def _entropy(variance: float) -> float:
-    """Of a Gaussian, in bits; differential, so it may be negative."""
-    return math.log2(2 * math.pi * math.e * variance) / 2

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from itertools import accumulate
 
 from discreet.privacy.wording import rounded_up
+from discreet.theory.tradeoffs import bound
 from experiments.common.means import mean, said
 from experiments.tradeoffs import accountants
 from experiments.tradeoffs.measured import Measured
@@ -44,6 +45,21 @@ def counted() -> Iterator[str]:
     for epsilon in EPSILONS:
         noises = [accountants.noise(name, epsilon) for name in accountants.EPSILONS]
         yield f"| {epsilon:g} | " + " | ".join(_square(noise) for noise in noises) + " |"
+    yield ""
+
+
+def papers() -> Iterator[str]:
+    """σ² by the paper's bounds."""
+    names = {"theorem1": "Theorem 1", "moments": "MA", "ac1": "AC1", "ac2": "AC2"}
+    yield "| ε | " + " | ".join(names.values()) + " |"
+    yield "|---:|" + "---:|" * len(names)
+    for epsilon in EPSILONS:
+        promise = accountants.PROMISE.at(epsilon)
+        yield (
+            f"| {epsilon:g} | "
+            + " | ".join(_square(bound(name, promise).noise_variance ** 0.5) for name in names)
+            + " |"
+        )
     yield ""
 
 

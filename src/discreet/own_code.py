@@ -16,6 +16,7 @@ from torch import nn
 from discreet.errors import InvalidInput
 
 FORM = re.compile(r"(?P<place>[^:]+(:[\\/][^:]+)?):(?P<name>[^\W\d]\w*)")  # a drive letter may have its colon
+FROM_FILE = "discreet_own_"  # how modules are called that were read from a file
 
 
 def _reference(value: Any) -> str:
@@ -67,10 +68,15 @@ def local(reference: str, folder: Path | None = None) -> Any:
         raise InvalidInput(f"{place} has no {name!r}.", fix="Check the name after the colon.") from None
 
 
+def loaded() -> list[ModuleType]:
+    """The modules that were read from files so far, which no other process could import by their names."""
+    return [module for name, module in sys.modules.items() if name.startswith(FROM_FILE)]
+
+
 def _from_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise InvalidInput(f"There is no file {path}.", fix="Give its path from where the command runs.")
-    name = f"discreet_own_{hashlib.blake2b(str(path.resolve()).encode(), digest_size=8).hexdigest()}"
+    name = f"{FROM_FILE}{hashlib.blake2b(str(path.resolve()).encode(), digest_size=8).hexdigest()}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None

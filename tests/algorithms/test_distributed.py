@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from discreet.aggregation import Lattice, Plain
-from discreet.algorithms import Algorithm, ddp_fedavg, ddp_fedavg_client
+from discreet.algorithms import Algorithm, chances, ddp_fedavg, ddp_fedavg_client
 from discreet.engines.embedded import EmbeddedEngine
 from discreet.engines.engine import Simulation
 from discreet.engines.reference import ReferenceEngine
@@ -24,6 +24,8 @@ from discreet.privacy.events import DistributedDiscreteGaussianNoise, PoissonSam
 from discreet.randomness import RunKey
 from discreet.sampling import Everyone, FixedSize, Poisson
 from discreet.secagg.errors import TooFewClients
+from discreet.secagg.terms import Terms
+from discreet.sparsifiers import PublicTopK, RandomK, ServerTopK
 from discreet.training import BroadcastGradients
 from tests.federations import cross_entropy, federation, linear
 
@@ -223,3 +225,78 @@ def test_unsound_combinations_are_refused():
     broadcast = few.embedded.simulation.algorithm.broadcast(few.embedded.simulation.algorithm.init(linear()), 0)
     with pytest.raises(InvalidInput, match="A secure sum needs at least 3 clients, and 2 are in this round"):
         few.gather(broadcast, [0, 1])
+
+
+def test_a_model_of_another_size_than_the_lattice_was_laid_out_for_is_refused():
+    """Rounding 18 numbers costs √18 steps: a file that said 1 would pay for one."""
+    fitted = EVERY["skellam"].fitted(HELD.population, DIMENSION)
+    assert fitted.fitted(HELD.population, DIMENSION) == fitted  # what was resolved reads back
+    smaller = replace(EVERY["skellam"], aggregation=Lattice(dimension=1))
+    with pytest.raises(InvalidInput, match="laid out for a model of 1 numbers, and this one has 18"):
+        smaller.fitted(HELD.population, DIMENSION)
+    with pytest.raises(InvalidInput, match="laid out for a model of 1 numbers, and this one has 18"):
+        smaller.fitted(HELD.population).broadcast(smaller.init(linear()), 0)
+
+
+def test_a_scale_of_ones_own_is_refused_where_sums_would_wrap_around_or_no_noise_can_be_drawn():
+    def at(scale: float, **lattice: float) -> Algorithm:
+        given = Lattice(scale=scale, bits=16, **lattice)  # type: ignore[arg-type]
+        return replace(EVERY["16 bits"], aggregation=given).fitted(HELD.population, DIMENSION)
+
+    found = EVERY["16 bits"].fitted(HELD.population, DIMENSION).aggregation.scale  # type: ignore[union-attr]
+    assert found is not None
+    assert at(found).aggregation.scale == found  # type: ignore[union-attr]
+    assert at(found / 10).aggregation.scale == found / 10  # type: ignore[union-attr]
+    with pytest.raises(InvalidInput, match=r"At a scale of 100000 a sum leaves the ring of 16 bits .* of up to 1, and"):
+        at(1e5)
+    with pytest.raises(InvalidInput, match="and 1e-9 is allowed"):
+        at(found * 1.01)
+    assert at(found * 1.01, wraparound=1e-6).aggregation.scale == found * 1.01  # type: ignore[union-attr]
+    for scale, word in ((1e-9, "coarse"), (1e13, "fine")):
+        with pytest.raises(InvalidInput, match=f"too {word}: with this noise its shares can be drawn between"):
+            at(scale, wraparound=0.99)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_the_chance_that_a_sum_leaves_its_ring_adds_up_over_rounds(name: str):
+    """By default 1e-9 for one sum, and 1e-12 that a sum has more examples than were counted on."""
+    algorithm = EVERY[name].fitted(HELD.population, DIMENSION)
+    once, often = (algorithm.wraparound(HELD.population, rounds) for rounds in (1, 1000))
+    assert once is not None
+    assert 1e-12 <= once <= 1e-9 + 1.1e-12
+    assert often == pytest.approx(1000 * once)
+    assert EVERY[name].wraparound(HELD.population, 1) is None  # of a scale that is still open nothing can be said
+    assert CLIENTS.fitted(HELD.population).wraparound(HELD.population, 1) is None
+
+
+def test_a_ring_has_as_many_bits_as_a_secure_sum_takes():
+    """One range for both: what a plan accepts, no protocol refuses after the budget is reserved."""
+    for bits in (8, 62):
+        assert Terms.chosen(clients=3, length=1, bits=Lattice(bits=bits).bits).bits == bits
+    for bits in (7, 63):
+        with pytest.raises(InvalidInput, match="bits"):
+            Lattice(bits=bits)
+
+
+def test_a_mask_for_all_goes_with_no_rotation():
+    for base in (EVERY["rotated"], EVERY["whole clients, rotated"]):
+        for mask in (RandomK(fraction=0.5), PublicTopK(fraction=0.5)):
+            with pytest.raises(InvalidInput, match=f"rotation spreads every update .* sparsifier '{mask.kind}'"):
+                replace(base, sparsifier=mask)
+    assert replace(EVERY["rotated"], sparsifier=ServerTopK(fraction=0.5)).sparsifier.kind == "server_top_k"
+    sim = simulated(replace(EVERY["skellam"], sparsifier=RandomK(fraction=0.5)))
+    rows = sim.step(sim.algorithm.broadcast(sim.algorithm.init(linear()), 0), [0, 1]).clean
+    assert rows is not None
+    assert int(sum((value[0] == 0).sum() for value in rows.values())) >= 9
+
+
+def test_what_is_left_to_chance_is_said_with_its_numbers():
+    """10 rounds of 18 coordinates: 1e-8 for the ring, and 2·18·10·2^-52 = 8e-14 for the draws."""
+    algorithm = EVERY["skellam"].fitted(HELD.population, DIMENSION)
+    ring, draws = chances.said(algorithm, HELD.population, 10)
+    assert "Over 10 rounds a sum leaves its ring of 32 bits with a probability of at most" in ring
+    assert "may add up to 8e-14 to δ, which is not counted" in draws
+    exact = EVERY["discrete gaussian"].fitted(HELD.population, DIMENSION)
+    assert len(list(chances.said(exact, HELD.population, 10))) == 1  # its draws are exact
+    real = ddp_fedavg(noise="gaussian", **COMMON).fitted(HELD.population)  # type: ignore[arg-type]
+    assert list(chances.said(real, HELD.population, 10)) == []

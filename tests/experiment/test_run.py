@@ -14,6 +14,7 @@ from discreet.errors import BudgetRefused, InvalidInput, Unsupported
 from discreet.experiment import api, config, keys, run
 from discreet.experiment.job import Job
 from discreet.experiment.record import Record
+from discreet.privacy.events import steps
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger import Budget, Ledger
 from discreet.randomness import RunKey
@@ -36,6 +37,12 @@ CLIENTS = (  # whole clients are protected, one after the other
     'algorithm.sampling={kind="round_robin", cohort=1}',
     'privacy.unit="client"',
     "privacy.against=public",
+)
+SECURE = (  # ten clients through a secure sum
+    'algorithm={recipe="ddp_fedavg", learning_rate=1.0, clip_norm=0.5, sampling_rate=0.3}',
+    'engine={kind="secure"}',
+    "task.clients=10",
+    "evaluate_every=1",
 )
 PUBLIC_MASK = (
     'algorithm={recipe="fed_smp_top", learning_rate=0.5, batch_size=32, steps=2, clip_norm=1.0, fraction=0.1}',
@@ -272,6 +279,19 @@ def test_a_run_that_can_not_start_gives_back_what_it_reserved(prepared: Prepared
     assert ledger.summary()["releases"] == {"committed": 0, "reserved": 0, "voided": 1}
 
 
+def test_a_round_that_can_not_be_trained_gives_back_what_it_reserved(
+    prepared: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def refuses(*_: object) -> None:
+        raise InvalidInput("This can't be trained.")
+
+    ledger = Ledger.create(tmp_path / "data.jsonl", [budget(9.0)], "filter")
+    monkeypatch.setattr("discreet.engines.embedded.EmbeddedEngine.gather", refuses)
+    with pytest.raises(InvalidInput, match="can't be trained"):
+        start(prepared(), tmp_path / "run", ledger=ledger.path)
+    assert ledger.summary()["releases"] == {"committed": 0, "reserved": 0, "voided": 1}
+
+
 def test_the_own_ledger_charges_those_who_joined(prepared: Prepared, tmp_path: Path):
     ended = start(prepared(*CLIENTS), tmp_path / "run")
     lines = [json.loads(line) for line in (tmp_path / "run" / "ledger.jsonl").read_text().splitlines()]
@@ -315,20 +335,102 @@ def test_a_secure_sum_is_refused_before_anything_is_written(prepared: Prepared):
         prepared(distributed, secure, "task.clients=2")
 
 
-def test_a_round_that_too_few_finish_is_lost_and_costs_nothing(prepared: Prepared, tmp_path: Path):
-    job = prepared(
-        "seed=1",
-        "rounds=6",
-        'algorithm={recipe="ddp_fedavg", learning_rate=1.0, clip_norm=0.5, sampling_rate=0.3}',
-        'engine={kind="secure", drop_out=0.45}',
-        "task.clients=4",
-        "algorithm.dropouts=1",
-    )
-    ended = run.start(job, tmp_path / "run", None, None, ignore)
+def test_a_secure_sum_that_can_not_withstand_the_plan_is_refused_before_the_run(prepared: Prepared):
+    with pytest.raises(InvalidInput, match=r"4 may collude and 5 leave\. Its threshold must be at least 6"):
+        prepared(*SECURE, "algorithm.colluding=4", "algorithm.dropouts=5")
+
+
+def lossy(prepared: Prepared, *more: str) -> Job:
+    """Ten clients, of whom three may drop out, and more do."""
+    return prepared(*SECURE, "algorithm.dropouts=3", 'engine={kind="secure", drop_out=0.3}', "rounds=6", *more)
+
+
+def summary(folder: Path) -> dict[str, Any]:
+    return Ledger.open(folder / "ledger.jsonl").summary()
+
+
+def test_a_round_that_is_lost_before_shares_are_revealed_costs_nothing_and_later_all(
+    prepared: Prepared, tmp_path: Path
+):
+    ended = start(lossy(prepared, "seed=3"), tmp_path / "run")
     lines = ended.record.rounds()
-    lost = [line for line in lines if "lost" in line]
-    assert 0 < len(lost) < 6
-    counts = Ledger.open(tmp_path / "run" / "ledger.jsonl").summary()["releases"]
-    assert counts == {"committed": 6 - len(lost), "reserved": 0, "voided": len(lost)}
-    assert all(line["clients"] >= 3 for line in lines if "lost" not in line)
-    assert Ledger.open(tmp_path / "run" / "ledger.jsonl").summary()["budgets"][0]["spent"] < ended.guarantees[0].epsilon
+    lost = {line["round"]: line["revealed"] for line in lines if "lost" in line}
+    assert sorted(lost.values()) == [False, True]  # the seed has one of each
+    assert summary(tmp_path / "run")["releases"] == {"committed": 5, "reserved": 0, "voided": 1}
+    assert all(line["clients"] >= 7 for line in lines if "lost" not in line)
+    spent = {line["round"]: line["epsilon"] for line in lines}
+    for number, revealed in lost.items():
+        before = spent.get(number - 1, 0.0)
+        assert spent[number] > before if revealed else spent[number] == before
+
+
+def test_the_card_and_the_lines_say_what_the_ledger_counts(prepared: Prepared, tmp_path: Path):
+    """Rounds were lost, and in others more brought noise than was planned for: less was spent than promised."""
+    ended = start(lossy(prepared, "seed=3"), tmp_path / "run")
+    (budget,) = summary(tmp_path / "run")["budgets"]
+    card = ended.guarantees[0]
+    assert card.epsilon == pytest.approx(budget["spent"], rel=1e-9)
+    assert ended.record.rounds()[-1]["epsilon"] == pytest.approx(budget["spent"], rel=1e-9)
+    assert budget["spent"] < 1.9 < budget["epsilon"] == 2.0
+    assert sum(steps(card.event).values()) == 5
+    assert len(steps(card.event)) > 1  # rounds with differing numbers of shares
+    (said,) = [each for each in card.assumptions if "dropped out" in each]
+    assert "that 1 of 6 were lost" in said
+    assert "ε = 2 of the whole plan" in said
+
+
+def test_a_run_that_lost_rounds_goes_on_with_the_same_numbers(prepared: Prepared, tmp_path: Path):
+    whole = start(lossy(prepared, "seed=3"), tmp_path / "whole")
+    lost = [line["round"] for line in whole.record.rounds() if "lost" in line]
+    start(lossy(prepared, "seed=3"), tmp_path / "run", interrupting(*lost))
+    again(tmp_path / "run", interrupting(*lost))
+    ended = again(tmp_path / "run")
+    assert len(lost) == 2
+    assert ended.guarantees[0].event == whole.guarantees[0].event
+    assert ended.guarantees[0].epsilon == whole.guarantees[0].epsilon
+    timeless = [[line | {"seconds": 0} for line in each.record.rounds()] for each in (whole, ended)]
+    assert timeless[0] == timeless[1]
+    assert summary(tmp_path / "run")["releases"] == summary(tmp_path / "whole")["releases"]
+
+
+def test_the_commit_of_a_lost_round_that_a_crash_cut_off_is_made_up_for(
+    prepared: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The process dies when the checkpoint is written, and the ledger is not: shares were revealed, so it counts."""
+    whole = start(lossy(prepared, "seed=3"), tmp_path / "whole")
+    (late,) = [line["round"] for line in whole.record.rounds() if line.get("revealed")]
+    settle = run._Training.settle
+
+    def dying(training: run._Training, ticket: Any, line: dict[str, Any]) -> None:
+        if line["round"] == late:
+            raise KeyboardInterrupt
+        settle(training, ticket, line)
+
+    monkeypatch.setattr(run._Training, "settle", dying)
+    with pytest.raises(KeyboardInterrupt):
+        start(lossy(prepared, "seed=3"), tmp_path / "run")
+    monkeypatch.setattr(run._Training, "settle", settle)
+    ended = again(tmp_path / "run")
+    assert summary(tmp_path / "run")["releases"] == {"committed": 5, "reserved": 0, "voided": 1}
+    assert ended.guarantees[0].epsilon == whole.guarantees[0].epsilon
+
+
+def test_a_run_of_which_every_round_is_lost_has_released_nothing(prepared: Prepared, tmp_path: Path):
+    ended = start(lossy(prepared, "seed=3", "engine.drop_out=0.9"), tmp_path / "run")
+    assert all("lost" in line and line["epsilon"] == 0 for line in ended.record.rounds())
+    assert [(card.epsilon, steps(card.event)) for card in ended.guarantees] == [(0.0, {})] * len(ended.guarantees)
+    assert summary(tmp_path / "run")["budgets"][0]["spent"] == 0
+    assert "What happened   nothing" in ended.record.text("guarantee.txt")
+
+
+def test_without_drop_outs_more_noise_is_there_than_was_planned_and_the_card_says_so(
+    prepared: Prepared, tmp_path: Path
+):
+    """Seven shares are planned for and ten come, in every round: ten sevenths of the variance."""
+    ended = start(prepared(*SECURE, "algorithm.dropouts=3", "rounds=2", "seed=1"), tmp_path / "run")
+    planned = start(prepared(*SECURE, "rounds=2", "seed=1"), tmp_path / "planned")
+    (budget,) = summary(tmp_path / "run")["budgets"]
+    assert ended.guarantees[0].epsilon == pytest.approx(budget["spent"], rel=1e-9)
+    assert ended.guarantees[0].epsilon < 1.8
+    assert 1.99 < planned.guarantees[0].epsilon <= 2.0
+    assert not [each for each in planned.guarantees[0].assumptions if "dropped out" in each]

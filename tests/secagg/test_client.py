@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from discreet.errors import InvalidInput
 from discreet.secagg import keys
 from discreet.secagg.client import Client
+from discreet.secagg.degree import Assumed
 from discreet.secagg.errors import (
     BadMessage,
     BadShares,
@@ -290,8 +292,44 @@ def test_other_terms_are_another_session():
 
 def test_how_many_colluders_two_lists_withstand():
     """With 2t > n + c, two sets of t clients share more than the c colluders: an honest one, who answers one list."""
-    assert {clients: Terms.chosen(clients=clients, length=1).split_views for clients in (3, 10, 50)} == {
-        3: 0,
-        10: 3,
-        50: 17,
-    }
+    assert {clients: terms(clients).split_views for clients in (3, 10, 50)} == {3: 0, 10: 3, 50: 17}
+
+
+# A graph of neighbours.
+
+
+def on_a_graph(clients: int = 1000, **others: Any) -> Terms:
+    return Terms.chosen(clients=clients, length=5, **others)
+
+
+def test_terms_of_a_graph_carry_what_it_withstands_and_read_back():
+    agreed = on_a_graph(assumed=Assumed(colluding=0.1, leaving=0.3))
+    assert agreed.on_a_graph
+    assert agreed.assumed == Assumed(colluding=0.1, leaving=0.3)
+    assert Terms.from_bytes(agreed.to_bytes()) == agreed
+    assert terms(10).assumed is None
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"neighbours": 2, "threshold": 2}, "must be at most 9.1e-13, and is up to 1"),
+        ({"neighbours": 112, "threshold": 58}, "must be at most 9.1e-13, and is up to 3.3e-08"),
+        ({"minimum": 799}, "minimum must be at least 800 of 1000"),
+        ({"assumed": None}, "must say what is assumed"),
+        ({"assumed": Assumed(security_bits=1e-9)}, "at least 30, and got 1e-09"),
+        ({"assumed": Assumed(colluding=0.3)}, "must be at most 9.1e-13"),
+        ({"neighbours": 996, "threshold": 600}, "between 2 and 990"),
+    ],
+)
+def test_a_graph_that_protects_too_little_is_refused_also_by_the_client_that_reads_it(
+    change: dict[str, Any], said: str, monkeypatch: pytest.MonkeyPatch
+):
+    agreed = on_a_graph()
+    monkeypatch.setattr("discreet.secagg.terms.MOST_NEIGHBOURS", 990)
+    with pytest.raises(InvalidInput, match=said):
+        replace(agreed, **change)
+    with patch.object(Terms, "_check_graph", lambda agreed: None):
+        sent = replace(agreed, **change).to_bytes()
+    with pytest.raises(InvalidInput, match=said):
+        Terms.from_bytes(sent)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from discreet.secagg import client_setup, keys
+from discreet.secagg import client_setup, keys, shamir
 from discreet.secagg.client_state import ClientState
 from discreet.secagg.derivations import pair_masks, self_mask
 from discreet.secagg.masks import Masks
@@ -16,7 +16,7 @@ from discreet.secagg.ring import Vector
 from discreet.secagg.server_state import Round
 from discreet.secagg.terms import Terms
 from discreet.secagg.unmasking import Total, _secret
-from tests.secagg.cohorts import is_exact, rehearsal, repeated_secrets, terms, vectors
+from tests.secagg.cohorts import is_exact, read, rehearsal, repeated_secrets, terms, vectors
 
 FALSE_ALARM = 1e-6  # of each chi-square test here; all run on fixed secrets
 
@@ -177,3 +177,27 @@ def test_a_mask_key_that_lived_longer_would_bare_an_earlier_round(long_lived: bo
     assert np.array_equal(bared, agreed.ring.enter(given[3])) == long_lived
     if not long_lived:
         assert is_uniform(bared, 16)
+
+
+@pytest.mark.parametrize(("planned", "opened"), [(0, True), (7, False)])
+def test_colluders_open_a_vector_only_if_there_are_more_than_was_planned_for(planned: int, opened: bool):
+    """Seven of ten tell a curious server the shares that they hold of client 8's two secrets."""
+    with repeated_secrets():
+        agreed = Terms.chosen(clients=10, length=5, bits=20, colluding=planned)
+        session, given = rehearsal(agreed), vectors(agreed)
+        held = [session.clients[each]._state.held[8][: shamir.SHARE_BYTES] for each in range(7)]
+        session.server.open(0)
+        sent = {each: read(session.clients[each].mask(0, given[each]), Masked, agreed) for each in range(10)}
+        told = [
+            client_setup.unsealed(session.clients[each]._state, {8: sent[8].sealed[each]}, "self-mask", 0)[8]
+            for each in range(7)
+        ]
+    seed, private = (shamir.combine(dict(enumerate(shares, 1))) for shares in (told, held))
+    bared = agreed.ring.unpack(sent[8].vector).copy()
+    if seed is not None and private is not None:
+        masks, others = Masks(agreed.ring), [each for each in range(10) if each != 8]
+        masks.subtract(bared, self_mask(agreed, 0, 8, seed)[0])
+        publics = {each: session.server._cohort.mask_public(each, 0) for each in others}
+        for peer, pair in pair_masks(agreed, 0, 8, private, publics).items():
+            (masks.subtract if peer > 8 else masks.add)(bared, pair)
+    assert np.array_equal(agreed.ring.reduce(bared), agreed.ring.reduce(agreed.ring.enter(given[8]))) == opened

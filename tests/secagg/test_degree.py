@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.secagg.degree import Assumed, degree_for, failure, insecurity
+from discreet.errors import UnsoundCombination
+from discreet.secagg.degree import Assumed, degree_for, failure, insecurity, planned
 from discreet.secagg.graph import circle, neighbourhoods, neighbours
 
 
@@ -33,7 +34,7 @@ def test_the_graph_is_drawn_from_the_keys():
 def test_chances_are_those_of_drawing_neighbours_one_after_the_other():
     few = Assumed(colluding=0.1, leaving=0.2)
     assert failure(1000, 112, 58, few) == pytest.approx(1000 * by_hand(112 - 58 + 1, 999, 200, 112), rel=1e-9)
-    opened = 1000 * by_hand(58, 999, 100, 112)
+    opened = 1000 * by_hand(58, 799, 100, 112)  # who leaves may do so before the places are drawn, and colluders stay
     in_a_row = 1000 * math.prod((300 - place) / (1000 - place) for place in range(56))
     assert insecurity(1000, 112, 58, few) == pytest.approx(opened + in_a_row, rel=1e-9)
 
@@ -67,7 +68,7 @@ def test_the_chosen_degree_keeps_both_promises_and_one_step_less_does_not(client
 
 def test_neighbours_grow_with_the_logarithm_of_the_cohort():
     found = {clients: degree_for(clients, Assumed()).neighbours for clients in (500, 1000, 2000, 4000)}
-    assert found == {500: 96, 1000: 112, 2000: 122, 4000: 128}
+    assert found == {500: 108, 1000: 132, 2000: 148, 4000: 156}
 
 
 @pytest.mark.parametrize("clients", [3, 10, 50, 100])
@@ -80,6 +81,43 @@ def test_a_small_cohort_has_all_pairs_and_two_thirds(clients: int):
 def test_on_a_graph_no_more_may_leave_than_was_assumed():
     assert degree_for(1000, Assumed()).minimum == 800
     assert degree_for(1000, Assumed(colluding=0.1, leaving=0.1)).minimum == 900
+
+
+def test_colluders_are_denser_among_those_who_stay():
+    """A fifth of 200 collude and another fifth leave first: of the 159 others that a client then finds, 40 collude."""
+    found, assumed = degree_for(200, Assumed()), Assumed()
+    before = 200 * by_hand(found.threshold, 199, 40, found.neighbours)
+    after = 200 * by_hand(found.threshold, 159, 40, found.neighbours)
+    assert before < after <= insecurity(200, found.neighbours, found.threshold, assumed) <= 2**-40
+
+
+@given(st.integers(3, 60), st.integers(0, 30), st.integers(0, 30), st.booleans())
+def test_the_threshold_of_a_plan_is_above_a_half_above_the_colluders_and_within_those_who_stay(
+    clients: int, colluding: int, leaving: int, signed: bool
+):
+    try:
+        found = planned(clients, colluding=colluding, leaving=leaving, signed=signed)
+    except UnsoundCombination:
+        fits = [
+            threshold
+            for threshold in range(1, clients - leaving + 1)
+            if 2 * threshold > clients + (colluding if signed else 0) and threshold > colluding
+        ]
+        assert not fits
+    else:
+        assert max(clients / 2, colluding) < found.threshold <= clients - leaving
+        assert not signed or 2 * found.threshold - clients - 1 >= colluding
+        assert (found.neighbours, found.assumed) == (clients - 1, None)
+
+
+def test_a_plan_widens_what_a_graph_withstands_and_never_narrows_it():
+    assert planned(1000) == planned(1000, colluding=200, leaving=200) == degree_for(1000, Assumed())
+    wider = planned(1000, colluding=300, leaving=250)
+    assert wider.assumed == Assumed(colluding=0.3, leaving=0.25)
+    assert wider.minimum == 750
+    assert insecurity(1000, wider.neighbours, wider.threshold, Assumed(colluding=0.3, leaving=0.25)) <= 2**-40
+    with pytest.raises(UnsoundCombination, match="at least 501, above a half"):
+        planned(1000, leaving=500)
 
 
 def test_the_honest_stay_connected_if_no_half_neighbourhood_is_missing_in_a_row():

@@ -4,10 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from discreet.secagg.errors import BadMessage, NotAMember, OutOfTurn, WrongRound, WrongShare
+from discreet.secagg.errors import BadMessage, NotAMember, OutOfTurn, TooFewClients, WrongRound, WrongShare
 from discreet.secagg.messages import Masked, Revealed, encode
+from discreet.secagg.rehearsal import Leaves
 from discreet.secagg.server import Server
-from tests.secagg.cohorts import is_exact, read, rehearsal, terms, vectors
+from discreet.secagg.unmasking import unmask
+from tests.secagg.cohorts import after_masking, is_exact, read, rehearsal, terms, vectors
 
 
 def test_the_server_takes_each_message_in_its_stage_from_its_members_once():
@@ -60,6 +62,33 @@ def test_a_wrong_share_is_found_before_a_wrong_sum_is_given():
             session.server.receive(encode(answer, agreed))
         with pytest.raises(WrongShare, match="so the sum would be wrong"):
             session.server.unmask()
+
+
+@pytest.mark.parametrize(
+    ("signed", "stage", "revealed"),
+    [(False, "masked", False), (False, "revealed", True), (True, "agreed", False), (True, "revealed", True)],
+)
+def test_a_round_that_too_few_finish_says_whether_shares_were_revealed(signed: bool, stage: Leaves, revealed: bool):
+    agreed = terms(10, signed=signed)
+    session, given = rehearsal(agreed), vectors(agreed)
+    with pytest.raises(TooFewClients, match=r"6 .* and 7 are needed") as lost:
+        session.sum(0, given, leaving=dict.fromkeys(range(4), stage))
+    assert lost.value.revealed == revealed
+
+
+def test_a_late_share_opens_the_sum_of_a_round_that_was_given_up():
+    """Six of seven shares came in time. Whoever kept them needs one more, so that sum counts as released."""
+    agreed, given = terms(10, signed=False), vectors(terms(10))
+    session, lists = after_masking(agreed)
+    answers = {each: session.clients[each].receive(message) for each, message in lists.items()}
+    for each in range(6):
+        session.server.receive(answers[each] or b"")
+    kept = session.server._round
+    with pytest.raises(TooFewClients) as lost:
+        session.server.unmask()
+    assert lost.value.revealed
+    kept.revealed[6] = read(answers[6], Revealed, agreed)
+    assert is_exact(unmask(session.server._cohort, kept), agreed, given)
 
 
 def test_a_server_is_saved_between_rounds_and_never_opens_one_twice():

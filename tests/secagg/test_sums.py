@@ -127,7 +127,7 @@ def test_a_round_that_failed_leaves_the_session_fit_for_the_next():
 
 def test_the_default_for_a_large_cohort_is_a_graph():
     large, small = (Terms.chosen(clients=clients, length=1) for clients in (1000, 100))
-    assert (large.neighbours, large.threshold, large.minimum) == (112, 58, 800)
+    assert (large.neighbours, large.threshold, large.minimum) == (132, 72, 800)
     assert (small.neighbours, small.threshold, small.minimum) == (99, 67, 67)
 
 

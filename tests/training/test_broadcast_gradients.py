@@ -1,25 +1,29 @@
 """Gradients at the broadcast model: one example reaches no further than is said, and shares of noise add up."""
 
 import math
+from statistics import NormalDist
 
 import pytest
 import torch
 
-from discreet.algorithms import Algorithm, ddp_fedavg
-from discreet.algorithms.claims import stated
+from discreet.algorithms import Algorithm, claims, ddp_fedavg
+from discreet.algorithms.claims import own_state, stated
 from discreet.batches import Batches
 from discreet.broadcast import Broadcast
 from discreet.engines.engine import Simulation
 from discreet.engines.reference import ReferenceEngine
 from discreet.errors import InvalidInput, UnsoundCombination
 from discreet.federation import Federation
+from discreet.lattice import Encoding
 from discreet.mechanisms import DistributedGaussian
+from discreet.params import flat
 from discreet.population import Population
 from discreet.privacy import accountant
 from discreet.privacy.events import GaussianNoise, PoissonSampled, steps
 from discreet.randomness import RunKey
 from discreet.sparsifiers import RandomK, TopK
 from discreet.training import BroadcastGradients, LocalSgd
+from examples import counterexample
 from tests.federations import cross_entropy, federation, linear
 
 TRAINER = BroadcastGradients(steps=3, sampling_rate=1.0, clip_norm=0.5, learning_rate=2.0)
@@ -102,6 +106,56 @@ def test_at_the_local_state_only_the_share_is_certified_and_the_theorem_is_a_cla
     (claim,) = stated(algorithm, 1, population)
     assert claim.source == "by paper 002's Theorem 4.6"
     assert accountant.epsilon(claim.release.event, 1e-5, "add_or_remove") == pytest.approx(0.48, abs=0.01)
+
+
+@pytest.mark.parametrize(("steps", "reason"), [(1, "sent in clear"), (2, "a client's later steps")])
+def test_the_theorem_is_a_claim_for_the_reason_that_applies(steps: int, reason: str):
+    """With one step a round there are no later steps; and then each update still goes to the server by itself."""
+    algorithm = ddp_fedavg(
+        learning_rate=1,
+        clip_norm=1,
+        sampling_rate=0.1,
+        local_steps=steps,
+        gradients="local",
+        noise_multiplier=1.0,
+        as_published=True,
+    )
+    (claim,) = stated(algorithm, 3, Population(examples=(100,) * 10))
+    assert reason in claim.reason
+    assert ("later steps" in claim.reason) == (steps > 1)
+
+
+def test_the_numbers_of_the_counterexample_follow_from_its_noise():
+    """Φ̄(3.0902 − √2/4) = 3.1 in 1,000 is allowed, and Φ̄(3.0902 − √10/4) = 10.7 are recognised."""
+    normal = NormalDist()
+    allowed, recognised = (1000 * (1 - normal.cdf(normal.inv_cdf(0.999) - mu / 4)) for mu in (2**0.5, 10**0.5))
+    assert f"recognise {allowed:.1f} in 1,000 at 1 false alarm, and one recognises {recognised:.1f}" in own_state()
+    assert (round(allowed, 1), round(recognised, 1)) == (3.1, 10.7)
+    own = (counterexample.CLIENTS, counterexample.STEPS, counterexample.NOISE)
+    assert own == (claims.CLIENTS, claims.STEPS, claims.NOISE)
+
+
+def moved(examples: int, dtype: torch.dtype) -> float:
+    """By how much one example of so many equal ones moves their sum as it is rounded, over the clip."""
+    found = []
+    for held in (examples, examples - 1):
+        inputs = torch.rand(1, 64, generator=torch.Generator().manual_seed(3)).expand(held, 64).contiguous()
+        model = {"weight": torch.zeros(10, 64, dtype=dtype), "bias": torch.zeros(10, dtype=dtype)}
+        batches = Batches(inputs.to(dtype), torch.zeros(held, dtype=torch.long), (0,), (held,))
+        fixed = BroadcastGradients(steps=1, sampling_rate=1.0, clip_norm=1.0, learning_rate=1.0, expected_batch=1.0)
+        announced = {"clip": torch.ones((), dtype=torch.float64)}
+        told = Broadcast(0, model, announced, Encoding(2.0**30, 62))
+        rows = RunKey.seed(0).rows(0, b"", [0], torch.device("cpu"))
+        found.append(flat(fixed.train(cross_entropy, told, batches, rows), leading=1))
+    return float((found[0] - found[1]).double().norm()) / 2.0**30
+
+
+@pytest.mark.parametrize("examples", [512, 5632, 40 * 500 + 1, 40 * 508 + 1])
+def test_a_large_sum_in_single_precision_is_moved_by_no_more_than_the_clip(examples: int):
+    """Pieces of at most 512 examples, of which one more or less may change them all. Added up in single precision,
+    one of 20,321 examples moved the sum by 1.0025 clips."""
+    assert moved(examples, torch.float32) <= 1
+    assert moved(512, torch.float64) <= 1
 
 
 def test_bad_combinations_are_refused():

@@ -17,6 +17,12 @@ class Aggregation(Protocol):
     def fitted(self, dimension: int | None, load: Load | None) -> Self:
         """The same with the numbers that follow from the model, and from what a sum carries, where that is known."""
 
+    def check(self, load: Load | None) -> None:
+        """Refuse a scale of one's own that doesn't suit what a sum carries."""
+
+    def leaving(self, load: Load | None) -> float | None:
+        """At most how often one sum that carries this leaves its ring; None without one, or where that is open."""
+
     def grid(self, times: int) -> Grid | None:
         """What integer noise is priced on, for an update of so many sums; None where updates are real numbers."""
 
@@ -24,7 +30,7 @@ class Aggregation(Protocol):
         """The round's way onto the lattice; None where updates are real numbers."""
 
     def encode(self, unit: Params, encoding: Encoding | None, rows: Rows, *, bounded: bool) -> Params:
-        """Rows as they are summed, of norm at most 1 if `bounded`; what training put on the lattice stays as it is."""
+        """Rows as they are summed, of norm at most 1 if `bounded`; else, what training put on the lattice stays so."""
 
     def decode(self, total: Params, encoding: Encoding | None, like: Params) -> Params:
         """The sum, back in the units of the rows and in the shape of `like`."""

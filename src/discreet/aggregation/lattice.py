@@ -8,10 +8,13 @@ import torch
 from pydantic import Field
 
 from discreet import lattice
+from discreet.errors import InvalidInput
 from discreet.lattice import Encoding, Grid, Load, Rotation, padded
-from discreet.params import Params
+from discreet.lattice.ring import MOST_BITS
+from discreet.params import Params, count
 from discreet.part import Count, Flag, Index, Positive, Probability, part
 from discreet.randomness import Rows
+from discreet.secagg.ring import LEAST_BITS
 
 
 @part
@@ -19,14 +22,14 @@ class Lattice:
     """Scaled, rounded at random, and summed modulo 2^bits.
 
     The scale follows from what a sum carries: the largest at which a sum leaves the ring with probability
-    `wraparound` at most; that spoils a sum, and reveals nothing. `rotated` spreads each update over its coordinates by
-    a public random rotation, new in every round, which pays where bits are few.
+    `wraparound` at most; that spoils a sum, and reveals nothing. A larger one is refused. `rotated` spreads each update
+    over its coordinates by a public random rotation, new in every round, which pays where bits are few.
 
     Guarantee: what integer noise is priced on is what is sent: the sensitivity after rounding.
     """
 
     kind: Literal["lattice"] = "lattice"
-    bits: Annotated[Count, Field(ge=2, le=62)] = 32
+    bits: Annotated[Count, Field(ge=LEAST_BITS, le=MOST_BITS)] = 32
     scale: Positive | None = None  # none yet: found from what a sum carries
     rotated: Flag = False
     seed: Index = 0  # of the rotations, which everybody may know
@@ -38,20 +41,22 @@ class Lattice:
         return True
 
     def fitted(self, dimension: int | None, load: Load | None) -> Self:
+        if dimension is not None:
+            self._same(dimension)
         dimension = self.dimension or dimension
         if dimension is None or load is None or self.scale is not None:
             return replace(self, dimension=dimension)
-        plan = lattice.Plan(
-            bits=self.bits,
-            vectors=load.vectors,
-            clip_norm=load.norm,
-            dimension=self._coordinates(dimension),
-            noise_deviation=load.deviation,
-            shares=load.shares,
-            noise=load.noise,
-            rotated=self.rotated,
-        )
-        return replace(self, dimension=dimension, scale=lattice.fitted(plan, self.wraparound).scale)
+        scale = lattice.fitted(self._plan(dimension, load), self.wraparound).scale
+        return replace(self, dimension=dimension, scale=scale)
+
+    def check(self, load: Load | None) -> None:
+        if self.scale is not None and self.dimension is not None and load is not None:
+            lattice.check(self._plan(self.dimension, load), self.scale, self.wraparound)
+
+    def leaving(self, load: Load | None) -> float | None:
+        if self.scale is None or self.dimension is None or load is None:
+            return None
+        return lattice.wraparound_at(self._plan(self.dimension, load), self.scale)
 
     def grid(self, times: int) -> Grid | None:
         if self.scale is None or self.dimension is None:
@@ -61,6 +66,7 @@ class Lattice:
     def encoding(self, round: int, params: Params, times: int) -> Encoding | None:
         assert self.scale is not None
         assert self.dimension is not None
+        self._same(count(params))
         device = next(iter(params.values())).device
         rotation = Rotation.drawn(self.dimension, self._draw(round)) if self.rotated else None
         if rotation is not None:
@@ -69,8 +75,8 @@ class Lattice:
 
     def encode(self, unit: Params, encoding: Encoding | None, rows: Rows, *, bounded: bool) -> Params:
         assert encoding is not None
-        if all(value.dtype == torch.int64 for value in unit.values()):
-            return unit
+        if not bounded and all(value.dtype == torch.int64 for value in unit.values()):
+            return unit  # rows that are bounded by their norm are rounded here, where it is looked at
         uniform = rows.open().uniform
         return encoding.of_bounded(unit, uniform) if bounded else encoding.of_sum(unit, uniform)
 
@@ -80,6 +86,26 @@ class Lattice:
 
     def width(self, dtype: torch.dtype) -> int:
         return self.bits
+
+    def _same(self, dimension: int) -> None:
+        """Rounding is priced by how many numbers are rounded: for fewer than there are, it would cost too little."""
+        if self.dimension not in (None, dimension):
+            raise InvalidInput(
+                f"The lattice is laid out for a model of {self.dimension:,} numbers, and this one has {dimension:,}.",
+                fix="Leave aggregation.dimension out: it follows from the model.",
+            )
+
+    def _plan(self, dimension: int, load: Load) -> lattice.Plan:
+        return lattice.Plan(
+            bits=self.bits,
+            vectors=load.vectors,
+            clip_norm=load.norm,
+            dimension=self._coordinates(dimension),
+            noise_deviation=load.deviation,
+            shares=load.shares,
+            noise=load.noise,
+            rotated=self.rotated,
+        )
 
     def _coordinates(self, dimension: int) -> int:
         return padded(dimension) if self.rotated else dimension

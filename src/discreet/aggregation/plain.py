@@ -23,6 +23,12 @@ class Plain:
     def fitted(self, dimension: int | None, load: Load | None) -> Self:
         return self
 
+    def check(self, load: Load | None) -> None:
+        return
+
+    def leaving(self, load: Load | None) -> float | None:
+        return None
+
     def grid(self, times: int) -> Grid | None:
         return None
 

@@ -24,6 +24,7 @@ from discreet.sampling import AnySampling, Everyone
 from discreet.server_optimizers import AnyServer, ServerSgd
 from discreet.sparsifiers import All, AnySparsifier, PublicUpdate
 from discreet.training import AnyTrainer, Loss, Sums
+from discreet.training.trainer import UNLIKELY
 
 
 class ServerState(NamedTuple):
@@ -72,19 +73,22 @@ class Algorithm:
         bounds = {"client": self.trainer.bound, "example": self.trainer.reach}
         announced = self.mechanism.announce(state.mechanism, bounds[self.mechanism.unit](round))
         announced |= self.sparsifier.announce(state.params, round, public)
-        return Broadcast(
-            round, state.params, announced, self.aggregation.encoding(round, state.params, self._sums(round).times)
-        )
+        return self.heard(round, state.params, announced)
+
+    def heard(self, round: int, params: Params, announced: Params) -> Broadcast:
+        """The broadcast of what was told: the way onto the lattice follows, so whoever holds the algorithm knows it."""
+        return Broadcast(round, params, announced, self.aggregation.encoding(round, params, self._sums(round).times))
 
     def client_step(
         self, loss: Loss, broadcast: Broadcast, batches: Batches, weights: torch.Tensor, rows: Rows
     ) -> Sent:
         """Train, select, weigh, bound, encode, add the client's own noise. Weights come before the bound."""
-        delta = self.trainer.train(loss, broadcast, batches, rows.at("train"))
+        whole = self.mechanism.unit == "client"
+        heard = replace(broadcast, encoding=None) if whole else broadcast  # what is clipped as a whole is rounded later
+        delta = self.trainer.train(loss, heard, batches, rows.at("train"))
         chosen = self.sparsifier.select(delta, broadcast.announced)
         weighed = per_client.scaled(chosen, weights) if self.weighting == "by_examples" else chosen
         bounded = self.mechanism.bound(weighed, broadcast)
-        whole = self.mechanism.unit == "client"
         encoded = self.aggregation.encode(bounded, broadcast.encoding, rows.at("encode"), bounded=whole)
         shared = self.mechanism.share(encoded, broadcast, rows.at("share"))
         clean = None if shared is encoded else encoded
@@ -154,11 +158,19 @@ class Algorithm:
         soundness.check_overlap(self, population)
         mechanism = self.mechanism.fitted(*self.sampling.cohorts(population))
         found = replace(self, trainer=self.trainer.fitted(population), mechanism=mechanism)
-        return replace(found, aggregation=self.aggregation.fitted(dimension, found._load(population)))
+        load = found._load(population)
+        aggregation = self.aggregation.fitted(dimension, load)
+        aggregation.check(load)
+        return replace(found, aggregation=aggregation)
 
     def grid(self, population: Population) -> Grid | None:
         """What integer noise is priced on; None where updates are real numbers, or too little is known yet."""
         return self.aggregation.fitted(None, self._load(population)).grid(self._sums(0).times)
+
+    def wraparound(self, population: Population, rounds: int) -> float | None:
+        """At most how often any of so many sums leaves its ring; None where there is none, or too little is known."""
+        once = self.aggregation.leaving(self._load(population))
+        return None if once is None else min(1.0, rounds * (once + UNLIKELY))
 
     def _sums(self, round: int) -> Sums:
         return self.trainer.sums(round) if self.mechanism.unit == "example" else Sums()

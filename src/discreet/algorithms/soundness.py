@@ -114,6 +114,12 @@ def _integers(algorithm: "Algorithm") -> None:
             f"Updates on a lattice need integer noise, and the mechanism {algorithm.mechanism.kind!r} adds none.",
             fix='Use mechanism = { kind = "skellam", … } or "discrete_gaussian".',
         )
+    if isinstance(algorithm.aggregation, Lattice) and algorithm.aggregation.rotated and algorithm.sparsifier.common:
+        raise InvalidInput(
+            f"A rotation spreads every update over all coordinates, and the sparsifier {algorithm.sparsifier.kind!r} "
+            "sends only some.",
+            fix="Use rotated = false, or leave the sparsifier out.",
+        )
     if on_lattice and algorithm.trainer.changes:
         raise UnsoundCombination(
             "On a lattice every round has the same number of sums, and here rounds differ in their local steps.",

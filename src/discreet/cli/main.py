@@ -10,7 +10,7 @@ import click
 import typer
 
 from discreet import __version__
-from discreet.cli import account, algorithms, compare, data, demo, init, ledger, plan, report
+from discreet.cli import account, algorithms, compare, data, demo, deploy, init, ledger, plan, report, tradeoff
 from discreet.cli import run as training
 from discreet.cli.output import complain, emit
 from discreet.errors import DiscreetError, InvalidInput
@@ -47,8 +47,10 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
 )
 app.add_typer(account.app, name="account")
+app.add_typer(tradeoff.app, name="tradeoff")
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(data.app, name="data")
+app.add_typer(deploy.app, name="deploy")
 app.command("demo")(demo.demo)
 app.command("algorithms", epilog=algorithms.EPILOG)(algorithms.algorithms)
 app.command("init", epilog=init.EPILOG)(init.init)

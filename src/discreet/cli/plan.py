@@ -9,10 +9,13 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
 
+from discreet.cli.interactive import PORT, opened
 from discreet.cli.options import DataDir
 from discreet.cli.output import Json, emit
 from discreet.cli.run import Set
+from discreet.cli.sizes import in_bytes
 from discreet.cli.waiting import watched
+from discreet.errors import InvalidInput
 from discreet.part import read
 from discreet.privacy.release import numbered
 from discreet.privacy.wording import brief, rounded_up
@@ -21,25 +24,46 @@ EPILOG = """\b
 Examples:
   discreet plan
   discreet plan experiment.toml --set rounds=200
+  discreet plan --interactive
 """
 
 File: TypeAlias = Annotated[Path | None, typer.Argument(metavar="[FILE]", hidden=True)]
+Interactive: TypeAlias = Annotated[
+    bool, typer.Option("--interactive", help="Open a page on this machine with sliders; Ctrl-C ends it.")
+]
+Port: TypeAlias = Annotated[
+    int | None, typer.Option(click_type=PORT, metavar="N", help="Where the page listens; default: a free one.")
+]
+NoBrowser: TypeAlias = Annotated[bool, typer.Option("--no-browser", help="Print the page's address, and open nothing.")]
 
 
-def plan(file: File = None, settings: Set = None, data_dir: DataDir = None, as_json: Json = False) -> None:
+def plan(
+    file: File = None,
+    settings: Set = None,
+    data_dir: DataDir = None,
+    interactive: Interactive = False,
+    port: Port = None,
+    no_browser: NoBrowser = False,
+    as_json: Json = False,
+) -> None:
     """What the experiment in FILE will promise, before any training.
 
-    The guarantee, the noise it takes, the bytes that each client sends, and what another epsilon would cost. Data is
-    read to count clients; nothing is trained, spent or written. Without FILE: the built-in experiment on digits.
+    The guarantee, the noise it takes and how loud that is, the rounds it affords, the bytes that are sent, how much to
+    do locally, and what another epsilon would cost. Data is read to count clients; nothing is trained, spent or
+    written. Without FILE: the built-in experiment on digits.
     """
     from discreet.experiment import api, config
     from discreet.experiment.plan import planned
 
+    if not interactive and (port is not None or no_browser):
+        raise InvalidInput("--port and --no-browser go with --interactive.")
     source = config.load(file, tuple(settings or ()), data_dir)
     with watched(source, quiet=as_json) as ready:
         job = api.prepared(ready)
+    if interactive:
+        return opened(job, port, browser=not no_browser, as_json=as_json)
     found = planned(source, job)
-    emit(lambda: found, lambda: _page(found, file), as_json=as_json)
+    return emit(lambda: found, lambda: _page(found, file), as_json=as_json)
 
 
 def _page(found: dict[str, Any], file: Path | None) -> Iterator[RenderableType]:
@@ -48,12 +72,16 @@ def _page(found: dict[str, Any], file: Path | None) -> Iterator[RenderableType]:
         f"about {found['expected_cohort']:,.4g} in a round"
     )
     yield (
-        f"{found['parameters']:,} parameters: {_bytes(found['bytes']['down'])} to a client and "
-        f"{_bytes(found['bytes']['up'])} back in a round ({found['bits']['up']:,} bits), "
-        f"{_bytes(found['bytes']['client_total'])} in all"
+        f"{found['parameters']:,} parameters: {in_bytes(found['bytes']['down'])} to a client and "
+        f"{in_bytes(found['bytes']['up'])} back in a round ({found['bits']['up']:,} bits), "
+        f"{in_bytes(found['bytes']['client_total'])} in all; all clients together "
+        f"{in_bytes(found['bytes']['all_down'])} and {in_bytes(found['bytes']['all_up'])} back"
     )
     if found["noise_multiplier"] is not None:
         yield f"noise multiplier {brief(found['noise_multiplier'])}"
+    if found["noise_to_signal"] is not None:
+        ratio = brief(found["noise_to_signal"], 3)
+        yield f"noise to signal in a round's mean: {ratio} at best, with all at the clip and agreed"
     yield ""
     yield _promise(found)
     if found["by_client"]:
@@ -62,7 +90,9 @@ def _page(found: dict[str, Any], file: Path | None) -> Iterator[RenderableType]:
     if found["other_epsilons"]:
         yield ""
         yield Padding(_others(found), (0, 2))
-    for sentence in found["advice"]:
+    yield ""
+    yield _work(found["local_work"])
+    for sentence in [*(f"Warning: {each}" for each in found["warnings"]), *found["advice"]]:
         yield ""
         yield sentence
     yield ""
@@ -86,7 +116,20 @@ def _promise(found: dict[str, Any]) -> str:
         return "No privacy: this experiment adds no noise, so nothing is promised."
     card = read(Guarantee, found["guarantees"][0])
     seeded = " The seed is written down, so this run protects nobody." if found["seeded"] else ""
-    return f"Certified: ε = {rounded_up(card.epsilon)} at δ = {brief(card.delta)}. {card.sentence()}{seeded}"
+    rounds = found["affordable_rounds"]
+    affords = "" if rounds is None else f" Within the promise this noise affords {rounds:,} rounds."
+    return f"Certified: ε = {rounded_up(card.epsilon)} at δ = {brief(card.delta)}. {card.sentence()}{affords}{seeded}"
+
+
+def _work(work: dict[str, Any]) -> str:
+    now, best, unit = work["now"], work["recommended"], work["unit"]
+    if best is None:
+        return f"Local work: {_counted(now, unit)} a round. {work['why']}"
+    return f"Local work: {_counted(best, unit)} a round recommended, now {now:,}. {work['why']}"
+
+
+def _counted(number: int, unit: str) -> str:
+    return f"{number:,} {unit.removesuffix('s') if number == 1 else unit}"
 
 
 def _by_client(kinds: list[dict[str, Any]]) -> Table:
@@ -112,11 +155,3 @@ def _others(found: dict[str, Any]) -> Table:
         noise = "-" if each["noise_multiplier"] is None else brief(each["noise_multiplier"], 4)
         table.add_row(brief(each["epsilon"]), noise, f"{each['rounds_at_this_noise']:,}")
     return table
-
-
-def _bytes(size: float) -> str:
-    for unit in ("bytes", "kB", "MB"):
-        if size < 1000:
-            return f"{size:.3g} {unit}"
-        size /= 1000
-    return f"{size:,.3g} GB"

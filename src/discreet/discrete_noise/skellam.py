@@ -10,6 +10,8 @@ from discreet.errors import InvalidInput
 LARGEST_RATE = 1e12
 SMALLEST_RATE = 1e-6  # below, e^−λ in doubles leaves fewer than ten digits of the chance to draw anything but 0
 
+SPOILT = 2.0**-52  # of one Poisson draw: in 2^-53 of its proposals, fewer than two a draw, any number would be taken
+
 
 def skellam(
     key: bytes, variance: float, shape: tuple[int, ...], source: Source, threads: int | None = None
@@ -33,3 +35,8 @@ def skellam(
         return result
 
     return drawn(key, shape, source, difference, threads)
+
+
+def spoilt(numbers: int) -> float:
+    """At most how often one of so many numbers, each made of two draws, is not what it is taken for."""
+    return min(1.0, 2 * numbers * SPOILT)

@@ -45,7 +45,7 @@ class EmbeddedEngine:
 
     def steps(self, broadcast: Broadcast, cohort: list[int]) -> Iterator[tuple[list[int], Sent]]:
         """What each block of clients sends, as it comes."""
-        return ((block, self._step(broadcast, block)) for block in self._blocks(cohort))
+        return ((block, self._step(broadcast, block)) for block in self.blocks(cohort))
 
     def _step(self, broadcast: Broadcast, block: list[int]) -> Sent:
         """On a GPU blocks have few sizes, so that steps can be recorded: the last client is played again, unheard."""
@@ -54,7 +54,7 @@ class EmbeddedEngine:
         more = max(0, min(rounded(len(block)), self.block) - len(block))
         return self.simulation.step(broadcast, block + block[-1:] * more).of(slice(len(block)))
 
-    def _blocks(self, cohort: list[int]) -> Iterator[list[int]]:
+    def blocks(self, cohort: list[int]) -> Iterator[list[int]]:
         """Clients of like size together, so that one large client doesn't pad all others."""
         ordered = sorted(cohort, key=lambda client: (self.simulation.federation.sizes[client], client))
         for first in range(0, len(ordered), self.block):

@@ -15,6 +15,7 @@ from discreet.params import Params, add, norms, total, zeros_like
 from discreet.per_client import worst
 from discreet.population import Population
 from discreet.randomness import RunKey, SimulatedRows
+from discreet.secret_streams import SecretRows
 from discreet.sparsifiers import PublicUpdate
 from discreet.training import Loss
 
@@ -82,6 +83,7 @@ class Simulation:
     loss: Loss
     key: RunKey
     public: Federation | None = None  # one client's, that nobody is
+    real: bool = False  # clients are elsewhere, and noise that is drawn here hides real data
 
     @property
     def population(self) -> Population:
@@ -106,12 +108,14 @@ class Simulation:
             delta = trainer.train(self.loss, broadcast, data.block([0]), rows.at("public"))
         return {name: value[0] for name, value in delta.items()}
 
-    def rows(self, broadcast: Broadcast, clients: list[int]) -> SimulatedRows:
+    def rows(self, broadcast: Broadcast, clients: list[int]) -> SimulatedRows | SecretRows:
         """The clients' streams for this broadcast.
 
         A seeded run leaves the broadcast's digest out: it protects nobody, and two engines that differ in the last
         bit of a sum would otherwise part for good.
         """
+        if self.real and not self.key.seeded:
+            return self.key.secret_rows(broadcast.round, broadcast.digest, clients[0], self.federation.inputs.device)
         digest = b"" if self.key.seeded else broadcast.fingerprint
         return self.key.rows(broadcast.round, digest, clients, self.federation.inputs.device)
 

@@ -9,10 +9,11 @@ from discreet.algorithms.algorithm import Sent
 from discreet.broadcast import Broadcast
 from discreet.engines.embedded import EmbeddedEngine
 from discreet.engines.engine import FEWEST, CohortSum
+from discreet.engines.planned_sums import planned
 from discreet.errors import InvalidInput
-from discreet.mechanisms import IntegerNoise
 from discreet.params import flat, restored
 from discreet.population import Population
+from discreet.secagg.errors import TooFewClients
 from discreet.secagg.rehearsal import Leaves, Rehearsal
 from discreet.secagg.terms import Terms
 
@@ -24,7 +25,8 @@ class SecureEngine:
     """Clients are played as in `embedded`; what leaves each of them goes through the protocol, a session a round.
 
     Each drops out of a round with probability `drop_out`, before one of its messages. Who leaves before the masked
-    update is sent is not in the sum; who leaves later is, and the others make up for what it didn't reveal.
+    update is sent is not in the sum; who leaves later is, and the others make up for what it didn't reveal. As many may
+    collude, and as many leave, as the noise was sized for.
     """
 
     embedded: EmbeddedEngine
@@ -47,8 +49,7 @@ class SecureEngine:
         vectors = dict(enumerate(row for _, sent in blocks for row in flat(sent.rows, leading=1).cpu().numpy()))
         gone = self.leaving(broadcast.round, cohort)
         leaving = {at: gone[client] for at, client in enumerate(order) if client in gone}
-        terms = Terms.chosen(clients=len(order), length=len(vectors[0]), bits=encoding.bits)
-        terms = replace(terms, minimum=max(terms.minimum, self._needed))
+        terms = self.terms(len(order), len(vectors[0]), encoding.bits)
         found = Rehearsal(terms, leaving=leaving).sum(0, vectors, leaving=leaving)
         survivors = {order[at] for at in found.survivors}
         seen = CohortSum.of(_only(blocks, survivors), broadcast, self.embedded.simulation.algorithm.mechanism)
@@ -56,12 +57,15 @@ class SecureEngine:
         total = torch.from_numpy(terms.ring.signed(found.vector)).to(next(iter(like.values())).device)
         return replace(seen, total=restored(total, like))
 
-    @property
-    def _needed(self) -> int:
-        """As many as it takes for the noise that is accounted: with fewer, no sum is made."""
-        mechanism = self.embedded.simulation.algorithm.mechanism
-        assert isinstance(mechanism, IntegerNoise)
-        return (mechanism.shares or 0) + mechanism.colluding
+    def terms(self, clients: int, length: int, bits: int) -> Terms:
+        """For as many who collude and leave as were planned for; with fewer than the noise takes, no sum is made."""
+        asked = planned(self.embedded.simulation.algorithm, clients)
+        if clients < asked.needed:
+            raise TooFewClients(f"{clients} clients are in this round, and {asked.needed} are needed.")
+        found = Terms.chosen(
+            clients=clients, length=length, bits=bits, colluding=asked.colluding, leaving=asked.leaving
+        )
+        return replace(found, minimum=max(found.minimum, asked.needed))
 
     def leaving(self, round: int, cohort: list[int]) -> dict[int, Leaves]:
         """Who drops out of this round, and before which message: the run's key decides."""

@@ -1,13 +1,14 @@
 """What may be said of a run: its guarantees, each with the sentences that only the run knows."""
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from discreet.algorithms import claims
+from discreet.algorithms import chances, claims
 from discreet.experiment import keeping
-from discreet.experiment.config import Secure
+from discreet.experiment.config import Flower, Secure
 from discreet.experiment.job import Job
+from discreet.experiment.made import Made
 from discreet.experiment.promise import kinds
 from discreet.mechanisms import IntegerNoise
 from discreet.part import plain, read
@@ -31,23 +32,30 @@ SIMULATED = (
     "The run is simulated: one process plays every client, and the noise comes from torch's generator, which is no "
     "cryptographic source."
 )
+DEPLOYED = (
+    "Each client trains on its own machine, draws its own noise there, and keeps a ledger of its own beside this one."
+)
 THIS_RUN = "Nothing else was released from the same data: the ledger counts this run only."
 
 
-def guarantees(job: Job, done: int, ledger: Ledger | None, *, shared: bool) -> list[Guarantee]:
-    """Every guarantee of so many rounds, the one that was promised first."""
+def guarantees(
+    job: Job, done: int, ledger: Ledger | None, *, shared: bool, made: Sequence[Made] | None = None
+) -> list[Guarantee]:
+    """Every guarantee of so many rounds, the one that was promised first: of what was `made`, or else planned."""
     state = None if ledger is None else ledger.summary()
     mark = None if state is None else LedgerMark(head=state["head"], length=state["records"])
     delta = job.privacy.delta if job.privacy else keeping.DELTA
-    found = []
+    found, assumed = [], list(_assumed(job, done, made, shared=shared))
     for kind in kinds(job.algorithm, job.privacy, job.population):
         joined = keeping.joined(kind, done, job.lasting)
-        stated = claims.stated(kind.algorithm, joined, job.population) if joined else []
-        for release in keeping.certifiable(kind, joined, job.population):
+        happened = keeping.within(made, joined)
+        claimed = joined if happened is None else len(happened)
+        stated = claims.stated(kind.algorithm, claimed, job.population) if claimed else []
+        for release in keeping.certifiable(kind, joined, job.population, happened):
             certified = Guarantee.certify(
                 release,
                 delta,
-                assumptions=_assumed(job, done, shared=shared),
+                assumptions=assumed,
                 not_covered=_uncovered(job, state["budgets"] if state and shared else []),
                 claims=[_claim(each, delta) for each in stated if each.release.unit == release.unit],
                 ledger=mark,
@@ -96,20 +104,23 @@ def data(job: Job, done: int, stopped: str | None, cards: list[Guarantee], ledge
     }
 
 
-def _assumed(job: Job, done: int, *, shared: bool) -> Iterator[str]:
-    if done < job.rounds and (planned := job.spent(job.rounds)) is not None:
-        yield (
-            f"That the run ended after {done} of {job.rounds} rounds had nothing to do with what they showed; if it "
-            f"had, ε = {rounded_up(planned)} of the whole plan is what holds."
-        )
+def _assumed(job: Job, done: int, made: Sequence[Made] | None, *, shared: bool) -> Iterator[str]:
+    planned = job.spent(job.rounds)
+    whole = "" if planned is None else f"if it had, ε = {rounded_up(planned)} of the whole plan is what holds."
+    if done < job.rounds and whole:
+        yield f"That the run ended after {done} of {job.rounds} rounds had nothing to do with what they showed; {whole}"
+    if made is not None and whole and job.spent(done, made) != job.spent(done):
+        lost = f", and that {done - len(made)} of {done} were lost," if len(made) < done else ""
+        yield f"Who dropped out of which round{lost} had nothing to do with what earlier rounds showed; {whole}"
     gone = [f"client {client} after round {rounds}" for client, rounds in job.lasting.items() if rounds < done]
     if gone:
         few = ", ".join(gone[:6]) + (f" and {len(gone) - 6} more" if gone[6:] else "")
         yield f"Who left when its budget was spent ({few}) follows from public numbers, and so tells nothing."
     if job.key.seeded:
         yield SEEDED
-    yield SIMULATED
+    yield DEPLOYED if isinstance(job.settings.engine, Flower) else SIMULATED
     yield from _summed(job)
+    yield from chances.said(job.algorithm, job.population, done)
     if not shared:
         yield THIS_RUN
     yield "How many clients there are, and how many examples each holds, is public."
@@ -131,7 +142,7 @@ def _summed(job: Job) -> Iterator[str]:
         f"Whoever sums learns the sum and nothing else; {few} it more; and no sum is made of fewer than "
         f"{least} clients."
     )
-    if not isinstance(job.settings.engine, Secure):
+    if not isinstance(job.settings.engine, Secure | Flower):
         yield 'The sums are secure: here they were added up in clear. engine = { kind = "secure" } makes them so.'
     yield "What is rounded onto the lattice is computed in floating point; from there on all is whole numbers."
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from discreet.algorithms.loudness import noise_of
 from discreet.experiment import card, job
 from discreet.experiment import run as loop
 from discreet.experiment.cells import Run, data_of, named
 from discreet.experiment.config import Source
 from discreet.experiment.interrupt import graceful
-from discreet.experiment.plan import noise_of
 from discreet.experiment.results import Result, Results
 from discreet.part import plain
 from discreet.places import Watch

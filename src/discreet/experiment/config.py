@@ -45,7 +45,35 @@ class Secure:
     drop_out: Annotated[NonNegative, Field(lt=1)] = 0.0  # the chance that a client leaves a round half-way
 
 
-AnyEngine: TypeAlias = Annotated[Embedded | Secure | Reference, Field(discriminator="kind")]
+@part
+class Ray:
+    """As embedded, with the blocks spread over a Ray cluster, one worker on each of its CPUs, or of its GPUs.
+
+    `address` is the cluster's; "auto" stands for the one that runs here, and "local" starts one. A worker's blocks fit
+    into `memory_gb`; by default all workers together take half of what the cluster has.
+    """
+
+    kind: Literal["ray"] = "ray"
+    address: str = "auto"
+    workers: Count | None = None
+    memory_gb: Positive | None = None
+
+
+@part
+class Flower:
+    """Real clients over a network, by `discreet deploy`.
+
+    Replies are waited for `timeout` seconds at most, and once enough are there, `patience` more for the others. A
+    secure session serves so many rounds of one cohort.
+    """
+
+    kind: Literal["flower"] = "flower"
+    timeout: Positive = 600.0
+    patience: Positive = 30.0
+    session_rounds: Count = 10
+
+
+AnyEngine: TypeAlias = Annotated[Embedded | Secure | Reference | Ray | Flower, Field(discriminator="kind")]
 
 
 @part

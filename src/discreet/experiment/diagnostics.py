@@ -17,6 +17,8 @@ def of_round(job: Job, gathered: CohortSum) -> dict[str, Any]:
     """How large updates were, how much of them the clip left, how loud they were beside the noise, what was sent."""
     line: dict[str, Any] = {"bits": bits(job.algorithm, job.params)._asdict()}
     sizes = gathered.norms.double()
+    if gathered.contributors and not sizes.numel():  # real clients send their update, and nothing beside it
+        return line
     if sizes.numel():
         found = {"mean": sizes.mean(), "median": sizes.median(), "max": sizes.max()}
         line["norms"] = finite({name: float(value) for name, value in found.items()} | _quantiles(sizes))

@@ -1,6 +1,6 @@
 """All that the loop needs, ready to run: from a file or from Python objects, the same thing comes out."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -10,12 +10,14 @@ import torch
 from torch import Tensor, nn
 
 from discreet.algorithms import Algorithm
+from discreet.engines import planned_sums
 from discreet.engines.embedded import EmbeddedEngine
 from discreet.engines.engine import FEWEST, Engine, Simulation
 from discreet.engines.reference import ReferenceEngine
 from discreet.errors import InvalidInput
 from discreet.experiment import document, keeping
-from discreet.experiment.config import Experiment, Reference, Secure, Settings, Source
+from discreet.experiment.config import Experiment, Flower, Ray, Reference, Secure, Settings, Source
+from discreet.experiment.made import Made
 from discreet.experiment.promise import Privacy
 from discreet.federation import Federation
 from discreet.models import Own
@@ -50,10 +52,12 @@ class Job:
     resolved: str
     text: str
     folder: Path | None
+    declared: Population | None = None  # of clients who hold their data themselves
+    remote: Callable[[], Engine] | None = None  # how they are reached
 
     @property
     def population(self) -> Population:
-        return self.data.population
+        return self.declared or self.data.population
 
     @property
     def device(self) -> torch.device:
@@ -65,16 +69,48 @@ class Job:
         chosen = self.settings.engine
         if isinstance(chosen, Reference):
             return ReferenceEngine(simulation), simulation, 1
+        if isinstance(chosen, Flower):
+            if self.remote is None:
+                raise InvalidInput(
+                    "This experiment runs on real clients, and none can be reached from here.",
+                    fix='Run it with: discreet deploy submit; or use engine = { kind = "embedded" }.',
+                )
+            return self.remote(), replace(simulation, real=True), 1
+        memory = None if chosen.memory_gb is None else int(chosen.memory_gb * 1e9)
+        if isinstance(chosen, Ray):
+            return self._on_ray(chosen, simulation, block_size, memory)
         if block_size is None:
-            memory = None if chosen.memory_gb is None else int(chosen.memory_gb * 1e9)
-            start = self.algorithm.broadcast(self.algorithm.init(self.params), 0, simulation.public_update)
-            block_size = EmbeddedEngine.fitting(simulation, start, memory).block
+            block_size = self._fitting(simulation, memory)
         embedded = EmbeddedEngine(simulation, block_size)
         if not isinstance(chosen, Secure):
             return embedded, simulation, block_size
         from discreet.engines.secure import SecureEngine  # cryptography, which only this engine needs
 
         return SecureEngine(embedded, chosen.drop_out), simulation, block_size
+
+    def reach(self) -> None:
+        """Whether other machines that it needs are there, asked before a run directory is made."""
+        if isinstance(chosen := self.settings.engine, Ray):
+            from discreet.engines.ray.crew import Cluster
+
+            Cluster.check(chosen.address, chosen.workers, self.device)
+
+    def _on_ray(
+        self, chosen: Ray, simulation: Simulation, block_size: int | None, memory: int | None
+    ) -> tuple[Engine, Simulation, int]:
+        from discreet.engines.ray.crew import Cluster, RayCrew
+        from discreet.engines.ray.engine import RayEngine, shared_block
+
+        cluster = Cluster.joined(chosen.address, chosen.workers, self.device)
+        if block_size is None:
+            fitting = self._fitting(simulation, memory or cluster.memory)
+            block_size = shared_block(fitting, self.algorithm, self.population, cluster.size)
+        embedded = EmbeddedEngine(simulation, block_size)
+        return RayEngine(embedded, RayCrew(cluster, embedded)), simulation, block_size
+
+    def _fitting(self, simulation: Simulation, memory: int | None) -> int:
+        start = self.algorithm.broadcast(self.algorithm.init(self.params), 0, simulation.public_update)
+        return EmbeddedEngine.fitting(simulation, start, memory).block
 
     def evaluate(self, params: Params) -> dict[str, float]:
         """What the model achieves on the test data; a squared error beside that of a constant."""
@@ -99,9 +135,9 @@ class Job:
         held = self.data.targets if self.data.order is None else self.data.targets[self.data.order]
         return float((self.test[1].double() - held.double().mean(dim=0)).square().mean())
 
-    def spent(self, done: int) -> float | None:
-        """The ε of the client that has spent most."""
-        return keeping.spent(self.algorithm, self.privacy, done, self.population, self.lasting)
+    def spent(self, done: int, made: Sequence[Made] | None = None) -> float | None:
+        """The ε of the client that has spent most: of what was `made`, or else of so many rounds as planned."""
+        return keeping.spent(self.algorithm, self.privacy, done, self.population, self.lasting, made)
 
     @cached_property
     def lasting(self) -> dict[int, int]:
@@ -113,10 +149,10 @@ class Job:
         return frozenset(client for client, lasts in self.lasting.items() if lasts <= round)
 
 
-def from_source(source: Source, key: RunKey, task: Task | None = None) -> Job:
+def from_source(source: Source, key: RunKey, task: Task | None = None, declared: Population | None = None) -> Job:
     """Load the data, build the model, find the noise: everything that can be wrong with a file shows here.
 
-    `task` is the experiment's own, where this key's was loaded before.
+    `task` is the experiment's own, where this key's was loaded before; `declared` are clients whose data is elsewhere.
     """
     experiment, folder = source.experiment, source.places.folder
     if task is None:
@@ -124,8 +160,9 @@ def from_source(source: Source, key: RunKey, task: Task | None = None) -> Job:
     module = built(experiment, task, folder, key.generator("model"))
     own = {"loss": experiment.loss, "metric": experiment.metric}
     functions = {what: None if name is None else local(name, folder) for what, name in own.items()}
+    population = declared or task.train.population
     algorithm = keeping.kept(
-        experiment.algorithm, experiment.privacy, experiment.rounds, task.train.population, _dimension(module)
+        experiment.algorithm, experiment.privacy, experiment.rounds, population, _dimension(module)
     )
     return _assembled(
         task,
@@ -139,6 +176,7 @@ def from_source(source: Source, key: RunKey, task: Task | None = None) -> Job:
         resolved=experiment.resolved(algorithm),
         text=source.text,
         folder=folder,
+        declared=declared,
     )
 
 
@@ -198,22 +236,28 @@ def _assembled(
             "A secure sum takes integers, and this algorithm sums real numbers.",
             fix='Use recipe = "ddp_fedavg" with noise = "skellam", or engine = { kind = "embedded" }.',
         )
-    fewest = algorithm.sampling.cohorts(task.train.population)[0]
+    population = rest.get("declared") or task.train.population
+    fewest = algorithm.sampling.cohorts(population)[0]
     if isinstance(settings.engine, Secure) and fewest < FEWEST:
         raise InvalidInput(
             f"A secure sum needs at least {FEWEST} clients, and as few as {fewest} may be in a round.",
             fix='Let more clients join, or use engine = { kind = "embedded" }.',
         )
+    if isinstance(settings.engine, Secure | Flower) and algorithm.aggregation.secure and fewest >= FEWEST:
+        planned_sums.check(algorithm, population, signed=isinstance(settings.engine, Flower))
     device, dtype = _device(settings.device), getattr(torch, settings.dtype)
     model = Supervised(module, task.kind, loss=functions["loss"], metric=functions["metric"])
     model.check(task)
+    data = task.train.to(device, dtype)
+    params = {name: value.to(device, dtype) for name, value in model.params.items()}
+    algorithm.trainer.check(model.loss, params, data.inputs[:1][None])
     return Job(
         task=task,
-        data=task.train.to(device, dtype),
+        data=data,
         public=None if task.public is None else task.public.to(device, dtype),
         test=(_moved(task.test_inputs, device, dtype), _moved(task.test_targets, device, dtype)),
         model=model,
-        params={name: value.to(device, dtype) for name, value in model.params.items()},
+        params=params,
         algorithm=algorithm,
         settings=settings,
         resolved=document.written(resolved),

@@ -6,6 +6,7 @@ from types import MappingProxyType
 
 from discreet.algorithms import Algorithm
 from discreet.errors import BudgetRefused, InvalidInput
+from discreet.experiment.made import Made, over
 from discreet.experiment.promise import Kind, Privacy, Reading, kinds, reading
 from discreet.population import Population
 from discreet.privacy import accountant, calibration
@@ -71,13 +72,16 @@ def spent(
     rounds: int,
     population: Population,
     lasting: Mapping[int, int] = MappingProxyType({}),
+    made: Sequence[Made] | None = None,
 ) -> float | None:
     """The ε that so many rounds have cost, in the promise's terms; without one, of the first thing released.
 
-    Of several kinds of clients it is the largest; those in `lasting` left after so many rounds.
+    Of several kinds of clients it is the largest; those in `lasting` left after so many rounds. `made` says what was
+    released; without it, all that was planned.
     """
     every = kinds(algorithm, privacy, population)
-    found = [_spent(kind, joined(kind, rounds, lasting), population) for kind in every]
+    counts = [joined(kind, rounds, lasting) for kind in every]
+    found = [_spent(kind, count, population, within(made, count)) for kind, count in zip(every, counts, strict=True)]
     known = [each for each in found if each is not None]
     return max(known) if known else None
 
@@ -85,6 +89,11 @@ def spent(
 def joined(kind: Kind, rounds: int, lasting: Mapping[int, int]) -> int:
     """Of so many rounds, those in which these clients were still there."""
     return min(rounds, lasting.get(kind.clients[0], rounds)) if kind.clients else rounds
+
+
+def within(made: Sequence[Made] | None, rounds: int) -> list[Made] | None:
+    """Of what was made, the first so many rounds."""
+    return None if made is None else [each for each in made if each.round < rounds]
 
 
 def budgets(algorithm: Algorithm, privacy: Privacy | None, rounds: int, population: Population) -> list[Budget]:
@@ -111,7 +120,7 @@ def budgets(algorithm: Algorithm, privacy: Privacy | None, rounds: int, populati
     ]
 
 
-def certifiable(kind: Kind, rounds: int, population: Population) -> list[Release]:
+def certifiable(kind: Kind, rounds: int, population: Population, made: Sequence[Made] | None = None) -> list[Release]:
     """All that may be said of so many rounds of these clients, what the promise is about first.
 
     A client-level release also says something of one example: any change to it turns the client's update into
@@ -119,7 +128,7 @@ def certifiable(kind: Kind, rounds: int, population: Population) -> list[Release
     """
     if rounds == 0:
         return []
-    found = kind.algorithm.over(rounds, population)
+    found = over(kind.algorithm, rounds, population, made)
     known = {(each.unit, each.view) for each in found}
     examples = [
         replace(each, unit="example", relation="replace")
@@ -133,7 +142,7 @@ def certifiable(kind: Kind, rounds: int, population: Population) -> list[Release
         return listed
     promised = (kind.privacy.unit, kind.privacy.against)
     if not any((each.unit, each.view) == promised for each in listed):
-        about = reading(kind.privacy, kind.algorithm, rounds, population)
+        about = reading(kind.privacy, kind.algorithm, rounds, population, made)
         listed.append(
             Release(
                 unit=kind.privacy.unit,
@@ -173,13 +182,13 @@ def _with_noises(
     return algorithm.with_noise(tuple(own[client] for client in range(population.clients)))
 
 
-def _spent(kind: Kind, rounds: int, population: Population) -> float | None:
+def _spent(kind: Kind, rounds: int, population: Population, made: Sequence[Made] | None = None) -> float | None:
     if rounds == 0:
         return 0.0
     if kind.privacy is not None:
-        found = reading(kind.privacy, kind.algorithm, rounds, population)
+        found = reading(kind.privacy, kind.algorithm, rounds, population, made)
         return accountant.epsilon(found.event, kind.privacy.delta, found.relation)
-    releases = kind.algorithm.over(rounds, population)
+    releases = over(kind.algorithm, rounds, population, made)
     return accountant.epsilon(releases[0].event, DELTA, releases[0].relation) if releases else None
 
 

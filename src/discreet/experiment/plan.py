@@ -6,46 +6,74 @@ from typing import Any
 import torch
 
 from discreet import per_client
-from discreet.algorithms import Algorithm
+from discreet.algorithms.loudness import noise_of, noise_to_signal
 from discreet.algorithms.traffic import bits
-from discreet.errors import InvalidInput
 from discreet.experiment import card, keeping
 from discreet.experiment.advice import advice
 from discreet.experiment.config import Source
 from discreet.experiment.job import Job
-from discreet.experiment.promise import Privacy, kinds
+from discreet.experiment.local_work import local_work
+from discreet.experiment.other_promises import affordable, costs
+from discreet.experiment.promise import kinds
+from discreet.experiment.warnings import warnings
 from discreet.params import count
 from discreet.part import plain
 from discreet.privacy.guarantee import Guarantee
 
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
-MOST_ROUNDS = 1_000_000
 
 
 def planned(source: Source, job: Job) -> dict[str, Any]:
     """The guarantee, the noise, the traffic, and what another ε would cost, as plain data."""
     cards = card.guarantees(job, job.rounds, None, shared=False)
-    sent = bits(job.algorithm, job.params)
-    joined = job.algorithm.sampling.rounds_joined(job.population, job.rounds)
+    distinct, size = _distinct(job), count(job.params)
     return {
         "rounds": job.rounds,
         "clients": job.population.clients,
         "examples": sum(job.population.examples),
-        "distinct_examples": _distinct(job),
+        "distinct_examples": distinct,
         "max_multiplicity": job.population.max_multiplicity,
         "expected_cohort": job.algorithm.sampling.expected_cohort(job.population),
-        "parameters": count(job.params),
+        "parameters": size,
         "noise_multiplier": noise_of(job.algorithm),
+        "noise_to_signal": noise_to_signal(job.algorithm, job.population, size),
+        "affordable_rounds": _within_the_promise(job),
         "epsilon": cards[0].epsilon if cards else None,
         "delta": cards[0].delta if cards else None,
+        "wraparound": job.algorithm.wraparound(job.population, job.rounds),
         "seeded": job.key.seeded,
-        "bits": sent._asdict(),
-        "bytes": {"down": sent.down // 8, "up": sent.up // 8, "client_total": (sent.up + sent.down) // 8 * joined},
+        "bits": bits(job.algorithm, job.params)._asdict(),
+        "bytes": sent(job, job.rounds),
+        "local_work": local_work(job)._asdict(),
         "by_client": _by_client(job, cards),
+        "warnings": list(warnings(job.algorithm, job.population, cards, distinct)),
         "advice": list(advice(job)),
-        "other_epsilons": list(_others(source, job)),
+        "other_epsilons": _others(source, job),
         "guarantees": [plain(each) for each in cards],
     }
+
+
+def sent(job: Job, rounds: int) -> dict[str, int]:
+    """Bytes that one client gets and sends in a round and in all, at most; and all who are expected to join."""
+    size, sampling = bits(job.algorithm, job.params), job.algorithm.sampling
+    down, up, joined = size.down // 8, size.up // 8, sampling.rounds_joined(job.population, rounds)
+    rate = sampling.expected_cohort(job.population) / job.population.clients
+    visits = round(rate * sum(job.lasting.get(client, rounds) for client in range(job.population.clients)))
+    return {
+        "down": down,
+        "up": up,
+        "client_total": (up + down) * joined,
+        "all_down": down * visits,
+        "all_up": up * visits,
+        "all_total": (up + down) * visits,
+    }
+
+
+def _within_the_promise(job: Job) -> int | None:
+    """The most rounds that today's noise affords; None without a promise, and where clients differ."""
+    if job.privacy is None or len(kinds(job.algorithm, job.privacy, job.population)) > 1:
+        return None
+    return affordable(job, job.privacy.most)
 
 
 def _distinct(job: Job) -> int | None:
@@ -53,15 +81,6 @@ def _distinct(job: Job) -> int | None:
     if job.data.order is not None:
         return int(torch.bincount(job.data.order).count_nonzero())
     return sum(job.population.examples) if job.population.max_multiplicity == 1 else None
-
-
-def noise_of(algorithm: Algorithm) -> float | None:
-    """The noise multiplier that runs: the clients' own, else the server's; the smallest, where clients differ."""
-    for part in (algorithm.trainer, algorithm.mechanism):
-        noise: float | None = getattr(per_client.worst(part), "noise_multiplier", None)
-        if noise is not None:
-            return noise
-    return None
 
 
 def _by_client(job: Job, cards: Sequence[Guarantee]) -> list[dict[str, Any]]:
@@ -84,39 +103,7 @@ def _by_client(job: Job, cards: Sequence[Guarantee]) -> list[dict[str, Any]]:
     return found
 
 
-def _others(source: Source, job: Job) -> Any:
-    """For other promises: the noise that they need over all rounds, and the rounds that today's noise would allow."""
-    if job.privacy is None or len(kinds(job.algorithm, job.privacy, job.population)) > 1:
-        return  # where clients differ, there is no one answer
-    is_open = keeping.open_noise(source.experiment.algorithm)
-    for factor in FACTORS:
-        wanted = job.privacy.times(factor)
-        yield {
-            "epsilon": wanted.most,
-            "noise_multiplier": _noise(source.experiment.algorithm, wanted, job) if is_open else None,
-            "rounds_at_this_noise": _affordable(job, wanted.most),
-        }
-
-
-def _noise(algorithm: Algorithm, privacy: Privacy, job: Job) -> float | None:
-    try:
-        return noise_of(keeping.kept(algorithm, privacy, job.rounds, job.population, count(job.params)))
-    except InvalidInput:  # no noise is enough
-        return None
-
-
-def _affordable(job: Job, epsilon: float) -> int:
-    """The most rounds whose ε stays within this, up to a million."""
-
-    def fits(rounds: int) -> bool:
-        spent = job.spent(rounds)
-        return spent is not None and spent <= epsilon
-
-    low, high = 0, 1
-    while high <= MOST_ROUNDS and fits(high):
-        low, high = high, 2 * high
-    high = min(high, MOST_ROUNDS + 1)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
+def _others(source: Source, job: Job) -> list[dict[str, Any]]:
+    if job.privacy is None:
+        return []
+    return [each._asdict() for each in costs(source, job, (job.privacy.most * factor for factor in FACTORS))]

@@ -28,6 +28,7 @@ def bar(rounds: int, done: int, budget: float | None, console: Console) -> Itera
         task = progress.add_task("", total=rounds, completed=done, said="")
 
         def watch(line: Line) -> None:
+            shown.pop("lost", None)
             shown.update(line)  # what wasn't measured in this round is as it was last
             progress.update(task, completed=line["round"], said=_said(shown, budget))
 
@@ -51,7 +52,7 @@ def silent() -> Iterator[Callable[[Line], None]]:
 
 
 def _said(line: Line, budget: float | None) -> str:
-    parts = [f"{line['clients']} client{'' if line['clients'] == 1 else 's'}"]
+    parts = [f"{line['clients']} client{'' if line['clients'] == 1 else 's'}" if "lost" not in line else "lost"]
     found = line.get("evaluation") or {}
     for name in (*FIRST, "loss"):
         if name in found:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from discreet import per_client
 from discreet.algorithms import Algorithm, soundness
 from discreet.errors import InvalidInput, Unsupported
+from discreet.experiment.made import Made, over
 from discreet.mechanisms import LocalNoise
 from discreet.part import PerClient, Positive, Probability, part
 from discreet.population import Population
@@ -55,13 +56,15 @@ class Reading(NamedTuple):
     budget: Budget
 
 
-def reading(privacy: Privacy, algorithm: Algorithm, rounds: int, population: Population) -> Reading:
+def reading(
+    privacy: Privacy, algorithm: Algorithm, rounds: int, population: Population, made: Sequence[Made] | None = None
+) -> Reading:
     """What the releases of clients who are alike are worth for the promise, by the ledger's own rules; refused where
     they say nothing of it.
 
     A cohort of a fixed size protects against replacing one client; everything else against one more or less.
     """
-    found = algorithm.over(rounds, population)
+    found = over(algorithm, rounds, population, made)
     overlapping = privacy.unit != "client" and population.max_multiplicity > 1
     # an example that lies in several clients is not protected by protecting any one of them
     releases = [each for each in found if not (overlapping and each.unit == "client")]

@@ -10,10 +10,11 @@ from typing import Any, TypeAlias
 from discreet.algorithms import ServerState
 from discreet.engines.engine import CohortSum
 from discreet.errors import BudgetRefused, InvalidInput
-from discreet.experiment import card, diagnostics, environment, keeping, keys
+from discreet.experiment import card, diagnostics, environment, keeping, keys, made
 from discreet.experiment.diagnostics import finite, sayable
 from discreet.experiment.interrupt import graceful
 from discreet.experiment.job import Job
+from discreet.experiment.made import Made
 from discreet.experiment.record import Checkpoint, Identity, Record, refuse_taken
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger import Ledger, Ticket
@@ -42,6 +43,7 @@ def start(job: Job, out: Path, ledger: Path | None, key_dir: Path | None, watch:
     refuse_taken(out)
     private = bool(job.algorithm.releases(job.population, 0))
     card.guarantees(job, job.rounds, None, shared=False)  # what can't be certified afterwards isn't trained
+    job.reach()
     run = secrets.token_hex(8)
     asked: tuple[Ledger, Ticket] | None = None
     if ledger is not None:
@@ -89,18 +91,19 @@ def resume(job: Job, record: Record, key_dir: Path | None, watch: Watch) -> Outc
 class _Ended:
     done: int
     state: ServerState
+    made: list[Made]
     stopped: str | None = None
     refused: bool = False
 
 
 def _train(job: Job, record: Record, checkpoint: Checkpoint | None, watch: Watch) -> _Ended:
-    training = _Training(job, record, checkpoint.block_size if checkpoint else None)
     done, saved = (checkpoint.done, checkpoint.done) if checkpoint else (0, 0)
+    training = _Training(job, record, checkpoint.block_size if checkpoint else None, done)
     state = checkpoint.state if checkpoint else job.algorithm.init(job.params)
     line: Line = checkpoint.line if checkpoint else {}
     refusal: BudgetRefused | None = None
     if done:  # the commit that the last process may not have lived to make
-        training.settle(None if "lost" in line else training.reserve(done - 1), line)
+        training.settle(training.reserve(done - 1) if made.of_line(line) else None, line)
     with graceful() as stop:
         while done < job.rounds and not stop.asked:
             try:
@@ -108,8 +111,13 @@ def _train(job: Job, record: Record, checkpoint: Checkpoint | None, watch: Watch
             except BudgetRefused as refused:
                 refusal = refused
                 break
-            state, line = training.round(done, state)
-            if "lost" in line:
+            try:
+                state, line = training.round(done, state)
+            except InvalidInput:
+                if job.remote is None:  # nothing left this process
+                    training.void(ticket)
+                raise
+            if made.of_line(line) is None:
                 training.void(ticket)
             done += 1
             if done == job.rounds or done % job.settings.checkpoint_every == 0:
@@ -121,18 +129,21 @@ def _train(job: Job, record: Record, checkpoint: Checkpoint | None, watch: Watch
         if saved < done:
             training.save(done, state, line)
     if refusal is not None:
-        return _Ended(done, state, f"Stopped after {done} of {job.rounds} rounds. {refusal}", refused=True)
+        why = f"Stopped after {done} of {job.rounds} rounds. {refusal}"
+        return _Ended(done, state, training.made, why, refused=True)
     if done < job.rounds:
         again = f"discreet run --resume {record.path}"
-        return _Ended(done, state, f"Interrupted after {done} of {job.rounds} rounds; to go on: {again}")
-    return _Ended(done, state)
+        why = f"Interrupted after {done} of {job.rounds} rounds; to go on: {again}"
+        return _Ended(done, state, training.made, why)
+    return _Ended(done, state, training.made)
 
 
 class _Training:
-    """One run's engine and ledger, and the steps of a round that touch them."""
+    """One run's engine and ledger, what was released so far, and the steps of a round that touch them."""
 
-    def __init__(self, job: Job, record: Record, block_size: int | None) -> None:
+    def __init__(self, job: Job, record: Record, block_size: int | None, done: int) -> None:
         self.job, self.record = job, record
+        self.made = made.of_lines(record.rounds(), done)
         self.engine, self.simulation, self.block_size = job.engine(block_size)
         self.ledger = None if record.ledger is None else Ledger.open(record.ledger)
         self.experiment = record.experiment()
@@ -149,25 +160,44 @@ class _Training:
         broadcast = job.algorithm.broadcast(state, round, self.simulation.public_update)
         try:
             gathered = self.engine.gather(broadcast, _cohort(job, round))
-        except TooFewClients as lost:  # its masks stay on, so nothing was released
-            return state, {"round": round + 1, "clients": 0, "lost": lost.problem, "seconds": 0.0}
+        except TooFewClients as lost:
+            line = {"round": round + 1, "clients": 0, "lost": lost.problem, "revealed": lost.revealed}
+            return state, self._told(line, state, None, began)
         noise = self.simulation.rows(broadcast, [-1]).at("server")
         left = job.left(round)
         joined = len(gathered.contributors)
         state = job.algorithm.server_step(state, broadcast, gathered.total, joined, job.population, noise, left)
-        return state, _line(job, round + 1, state, gathered, began)
+        return state, self._told({"round": round + 1, "clients": joined}, state, gathered, began)
+
+    def _told(self, line: Line, state: ServerState, gathered: CohortSum | None, began: float) -> Line:
+        """What rounds.jsonl says of a round. Only `epsilon` is covered by a guarantee."""
+        job, done = self.job, line["round"]
+        if (happened := made.of_line(line)) is not None:
+            self.made.append(happened)
+        if job.settings.evaluates(done, job.rounds):  # ε too: it is asked for when it is shown
+            line |= {"epsilon": sayable(job.spent(done, self.made)), "evaluation": finite(job.evaluate(state.params))}
+            if job.settings.evaluate_training:
+                line["training"] = finite(job.evaluate_training(state.params))
+        if gathered is not None:
+            line |= diagnostics.of_round(job, gathered)
+        return line | {"seconds": round(time.perf_counter() - began, 6)}
 
     def save(self, done: int, state: ServerState, line: Line) -> None:
         run = self.record.identity.id
         self.record.save(Checkpoint(done, run, self.block_size, self.experiment, line, state))
 
     def settle(self, ticket: Ticket | None, line: Line) -> None:
-        """What really happened: whoever is drawn pays, and the noise is that of those who contributed."""
-        if self.ledger is None or ticket is None or "lost" in line:
+        """What really happened: whoever is drawn pays, and the noise is that of those who contributed.
+
+        Of a round that was lost after shares were revealed nobody knows who would be in the sum: it costs what was
+        reserved.
+        """
+        happened = made.of_line(line)
+        if self.ledger is None or ticket is None or happened is None:
             return
-        round, shared = line["round"] - 1, self.record.identity.ledger is not None
-        payers = _named(self.job, _cohort(self.job, round))
-        self.ledger.commit(ticket, _released(self.job, round, payers, joined=line["clients"], shared=shared))
+        shared, payers = self.record.identity.ledger is not None, _named(self.job, _cohort(self.job, happened.round))
+        releases = _released(self.job, happened.round, payers, joined=happened.joined, shared=shared)
+        self.ledger.commit(ticket, releases)
 
     def void(self, ticket: Ticket | None) -> None:
         if self.ledger is not None and ticket is not None:
@@ -207,20 +237,11 @@ def _cohort(job: Job, round: int) -> list[int]:
     return sorted(set(drawn) - job.left(round))
 
 
-def _line(job: Job, done: int, state: ServerState, gathered: CohortSum, began: float) -> Line:
-    """What rounds.jsonl says of a round. Only `epsilon` is covered by a guarantee."""
-    line: Line = {"round": done, "clients": len(gathered.contributors)}
-    if job.settings.evaluates(done, job.rounds):  # ε too: it is asked for when it is shown
-        line |= {"epsilon": sayable(job.spent(done)), "evaluation": finite(job.evaluate(state.params))}
-        if job.settings.evaluate_training:
-            line["training"] = finite(job.evaluate_training(state.params))
-    return line | diagnostics.of_round(job, gathered) | {"seconds": round(time.perf_counter() - began, 6)}
-
-
 def _ended(job: Job, record: Record, key_dir: Path | None, ended: _Ended) -> Outcome:
     """Write what a finished or stopped run leaves behind; a finished one needs its key no longer."""
     ledger = None if record.ledger is None else Ledger.open(record.ledger)
-    cards = card.guarantees(job, ended.done, ledger, shared=record.identity.ledger is not None)
+    shared = record.identity.ledger is not None
+    cards = card.guarantees(job, ended.done, ledger, shared=shared, made=ended.made)
     metrics = finite(job.evaluate(ended.state.params))
     found = card.data(job, ended.done, ended.stopped, cards, ledger) | {"metrics": metrics}
     record.finish(job.model.module_with(ended.state.params).state_dict(), found, card.words(cards))

@@ -6,11 +6,12 @@ A wrap-around spoils a coordinate of one sum; it reveals nothing, since reducing
 import math
 from typing import Literal, TypeAlias
 
-from discreet.discrete_noise import LARGEST_RATE
+from discreet.discrete_noise import LARGEST_RATE, SMALLEST_RATE
 from discreet.errors import InvalidInput
 from discreet.lattice.ring import MOST_BITS
 from discreet.part import Count, Flag, NonNegative, Positive, part
 from discreet.privacy.skellam import l1_of_integers, l2_after_rounding
+from discreet.privacy.wording import brief
 
 IntegerNoise: TypeAlias = Literal["skellam", "discrete_gaussian"]
 Limit: TypeAlias = Literal["ring", "sampler", "doubles"]
@@ -82,6 +83,25 @@ def fitted(plan: Plan, wraparound: float = 1e-9) -> Scale:
         middle = math.sqrt(low * high)
         low, high = (middle, high) if wraparound_at(plan, middle) <= wraparound else (low, middle)
     return _scale(plan, low, "ring")
+
+
+def check(plan: Plan, scale: float, wraparound: float = 1e-9) -> None:
+    """Refuse a scale at which a sum wraps around more often than `wraparound`, or for which no share can be drawn."""
+    found, deviation = wraparound_at(plan, scale), plan.noise_deviation / math.sqrt(plan.shares)
+    largest = min(FINEST / plan.clip_norm, _largest_scale(plan))
+    least = math.sqrt(2 * SMALLEST_RATE) / deviation if deviation else 0.0
+    if not least <= scale <= largest * (1 + 1e-13):  # on another machine the last digit may differ
+        raise InvalidInput(
+            f"A lattice of scale {scale:g} is too {'coarse' if scale < least else 'fine'}: with this noise its shares "
+            f"can be drawn between {least:g} and {largest:g}.",
+            fix="Leave scale out, and it follows from what a sum carries.",
+        )
+    if not found <= wraparound * (1 + 1e-6):
+        raise InvalidInput(
+            f"At a scale of {scale:g} a sum leaves the ring of {plan.bits} bits with a probability of up to "
+            f"{brief(found, 2)}, and {brief(wraparound)} is allowed.",
+            fix="Leave scale out, and it follows from what a sum carries; or take more bits.",
+        )
 
 
 def wraparound_at(plan: Plan, scale: float) -> float:

@@ -74,8 +74,15 @@ class IntegerNoise:
         return announced.norm(state, self.clip_norm, bound)
 
     def bound(self, delta: Params, broadcast: Broadcast) -> Params:
-        if all(value.dtype == torch.int64 for value in delta.values()):
-            return delta  # training put it on the lattice, sum by sum
+        """What training put on the lattice, sum by sum, stays as it is: its reach is the clip there, and only there."""
+        on_lattice = any(value.dtype == torch.int64 for value in delta.values())
+        if on_lattice and self.clip_norm is not None:
+            raise UnsoundCombination(
+                "An update was put on the lattice before it was clipped, and integers are not clipped any more.",
+                fix="Round after the clip, or leave clip_norm out to protect single examples.",
+            )
+        if on_lattice:
+            return delta
         held = delta if self.clip_norm is None else clipped(delta, self.clip_norm)
         return scale(held, 1 / broadcast.announced[CLIP])
 

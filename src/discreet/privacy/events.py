@@ -168,6 +168,12 @@ def _count(event: Event, times: int, counts: Counter[Step]) -> None:
             counts[event] += times
 
 
+def sampled_gaussian(noise_multiplier: float, sampling_rate: float, times: int) -> Repeated:
+    """Gaussian noise on the sum over a Poisson sample, so many times: what DP-SGD releases."""
+    noise = GaussianNoise(noise_multiplier=noise_multiplier)
+    return Repeated(count=times, event=PoissonSampled(sampling_rate=sampling_rate, event=noise))
+
+
 def sampled(event: Event) -> bool:
     """Whether any step of the event draws who takes part."""
     return any(step is not noise_of(step) for step in steps(event))

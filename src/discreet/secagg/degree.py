@@ -1,14 +1,20 @@
 """How many neighbours a client needs, and how many shares open a secret, for stated chances of failure.
 
 Bell et al. (2020, §3) ask three things of a random graph. The chances here are exact tails of the hypergeometric
-distribution and a union over the clients, so no constant of a theorem is trusted.
+distribution and a union over the clients, so no constant of a theorem is trusted. They are about a server that keeps
+the rules: one that lies names the leavers itself, and can try lists of keys until the places suit it.
 """
 
 import math
+from bisect import bisect_left
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 
+from discreet.errors import UnsoundCombination
 from discreet.part import Count, Positive, Rate, part
+
+MOST_NEIGHBOURS = 1000  # on a graph, whose chances are computed exactly whenever terms are read
 
 
 @part
@@ -24,29 +30,56 @@ class Assumed:
     security_bits: Positive = 40.0
     correctness_bits: Positive = 30.0
 
+    @property
+    def chance(self) -> float:
+        """That somebody is not protected."""
+        return float(2**-self.security_bits)
+
 
 @part
 class Degree:
     """So many neighbours for each client, so many shares of the `neighbours` + 1 holders open a secret, and so many
-    clients must be left: on a graph, those that don't belong to the share that was assumed to leave.
+    clients must be left: on a graph, those that don't belong to the share that was `assumed` to leave.
     """
 
     neighbours: Count
     threshold: Count
     minimum: Count
+    assumed: Assumed | None = None  # all pairs assume nothing
 
 
+def planned(
+    clients: int, *, colluding: int = 0, leaving: int = 0, signed: bool = False, assumed: Assumed | None = None
+) -> Degree:
+    """The degree of a cohort in which so many clients may collude and so many leave; refused where none serves both.
+
+    A graph is made for a larger share where `assumed` says so: for a plan that expects nobody to collude, too.
+    """
+    least = assumed or Assumed()
+    both = replace(
+        least,
+        colluding=max(least.colluding, min(1.0, colluding / clients)),
+        leaving=max(least.leaving, min(1.0, leaving / clients)),
+    )
+    found = degree_for(clients, both)
+    if found.assumed is not None:
+        return found
+    return all_pairs(clients, _of_all(clients, colluding, leaving, signed=signed))
+
+
+@lru_cache(maxsize=64)
 def degree_for(clients: int, assumed: Assumed) -> Degree:
     """The fewest neighbours that suffice; all pairs, with two thirds as the threshold, unless half the pairs are saved.
 
     All pairs leave nothing to chance, so they are not given up for little.
     """
-    for neighbours in range(2, (clients - 1) // 2 + 1, 2):
+    most = min(MOST_NEIGHBOURS, (clients - 1) // 2) // 2 * 2
+    enough = most > 0 and _threshold(clients, most, assumed) is not None  # else fewer are hardly worth the search
+    for neighbours in range(2, most + 1, 2) if enough else ():
         found = _threshold(clients, neighbours, assumed)
         if found is not None:
-            left = clients - _count(clients, assumed.leaving)
-            return Degree(neighbours=neighbours, threshold=found, minimum=left)
-    return all_pairs(clients, math.ceil(2 * clients / 3))
+            return Degree(neighbours=neighbours, threshold=found, minimum=fewest(clients, assumed), assumed=assumed)
+    return all_pairs(clients, _two_thirds(clients))
 
 
 def all_pairs(clients: int, threshold: int) -> Degree:
@@ -57,18 +90,20 @@ def all_pairs(clients: int, threshold: int) -> Degree:
 def insecurity(clients: int, neighbours: int, threshold: int, assumed: Assumed) -> float:
     """At most this is the chance that colluders can open a mask key, or see a part of the sum.
 
-    The first takes `threshold` of one client's neighbours. For the second, the honest clients that answer must fall
+    The first takes `threshold` of one client's neighbours. It is likeliest when all who leave do so before they send
+    their keys: the colluders, who stay, are then among fewer. For the second, the honest clients that answer must fall
     apart on the circle, and for that half a neighbourhood in a row must be missing from it.
     """
     colluding, missing = _count(clients, assumed.colluding), _count(clients, assumed.colluding + assumed.leaving)
-    opened = clients * _at_least(threshold, clients - 1, colluding, neighbours)
-    run = neighbours // 2
-    apart = (
-        clients * Fraction(math.comb(clients - run, missing - run), math.comb(clients, missing))
-        if missing >= run
-        else 0
-    )
-    return min(1.0, float(opened + apart))
+    others = fewest(clients, assumed) - 1
+    opened = clients * _at_least(threshold, others, min(colluding, others), min(neighbours, others))
+    in_a_row = (Fraction(max(0, missing - place), clients - place) for place in range(neighbours // 2))
+    return min(1.0, float(opened + clients * math.prod(in_a_row, start=Fraction(1))))
+
+
+def fewest(clients: int, assumed: Assumed) -> int:
+    """As many clients are left when all leave that were assumed to."""
+    return clients - _count(clients, assumed.leaving)
 
 
 def failure(clients: int, neighbours: int, threshold: int, assumed: Assumed) -> float:
@@ -77,14 +112,40 @@ def failure(clients: int, neighbours: int, threshold: int, assumed: Assumed) -> 
     return min(1.0, float(clients * _at_least(neighbours - threshold + 1, clients - 1, leaving, neighbours)))
 
 
+def _of_all(clients: int, colluding: int, leaving: int, *, signed: bool) -> int:
+    """The threshold of all pairs: about two thirds, more than collude, and no more than stay.
+
+    In a signed session it is also one that a lying server with these clients on its side can't reach with two lists.
+    """
+    least = max(clients // 2, colluding, (clients + colluding) // 2 if signed else 0) + 1
+    most = clients - leaving
+    if least > most:
+        raise UnsoundCombination(
+            f"Of {clients} clients in a secure sum {colluding} may collude and {leaving} leave. Its threshold must be "
+            f"at least {least}, above a half and what colluders reach, and at most the {most} who are sure to stay.",
+            fix="Allow for fewer colluding clients and drop-outs, or for a larger cohort.",
+        )
+    return min(max(_two_thirds(clients), least), most)
+
+
+def _two_thirds(clients: int) -> int:
+    return math.ceil(2 * clients / 3)
+
+
 def _threshold(clients: int, neighbours: int, assumed: Assumed) -> int | None:
-    """The lowest threshold above one half that is secure, if it is correct too."""
-    for threshold in range((neighbours + 1) // 2 + 1, neighbours + 1):
-        if failure(clients, neighbours, threshold, assumed) > 2**-assumed.correctness_bits:
-            return None  # a higher one fails more often
-        if insecurity(clients, neighbours, threshold, assumed) <= 2**-assumed.security_bits:
-            return threshold
-    return None
+    """The lowest threshold above one half that is secure, if it is correct too: a higher one fails more often."""
+    lowest = (neighbours + 1) // 2 + 1
+
+    def too_high(threshold: int) -> bool:
+        return failure(clients, neighbours, threshold, assumed) > 2**-assumed.correctness_bits
+
+    def secure(threshold: int) -> bool:
+        return insecurity(clients, neighbours, threshold, assumed) <= assumed.chance
+
+    highest = lowest + bisect_left(range(lowest, neighbours + 1), True, key=too_high) - 1
+    if highest < lowest or not secure(highest):
+        return None
+    return lowest + bisect_left(range(lowest, highest), True, key=secure)
 
 
 def _count(clients: int, share: float) -> int:

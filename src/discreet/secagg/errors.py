@@ -2,7 +2,8 @@
 
 Three kinds differ in what is left. A message that was refused changed nothing. A round that is over leaves the session
 fit for the next one. An abort ends the session: the other side broke the rules, and the secrets are erased.
-In none of them was an update revealed, so nothing was released and no budget was spent beyond what was reserved.
+In none of them was an update revealed, and no more was released than a sum that was paid for. Whether even that could
+still be opened, `TooFewClients` says.
 """
 
 from discreet.errors import DiscreetError
@@ -29,7 +30,16 @@ class NotAMember(SecaggError):
 
 
 class TooFewClients(SecaggError):
-    """Fewer clients are left than the threshold: this round is over, and its masks stay on."""
+    """Fewer clients are left than are needed: this round is over, without a sum.
+
+    `revealed` says whether clients had been asked for shares by then. If not, its masks stay on for good, and nothing
+    was released. If so, some have answered, and an answer that comes too late would open the sum for whoever kept the
+    others: it must count as released.
+    """
+
+    def __init__(self, problem: str, *, fix: str = "", revealed: bool = False) -> None:
+        super().__init__(problem, fix=fix)
+        self.revealed = revealed
 
 
 class WrongShare(SecaggError):

@@ -1,5 +1,6 @@
 """What all clients and the server agree on before the first message of a session."""
 
+import struct
 from functools import cached_property
 from typing import Annotated
 
@@ -8,13 +9,15 @@ from pydantic import Strict
 from discreet.errors import InvalidInput, UnsoundCombination
 from discreet.part import Count, part
 from discreet.secagg import keys
-from discreet.secagg.degree import Assumed, all_pairs, degree_for
+from discreet.secagg.degree import MOST_NEIGHBOURS, Assumed, all_pairs, fewest, insecurity, planned
 from discreet.secagg.ring import LEAST_BITS, MOST_BITS, Ring
 from discreet.secagg.wire import VERSION, Reader, Writer
 
 SESSION_BYTES = 16
 MOST_CLIENTS, MOST_ROUNDS, MOST_NUMBERS = 10**5, 10**5, 2**32
+SECURITY_BITS = 30  # a graph that fails more often than once in 2^30 is none to rely on
 NUMBERS = ("clients", "length", "bits", "rounds", "neighbours", "threshold", "minimum")
+SHARES, ASSUMED = ("colluding", "leaving", "security_bits", "correctness_bits"), "<4d"
 Octets = Annotated[bytes, Strict()]
 
 
@@ -26,11 +29,14 @@ class Terms:
     open a secret. A sum is made only over `minimum` clients or more.
 
     Guarantee: an honest-but-curious server, with fewer than `threshold` colluding clients in any neighbourhood, learns
-    from a round nothing but the sum over the survivors; on a graph, but for the chance that `degree.insecurity` bounds,
-    which assumes no more leavers than `minimum` allows. With `identities`, one Ed25519 public key for each client, the
-    same holds against a server that forges keys or shows clients different lists, as long as it controls at most
-    `split_views` of each neighbourhood's clients. Without them, nobody knows whose keys the server hands on: a server
-    that breaks the rules can put itself in a client's place. `signed` says which.
+    from a round nothing but the sum over the survivors; on a graph, but for the chance 2^−security_bits that `assumed`
+    allows, of the colluding and leaving that it names. Terms whose graph has a larger chance can't be made, nor read.
+
+    A server that lies forges keys, shows clients different lists, and names as leavers whom it likes. With
+    `identities`, one Ed25519 public key for each client, and all pairs, it learns no more than a curious one, as long
+    as at most `split_views` clients side with it. On a graph nothing is promised against it: it can cut the circle by
+    naming the right leavers. Without identities nobody knows whose keys it hands on: it can put itself in a client's
+    place.
     """
 
     session: Octets
@@ -42,6 +48,7 @@ class Terms:
     threshold: Count
     minimum: Count
     identities: tuple[Octets, ...] = ()
+    assumed: Assumed | None = None  # of a graph: what it withstands
 
     @classmethod
     def chosen(
@@ -54,12 +61,20 @@ class Terms:
         threshold: int | None = None,
         identities: tuple[bytes, ...] = (),
         assumed: Assumed | None = None,
+        colluding: int = 0,
+        leaving: int = 0,
     ) -> "Terms":
         """Terms of a new session: all pairs in small cohorts, a random graph in large ones.
 
-        A `threshold` of one's own is a number of clients, and asks for all pairs.
+        They withstand so many `colluding` clients, who side with the server, and so many `leaving` ones; a graph also
+        the shares that are `assumed`. A `threshold` of one's own is a number of clients, and asks for all pairs.
         """
-        degree = degree_for(clients, assumed or Assumed()) if threshold is None else all_pairs(clients, threshold)
+        if threshold is not None and (colluding or leaving):
+            raise InvalidInput("Terms: give a threshold, or how many may collude and leave, and not both.")
+        if threshold is None:
+            degree = planned(clients, colluding=colluding, leaving=leaving, signed=bool(identities), assumed=assumed)
+        else:
+            degree = all_pairs(clients, threshold)
         return cls(
             session=keys.fresh(SESSION_BYTES),
             clients=clients,
@@ -70,6 +85,7 @@ class Terms:
             threshold=degree.threshold,
             minimum=degree.minimum,
             identities=identities,
+            assumed=degree.assumed,
         )
 
     def __post_init__(self) -> None:
@@ -84,6 +100,8 @@ class Terms:
             raise InvalidInput(f"Terms: neighbours must be even or all {self.clients - 1}, and got {self.neighbours}.")
         self._check_thresholds()
         self._check_identities()
+        if self.on_a_graph:
+            self._check_graph()
 
     def _check_thresholds(self) -> None:
         holders = self.neighbours + 1
@@ -110,15 +128,50 @@ class Terms:
         if len(set(self.identities)) != self.clients:
             raise UnsoundCombination("Terms: identities must differ, or one client could speak for two.")
 
+    def _check_graph(self) -> None:
+        """Few neighbours protect by chance: of what is assumed, the chance that they don't must be as small as said."""
+        _within("neighbours, on a graph,", self.neighbours, 2, MOST_NEIGHBOURS)
+        use = "Let Terms.chosen find the neighbours, or use all pairs."
+        if self.assumed is None:
+            raise UnsoundCombination("Terms: a graph must say what is assumed, and got nothing.", fix=use)
+        if self.assumed.security_bits < SECURITY_BITS:
+            raise UnsoundCombination(
+                f"Terms: security_bits of a graph must be at least {SECURITY_BITS}, and got "
+                f"{self.assumed.security_bits:g}.",
+                fix=use,
+            )
+        least = fewest(self.clients, self.assumed)
+        if self.minimum < least:
+            raise UnsoundCombination(
+                f"Terms: minimum must be at least {least} of {self.clients} clients, since no more are assumed to "
+                f"leave, and got {self.minimum}.",
+                fix=use,
+            )
+        chance, allowed = insecurity(self.clients, self.neighbours, self.threshold, self.assumed), self.assumed.chance
+        if chance > allowed:
+            raise UnsoundCombination(
+                f"Terms: with {self.neighbours} neighbours and a threshold of {self.threshold} the chance that a mask "
+                f"can be opened, or a part of the sum seen, must be at most {allowed:.2g}, and is up to {chance:.2g}.",
+                fix=use,
+            )
+
+    @property
+    def on_a_graph(self) -> bool:
+        """Whether clients have fewer neighbours than there are others."""
+        return self.neighbours < self.clients - 1
+
     @property
     def signed(self) -> bool:
         """Whether keys and survivor lists are signed, so that the server can't forge them."""
         return bool(self.identities)
 
     @property
-    def split_views(self) -> int:
-        """So many of a neighbourhood may side with the server, and still no two lists can both be answered."""
-        return 2 * self.threshold - (self.neighbours + 1) - 1
+    def split_views(self) -> int | None:
+        """So many clients may side with a server that lies, and still no two lists can both be answered.
+
+        None: nothing is promised against it, even alone.
+        """
+        return 2 * self.threshold - self.clients - 1 if self.signed and not self.on_a_graph else None
 
     @cached_property
     def ring(self) -> Ring:
@@ -133,7 +186,10 @@ class Terms:
         writer = Writer().number(VERSION, 1).raw(self.session)
         for number in self._numbers():
             writer.number(number, 8)
-        return writer.number(len(self.identities), 4).raw(b"".join(self.identities)).done()
+        writer.number(len(self.identities), 4).raw(b"".join(self.identities))
+        if self.assumed is None:
+            return writer.number(0, 1).done()
+        return writer.number(1, 1).raw(struct.pack(ASSUMED, *(getattr(self.assumed, each) for each in SHARES))).done()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Terms":
@@ -142,8 +198,14 @@ class Terms:
             reader.refuse(f"is not of version {VERSION}")
         session, numbers = reader.raw(SESSION_BYTES), {name: reader.number(8) for name in NUMBERS}
         identities = tuple(reader.raw(keys.KEY_BYTES) for _ in range(min(reader.number(4), MOST_CLIENTS)))
+        assumed, graph = None, reader.number(1)
+        if graph == 1:
+            shares = struct.unpack(ASSUMED, reader.raw(struct.calcsize(ASSUMED)))
+            assumed = Assumed(**dict(zip(SHARES, shares, strict=True)))
+        elif graph:
+            reader.refuse(f"has a {graph} where only 0 or 1 may stand")
         reader.done()
-        return cls(session=session, identities=identities, **numbers)
+        return cls(session=session, identities=identities, assumed=assumed, **numbers)
 
     def _numbers(self) -> tuple[int, ...]:
         return tuple(getattr(self, name) for name in NUMBERS)

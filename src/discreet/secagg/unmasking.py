@@ -52,6 +52,7 @@ def _secret(cohort: Cohort, current: Round, client: int) -> bytes:
         raise TooFewClients(
             f"{len(shares)} shares of client {client}'s secret were revealed, and {needed} are needed.",
             fix="Go on with the next round; this one can't be finished.",
+            revealed=True,
         )
     secret = shamir.combine({position: shares[position] for position in sorted(shares)[:needed]})
     _check(secret is not None, client)

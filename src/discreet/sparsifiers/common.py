@@ -32,6 +32,10 @@ class RandomK:
         return self.scaled  # by d/k, every example moves it by more
 
     @property
+    def common(self) -> bool:
+        return True
+
+    @property
     def unsound(self) -> str | None:
         return None
 
@@ -76,6 +80,10 @@ class PublicTopK:
     @property
     def follows_data(self) -> bool:
         return False
+
+    @property
+    def common(self) -> bool:
+        return True
 
     @property
     def unsound(self) -> str | None:

@@ -17,6 +17,10 @@ class Sparsifier(Protocol):
         """Whether one example could move what is selected by more than it moves the update."""
 
     @property
+    def common(self) -> bool:
+        """Whether all clients leave out the same coordinates, by a mask that is announced."""
+
+    @property
     def unsound(self) -> str | None:
         """Why its guarantee can't be certified, in a sentence; None where it can."""
 
@@ -47,6 +51,10 @@ class All:
 
     @property
     def follows_data(self) -> bool:
+        return False
+
+    @property
+    def common(self) -> bool:
         return False
 
     @property

@@ -28,6 +28,10 @@ class TopK:
         return True
 
     @property
+    def common(self) -> bool:
+        return False
+
+    @property
     def unsound(self) -> str | None:
         return None
 
@@ -59,6 +63,10 @@ class ServerTopK:
 
     @property
     def follows_data(self) -> bool:
+        return False
+
+    @property
+    def common(self) -> bool:
         return False
 
     @property
@@ -99,6 +107,10 @@ class PublishedTopK:
     @property
     def follows_data(self) -> bool:
         return True
+
+    @property
+    def common(self) -> bool:
+        return False
 
     @property
     def unsound(self) -> str | None:

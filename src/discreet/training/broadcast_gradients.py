@@ -3,6 +3,9 @@
 from dataclasses import replace
 from typing import Literal, Self
 
+import torch
+from torch import Tensor
+
 from discreet.batches import Batches
 from discreet.broadcast import CLIP, Broadcast
 from discreet.params import Params, add, repeated, scale
@@ -55,9 +58,11 @@ class BroadcastGradients:
         clip = Clip(self.clip_norm, self.automatic)
         factor = -at_round(self.learning_rate, self.schedule, broadcast) / self.expected_batch
         encoding, uniform = broadcast.encoding, rows.at("rounding").open().uniform
+        exact = None if encoding is None else torch.float64  # in float32, a large sum would move by more than the clip
         total: Params | None = None
         for _ in range(at(self.steps, broadcast.round)):
-            one = scale(poisson.summed(loss, start, batches, self.sampling_rate, clip, coins, self.piece), factor)
+            summed = poisson.summed(loss, start, batches, self.sampling_rate, clip, coins, self.piece, exact)
+            one = scale(summed, factor)
             if encoding is not None:  # each sum for itself: together, one example would move several at once
                 one = encoding.of_sum(scale(one, 1 / broadcast.announced[CLIP]), uniform)
             total = one if total is None else add(total, one)
@@ -81,6 +86,9 @@ class BroadcastGradients:
 
     def sums(self, round: int) -> Sums:
         return poisson.sums(self, round)
+
+    def check(self, loss: Loss, params: Params, inputs: Tensor) -> None:
+        return
 
     @property
     def changes(self) -> bool:

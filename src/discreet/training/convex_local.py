@@ -108,6 +108,9 @@ class ConvexLocal:
     def sums(self, round: int) -> Sums:
         return Sums(rate=self.sampling_rate)
 
+    def check(self, loss: Loss, params: Params, inputs: Tensor) -> None:
+        LinearHead.of(loss, params, inputs)
+
     @property
     def changes(self) -> bool:
         return False

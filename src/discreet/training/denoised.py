@@ -4,6 +4,8 @@ import math
 from dataclasses import replace
 from typing import Literal, Self
 
+from torch import Tensor
+
 from discreet import per_client
 from discreet.batches import Batches
 from discreet.broadcast import Broadcast
@@ -96,6 +98,9 @@ class DenoisedRelease:
 
     def sums(self, round: int) -> Sums:
         return poisson.sums(self, round)
+
+    def check(self, loss: Loss, params: Params, inputs: Tensor) -> None:
+        return
 
     @property
     def changes(self) -> bool:

@@ -89,6 +89,9 @@ class DpSgd:
     def bound(self, round: int) -> float | None:
         return None
 
+    def check(self, loss: Loss, params: Params, inputs: Tensor) -> None:
+        return
+
     @property
     def changes(self) -> bool:
         return len(self.steps or self.epochs or ()) > 1

@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import Literal, Self
 
+from torch import Tensor
+
 from discreet.batches import Batches
 from discreet.broadcast import Broadcast
 from discreet.params import Params
@@ -57,6 +59,9 @@ class GradientDescent:
         """
         factors = sum(map(self.schedule.factor, self._iterations(round)))
         return self._step.bound(self.learning_rate * factors)
+
+    def check(self, loss: Loss, params: Params, inputs: Tensor) -> None:
+        return
 
     @property
     def changes(self) -> bool:

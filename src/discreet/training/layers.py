@@ -24,8 +24,11 @@ class Gradient(Protocol):
     def squares(self) -> Tensor:
         """Each example's squared norm."""
 
-    def summed(self, weights: Tensor) -> Tensor:
-        """Σ_e weights[c, e]·gradient of example (c, e), for weights of c clients with e examples each."""
+    def summed(self, weights: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+        """Σ_e weights[c, e]·gradient of example (c, e), for weights of c clients with e examples each.
+
+        Added up in `dtype`; by default in the gradients' own.
+        """
 
 
 @dataclass(frozen=True)
@@ -38,9 +41,12 @@ class Whole:
         found: Tensor = torch.linalg.vector_norm(self.value.reshape(len(self.value), -1), dim=1)
         return found.double().square()
 
-    def summed(self, weights: Tensor) -> Tensor:
+    def summed(self, weights: Tensor, dtype: torch.dtype | None = None) -> Tensor:
         clients, width = weights.shape
         rows = _finite(self.value).reshape(clients, width, -1)
+        if dtype is not None:  # without a copy of all gradients in it
+            weighted = rows * weights.to(rows.dtype)[..., None]
+            return weighted.sum(dim=1, dtype=dtype).reshape(clients, *self.value.shape[1:])
         return (weights.to(rows.dtype)[:, None] @ rows)[:, 0].reshape(clients, *self.value.shape[1:])
 
 
@@ -59,10 +65,11 @@ class Product:
         both: Tensor = (left * right).square()
         return both
 
-    def summed(self, weights: Tensor) -> Tensor:
+    def summed(self, weights: Tensor, dtype: torch.dtype | None = None) -> Tensor:
         clients, width = weights.shape
         left = (_finite(self.left) * weights.to(self.left.dtype).reshape(-1, 1)).reshape(clients, width, -1)
-        return left.transpose(1, 2) @ _finite(self.right).reshape(clients, width, -1)
+        right = _finite(self.right).reshape(clients, width, -1)
+        return left.to(dtype or left.dtype).transpose(1, 2) @ right.to(dtype or right.dtype)
 
 
 Gradients = Callable[[nn.Module, Tensor, Tensor], dict[str, Gradient]]

@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import Literal, Self
 
+from torch import Tensor
+
 from discreet.batches import Batches
 from discreet.broadcast import Broadcast
 from discreet.errors import InvalidInput
@@ -66,6 +68,9 @@ class LocalSgd:
         if self.steps is None:
             return None
         return self._step.bound(self.steps * self.learning_rate * self.schedule.factor(round))
+
+    def check(self, loss: Loss, params: Params, inputs: Tensor) -> None:
+        return
 
     @property
     def changes(self) -> bool:

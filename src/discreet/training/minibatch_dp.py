@@ -75,6 +75,9 @@ class MinibatchDp:
     def bound(self, round: int) -> float | None:
         return None
 
+    def check(self, loss: Loss, params: Params, inputs: Tensor) -> None:
+        return
+
     @property
     def changes(self) -> bool:
         return len(self.steps) > 1

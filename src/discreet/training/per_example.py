@@ -14,7 +14,7 @@ from torch.func import grad, vmap
 
 from discreet.batches import Batch
 from discreet.clipping import factors
-from discreet.params import Params, zeros_like
+from discreet.params import Params
 from discreet.randomness import drawn_from
 from discreet.training.apart import Undropped, keeps_apart
 from discreet.training.layers import (
@@ -48,25 +48,26 @@ class Clip(NamedTuple):
         return self._replace(norm=self.norm[client]) if isinstance(self.norm, Tensor) else self
 
 
-def clipped_sum(loss: Loss, params: Params, batch: Batch, clip: Clip) -> Params:
+def clipped_sum(loss: Loss, params: Params, batch: Batch, clip: Clip, dtype: torch.dtype | None = None) -> Params:
     """Each client's sum over its examples, none of which moves it by more than the clip.
 
     Guarantee: whatever the network computes, an example's gradient is that of its loss alone; one that is not finite
-    counts as zero; cells without an example count for nothing.
+    counts as zero; cells without an example count for nothing. What a sum in single precision rounds depends on all
+    its examples: to leave that out as well, it is added up in a `dtype` of more digits.
     """
     layers = layers_of(loss, params)
     if layers is None:
-        return _by_vmap(loss, params, batch, clip)
+        return _by_vmap(loss, params, batch, clip, dtype)
     assert isinstance(loss, ModuleLoss)
     key = (frozenset(params), batch.inputs.shape[2:])
     if key not in loss.plans:
         loss.plans[key] = _planned(loss, layers, params, batch)
     plan: Plan | None = loss.plans[key]
     if plan is None:
-        return _by_vmap(loss, params, batch, clip)
+        return _by_vmap(loss, params, batch, clip, dtype)
     if batch.inputs.device.type == "cpu" and batch.inputs[0].numel() >= LARGE:
-        return _one_by_one(loss, plan, params, batch, clip)
-    return _stacked(loss, plan, params, batch, clip)
+        return _one_by_one(loss, plan, params, batch, clip, dtype)
+    return _stacked(loss, plan, params, batch, clip, dtype)
 
 
 NONE = Clip(1e30)  # it clips nothing
@@ -97,9 +98,11 @@ def _planned(loss: ModuleLoss, layers: dict[str, nn.Module], params: Params, bat
     return plan if close else None
 
 
-def _one_by_one(loss: ModuleLoss, plan: Plan, params: Params, batch: Batch, clip: Clip) -> Params:
+def _one_by_one(
+    loss: ModuleLoss, plan: Plan, params: Params, batch: Batch, clip: Clip, dtype: torch.dtype | None
+) -> Params:
     """Each client by itself, on its own examples alone, without padding."""
-    total = zeros_like(params)
+    total = {name: torch.zeros_like(value, dtype=dtype) for name, value in params.items()}
     layout = channels_last if plan.whole else unchanged
     traced = _traced(loss, plan, layout)
     for client in batch.mask.any(dim=1).nonzero().flatten().tolist():
@@ -109,12 +112,14 @@ def _one_by_one(loss: ModuleLoss, plan: Plan, params: Params, batch: Batch, clip
         outer, seen = traced(own, taps, inputs, targets)
         found = gradients(plan.layers, frozenset(params), seen, outer)
         everyone = torch.ones(1, len(inputs), dtype=torch.bool)
-        for name, value in _weighted_sum(found, clip.of(client), everyone).items():
+        for name, value in _weighted_sum(found, clip.of(client), everyone, dtype).items():
             total[name][client] = value[0]
     return total
 
 
-def _stacked(loss: ModuleLoss, plan: Plan, params: Params, batch: Batch, clip: Clip) -> Params:
+def _stacked(
+    loss: ModuleLoss, plan: Plan, params: Params, batch: Batch, clip: Clip, dtype: torch.dtype | None = None
+) -> Params:
     """All clients at once: vmap over clients, and each layer's products over all examples of all of them."""
     clients, width = batch.mask.shape
     taps = {name: batch.inputs.new_zeros(clients, width, *shape) for name, shape in plan.shapes.items()}
@@ -122,10 +127,10 @@ def _stacked(loss: ModuleLoss, plan: Plan, params: Params, batch: Batch, clip: C
     outer, seen = traced(params, taps, batch.inputs, batch.targets)
     flat_seen = {name: value.flatten(0, 1) for name, value in seen.items()}
     flat_outer = {name: value.flatten(0, 1) for name, value in outer.items()}
-    return _weighted_sum(gradients(plan.layers, frozenset(params), flat_seen, flat_outer), clip, batch.mask)
+    return _weighted_sum(gradients(plan.layers, frozenset(params), flat_seen, flat_outer), clip, batch.mask, dtype)
 
 
-def _by_vmap(loss: Loss, params: Params, batch: Batch, clip: Clip) -> Params:
+def _by_vmap(loss: Loss, params: Params, batch: Batch, clip: Clip, dtype: torch.dtype | None = None) -> Params:
     """Any differentiable loss: a gradient for each example of each client by nested vmap."""
 
     def one(model: Params, example: Tensor, target: Tensor) -> Tensor:
@@ -133,14 +138,14 @@ def _by_vmap(loss: Loss, params: Params, batch: Batch, clip: Clip) -> Params:
 
     each_example = vmap(grad(one), in_dims=(None, 0, 0), randomness="different")
     found = vmap(each_example, in_dims=(0, 0, 0), randomness="different")(params, batch.inputs, batch.targets)
-    return _weighted_sum({name: Whole(value.flatten(0, 1)) for name, value in found.items()}, clip, batch.mask)
+    return _weighted_sum({name: Whole(value.flatten(0, 1)) for name, value in found.items()}, clip, batch.mask, dtype)
 
 
-def _weighted_sum(found: Mapping[str, Gradient], clip: Clip, mask: Tensor) -> Params:
+def _weighted_sum(found: Mapping[str, Gradient], clip: Clip, mask: Tensor, dtype: torch.dtype | None) -> Params:
     """Σ_e min(1, clip/‖g_e‖)·g_e for each client, where ‖g_e‖ is over all parameters together."""
     squares = torch.stack([each.squares() for each in found.values()]).sum(dim=0)
     weights = factors(squares.sqrt().reshape(mask.shape), clip.norm, automatic=clip.automatic) * mask
-    return {name: each.summed(weights) for name, each in found.items()}
+    return {name: each.summed(weights, dtype) for name, each in found.items()}
 
 
 def _traced(loss: ModuleLoss, plan: Plan, layout: Layout) -> Callable[..., tuple[Params, Params]]:

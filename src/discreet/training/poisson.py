@@ -4,12 +4,13 @@ import math
 from functools import partial
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from discreet import per_client
 from discreet.batches import Batches
 from discreet.errors import InvalidInput
-from discreet.params import Params, add, zeros_like
+from discreet.params import Params, add
 from discreet.population import Population
 from discreet.privacy.events import Event, Noise, PoissonSampled, Repeated
 from discreet.randomness import Streams
@@ -93,12 +94,22 @@ def copies(rate: float | tuple[float, ...], piece: int, population: Population) 
 
 
 def summed(
-    loss: Loss, params: Params, batches: Batches, rates: float | Tensor, clip: Clip, coins: Streams, piece: int
+    loss: Loss,
+    params: Params,
+    batches: Batches,
+    rates: float | Tensor,
+    clip: Clip,
+    coins: Streams,
+    piece: int,
+    dtype: torch.dtype | None = None,
 ) -> Params:
-    """Each client's sum over a new Poisson batch, of which `piece` examples are held at once."""
+    """Each client's sum over a new Poisson batch, of which `piece` examples are held at once.
+
+    Gradients are added up in `dtype`; by default in the model's own.
+    """
     recordings = loss.recordings if isinstance(loss, ModuleLoss) else Recordings()
-    clipped = partial(clipped_sum, loss)
-    total = zeros_like(params)
+    clipped = partial(clipped_sum, loss, dtype=dtype)
+    total = {name: torch.zeros_like(value, dtype=dtype) for name, value in params.items()}
     for batch in batches.poisson(rates, coins, piece):
-        total = add(total, recordings.play("clipped sum", clipped, params, batch, clip))
+        total = add(total, recordings.play(("clipped sum", dtype), clipped, params, batch, clip))
     return total

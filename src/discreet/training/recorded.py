@@ -3,6 +3,7 @@ launching them one by one from Python.
 """
 
 import gc
+import warnings
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
@@ -87,7 +88,9 @@ class Recordings:
     def _record(self, key: Key, step: Callable[..., T], flat: list[Any], form: Any) -> bool:
         """Whether it could be recorded. What fails here would fail in every replay, and works as it is."""
         try:
-            self.kept[key] = Recording.of(step, flat, form, self._pool)
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "The CUDA Graph is empty")  # it is what is left of a step that failed
+                self.kept[key] = Recording.of(step, flat, form, self._pool)
         except RuntimeError:
             torch.cuda.synchronize()
             return False

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Literal, Self
 
 import torch
+from torch import Tensor
 
 from discreet.batches import Batches
 from discreet.broadcast import Broadcast
@@ -62,6 +63,9 @@ class Shards:
 
     def sums(self, round: int) -> Sums:
         return Sums()
+
+    def check(self, loss: Loss, params: Params, inputs: Tensor) -> None:
+        return
 
     @property
     def changes(self) -> bool:

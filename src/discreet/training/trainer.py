@@ -16,6 +16,9 @@ from discreet.randomness import Rows
 Loss: TypeAlias = Callable[[Params, Tensor, Tensor], Tensor]  # (model, inputs, targets) -> one loss an example
 
 
+UNLIKELY = 1e-12  # a chance that a utility may be left to
+
+
 class Sums(NamedTuple):
     """An update is made up of `times` sums, and each example is in each of them with probability `rate`."""
 
@@ -23,8 +26,8 @@ class Sums(NamedTuple):
     rate: float = 1.0
 
     def most(self, examples: int) -> int:
-        """How many examples all sums have together, but for a chance of 1e-12 (Bernstein's inequality)."""
-        mean, log = self.times * examples * self.rate, math.log(1e12)
+        """How many examples all sums have together, but for a chance of UNLIKELY (Bernstein's inequality)."""
+        mean, log = self.times * examples * self.rate, -math.log(UNLIKELY)
         likely = mean + log / 3 + math.sqrt(log * log / 9 + 2 * mean * log)
         return math.ceil(min(likely, self.times * examples))
 
@@ -47,6 +50,9 @@ class LocalTrainer(Protocol):
 
     def bound(self, round: int) -> float | None:
         """The norm that no update of this round exceeds by its making; None where there is none."""
+
+    def check(self, loss: Loss, params: Params, inputs: Tensor) -> None:
+        """Refuse a model that it can't train; `inputs` has the shape of a batch, and is not looked at."""
 
     @property
     def changes(self) -> bool:

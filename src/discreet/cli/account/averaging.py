@@ -56,6 +56,7 @@ class Answer:
             "delta": self.delta,
             "unit": "example",
             "relation": "add_or_remove",
+            "view": "public",
             "claimed_epsilon": found.claimed,
             "claim_holds": found.sound,
             "reason": found.reason,
@@ -76,6 +77,7 @@ class Answer:
             f"at rate {brief(self.sampling_rate)}"
         )
         yield f"for any one example, by add or remove; δ = {brief(self.delta)}"
+        yield "against those who see the mean and none of the models"
         yield ""
         table = Table(box=None, padding=(0, 3, 0, 0), pad_edge=False)
         for name in ("", "σ", "ε"):

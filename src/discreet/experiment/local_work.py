@@ -1,0 +1,121 @@
+"""How much a client should do in a round, and why: as far as anything proven or measured says so."""
+
+import math
+from typing import NamedTuple
+
+from discreet.experiment.job import Job
+from discreet.experiment.promise import Privacy
+from discreet.mechanisms import LocalNoise
+from discreet.params import count
+from discreet.theory.convergence import Constants, Setting
+from discreet.theory.horizon import explicit_local
+from discreet.theory.local_noise import ClientNoise, Kind
+from discreet.training import BroadcastGradients, ConvexLocal, DenoisedRelease, DpSgd, GradientDescent, MinibatchDp
+from discreet.training.per_round import at, over
+
+
+class LocalWork(NamedTuple):
+    """`recommended` is None where nothing that holds singles out a number; then `why` says what decides instead."""
+
+    now: int
+    recommended: int | None
+    unit: str
+    why: str
+
+
+def local_work(job: Job) -> LocalWork:
+    """Of the first round, where rounds differ."""
+    algorithm, trainer = job.algorithm, job.algorithm.trainer
+    match trainer:
+        case DpSgd() if algorithm.as_published:
+            return LocalWork(at(trainer.steps or (1,), 0), 1, STEPS, AT_ITS_OWN_STATE)
+        case DpSgd():
+            return _passes(trainer)
+        case MinibatchDp():
+            return LocalWork(at(trainer.steps, 0), None, STEPS, PAID_BY_STEP)
+        case BroadcastGradients():
+            return LocalWork(at(trainer.steps or (1,), 0), 1, STEPS, AT_THE_BROADCAST_MODEL)
+        case DenoisedRelease():
+            return LocalWork(at(trainer.steps or (1,), 0), None, STEPS, PAID_BY_STEP)
+        case ConvexLocal():
+            return LocalWork(trainer.fewest_steps or 1, None, STEPS, FREE_STEPS)
+        case GradientDescent() if isinstance(algorithm.mechanism, LocalNoise) and job.privacy is not None:
+            return _iterations(job, trainer, algorithm.mechanism, job.privacy)
+        case GradientDescent():
+            return LocalWork(at(trainer.iterations, 0), None, ITERATIONS, _by_the_update(job))
+        case _:
+            local = getattr(trainer, "local", trainer)  # of shards, what is done on each
+            epochs, steps = getattr(local, "epochs", None), getattr(local, "steps", None)
+            return LocalWork(steps or epochs or 1, None, STEPS if steps else "epochs", _by_the_update(job))
+
+
+def _passes(trainer: DpSgd) -> LocalWork:
+    """One pass over the client's data: as many steps as it takes to see every example once, on average."""
+    rates = trainer.sampling_rate
+    now = at(trainer.steps or (1,), 0)
+    if not isinstance(rates, float):
+        return LocalWork(now, None, STEPS, PAID_BY_STEP)
+    return LocalWork(now, math.ceil(1 / rates - 1e-9), STEPS, ONE_PASS)
+
+
+def _iterations(job: Job, trainer: GradientDescent, mechanism: LocalNoise, privacy: Privacy) -> LocalWork:
+    """Where paper 003's bound is least for as many iterations in all as today.
+
+    Of its constants only G is needed, and that one only beside the clip, in units of which it is taken to be 1: as
+    large as it may be, which makes drift large and E* small.
+    """
+    total, now = over(trainer.iterations, range(job.rounds)), at(trainer.iterations, 0)
+    if isinstance(privacy.epsilon, tuple):
+        return LocalWork(now, None, ITERATIONS, PAID_BY_ROUND)
+    kind: Kind = "laplace" if mechanism.order == 1 else "gaussian"
+    cohort = max(1, round(job.algorithm.sampling.expected_cohort(job.population)))
+    setting = Setting(
+        noise=ClientNoise(kind=kind, epsilon=privacy.epsilon, delta=privacy.delta),
+        clients=job.population.clients,
+        cohort=cohort,
+        parameters=count(job.params),
+        clip_norm=1.0,
+        constants=Constants(convexity=1.0, smoothness=1.0, gradient_bound=1.0, heterogeneity=0.0, start=0.0),
+    )
+    found = explicit_local(setting, total)
+    most = max(1, total * cohort // job.population.clients)
+    said = f"Paper 003's bound is least near there, for {total:,} iterations in all" + (
+        ", where a client uploads once" if found.value >= most > 1 else ""
+    )
+    return LocalWork(now, min(max(1, round(found.value)), most), ITERATIONS, f"{said}. {OF_THE_BOUND}")
+
+
+def _by_the_update(job: Job) -> str:
+    return PAID_BY_ROUND if job.algorithm.mechanism.private else "Nothing is promised, so nothing is paid for."
+
+
+STEPS, ITERATIONS = "local steps", "local iterations"
+PAID_BY_STEP = (
+    "The noise goes by the steps of all rounds together. More of them a round, in fewer rounds, save bytes and average "
+    "less often; nothing proven or measured here says where the best lies."
+)
+ONE_PASS = (
+    "One pass over its data a round. The noise goes by the steps of all rounds together, so rounds may go down as "
+    "steps go up; paper 000 measured one pass to be best. Our runs can't tell it from two or four "
+    "(docs/results/pfl.md)."
+)
+AT_ITS_OWN_STATE = (
+    "With more than one step the paper's count is unsound: a client's own state carries only its own noise "
+    "(docs/notes/local_steps.md). With one it is true."
+)
+AT_THE_BROADCAST_MODEL = (
+    "All of a round's gradients are taken at the broadcast model, and each sum is paid for. One a round, in as many "
+    "more rounds, takes the same noise and moves on in between; more only save bytes."
+)
+FREE_STEPS = (
+    "Steps cost nothing here: a round's noise, beside its signal, is the same for any number of them "
+    "(docs/notes/local_steps.md)."
+)
+OF_THE_BOUND = (
+    "It holds for strongly convex losses and a falling learning rate, with gradients as long as the clip: shorter ones "
+    "ask for more. `discreet tradeoff iterations` has all of it."
+)
+PAID_BY_ROUND = (
+    "A round costs the same whatever a client does in it, up to its clip. So more local work is free until updates "
+    "reach the clip: `norms` and `clipped` in rounds.jsonl of a trial on public data show where that is."
+)

@@ -1,0 +1,155 @@
+"""What a plan says beside the promise: costs, loudness, local work, and warnings."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from discreet.experiment import api, config
+from discreet.experiment.local_work import local_work
+from discreet.experiment.plan import planned
+from tests.experiment.conftest import Prepared
+
+BROADCAST = 'algorithm={recipe="ddp_fedavg", learning_rate=1.0, clip_norm=0.5, sampling_rate=0.3, local_steps=2}'
+CENTRAL = 'algorithm={recipe="dp_fedavg", learning_rate=1.0, clip_norm=0.5, batch_size=16, sampling_rate=0.5}'
+OF_CLIENTS = ("privacy.unit=client", "privacy.against=public")
+
+
+def own(noise: str, cohort: int = 1) -> str:
+    iterations = f'learning_rate=0.1, gradient_bound=1.0, local_iterations=3, cohort={cohort}, noise="{noise}"'
+    return f'algorithm={{recipe="ldp_fedavg", {iterations}}}'
+
+
+def plan(small: Path, *overrides: str) -> dict[str, Any]:
+    source = config.load(small, overrides)
+    return planned(source, api.prepared(source))
+
+
+def test_bytes_are_counted_for_a_client_and_for_all_of_them(small: Path):
+    found = plan(small, CENTRAL, *OF_CLIENTS, "privacy.epsilon=20", "task={kind='digits',clients=10}")
+    assert found["bytes"] == {
+        "down": 2600,
+        "up": 2600,
+        "client_total": 4 * 5200,  # a client that is drawn every time
+        "all_down": 4 * 5 * 2600,  # half of ten are expected
+        "all_up": 4 * 5 * 2600,
+        "all_total": 4 * 5 * 5200,
+    }
+
+
+def test_clients_whose_budget_ends_send_no_more(small: Path):
+    noise = "algorithm.noise_multiplier=[2.0,2.0,0.9]"
+    found = plan(small, noise)
+    (left,) = {each["rounds"] for each in found["by_client"] if each["rounds"] < 4}
+    assert found["bytes"]["all_up"] == (4 + 4 + left) * 2600
+    assert found["affordable_rounds"] is None  # each has its own
+
+
+def test_rounds_that_the_noise_affords_are_within_the_promise(small: Path):
+    assert plan(small)["affordable_rounds"] == 4  # noise that was computed for as many
+    source = config.load(small, ("algorithm.noise_multiplier=3.0",))
+    job = api.prepared(source)
+    rounds = planned(source, job)["affordable_rounds"]
+    spent, more = job.spent(rounds), job.spent(rounds + 1)
+    assert rounds > 4
+    assert spent is not None
+    assert more is not None
+    assert spent <= 2.0 < more
+
+
+def test_nothing_is_said_of_noise_where_there_is_none(small: Path):
+    small.write_text(small.read_text().split("[privacy]")[0])
+    found = plan(small, 'algorithm={recipe="fedavg", learning_rate=0.1, batch_size=8}')
+    assert (found["noise_to_signal"], found["affordable_rounds"], found["warnings"]) == (None, None, [])
+
+
+@pytest.mark.parametrize(
+    ("overrides", "now", "best", "unit", "why"),
+    [
+        ((), 1, 10, "local steps", "One pass"),
+        ((BROADCAST,), 2, 1, "local steps", "broadcast model"),
+        ((BROADCAST.replace("local_steps", 'gradients="local", local_steps'),), 2, 4, "local steps", "One pass"),
+        (
+            (BROADCAST.replace("local_steps", 'gradients="local", as_published=true, local_steps'),),
+            2,
+            1,
+            "local steps",
+            "unsound",
+        ),
+        ((CENTRAL.replace("sampling_rate", "epochs=3, sampling_rate"), *OF_CLIENTS), 3, None, "epochs", "the clip"),
+        (
+            (
+                'algorithm={recipe="convex_local", learning_rate=1.0, clip_norm=0.5, feature_bound=3.0, local_steps=7}',
+                "privacy.against=public",
+            ),
+            7,
+            None,
+            "local steps",
+            "Steps cost nothing",
+        ),
+    ],
+)
+def test_local_work_is_recommended_where_something_singles_it_out(
+    prepared: Prepared, overrides: tuple[str, ...], now: int, best: int | None, unit: str, why: str
+):
+    found = local_work(prepared(*overrides))
+    assert (found.now, found.recommended, found.unit) == (now, best, unit)
+    assert why in found.why
+
+
+def test_under_laplace_noise_of_their_own_iterations_follow_paper_003s_bound(prepared: Prepared):
+    """E*³ = C_M·T²/2κ with C_M = 8pb(2ζ)²/(N²ε²) and κ = (8 + 4(N−b)/((N−1)b))·G², at G = ζ."""
+    p, b, N, T, epsilon = 650, 2, 3, 60, 4.0
+    best = (8 * p * b * 4 * T**2 / (N**2 * epsilon**2) / (2 * (8 + 4 * (N - b) / ((N - 1) * b)))) ** (1 / 3)
+    found = local_work(
+        prepared(own("laplace", cohort=b), "privacy.unit=client", f"privacy.epsilon={epsilon}", "rounds=20")
+    )
+    assert (found.now, found.recommended) == (3, round(best))
+    assert found.recommended == 39
+
+
+def test_under_gaussian_noise_of_their_own_more_iterations_are_of_no_use(prepared: Prepared):
+    assert local_work(prepared(own("gaussian"), "privacy.unit=client", "privacy.epsilon=4.0")).recommended == 1
+
+
+def test_iterations_in_a_round_end_where_a_client_uploads_once(prepared: Prepared):
+    found = local_work(prepared(own("laplace"), "privacy.unit=client", "privacy.epsilon=0.5", "rounds=8"))
+    assert found.recommended == 8  # 24 iterations, of which each of three clients makes a third
+    assert "uploads once" in found.why
+
+
+def test_a_delta_of_one_in_as_many_as_there_are_is_warned_of(small: Path):
+    (said,) = plan(small, "privacy.delta=1e-3")["warnings"]
+    assert said.startswith("delta = 0.001 is no less than 1/1,438, and there are 1,438 examples:")
+    assert not plan(small, "privacy.delta=6.9e-4")["warnings"]
+    clients = plan(small, CENTRAL.replace("0.5}", "1.0}"), *OF_CLIENTS, "privacy.delta=0.34")["warnings"]
+    assert "there are 3 clients" in clients[0]
+
+
+def test_where_examples_overlap_there_are_at_least_so_many(small: Path):
+    task = "task={kind='digits',clients=4,partition={kind='overlapping',fraction=0.5}}"
+    counted = plan(small, task, "seed=0", "privacy.delta=0.1")
+    assert f"there are {counted['distinct_examples']:,} examples" in counted["warnings"][0]
+
+
+def test_a_large_epsilon_is_warned_of(small: Path):
+    (said,) = plan(small, "privacy.epsilon=10.5")["warnings"]
+    assert said.startswith("epsilon = 10.5 is above 10")
+    assert not plan(small, "privacy.epsilon=9.5")["warnings"]
+
+
+def test_a_draw_that_the_server_sees_is_said_to_amplify_nothing(small: Path):
+    against_public = plan(small, CENTRAL, *OF_CLIENTS)["warnings"]
+    assert ["nobody seeing who joins" in each for each in against_public] == [True]
+    client = 'algorithm={recipe="ddp_fedavg_client", learning_rate=1.0, clip_norm=0.5, batch_size=16, sampling='
+    drawn = client + '{kind="fixed_size", cohort=3}}'
+    ten = "task={kind='digits',clients=10}"
+    (said,) = plan(small, drawn, "privacy.unit=client", ten)["warnings"]
+    assert "amplifies nothing against the server" in said
+    assert not plan(small, drawn, "privacy.unit=client")["warnings"]  # three of three are no draw
+
+
+def test_a_cohort_too_small_for_a_secure_sum_is_warned_of(small: Path):
+    client = 'algorithm={recipe="ddp_fedavg_client", learning_rate=1.0, clip_norm=0.5, batch_size=16, sampling='
+    said = plan(small, client + '{kind="round_robin", cohort=2}}', "privacy.unit=client")["warnings"]
+    assert ["a secure sum needs 3" in each for each in said] == [True]

@@ -1,0 +1,48 @@
+"""Writes docs/images/plan.png: the planner's page on the built-in experiment, as Chromium shows it.
+
+Needs what `make test-browser` needs: `.venv/bin/python tools/planner_picture.py`
+"""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from threading import Thread
+
+from playwright.sync_api import expect, sync_playwright
+
+from discreet.experiment import api, config
+from discreet.planner.server import Planner, listening
+from discreet.planner.start import start
+
+TARGET = Path(__file__).parent.parent / "docs" / "images" / "plan.png"
+SIZE = {"width": 1280, "height": 1010}
+
+
+def main() -> None:
+    with listening(start(api.prepared(config.load()))) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            taken(server)
+        finally:
+            server.shutdown()
+            thread.join()
+    sys.stdout.write(f"{TARGET}: {TARGET.stat().st_size:,} bytes\n")
+
+
+def taken(server: Planner) -> None:
+    unboxed = ["--no-sandbox"] if os.geteuid() == 0 else []  # root has no sandbox
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=unboxed)
+        page = browser.new_page(viewport=SIZE, color_scheme="light")
+        page.goto(server.url)
+        expect(page.locator("#tile-noise_multiplier")).not_to_have_text("…", timeout=30_000)
+        expect(page.locator(".answer")).not_to_have_attribute("aria-busy", "true")
+        TARGET.parent.mkdir(exist_ok=True)
+        page.screenshot(path=TARGET)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
