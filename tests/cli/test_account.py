@@ -203,10 +203,12 @@ def test_the_mean_of_models_trained_apart_as_paper_002_claims_and_as_it_is_certi
     assert round(found["claimed_epsilon"], 2) == 0.72
     assert (round(found["sigma_local"], 4), found["claim_holds"]) == (0.902, False)
     assert found["epsilon"] == pytest.approx(3.5346, abs=1e-3)  # one model's own, by its privacy-loss distribution
+    assert (found["unit"], found["view"]) == ("example", "public")
     out = discreet(f"{AVERAGING} --steps 10").out
     assert re.search(r"the mean +2\.853 +0\.716 +a claim, not certified\n", out)
     assert re.search(r"certified +0\.902 +3\.535 +by pld\n", out)
     assert "its own noise alone" in out
+    assert "against those who see the mean and none of the models\n" in out
 
 
 def test_the_mean_of_models_of_one_step_is_certified_at_the_noise_of_all(discreet: Discreet):

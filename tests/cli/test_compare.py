@@ -120,16 +120,16 @@ def test_ctrl_c_keeps_what_is_done_says_how_to_go_on_and_going_on_ends_as_if_not
 ):
     line = "compare small.toml --seeds 3 --sweep algorithm.learning_rate=1,4"
     whole = discreet(f"{line} --out whole --json").json
-    rounds, _line = list[int](), loop._line
+    rounds, told = list[int](), loop._Training._told
 
     def interrupted(*given: Any) -> Any:
         rounds.append(1)
         if len(rounds) == 10:  # in the third of six runs of four rounds
             os.kill(os.getpid(), signal.SIGINT)
-        return _line(*given)
+        return told(*given)
 
     with monkeypatch.context() as during:
-        during.setattr(loop, "_line", interrupted)
+        during.setattr(loop._Training, "_told", interrupted)
         ran = discreet(f"{line} --out stopped")
     assert (ran.code, len(rounds)) == (1, 10)
     said = " ".join(ran.out.split())

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import Any, TypeVar
 
 from discreet.privacy.wording import brief
 from discreet.report.markup import Html, folded, join, table, tag
@@ -12,6 +12,8 @@ from discreet.report.markup import Html, folded, join, table, tag
 COLOURS = ("#2f7dc0", "#c8642b", "#3d8f5f", "#8a63b8", "#a8843a")  # at least 3:1 on white and on near-black
 POINTS = 2000  # more than a screen has pixels
 ROWS = 40
+
+Place = TypeVar("Place", int, float)
 
 
 @dataclass(frozen=True)
@@ -147,7 +149,7 @@ def figure(chart: Chart) -> Any:
     return made
 
 
-def thinned(rounds: list[int], most: int) -> list[int]:
+def thinned(rounds: list[Place], most: int) -> list[Place]:
     """At most `most` of them, evenly, with both ends."""
     if len(rounds) <= most:
         return rounds

@@ -12,7 +12,7 @@ class Html(str):
 Child: TypeAlias = str | None  # an Html, a text that is escaped, or nothing
 Attribute: TypeAlias = str | bool | None
 
-VOID = frozenset({"meta", "link", "br", "hr"})
+VOID = frozenset({"meta", "link", "br", "hr", "input"})
 
 
 def tag(name: str, /, *children: Child, **attributes: Attribute) -> Html:

@@ -31,11 +31,11 @@ def write(run_dir: Path, *, public: bool = False, out: Path | None = None) -> Pa
     return placed(path, document(tell(run_dir), public=public))
 
 
-def placed(path: Path, text: str) -> Path:
-    """The text under this name, whole or not at all."""
+def placed(path: Path, content: str | bytes) -> Path:
+    """The text, or the bytes of a picture, under this name, whole or not at all."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        draft.write_text(text, encoding="utf-8")
+        draft.write_bytes(content.encode() if isinstance(content, str) else content)
         os.replace(draft, path)
     except OSError as error:
         raise InvalidInput(f"{path} can't be written ({error.strerror}).") from None

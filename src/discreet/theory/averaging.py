@@ -8,7 +8,7 @@ import numpy as np
 
 from discreet.errors import InvalidInput
 from discreet.privacy import accountant, rdp
-from discreet.privacy.events import Event, GaussianNoise, PoissonSampled, Repeated
+from discreet.privacy.events import Event, sampled_gaussian
 from discreet.privacy.wording import brief
 from discreet.theory.distributed import whole
 
@@ -91,5 +91,4 @@ def local_noise(epsilon: float, steps: int, sampling_rate: float, delta: float) 
 
 
 def _trained(noise_multiplier: float, steps: int, sampling_rate: float) -> Event:
-    noise = GaussianNoise(noise_multiplier=noise_multiplier)
-    return Repeated(count=steps, event=PoissonSampled(sampling_rate=sampling_rate, event=noise))
+    return sampled_gaussian(noise_multiplier, sampling_rate, steps)

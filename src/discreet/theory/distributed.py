@@ -13,7 +13,7 @@ from pydantic import Field
 
 from discreet.errors import UnsoundCombination
 from discreet.part import Multiplier, Positive, Rate, part
-from discreet.privacy.events import Event, GaussianNoise, PoissonSampled, Repeated
+from discreet.privacy.events import Event, sampled_gaussian
 
 
 @part
@@ -92,7 +92,7 @@ def events(clients: Sequence[Client], missing: int = 0) -> tuple[Event, ...]:
     equal learning rates nothing is lost: √S_v/z_v is the sum's own μ.
     """
     return tuple(
-        Repeated(count=client.steps, event=_step(client.sampling_rate, noise))
+        sampled_gaussian(noise, client.sampling_rate, client.steps)
         for client, noise in zip(clients, noise_multipliers(clients, missing), strict=True)
     )
 
@@ -106,25 +106,22 @@ def for_everyone(clients: Sequence[Client], missing: int = 0) -> Event:
 
     Guarantee: at least the ε of each of `events`.
     """
-    return Repeated(
-        count=max(client.steps for client in clients),
-        event=_step(max(client.sampling_rate for client in clients), min(noise_multipliers(clients, missing))),
+    return sampled_gaussian(
+        min(noise_multipliers(clients, missing)),
+        max(client.sampling_rate for client in clients),
+        max(client.steps for client in clients),
     )
 
 
 def alone(client: Client) -> Event:
     """What a client's own noise protects, whatever its gradients are taken at and whoever looks: LDP."""
-    return Repeated(count=client.steps, event=_step(client.sampling_rate, client.noise_multiplier))
+    return sampled_gaussian(client.noise_multiplier, client.sampling_rate, client.steps)
 
 
 def _others(clients: Sequence[Client], of: int, missing: int) -> list[float]:
     """The deviations of those who are surely there and honest beside one client."""
     deviations = sorted(client.deviation for i, client in enumerate(clients) if i != of)
     return deviations[: len(deviations) - missing]
-
-
-def _step(rate: float, noise_multiplier: float) -> PoissonSampled:
-    return PoissonSampled(sampling_rate=rate, event=GaussianNoise(noise_multiplier=noise_multiplier))
 
 
 def _honest(clients: int, colluding: int, dropouts: int = 0) -> int:

@@ -1,0 +1,50 @@
+"""Runs a strongly convex task beside paper 003's Theorem 3; run again, it goes on where it stopped.
+
+python -m experiments.theory.reproduce           # about four minutes on one core, then the page
+python -m experiments.theory.reproduce --page    # the page alone, from all results
+"""
+
+import argparse
+from pathlib import Path
+
+import torch
+
+from discreet.experiment.results import Results
+from experiments.theory.cases import HERE, SEEDS, every
+
+
+def make(out: Path = HERE) -> None:
+    """Every run that is not there yet."""
+    from experiments.theory.simulation import run
+
+    kept, cases = Results(out), every()
+    there = kept.found()
+    with kept.held():
+        for seed in range(SEEDS):
+            for case in cases:
+                if case.key(seed) not in there:
+                    kept.append(run(case, seed))
+            print(f"seed {seed + 1} of {SEEDS}: {len(cases)} runs are there", flush=True)
+
+
+def lacking(out: Path = HERE) -> int:
+    there = Results(out).found()
+    return sum(case.key(seed) not in there for seed in range(SEEDS) for case in every())
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--page", action="store_true", help="write docs/results/theory.md from what is there")
+    given = parser.parse_args(arguments)
+    if not given.page:
+        torch.set_num_threads(1)  # tiny matrices
+        make()
+    if missing := lacking():
+        parser.error(f"--page: {missing} runs were not made yet; without --page they are")
+    from experiments.theory.page import write  # drawing takes a while to import
+
+    print(write(Results(HERE).found()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,232 @@
+"""`discreet tradeoff clients`: what more clients bring, by paper 000's Theorem 3 and in noise."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
+from rich.console import RenderableType
+
+from discreet.cli.options import COUNT, POSITIVE
+from discreet.cli.output import Json, emit
+from discreet.cli.tradeoff import pfl
+from discreet.cli.tradeoff.pictures import PictureFile, drawn
+from discreet.cli.tradeoff.rows import AMOUNT, COUNTS, table
+from discreet.part import plain
+from discreet.privacy.wording import brief, rounded_down, rounded_up
+
+if TYPE_CHECKING:
+    from discreet.report.curves import Panel, Picture
+    from discreet.theory.crowds import Crowd
+    from discreet.theory.local_epochs import Training
+
+SUMS = (
+    "Shared noise holds against those who see only sums, for one step a round or gradients at the broadcast model; see "
+    "discreet tradeoff cohort"
+)
+POOL = "Clients who share one training set have less each: the same ε takes more noise, and an epoch has fewer steps"
+
+Clients: TypeAlias = Annotated[
+    Sequence[int],
+    typer.Option(click_type=COUNTS, metavar="K,...", show_default=False, help="How many; 1 to 500 by default."),
+]
+Pool: TypeAlias = Annotated[
+    int,
+    typer.Option(
+        click_type=COUNT, metavar="N", show_default=False, help="Examples in all that clients share; 60000 by default."
+    ),
+]
+Loss: TypeAlias = Annotated[
+    float,
+    typer.Option(
+        click_type=POSITIVE, metavar="L", show_default=False, help="Excess loss of the utility; 0.5 by default."
+    ),
+]
+Bias: TypeAlias = Annotated[
+    float,
+    typer.Option(
+        click_type=AMOUNT, metavar="B", show_default=False, help="Norm of the mean model's error; 0 by default."
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What was asked, and a row for every k: with examples of their own, and sharing a pool."""
+
+    training: "Training"
+    epsilon: float
+    delta: float
+    loss: float
+    bias: float
+    pool: int
+    own: tuple["Crowd", ...]
+    sharing: tuple["Crowd", ...]
+
+    def data(self) -> dict[str, Any]:
+        from discreet.theory.crowds import UNBIASED
+
+        return {
+            "training": {name: value for name, value in plain(self.training).items() if name != "clients"},
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "unit": "example",
+            "relation": "add_or_remove",
+            "loss": self.loss,
+            "bias": self.bias,
+            "pool": self.pool,
+            "own_examples": [_row(crowd) for crowd in self.own],
+            "shared_pool": [_row(crowd) for crowd in self.sharing],
+            "notes": [f"{UNBIASED}.", f"{SUMS}.", f"{POOL}."],
+        }
+
+    def page(self) -> Iterator[RenderableType]:
+        from discreet.theory.crowds import UNBIASED
+
+        yield (
+            f"k clients of PFL (paper 000), each with ε = {brief(self.epsilon)} at δ = {brief(self.delta)} for any one "
+            f"example; {self.training.epochs:,} epochs in all, one a round."
+        )
+        yield ""
+        yield f"Each with {self.training.examples:,} examples of its own:"
+        yield table(HEADINGS, map(_cells, self.own))
+        yield ""
+        yield f"Sharing {self.pool:,} examples:"
+        yield table(HEADINGS, map(_cells, self.sharing))
+        yield ""
+        yield (
+            "Noise of the mean, in clips: local, where each client's own is enough (PFL); shared, where only their sum "
+            f"has enough. {SUMS}."
+        )
+        yield (
+            f"Utility: the chance that a round's mean is within {brief(self.loss)} of the best loss is at least this. "
+            "As printed, a model has one parameter. A dash says nothing."
+        )
+        yield f"{POOL}."
+        yield f"{UNBIASED}."
+
+    def picture(self) -> "Picture":
+        from discreet.report.curves import Picture
+        from discreet.theory.crowds import UNBIASED
+
+        return Picture(
+            title=f"PFL: more clients at ε = {brief(self.epsilon)} each",
+            panels=(
+                self._utility(f"Theorem 3, {self.training.examples:,} examples each", self.own),
+                self._noise(f"Noise of the mean, {self.training.examples:,} examples each", self.own),
+                self._noise(f"Noise of the mean, {self.pool:,} examples in all", self.sharing),
+            ),
+            notes=(f"{UNBIASED}.", f"{SUMS}.", f"{POOL}."),
+        )
+
+    def _utility(self, title: str, crowds: tuple["Crowd", ...]) -> "Panel":
+        from discreet.report.curves import Panel, curve
+
+        xs = [crowd.clients for crowd in crowds]
+        return Panel(
+            title=title,
+            across="clients, k",
+            up=f"chance to be within {brief(self.loss)}, at least",
+            curves=(
+                curve("printed: one parameter", xs, [max(0.0, crowd.printed) for crowd in crowds], dashed=True),
+                curve("corrected", xs, [max(0.0, crowd.corrected) for crowd in crowds]),
+            ),
+            log_x=True,
+        )
+
+    def _noise(self, title: str, crowds: tuple["Crowd", ...]) -> "Panel":
+        from discreet.report.curves import Panel, curve
+
+        xs = [crowd.clients for crowd in crowds]
+        return Panel(
+            title=title,
+            across="clients, k",
+            up="deviation of a coordinate, in clips",
+            curves=(
+                curve("local: z/√k", xs, [crowd.local for crowd in crowds]),
+                curve("shared: z/k", xs, [crowd.distributed for crowd in crowds]),
+            ),
+            log_x=True,
+            log_y=True,
+        )
+
+
+HEADINGS = ("k", "examples", "noise", "mean: local", "shared", "utility: printed", "corrected")
+
+
+def clients(
+    clients: Clients = (1, 2, 5, 10, 25, 50, 100, 200, 500),
+    epsilon: pfl.Epsilon = 2.93,
+    delta: pfl.Delta = 1e-5,
+    epochs: pfl.Epochs = 20,
+    examples: pfl.Examples = 6000,
+    pool: Pool = 60_000,
+    batch_size: pfl.BatchSize = 256,
+    clip: pfl.Clip = 1.0,
+    learning_rate: pfl.LearningRate = 0.3,
+    dimension: pfl.Dimension = 26_010,
+    lipschitz: pfl.Lipschitz = 1.0,
+    loss: Loss = 0.5,
+    bias: Bias = 0.0,
+    picture: PictureFile = None,
+    as_json: Json = False,
+) -> None:
+    """The number of clients k whose models are averaged (paper 000).
+
+    Theorem 3's utility as printed and corrected, and the noise of the mean when each client adds enough by itself or
+    when only their sum has enough. The defaults are the paper's for MNIST.
+    """
+    from discreet.theory.crowds import crowd, shared_out
+    from discreet.theory.local_epochs import Training
+
+    training = Training(
+        examples=examples,
+        batch_size=batch_size,
+        epochs=epochs,
+        clients=1,
+        clip_norm=clip,
+        learning_rate=learning_rate,
+        dimension=dimension,
+        lipschitz=lipschitz,
+    )
+    own = [replace(training, clients=each) for each in clients]
+    sharing = [replace(each, examples=shared_out(pool, each.clients)) for each in own]
+    answer = Answer(
+        training=training,
+        epsilon=epsilon,
+        delta=delta,
+        loss=loss,
+        bias=bias,
+        pool=pool,
+        own=tuple(crowd(each, epsilon, delta, loss, bias) for each in own),
+        sharing=tuple(crowd(each, epsilon, delta, loss, bias) for each in sharing),
+    )
+    drawn(answer.picture, picture)
+    emit(answer.data, answer.page, as_json=as_json)
+
+
+def _cells(crowd: "Crowd") -> tuple[str, ...]:
+    return (
+        f"{crowd.clients:,}",
+        f"{crowd.examples:,}",
+        rounded_up(crowd.noise_multiplier),
+        brief(crowd.local, 4),
+        brief(crowd.distributed, 4),
+        rounded_down(crowd.printed, 6) if crowd.printed > 0 else "–",
+        rounded_down(crowd.corrected) if crowd.valid else "–",
+    )
+
+
+def _row(crowd: "Crowd") -> dict[str, Any]:
+    return {
+        "clients": crowd.clients,
+        "examples": crowd.examples,
+        "noise_multiplier": crowd.noise_multiplier,
+        "mean_noise": {"local": crowd.local, "shared": crowd.distributed},
+        "utility": {
+            "printed": crowd.printed,
+            "corrected": crowd.corrected,
+            "valid": crowd.valid,
+            "reason": crowd.reason,
+        },
+    }

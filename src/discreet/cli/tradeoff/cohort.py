@@ -1,0 +1,227 @@
+"""`discreet tradeoff cohort`: the size of a cohort that shares its noise, drop-outs, collusion and bits (paper 002)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rich.console import RenderableType
+
+from discreet.cli.output import Json, emit
+from discreet.cli.tradeoff import bits as rings
+from discreet.cli.tradeoff import sharing
+from discreet.cli.tradeoff.pictures import PictureFile, drawn
+from discreet.cli.tradeoff.rows import table
+from discreet.part import plain
+from discreet.privacy.wording import brief, rounded_up
+
+if TYPE_CHECKING:
+    from discreet.report.curves import Panel, Picture
+    from discreet.theory.cohorts import Cohort, Shared, Work
+
+PLANNED = ("N", "share", "mean's noise", "ε, sums", "ε, own state", "paper's share", "its ε")
+GIVEN = ("N", "sum's noise", "ε, sums", "as the paper counts", "ε, own state")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What was asked; a row for every cohort with shares that allow for those missing, or given; and for every ring."""
+
+    work: "Work"
+    colluding: int
+    dropouts: int
+    delta: float
+    noise_multiplier: float  # of the sum, which `epsilon` takes
+    epsilon: float
+    share: float | None
+    rows: tuple["Shared", ...]
+    papers: tuple["Shared", ...]  # with the paper's shares, which allow for nobody; none where the share is given
+    ring: "Cohort"
+    rings: tuple[rings.Bits, ...]
+    least_clients: int | None  # that it takes with the share that is given
+
+    def data(self) -> dict[str, Any]:
+        papers = {each.clients: each for each in self.papers}
+        return {
+            "work": plain(self.work),
+            "colluding": self.colluding,
+            "dropouts": self.dropouts,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "unit": "example",
+            "relation": "add_or_remove",
+            "noise_multiplier": self.noise_multiplier,
+            "share": self.share,
+            "least_clients": self.least_clients,
+            "cohorts": [
+                {"clients": each.clients, "left": each.left, "planned": _row(each)}
+                | ({"paper": _row(papers[each.clients])} if papers else {})
+                for each in self.rows
+            ],
+            "claim": {"holds": self.work.steps == 1, "reason": f"{_claim(self.work)}."},
+            "bits": {"clients": self.ring.clients, "rings": [rings.row(each) for each in self.rings]},
+            "notes": list(self._notes()),
+        }
+
+    def page(self) -> Iterator[RenderableType]:
+        work = self.work
+        yield (
+            f"N clients who share the noise of their sum (paper 002): {work.rounds:,} rounds of {work.steps:,} "
+            f"step{'s' if work.steps > 1 else ''} at rate {brief(work.sampling_rate, 4)}, for any one example at δ = "
+            f"{brief(self.delta)}; {self.colluding:,} may collude and {self.dropouts:,} drop out."
+        )
+        yield (
+            f"ε = {brief(self.epsilon)} takes a noise multiplier of {rounded_up(self.noise_multiplier)} in the sum"
+            + (f"; with {brief(self.share)} of each, {self.least_clients:,} clients." if self.share else ".")
+        )
+        yield ""
+        if self.papers:
+            yield table(PLANNED, map(_both, self.rows, self.papers))
+        else:
+            yield table(GIVEN, map(_given, self.rows))
+        yield ""
+        yield f"The same on a ring, for {self.ring.clients:,} clients with noise for ε = {brief(self.epsilon)}:"
+        yield table(("bits", "scale", "noise after rounding", "ε, sums"), map(rings.cells, self.rings))
+        yield from (each.reason for each in self.rings if not each.valid)
+        yield ""
+        yield from self._notes()
+
+    def _notes(self) -> Iterator[str]:
+        from discreet.theory.cohorts import HONEST
+
+        yield f"{_claim(self.work)}."
+        yield f"{HONEST}."
+        yield f"{rings.ROUNDED}."
+
+    def picture(self) -> "Picture":
+        from discreet.report.curves import Picture
+
+        title = f"A cohort that shares its noise: {self.colluding} may collude, {self.dropouts} drop out"
+        ring = rings.panel(self.rings, self.epsilon, self.ring.clients)
+        return Picture(title=title, panels=(self._noise(), self._costs(), ring), notes=tuple(self._notes()))
+
+    def _noise(self) -> "Panel":
+        from discreet.report.curves import Panel, curve
+
+        xs = [each.clients for each in self.rows]
+        local = [self.noise_multiplier / each.clients**0.5 for each in self.rows]
+        return Panel(
+            title="Noise of the mean",
+            across="clients in a cohort, N",
+            up="deviation of a coordinate, in clips",
+            curves=(
+                curve("shared noise", xs, [each.mean for each in self.rows]),
+                curve("each with enough by itself", xs, local),
+            ),
+            log_x=True,
+            log_y=True,
+        )
+
+    def _costs(self) -> "Panel":
+        from discreet.report.curves import Panel, curve
+
+        xs = [each.clients for each in self.rows]
+        told = self.papers or self.rows
+        curves = [curve("certified: sums", xs, [each.epsilon for each in self.rows])]
+        if self.papers:
+            curves.append(curve("the paper's share, some missing", xs, [each.epsilon for each in self.papers]))
+        curves.append(curve("claimed: Theorem 4.6", xs, [each.counted for each in told], dashed=True))
+        if self.work.steps > 1:
+            curves.append(curve("certified: steps at the own state", xs, [each.own_state for each in self.rows]))
+        return Panel(
+            title="What it costs",
+            across="clients in a cohort, N",
+            up="ε",
+            curves=tuple(curves),
+            log_x=True,
+            log_y=True,
+        )
+
+
+def cohort(
+    clients: sharing.Sizes = (3, 5, 10, 20, 50, 100, 200, 500, 1000),
+    colluding: sharing.Colluding = 1,
+    dropouts: sharing.Dropouts = 1,
+    epsilon: sharing.Epsilon = 1.0,
+    share: sharing.Share = None,
+    delta: sharing.Delta = 1e-5,
+    sampling_rate: sharing.SamplingRate = 1 / 11,
+    steps: sharing.Steps = 11,
+    rounds: sharing.Rounds = 20,
+    bits: sharing.Bits = (20, 22, 24, 28, 32, 40),
+    ring_clients: sharing.RingClients = 10,
+    examples: sharing.Examples = 5600,
+    dimension: sharing.Dimension = 26_010,
+    picture: PictureFile = None,
+    as_json: Json = False,
+) -> None:
+    """A cohort whose clients share the noise (paper 002).
+
+    A client's share, the noise of the mean, and epsilon when some collude or drop out; what Theorem 4.6 claims for
+    several local steps beside what is certified; and what a ring of so many bits costs. The defaults are the paper's
+    for Fashion-MNIST, but for those missing.
+    """
+    from discreet.theory import cohorts
+
+    work = cohorts.Work(sampling_rate=sampling_rate, steps=steps, rounds=rounds)
+    noise = cohorts.noise(work, epsilon, delta)
+    asked = cohorts.cohorts(tuple(clients), colluding, dropouts)
+    (ring,) = cohorts.cohorts((ring_clients,), colluding, dropouts)
+    answer = Answer(
+        work=work,
+        colluding=colluding,
+        dropouts=dropouts,
+        delta=delta,
+        noise_multiplier=noise,
+        epsilon=epsilon,
+        share=share,
+        rows=tuple(cohorts.shared(work, each, share or cohorts.planned_share(noise, each), delta) for each in asked),
+        papers=()
+        if share
+        else tuple(cohorts.shared(work, each, cohorts.papers_share(noise, each), delta) for each in asked),
+        ring=ring,
+        rings=tuple(rings.lattices(work, ring, noise, delta, bits, examples=examples, dimension=dimension)),
+        least_clients=None
+        if share is None
+        else cohorts.least_cohort(noise, share, colluding=colluding, dropouts=dropouts),
+    )
+    drawn(answer.picture, picture)
+    emit(answer.data, answer.page, as_json=as_json)
+
+
+def _claim(work: "Work") -> str:
+    from discreet.theory.cohorts import BROADCAST, OWN_STATE
+
+    return BROADCAST if work.steps == 1 else f"{OWN_STATE}. {BROADCAST}"
+
+
+def _both(planned: "Shared", papers: "Shared") -> tuple[str, ...]:
+    return (
+        f"{planned.clients:,}",
+        rounded_up(planned.share),
+        brief(planned.mean, 4),
+        rounded_up(planned.epsilon),
+        rounded_up(planned.own_state),
+        brief(papers.share, 4),
+        rounded_up(papers.epsilon),
+    )
+
+
+def _given(found: "Shared") -> tuple[str, ...]:
+    return (
+        f"{found.clients:,}",
+        brief(found.noise, 4),
+        rounded_up(found.epsilon),
+        rounded_up(found.counted),
+        rounded_up(found.own_state),
+    )
+
+
+def _row(found: "Shared") -> dict[str, Any]:
+    return {
+        "share": found.share,
+        "noise_multiplier": found.noise,
+        "epsilon": found.epsilon,
+        "mean_noise": found.mean,
+        "own_state_epsilon": found.own_state,
+        "if_all_come": {"noise_multiplier": found.whole, "epsilon": found.counted, "papers_epsilon": found.claimed},
+    }

@@ -1,0 +1,218 @@
+"""`discreet tradeoff epochs`: how a budget of epochs is cut into rounds (paper 000), and what its theory says of it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
+from rich.console import RenderableType
+
+from discreet.cli.options import COUNT
+from discreet.cli.output import Json, emit
+from discreet.cli.tradeoff import pfl
+from discreet.cli.tradeoff.pictures import PictureFile, drawn
+from discreet.cli.tradeoff.rows import table
+from discreet.part import plain
+from discreet.privacy.wording import brief, rounded_up
+
+if TYPE_CHECKING:
+    from discreet.report.curves import Panel, Picture
+    from discreet.theory.local_epochs import Split, Training
+
+Clients: TypeAlias = Annotated[
+    int,
+    typer.Option(click_type=COUNT, metavar="K", show_default=False, help="Whose models are averaged; 10 by default."),
+]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What was asked, and a row for every E."""
+
+    training: "Training"
+    epsilon: float
+    delta: float
+    noise_multiplier: float
+    splits: tuple["Split", ...]
+    whole_run: float  # the bound that Theorem 2's proof gives for all rounds
+    whole_noise: float  # in the released mean, after all rounds
+
+    def data(self) -> dict[str, Any]:
+        from discreet.theory.local_epochs import IN_ALL, ONE_ROUND
+
+        return {
+            "training": plain(self.training),
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "unit": "example",
+            "relation": "add_or_remove",
+            "noise_multiplier": self.noise_multiplier,
+            "sampling_rate": self.training.sampling_rate,
+            "steps_per_epoch": self.training.steps_per_epoch,
+            "splits": [_row(split) for split in self.splits],
+            "whole_run": {"theorem2": self.whole_run, "mean_noise": self.whole_noise},
+            "claim": {"best_epochs": 1, "proven": False, "reason": f"{ONE_ROUND}."},
+            "notes": [f"{IN_ALL}."],
+        }
+
+    def page(self) -> Iterator[RenderableType]:
+        from discreet.theory.local_epochs import IN_ALL, ONE_ROUND
+
+        training = self.training
+        yield (
+            f"PFL (paper 000): {training.epochs:,} epochs of {training.steps_per_epoch:,} steps at each of "
+            f"{training.clients:,} clients; ε = {brief(self.epsilon)} at δ = {brief(self.delta)} for any one example."
+        )
+        yield (
+            f"Noise multiplier {rounded_up(self.noise_multiplier)} at every E: what is promised counts steps, however "
+            "they are cut into rounds."
+        )
+        yield ""
+        headings = ("E", "R", "ε of one round", "by ε/√R", "Theorem 2, one round", "corrected", "all rounds", "noise")
+        yield table(headings, (self._cells(split) for split in self.splits))
+        yield ""
+        if any(not split.valid for split in self.splits):
+            yield "* ε/√R is an asymptotic, and here less than the round really costs."
+        yield f"{IN_ALL}."
+        yield (
+            f"Noise: its expected norm in the mean of {training.clients:,} models after one round. After all rounds it "
+            f"is {brief(self.whole_noise, 4)}, and Theorem 2's bound, for that mean, {brief(self.whole_run, 4)}: at "
+            "every E."
+        )
+        yield f"{ONE_ROUND}."
+
+    def _cells(self, split: "Split") -> tuple[str, ...]:
+        return (
+            f"{split.epochs:,}",
+            f"{split.rounds:,}",
+            rounded_up(split.epsilon),
+            f"{'' if split.valid else '* '}{brief(split.asymptotic, 4)}",
+            brief(split.printed, 4),
+            brief(split.corrected, 4),
+            brief(split.rounds * split.printed, 4),
+            brief(split.mean_noise, 4),
+        )
+
+    def picture(self) -> "Picture":
+        from discreet.report.curves import Picture
+        from discreet.theory.local_epochs import IN_ALL, ONE_ROUND
+
+        return Picture(
+            title=f"PFL: {self.training.epochs} epochs at ε = {brief(self.epsilon)}, cut into rounds of E",
+            panels=(self._cost(), self._bounds(), self._noise()),
+            notes=(f"{IN_ALL}.", f"{ONE_ROUND}."),
+        )
+
+    def _cost(self) -> "Panel":
+        from discreet.report.curves import Panel, curve
+
+        xs = [split.epochs for split in self.splits]
+        return Panel(
+            title="What one round costs",
+            across="local epochs a round, E",
+            up="ε of one round alone",
+            curves=(
+                curve("exact", xs, [split.epsilon for split in self.splits]),
+                curve("ε/√R, the paper's", xs, [split.asymptotic for split in self.splits], dashed=True),
+            ),
+            log_x=True,
+            log_y=True,
+        )
+
+    def _bounds(self) -> "Panel":
+        from discreet.report.curves import Panel, curve
+
+        xs = [split.epochs for split in self.splits]
+        return Panel(
+            title="Theorem 2: loss through privacy, at most",
+            across="local epochs a round, E",
+            up="bound on the difference in loss",
+            curves=(
+                curve("one round, printed", xs, [split.printed for split in self.splits], dashed=True),
+                curve("one round, corrected", xs, [split.corrected for split in self.splits]),
+                curve("all rounds, added up", xs, [split.rounds * split.printed for split in self.splits], dashed=True),
+                curve("all rounds, the mean", xs, [self.whole_run] * len(xs)),
+            ),
+            log_x=True,
+            log_y=True,
+        )
+
+    def _noise(self) -> "Panel":
+        from discreet.report.curves import Panel, curve
+
+        xs = [split.epochs for split in self.splits]
+        return Panel(
+            title="Noise in the released mean",
+            across="local epochs a round, E",
+            up="expected norm",
+            curves=(
+                curve("after one round", xs, [split.mean_noise for split in self.splits]),
+                curve("after all rounds", xs, [self.whole_noise] * len(xs)),
+            ),
+            log_x=True,
+        )
+
+
+def epochs(
+    epsilon: pfl.Epsilon = 2.93,
+    delta: pfl.Delta = 1e-5,
+    epochs: pfl.Epochs = 20,
+    clients: Clients = 10,
+    examples: pfl.Examples = 6000,
+    batch_size: pfl.BatchSize = 256,
+    clip: pfl.Clip = 1.0,
+    learning_rate: pfl.LearningRate = 0.3,
+    dimension: pfl.Dimension = 26_010,
+    lipschitz: pfl.Lipschitz = 1.0,
+    picture: PictureFile = None,
+    as_json: Json = False,
+) -> None:
+    """Local epochs E against rounds R at E·R = T (paper 000).
+
+    The noise that epsilon takes, what one round of E epochs costs exactly and by the paper's rule of thumb, Theorem 2's
+    bound as printed and corrected, and the noise that really reaches the mean. The defaults are the paper's for MNIST.
+    """
+    from discreet.theory import local_epochs
+
+    training = local_epochs.Training(
+        examples=examples,
+        batch_size=batch_size,
+        epochs=epochs,
+        clients=clients,
+        clip_norm=clip,
+        learning_rate=learning_rate,
+        dimension=dimension,
+        lipschitz=lipschitz,
+    )
+    noise = local_epochs.noise(training, epsilon, delta)
+    answer = Answer(
+        training=training,
+        epsilon=epsilon,
+        delta=delta,
+        noise_multiplier=noise,
+        splits=tuple(local_epochs.splits(training, noise, epsilon, delta)),
+        whole_run=local_epochs.whole_run(training, noise),
+        whole_noise=local_epochs.carried_noise(training, noise, training.steps, clients),
+    )
+    drawn(answer.picture, picture)
+    emit(answer.data, answer.page, as_json=as_json)
+
+
+def _row(split: "Split") -> dict[str, Any]:
+    return {
+        "epochs": split.epochs,
+        "rounds": split.rounds,
+        "local_steps": split.local_steps,
+        "round_epsilon": {
+            "exact": split.epsilon,
+            "asymptotic": split.asymptotic,
+            "valid": split.valid,
+            "reason": split.reason,
+        },
+        "theorem2": {
+            "printed": split.printed,
+            "corrected": split.corrected,
+            "all_rounds": split.rounds * split.printed,
+        },
+        "noise": {"client": split.client_noise, "mean": split.mean_noise},
+    }

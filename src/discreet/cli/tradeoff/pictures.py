@@ -1,0 +1,34 @@
+"""`--picture FILE`: an answer drawn, where that was asked for."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+
+if TYPE_CHECKING:
+    from discreet.report.curves import Picture
+
+
+def _ending(path: Path | None) -> Path | None:
+    """Refuses a name that can't be drawn before anything is computed for it."""
+    if path is not None:
+        from discreet.report.drawing import ending
+
+        ending(path)
+    return path
+
+
+PictureFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--picture", metavar="FILE", callback=_ending, help="Draw it: PNG, SVG or HTML by its ending."),
+]
+
+
+def drawn(build: "Callable[[], Picture]", file: Path | None) -> Path | None:
+    """The picture in this file, and where that lies; nothing where none was asked for."""
+    if file is None:
+        return None
+    from discreet.report.drawing import saved
+
+    return saved(build(), file)

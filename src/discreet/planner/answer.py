@@ -1,0 +1,147 @@
+"""The numbers and the curves for where the sliders stand: by the same accountants that certify a run."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import torch
+
+from discreet.algorithms import Algorithm
+from discreet.algorithms.loudness import noise_of, noise_to_signal
+from discreet.algorithms.traffic import bits
+from discreet.errors import InvalidInput
+from discreet.experiment import keeping
+from discreet.experiment.promise import Reading, reading
+from discreet.experiment.warnings import warnings
+from discreet.planner.question import MOST, Question
+from discreet.privacy import accountant, calibration
+from discreet.privacy.calibration import EpsilonTarget
+from discreet.privacy.release import Unit, View
+from discreet.privacy.wording import VIEWERS, sentence
+
+SPREAD = 16.0  # a curve goes from a sixteenth of today's number to sixteen times
+FALSE_ALARMS = 0.001
+
+
+class Said(NamedTuple):
+    unit: Unit
+    view: View
+    epsilon: float
+    delta: float
+
+
+@lru_cache(maxsize=256)
+def answer(question: Question) -> dict[str, Any]:
+    """As plain data. Where no noise keeps the promise, or the algorithm can't make it, `reason` says why."""
+    sent, by_rounds = _bytes(question), _bytes_by_rounds(question)
+    try:
+        found = kept(question)
+    except InvalidInput as refusal:
+        return {"unit": question.unit, "reason": refusal.problem, "bytes": sent, "curves": {"bytes": by_rounds}}
+    noise = noise_of(found)
+    assert noise is not None
+    near = noise / math.sqrt(question.rounds)
+    promised = reading(question.privacy(), found, question.rounds, question.population())
+    epsilon = accountant.epsilon(promised.event, question.delta, promised.relation)
+    recognised = accountant.true_positive_rate(promised.event, FALSE_ALARMS, promised.relation)
+    said = Said(question.unit, question.view, epsilon, question.delta)
+    distinct = question.clients * question.examples
+    return {
+        "unit": question.unit,
+        "reason": "",
+        "noise_multiplier": noise,
+        "epsilon": epsilon,
+        "noise_to_signal": noise_to_signal(found, question.population(), question.dimension),
+        "bytes": sent,
+        "sentence": sentence(VIEWERS[question.view], question.unit, promised.relation, FALSE_ALARMS, recognised),
+        "warnings": list(warnings(found, question.population(), [said], distinct)),
+        "curves": {
+            "epsilon": _curve(list(_geometric(noise, 11)), lambda at: _spent(question, at)),
+            "noise": _curve(_whole("rounds", question), lambda at: _noise(replace(question, rounds=int(at)), near)),
+            "loudness": _curve(
+                _whole("clients", question), lambda at: _loudness(replace(question, clients=int(at)), near)
+            ),
+            "bytes": by_rounds,
+        },
+    }
+
+
+@lru_cache(maxsize=2048)
+def kept(question: Question) -> Algorithm:
+    """The algorithm with the least noise that keeps the promise; InvalidInput where there is none."""
+    return keeping.kept(
+        question.algorithm(), question.privacy(), question.rounds, question.population(), question.dimension
+    )
+
+
+def _spent(question: Question, noise: float) -> float | None:
+    """The ε of all rounds at another noise."""
+    population = question.population()
+    try:
+        algorithm = question.algorithm().fitted(population, question.dimension).with_noise(noise).fitted(population)
+        return keeping.spent(algorithm, question.privacy(), question.rounds, population)
+    except InvalidInput:
+        return None
+
+
+def _noise(question: Question, near: float) -> float | None:
+    found = _nearby(question, near)
+    return None if found is None else noise_of(found)
+
+
+def _loudness(question: Question, near: float) -> float | None:
+    found = _nearby(question, near)
+    return None if found is None else noise_to_signal(found, question.population(), question.dimension)
+
+
+def _nearby(question: Question, near: float) -> Algorithm | None:
+    """As `kept`, in a few steps from a guess: `near` is a neighbour's noise over the root of its rounds."""
+    guess, population, privacy = near * math.sqrt(question.rounds), question.population(), question.privacy()
+    open_noise = question.algorithm().fitted(population, question.dimension)
+
+    def at(times: float) -> Reading:
+        return reading(privacy, open_noise.with_noise(guess * times), question.rounds, population)
+
+    try:
+        target = EpsilonTarget(epsilon=question.epsilon, delta=question.delta)
+        times = calibration.noise(lambda times: at(times).event, target, at(1.0).relation)
+    except InvalidInput:  # no noise is enough
+        return None
+    return open_noise.with_noise(guess * times).fitted(population)
+
+
+def _bytes(question: Question) -> dict[str, int]:
+    """Down and up for one client in a round, at most in all, and for all that are expected to join together."""
+    population, algorithm = question.population(), question.algorithm()
+    sent = bits(algorithm, {"model": torch.empty(question.dimension, device="meta")})
+    down, up = sent.down // 8, sent.up // 8
+    joined = algorithm.sampling.rounds_joined(population, question.rounds)
+    visits = round(algorithm.sampling.expected_cohort(population) * question.rounds)
+    return {"down": down, "up": up, "client_total": (down + up) * joined, "all_total": (down + up) * visits}
+
+
+def _bytes_by_rounds(question: Question) -> dict[str, list[float]]:
+    rounds = _whole("rounds", question)
+    found = [_bytes(replace(question, rounds=each)) for each in rounds]
+    totals = {name: [float(each[name]) for each in found] for name in ("client_total", "all_total")}
+    return {"x": [float(each) for each in rounds], **totals}
+
+
+def _curve(xs: Sequence[float], value: Callable[[float], float | None]) -> dict[str, list[float | None]]:
+    """A gap where there is no number; JSON has no infinity."""
+    ys = [value(x) for x in xs]
+    return {"x": list(xs), "y": [y if y is not None and math.isfinite(y) else None for y in ys]}
+
+
+def _whole(name: str, question: Question) -> list[int]:
+    """Seven whole numbers around the slider's own, which is one of them; fewer at an end."""
+    now = getattr(question, name)
+    near = {round(each) for each in _geometric(now, 7)} | {now}
+    return sorted(each for each in near if 1 <= each <= MOST[name])
+
+
+def _geometric(number: float, points: int) -> Iterator[float]:
+    for place in range(points):
+        yield number * SPREAD ** (2 * place / (points - 1) - 1)

@@ -1,0 +1,32 @@
+"""A picture becomes a file: PNG, SVG or one HTML page, by the ending of its name."""
+
+from pathlib import Path
+
+from discreet.errors import InvalidInput
+from discreet.report.curves import Picture
+from discreet.report.page import placed
+from discreet.report.panels import document
+from discreet.report.plates import plate
+
+ENDINGS = (".png", ".svg", ".html")
+
+
+def saved(picture: Picture, path: Path) -> Path:
+    """Draw it there, whole or not at all; another file of that name is replaced."""
+    match ending(path):
+        case ".png":
+            return placed(path, plate(picture, "png"))
+        case ".svg":
+            return placed(path, plate(picture, "svg"))
+        case _:
+            return placed(path, document(picture))
+
+
+def ending(path: Path) -> str:
+    """The name's ending, refused where it isn't one that can be drawn."""
+    found = path.suffix.lower()
+    if found not in ENDINGS:
+        raise InvalidInput(
+            f"A picture's name must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}, and got {path.name!r}."
+        )
+    return found

@@ -1,0 +1,81 @@
+"""Chromium without a window, and the planner's page in it."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from discreet.planner.question import Question
+from discreet.planner.server import Planner, listening
+from discreet.planner.start import Start
+
+QUESTION = Question(
+    mechanism="dp_sgd",
+    view="server",
+    epsilon=2.0,
+    delta=1e-5,
+    clients=50,
+    sampling_rate=0.1,
+    rounds=20,
+    local_steps=2,
+    dimension=1000,
+    examples=200,
+)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if found is None:
+        pytest.fail("There is no Chromium here; Debian's package is called chromium.")
+    unboxed = ["--no-sandbox"] if os.geteuid() == 0 else []  # root has no sandbox
+    with sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=found, args=unboxed)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def planner() -> Iterator[Planner]:
+    with listening(Start(QUESTION, "")) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+class Heard:
+    """What the page complained of, and what it asked for."""
+
+    def __init__(self, page: Any) -> None:
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        page.on("console", self._said)
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("request", lambda request: self.requests.append(request.url))
+
+    def _said(self, message: Any) -> None:
+        if "400 (Bad Request)" not in message.text:  # the browser's own word for a number that was refused
+            self.complaints.append(message.text)
+
+
+@pytest.fixture
+def page(browser: Any, planner: Planner) -> Iterator[Any]:
+    """The page with its first answer; whatever a test does, nothing may be complained of or asked for elsewhere."""
+    from playwright.sync_api import expect
+
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, color_scheme="light")
+    opened = context.new_page()
+    heard = Heard(opened)
+    opened.goto(planner.url)
+    expect(opened.locator("#tile-noise_multiplier")).not_to_have_text("…", timeout=30_000)
+    yield opened
+    assert heard.complaints == []
+    assert all(each.startswith((planner.url, "data:")) for each in heard.requests)
+    context.close()

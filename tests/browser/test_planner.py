@@ -1,0 +1,146 @@
+"""In a real browser the curves follow the sliders, by mouse and by keyboard, by day and by night."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from discreet.planner.answer import answer
+from discreet.planner.page import CHARTS, LABELS
+from discreet.planner.server import Planner
+from tests.browser.conftest import QUESTION
+
+pytestmark = pytest.mark.browser
+LONG = 30_000  # milliseconds; what is waited for comes within one, as a rule
+
+
+def expect(thing: Any) -> Any:
+    from playwright.sync_api import expect
+
+    return expect(thing)
+
+
+def noise(page: Any) -> Any:
+    return page.locator("#tile-noise_multiplier")
+
+
+def said(question: Any) -> str:
+    """The noise as the page writes it: four digits."""
+    return f"{answer(question)['noise_multiplier']:.4g}"
+
+
+def drawn(page: Any, name: str) -> str:
+    """The line as the browser drew it."""
+    return str(page.locator(f"#chart-{name} path.js-line").first.get_attribute("d"))
+
+
+def test_the_first_answer_is_that_of_the_accountants(page: Any):
+    expect(noise(page)).to_have_text(said(QUESTION))
+    expect(page.locator("#said")).to_contain_text("Whoever sees what the server sees")
+    for name in CHARTS:
+        expect(page.locator(f"#chart-{name} .scatterlayer .trace").first).to_be_visible()
+        assert len(drawn(page, name)) > 20
+        assert page.locator(f"#chart-{name}").get_attribute("aria-label").startswith("Line chart of ")
+
+
+def test_a_number_that_is_typed_moves_the_slider_and_the_curves(page: Any):
+    before, place = drawn(page, "noise"), page.locator("#epsilon-slider").input_value()
+    page.get_by_label("Promised ε", exact=True).fill("0.5")
+    expect(noise(page)).to_have_text(said(replace(QUESTION, epsilon=0.5)), timeout=LONG)
+    assert drawn(page, "noise") != before
+    assert int(page.locator("#epsilon-slider").input_value()) < int(place)
+
+
+def test_a_slider_moves_by_the_keyboard(page: Any):
+    slider = page.get_by_role("slider", name="Rounds, slider")
+    slider.focus()
+    for _ in range(5):
+        page.keyboard.press("ArrowRight")
+    rounds = int(page.locator("#rounds").input_value())
+    assert rounds > 20
+    assert slider.get_attribute("aria-valuetext") == str(rounds)
+    expect(noise(page)).to_have_text(said(replace(QUESTION, rounds=rounds)), timeout=LONG)
+
+
+def test_a_slider_moves_by_the_mouse(page: Any):
+    box = page.locator("#delta-slider").bounding_box()
+    page.mouse.click(box["x"] + 0.2 * box["width"], box["y"] + box["height"] / 2)
+    delta = float(page.locator("#delta").input_value())
+    assert 1e-9 < delta < 1e-8
+    expect(noise(page)).to_have_text(said(replace(QUESTION, delta=delta)), timeout=LONG)
+
+
+@pytest.mark.parametrize("name", LABELS)
+def test_every_slider_moves_some_curve(page: Any, name: str):
+    before = seen(page)
+    with page.expect_response("**/answer*", timeout=LONG):
+        page.get_by_role("slider", name=f"{LABELS[name]}, slider").press("ArrowRight")
+    expect(page.locator(".answer")).not_to_have_attribute("aria-busy", "true", timeout=LONG)
+    assert seen(page) != before
+
+
+def seen(page: Any) -> list[tuple[str, str]]:
+    return [(drawn(page, name), page.locator(f"#chart-{name}").get_attribute("aria-label")) for name in CHARTS]
+
+
+def test_another_mechanism_and_another_view_have_other_answers(page: Any):
+    page.get_by_label("Mechanism").select_option("gaussian")
+    expect(page.locator("#said")).to_contain_text("so it is trusted", timeout=LONG)
+    expect(noise(page)).to_have_text("–")
+    expect(page.locator("#protects")).to_contain_text("whole clients")
+    page.get_by_label("Protects against").select_option("public")
+    central = replace(QUESTION, mechanism="gaussian", view="public")
+    expect(noise(page)).to_have_text(said(central), timeout=LONG)
+    expect(page.locator("#warnings li")).to_have_count(len(answer(central)["warnings"]))
+
+
+def test_a_number_that_cannot_be_is_refused_and_the_page_goes_on(page: Any):
+    page.locator("#clients").fill("2.5")
+    page.locator("#delta").fill("7")
+    expect(page.locator("#said")).to_contain_text("delta", timeout=LONG)
+    page.locator("#clients").fill("50")
+    page.locator("#delta").fill("1e-5")
+    expect(noise(page)).to_have_text(said(QUESTION), timeout=LONG)
+
+
+def test_the_keyboard_reaches_everything_in_the_order_of_the_page(page: Any):
+    page.locator("#mechanism").focus()
+    reached = []
+    for _ in range(16):
+        reached.append(page.locator(":focus").get_attribute("id"))
+        page.keyboard.press("Tab")
+    pairs = [each for name in LABELS for each in (name, f"{name}-slider")]
+    assert reached == ["mechanism", "view", *pairs, "dimension", "examples"]
+
+
+def test_there_is_a_page_for_the_day_and_one_for_the_night(page: Any):
+    def colours() -> tuple[str, str]:
+        find = "(name) => getComputedStyle(document.body)[name]"
+        return page.evaluate(find, "backgroundColor"), page.evaluate(find, "color")
+
+    day = colours()
+    page.emulate_media(color_scheme="dark")
+    night = colours()
+    assert brightness(day[0]) > 0.9 > 0.2 > brightness(day[1])
+    assert brightness(night[0]) < 0.2 < 0.8 < brightness(night[1])
+
+
+def brightness(colour: str) -> float:
+    red, green, blue = (int(each) for each in colour.removeprefix("rgb(").removesuffix(")").split(",")[:3])
+    return (0.2126 * red + 0.7152 * green + 0.0722 * blue) / 255
+
+
+def test_a_narrow_window_is_not_wider_than_itself(page: Any):
+    page.set_viewport_size({"width": 380, "height": 800})
+    assert page.evaluate("() => document.scrollingElement.scrollWidth") <= 380
+
+
+def test_a_server_that_was_ended_is_said_to_be(browser: Any, planner: Planner):
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(planner.url)
+    expect(noise(page)).not_to_have_text("…", timeout=LONG)
+    page.route("**/answer*", lambda route: route.abort())
+    page.locator("#epsilon").fill("1")
+    expect(page.locator("#said")).to_contain_text("doesn't answer", timeout=LONG)
+    context.close()

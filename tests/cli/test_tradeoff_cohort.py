@@ -1,0 +1,89 @@
+"""`discreet tradeoff cohort`: shares planned and the paper's, claims, rings, a picture, and refusals."""
+
+import math
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Discreet
+
+
+def test_without_options_it_answers_for_the_papers_fashion_mnist(discreet: Discreet):
+    ran = discreet("tradeoff cohort")
+    assert ran.code == 0
+    said = " ".join(ran.out.split())
+    assert "ε = 1 takes a noise multiplier of 5.181 in the sum" in said
+    assert "1 may collude and 1 drop out" in said
+    assert "That state carries the client's own noise alone" in said
+    assert max(map(len, ran.out.splitlines())) <= 80
+
+
+def test_the_object_has_planned_shares_and_the_papers_beside_what_both_are_worth(discreet: Discreet):
+    found = discreet("tradeoff cohort --clients 1,10,100 --bits 32 --json").json
+    assert [each["clients"] for each in found["cohorts"]] == [10, 100]  # of one client nobody is left
+    for each in found["cohorts"]:
+        planned, papers = each["planned"], each["paper"]
+        assert planned["share"] * math.sqrt(each["left"]) == pytest.approx(found["noise_multiplier"])
+        assert planned["epsilon"] == pytest.approx(1.0, abs=2e-5)
+        assert planned["epsilon"] < papers["epsilon"] < planned["own_state_epsilon"] < papers["own_state_epsilon"]
+        assert papers["if_all_come"]["epsilon"] == pytest.approx(1.0, abs=2e-5)
+    assert found["claim"]["holds"] is False
+
+
+def test_a_given_share_has_the_papers_numbers(discreet: Discreet):
+    """σ = 2.1573 of each of ten: 6.822 in the sum, 0.73 for it, and 2.875 for steps at a client's own state."""
+    found = discreet("tradeoff cohort --clients 10 --share 2.1573 --colluding 0 --dropouts 0 --bits 32 --json").json
+    (ten,) = found["cohorts"]
+    assert "paper" not in ten
+    assert ten["planned"]["noise_multiplier"] == pytest.approx(6.822, abs=5e-4)
+    assert ten["planned"]["epsilon"] == pytest.approx(0.7326, abs=5e-5)
+    assert ten["planned"]["own_state_epsilon"] == pytest.approx(2.875, abs=5e-4)
+    assert found["least_clients"] == math.ceil((found["noise_multiplier"] / 2.1573) ** 2) == 6
+    page = discreet("tradeoff cohort --share 2.1573 --colluding 0 --dropouts 0 --bits 32").out
+    assert "with 2.1573 of each, 6 clients" in " ".join(page.split())
+
+
+def test_one_step_a_round_is_certified_as_it_is_claimed(discreet: Discreet):
+    found = discreet("tradeoff cohort --clients 10 --steps 1 --bits 32 --json").json
+    (ten,) = found["cohorts"]
+    assert found["claim"]["holds"] is True
+    assert ten["planned"]["own_state_epsilon"] == ten["planned"]["epsilon"]
+
+
+def test_more_bits_cost_less_until_the_lattice_no_longer_shows_and_too_few_hold_nothing(discreet: Discreet):
+    found = discreet("tradeoff cohort --clients 10 --colluding 0 --dropouts 0 --bits 12,20,24,28,32,40 --json").json
+    few, *rings = found["bits"]["rings"]
+    assert (few["epsilon"], few["valid"], few["scale"]) == ("inf", False, None)
+    assert "A ring of 12 bits is too small" in few["reason"]
+    costs = [each["epsilon"] for each in rings]
+    assert costs == sorted(costs, reverse=True)
+    assert 1.09 < costs[-1] < costs[-2] < 1.11  # Rényi divergences ask for some 9 % more than a Gaussian's own
+    assert rings[-1]["noise_multiplier"] == pytest.approx(found["noise_multiplier"], rel=1e-3)
+    assert all(each["noise_multiplier"] < found["noise_multiplier"] for each in rings)
+
+
+def test_a_ring_that_holds_nothing_is_named_on_the_page(discreet: Discreet):
+    assert "A ring of 12 bits is too small" in discreet("tradeoff cohort --clients 10 --bits 12").out
+
+
+def test_it_is_drawn(discreet: Discreet, tmp_path: Path):
+    ran = discreet("tradeoff cohort --clients 10,100 --bits 12,32 --picture", tmp_path / "cohort.svg")
+    assert (ran.code, ran.err) == (0, "")
+    assert "claimed: Theorem 4.6" in (tmp_path / "cohort.svg").read_text()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ("--colluding 20", "Of at most 10 clients, 20 collude and 1 drop out"),
+        ("--clients 2 --colluding 1 --dropouts 1", "Of at most 2 clients"),
+        ("--bits 1", "bits"),
+        ("--colluding -1", "must be at least 0"),
+        ("--sampling-rate 2", "above 0 and at most 1"),
+    ],
+)
+def test_what_it_cannot_mean_is_refused_in_one_sentence(wrong: str, why: str, discreet: Discreet):
+    ran = discreet(f"tradeoff cohort {wrong}")
+    assert (ran.code, ran.out) == (2, "")
+    assert why in ran.err
+    assert ran.err.count("\n") == 1

@@ -1,0 +1,109 @@
+"""`discreet tradeoff iterations`: the paper's setting without options, one object, a picture, and refusals."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from discreet.theory.convergence import SYNTHETIC
+from tests.cli.conftest import Discreet
+
+FEMNIST = "--noise gaussian --epsilon 10 --clients 3500 --cohort 350 --parameters 214590 --clip 3 --iterations 240"
+
+
+def test_without_options_it_answers_for_the_papers_lending_club(discreet: Discreet):
+    ran = discreet("tradeoff iterations")
+    assert (ran.code, ran.err) == (0, "")
+    assert re.search(r"C_M +4\.4 +17\.6", ran.out)  # 8·11·500·150²/(5000²·9), and four times that
+    assert re.search(r"ε that the noise truly has +6 +3\n", ran.out)
+    assert re.search(r"E\*, Theorem 5 +\* 24\.33", ran.out)  # 120^(2/3)
+    assert re.search(r"as T grows +diverges +diverges", ran.out)
+    said = " ".join(ran.out.split())
+    assert "The bound diverges, because z = 2" in said
+    assert "Not proven here: the clip of 150 may cut gradients" in said
+    assert "from a pilot on 5,000 synthetic clients with 11 parameters" in said
+    assert max(map(len, ran.out.splitlines())) <= 80
+
+
+def test_the_object_holds_both_forms_with_their_flags(discreet: Discreet):
+    found = discreet("tradeoff iterations --json").json
+    assert found["setting"]["constants"] == vars(SYNTHETIC)
+    assert (found["z"], found["c2"], found["rounds"], found["turns"]) == (2, None, 120, 12)
+    printed, corrected = found["printed"], found["corrected"]
+    assert (printed["noise_constant"], corrected["noise_constant"]) == pytest.approx((4.4, 17.6))
+    assert (printed["true_epsilon"], corrected["true_epsilon"]) == pytest.approx((6, 3))
+    for form in (printed, corrected):
+        bound = form["bound"]
+        assert bound["total"] == pytest.approx(bound["start"] + bound["descent"] + bound["noise"])
+        assert (bound["valid"], bool(bound["reason"])) == (False, True)
+        assert form["best_local_iterations"]["formula"]["valid"] is False
+        assert form["best_local_iterations"]["whole"]["valid"] is True
+        assert form["in_the_long_run"] | {"reason": ""} == {"verdict": "diverges", "limit": "inf", "reason": ""}
+    swept = found["by_local_iterations"]
+    assert [each["local_iterations"] for each in swept] == [1, 2, 3, 4, 6, 12]
+    least = min(swept, key=lambda each: each["corrected"])
+    assert least["local_iterations"] == corrected["best_local_iterations"]["whole"]["value"] == 2
+    longest = min(found["by_iterations"], key=lambda each: each["corrected"])
+    assert longest["iterations"] == corrected["best_iterations"]["whole"]["value"] == 10
+    assert all(each["without_noise"] < each["printed"] < each["corrected"] for each in swept)
+
+
+def test_gaussian_noise_levels_off_and_one_iteration_is_best(discreet: Discreet):
+    found = discreet(f"tradeoff iterations {FEMNIST} --local-iterations 24 --json").json
+    assert found["c2"] == pytest.approx(1.500, abs=5e-4)
+    assert found["turns"] == 1  # the paper's E* = 24 is where a client uploads once
+    corrected = found["corrected"]
+    assert corrected["in_the_long_run"]["verdict"] == "levels off"
+    assert corrected["best_local_iterations"]["whole"]["value"] == 1
+    assert found["printed"]["true_epsilon"] > 20
+    text = " ".join(discreet(f"tradeoff iterations {FEMNIST}").out.split())
+    assert "levels off at" in text
+    assert "the clip of 3 cuts gradients" in text
+
+
+def test_constants_are_taken_as_given(discreet: Discreet):
+    line = "tradeoff iterations --convexity 1 --smoothness 2 --gradient-bound 3 --heterogeneity 0 --start 0"
+    found = discreet(line, "--cohort", 5000, "--json").json
+    assert found["constants_from"] == "given"
+    assert (found["gamma"], found["omega0"]) == (16, 0)  # E = 1, everyone joins: nothing is left of it
+    assert found["corrected"]["bound"]["valid"] is True  # √11·3 is below 150
+    some = discreet("tradeoff iterations --gradient-bound 3 --json").json
+    assert some["constants_from"].startswith("gradient bound given, others from a pilot")
+
+
+def test_a_pilot_finds_them_for_so_many_clients(discreet: Discreet):
+    found = discreet("tradeoff iterations --pilot --clients 50 --cohort 10 --parameters 4 --json").json
+    assert "on 50 synthetic clients of 80 examples with 4 parameters" in found["constants_from"]
+    assert "no epsilon covers it" in found["constants_from"]
+    assert found["setting"]["constants"] != vars(SYNTHETIC)
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_it_is_drawn_with_its_best_marked(noise: str, discreet: Discreet, tmp_path: Path):
+    ran = discreet(f"tradeoff iterations --noise {noise} --picture", tmp_path / "iterations.svg")
+    assert (ran.code, ran.err) == (0, "")
+    drawn = (tmp_path / "iterations.svg").read_text()
+    best = {"laplace": "E* = 2", "gaussian": "E* = 1"}[noise]
+    for text in ("On the way, T = 120 and E = 1", "How local", "How long", "E as a rule of T", best, "T* = 10"):
+        assert text in drawn
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ("--iterations 125", "multiple of 10, and got 125. Use 120 or 130."),
+        ("--local-iterations 5", "with 1, 2, 3, 4, 6 or 12 between two uploads, and got 5"),
+        ("--cohort 5001", "at most all 5,000 clients, and got 5,001"),
+        ("--smoothness 0.1", "at least convexity, and got 0.1 and 0.5441"),
+        ("--pilot --parameters 5000", "draws more than 20,000,000 numbers"),
+        ("--epsilon 0", "above 0"),
+        ("--noise skellam", "skellam"),
+        ("--heterogeneity -1", "at least 0"),
+        ("--picture iterations.doc", "must end in"),
+    ],
+)
+def test_what_it_cannot_mean_is_refused_in_one_sentence(wrong: str, said: str, discreet: Discreet):
+    ran = discreet(f"tradeoff iterations {wrong}")
+    assert (ran.code, ran.out) == (2, "")
+    assert said in ran.err
+    assert ran.err.count("\n") == 1

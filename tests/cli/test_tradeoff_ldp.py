@@ -1,0 +1,216 @@
+"""`discreet tradeoff ldp`: every bound of paper 001, its noise, its price and where it holds; clients who differ."""
+
+import math
+from pathlib import Path
+
+import pytest
+
+from discreet.cli.tradeoff import ldp_picture
+from discreet.theory import exact_noise
+from discreet.theory.noisy_sgd import Group
+from discreet.theory.tradeoffs import Promise
+from discreet.theory.utility import Learning
+from tests.cli.conftest import Discreet
+
+LINE = "tradeoff ldp --epsilon 1 --delta 1e-4 --sampling-rate 1e-3 --rounds 70000 --dimension 10000 --clients 100"
+QUICK = "tradeoff ldp --rounds 100 --sampling-rate 0.01"
+PAPER = Promise(epsilon=1.0, delta=1e-4, sampling_rate=1e-3, rounds=70_000)
+
+
+def test_the_papers_setting_has_the_known_numbers(discreet: Discreet):
+    found = discreet(f"{LINE} --json").json
+    bounds = found["bounds"]
+    told = {name: (each["noise_variance"], each["utility"]) for name, each in bounds.items() if name != "exact"}
+    assert told == {
+        "theorem1": (pytest.approx(3.2495, abs=5e-5), pytest.approx(8.5903, abs=5e-5)),
+        "moments": (pytest.approx(5.4432, abs=5e-5), pytest.approx(5.1346, abs=5e-5)),
+        "ac1": (pytest.approx(254.18, abs=5e-3), pytest.approx(2800 / (1 + 10_000 * 2.5418), rel=1e-4)),
+        "ac2": (pytest.approx(20.652, abs=5e-4), pytest.approx(1.3551, abs=5e-5)),
+    }
+    theorem = bounds["theorem1"]
+    assert theorem["rate_bits"]["printed"] == pytest.approx(-16_996, abs=0.5)
+    assert theorem["rate_bits"]["noise_alone"] == pytest.approx(28_972, abs=0.5)
+    assert theorem["rate_bits"]["corrected"] > theorem["rate_bits"]["noise_alone"]
+    assert theorem["true_epsilon"] == {
+        "per_example": pytest.approx(0.466, abs=5e-4),
+        "minibatch": pytest.approx(1.384, abs=5e-4),
+    }
+    assert theorem["claim_holds"] == {"per_example": True, "minibatch": False}
+    assert all((each["valid"], each["reason"]) == (True, "") for name, each in bounds.items() if name != "exact")
+
+
+def test_the_line_is_what_is_asked_without_options_too(discreet: Discreet):
+    assert discreet(f"{LINE} --json").json == discreet("tradeoff ldp --json").json
+
+
+def test_exact_noise_keeps_the_promise_at_both_sensitivities(discreet: Discreet):
+    exact = discreet(f"{LINE} --json").json["bounds"]["exact"]
+    assert set(exact) == {"per_example", "minibatch"}
+    for clipping, each in exact.items():
+        assert 0.999 < each["true_epsilon"][clipping] <= 1
+        assert exact_noise.certified(clipping, each["noise_variance"], PAPER) <= 1
+        assert (each["valid"], each["handed_out"]) == (True, each["noise_variance"])
+    assert exact["minibatch"]["noise_variance"] == pytest.approx(4 * exact["per_example"]["noise_variance"])
+
+
+def test_below_sigma_1_the_paper_hands_out_1_and_ours_does_not(discreet: Discreet):
+    bounds = discreet("tradeoff ldp --epsilon 3 --json").json["bounds"]
+    theorem = bounds["theorem1"]
+    assert theorem["noise_variance"] == pytest.approx(0.4918, abs=5e-5)
+    assert theorem["handed_out"] == 1
+    assert theorem["utility"] == pytest.approx(27.7228, abs=5e-5)
+    assert theorem["true_epsilon"]["minibatch"] == pytest.approx(9.294, abs=5e-3)
+    assert bounds["exact"]["per_example"]["handed_out"] < 1
+
+
+@pytest.mark.parametrize(
+    ("options", "name", "why"),
+    [
+        ("--epsilon 1.5", "theorem1", "at σ² = 1.608 its condition on ε needs more than 1.718"),
+        ("--epsilon 0.004", "theorem1", "not even positive"),
+        ("--epsilon 0.2", "ac1", "q < 1/(16σ) means σ < 62.5, and σ is 76.81"),
+        ("--sampling-rate 0.1", "moments", "σ must be at least 1"),
+    ],
+)
+def test_a_bound_that_does_not_hold_says_why(options: str, name: str, why: str, discreet: Discreet):
+    found = discreet(f"tradeoff ldp {options} --json").json["bounds"][name]
+    assert not found["valid"]
+    assert why in found["reason"]
+    page = " ".join(discreet(f"tradeoff ldp {options}").out.split())
+    assert why in page
+
+
+def test_with_a_number_of_examples_noise_on_the_sum_is_divided_by_the_batch(discreet: Discreet):
+    """600 examples at 0.01 are 6 a batch: 1/36 of the variance, and a second moment of 1 + 0.99/6."""
+    exact = discreet(f"{QUICK} --examples 600 --json").json["bounds"]["exact"]
+    mean, whole = exact["per_example_mean"], exact["per_example"]
+    assert mean["noise_variance"] == pytest.approx(whole["noise_variance"] / 36)
+    assert mean["utility"] > whole["utility"]
+    assert mean["true_epsilon"] == whole["true_epsilon"]
+    variance = mean["noise_variance"] + (1 + 0.99 / 6) / 10_000
+    assert mean["rate_bits"]["corrected"] == pytest.approx(5_000 * math.log2(2 * math.pi * math.e * variance))
+
+
+def test_a_step_of_a_hundredth_takes_6_64_bits_more_a_weight(discreet: Discreet):
+    one, fine = (discreet(f"{QUICK} --step {step} --json").json["bounds"]["ac2"]["rate_bits"] for step in (1, 0.01))
+    for name in ("printed", "corrected", "noise_alone"):
+        assert fine[name] - one[name] == pytest.approx(10_000 * math.log2(100))
+
+
+def test_the_utility_says_that_clipping_is_left_out(discreet: Discreet):
+    clipped, whole = (discreet(f"{QUICK} --clip {clip} --json").json for clip in (1, 5))
+    assert not clipped["utility_proof"]["valid"]
+    assert "C = 1 is below G = 5" in clipped["utility_proof"]["reason"]
+    assert clipped["bounds"]["ac2"]["utility_proved"] == 0
+    assert whole["utility_proof"] == {"valid": True, "reason": ""}
+    assert whole["bounds"]["ac2"]["utility_proved"] == pytest.approx(whole["bounds"]["ac2"]["utility"])
+
+
+def test_groups_have_rows_of_their_own_and_learn_together(discreet: Discreet):
+    found = discreet(f"{QUICK} --group 2:0.01:100:1 --group 1:0.02:300:4 --json").json
+    first, second = found["groups"]
+    assert (first["clients"], first["sampling_rate"], first["examples"], first["epsilon"]) == (2, 0.01, 100, 1)
+    assert second["epsilon"] == 4
+    assert "bounds" not in found
+    for name in ("theorem1", "moments", "ac1", "ac2"):
+        handed = [group["bounds"][name]["handed_out"] for group in (first, second)]
+        variance = (2 * 1**2 * handed[0] + 6**2 * handed[1]) / (2 * 1 + 6) ** 2
+        assert found["joint"][name]["noise_variance"] == pytest.approx(variance)
+        scale = 100 / 25
+        assert found["joint"][name]["utility"] == pytest.approx(scale * min(0.5, 1 / (1 + 10_000 * variance)))
+    sums = [group["bounds"]["exact"]["per_example"]["noise_variance"] for group in (first, second)]
+    assert found["joint"]["exact"]["per_example_mean"]["noise_variance"] == pytest.approx(
+        (2 * sums[0] + sums[1]) / (2 * 1 + 6) ** 2
+    )
+    assert "utility" not in first["bounds"]["ac2"]
+
+
+def test_a_group_that_breaks_a_condition_is_named_by_its_place(discreet: Discreet):
+    joint = discreet(f"{QUICK} --group 2:0.01 --group 1:0.2 --json").json["joint"]
+    assert "group 2: q < 1/(16σ) means σ < 0.3125" in joint["moments"]["reason"]
+    assert not joint["moments"]["valid"]
+    assert joint["exact"]["minibatch"]["valid"]
+
+
+def test_groups_who_are_alike_are_one(discreet: Discreet):
+    apart, whole = discreet(f"{QUICK} --group 40:0.01 --group 60:0.01 --json").json, discreet(f"{QUICK} --json").json
+    for name in ("theorem1", "ac1"):
+        assert apart["joint"][name]["utility"] == pytest.approx(whole["bounds"][name]["utility"])
+    one = discreet(f"{QUICK} --group 100:0.01 --json").json
+    assert one == whole
+
+
+def test_an_empty_field_of_a_group_is_left_out(discreet: Discreet):
+    found = discreet(f"{QUICK} --group 7:0.02::3 --json").json
+    assert (found["clients"], found["examples"], found["epsilon"]) == (7, None, 3)
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ("--group 5", "must be CLIENTS:RATE[:EXAMPLES[:EPSILON]], and got '5'"),
+        ("--group 5::7", "must be CLIENTS:RATE[:EXAMPLES[:EPSILON]], and got '5::7'"),
+        ("--group 5:2", "above 0 and at most 1"),
+        ("--group 5:0.1:7 --group 5:0.1", "Some groups say how many examples"),
+        ("--group 5:0.1 --group 5:0.1 --picture there.png", "A picture is of clients who are alike."),
+        ("--picture there.txt", "must end in"),
+        ("--epsilon 0", "between 1e-6 and 1e12"),
+        ("--convexity 2", "No loss is 2-strongly convex"),
+    ],
+)
+def test_wrong_input_is_refused_in_one_sentence(options: str, why: str, discreet: Discreet):
+    ran = discreet(f"{QUICK} {options}")
+    assert (ran.code, ran.out) == (2, "")
+    assert why in ran.err
+    assert ran.err.count("\n") == 1
+
+
+def test_the_page_fits_80_columns_whatever_the_numbers(discreet: Discreet):
+    for options in ("--examples 600", "--epsilon 1e-5", "--group 5:0.1 --group 6:0.2", "--sampling-rate 1"):
+        page = discreet(f"{QUICK} {options}").out
+        assert max(map(len, page.splitlines())) <= 80
+        assert "…" not in page
+        assert "nan" not in page
+
+
+def test_without_sampling_the_papers_bounds_are_infinite_and_ours_is_not(discreet: Discreet):
+    bounds = discreet(f"{QUICK} --sampling-rate 1 --json").json["bounds"]
+    assert bounds["moments"]["noise_variance"] == "inf"
+    assert bounds["exact"]["per_example"]["noise_variance"] < 1e4
+
+
+def test_the_picture_has_three_panels_over_the_same_epsilon_with_every_way_to_count():
+    promise = Promise(epsilon=1.0, delta=1e-4, sampling_rate=1e-3, rounds=7000)
+    picture = ldp_picture.picture(Group(clients=10, promise=promise), Learning(rounds=7000, dimension=100), 1.0)
+    noise, utility, bits = picture.panels
+    names = {"exact, C", "Theorem 1", "moments", "AC1", "AC2", "exact, 2C"}
+    assert {each.name for each in noise.curves} == {each.name for each in utility.curves} == names
+    assert {each.name for each in bits.curves} == {*names, "Theorem 1, printed"}
+    across = {tuple(point.x for point in each.points) for panel in picture.panels for each in panel.curves}
+    assert len(across) == 1
+    assert noise.limits == utility.limits == bits.limits
+    assert {limit.name for limit in noise.limits} == {"AC1 begins", "AC2 begins", "moments begins"}
+
+
+def test_a_curve_is_dashed_where_its_conditions_fail_and_level_where_sigma_is_1():
+    swept = ldp_picture.sweep(
+        Group(clients=1, promise=Promise(epsilon=1.0, delta=1e-4, sampling_rate=1e-3, rounds=7000))
+    )
+    theorem = next(way for way in swept.ways if way.name == "Theorem 1")
+    dashed, solid = (each for each in swept.curves(lambda variance: variance) if each.name == "Theorem 1")
+    assert (dashed.dashed, solid.dashed) == (True, False)
+    for holds, point, value in zip(theorem.holds, solid.points, theorem.variances, strict=True):
+        assert point.y == value if holds else math.isnan(point.y)
+    shown = [
+        not math.isnan(one.y) or not math.isnan(other.y) for one, other in zip(dashed.points, solid.points, strict=True)
+    ]
+    assert all(shown)
+    level = swept.domains["theorem1"].saturates
+    assert level is not None
+    assert {value for at, value in zip(swept.epsilons, theorem.variances, strict=True) if at > level} == {1.0}
+
+
+def test_the_picture_is_drawn(discreet: Discreet, tmp_path: Path):
+    ran = discreet(f"{QUICK} --json --picture", tmp_path / "ldp.svg")
+    assert ran.code == 0
+    assert (tmp_path / "ldp.svg").stat().st_size > 10_000

@@ -1,0 +1,33 @@
+"""A question that is quick to answer, and a server that answers it."""
+
+from collections.abc import Iterator
+from threading import Thread
+
+import pytest
+
+from discreet.planner.question import Question
+from discreet.planner.server import Planner, listening
+from discreet.planner.start import Start
+
+QUESTION = Question(
+    mechanism="local_gaussian",
+    view="server",
+    epsilon=2.0,
+    delta=1e-5,
+    clients=50,
+    sampling_rate=0.2,
+    rounds=20,
+    local_steps=3,
+    dimension=1000,
+    examples=200,
+)
+
+
+@pytest.fixture
+def planner() -> Iterator[Planner]:
+    with listening(Start(QUESTION, "")) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()

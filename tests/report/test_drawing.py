@@ -1,0 +1,142 @@
+"""A picture is drawn as it was given, in the form that its name asks for, and nothing is left of one that failed."""
+
+import json
+import math
+from html import escape
+from pathlib import Path
+
+import pytest
+
+from discreet.errors import InvalidInput
+from discreet.report import drawing
+from discreet.report.curves import Curve, Limit, Mark, Panel, Picture, Point, curve
+from discreet.report.drawing import saved
+from discreet.report.looks import below, heights, looks, symbols
+from discreet.report.page import POLICY
+from discreet.report.panels import description, document, figure
+from discreet.report.plates import plate
+
+NOISE = Panel(
+    "Noise",
+    "ε",
+    "variance",
+    (
+        curve("exact", [1, 2, 4], [4.0, 1.0, 0.25]),
+        curve("claimed", [1, 2, 4], [2.0, math.inf, 0.1], dashed=True),
+    ),
+    limits=(Limit("holds up to here", 2.0),),
+    marks=(Mark("best", Point(4, 0.25)),),
+    log_x=True,
+    log_y=True,
+)
+RATE = Panel("Rate", "ε", "bits", (curve("claimed", [1, 2], [8.0, 9.0]), curve("other", [1], [3.0])))
+PICTURE = Picture("Privacy and <rate>", (NOISE, RATE), ("Dashed: a claim that costs $5, or $6.",))
+
+
+@pytest.mark.parametrize(("ending", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("html", b"<!DOCTYPE html>")])
+def test_a_pictures_form_is_that_of_its_ending(tmp_path: Path, ending: str, start: bytes):
+    path = saved(PICTURE, tmp_path / f"a.{ending.upper()}")
+    assert path.read_bytes().startswith(start)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("name", ["a.pdf", "a", "a.png.gz", ".png"])
+def test_another_ending_is_refused_and_nothing_is_written(tmp_path: Path, name: str):
+    with pytest.raises(InvalidInput, match=r"must end in \.png, \.svg or \.html, and got '.+'\."):
+        saved(PICTURE, tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_picture_that_cannot_be_written_says_so_and_leaves_the_old_one(tmp_path: Path, monkeypatch):
+    with pytest.raises(InvalidInput, match="can't be written"):
+        saved(PICTURE, tmp_path / "missing" / "a.svg")
+    (tmp_path / "a.svg").write_text("old")
+
+    def failed(*_: object) -> bytes:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(drawing, "plate", failed)
+    with pytest.raises(ZeroDivisionError):
+        saved(PICTURE, tmp_path / "a.svg")
+    assert [each.read_text() for each in tmp_path.iterdir()] == ["old"]
+
+
+@pytest.mark.parametrize("form", ["png", "svg"])
+def test_the_same_picture_has_the_same_bytes_each_time(form):
+    assert plate(PICTURE, form) == plate(PICTURE, form)
+
+
+def test_drawing_leaves_matplotlibs_settings_as_they_were():
+    import matplotlib
+
+    before = dict(matplotlib.rcParams)
+    plate(PICTURE, "svg")
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_a_curve_keeps_its_colour_from_panel_to_panel_and_the_sixth_is_told_by_its_symbol():
+    look = looks(PICTURE)
+    assert list(look) == ["exact", "claimed", "other"]
+    lines = {trace.name: trace.line.color for trace in figure(RATE, look).data}
+    assert lines == {"claimed": look["claimed"].colour, "other": look["other"].colour}
+    many = Picture("many", (Panel("", "", "", tuple(Curve(str(place), ()) for place in range(25))),))
+    assert len({(each.colour, each.symbol) for each in looks(many).values()}) == 25
+    assert [name for name, each in looks(many).items() if each.again][:1] == ["5"]
+
+
+def test_what_is_no_number_or_has_no_logarithm_is_a_gap():
+    values = curve("a", [0.0, 1, 2, 3, 4], [1.0, math.nan, math.inf, -1.0, 5.0])
+    assert heights(values, Panel("", "", "", ())) == [1.0, None, None, -1.0, 5.0]
+    assert heights(values, Panel("", "", "", (), log_y=True)) == [1.0, None, None, None, 5.0]
+    assert heights(values, Panel("", "", "", (), log_x=True)) == [None, None, None, -1.0, 5.0]
+
+
+def test_a_long_curve_is_a_line_unless_a_point_stands_alone():
+    alone = [math.nan if place % 2 else 1.0 for place in range(100)]
+    flat, broken = curve("a", range(100), [1.0] * 100), curve("b", range(100), alone)
+    panel = Panel("", "", "", (flat, broken))
+    look = looks(Picture("", (panel,)))["a"]
+    assert (symbols(flat, panel, look), symbols(broken, panel, look)) == (0, 100)
+
+
+def test_a_least_value_is_named_below_its_curve_and_a_largest_above():
+    panel = Panel("", "", "", (curve("a", [1, 2, 3], [3.0, 1.0, 2.0]),))
+    assert below(Mark("least", Point(2, 1.0)), panel)
+    assert not below(Mark("largest", Point(1, 3.0)), panel)
+
+
+def test_a_panel_in_words_says_its_ends_its_marks_and_its_limits():
+    said = description(NOISE)
+    assert said.startswith("Line chart of variance by ε. exact: from 4 at 1 to 0.25 at 4; claimed: from 2 at 1")
+    assert said.endswith("best at 4: 0.25; holds up to here at 2.")
+
+
+def test_a_limit_stands_at_its_own_place_on_a_logarithmic_axis():
+    drawn = figure(NOISE, looks(PICTURE)).layout
+    assert drawn.shapes[0].x0 == 2.0
+    assert drawn.annotations[0].x == pytest.approx(math.log10(2))
+
+
+@pytest.mark.parametrize("form", ["png", "svg"])
+def test_a_limit_or_a_mark_without_a_place_is_left_out(form):
+    panel = Panel("", "", "", NOISE.curves, (Limit("nowhere", 0.0),), (Mark("x", Point(1, math.inf)),), log_x=True)
+    bare = Panel("", "", "", NOISE.curves, log_x=True)
+    assert len(figure(panel, looks(PICTURE)).data) == len(figure(bare, looks(PICTURE)).data)
+    assert not figure(panel, looks(PICTURE)).layout.shapes
+    assert plate(Picture("", (panel,)), form).count(b"nowhere") == 0
+
+
+def test_the_page_loads_nothing_and_holds_every_number():
+    page = document(PICTURE)
+    assert escape(POLICY) in page
+    assert "<h1>Privacy and &lt;rate&gt;</h1>" in page
+    assert "src=" not in page.split("<script")[0]
+    assert "<td>∞</td>" in page
+    charts = [part.split("</script>")[0].split(">", 1)[1] for part in page.split("data-chart=")[1:3]]
+    assert [json.loads(each)["data"][0]["name"] for each in charts] == ["exact", "claimed"]
+
+
+def test_dollar_signs_are_text_and_not_mathematics():
+    made = plate(Picture("$5, or $6", (RATE,)), "svg")
+    assert b"<!-- $5, or $6 -->" in made
+    assert b"Oblique" not in made  # in which mathematics is set
