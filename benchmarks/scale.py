@@ -1,0 +1,276 @@
+"""How memory, bytes and time grow with clients, parameters and rounds, and what that says of a million and a billion
+clients: measured here up to ten thousand clients who all join every round, each size in a process of its own.
+
+What is said of larger numbers is the fitted model's, and the page says so.
+"""
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import numpy as np
+import results
+from scipy import optimize
+
+PAGE = results.FOLDER.parent / "scale.md"
+DATA = results.FOLDER / "scale.json"
+INPUTS, CLASSES, EXAMPLES = 20, 10, 10  # of every client
+ROUNDS = 6  # of which the first warms up
+POPULATIONS = (10_000, 100_000, 1_000_000)
+LARGE = ((1_000_000, 1_000), (1_000_000, 10_000), (1_000_000_000, 10_000), (1_000_000_000, 100_000))
+
+
+class Cell(NamedTuple):
+    """One run: so many clients, a network of about so many parameters, so many rounds."""
+
+    clients: int
+    parameters: int
+    rounds: int = ROUNDS
+
+
+CELLS = [
+    *(Cell(clients, 10_000) for clients in (10, 100, 1_000, 10_000)),
+    *(Cell(1_000, parameters) for parameters in (1_000, 100_000, 1_000_000)),
+    *(Cell(10_000, parameters) for parameters in (1_000, 100_000)),
+    *(Cell(100, 1_000, rounds) for rounds in (10, 100, 1_000)),
+]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print the measurements as one object")
+    parser.add_argument("--write", action="store_true", help="also write docs/scale.md anew")
+    parser.add_argument("--page", action="store_true", help="measure nothing: write the page from what is kept")
+    parser.add_argument("--cell", help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    if chosen.cell:
+        print(json.dumps(run(Cell(*json.loads(chosen.cell)))))
+        return
+    entry = json.loads(DATA.read_text()) if chosen.page else measure()
+    if chosen.write:
+        DATA.write_text(json.dumps(entry, indent=2) + "\n")
+    if chosen.write or chosen.page:
+        PAGE.write_text(page(entry))
+    print(json.dumps(entry) if chosen.json else page(entry))
+
+
+def measure() -> results.Entry:
+    cells = []
+    for cell in CELLS:
+        ran = subprocess.run(
+            [sys.executable, "-W", "ignore", __file__, "--cell", json.dumps(cell)], check=True, capture_output=True
+        )
+        cells.append(json.loads(ran.stdout))
+        print(cells[-1], file=sys.stderr)
+    return {
+        "machine": results.machine(),
+        "versions": results.versions("discreet", "torch"),
+        "load": os.getloadavg()[0],
+        "cells": cells,
+        "populations": [_population(size) for size in POPULATIONS],
+    }
+
+
+def run(cell: Cell) -> dict[str, Any]:
+    """One run from start to card, in this process: its peak of memory, and the middle of its rounds."""
+    import torch
+
+    import discreet as d
+    from discreet.algorithms.traffic import bits
+
+    hidden = max(1, round((cell.parameters - CLASSES) / (INPUTS + 1 + CLASSES)))
+    model = torch.nn.Sequential(torch.nn.Linear(INPUTS, hidden), torch.nn.Tanh(), torch.nn.Linear(hidden, CLASSES))
+    chance = np.random.default_rng(0)
+    inputs = chance.standard_normal((cell.clients * EXAMPLES, INPUTS)).astype(np.float32)
+    clients = d.clients_from_arrays(
+        inputs, chance.integers(0, CLASSES, len(inputs)), sizes=[EXAMPLES] * cell.clients, classes=CLASSES
+    )
+    algorithm = d.dp_fedavg(clip_norm=1.0, learning_rate=0.1, batch_size=EXAMPLES, epochs=1)
+    before, began = _peak(), time.perf_counter()
+    with TemporaryDirectory() as folder:
+        trained = d.train(
+            model,
+            clients,
+            rounds=cell.rounds,
+            algorithm=algorithm,
+            privacy=d.Privacy(unit="client", against="public", epsilon=8.0, delta=1e-6),
+            out=Path(folder) / "run",
+            key_dir=Path(folder) / "keys",
+            progress=False,
+            evaluate_every=cell.rounds,
+        )
+        seconds = time.perf_counter() - began
+        lines = trained.history
+        kept = {name: (trained.directory / name).stat().st_size for name in ("ledger.jsonl", "rounds.jsonl")}
+    sent = bits(algorithm, {name: value.detach() for name, value in model.named_parameters()})
+    return cell._asdict() | {
+        "parameters": sum(value.numel() for value in model.parameters()),
+        "round": statistics.median(line["seconds"] for line in lines[1:]),
+        "seconds": seconds,
+        "peak": _peak(),
+        "before": before,
+        "up": sent.up // 8,
+        "down": sent.down // 8,
+        "kept": kept,
+    }
+
+
+def _population(size: int) -> dict[str, float]:
+    """What it takes to know how much each client has, and to toss a coin for each."""
+    import torch
+
+    from discreet.population import Population
+    from discreet.sampling import Poisson
+
+    began = time.perf_counter()
+    clients = Population(examples=(EXAMPLES,) * size)
+    built = time.perf_counter() - began
+    began = time.perf_counter()
+    Poisson(rate=0.001).sample(clients, 0, torch.Generator().manual_seed(0))
+    return {"clients": size, "built": built, "drawn": time.perf_counter() - began}
+
+
+def _peak() -> float:
+    """Bytes, of this process."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024.0
+
+
+# The page.
+
+
+class Model(NamedTuple):
+    """Seconds of a round: a + b·clients + c·clients·parameters."""
+
+    start: float
+    client: float
+    parameter: float
+    off: float  # the largest factor by which it misses a cell
+
+    def round(self, clients: float, parameters: float) -> float:
+        return self.start + self.client * clients + self.parameter * clients * parameters
+
+
+def fitted(cells: list[dict[str, Any]]) -> Model:
+    """By least squares on relative errors, with no negative costs."""
+    rows = np.array([[1.0, cell["clients"], cell["clients"] * cell["parameters"]] for cell in cells])
+    seconds = np.array([cell["round"] for cell in cells])
+    costs, _ = optimize.nnls(rows / seconds[:, None], np.ones(len(cells)))
+    ratios = rows @ costs / seconds
+    start, client, parameter = costs.tolist()
+    return Model(start, client, parameter, float(max(ratios.max(), 1 / ratios.min())))
+
+
+def page(entry: results.Entry) -> str:
+    return "\n".join(_lines(entry)) + "\n"
+
+
+def _lines(entry: results.Entry) -> Iterator[str]:
+    cells = entry["cells"]
+    wide = [cell for cell in cells if cell["rounds"] == ROUNDS]
+    long = [cell for cell in cells if cell["rounds"] != ROUNDS]
+    model = fitted(wide)
+    yield "# How it scales"
+    yield ""
+    yield (
+        "Written by `benchmarks/scale.py --write`. Measured up to ten thousand clients on one machine; what is said of "
+        "more is extrapolated by the model below, and marked so."
+    )
+    yield f"{results.provenance(entry['machine'], entry['versions'])} The load was {entry['load']:.1f} at the end."
+    yield ""
+    yield (
+        f"Every client has {EXAMPLES} examples of {INPUTS} numbers, takes one step a round, and joins every round; the "
+        "network has one hidden layer; noise is Gaussian, for whole clients (`dp_fedavg`, engine `embedded`)."
+    )
+    yield ""
+    yield "## Clients and parameters"
+    yield ""
+    yield "| clients | parameters | a round, s | peak memory, GB | of which before training | up, a client | down |"
+    yield "|---:|---:|---:|---:|---:|---:|---:|"
+    for cell in wide:
+        yield (
+            f"| {cell['clients']:,} | {cell['parameters']:,} | {cell['round']:.3g} | {cell['peak'] / 1e9:.2f} | "
+            f"{cell['before'] / 1e9:.2f} | {_bytes(cell['up'])} | {_bytes(cell['down'])} |"
+        )
+    yield ""
+    yield (
+        f"Model: a round takes {model.start:.2g} s + {model.client:.2g} s a client + {model.parameter:.2g} s a client "
+        f"and parameter. It misses no cell above by more than a factor of {model.off:.2g}."
+    )
+    yield (
+        "Memory is data and one block of clients at a time, at most 1.5 GB: it stops growing with the cohort once a "
+        "block is full."
+    )
+    yield ""
+    yield "## Rounds"
+    yield ""
+    yield "| rounds | in all, s | a round, s | ledger, bytes a round | rounds.jsonl, bytes a round |"
+    yield "|---:|---:|---:|---:|---:|"
+    for cell in long:
+        ledger, lines = (cell["kept"][name] / cell["rounds"] for name in ("ledger.jsonl", "rounds.jsonl"))
+        each = cell["seconds"] / cell["rounds"]
+        yield f"| {cell['rounds']:,} | {cell['seconds']:.3g} | {each:.3g} | {ledger:,.0f} | {lines:,.0f} |"
+    yield ""
+    yield "## Knowing the clients"
+    yield ""
+    yield "| clients | to list them, s | to toss a coin for each, s |"
+    yield "|---:|---:|---:|"
+    for each in entry["populations"]:
+        yield f"| {each['clients']:,} | {each['built']:.2g} | {each['drawn']:.2g} |"
+    yield ""
+    yield from _extrapolated(model, entry["populations"][-1])
+
+
+def _extrapolated(model: Model, largest: dict[str, float]) -> Iterator[str]:
+    secure = json.loads((results.FOLDER / "secagg.json").read_text())["cpu"]["cohorts"]["default"]
+    yield "## A million and a billion clients: extrapolated"
+    yield ""
+    yield (
+        "A cohort of the size named joins each round; 100,000 parameters, 4 bytes each. One machine like the one above "
+        "would train the cohort in the time named; workers divide it."
+    )
+    yield ""
+    yield "| clients | cohort | one machine, s a round | updates into the server | to list the clients, s |"
+    yield "|---:|---:|---:|---:|---:|"
+    for clients, cohort in LARGE:
+        listed = largest["built"] * clients / largest["clients"]
+        seconds = model.round(cohort, 100_000)
+        yield f"| {clients:,} | {cohort:,} | {seconds:.3g} | {_bytes(400_000 * cohort)} | {listed:.2g} |"
+    yield ""
+    yield "What changes at each size:"
+    yield ""
+    few = secure[-1]
+    yield (
+        "- **To 10⁴ clients**: nothing. One process holds all of them; a secure sum of a thousand takes "
+        f"{few['neighbours']} neighbours a client, and a graph's degree grows with the logarithm of the cohort."
+    )
+    yield (
+        "- **10⁶ clients**: the cohort decides, not the population, but for the list of who holds how much and a coin "
+        "for each client and round, which are seconds. Updates into the server are what to plan for: add them up on "
+        'several machines (`engine = { kind = "ray" }`), or send fewer bits. δ has to be far below 10⁻⁶.'
+    )
+    yield (
+        "- **10⁹ clients**: a list with a number for each client no longer fits one machine's memory. Clients have to "
+        "toss their own coins, and be known by their kinds, not one by one; that is not built. Privacy is cheaper "
+        "there than anywhere: the same cohort is drawn at a far smaller rate, and δ has to be far below 10⁻⁹."
+    )
+
+
+def _bytes(size: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:.3g} TB"
+
+
+if __name__ == "__main__":
+    main()

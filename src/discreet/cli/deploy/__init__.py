@@ -1,0 +1,24 @@
+"""`discreet deploy`: the same experiment on real clients, each on its own machine, over Flower."""
+
+import typer
+
+from discreet.cli.deploy import client, server
+
+EPILOG = """\b
+In order, at the server (S) and at each client (C):
+S discreet deploy init hospitals visits.toml \\
+      --clients north=480,south=350,east=410 --host fl.example.org
+C discreet deploy enroll north --app app --data north.csv
+S discreet deploy server hospitals
+C discreet deploy client north
+S discreet deploy submit hospitals --name first
+S discreet deploy status hospitals
+"""
+
+app = typer.Typer(help="Run an experiment on real clients, over Flower.", no_args_is_help=True, epilog=EPILOG)
+app.command("init")(server.init)
+app.command("enroll")(client.enroll)
+app.command("server")(server.server)
+app.command("client")(client.client)
+app.command("submit")(server.submit)
+app.command("status")(server.status)

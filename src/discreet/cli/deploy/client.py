@@ -1,0 +1,74 @@
+"""A client's side of `discreet deploy`: enroll, and client, which stays."""
+
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from discreet.cli.options import DataDir
+from discreet.cli.output import Json, emit, on_stderr
+from discreet.errors import Unsupported
+
+
+def enroll(
+    name: Annotated[str, typer.Argument(metavar="NAME", hidden=True)],
+    app: Annotated[
+        Path, typer.Option(metavar="DIR", show_default=False, help="The folder that the server handed out (app).")
+    ] = Path("app"),
+    data: Annotated[Path | None, typer.Option(metavar="FILE", help="This client's own table.")] = None,
+    folder: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where to; default: NAME.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Make the client NAME's folder: keys, card and policy.
+
+    The policy is for the data's owner to read, and to change.
+    """
+    from discreet.deploy.app import App
+    from discreet.deploy.enrolment import enroll as make
+
+    where = folder or Path(name)
+    make(App.open(app), name, where, data)
+    card = where / f"{name}.toml"
+    page = [
+        f"Made {where}. Next:",
+        f"  read {where / 'policy.toml'}, and change what you don't allow",
+        f"  hand {card} to whoever runs the server; all else in {where} stays here",
+        f"  discreet deploy client {where}",
+    ]
+    emit(lambda: {"folder": str(where), "card": str(card)}, lambda: ["\n".join(page)], as_json=as_json)
+
+
+def client(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", hidden=True)],
+    supernode: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Work for a stock SuperNode there (--isolation process).")
+    ] = None,
+    wait: Annotated[
+        float, typer.Option(metavar="SECONDS", show_default=False, help="For a server that does not know us (60).")
+    ] = 60.0,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Answer the server as DIR/policy.toml allows, and stay.
+
+    Nothing that a server ships is run. What is refused is said here and to the server.
+    """
+    from discreet.deploy.node import Node
+
+    say = on_stderr().print
+    node = Node.open(folder, say, data_dir)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # so that the server hears that it went
+    try:
+        from discreet.engines.flower import executor
+        from discreet.engines.flower.node import Place, serve
+    except ImportError:
+        raise Unsupported("Flower is not installed here.", fix="pip install 'discreet[flower]'") from None
+    emit(lambda: {"client": node.owned.policy.client, "app": node.app.digest}, list, as_json=as_json)
+    say(f"{node.owned.policy.client} has its data, {node.learner.data.sizes[node.learner.place]} examples.")
+    if supernode is not None:
+        executor.serve(supernode, node.answer, say)
+    else:
+        place = Place(node.app.deployment.address, node.app.certificate, folder / "node.key", wait)
+        serve(place, node.answer, say)

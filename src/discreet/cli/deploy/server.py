@@ -1,0 +1,171 @@
+"""The server's side of `discreet deploy`: init, server, submit and status."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
+
+from discreet.cli.options import DataDir
+from discreet.cli.output import Json, emit, on_stderr
+from discreet.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from discreet.deploy.deployment import Declared
+    from discreet.deploy.site import Site
+
+PORT = 8000
+
+Folder: TypeAlias = Annotated[Path, typer.Argument(metavar="DIR", hidden=True)]
+Name: TypeAlias = Annotated[
+    str, typer.Option(metavar="NAME", show_default=False, help="The run's name (first); one that was stopped goes on.")
+]
+
+
+def init(
+    folder: Folder,
+    file: Annotated[Path, typer.Argument(metavar="FILE", hidden=True)],
+    clients: Annotated[
+        str | None, typer.Option(metavar="NAME=EXAMPLES,…", help="Who takes part, and with how many examples.")
+    ] = None,
+    host: Annotated[
+        str, typer.Option(metavar="HOST", show_default=False, help="How clients reach the server (127.0.0.1).")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(metavar="PORT", show_default=False, help="The one port that they reach (8000).")
+    ] = PORT,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Make a deployment in DIR of the experiment in FILE.
+
+    DIR/app is for everybody, DIR/server for the server alone. Clients are named with the number of examples that each
+    trains on, which is public. Without --clients the experiment's own task is dealt out, for a rehearsal.
+    """
+    from discreet.deploy.init import init as make
+    from discreet.experiment import config
+
+    source = config.load(file, (), data_dir)
+    hosts = list(dict.fromkeys([host, "localhost", "127.0.0.1"]))
+    made = make(folder, source, _declared(clients), f"{host}:{port}", hosts)
+    names = [each.name for each in made.clients]
+    steps = [
+        f"hand {folder / 'app'} to each client, who enrolls: discreet deploy enroll NAME --app app",
+        f"put the cards that they send back into {folder / 'app' / 'clients'}, and hand the folder out again",
+        f"discreet deploy server {folder}",
+    ]
+    page = [f"Made {folder} for {', '.join(names)} at {made.address}. Next:", *(f"  {step}" for step in steps)]
+    emit(lambda: {"folder": str(folder), "clients": names}, lambda: ["\n".join(page)], as_json=as_json)
+
+
+def server(
+    folder: Folder,
+    listen: Annotated[
+        str, typer.Option(metavar="HOST", show_default=False, help="Where to listen; 0.0.0.0 for all networks.")
+    ] = "",
+    as_json: Json = False,
+) -> None:
+    """Start DIR's SuperLink, register its clients, and stay."""
+    from discreet.deploy import commands
+
+    site = _site(folder)
+    address = site.deployment.address.rpartition(":")[0]
+    commands.write_connection(site)
+    cards = site.deployment.cards(site.app)
+    say = on_stderr().print
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    process = subprocess.Popen(commands.superlink(site, listen or address), env=commands.environment(site))
+    try:
+        commands.await_superlink(site, lambda: process.poll() is None)
+        commands.register(site, cards, say)
+        say(f"The server is up at {site.deployment.address}. Next: discreet deploy submit {folder}")
+        up = {"server": site.deployment.address, "clients": [card.name for card in cards]}
+        emit(lambda: up, list, as_json=as_json)
+        process.wait()
+    finally:
+        process.terminate()
+        process.wait(timeout=10)
+    raise typer.Exit(process.returncode and 1)
+
+
+def submit(folder: Folder, name: Name = "first", as_json: Json = False) -> None:
+    """Train DIR's experiment on its clients, and wait.
+
+    A run of this name that was stopped goes on.
+    """
+    from discreet.deploy import commands
+
+    site = _site(folder)
+    end, where = site.ended(name), site.run(name)
+    end.unlink(missing_ok=True)
+    done = subprocess.run(commands.run(site, name), env=commands.environment(site), stdout=sys.stderr, check=False)
+    if not end.exists():
+        raise InvalidInput(
+            f"The run ended without a word (Flower's command gave {done.returncode}).",
+            fix=f"Is the server up? See: discreet deploy status {folder}",
+        )
+    found = json.loads(end.read_text())
+    if found["error"]:
+        raise InvalidInput(found["error"], fix=f"What was trained so far is in {where}.")
+    emit(
+        lambda: {"run": str(where), "stopped": found["stopped"]},
+        lambda: [(where / "guarantee.txt").read_text(), f"Results lie in {where}"],
+        as_json=as_json,
+    )
+    raise typer.Exit(found["exit_code"])
+
+
+def status(folder: Folder, as_json: Json = False) -> None:
+    """Say who is online, and how far DIR's runs are."""
+    from discreet.deploy import commands
+
+    site = _site(folder)
+    nodes = commands.nodes(site)
+    runs = list(_runs(site))
+    emit(lambda: {"nodes": nodes, "runs": runs}, lambda: _page(site, nodes, runs), as_json=as_json)
+
+
+def _page(site: "Site", nodes: Any, runs: list[dict[str, Any]]) -> Iterator[str]:
+    if nodes is None:
+        yield f"The server at {site.deployment.address} does not answer."
+    else:
+        online = sum(each.get("status") == "online" for each in nodes)
+        yield f"The server at {site.deployment.address} is up; {online} of {len(nodes)} clients are online."
+    for each in runs:
+        state = "done" if each["finished"] else "not done"
+        yield f"  run {each['name']}: {each['rounds']} rounds, {state}"
+
+
+def _runs(site: "Site") -> Iterator[dict[str, Any]]:
+    from discreet.experiment.record import Record
+
+    for path in sorted((site.server / "runs").glob("*/run.json")):
+        record = Record.open(path.parent)
+        yield {"name": path.parent.name, "rounds": len(record.rounds()), "finished": record.finished()}
+
+
+def _site(folder: Path) -> "Site":
+    from discreet.deploy.site import Site
+
+    site = Site(folder)
+    if not site.server.is_dir():
+        raise InvalidInput(f"{folder} is no deployment.", fix="Make one with: discreet deploy init")
+    return site
+
+
+def _declared(clients: str | None) -> "list[Declared]":
+    from discreet.deploy.deployment import Declared
+
+    found = []
+    for each in (clients or "").split(",") if clients else ():
+        name, equals, examples = each.strip().partition("=")
+        if not equals or not examples.isdigit():
+            raise InvalidInput(
+                f"--clients takes NAME=EXAMPLES, and got {each!r}.", fix="Say --clients north=480,south=350,east=410"
+            )
+        found.append(Declared(name=name, examples=int(examples)))
+    return found

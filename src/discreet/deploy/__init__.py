@@ -1,0 +1,1 @@
+"""Real clients on their own machines: keys, the owner's policy and ledger, and what a node answers a server."""

@@ -1,0 +1,68 @@
+"""The files that make the agreed folder a Flower app: what Flower's own commands start."""
+
+from pathlib import Path
+
+PYPROJECT = """\
+# A Flower app, written by `discreet deploy init`. Nodes run their own code, never what is shipped in a bundle.
+[build-system]
+requires = ["hatchling"]
+build-backend = "hatchling.build"
+
+[project]
+name = "{name}"
+version = "1.0.0"
+description = "A deployment of discreet"
+license = "Apache-2.0"
+dependencies = []  # discreet is installed on every machine by its owner
+
+[tool.flwr.app]
+publisher = "discreet"
+
+[tool.flwr.app.components]
+serverapp = "server_app:app"
+clientapp = "client_app:app"
+
+[tool.flwr.app.config]
+folder = ""  # of the deployment, on the server's machine
+name = "first"  # of the run
+"""
+
+SERVER_APP = '''\
+"""The server's half, as Flower starts it: by `discreet deploy submit`, or by `flwr run`."""
+
+from task import main
+
+from discreet.engines.flower.apps import server_app
+
+app = server_app(main)
+'''
+
+CLIENT_APP = '''\
+"""A client's half, for a stock SuperNode; `discreet deploy client` runs the same code, and imports no bundle."""
+
+from task import answering
+
+from discreet.engines.flower.apps import client_app
+
+app = client_app(answering)
+'''
+
+TASK = '''\
+"""What both halves do: the code is the installed package's, and all that it reads lies on the machine it runs on."""
+
+from discreet.deploy.entries import answering, main
+
+__all__ = ["answering", "main"]
+'''
+
+
+def write_bundle(app: Path) -> None:
+    name = "".join(each if each.isalnum() else "-" for each in app.resolve().parent.name.lower()).strip("-")
+    files = {
+        "pyproject.toml": PYPROJECT.format(name=name or "deployment"),
+        "server_app.py": SERVER_APP,
+        "client_app.py": CLIENT_APP,
+        "task.py": TASK,
+    }
+    for file, text in files.items():
+        (app / file).write_text(text, encoding="utf-8")

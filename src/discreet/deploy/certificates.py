@@ -1,0 +1,103 @@
+"""Certificates and keys: by which a client knows the server, the server knows its clients, and clients each other."""
+
+import ipaddress
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from discreet.errors import InvalidInput
+from discreet.secagg import keys
+
+YEARS = 3
+CURVE = ec.SECP384R1
+
+
+def write_certificates(folder: Path, hosts: Sequence[str]) -> None:
+    """A certificate authority of one's own, and the server's certificate for these names and addresses."""
+    authority_key, server_key = ec.generate_private_key(CURVE()), ec.generate_private_key(CURVE())
+    authority_name = _name("discreet authority")
+    about = x509.BasicConstraints(ca=True, path_length=0)
+    authority = _draft(authority_name, authority_name, authority_key.public_key()).add_extension(about, critical=True)
+    server = (
+        _draft(_name(hosts[0]), authority_name, server_key.public_key())
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(x509.SubjectAlternativeName([_spoken(host) for host in hosts]), critical=False)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+    )
+    for name, draft in (("ca.crt", authority), ("server.crt", server)):
+        (folder / name).write_bytes(draft.sign(authority_key, SHA256()).public_bytes(Encoding.PEM))
+    plain = (Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    write_secret(folder / "ca.key", authority_key.private_bytes(*plain))
+    write_secret(folder / "server.tls.key", server_key.private_bytes(*plain))
+
+
+def write_node_key(path: Path) -> str:
+    """The key by which the SuperLink knows a node, as Flower wants it; what is public of it is given back."""
+    private = ec.generate_private_key(CURVE())
+    write_secret(path, private.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()))
+    return private.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
+
+
+def write_signing_key(path: Path) -> str:
+    """An Ed25519 key to sign with; what is public of it is given back, in hexadecimal."""
+    return keys.identity_of(write_key(path)).hex()
+
+
+def write_key(path: Path) -> bytes:
+    """A new secret of 32 bytes, in hexadecimal."""
+    secret = keys.fresh(keys.KEY_BYTES)
+    write_secret(path, secret.hex().encode() + b"\n")
+    return secret
+
+
+def key_from(path: Path) -> bytes:
+    try:
+        found = bytes.fromhex(path.read_text(encoding="ascii").strip())
+    except (OSError, ValueError):
+        found = b""
+    if len(found) != keys.KEY_BYTES:
+        raise InvalidInput(f"There is no key at {path} that can be read.", fix="Restore it from its backup.")
+    return found
+
+
+def write_secret(path: Path, content: bytes) -> None:
+    """A new file that its owner alone may read; one that is there is never written over."""
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise InvalidInput(f"{path} is there already, and is left as it is.", fix="Name another folder.") from None
+    with os.fdopen(fd, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(fd)
+
+
+def _draft(subject: x509.Name, issuer: x509.Name, public: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
+    now = datetime.now(UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(public)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))  # clocks differ
+        .not_valid_after(now + timedelta(days=365 * YEARS))
+    )
+
+
+def _name(common: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common[:64])])
+
+
+def _spoken(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)

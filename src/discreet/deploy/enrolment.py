@@ -1,0 +1,92 @@
+"""A client joins: keys that never leave its machine, a card to hand on, and a policy for its owner to read."""
+
+import os
+from pathlib import Path
+
+from discreet.algorithms import Algorithm
+from discreet.deploy import certificates
+from discreet.deploy.app import App
+from discreet.deploy.deployment import Card
+from discreet.deploy.spending import allowance
+from discreet.engines.planned_sums import planned
+from discreet.errors import InvalidInput, Unsupported
+from discreet.experiment import document
+from discreet.experiment.record import refuse_taken
+from discreet.part import plain
+from discreet.privacy.ledger import Budget
+from discreet.privacy.release import Relation, Release
+
+POLICY = """\
+# What the owner of this data allows. The node keeps to it whatever a server says. Read it before you start the node.
+client = "{client}"
+app = "{app}"{data}
+
+# The one server whose requests are heard, by the key it signs them with; and what it may ask for. `{digest:.12}…`
+# stands for resolved.toml with all its numbers, and for who takes part: a change there is a change here.
+server_key = "{server_key}"
+algorithms = ["{digest}"]
+
+secure_sum = {secure}       # true: an update leaves only under masks, inside a sum
+minimum_cohort = {cohort}       # no sum of fewer clients
+seeds = false            # true: noise from a seed, which protects nobody: for data that need no protection
+period = "year"          # after which a new ledger begins; "ever", "year", "quarter" or "month"
+
+# The most that may be learned of one unit in a period, over all runs. This is what the agreed experiment takes, with
+# a tenth of its rounds to spare for those that have to be made again.
+"""
+
+
+def enroll(app: App, client: str, folder: Path, data: Path | None) -> Card:
+    """Make the client's folder. What is written as budget is what the agreed experiment takes; its owner decides."""
+    refuse_taken(folder)
+    app.number(client)
+    algorithm = app.experiment.algorithm
+    assert isinstance(algorithm, Algorithm)  # the agreed folder has it in full
+    budget = _budget(app, algorithm)
+    folder.mkdir(parents=True, mode=0o700)
+    card = Card(
+        name=client,
+        node_key=certificates.write_node_key(folder / "node.key"),
+        identity=certificates.write_signing_key(folder / "identity.key"),
+    )
+    certificates.write_key(folder / "noise.key")
+    head = POLICY.format(
+        client=client,
+        app=_seen_from(app.folder, folder),
+        data="" if data is None else f'\ndata = "{_seen_from(data, folder)}"',
+        server_key=app.deployment.server_key,
+        digest=app.digest,
+        secure=str(algorithm.aggregation.secure).lower(),
+        cohort=max(2, planned(algorithm, app.population.clients).needed),
+    )
+    text = head + document.written({"budgets": [plain(budget)]})
+    (folder / "policy.toml").write_text(text, encoding="utf-8")
+    (folder / f"{client}.toml").write_text(document.written(plain(card)), encoding="utf-8")
+    return card
+
+
+def _budget(app: App, algorithm: Algorithm) -> Budget:
+    """For the unit and view that were promised, or else those that the algorithm protects."""
+    privacy, rounds = app.experiment.privacy, app.experiment.rounds
+    found: list[Release] = algorithm.over(rounds, app.population)
+    if not found:
+        raise InvalidInput("The experiment adds no noise: there is nothing that a policy could allow.")
+    unit, view = (privacy.unit, privacy.against) if privacy else (found[0].unit, found[0].view)
+    relations: tuple[Relation, ...] = ("add_or_remove", "zero_out", "replace")
+    for relation in relations:
+        budget = Budget(
+            unit=unit,
+            relation=relation,
+            view=view,
+            epsilon=privacy.most if privacy else 1.0,
+            delta=privacy.delta if privacy else 1e-5,
+        )
+        try:
+            return allowance(budget, algorithm, app.population, rounds)
+        except Unsupported:
+            continue
+    raise InvalidInput(f"The experiment does not protect one {unit} against the {view}.")
+
+
+def _seen_from(path: Path, folder: Path) -> str:
+    return Path(os.path.relpath(path.resolve(), folder.resolve())).as_posix()

@@ -1,0 +1,102 @@
+"""A new deployment: the folder that everybody will hold, and the one that only the server does."""
+
+import re
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from discreet.deploy import certificates
+from discreet.deploy.app import CERTIFICATE, RESOLVED
+from discreet.deploy.bundle import write_bundle
+from discreet.deploy.deployment import CARDS, DEPLOYMENT, Declared, Deployment
+from discreet.deploy.site import Site
+from discreet.engines import planned_sums
+from discreet.engines.engine import FEWEST
+from discreet.errors import InvalidInput
+from discreet.experiment import document, job
+from discreet.experiment.config import Flower, Source
+from discreet.experiment.record import refuse_taken
+from discreet.models import Own
+from discreet.part import plain
+from discreet.population import Population
+from discreet.randomness import RunKey
+from discreet.tasks import OwnTable, Task
+from discreet.tasks.ranges import found_at
+
+STAND_IN = "stand_in"  # the table that the server has: of the same columns, and nobody's secret
+
+
+def init(folder: Path, source: Source, clients: Sequence[Declared], address: str, hosts: Sequence[str]) -> Deployment:
+    """Write both folders, with the noise computed for these clients. All that can be wrong shows before."""
+    refuse_taken(folder)
+    experiment = source.experiment
+    engine = experiment.engine if isinstance(experiment.engine, Flower) else Flower()
+    source = replace(source, experiment=replace(experiment, engine=engine))
+    key = RunKey.fresh() if experiment.seed is None else RunKey.seed(experiment.seed)
+    task = experiment.task.load(key.generator("task"), source.places)
+    declared = list(clients) or _of_task(experiment.task, task)
+    population = Population(
+        examples=tuple(each.examples for each in declared), max_multiplicity=task.train.max_multiplicity
+    )
+    ready = job.from_source(source, key, task, population)
+    if ready.algorithm.aggregation.secure:
+        if ready.algorithm.sampling.cohorts(population)[0] < FEWEST:
+            raise InvalidInput(f"A secure sum needs at least {FEWEST} clients in every round.", fix="Let more join.")
+        planned_sums.check(ready.algorithm, population, signed=True)
+    app, server = Site(folder).app, Site(folder).server
+    for each in (app / CARDS, server):
+        each.mkdir(parents=True)
+    server.chmod(0o700)
+    certificates.write_certificates(server, hosts)
+    shutil.copy(server / CERTIFICATE, app / CERTIFICATE)
+    deployment = Deployment(
+        address=address,
+        server_key=certificates.write_signing_key(server / "server.key"),
+        clients=tuple(declared),
+        max_multiplicity=population.max_multiplicity,
+    )
+    (app / DEPLOYMENT).write_text(document.written(plain(deployment)), encoding="utf-8")
+    resolved = document.parsed(ready.resolved, RESOLVED) | {"task": _shared(source, app)}
+    _share_code(source, app)
+    (app / RESOLVED).write_text(document.written(resolved), encoding="utf-8")
+    write_bundle(app)
+    return deployment
+
+
+def _of_task(kind: Any, task: Task) -> list[Declared]:
+    """Without clients of their own data, a rehearsal: every client plays its share of the task."""
+    if isinstance(kind, OwnTable):
+        raise InvalidInput(
+            "The clients of a table hold their rows themselves, so they must be named.",
+            fix="Say how many examples each trains on: --clients north=480,south=350,east=410",
+        )
+    named = zip(task.client_names, task.train.sizes, strict=True)
+    return [Declared(name=re.sub(r"[^A-Za-z0-9_]+", "-", name), examples=size) for name, size in named]
+
+
+def _shared(source: Source, app: Path) -> dict[str, Any]:
+    """The task as everybody has it. Of a table: its public ranges, and a copy of the server's stand-in."""
+    task = source.experiment.task
+    if not isinstance(task, OwnTable):
+        return dict(plain(task))
+    copy = f"{STAND_IN}.{task.kind}"
+    shutil.copy(found_at(task.path, source.places.folder), app / copy)
+    ranges = task.ranges
+    if isinstance(ranges, str):
+        path = found_at(ranges, source.places.folder)
+        ranges = document.parsed(document.text_of(path), str(path))
+    return dict(plain(replace(task, path=copy, ranges=ranges)))
+
+
+def _share_code(source: Source, app: Path) -> None:
+    """The users' own files that the experiment names, beside it."""
+    experiment = source.experiment
+    named = [experiment.loss, experiment.metric, experiment.model.kind if isinstance(experiment.model, Own) else None]
+    for each in named:
+        place = (each or "").rpartition(":")[0]
+        if place.endswith(".py"):
+            if Path(place).name != place:
+                raise InvalidInput(f"{place} must lie beside the experiment's file to be handed on.")
+            shutil.copy(source.places.folder / place, app / place)

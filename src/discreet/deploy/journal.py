@@ -1,0 +1,89 @@
+"""What a client has answered, on its own disk before it is sent: so a retry replays bytes, and draws no noise twice."""
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from discreet.errors import InvalidInput
+from discreet.privacy.ledger.log import sync_directory
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A round's last attempt: which broadcast it answered, in which secure session, and under which number.
+
+    An attempt whose answer may have been seen is never made again with the same noise for another question.
+    """
+
+    attempt: int
+    broadcast: str
+    session: str = ""
+
+
+class Journal:
+    """A folder for each run, with a file for each round's entry, its reply, and the secure session that is open."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def attempt(self, run: str, round: int, broadcast: str, session: str = "") -> Entry:
+        """The entry that this question belongs to: the one that is there, or a new attempt."""
+        path = self._of(run) / f"round-{round}.json"
+        before = self._entry(path)
+        if before is not None and (before.broadcast, before.session) == (broadcast, session):
+            return before
+        return Entry(0 if before is None else before.attempt + 1, broadcast, session)
+
+    def begin(self, run: str, round: int, entry: Entry) -> None:
+        """Written once the attempt is counted, and before its noise is drawn."""
+        place(self._of(run) / f"round-{round}.json", json.dumps(asdict(entry)).encode())
+
+    def reply(self, run: str, round: int, entry: Entry) -> bytes | None:
+        """The stored answer to this very question."""
+        path = self._reply(run, round, entry)
+        return path.read_bytes() if path.exists() else None
+
+    def keep(self, run: str, round: int, entry: Entry, reply: bytes) -> None:
+        place(self._reply(run, round, entry), reply)
+
+    def session(self, run: str) -> bytes | None:
+        path = self._of(run) / "session"
+        return path.read_bytes() if path.exists() else None
+
+    def keep_session(self, run: str, state: bytes) -> None:
+        """It is secret; and a new one takes the place of the old one, whose masks can then be opened no more."""
+        place(self._of(run) / "session", state)
+
+    def counted(self, run: str) -> int:
+        """How many rounds from the first on are counted, asked for or not."""
+        path = self._of(run) / "counted"
+        return int(path.read_text()) if path.exists() else 0
+
+    def count(self, run: str, rounds: int) -> None:
+        place(self._of(run) / "counted", str(rounds).encode())
+
+    def _of(self, run: str) -> Path:
+        if not run.isalnum():  # it names a folder, and a server chose it
+            raise InvalidInput(f"A run is named by letters and digits, and got {run!r}.")
+        path = self._folder / run
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return path
+
+    def _reply(self, run: str, round: int, entry: Entry) -> Path:
+        return self._of(run) / f"round-{round}-{entry.attempt}.reply"
+
+    @staticmethod
+    def _entry(path: Path) -> Entry | None:
+        return Entry(**json.loads(path.read_bytes())) if path.exists() else None
+
+
+def place(path: Path, content: bytes) -> None:
+    """The whole content under this name, on the disk, readable by its owner alone; or what was there before."""
+    draft = path.with_name(f".{path.name}.draft")
+    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(draft, path)
+    sync_directory(path.parent)

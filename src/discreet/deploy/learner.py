@@ -1,0 +1,117 @@
+"""A client's own half of an experiment: its data, the model's loss, and the update that it makes of a broadcast."""
+
+import hashlib
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import torch
+
+from discreet.algorithms import Algorithm
+from discreet.broadcast import Broadcast
+from discreet.deploy.app import App
+from discreet.deploy.policy import Owned
+from discreet.engines.flower import messages
+from discreet.errors import InvalidInput
+from discreet.experiment.job import built
+from discreet.federation import Federation
+from discreet.mechanisms import AdaptiveGaussian
+from discreet.own_code import local
+from discreet.params import Params
+from discreet.population import Population
+from discreet.randomness import CPU, RunKey, SimulatedRows
+from discreet.secagg.errors import BadMessage
+from discreet.secret_streams import KEY_BYTES, SecretRows
+from discreet.tasks import OwnTable
+from discreet.tasks.supervised import Supervised
+
+
+@dataclass(frozen=True)
+class Learner:
+    """`place` is where this client's examples lie in `data`; `client` is its number in the deployment."""
+
+    algorithm: Algorithm
+    population: Population
+    model: Supervised
+    params: Params
+    data: Federation
+    client: int
+    place: int
+    seed: int | None
+    secret: bytes = field(repr=False)
+
+    @classmethod
+    def of(cls, app: App, owned: Owned, secret: bytes, data_dir: Path | None = None) -> "Learner":
+        """Load the data and build the model; data that is not what was declared is refused here."""
+        experiment, places = app.experiment, app.source(data_dir).places
+        client = app.number(owned.policy.client)
+        key = RunKey(secret) if experiment.seed is None else RunKey.seed(experiment.seed)
+        task = experiment.task
+        if owned.data is not None:
+            if not isinstance(task, OwnTable):
+                raise InvalidInput("policy.toml names a table of its own, and the experiment's task is not about one.")
+            task = replace(task, path=str(owned.data.resolve()))
+        loaded = task.load(key.generator("task"), places)
+        place = 0 if owned.data is not None else client
+        _check(app, client, loaded.client_names, loaded.train.sizes, own=owned.data is not None)
+        module = built(experiment, loaded, places.folder, key.generator("model"))
+        loss = None if experiment.loss is None else local(experiment.loss, places.folder)
+        model = Supervised(module, loaded.kind, loss=loss)
+        model.check(loaded)
+        dtype = getattr(torch, experiment.dtype)
+        params = {name: value.to(dtype) for name, value in model.params.items()}
+        data, algorithm = loaded.train.to(CPU, dtype), experiment.algorithm
+        assert isinstance(algorithm, Algorithm)  # the agreed folder has it in full
+        return cls(algorithm, app.population, model, params, data, client, place, experiment.seed, secret)
+
+    def heard(self, round: int, data: bytes) -> Broadcast:
+        """The broadcast in these bytes. What a server may not choose, it can't announce."""
+        params, announced = messages.gathered(data, self.params)
+        mechanism, trainer = self.algorithm.mechanism, self.algorithm.trainer
+        if not isinstance(mechanism, AdaptiveGaussian):
+            bounds = {"client": trainer.bound, "example": trainer.reach}
+            for name, value in mechanism.announce(mechanism.init(params), bounds[mechanism.unit](round)).items():
+                if name not in announced or not torch.equal(announced[name], value):
+                    raise BadMessage(
+                        f"The server announced another {name!r} than this algorithm has, which would change what an "
+                        "update may reveal."
+                    )
+        return self.algorithm.heard(round, params, announced)
+
+    def update(self, run: str, broadcast: Broadcast, attempt: int) -> Params:
+        """What this client sends. The same run, broadcast and attempt give the same bytes."""
+        rows = self._rows(run, broadcast)
+        rows = rows.at("attempt", attempt) if attempt else rows
+        weight = torch.tensor([self.algorithm.weights(self.population)[self.client]], dtype=torch.float64)
+        with rows.drawing():
+            sent = self.algorithm.client_step(self.model.loss, broadcast, self.data.block([self.place]), weight, rows)
+        return {name: value[0] for name, value in sent.rows.items()}
+
+    def _rows(self, run: str, broadcast: Broadcast) -> SecretRows | SimulatedRows:
+        """Each run has a key of its own, so that two runs which begin with one model share no noise.
+
+        A seed gives the streams of a simulation, and so its very bits.
+        """
+        if self.seed is not None:
+            return RunKey.seed(self.seed).rows(broadcast.round, b"", [self.client], CPU)
+        derived = hashlib.blake2b(run.encode(), key=self.secret, digest_size=KEY_BYTES, person=b"discreet run")
+        return RunKey(derived.digest()).secret_rows(broadcast.round, broadcast.digest, self.client)
+
+
+def _check(app: App, client: int, names: tuple[str, ...], sizes: tuple[int, ...], *, own: bool) -> None:
+    declared = app.deployment.clients[client]
+    if own and len(names) != 1:
+        raise InvalidInput(
+            f"A client's table holds its own rows alone, and this one has rows of {len(names)} clients.",
+            fix="Leave the others' rows out.",
+        )
+    if not own and len(names) != app.population.clients:
+        raise InvalidInput(
+            f"The task has {len(names)} clients, and the deployment {app.population.clients}.",
+            fix="Name this client's own table in policy.toml: data = …",
+        )
+    size = sizes[0 if own else client]
+    if size != declared.examples:
+        raise InvalidInput(
+            f"{declared.name} was declared with {declared.examples} examples to train on, and holds {size}.",
+            fix="Declare the right number: it is public, and the noise is computed from it.",
+        )

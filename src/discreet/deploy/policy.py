@@ -1,0 +1,127 @@
+"""What the owner of the data allows: a file on the client's own disk, which no server can change."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from discreet.algorithms import Algorithm
+from discreet.deploy.deployment import Key
+from discreet.engines.planned_sums import Planned
+from discreet.errors import InvalidInput, UnsoundCombination
+from discreet.experiment import document
+from discreet.part import Count, Flag, part
+from discreet.privacy.ledger import Budget
+from discreet.secagg.terms import Terms
+
+Period: TypeAlias = Literal["ever", "year", "quarter", "month"]
+
+
+class Refused(UnsoundCombination):
+    """The owner of the data does not allow this."""
+
+
+@part
+class Policy:
+    """`budgets` are the most that may be learned of one unit in a `period`, over all runs of all servers.
+
+    `algorithms` are the digests of what may run here, `server_key` the one key whose requests are heard.
+    """
+
+    client: str
+    app: str  # the agreed folder, as seen from this file
+    data: str | None = None  # the client's own table; without it, its share of the experiment's task
+    server_key: Key
+    algorithms: tuple[Key, ...]
+    secure_sum: Flag = True
+    minimum_cohort: Count = 3
+    period: Period = "year"
+    seeds: Flag = False
+    budgets: tuple[Budget, ...]
+
+    def allow_algorithm(self, digest: str) -> None:
+        if digest not in self.algorithms:
+            raise Refused(
+                f"The policy does not allow the algorithm {digest[:12]}….",
+                fix="Its owner may add it to `algorithms` in policy.toml, after reading resolved.toml.",
+            )
+
+    def allow_seed(self, seed: int | None) -> None:
+        if seed is not None and not self.seeds:
+            raise Refused(
+                "The experiment has a seed, so whoever knows it can take the noise off, and the policy allows none.",
+                fix="Leave the seed out of the experiment; `seeds = true` is for data that need no protection.",
+            )
+
+    def allow_sum(self, algorithm: Algorithm, *, secure: bool) -> None:
+        """Whether an update may leave in this way: what was priced as a sum must be one."""
+        if secure:
+            return
+        if algorithm.aggregation.secure:
+            raise Refused("The server asks for an update in clear, and the algorithm's noise is enough only for sums.")
+        if self.secure_sum:
+            raise Refused(
+                "The policy asks for a secure sum, and the server for an update in clear.",
+                fix="Use an algorithm with a secure sum; or its owner sets secure_sum = false in policy.toml.",
+            )
+
+    def allow_cohort(self, clients: int) -> None:
+        """Whether so few may be summed: in clear this is the server's word, and a secure sum keeps to it."""
+        if clients < self.minimum_cohort:
+            raise Refused(
+                f"The policy asks for sums of at least {self.minimum_cohort} clients, and the server would make one "
+                f"of {clients}."
+            )
+
+    def allow_terms(self, terms: Terms, identities: Sequence[bytes], asked: Planned) -> None:
+        """A secure sum is as good as its terms: whose keys, and how few may be left for it to be opened."""
+        self.allow_cohort(terms.minimum)
+        if tuple(terms.identities) != tuple(identities):
+            raise Refused("The server names other clients' keys than those on the cards that this node holds.")
+        if terms.minimum < asked.needed:
+            raise Refused(
+                f"The server would open a sum of {terms.minimum} clients, and the noise takes {asked.needed}."
+            )
+        sided = terms.split_views
+        if sided is not None and sided < asked.colluding:
+            raise Refused(
+                f"The secure sum withstands {sided} clients who side with the server, and the noise was "
+                f"sized for {asked.colluding}."
+            )
+
+    def period_of(self, day: date) -> str:
+        """The name of the period that a day is in; empty where there is only one."""
+        match self.period:
+            case "ever":
+                return ""
+            case "year":
+                return f"{day.year}"
+            case "quarter":
+                return f"{day.year}-Q{(day.month + 2) // 3}"
+            case "month":
+                return f"{day.year}-{day.month:02}"
+
+
+@dataclass(frozen=True)
+class Owned:
+    """A policy and the folder it lies in."""
+
+    folder: Path
+    policy: Policy
+
+    @classmethod
+    def open(cls, folder: Path) -> "Owned":
+        path = folder / "policy.toml"
+        try:
+            return cls(folder, document.built(Policy, document.parsed(document.text_of(path), str(path))))
+        except InvalidInput as error:
+            raise InvalidInput(f"{path}: {error.problem}", fix="Make one with: discreet deploy enroll") from None
+
+    @property
+    def app(self) -> Path:
+        return self.folder / self.policy.app
+
+    @property
+    def data(self) -> Path | None:
+        return None if self.policy.data is None else self.folder / self.policy.data

@@ -1,0 +1,41 @@
+"""A deployment as its server has it on its disk: where everything lies."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from discreet.deploy.deployment import Deployment
+from discreet.errors import InvalidInput
+
+APP, SERVER = "app", "server"  # what everybody holds, and what only the server does
+
+
+@dataclass(frozen=True)
+class Site:
+    """The agreed folder, and beside it the server's keys, the SuperLink's state and the runs."""
+
+    folder: Path
+
+    @property
+    def app(self) -> Path:
+        return self.folder / APP
+
+    @property
+    def server(self) -> Path:
+        return self.folder / SERVER
+
+    @property
+    def deployment(self) -> Deployment:
+        return Deployment.open(self.app)
+
+    @property
+    def key_dir(self) -> Path:
+        return self.server / "keys"
+
+    def run(self, name: str) -> Path:
+        if not name.replace("-", "").replace("_", "").isalnum():
+            raise InvalidInput(f"A run is named by letters, digits, - and _, and got {name!r}.")
+        return self.server / "runs" / name
+
+    def ended(self, name: str) -> Path:
+        """Where it is said how the last start of this run ended."""
+        return self.run(name).with_name(f"{name}.ended.json")

@@ -1,0 +1,95 @@
+"""The client's own ledger: what was learned from its data in a period, whoever asked; and what a run would take."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
+from discreet.algorithms import Algorithm
+from discreet.deploy.policy import Policy, Refused
+from discreet.errors import BudgetRefused, Unsupported
+from discreet.population import Population
+from discreet.privacy.events import Composed, Event
+from discreet.privacy.ledger import Budget, Ledger
+from discreet.privacy.ledger.charges import charges
+from discreet.privacy.ledger.meters import Filter, PriceList, best_order
+from discreet.privacy.release import Relation, Release
+
+SPARE = 1.1  # of a run's rounds: one that a server's crash undid is made again, with fresh noise, and counts again
+
+CLOSE, TRIES = 1e-3, 50
+
+
+def releases(algorithm: Algorithm, population: Population, client: int, round: int) -> tuple[Release, ...]:
+    """What a round reveals of this client's data. All in this ledger is about one client, so none is named."""
+    found = algorithm.releases(population, round, (client,))
+    return tuple(replace(each, clients=None) for each in found)
+
+
+class Spending:
+    """A ledger file for each period, in the client's folder, by a filter: runs are chosen after seeing earlier ones."""
+
+    def __init__(self, folder: Path, policy: Policy, tuned_to: Event | None) -> None:
+        self._folder, self._policy, self._tuned_to = folder, policy, tuned_to
+        self._open: dict[Path, Ledger] = {}  # a ledger's chain is read once, and from there on its end
+
+    def reserve(self, key: str, asked: Sequence[Release], day: date) -> Callable[[], None]:
+        """Count these releases before data is touched; refused, with the reason, where the budget does not allow it.
+
+        What is given back notes that they were made. Until then they count all the same.
+        """
+        if not asked:
+            raise Refused("The algorithm adds no noise, so it protects nobody, and no budget can count it.")
+        try:
+            ledger = self.ledger(day)
+            ticket = ledger.reserve(key, asked)
+            return lambda: ledger.commit(ticket, asked)
+        except BudgetRefused as refusal:
+            raise BudgetRefused(f"This node's own ledger refuses: {refusal.problem}", fix=refusal.fix) from None
+        except Unsupported as unread:
+            raise Refused(f"The algorithm does not protect what the policy asks for: {unread.problem}") from None
+
+    def ledger(self, day: date) -> Ledger:
+        period = self._policy.period_of(day)
+        path = self._folder / (f"ledger-{period}.jsonl" if period else "ledger.jsonl")
+        if not path.exists():
+            tuned = {} if self._tuned_to is None else {"tuned_to": self._tuned_to}
+            Ledger.create(path, self._policy.budgets, "filter", **tuned)
+        if path not in self._open:
+            self._open[path] = Ledger.open(path)
+        ledger = self._open[path]
+        if set(ledger.budgets) != set(self._policy.budgets):
+            raise Refused(
+                f"policy.toml has other budgets than {path.name} was opened with, and a ledger keeps its own.",
+                fix="Set the budgets back; new ones begin with a new period.",
+            )
+        return ledger
+
+
+def priced(budget: Budget, asked: Sequence[Release]) -> tuple[Event, Relation]:
+    """What a list of releases is to this budget."""
+    counted = charges(budget, asked)
+    event = counted[0].event if len(counted) == 1 else Composed(events=tuple(each.event for each in counted))
+    return event, "replace" if any(each.relation == "replace" for each in counted) else budget.relation
+
+
+def allowance(budget: Budget, algorithm: Algorithm, population: Population, rounds: int) -> Budget:
+    """The same budget with as much ε as a run of so many rounds takes from a filter, and a little to spare.
+
+    The filter's order is chosen by the ε that it is given, so it is looked for where both agree.
+    """
+    event, relation = priced(budget, algorithm.over(math.ceil(rounds * SPARE), population))
+
+    def cost(epsilon: float) -> float:
+        prices, given = PriceList(), replace(budget, epsilon=epsilon)
+        return Filter(given, prices, best_order(given, event)).epsilon(prices.bill(event, relation))
+
+    epsilon = budget.epsilon
+    for _ in range(TRIES):
+        epsilon, before = cost(epsilon), epsilon
+        if abs(epsilon - before) <= CLOSE * epsilon:
+            break
+    while not (cost(epsilon) <= epsilon):
+        epsilon *= 1 + CLOSE
+    return replace(budget, epsilon=math.ceil(epsilon * 1000) / 1000)

@@ -1,0 +1,144 @@
+"""Whom the server can reach, and asking them: who is at which node is proven, requests are signed, refusals heard."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from discreet.engines.flower import messages
+from discreet.engines.flower.carrier import Carrier
+from discreet.engines.flower.errors import ClientsAway, ClientsRefused
+from discreet.engines.flower.messages import About, Kind
+from discreet.secagg import keys
+
+NONCE_BYTES = 32
+LOOK = 0.5  # seconds between two looks for clients that are awaited
+
+
+@dataclass(frozen=True)
+class Member:
+    """A client as the others know it: its name, and the public key that it signs with."""
+
+    name: str
+    identity: bytes
+
+
+@dataclass
+class Calls:
+    """One run's line to its clients. `say` hears what a person who watches the server should know."""
+
+    carrier: Carrier
+    members: Sequence[Member]
+    run: str
+    experiment: str
+    key: bytes = field(repr=False)
+    say: Callable[[str], None]
+    timeout: float = 600.0
+    clock: Callable[[], float] = time.monotonic
+    pause: Callable[[float], None] = time.sleep
+    at: dict[int, int] = field(default_factory=dict)  # each client's node
+    _strangers: dict[int, str] = field(default_factory=dict)  # nodes that are none of the clients, and why
+    _given_up: set[int] = field(default_factory=set)
+
+    def await_clients(self, cohort: Sequence[int], enough: int, round: int) -> list[int]:
+        """Those of the cohort that are there: all of them, or `enough` once the others were waited for in vain.
+
+        Clients that were there before and went are not waited for, nor twice for one that never came.
+        """
+        until, told = self.clock() + self.timeout, False
+        while True:
+            there = self._look(round)
+            here = [client for client in cohort if client in there]
+            missing = [client for client in cohort if client not in self.at and client not in self._given_up]
+            if len(here) >= enough and not missing:
+                return here
+            self._give_up_on_refusals(len(cohort), enough)
+            if self.clock() >= until:
+                break
+            if not told:
+                self.say(f"Waiting for {self._names([client for client in cohort if client not in there])}.")
+                told = True
+            self.pause(LOOK)
+        self._given_up.update(missing)
+        if len(here) >= enough:
+            return here
+        raise ClientsAway(
+            f"Of {len(cohort)} clients {len(here)} are there after {self.timeout:g} seconds, and {enough} are needed.",
+            fix="Start the others, and submit the run again: it goes on after its last round.",
+        )
+
+    def ask(
+        self, kind: Kind, round: int, cohort: Sequence[int], bodies: Mapping[int, bytes], enough: int
+    ) -> dict[int, bytes]:
+        """What each client answers. Those who don't are left out; too many refusals end the run, with the reasons."""
+        requests = {
+            self.at[client]: self._request(kind, round, client, cohort, body)
+            for client, body in bodies.items()
+            if client in self.at
+        }
+        replies = self.carrier.exchange(requests, enough)
+        answers, refusals = {}, {}
+        for client in bodies:
+            if (reply := replies.get(self.at.get(client, -1))) is None:
+                continue
+            answer, why = messages.told(reply)
+            if answer is None:
+                refusals[client] = why
+            else:
+                answers[client] = answer
+        for client, why in refusals.items():
+            self.say(f"{self._names([client])} refused round {round + 1}: {why}")
+        if len(answers) < enough and refusals:
+            reasons = " ".join(f"{self._names([client])}: {why}" for client, why in refusals.items())
+            raise ClientsRefused(
+                f"{len(answers)} of {len(bodies)} clients answered in round {round + 1}, and {enough} are needed. "
+                f"Refused by {reasons}"
+            )
+        return answers
+
+    def _give_up_on_refusals(self, clients: int, enough: int) -> None:
+        """Where so many nodes refuse that enough can't come, waiting is in vain."""
+        refusing = {node: why for node, why in self._strangers.items() if node in self.carrier.nodes()}
+        if clients - len(refusing) < enough:
+            reasons = " ".join(dict.fromkeys(refusing.values()))
+            raise ClientsRefused(f"{len(refusing)} of {clients} clients refuse to take part. {reasons}")
+
+    def _look(self, round: int) -> set[int]:
+        """Ask nodes that are new who they are; a node that can't prove it is nobody."""
+        nodes = self.carrier.nodes()
+        unknown = [node for node in nodes if node not in {*self.at.values(), *self._strangers}]
+        if unknown:
+            nonce = keys.fresh(NONCE_BYTES)
+            about = About(kind="hello", run=self.run, experiment=self.experiment, round=round, client=0, cohort=())
+            asked = messages.request(about, nonce, self.key)
+            for node, reply in self.carrier.exchange(dict.fromkeys(unknown, asked), len(unknown)).items():
+                self._meet(node, reply, nonce)
+        return {client for client, node in self.at.items() if node in nodes}
+
+    def _meet(self, node: int, reply: bytes, nonce: bytes) -> None:
+        answer, why = messages.told(reply)
+        if answer is None:
+            self._strangers[node] = why
+            self.say(f"A node refused to say who it is: {why}")
+            return
+        client, signature = int.from_bytes(answer[:4], "little"), answer[4:]
+        known = client < len(self.members)
+        said = messages.hello_statement(self.run, client, nonce)
+        if not known or not keys.is_signed(self.members[client].identity, said, signature):
+            self._strangers[node] = "It could not prove which client it is."
+            self.say("A node could not prove which client it is, and is left out.")
+            return
+        self.at[client] = node
+
+    def _request(self, kind: Kind, round: int, client: int, cohort: Sequence[int], body: bytes) -> bytes:
+        about = About(
+            kind=kind,
+            run=self.run,
+            experiment=self.experiment,
+            round=round,
+            client=client,
+            cohort=tuple(cohort),
+        )
+        return messages.request(about, body, self.key)
+
+    def _names(self, clients: Sequence[int]) -> str:
+        return ", ".join(self.members[client].name for client in clients) or "nobody"

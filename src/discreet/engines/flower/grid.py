@@ -1,0 +1,58 @@
+"""Flower's Grid as a carrier: requests go out as messages, replies are asked for until they are there.
+
+`Grid.send_and_receive` asks every three seconds, which would be most of a round; so it is done here by its two halves.
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from flwr.app import ConfigRecord, Message, RecordDict
+from flwr.serverapp import Grid
+
+from discreet.engines.flower.waiting import Waiting
+
+RECORD, FIELD = "discreet", "bytes"
+KIND = "query"  # one of the four kinds that Flower knows; ours stands in the bytes
+
+
+def packed(data: bytes) -> RecordDict:
+    return RecordDict({RECORD: ConfigRecord({FIELD: data})})
+
+
+def unpacked(message: Message) -> bytes | None:
+    """What we sent, if it is that; None for an error of Flower's own, or a stranger's message."""
+    if not message.has_content():
+        return None
+    record = message.content.get(RECORD)
+    found = record.get(FIELD) if isinstance(record, ConfigRecord) else None
+    return found if isinstance(found, bytes) else None
+
+
+@dataclass(frozen=True)
+class GridCarrier:
+    grid: Grid
+    waiting: Waiting
+
+    def nodes(self) -> list[int]:
+        return list(self.grid.get_node_ids())
+
+    def exchange(self, requests: Mapping[int, bytes], enough: int) -> dict[int, bytes]:
+        there = set(self.nodes())
+        messages = [
+            Message(packed(data), node, KIND, ttl=self.waiting.timeout)
+            for node, data in requests.items()
+            if node in there
+        ]
+        left = {sent for sent in self.grid.push_messages(messages) if sent}
+        answers: dict[int, bytes] = {}
+        over, began = self.waiting.over(len(left), enough), self.waiting.clock()
+        while left and not over(len(answers)):
+            came = list(self.grid.pull_messages(left))
+            for message in came:
+                left.discard(message.metadata.reply_to_message_id)
+                if (found := unpacked(message)) is not None:
+                    answers[message.metadata.src_node_id] = found
+            if left and not came:
+                time.sleep(self.waiting.pause(self.waiting.clock() - began))
+        return answers

@@ -1,0 +1,124 @@
+"""What server and client say to each other: a signed request, and a reply that answers or refuses, in bytes."""
+
+import json
+from typing import Literal, TypeAlias
+
+import safetensors
+import safetensors.torch
+
+from discreet.engines.flower.errors import NotOurs
+from discreet.params import Params
+from discreet.part import Index, part, plain, read
+from discreet.secagg import keys
+from discreet.secagg.errors import BadMessage
+from discreet.secagg.wire import Reader, Writer
+
+ANSWERED, REFUSED = 0, 1
+PARAMS, ANNOUNCED = "params/", "announced/"
+PURPOSE = b"discreet request"
+LENGTH_BYTES = 8  # of a blob
+
+Kind: TypeAlias = Literal["hello", "train", "session", "relay", "mask"]
+"""hello: who is there? train: send an update in clear. session: begin a secure sum; mask: send an update through it;
+relay: the next message of its protocol."""
+
+
+@part
+class About:
+    """What a request is about: the server's run, the digest of the experiment, and which client's turn it is.
+
+    `cohort` are the clients of this round, by number.
+    """
+
+    kind: Kind
+    run: str
+    experiment: str
+    round: Index
+    client: Index
+    cohort: tuple[Index, ...]
+
+
+def request(about: About, body: bytes, key: bytes) -> bytes:
+    """The request as it is sent, signed by the server: a network that carries it can't change it."""
+    said = Writer().blob(json.dumps(plain(about)).encode()).raw(body).done()
+    return keys.sign(key, PURPOSE + said) + said
+
+
+def parsed(data: bytes, allowed: bytes) -> tuple[About, bytes]:
+    """What a request says, if the holder of the `allowed` public key said it."""
+    signature, said = data[: keys.SIGNATURE_BYTES], data[keys.SIGNATURE_BYTES :]
+    if not keys.is_signed(allowed, PURPOSE + said, signature):
+        raise NotOurs(
+            "The request is not signed by the server key that this node's policy allows.",
+            fix="Find out who sent it; if the server has a new key, its owner must enter it in policy.toml.",
+        )
+    head = Reader(said).blob()
+    return read(About, json.loads(head)), said[LENGTH_BYTES + len(head) :]
+
+
+def answered(body: bytes) -> bytes:
+    return bytes([ANSWERED]) + body
+
+
+def refused(why: str) -> bytes:
+    return bytes([REFUSED]) + why.encode()
+
+
+def told(reply: bytes) -> tuple[bytes | None, str]:
+    """The answer, or None and the reason why there is none."""
+    if reply[:1] == bytes([ANSWERED]):
+        return reply[1:], ""
+    return None, reply[1:].decode(errors="replace") or "It sent an empty reply."
+
+
+def hello_statement(run: str, client: int, nonce: bytes) -> bytes:
+    """What a client signs to show that it is the one whose card the server holds."""
+    return ascii(("discreet hello", run, client, nonce)).encode()
+
+
+def spread(params: Params, announced: Params) -> bytes:
+    """A broadcast in bytes; the way onto a lattice follows from the algorithm, and is not sent."""
+    named = {f"{PARAMS}{name}": value for name, value in params.items()}
+    named |= {f"{ANNOUNCED}{name}": value for name, value in announced.items()}
+    return tensors(named)
+
+
+def gathered(data: bytes, like: Params) -> tuple[Params, Params]:
+    """The model and what was announced beside it; a model of other tensors than `like` is refused."""
+    found = tensors_from(data)
+    whole: Params = {}
+    for name in like:
+        value = found.get(f"{PARAMS}{name}")
+        if value is None or value.shape != like[name].shape or value.dtype != like[name].dtype:
+            raise BadMessage(f"The model that was sent is not the one of this experiment: {name!r} differs.")
+        whole[name] = value.to(like[name].device)
+    device = next(iter(like.values())).device
+    announced = {
+        name.removeprefix(ANNOUNCED): value.to(device) for name, value in found.items() if name.startswith(ANNOUNCED)
+    }
+    return whole, announced
+
+
+def tensors(values: Params) -> bytes:
+    apart = {name: value.detach().cpu().clone().contiguous() for name, value in values.items()}
+    return safetensors.torch.save(apart)
+
+
+def tensors_from(data: bytes) -> Params:
+    try:
+        found: Params = safetensors.torch.load(data)
+    except (safetensors.SafetensorError, ValueError, KeyError):
+        raise BadMessage("The message holds no tensors that can be read.", fix="Send it again.") from None
+    return found
+
+
+def mask(number: int, members: bytes, broadcast: bytes) -> bytes:
+    """The session's round, the end of its set-up where this is its first, and the round's broadcast."""
+    return Writer().number(number, 4).blob(members).blob(broadcast).done()
+
+
+def masked(body: bytes) -> tuple[int, bytes, bytes]:
+    reader = Reader(body)
+    found = reader.number(4), reader.blob(), reader.blob()
+    reader.done()
+    return found

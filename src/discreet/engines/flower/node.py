@@ -1,0 +1,182 @@
+"""A client as a SuperNode of its own: takes messages from the SuperLink, answers them here, and sends the answers back.
+
+It speaks flwr 1.41's own Fleet API, with TLS, node keys and heartbeats. Unlike `flower-supernode` it never fetches the
+app bundle that a server ships, so there is nothing of it to run; and it asks for messages more often than every three
+seconds, which is most of a stock round. This file and `executor.py` know flwr's internals.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+from cryptography.hazmat.primitives.serialization import load_ssh_private_key
+from flwr.app import Message
+from flwr.app.message import remove_content_from_message
+from flwr.common.serde import message_from_proto, message_to_proto
+from flwr.proto import fleet_pb2 as fleet
+from flwr.proto.heartbeat_pb2 import SendNodeHeartbeatRequest
+from flwr.proto.message_pb2 import ConfirmMessageReceivedRequest
+from flwr.proto.node_pb2 import Node
+from flwr.supercore.inflatable.inflatable_object import (
+    get_all_nested_objects,
+    get_object_tree,
+    iterate_object_tree,
+    no_object_id_recompute,
+)
+from flwr.supercore.inflatable.inflatable_protobuf_utils import (
+    make_pull_object_fn_protobuf,
+    make_push_object_fn_protobuf,
+)
+from flwr.supercore.inflatable.inflatable_utils import (
+    ObjectPullError,
+    inflate_object_from_contents,
+    pull_objects,
+    push_objects,
+)
+from flwr.supercore.interceptors.http.runtime_version import RuntimeVersionHttpInterceptor
+from flwr.supercore.primitives.asymmetric import public_key_to_bytes
+from flwr.supercore.task_identity import TaskIdentity
+from flwr.supernode.fleet_http_client import FleetHttpClient
+from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
+
+from discreet.engines.flower.carrier import Answer
+from discreet.engines.flower.grid import packed, unpacked
+from discreet.errors import InvalidInput
+
+PAUSE, LONGEST_PAUSE = 0.1, 2.0  # seconds between two questions for messages; the longer nothing came, the more
+HEARTBEAT = 10.0  # the SuperLink takes a node for gone that was silent for twice as long
+AWAY = 2.0  # seconds before a SuperLink that is away is asked again
+NOT_TAKEN = 412  # it is not registered; or it died, and is taken for alive until its heartbeats are missed
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the SuperLink is, whose certificate vouches for it, and the key that it knows this node by."""
+
+    address: str
+    certificate: Path
+    key: Path
+    wait: float = 60.0  # seconds until a node that is not taken in gives up
+
+
+def serve(place: Place, answer: Answer, say: Callable[[str], None]) -> None:
+    """Answer messages until the process is told to end; a SuperLink that is away is waited for."""
+    with _client(place) as (client, public):
+        node = Node(node_id=_activated(client, public, place, say))
+        say(f"In touch with {place.address} as node {node.node_id}.")
+        stop = threading.Event()
+        threading.Thread(target=_beat, args=(client, node, stop), daemon=True).start()
+        try:
+            heard = time.monotonic()
+            while True:
+                try:
+                    if _one(client, node, answer):
+                        heard = time.monotonic()
+                    else:
+                        time.sleep(min(LONGEST_PAUSE, max(PAUSE, (time.monotonic() - heard) / 10)))
+                except (httpx.TransportError, httpx.HTTPStatusError, ObjectPullError):  # it is away, or the run is over
+                    time.sleep(AWAY)
+        finally:
+            stop.set()
+            with suppress(httpx.HTTPError):
+                client.DeactivateNode(fleet.DeactivateNodeRequest(node_id=node.node_id))
+
+
+@contextmanager
+def _client(place: Place) -> Iterator[tuple[FleetHttpClient, bytes]]:
+    private = load_ssh_private_key(place.key.read_bytes(), password=None)
+    if not isinstance(private, EllipticCurvePrivateKey):
+        raise InvalidInput(f"{place.key} is no elliptic-curve key.", fix="Make one with: discreet deploy enroll")
+    public = private.public_key()
+    proofs = [RuntimeVersionHttpInterceptor(component_name="SuperNode"), NodeAuthHttpInterceptor(private, public)]
+    with FleetHttpClient.from_server_address(
+        place.address, False, str(place.certificate), interceptors=proofs
+    ) as client:
+        yield client, public_key_to_bytes(public)
+
+
+def _activated(client: FleetHttpClient, public: bytes, place: Place, say: Callable[[str], None]) -> int:
+    """The node's number; one that is not known there is refused in words.
+
+    The SuperLink does not say whether it never heard of a node or takes one that died for alive; so we wait a while.
+    """
+    until, told = time.monotonic() + place.wait, False
+    while True:
+        try:
+            asked = fleet.ActivateNodeRequest(public_key=public, heartbeat_interval=HEARTBEAT)
+            return int(client.ActivateNode(asked).node_id)
+        except httpx.HTTPStatusError as error:
+            if error.response.status_code != NOT_TAKEN or time.monotonic() >= until:
+                raise InvalidInput(
+                    f"The server at {place.address} does not take this node in: its key {place.key} is not registered "
+                    "there, or another process uses it.",
+                    fix="Hand the node's card to whoever runs the server, to be registered.",
+                ) from None
+            reason = "it does not take this node in yet"
+        except httpx.TransportError as error:
+            if "certificate" in str(error).lower():
+                raise InvalidInput(
+                    f"The server at {place.address} has no certificate that {place.certificate} vouches for.",
+                    fix="Get the right ca.crt from whoever runs the server, and not over this network.",
+                ) from None
+            reason, until = "it does not answer", time.monotonic() + place.wait
+        if not told:
+            say(f"Waiting for {place.address}: {reason}.")
+            told = True
+        time.sleep(AWAY)
+
+
+def _beat(client: FleetHttpClient, node: Node, stop: threading.Event) -> None:
+    while not stop.is_set():
+        with suppress(httpx.HTTPError):  # the next one may come through
+            client.SendNodeHeartbeat(SendNodeHeartbeatRequest(node=node, heartbeat_interval=HEARTBEAT))
+        stop.wait(HEARTBEAT * 0.7)
+
+
+def _one(client: FleetHttpClient, node: Node, answer: Answer) -> bool:
+    """Take one message, if there is one, answer it, and send the answer."""
+    came = client.PullMessages(fleet.PullMessagesRequest(node=node))
+    if not came.messages_list:
+        return False
+    bare, tree = message_from_proto(came.messages_list[0]), came.message_object_trees[0]
+    run, name = bare.metadata.run_id, bare.metadata.message_id
+    contents = pull_objects(
+        [each.object_id for each in iterate_object_tree(tree)],
+        make_pull_object_fn_protobuf(client.PullObject, node, run),
+        initial_backoff=PAUSE,  # a message is there before its objects are
+        backoff_cap=10 * PAUSE,
+    )
+    client.ConfirmMessageReceived(ConfirmMessageReceivedRequest(node=node, run_id=run, message_object_id=name))
+    message: Any = inflate_object_from_contents(name, contents)
+    message.metadata.__dict__["_message_id"] = name
+    request = unpacked(message)
+    if request is None:
+        return True  # not ours: whoever sent it gets no answer
+    TaskIdentity.run_id, TaskIdentity.node_id = run, node.node_id  # without which flwr builds no Message
+    _send(client, node, Message(packed(answer(request)), reply_to=message))
+    return True
+
+
+def _send(client: FleetHttpClient, node: Node, reply: Any) -> None:
+    run = reply.metadata.run_id
+    reply.metadata.__dict__["_message_id"] = reply.object_id
+    with no_object_id_recompute():
+        pushed = client.PushMessages(
+            fleet.PushMessagesRequest(
+                node=node,
+                messages_list=[message_to_proto(remove_content_from_message(reply))],
+                message_object_trees=[get_object_tree(reply)],
+                clientapp_runtime_list=[0.0],
+            )
+        )
+        push_objects(
+            get_all_nested_objects(reply),
+            make_push_object_fn_protobuf(client.PushObject, node, run, pushed.session_id),
+            object_ids_to_push=set(pushed.objects_to_push),
+        )

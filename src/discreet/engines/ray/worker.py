@@ -1,0 +1,90 @@
+"""What a worker does: hold its clients' data, play parcels of them as `embedded` does, give back one sum for each."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import torch
+
+from discreet.algorithms.algorithm import Sent
+from discreet.broadcast import Broadcast
+from discreet.engines.embedded import EmbeddedEngine
+from discreet.engines.engine import Simulation
+from discreet.engines.ray.portions import Arrays, Portion, array, arrays, holding, tensors
+from discreet.params import Params, add, total
+
+
+class Told(NamedTuple):
+    """A broadcast on its way: the lattice follows from it, for whoever holds the algorithm."""
+
+    round: int
+    params: Arrays
+    announced: Arrays
+
+    @classmethod
+    def of(cls, broadcast: Broadcast) -> "Told":
+        return cls(broadcast.round, arrays(broadcast.params), arrays(broadcast.announced))
+
+
+class Sum(NamedTuple):
+    """What a parcel of clients sent, added up in the order of its blocks; the norms are one for each client."""
+
+    rows: Arrays
+    norms: Any
+    clean: Arrays | None
+
+    @classmethod
+    def of(cls, blocks: Iterable[tuple[list[int], Sent]]) -> "Sum":
+        rows: Params | None = None
+        clean: Params | None = None
+        norms = []
+        for _, sent in blocks:
+            rows = _with(rows, sent.rows)
+            clean = clean if sent.clean is None else _with(clean, sent.clean)
+            norms.append(sent.norms)
+        assert rows is not None  # a parcel has a block
+        return cls(arrays(rows), array(torch.cat(norms)), None if clean is None else arrays(clean))
+
+    def sent(self, device: torch.device) -> Sent:
+        """As if one client had sent it all: a block whose sum is this one, bit for bit."""
+        clean = None if self.clean is None else _one_row(tensors(self.clean, device))
+        return Sent(_one_row(tensors(self.rows, device)), torch.tensor(self.norms, device=device), clean)
+
+
+def _with(summed: Params | None, rows: Params) -> Params:
+    return total(rows) if summed is None else add(summed, total(rows))
+
+
+def _one_row(params: Params) -> Params:
+    return {name: value[None] for name, value in params.items()}
+
+
+@dataclass
+class Worker:
+    """Holds the data of the portions that it has played clients of; `fetch` brings one more.
+
+    `embedded` comes with every client's size and nobody's data, and `portion_of` says where each client's lies.
+    """
+
+    embedded: EmbeddedEngine
+    portion_of: Any
+    fetch: Callable[[int], Portion]
+
+    def __post_init__(self) -> None:
+        self.held: set[int] = set()
+
+    def play(self, told: Told, clients: list[int]) -> Sum:
+        self._hold(clients)
+        simulation = self.embedded.simulation
+        device = simulation.federation.inputs.device
+        params, announced = tensors(told.params, device), tensors(told.announced, device)
+        broadcast = simulation.algorithm.heard(told.round, params, announced)
+        return Sum.of(self.embedded.steps(broadcast, clients))
+
+    def _hold(self, clients: list[int]) -> None:
+        missing = sorted({int(self.portion_of[client]) for client in clients} - self.held)
+        if missing:
+            simulation: Simulation = self.embedded.simulation
+            federation = holding(simulation.federation, [self.fetch(each) for each in missing])
+            self.embedded = replace(self.embedded, simulation=replace(simulation, federation=federation))
+            self.held |= set(missing)

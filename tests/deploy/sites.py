@@ -1,0 +1,125 @@
+"""A deployment in a folder, for tests: three clients of the digits, with all that real ones have but a network."""
+
+import atexit
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+
+from discreet.deploy.app import App
+from discreet.deploy.deployment import CARDS
+from discreet.deploy.enrolment import enroll
+from discreet.deploy.init import init
+from discreet.deploy.node import Node
+from discreet.deploy.site import Site
+from discreet.experiment import config
+
+SECURE = """\
+rounds = 3
+seed = 7
+task = { kind = "digits", clients = 3, partition = "iid" }
+model = { kind = "linear" }
+evaluate_every = 1
+engine = { kind = "flower", timeout = 60, patience = 4 }
+
+[privacy]
+unit = "example"
+against = "server"
+epsilon = 4.0
+delta = 1e-4
+
+[algorithm]
+recipe = "ddp_fedavg"
+learning_rate = 2.0
+clip_norm = 0.5
+sampling_rate = 0.5
+dropouts = 1
+"""
+
+PLAIN = """\
+rounds = 3
+seed = 7
+task = { kind = "digits", clients = 3, partition = "iid" }
+model = { kind = "linear" }
+engine = { kind = "flower", timeout = 60, patience = 4 }
+
+[privacy]
+unit = "example"
+against = "server"
+epsilon = 4.0
+delta = 1e-4
+
+[algorithm]
+recipe = "pfl"
+local_steps = 2
+sampling_rate = 0.5
+clip_norm = 0.5
+learning_rate = 2.0
+"""
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "experiment.toml"
+    path.write_text(text)
+    return path
+
+
+def founded(folder: Path, text: str, address: str = "127.0.0.1:1") -> Site:
+    """A deployment whose clients are enrolled and whose cards are where they belong."""
+    source = config.load(written(folder, text))
+    site = Site(folder / "site")
+    init(site.folder, source, [], address, ["127.0.0.1"])
+    app = App.open(site.app)
+    for each in app.deployment.clients:
+        node = folder / each.name
+        enroll(app, each.name, node, None)
+        (app.folder / CARDS / f"{each.name}.toml").write_text((node / f"{each.name}.toml").read_text())
+        changed(node, "seeds = false", "seeds = true")
+    return site
+
+
+@cache
+def _pattern(text: str) -> Path:
+    """Made once in a process, and copied: keys and noise take a moment."""
+    folder = Path(mkdtemp(prefix="discreet-site-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    founded(folder, text)
+    return folder
+
+
+def copied(folder: Path, text: str) -> Site:
+    """As `founded`, with keys that other copies have too."""
+    shutil.copytree(_pattern(text), folder, dirs_exist_ok=True)
+    return Site(folder / "site")
+
+
+def changed(node: Path, old: str, new: str) -> None:
+    """Edit a policy, as its owner would."""
+    path = node / "policy.toml"
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+
+
+@dataclass
+class Wire:
+    """A network of one process, which keeps what passed; `lost(node, number of the exchange)` is what it loses."""
+
+    nodes_at: dict[int, Node]
+    lost: Callable[[int, int], bool] = lambda node, number: False
+    passed: list[dict[int, tuple[bytes, bytes]]] = field(default_factory=list)
+
+    def nodes(self) -> list[int]:
+        return list(self.nodes_at)
+
+    def exchange(self, requests: Mapping[int, bytes], enough: int) -> dict[int, bytes]:
+        number = len(self.passed)
+        asked = {node: each for node, each in requests.items() if not self.lost(node, number)}
+        self.passed.append({node: (each, self.nodes_at[node].answer(each)) for node, each in asked.items()})
+        return {node: reply for node, (_, reply) in self.passed[-1].items()}
+
+
+def wired(folder: Path, site: Site, heard: list[str]) -> Wire:
+    names = [each.name for each in site.deployment.clients]
+    return Wire({100 + at: Node.open(folder / name, heard.append) for at, name in enumerate(names)})

@@ -1,0 +1,211 @@
+"""A real SuperLink and three real clients, with TLS and keys, on this machine: what holds when processes die or lie.
+
+The tests follow one another on one deployment, as a day of it would. `make test-deploy` runs them.
+"""
+
+import json
+import runpy
+import shutil
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from discreet.deploy.app import App
+from discreet.deploy.certificates import write_node_key, write_signing_key
+from discreet.deploy.policy import Owned
+from discreet.deploy.site import Site
+from discreet.deploy.spending import allowance
+from discreet.experiment import api, config, run
+from discreet.experiment.record import Record
+from discreet.privacy.ledger import Ledger
+from tests.deploy.processes import Processes, free_port, waited
+from tests.deploy.sites import SECURE, changed, founded, written
+
+pytest.importorskip("flwr")
+pytestmark = pytest.mark.deploy
+
+QUIET = {"FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1"}
+ROUNDS, CLIENTS = 3, ("client-0", "client-1", "client-2")
+PLANNED = 2 * ROUNDS  # rounds that the owners allow, and a tenth more: two runs, of which one may repeat a round
+
+
+class Deployed:
+    """The deployment of this file's tests, with its processes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.processes, self.port = folder, Processes(folder), free_port()
+        self.site: Site = founded(folder, SECURE, f"127.0.0.1:{self.port}")
+        for name in CLIENTS:
+            self._allow(folder / name)
+
+    def start(self) -> None:
+        """Two clients are nodes themselves; the third works for a stock SuperNode, started by Flower's own command."""
+        self.processes.discreet("server", "deploy", "server", "site")
+        for name in CLIENTS[:2]:
+            self.processes.discreet(name, "deploy", "client", name)
+        runtime = f"127.0.0.1:{free_port()}"
+        self.processes.discreet("client-2", "deploy", "client", "client-2", "--supernode", runtime)
+        self.processes.until("server", "The server is up")
+        self.processes.start("supernode", *self._supernode(runtime), settings=QUIET)
+        for name in CLIENTS[:2]:
+            self.processes.until(name, "In touch with")
+        self.processes.until("supernode", "SuperNode ID:")
+
+    def _supernode(self, runtime: str) -> list[str]:
+        host, _, port = runtime.partition(":")
+        return [
+            str(Path(sys.executable).with_name("flower-supernode")),
+            *("--superlink", f"127.0.0.1:{self.port}", "--root-certificates", str(self.site.app / "ca.crt")),
+            *("--auth-supernode-private-key", str(self.folder / "client-2" / "node.key")),
+            *("--host", host, "--port", port, "--isolation", "process"),
+        ]
+
+    def without_supernode(self) -> None:
+        """From here on the third client is a node itself, too."""
+        for name in ("supernode", "client-2"):
+            self.processes.end(name)
+        self.processes.discreet("client-2", "deploy", "client", "client-2")
+        self.processes.until("client-2", "In touch with")
+
+    def submit(self, name: str) -> None:
+        self.processes.discreet(f"submit-{name}", "deploy", "submit", "site", "--name", name)
+
+    def ended(self, name: str, within: float = 90.0) -> int:
+        return self.processes.started[f"submit-{name}"].wait(timeout=within)
+
+    def rounds(self, name: str) -> list[dict[str, object]]:
+        path = self.site.run(name) / "rounds.jsonl"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def after(self, name: str, rounds: int) -> None:
+        said = f"submit-{name}"
+        waited(lambda: len(self.rounds(name)) >= rounds, 60, lambda: f"{name}: {self.processes.said(said)[-2000:]}")
+
+    def counted(self, client: str) -> int:
+        """Releases in a client's own ledger."""
+        ledgers = list((self.folder / client).glob("ledger-*.jsonl"))
+        return sum(Ledger.open(each).summary()["releases"]["committed"] for each in ledgers)
+
+    def _allow(self, node: Path) -> None:
+        """Budgets for so many rounds: an owner's decision, made before the node starts."""
+        app = App.open(self.site.app)
+        policy = node / "policy.toml"
+        line = next(each for each in policy.read_text().splitlines() if each.startswith("epsilon"))
+        budget = Owned.open(node).policy.budgets[0]
+        allowed = allowance(budget, app.experiment.algorithm, app.population, PLANNED)
+        changed(node, line, f"epsilon = {allowed.epsilon}")
+
+
+@pytest.fixture(scope="module")
+def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
+    made = Deployed(tmp_path_factory.mktemp("deployed"))
+    try:
+        made.start()
+        yield made
+    finally:
+        made.processes.end_all()
+
+
+def test_three_clients_train_the_reference_model_and_run_nothing_that_was_shipped(deployed: Deployed) -> None:
+    """The bundle that is submitted writes a file wherever its client half is imported; here that happens nowhere,
+    though the stock SuperNode has fetched it."""
+    mark = deployed.folder / "written-by-the-bundle"
+    bundle = deployed.site.app / "client_app.py"
+    bundle.write_text(f"open({str(mark)!r}, 'w').close()\n{bundle.read_text()}")
+    deployed.submit("first")
+    assert deployed.ended("first") == 0, deployed.processes.said("submit-first")[-2000:]
+    assert [line["clients"] for line in deployed.rounds("first")] == [3, 3, 3]
+    torch.set_num_threads(1)
+    source = config.load(written(deployed.folder, SECURE), ('engine={kind="reference"}',))
+    run.start(api.prepared(source), deployed.folder / "reference", None, None, lambda line: None)
+    found, wanted = Record.open(deployed.site.run("first")).model(), Record.open(deployed.folder / "reference").model()
+    assert all(torch.equal(found[name], wanted[name]) for name in wanted)
+    assert not mark.exists()
+    assert [deployed.counted(name) for name in CLIENTS] == [ROUNDS] * 3
+    shutil.copy(bundle, deployed.folder / "bundle.py")
+    with pytest.raises(ImportError):
+        runpy.run_path(str(deployed.folder / "bundle.py"))
+    assert mark.exists()  # so it would have been seen
+
+
+def test_a_client_and_then_the_server_die_in_mid_run_and_the_run_goes_on(deployed: Deployed) -> None:
+    deployed.without_supernode()
+    deployed.submit("second")
+    deployed.after("second", 1)
+    deployed.processes.end("client-2", signal.SIGKILL)
+    deployed.after("second", 2)
+    assert deployed.rounds("second")[1]["clients"] in (2, 3)  # 3: it died after its mask was sent
+    deployed.processes.kill_tree("server")  # Flower's process for the run too, as when a machine goes down
+    deployed.ended("second")
+    kept = deployed.rounds("second")[:2]
+    ledger = Ledger.open(deployed.site.run("second") / "ledger.jsonl").verify()["records"]
+    deployed.processes.discreet("server", "deploy", "server", "site")
+    waited(lambda: deployed.processes.said("server").count("The server is up") == 2, 60, lambda: "it never came up")
+    deployed.processes.discreet("client-2", "deploy", "client", "client-2")
+    deployed.submit("second")
+    assert deployed.ended("second") == 0, deployed.processes.said("submit-second")[-2000:]
+    assert "Run 'second' goes on after round" in deployed.processes.said("submit-second")
+    assert deployed.rounds("second")[:2] == kept
+    assert len(deployed.rounds("second")) == ROUNDS
+    assert Ledger.open(deployed.site.run("second") / "ledger.jsonl").verify()["records"] > ledger
+    assert Record.open(deployed.site.run("second")).finished()
+
+
+def test_a_strange_node_is_not_taken_in_and_a_strange_server_not_spoken_to(deployed: Deployed) -> None:
+    """One node has a key that nobody registered; the other trusts another authority than the server's."""
+    shutil.copytree(deployed.folder / "client-0", deployed.folder / "stranger")
+    (deployed.folder / "stranger" / "node.key").unlink()
+    write_node_key(deployed.folder / "stranger" / "node.key")
+    founded(_made(deployed.folder / "other"), SECURE, f"127.0.0.1:{deployed.port}")
+    stranger = deployed.processes.discreet("stranger", "deploy", "client", "stranger", "--wait", "3")
+    deceived = deployed.processes.discreet("deceived", "deploy", "client", "other/client-0")
+    assert (stranger.wait(timeout=60), deceived.wait(timeout=60)) == (2, 2)
+    assert "does not take this node in: its key stranger/node.key is not registered" in deployed.processes.said(
+        "stranger"
+    )
+    assert "has no certificate that other/client-0/../site/app/ca.crt vouches for" in deployed.processes.said(
+        "deceived"
+    )
+
+
+def test_a_server_that_signs_with_another_key_is_refused(deployed: Deployed) -> None:
+    key = deployed.site.server / "server.key"
+    own = key.read_bytes()
+    key.unlink()
+    write_signing_key(key)
+    try:
+        deployed.submit("forged")
+        assert deployed.ended("forged") == 2
+    finally:
+        key.write_bytes(own)
+    assert "not signed by the server key that this node's policy allows" in deployed.processes.said("submit-forged")
+
+
+def test_a_server_with_a_tampered_algorithm_is_refused(deployed: Deployed) -> None:
+    path = deployed.site.app / "resolved.toml"
+    agreed = path.read_text()
+    path.write_text(agreed.replace("clip_norm = 0.5", "clip_norm = 50.0"))
+    assert path.read_text() != agreed
+    try:
+        deployed.submit("tampered")
+        assert deployed.ended("tampered") == 2
+    finally:
+        path.write_text(agreed)
+    assert "and this node has agreed to" in deployed.processes.said("submit-tampered")
+
+
+def test_a_server_that_asks_for_more_than_the_budget_is_refused_by_the_clients(deployed: Deployed) -> None:
+    deployed.submit("greedy")
+    assert deployed.ended("greedy") == 2
+    assert "This node's own ledger refuses" in deployed.processes.said("submit-greedy")
+    assert "Refused: This node's own ledger refuses" in deployed.processes.said("client-0")
+    assert len(deployed.rounds("greedy")) < ROUNDS
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder

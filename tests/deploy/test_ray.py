@@ -1,0 +1,161 @@
+"""The ray engine on a real cluster of this machine, with workers in processes of their own."""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from discreet.algorithms import RECIPES, Algorithm, dp_fedavg
+from discreet.engines.embedded import EmbeddedEngine
+from discreet.engines.engine import Simulation
+from discreet.engines.ray.crew import Cluster, RayCrew
+from discreet.engines.ray.engine import RayEngine
+from discreet.errors import InvalidInput
+from discreet.experiment import config, run
+from discreet.experiment.job import Job, from_source
+from discreet.experiment.record import Record
+from discreet.params import Params
+from discreet.randomness import CPU, RunKey
+from discreet.training import Loss
+from tests.federations import cross_entropy, federation, linear
+
+pytestmark = pytest.mark.deploy
+
+DATA = federation(7, 1, 12, 4, 9, 4, 30, 2)
+DP_FEDAVG = dp_fedavg(learning_rate=0.3, batch_size=4, clip_norm=0.5, noise_multiplier=1.0)
+RECIPE = RECIPES["ddp_fedavg"]
+DDP_FEDAVG = RECIPE(**RECIPE.example | {"noise": "skellam"}).with_noise(1.0).fitted(DATA.population, 18)
+SEEDED, SECRET = RunKey.seed(9), RunKey(bytes(range(32)))  # under the second, noise hangs on the broadcast's bits
+DIGITS = ("rounds=4", "seed=7", 'dtype="float64"', "evaluate_every=4")
+ON_RAY = 'engine={kind="ray", address="local", workers=2}'
+NET = """
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Flatten(), nn.Linear(64, 10))
+
+    def forward(self, inputs):
+        return self.layers(inputs)
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cluster() -> Iterator[Any]:
+    """Two CPUs, which stand for two machines; the driver's own mathematics is on one thread, as theirs is."""
+    import ray
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    yield ray
+    ray.shutdown()
+    torch.set_num_threads(threads)
+
+
+def embedded(algorithm: Algorithm, loss: Loss = cross_entropy, key: RunKey = SEEDED) -> EmbeddedEngine:
+    return EmbeddedEngine(Simulation(algorithm, DATA, loss, key), block=2)
+
+
+def on_ray(engine: EmbeddedEngine) -> RayEngine:
+    return RayEngine(engine, RayCrew(Cluster.joined("auto", 2, CPU), engine))
+
+
+def trained(engine: RayEngine | EmbeddedEngine, params: Params, rounds: int) -> Params:
+    simulation = engine.embedded.simulation if isinstance(engine, RayEngine) else engine.simulation
+    algorithm, key = simulation.algorithm, simulation.key
+    state = algorithm.init(params)
+    for round in range(rounds):
+        cohort = algorithm.sampling.sample(engine.population, round, key.generator("sampling", round))
+        broadcast = algorithm.broadcast(state, round)
+        found = engine.gather(broadcast, cohort)
+        assert sorted(found.contributors) == sorted(cohort)
+        noise = simulation.rows(broadcast, [-1]).at("server")
+        state = algorithm.server_step(state, broadcast, found.total, len(cohort), engine.population, noise)
+    return state.params
+
+
+def same(left: Params, right: Params) -> bool:
+    return all(torch.equal(left[name], right[name]) for name in left)
+
+
+def test_two_workers_train_the_same_model_as_embedded_bit_for_bit() -> None:
+    engine = embedded(DDP_FEDAVG, key=SECRET)
+    assert same(trained(on_ray(engine), linear(), 2), trained(engine, linear(), 2))
+
+
+def test_a_worker_that_is_killed_is_replaced_and_counts_once_and_an_error_ends_them_all(
+    cluster: Any, tmp_path: Path
+) -> None:
+    """The first process that trains kills itself half-way: the sum is what it would have been. Then a step fails."""
+    driver, killed, failing = os.getpid(), tmp_path / "killed", tmp_path / "failing"
+
+    def moody(params: Params, inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        if os.getpid() != driver and not killed.exists():
+            killed.write_text(str(os.getpid()))
+            os.kill(os.getpid(), signal.SIGKILL)
+        if failing.exists():
+            raise InvalidInput(f"A sentence from {os.getpid()}.", fix="And what to do.")
+        return cross_entropy(params, inputs, targets)
+
+    engine = embedded(DP_FEDAVG, moody)
+    remote = on_ray(engine)
+    assert same(trained(remote, linear(), 2), trained(engine, linear(), 2))
+    assert not alive(int(killed.read_text()))
+
+    failing.touch()
+    with pytest.raises(InvalidInput, match="A sentence from") as caught:
+        trained(remote, linear(), 1)
+    assert caught.value.fix == "And what to do."
+    assert str(driver) not in caught.value.problem
+    assert not remote.crew.end.alive  # type: ignore[attr-defined]
+    assert cluster.is_initialized()  # somebody else's cluster is left as it was
+
+
+def test_more_workers_than_there_are_cpus_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="2 CPUs for 3 workers"):
+        Cluster.joined("auto", 3, CPU)
+
+
+def job(net: Path, *settings: str) -> Job:
+    source = config.load(None, (*DIGITS, f'model={{kind="{net}:Net"}}', *settings))
+    return from_source(source, RunKey.seed(7))
+
+
+def quiet(line: Any) -> None:
+    pass
+
+
+def test_a_run_that_is_stopped_and_resumed_is_embeddeds_own_bit_for_bit(tmp_path: Path) -> None:
+    """pfl on digits, with a network from a file of the user's own, which no worker could import."""
+    net = tmp_path / "net.py"
+    net.write_text(NET)
+
+    def stop(line: Any) -> None:
+        if line["round"] == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    first = run.start(job(net, ON_RAY), tmp_path / "run", None, tmp_path / "keys", stop)
+    assert first.done == 2
+    second = run.resume(job(net, ON_RAY), Record.open(tmp_path / "run"), tmp_path / "keys", quiet)
+    assert second.done == 4
+    kept, here = second.record.checkpoint(second.state), job(net)
+    assert kept is not None
+    engine = EmbeddedEngine(Simulation(here.algorithm, here.data, here.model.loss, here.key), kept.block_size)
+    assert same(second.state.params, trained(engine, here.params, rounds=4))
+
+
+def alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    status = Path(f"/proc/{process}/stat")
+    return not status.exists() or status.read_text().rpartition(")")[2].split()[0] != "Z"

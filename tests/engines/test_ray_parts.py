@@ -1,0 +1,259 @@
+"""The ray engine without Ray: its workers are played here, one after the other, and lost as a test wishes."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet.algorithms import RECIPES, Algorithm, dp_fedavg, fedavg
+from discreet.broadcast import Broadcast
+from discreet.engines.embedded import EmbeddedEngine
+from discreet.engines.engine import CohortSum, Simulation
+from discreet.engines.ray import engine as ray_engine
+from discreet.engines.ray.engine import Answer, RayEngine, parcelled, shared_block
+from discreet.engines.ray.portions import cut, empty, holding, portion
+from discreet.engines.ray.shares import Shares
+from discreet.engines.ray.worker import Told, Worker
+from discreet.errors import DiscreetError, InvalidInput
+from discreet.experiment import config, run
+from discreet.experiment.job import from_source
+from discreet.population import Population
+from discreet.randomness import RunKey
+from discreet.sampling import FixedSize, Poisson
+from discreet.tasks.supervised import Supervised
+from tests.federations import cross_entropy, federation, linear
+
+DATA = federation(7, 1, 12, 4, 9, 4, 30, 2)
+EVERYONE = list(range(8))
+PLAIN = dp_fedavg(learning_rate=0.3, batch_size=30, clip_norm=0.5, noise_multiplier=1.0)
+
+
+@dataclass
+class PlayedHere:
+    """A crew whose calls are answered in the order that `first` chooses, and lost where `lost` says so."""
+
+    size: int
+    embedded: EmbeddedEngine
+    first: Callable[[int], int] = lambda calls: 0
+    lost: Callable[[], bool] = lambda: False
+    ended: int = 0
+    fetched: list[tuple[int, int]] = field(default_factory=list)  # which worker, which portion
+
+    def __post_init__(self) -> None:
+        data = self.embedded.simulation.federation
+        self.groups = cut(data, 5)
+        self.portions = [portion(data, clients) for clients in self.groups]
+        self.workers = {at: self._worker(at) for at in range(self.size)}
+        self.calls: list[tuple[int, Told, int, list[int]]] = []
+
+    def _worker(self, at: int) -> Worker:
+        data = empty(self.embedded.simulation.federation)
+        portion_of = {client: place for place, clients in enumerate(self.groups) for client in clients}
+
+        def fetch(place: int):
+            self.fetched.append((at, place))
+            return self.portions[place]
+
+        return Worker(
+            replace(self.embedded, simulation=replace(self.embedded.simulation, federation=data)), portion_of, fetch
+        )
+
+    def idle(self) -> list[int]:
+        return sorted(set(self.workers) - {call[0] for call in self.calls})
+
+    def told(self, told: Told) -> Told:
+        return told
+
+    def play(self, worker: int, told: Told, parcel: int, clients: list[int]) -> None:
+        self.calls.append((worker, told, parcel, clients))
+
+    def answer(self) -> Answer | None:
+        worker, told, parcel, clients = self.calls.pop(self.first(len(self.calls)))
+        found = self.workers[worker].play(told, clients)
+        return Answer(worker, parcel, None if self.lost() else found)
+
+    def replace(self, worker: int) -> None:
+        self.workers[worker] = self._worker(worker)
+
+    def end(self) -> None:
+        self.ended += 1
+
+
+def embedded(algorithm: Algorithm, block: int = 2, loss=cross_entropy) -> EmbeddedEngine:
+    public = replace(DATA, sizes=(sum(DATA.sizes),))
+    return EmbeddedEngine(Simulation(algorithm, DATA, loss, RunKey.seed(9), public), block)
+
+
+def told(engine: EmbeddedEngine, params=None) -> Broadcast:
+    algorithm = engine.simulation.algorithm
+    return algorithm.broadcast(algorithm.init(params or linear()), 3, engine.simulation.public_update)
+
+
+def same(left: CohortSum, right: CohortSum) -> bool:
+    """To the last bit, the diagnostics included."""
+    tensors = [(getattr(left, name), getattr(right, name)) for name in ("norms", "kept", "signal")]
+    tensors += [(left.total[name], right.total[name]) for name in left.total]
+    return left.contributors == right.contributors and all(torch.equal(*pair) for pair in tensors)
+
+
+EVERY = {name: recipe(**recipe.example).with_noise(1.0).fitted(DATA.population, 18) for name, recipe in RECIPES.items()}
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_workers_make_the_same_bits_as_embedded(name: str) -> None:
+    engine = embedded(EVERY[name])
+    broadcast = told(engine)
+    cohort = [7, 0, 1, 2, 4, 6]
+    found = RayEngine(engine, PlayedHere(3, engine)).gather(broadcast, cohort)
+    assert same(found, engine.gather(broadcast, cohort))
+
+
+@settings(max_examples=25)
+@given(st.data())
+def test_workers_that_are_slow_or_lost_change_no_bit_and_count_once(data: st.DataObject) -> None:
+    engine = embedded(PLAIN)
+    broadcast = told(engine)
+    losses = iter(data.draw(st.permutations([True, True, *[False] * 8])))  # no parcel is lost three times
+    crew = PlayedHere(
+        data.draw(st.integers(1, 5)),
+        engine,
+        first=lambda calls: data.draw(st.integers(0, calls - 1)),
+        lost=lambda: next(losses, False),
+    )
+    found = RayEngine(engine, crew).gather(broadcast, EVERYONE)
+    assert sorted(found.contributors) == EVERYONE
+    assert same(found, engine.gather(broadcast, EVERYONE))
+
+
+def test_a_network_that_draws_by_itself_draws_the_same_too() -> None:
+    """Dropout hangs on who is in the block: so blocks are the same, wherever they are played."""
+    torch.manual_seed(3)
+    module = torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.Dropout(0.5), torch.nn.Linear(8, 3)).double()
+    model = Supervised(module, "classification")
+    engine = embedded(PLAIN, loss=model.loss)
+    broadcast = told(engine, model.params)
+    found = RayEngine(engine, PlayedHere(3, engine)).gather(broadcast, EVERYONE)
+    assert same(found, engine.gather(broadcast, EVERYONE))
+
+
+def test_more_blocks_than_sums_are_added_up_in_rows_whoever_plays_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray_engine, "SUMS", 3)
+    engine = embedded(PLAIN, block=1)
+    broadcast = told(engine)
+    one, four = (RayEngine(engine, PlayedHere(size, engine)).gather(broadcast, EVERYONE) for size in (1, 4))
+    assert same(one, four)
+    slow = engine.gather(broadcast, EVERYONE)
+    assert one.contributors == slow.contributors
+    assert all((one.total[name] - slow.total[name]).abs().max() < 1e-10 for name in slow.total)
+
+
+def test_as_few_blocks_are_joined_as_make_256_parcels() -> None:
+    assert parcelled([[1, 2], [3]]) == [[1, 2], [3]]
+    blocks = [[client] for client in range(600)]
+    assert parcelled(blocks) == [[first, first + 1, first + 2] for first in range(0, 600, 3)]
+    assert parcelled([]) == []
+
+
+def test_a_parcel_that_takes_three_workers_with_it_ends_the_round_and_the_workers() -> None:
+    engine = embedded(PLAIN)
+    crew = PlayedHere(2, engine, lost=lambda: True)
+    with pytest.raises(DiscreetError, match="3 workers were lost one after the other"):
+        RayEngine(engine, crew).gather(told(engine), EVERYONE)
+    assert crew.ended == 1
+
+
+def test_without_ray_a_sentence_says_what_to_install_and_nothing_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    job = from_source(config.load(None, ('engine={kind="ray"}', "rounds=1", "seed=1")), RunKey.seed(1))
+    with pytest.raises(InvalidInput, match=r"needs Ray, which is not installed.*pip install 'discreet\[ray\]'"):
+        run.start(job, tmp_path / "run", None, tmp_path / "keys", lambda line: None)
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_empty_cohort_asks_nobody() -> None:
+    engine = embedded(PLAIN)
+    found = RayEngine(engine, PlayedHere(2, engine)).gather(told(engine), [])
+    assert (found.contributors, float(found.signal)) == ((), 0)
+
+
+def test_a_worker_fetches_a_portion_once_and_hardly_more_than_its_own() -> None:
+    """Equal clients, everyone in every round: half the data lies with each of two workers, and stays there."""
+    data = federation(*[4] * 20)
+    engine = EmbeddedEngine(Simulation(PLAIN, data, cross_entropy, RunKey.seed(1)), 2)
+    crew = PlayedHere(2, engine)
+    for _ in range(3):
+        RayEngine(engine, crew).gather(told(engine), list(range(20)))
+    assert sorted(crew.fetched) == [
+        (0, 0),
+        (0, 1),
+        (0, 2),
+        (1, 2),
+        (1, 3),
+        (1, 4),
+    ]  # of five, one lies across the middle
+
+
+def test_portions_hold_every_client_once_and_shared_examples_once() -> None:
+    """Clients 0 and 1 share example 2; sizes 2, 3, 1."""
+    order = torch.tensor([0, 2, 2, 3, 4, 1])
+    data = replace(federation(5), sizes=(2, 3, 1), max_multiplicity=2, order=order)
+    groups = cut(data, 2)
+    assert groups == [(2, 0), (1,)]
+    whole = portion(data, (0, 1))
+    assert len(whole.inputs) == 4
+    assert whole.places.tolist() == [0, 1, 1, 2, 3]
+    held = holding(holding(empty(data), [portion(data, groups[1])]), [portion(data, groups[0])])
+    for client in range(3):
+        at = torch.arange(held.starts[client], held.starts[client] + held.sizes[client])
+        for ours, theirs in zip(held.examples(at), data.examples(at), strict=True):
+            assert torch.equal(ours, theirs)
+
+
+def test_nobodys_data_is_nobodys_data() -> None:
+    data = empty(DATA)
+    assert (len(data.inputs), data.sizes) == (0, DATA.sizes)
+    assert data.inputs.untyped_storage().nbytes() == 0
+
+
+def test_what_travels_keeps_its_shape_and_its_type() -> None:
+    broadcast = Broadcast(2, {"w": torch.ones(2, 3).t()}, {"clip": torch.tensor(0.5, dtype=torch.float64)})
+    sent = Told.of(broadcast)
+    assert (sent.params["w"].shape, sent.announced["clip"].shape) == ((3, 2), ())
+    assert (sent.params["w"].dtype, sent.announced["clip"].dtype) == (np.float32, np.float64)
+
+
+def test_each_worker_gets_a_stretch_of_like_cost_and_helps_when_it_is_done() -> None:
+    shares = Shares([1, 1, 1, 1, 2, 2], workers=2)
+    assert [shares.take(0) for _ in range(4)] == [0, 1, 2, 3]
+    assert shares.take(0) == 5  # the last of the other's
+    shares.lose(0, 5)
+    assert [shares.take(1) for _ in range(3)] == [4, 5, None]
+
+
+@given(st.lists(st.integers(1, 9), max_size=30), st.integers(1, 8), st.randoms(use_true_random=False))
+def test_every_parcel_is_taken_once(costs: list[int], workers: int, random) -> None:
+    shares = Shares(costs, workers)
+    taken = []
+    while (found := shares.take(random.randrange(workers))) is not None:
+        taken.append(found)
+    assert sorted(taken) == list(range(len(costs)))
+
+
+def test_blocks_are_so_small_that_every_worker_has_one() -> None:
+    alike, differing = Population(examples=(5,) * 100), Population(examples=(5,) * 99 + (6,))
+    everyone = fedavg(learning_rate=0.1, batch_size=2)
+    assert shared_block(4096, everyone, alike, workers=2) == 50
+    assert shared_block(4096, everyone, alike, workers=3) == 34
+    assert shared_block(4096, everyone, differing, workers=2) == 13  # eight, so that they can be shared out
+    assert shared_block(7, everyone, alike, workers=2) == 7  # what fits
+    assert shared_block(4096, replace(everyone, sampling=FixedSize(cohort=10)), alike, workers=2) == 5
+    assert shared_block(4096, replace(everyone, sampling=Poisson(rate=0.4)), alike, workers=2) == 5
+    assert shared_block(4096, everyone, alike, workers=1000) == 1
