@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -77,7 +78,18 @@ def measure() -> results.Entry:
         "load": os.getloadavg()[0],
         "cells": cells,
         "populations": [_population(size) for size in POPULATIONS],
+        "ray": _ray(),
     }
+
+
+def _ray() -> dict[str, Any] | None:
+    """Two workers against one, where Ray is installed."""
+    if find_spec("ray") is None:
+        return None
+    script = Path(__file__).with_name("ray_speed.py")
+    ran = subprocess.run([sys.executable, "-W", "ignore", script], check=True, capture_output=True)
+    found: dict[str, Any] = json.loads(ran.stdout)
+    return found
 
 
 def run(cell: Cell) -> dict[str, Any]:
@@ -226,7 +238,29 @@ def _lines(entry: results.Entry) -> Iterator[str]:
     for each in entry["populations"]:
         yield f"| {each['clients']:,} | {each['built']:.2g} | {each['drawn']:.2g} |"
     yield ""
+    if entry["ray"] is not None:
+        yield from _workers(entry["ray"])
     yield from _extrapolated(model, entry["populations"][-1])
+
+
+def _workers(found: dict[str, Any]) -> Iterator[str]:
+    """Medians of one interleaved run; the load says whether the second core was free."""
+    yield "## Workers"
+    yield ""
+    before, after = found["load"]
+    yield (
+        f"A round of {found['clients']} clients with a small convolutional network, by `benchmarks/ray_speed.py`; the "
+        f"load was {before:.1f} before and {after:.1f} after. Bare processes play the same blocks without Ray: what "
+        "the cores allow at that moment."
+    )
+    yield ""
+    yield "| | a round, s |"
+    yield "|---|---:|"
+    for name, seconds in found["median"].items():
+        yield f"| {name} | {seconds:.3f} |"
+    yield ""
+    yield f"Two workers were {found['times_as_fast_as_one_worker']:.2f} times as fast as one ([how](guides/ray.md))."
+    yield ""
 
 
 def _extrapolated(model: Model, largest: dict[str, float]) -> Iterator[str]:

@@ -17,6 +17,8 @@ NAVIGATION = (
     ("docs/guarantees.md", "Guarantees"),
     ("docs/pitfalls.md", "Pitfalls"),
     ("docs/guides/deploy.md", "Deploy"),
+    ("docs/guides/ray.md", "Ray"),
+    ("docs/scale.md", "Scale"),
     ("docs/errata.md", "Errata"),
     ("docs/glossary.md", "Glossary"),
     ("docs/notes/README.md", "Notes"),

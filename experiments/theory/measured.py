@@ -59,6 +59,16 @@ class Sweep:
         return min(self.cases, key=lambda case: self.measured.error(case).value)
 
     @property
+    def at_the_end(self) -> bool:
+        """Whether the best is the largest E that whole turns allow, so that a larger one might be better still."""
+        return self.best == self.cases[-1]
+
+    @property
+    def ratio(self) -> float:
+        """The measured best E over the bound's; at least that much where the best is at the end."""
+        return self.best.local / self.chosen.local
+
+    @property
     def chosen(self) -> Case:
         """By the whole bound's minimum."""
         at = horizon.best_local(self.first.setting, self.first.total).value
@@ -71,10 +81,19 @@ class Sweep:
         return [case.local for case in self.cases if not is_clear(paired(least, self.measured.errors(case)))]
 
     @property
+    def printed(self) -> float:
+        """E by Theorem 5 as it is printed."""
+        return horizon.printed_local(self.first.setting, self.first.total).value
+
+    @property
     def advised(self) -> Case:
-        """By Theorem 5 as it is printed, or the nearest E that whole turns allow."""
-        at = horizon.printed_local(self.first.setting, self.first.total).value
-        return min(self.cases, key=lambda case: abs(math.log(case.local / at)))
+        """That, or the nearest E that whole turns allow."""
+        return min(self.cases, key=lambda case: abs(math.log(case.local / self.printed)))
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether Theorem 5's E is more than whole turns allow."""
+        return self.printed > self.cases[-1].local
 
     def price(self, followed: Case) -> float:
         """How many times the least error it costs to choose this E."""

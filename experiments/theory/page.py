@@ -37,10 +37,11 @@ noise, was not clearly worse in one of three.
 BEST = """## Which E is best
 
 "Whole T_l" is where the whole bound is least, among the E that divide T into as many turns for every client; ratio is
-the measured best over it. "As good" are those that a two-sided t test at 5 % can't tell from the best, seed by seed;
-the best is picked by the same runs, which flatters it a little. "Costs" is the error at the bound's E over the least;
-the last column is the same of Theorem 5, which prints E = T^(z/(z+1)), taken to the nearest E that was run. Explicit is
-the formula for T well over γ.
+the measured best over it. A best marked "end" is the largest of those E: a larger one, if there were one, might be
+better still, and the ratio is a lower bound. "As good" are those that a two-sided t test at 5 % can't tell from the
+best, seed by seed; the best is picked by the same runs, which flatters it a little. "Costs" is the error at the bound's
+E over the least; the last column is the same of Theorem 5, which prints E = T^(z/(z+1)), taken to the nearest E that
+was run. Explicit is the formula for T well over γ.
 """
 
 LONG = f"""## Which T is best, at E = {LOCAL}
@@ -110,7 +111,8 @@ def _above(measured: Measured) -> Verdict:
     told = (
         f"Where it is tightest it is {slack[tightest]:.3g} times the mean ({_named(tightest)}), where it is loosest "
         f"{slack[loosest]:,.0f} times ({_named(loosest)}). In {len(assumed)} of {len(slack)} cases gradients were as "
-        "it assumes; in the others noise made them larger, or the clip cut some."
+        "it assumes; in the others noise made them larger, or the clip cut some. With so much slack this is a weak "
+        f"test: a formula that comes out up to {slack[tightest]:.3g} times too small would pass it too."
     )
     verdict = "Holds" if not below else "Does not hold at " + "; ".join(map(_named, below))
     return Verdict("Is the bound never below the measured mean?", verdict, told)
@@ -121,9 +123,14 @@ def _agrees(kind: str, sweeps: list[Sweep]) -> Verdict:
     good = [each for each in sweeps if each.chosen.local in each.close]
     told = "; ".join(
         f"{_where(each)}: {each.chosen.local} by the bound, {each.best.local} measured, a ratio of "
-        f"{each.best.local / each.chosen.local:g}" + (", and as good" if each in good else "")
+        f"{'at least ' if each.at_the_end else ''}{each.ratio:g}" + (", and as good" if each in good else "")
         for each in sweeps
     )
+    if ended := [each for each in sweeps if each.at_the_end]:
+        told += (
+            f". In {len(ended)} of these {len(sweeps)} the best is the largest E that whole turns allow, so where the "
+            "error would be least isn't known"
+        )
     return Verdict(f"{NOISES[kind]}: is the bound's E* as good as the measured best?", _of(good, sweeps), told + ".")
 
 
@@ -134,6 +141,12 @@ def _advised(kind: str, sweeps: list[Sweep]) -> Verdict:
     rule = {"laplace": "T^(2/3)", "gaussian": "√T"}[kind]
     span = f"{min(prices):.3g} to {max(prices):.3g} times the least error" if max(prices) > 1 else "nothing"
     told = f"Taking the nearest E that whole turns allow costs {span}."
+    if cut := sorted({(each.printed, each.advised.local) for each in sweeps if each.is_cut}):
+        each_cut = ", ".join(f"from {printed:.3g} to {local}" for printed, local in cut)
+        told += (
+            f" In {sum(each.is_cut for each in sweeps)} of {len(sweeps)} cases that was a cut, {each_cut}, the largest "
+            f"E there is: what {rule} itself would cost was not measured."
+        )
     return Verdict(f"{NOISES[kind]}: is Theorem 5's E = {rule} as good?", _of(good, sweeps), told)
 
 

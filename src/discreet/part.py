@@ -127,6 +127,7 @@ Flag = Annotated[bool, Strict()]
 Count = Annotated[int, _that(_whole, lambda n: 1 <= n <= 10**12, "at least 1 and at most 10^12")]
 Index = Annotated[int, _that(_whole, lambda n: 0 <= n <= 10**12, "at least 0 and at most 10^12")]
 Multiplier = Annotated[float, _that(_real, lambda x: 1e-6 <= x <= 1e12, "between 1e-6 and 1e12")]
+Moderate = Annotated[float, _that(_real, lambda x: 0 <= x <= 1e12, "at least 0 and at most 1e12")]
 Variance = Annotated[float, _that(_real, lambda x: 1e-6 <= x <= 1e30, "between 1e-6 and 1e30")]
 Steps = Annotated[float, _that(_real, lambda x: 1 <= x <= 1e15, "between 1 and 1e15 steps of the lattice")]
 

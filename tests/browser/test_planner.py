@@ -87,17 +87,37 @@ def test_another_mechanism_and_another_view_have_other_answers(page: Any):
     page.get_by_label("Mechanism").select_option("gaussian")
     expect(page.locator("#said")).to_contain_text("so it is trusted", timeout=LONG)
     expect(noise(page)).to_have_text("–")
+    expect(page.locator("figure:visible")).to_have_count(1)  # bytes need no promise
     expect(page.locator("#protects")).to_contain_text("whole clients")
     page.get_by_label("Protects against").select_option("public")
     central = replace(QUESTION, mechanism="gaussian", view="public")
     expect(noise(page)).to_have_text(said(central), timeout=LONG)
     expect(page.locator("#warnings li")).to_have_count(len(answer(central)["warnings"]))
+    expect(page.locator("figure:visible")).to_have_count(len(CHARTS))
+    expect(page.locator("#tile-client_expected")).to_have_text("16 kB")  # 8 kB in every tenth of 20 rounds
+    expect(page.locator("#client-most")).to_have_text("at most 160 kB")
+
+
+@pytest.mark.parametrize("name", ["mechanism", "view"])
+def test_no_name_is_cut_in_its_box(page: Any, name: str):
+    """The box is as wide as the page lets it be, and would rather be as wide as its longest name."""
+    widths = """(box) => {
+      const free = box.cloneNode(true);
+      free.style.width = "max-content";
+      box.parentNode.appendChild(free);
+      const found = [box.getBoundingClientRect().width, free.getBoundingClientRect().width];
+      free.remove();
+      return found;
+    }"""
+    has, wants = page.locator(f"#{name}").evaluate(widths)
+    assert wants <= has
 
 
 def test_a_number_that_cannot_be_is_refused_and_the_page_goes_on(page: Any):
     page.locator("#clients").fill("2.5")
     page.locator("#delta").fill("7")
     expect(page.locator("#said")).to_contain_text("delta", timeout=LONG)
+    expect(page.locator("figure:visible")).to_have_count(0)
     page.locator("#clients").fill("50")
     page.locator("#delta").fill("1e-5")
     expect(noise(page)).to_have_text(said(QUESTION), timeout=LONG)

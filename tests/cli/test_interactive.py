@@ -57,3 +57,9 @@ def test_the_browser_is_opened_at_the_page_that_is_printed(discreet: Discreet, m
 def test_a_line_that_cannot_be_meant_is_refused(line: str, discreet: Discreet):
     ran = discreet(f"plan {line}")
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+
+
+@pytest.mark.parametrize("port", ["0", "70000", "-1", "80.5"])
+def test_the_ports_that_there_are_are_named(port: str, discreet: Discreet):
+    said = discreet(f"plan --interactive --port {port}").err
+    assert f"'--port': must be a whole number from 1 to 65535, and got {port}." in said

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import typer
 
 from discreet import __version__
 from discreet.cli import main
+from discreet.deploy.deployment import Deployment
 from discreet.errors import BudgetRefused, LedgerDamaged
 from tests.cli.conftest import Discreet
 from tests.experiment.conftest import SMALL
@@ -58,11 +60,17 @@ def test_every_command_takes_json_and_prints_exactly_one_object(path: str, discr
     loans.with_suffix(".csv.sha256").write_text(hashlib.sha256(loan.encode()).hexdigest())  # so it needs no network
     small = tmp_path / "small.toml"
     small.write_text(SMALL)
-    if path in ("deploy enroll", "deploy status"):
+    if path in ("deploy enroll", "deploy status", "deploy accept"):
         discreet(f"deploy init {tmp_path / 'site'} {small}")
+    if path == "deploy accept":
+        shared = tmp_path / "site" / "app"
+        for name in (each.name for each in Deployment.open(shared).clients):
+            discreet(f"deploy enroll {name} --app {shared} --out {tmp_path / name}")
+            shutil.copy(tmp_path / name / f"{name}.toml", shared / "clients")
     lines = {  # a command that isn't here fails
         "deploy init": f"{tmp_path / 'site'} {small}",
         "deploy enroll": f"client-0 --app {tmp_path / 'site' / 'app'} --out {tmp_path / 'node'}",
+        "deploy accept": f"{tmp_path / 'client-0'}",
         "deploy status": f"{tmp_path / 'site'}",
         "account gaussian": "--noise-multiplier 1",
         "account laplace": "--noise-multiplier 1",

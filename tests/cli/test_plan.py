@@ -49,7 +49,26 @@ def test_a_person_reads_the_promise_in_words(discreet: Discreet):
     assert "Within the promise this noise affords 100 rounds." in said
     assert "Local work: 2 local steps a round recommended, now 1." in said
     assert "Warning" not in said
+    assert "520 kB in all; all clients together 2.6 MB" in said
+    assert "secure aggregation" not in said
     assert max(map(len, ran.out.splitlines())) <= 80
+
+
+def test_a_client_that_is_drawn_sends_at_most_so_much_and_less_as_a_rule(discreet: Discreet):
+    recipe = "{recipe='dp_fedavg',learning_rate=1.0,clip_norm=0.5,batch_size=16,sampling_rate=0.5}"
+    line = f"plan small.toml --set privacy.unit=client --set privacy.against=public --set algorithm={recipe}"
+    found = discreet(f"{line} --json").json
+    assert (found["bytes"]["client_total"], found["bytes"]["client_expected"]) == (4 * 5200, 2 * 5200)
+    said = " ".join(discreet(line).out.split())
+    assert "at most 20.8 kB in all, 10.4 kB expected; all clients together are expected to take 15.6 kB" in said
+
+
+def test_what_secure_sums_send_beside_is_said_to_be_left_out(discreet: Discreet):
+    recipe = "{recipe='ddp_fedavg',learning_rate=1.0,clip_norm=0.5,sampling_rate=0.3}"
+    line = f"plan small.toml --set algorithm={recipe}"
+    assert discreet(f"{line} --json").json["secure_sums"] is True
+    assert "leave out what secure aggregation sends" in " ".join(discreet(line).out.split())
+    assert discreet("plan small.toml --json").json["secure_sums"] is False
 
 
 def test_warnings_are_read_as_such(discreet: Discreet):

@@ -66,6 +66,17 @@ def test_a_ring_that_holds_nothing_is_named_on_the_page(discreet: Discreet):
     assert "A ring of 12 bits is too small" in discreet("tradeoff cohort --clients 10 --bits 12").out
 
 
+def test_a_wrong_ring_is_refused_before_anything_is_computed(discreet: Discreet, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("discreet.theory.cohorts.noise", lambda *_: pytest.fail("computed"))
+    assert discreet("tradeoff cohort --bits 1").code == 2
+
+
+def test_more_noise_than_can_be_counted_costs_no_more_than_the_most(discreet: Discreet):
+    (found,) = discreet("tradeoff cohort --clients 1e12 --share 1e12 --bits 32 --json").json["cohorts"]
+    assert found["planned"]["noise_multiplier"] == pytest.approx(1e18)
+    assert found["planned"]["epsilon"] == pytest.approx(0, abs=1e-9)
+
+
 def test_it_is_drawn(discreet: Discreet, tmp_path: Path):
     ran = discreet("tradeoff cohort --clients 10,100 --bits 12,32 --picture", tmp_path / "cohort.svg")
     assert (ran.code, ran.err) == (0, "")
@@ -77,7 +88,10 @@ def test_it_is_drawn(discreet: Discreet, tmp_path: Path):
     [
         ("--colluding 20", "Of at most 10 clients, 20 collude and 1 drop out"),
         ("--clients 2 --colluding 1 --dropouts 1", "Of at most 2 clients"),
-        ("--bits 1", "bits"),
+        ("--bits 32,1", "--bits must be 8 to 62, and got 1."),
+        ("--bits 63", "--bits must be 8 to 62, and got 63."),
+        ("--ring-clients 1e12", "--ring-clients must be at most 1,000,000"),
+        ("--share 1e-300", "between 1e-6 and 1e12"),
         ("--colluding -1", "must be at least 0"),
         ("--sampling-rate 2", "above 0 and at most 1"),
     ],

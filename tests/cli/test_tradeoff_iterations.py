@@ -5,10 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from discreet.theory.convergence import SYNTHETIC
+from discreet.cli.tradeoff.iterations_answer import Answer
+from discreet.cli.tradeoff.iterations_picture import picture
+from discreet.theory.convergence import SYNTHETIC, Setting
+from discreet.theory.local_noise import ClientNoise
 from tests.cli.conftest import Discreet
 
 FEMNIST = "--noise gaussian --epsilon 10 --clients 3500 --cohort 350 --parameters 214590 --clip 3 --iterations 240"
+SCALES = ("epsilon", "clip", "convexity", "smoothness", "gradient-bound")
 
 
 def test_without_options_it_answers_for_the_papers_lending_club(discreet: Discreet):
@@ -79,6 +83,37 @@ def test_a_pilot_finds_them_for_so_many_clients(discreet: Discreet):
 
 
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize("least", [1e-6, 1e12])
+def test_at_the_ends_of_what_it_takes_it_still_answers(noise: str, least: float, discreet: Discreet):
+    most = 1e6 / least  # the other end
+    line = f"tradeoff iterations --noise {noise} --smoothness 1e12 --convexity 1e-6 --epsilon {least} --clip {most}"
+    found = discreet(line, "--gradient-bound", most, "--start", 1e12, "--heterogeneity", 1e12, "--json")
+    assert found.code == 0
+    assert 0 < found.json["corrected"]["bound"]["total"] < 1e200
+
+
+def test_on_the_way_ends_at_the_last_iteration():
+    """124 rounds in steps of two are 62 places and the end; 121 would stop one short."""
+    noise = ClientNoise(kind="gaussian", epsilon=1000.0)
+    setting = Setting(noise=noise, clients=10, cohort=10, parameters=3, clip_norm=1.0, constants=SYNTHETIC)
+    for total in (1, 60, 121, 1000):
+        way = picture(Answer(setting, total, 1, "")).panels[0]
+        for each in way.curves:
+            places = [point.x for point in each.points]
+            assert (places[0], places[-1]) == (0, total)
+            assert places == sorted(set(places))
+
+
+def test_a_t_without_end_is_said_in_the_picture():
+    noise = ClientNoise(kind="gaussian", epsilon=1000.0)
+    setting = Setting(noise=noise, clients=10, cohort=10, parameters=3, clip_norm=1.0, constants=SYNTHETIC)
+    drawn = picture(Answer(setting, 120, 1, ""))
+    assert drawn.panels[2].title == "How long, E = 1; T* = ∞"
+    assert not drawn.panels[2].marks
+    assert drawn.notes[0] == "T* = ∞ at E = 1: the longer, the better: the bound falls towards its limit."
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 def test_it_is_drawn_with_its_best_marked(noise: str, discreet: Discreet, tmp_path: Path):
     ran = discreet(f"tradeoff iterations --noise {noise} --picture", tmp_path / "iterations.svg")
     assert (ran.code, ran.err) == (0, "")
@@ -96,7 +131,8 @@ def test_it_is_drawn_with_its_best_marked(noise: str, discreet: Discreet, tmp_pa
         ("--cohort 5001", "at most all 5,000 clients, and got 5,001"),
         ("--smoothness 0.1", "at least convexity, and got 0.1 and 0.5441"),
         ("--pilot --parameters 5000", "draws more than 20,000,000 numbers"),
-        ("--epsilon 0", "above 0"),
+        *((f"--{name} {value}", "between 1e-6 and 1e12") for name in SCALES for value in ("0", "1e-300", "1e200")),
+        ("--start 1e300", "at least 0 and at most 1e12"),
         ("--noise skellam", "skellam"),
         ("--heterogeneity -1", "at least 0"),
         ("--picture iterations.doc", "must end in"),

@@ -80,6 +80,39 @@ def test_a_bound_that_does_not_hold_says_why(options: str, name: str, why: str, 
     assert why in page
 
 
+def test_nothing_is_handed_out_or_priced_where_theorem_1_asks_for_less_than_nothing(discreet: Discreet):
+    ran = discreet("tradeoff ldp --epsilon 0.001 --json").json["bounds"]
+    found = ran["theorem1"]
+    assert found["noise_variance"] == pytest.approx(-9.027e5, rel=1e-3)
+    for name in ("handed_out", "rate_bits", "true_epsilon", "claim_holds", "utility", "utility_proved"):
+        assert found[name] is None
+    assert (found["valid"], found["reason"]) == (False, "its printed form is not even positive (σ² = -9.027e5)")
+    assert ran["moments"]["handed_out"] > 1e6
+    row = next(line for line in discreet("tradeoff ldp --epsilon 0.001").out.splitlines() if "  Theorem 1 " in line)
+    assert row.split()[2:] == ["-9.0272e5", "–", "–", "–", "–", "no", "–"]
+
+
+def test_a_group_that_is_handed_nothing_leaves_all_without_a_utility(discreet: Discreet):
+    ran = discreet("tradeoff ldp --group 5:0.001::1 --group 5:0.001::0.001 --json").json
+    joint = ran["joint"]["theorem1"]
+    assert (joint["noise_variance"], joint["utility"], joint["utility_proved"]) == (None, None, None)
+    assert (joint["valid"], joint["reason"][:7]) == (False, "group 2")
+    assert ran["groups"][0]["bounds"]["theorem1"]["handed_out"] == pytest.approx(3.2495, abs=5e-5)
+    assert ran["joint"]["moments"]["utility"] > 0
+    assert "utility" in discreet("tradeoff ldp --group 5:0.001::1 --group 5:0.001::0.001").out
+
+
+def test_a_picture_that_cannot_be_written_is_refused_before_anything_is_computed(
+    discreet: Discreet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("discreet.theory.noisy_sgd.together", lambda *_: pytest.fail("computed"))
+    (tmp_path / "folder.png").mkdir()
+    for name, why in (("missing/a.png", "there is no folder"), ("folder.png", "it is a folder")):
+        ran = discreet("tradeoff ldp --picture", tmp_path / name)
+        assert (ran.code, ran.err.count("\n")) == (2, 1)
+        assert why in ran.err
+
+
 def test_with_a_number_of_examples_noise_on_the_sum_is_divided_by_the_batch(discreet: Discreet):
     """600 examples at 0.01 are 6 a batch: 1/36 of the variance, and a second moment of 1 + 0.99/6."""
     exact = discreet(f"{QUICK} --examples 600 --json").json["bounds"]["exact"]
@@ -154,7 +187,9 @@ def test_an_empty_field_of_a_group_is_left_out(discreet: Discreet):
         ("--group 5:0.1:7 --group 5:0.1", "Some groups say how many examples"),
         ("--group 5:0.1 --group 5:0.1 --picture there.png", "A picture is of clients who are alike."),
         ("--picture there.txt", "must end in"),
+        ("--picture no/such/there.png", "there.png can't be written: there is no folder no/such."),
         ("--epsilon 0", "between 1e-6 and 1e12"),
+        ("--sampling-rate 1e-300", "A sampling rate must be at least 1e-12, and got 1e-300."),
         ("--convexity 2", "No loss is 2-strongly convex"),
     ],
 )
@@ -173,6 +208,21 @@ def test_the_page_fits_80_columns_whatever_the_numbers(discreet: Discreet):
         assert "nan" not in page
 
 
+@pytest.mark.parametrize(
+    "options", ["--epsilon 1e-6", "--epsilon 0.001", "--dimension 1e12", "--epsilon 1e-6 --dimension 1e12 --step 1e-6"]
+)
+def test_no_number_of_the_table_is_broken(options: str, discreet: Discreet):
+    lines = discreet(f"tradeoff ldp {options}").out.splitlines()
+    names = ("Theorem 1 ", "moments ", "AC1 ", "AC2 ", "exact, C ", "exact, 2C ")
+    start = next(place for place, line in enumerate(lines) if line.startswith("  Theorem 1 "))
+    rows = lines[start : start + 6]
+    assert [row.strip().startswith(name) for row, name in zip(rows, names, strict=True)] == [True] * 6
+    for row, name in zip(rows, names, strict=True):
+        assert len(row.strip().removeprefix(name).split()) == 7
+    assert max(map(len, lines)) <= 80
+    assert "…" not in "".join(lines)
+
+
 def test_without_sampling_the_papers_bounds_are_infinite_and_ours_is_not(discreet: Discreet):
     bounds = discreet(f"{QUICK} --sampling-rate 1 --json").json["bounds"]
     assert bounds["moments"]["noise_variance"] == "inf"
@@ -189,7 +239,25 @@ def test_the_picture_has_three_panels_over_the_same_epsilon_with_every_way_to_co
     across = {tuple(point.x for point in each.points) for panel in picture.panels for each in panel.curves}
     assert len(across) == 1
     assert noise.limits == utility.limits == bits.limits
-    assert {limit.name for limit in noise.limits} == {"AC1 begins", "AC2 begins", "moments begins"}
+    begun = {f"{name} begins" for name in ("Theorem 1", "moments", "AC1", "AC2")}
+    assert {limit.name for limit in noise.limits} == begun
+
+
+def test_the_papers_own_limit_is_in_its_default_picture():
+    swept = ldp_picture.sweep(Group(clients=1, promise=PAPER))
+    assert {limit.name: limit.x for limit in swept.limits()}["Theorem 1 begins"] == pytest.approx(0.009996, abs=5e-7)
+
+
+def test_where_theorem_1_asks_for_less_than_nothing_there_is_no_curve():
+    """L = ln 1e4 = 9.21: the bracket is 0 at about ε = 1/200, where 2·(L − ln(2L) − 1 + ln ε) = −ε."""
+    group = Group(clients=100, promise=PAPER.at(0.05))
+    for panel in ldp_picture.picture(group, Learning(rounds=70_000, dimension=10_000), 1.0).panels:
+        for each in (curve for curve in panel.curves if curve.name.startswith("Theorem 1")):
+            assert all(math.isnan(point.y) for point in each.points if point.x < 0.00498)
+        dashed = next(curve for curve in panel.curves if curve.name == "Theorem 1" and curve.dashed)
+        assert any(0.00499 < point.x < 0.0082 and point.y > 0 for point in dashed.points)
+        exact = next(curve for curve in panel.curves if curve.name == "exact, C")
+        assert all(math.isfinite(point.y) for point in exact.points)
 
 
 def test_a_curve_is_dashed_where_its_conditions_fail_and_level_where_sigma_is_1():

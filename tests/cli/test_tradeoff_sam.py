@@ -54,7 +54,9 @@ def test_it_is_drawn(more: str, discreet: Discreet, tmp_path: Path):
     ("wrong", "why"),
     [
         ("--cohort 501", "A cohort of 501 can't be drawn from 500 clients"),
-        ("--radius -1", "must be at least 0"),
+        ("--radius -1", "'--radius': must be at least 0"),
+        ("--radius 1e13", "'--radius': must be at least 0 and at most 1e12, and got"),
+        ("--clip 1e13", "'--clip': must be between 1e-6 and 1e12"),
         ("--fraction 0", "above 0 and at most 1"),
     ],
 )

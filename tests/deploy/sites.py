@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 
+from discreet.deploy.accepting import Cards
 from discreet.deploy.app import App
 from discreet.deploy.deployment import CARDS
 from discreet.deploy.enrolment import enroll
@@ -67,7 +68,7 @@ def written(folder: Path, text: str) -> Path:
 
 
 def founded(folder: Path, text: str, address: str = "127.0.0.1:1") -> Site:
-    """A deployment whose clients are enrolled and whose cards are where they belong."""
+    """A deployment whose clients are enrolled, whose cards are where they belong, and who accepted each other's."""
     source = config.load(written(folder, text))
     site = Site(folder / "site")
     init(site.folder, source, [], address, ["127.0.0.1"])
@@ -77,6 +78,9 @@ def founded(folder: Path, text: str, address: str = "127.0.0.1:1") -> Site:
         enroll(app, each.name, node, None)
         (app.folder / CARDS / f"{each.name}.toml").write_text((node / f"{each.name}.toml").read_text())
         changed(node, "seeds = false", "seeds = true")
+    for each in app.deployment.clients:
+        cards = Cards.open(folder / each.name)
+        cards.accept(cards.code)
     return site
 
 

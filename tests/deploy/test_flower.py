@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from discreet.deploy import commands
 from discreet.deploy.app import App
 from discreet.deploy.certificates import write_node_key, write_signing_key
 from discreet.deploy.policy import Owned
@@ -29,7 +30,8 @@ pytest.importorskip("flwr")
 pytestmark = pytest.mark.deploy
 
 QUIET = {"FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1"}
-ROUNDS, CLIENTS = 3, ("client-0", "client-1", "client-2")
+ROUNDS, CLIENTS = 4, ("client-0", "client-1", "client-2")
+AGREED = SECURE.replace("rounds = 3", f"rounds = {ROUNDS}")
 PLANNED = 2 * ROUNDS  # rounds that the owners allow, and a tenth more: two runs, of which one may repeat a round
 
 
@@ -38,7 +40,7 @@ class Deployed:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.processes, self.port = folder, Processes(folder), free_port()
-        self.site: Site = founded(folder, SECURE, f"127.0.0.1:{self.port}")
+        self.site: Site = founded(folder, AGREED, f"127.0.0.1:{self.port}")
         for name in CLIENTS:
             self._allow(folder / name)
 
@@ -74,7 +76,7 @@ class Deployed:
     def submit(self, name: str) -> None:
         self.processes.discreet(f"submit-{name}", "deploy", "submit", "site", "--name", name)
 
-    def ended(self, name: str, within: float = 90.0) -> int:
+    def ended(self, name: str, within: float = 150.0) -> int:
         return self.processes.started[f"submit-{name}"].wait(timeout=within)
 
     def rounds(self, name: str) -> list[dict[str, object]]:
@@ -85,10 +87,18 @@ class Deployed:
         said = f"submit-{name}"
         waited(lambda: len(self.rounds(name)) >= rounds, 60, lambda: f"{name}: {self.processes.said(said)[-2000:]}")
 
+    def until_a_round_of(self, name: str, clients: int) -> None:
+        waited(
+            lambda: any(line["clients"] == clients for line in self.rounds(name)),
+            90,
+            lambda: f"{name}: {self.processes.said(f'submit-{name}')[-2000:]}",
+        )
+
     def counted(self, client: str) -> int:
         """Releases in a client's own ledger."""
-        ledgers = list((self.folder / client).glob("ledger-*.jsonl"))
-        return sum(Ledger.open(each).summary()["releases"]["committed"] for each in ledgers)
+        ledgers = [Ledger.open(each) for each in (self.folder / client).glob("ledger-*.jsonl")]
+        assert all(each.verify()["records"] for each in ledgers)
+        return sum(each.summary()["releases"]["committed"] for each in ledgers)
 
     def _allow(self, node: Path) -> None:
         """Budgets for so many rounds: an owner's decision, made before the node starts."""
@@ -118,9 +128,9 @@ def test_three_clients_train_the_reference_model_and_run_nothing_that_was_shippe
     bundle.write_text(f"open({str(mark)!r}, 'w').close()\n{bundle.read_text()}")
     deployed.submit("first")
     assert deployed.ended("first") == 0, deployed.processes.said("submit-first")[-2000:]
-    assert [line["clients"] for line in deployed.rounds("first")] == [3, 3, 3]
+    assert [line["clients"] for line in deployed.rounds("first")] == [3] * ROUNDS
     torch.set_num_threads(1)
-    source = config.load(written(deployed.folder, SECURE), ('engine={kind="reference"}',))
+    source = config.load(written(deployed.folder, AGREED), ('engine={kind="reference"}',))
     run.start(api.prepared(source), deployed.folder / "reference", None, None, lambda line: None)
     found, wanted = Record.open(deployed.site.run("first")).model(), Record.open(deployed.folder / "reference").model()
     assert all(torch.equal(found[name], wanted[name]) for name in wanted)
@@ -132,27 +142,63 @@ def test_three_clients_train_the_reference_model_and_run_nothing_that_was_shippe
     assert mark.exists()  # so it would have been seen
 
 
+def test_whoever_reaches_the_open_port_can_neither_run_code_nor_register_a_node(deployed: Deployed) -> None:
+    """With all that a client has. The first of Flower's commands goes to the SuperLink itself, and shows that it is
+    the open port which refuses the others."""
+    home = _made(deployed.folder / "outside")
+    authority = json.dumps(str(deployed.site.app / "ca.crt"))
+    card = home / "node.pub"
+    card.write_text(f"{write_node_key(home / 'node.key')}\n")
+    inner, door = commands.inner(deployed.site), f"127.0.0.1:{deployed.port}"
+    assert inner.startswith("127.0.0.1:")
+    assert inner != door
+    register, start = ("supernode", "register", str(card)), ("run", str(deployed.site.app))
+    ended = []
+    for address, asked in ((inner, ("list",)), (door, ("list",)), (door, register), (door, start)):
+        (home / "config.toml").write_text(
+            f'[superlink]\ndefault = "it"\n\n[superlink.it]\naddress = "{address}"\nroot-certificates = {authority}\n'
+        )
+        flwr = str(Path(sys.executable).with_name("flwr"))
+        process = deployed.processes.start("outside", flwr, *asked, "it", settings={**QUIET, "FLWR_HOME": str(home)})
+        ended.append(process.wait(timeout=60))
+    assert ended[0] == 0, deployed.processes.said("outside")
+    assert 0 not in ended[1:], deployed.processes.said("outside")
+    for call in ("list-runs", "register-node", "start-run"):
+        assert f"404 Not Found' for url 'https://{door}/v1/control/{call}'" in deployed.processes.said("outside")
+    known = commands.nodes(deployed.site)
+    assert known is not None
+    assert len(known) == len(CLIENTS)
+
+
 def test_a_client_and_then_the_server_die_in_mid_run_and_the_run_goes_on(deployed: Deployed) -> None:
+    """A round that is under way may be counted by a client and not by the server: one at each death, and no more."""
     deployed.without_supernode()
     deployed.submit("second")
     deployed.after("second", 1)
     deployed.processes.end("client-2", signal.SIGKILL)
-    deployed.after("second", 2)
-    assert deployed.rounds("second")[1]["clients"] in (2, 3)  # 3: it died after its mask was sent
+    assert deployed.counted("client-2") - ROUNDS in (1, 2)
+    deployed.until_a_round_of("second", 2)  # the one that it died in may still have had its mask
     deployed.processes.kill_tree("server")  # Flower's process for the run too, as when a machine goes down
     deployed.ended("second")
-    kept = deployed.rounds("second")[:2]
+    kept = deployed.rounds("second")
+    assert 1 < len(kept) < ROUNDS
+    for name in CLIENTS[:2]:
+        assert deployed.counted(name) - ROUNDS in (len(kept), len(kept) + 1)
     ledger = Ledger.open(deployed.site.run("second") / "ledger.jsonl").verify()["records"]
+    deployed.processes.until("client-0", "is away; waiting for it.")
     deployed.processes.discreet("server", "deploy", "server", "site")
     waited(lambda: deployed.processes.said("server").count("The server is up") == 2, 60, lambda: "it never came up")
+    deployed.processes.until("client-0", "is back.")
     deployed.processes.discreet("client-2", "deploy", "client", "client-2")
     deployed.submit("second")
     assert deployed.ended("second") == 0, deployed.processes.said("submit-second")[-2000:]
     assert "Run 'second' goes on after round" in deployed.processes.said("submit-second")
-    assert deployed.rounds("second")[:2] == kept
+    assert deployed.rounds("second")[: len(kept)] == kept
     assert len(deployed.rounds("second")) == ROUNDS
     assert Ledger.open(deployed.site.run("second") / "ledger.jsonl").verify()["records"] > ledger
     assert Record.open(deployed.site.run("second")).finished()
+    for name in CLIENTS[:2]:
+        assert deployed.counted(name) in (2 * ROUNDS, 2 * ROUNDS + 1)
 
 
 def test_a_strange_node_is_not_taken_in_and_a_strange_server_not_spoken_to(deployed: Deployed) -> None:
@@ -200,7 +246,7 @@ def test_a_server_with_a_tampered_algorithm_is_refused(deployed: Deployed) -> No
 
 def test_a_server_that_asks_for_more_than_the_budget_is_refused_by_the_clients(deployed: Deployed) -> None:
     deployed.submit("greedy")
-    assert deployed.ended("greedy") == 2
+    assert deployed.ended("greedy") == 3  # the exit code of a spent budget
     assert "This node's own ledger refuses" in deployed.processes.said("submit-greedy")
     assert "Refused: This node's own ledger refuses" in deployed.processes.said("client-0")
     assert len(deployed.rounds("greedy")) < ROUNDS

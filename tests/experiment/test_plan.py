@@ -31,6 +31,7 @@ def test_bytes_are_counted_for_a_client_and_for_all_of_them(small: Path):
         "down": 2600,
         "up": 2600,
         "client_total": 4 * 5200,  # a client that is drawn every time
+        "client_expected": 2 * 5200,
         "all_down": 4 * 5 * 2600,  # half of ten are expected
         "all_up": 4 * 5 * 2600,
         "all_total": 4 * 5 * 5200,
@@ -98,14 +99,31 @@ def test_local_work_is_recommended_where_something_singles_it_out(
 
 
 def test_under_laplace_noise_of_their_own_iterations_follow_paper_003s_bound(prepared: Prepared):
-    """E*³ = C_M·T²/2κ with C_M = 8pb(2ζ)²/(N²ε²) and κ = (8 + 4(N−b)/((N−1)b))·G², at G = ζ."""
-    p, b, N, T, epsilon = 650, 2, 3, 60, 4.0
-    best = (8 * p * b * 4 * T**2 / (N**2 * epsilon**2) / (2 * (8 + 4 * (N - b) / ((N - 1) * b)))) ** (1 / 3)
+    """Of 60 iterations, 2 of 3 clients a round: E = 1, 2, 4, 5, 10 and 20 leave all as many turns."""
+    found = local_work(prepared(own("laplace", cohort=2), "privacy.unit=client", "privacy.epsilon=60.0", "rounds=20"))
+    assert (found.now, found.recommended) == (3, 5)  # near ³√(C_M·T²/2κ) = 6.4, with C_M = 8pb(2ζ)²/(N²ε²), κ = 9
+    assert "the least to try" in found.why
+
+
+def test_no_iterations_are_recommended_where_clients_would_not_have_as_many_turns(prepared: Prepared):
     found = local_work(
-        prepared(own("laplace", cohort=b), "privacy.unit=client", f"privacy.epsilon={epsilon}", "rounds=20")
+        prepared(
+            own("laplace", cohort=2),
+            "privacy.unit=client",
+            "privacy.epsilon=60.0",
+            "rounds=4",
+            "algorithm.local_iterations=1",
+        )
     )
-    assert (found.now, found.recommended) == (3, round(best))
-    assert found.recommended == 39
+    assert found.recommended is None
+    assert "multiple of 3, and got 4" in found.why
+
+
+def test_federated_sgd_is_told_no_steps_that_it_can_not_take(prepared: Prepared):
+    sgd = 'algorithm={recipe="fl_sgd_gaussian", learning_rate=1.0, sampling_rate=0.1, clip_norm=1.0}'
+    found = local_work(prepared(sgd))
+    assert (found.now, found.recommended) == (1, None)
+    assert "one noisy gradient a round" in found.why
 
 
 def test_under_gaussian_noise_of_their_own_more_iterations_are_of_no_use(prepared: Prepared):
@@ -115,7 +133,7 @@ def test_under_gaussian_noise_of_their_own_more_iterations_are_of_no_use(prepare
 def test_iterations_in_a_round_end_where_a_client_uploads_once(prepared: Prepared):
     found = local_work(prepared(own("laplace"), "privacy.unit=client", "privacy.epsilon=0.5", "rounds=8"))
     assert found.recommended == 8  # 24 iterations, of which each of three clients makes a third
-    assert "uploads once" in found.why
+    assert "uploads as rarely as it can" in found.why
 
 
 def test_a_delta_of_one_in_as_many_as_there_are_is_warned_of(small: Path):

@@ -8,7 +8,7 @@ import pytest
 
 from discreet.experiment.results import Result, Results
 from discreet.theory.local_noise import ClientNoise
-from experiments.theory import cases, numbers, page, reproduce, simulation
+from experiments.theory import cases, numbers, page, reproduce, simulation, tables
 from experiments.theory.cases import HERE, SEEDS, Case, by_local, by_total, every, known
 from experiments.theory.measured import Longer, Measured, Sweep
 
@@ -105,6 +105,31 @@ def test_an_e_that_is_too_large_would_be_said():
     assert page._agrees("laplace", [least]).verdict == "Does not hold"
     assert least.advised.local == 12  # 120^(2/3) = 24 is more than whole turns allow
     assert page._advised("laplace", [least]).verdict == "Does not hold"
+
+
+def test_a_best_e_at_the_end_is_a_lower_bound_and_one_inside_is_not():
+    cases_ = by_local("turns", "laplace", 10)  # where the bound chooses 2
+    end = Sweep(given(cases_, {1: 9.0, 2: 6.0, 3: 5.0, 4: 4.0, 6: 3.0, 12: 1.0}), cases_)
+    inside = Sweep(given(cases_, {1: 9.0, 2: 6.0, 3: 5.0, 4: 4.0, 6: 1.0, 12: 3.0}), cases_)
+    assert "12 measured, a ratio of at least 6. In 1 of these 1" in page._agrees("laplace", [end]).numbers
+    assert "6 measured, a ratio of 3." in page._agrees("laplace", [inside]).numbers
+    rows = [row for sweep in (end, inside) for row in tables.best_locals([sweep]) if "400 clients" in row]
+    assert "| **12** (end) | ≥ 6 |" in rows[0]
+    assert "| **6** | 3 |" in rows[1]
+
+
+def test_a_rule_that_was_cut_to_what_turns_allow_is_said_to_be():
+    cut, whole = by_local("turns", "laplace", 10), by_local("everyone", "laplace", 100)
+    errors = dict.fromkeys(range(1, 49), 1.0)
+    sweeps = [Sweep(given(each, errors), each) for each in (cut, whole)]
+    assert "In 1 of 2 cases that was a cut, from 24.3 to 12," in page._advised("laplace", sweeps).numbers  # 120^(2/3)
+    assert "cut" not in page._advised("laplace", sweeps[1:]).numbers  # 48^(2/3) = 13.2 of up to 48
+
+
+def test_how_weak_the_test_of_the_bound_is_stands_beside_it():
+    measured = Measured(found())
+    least = min(map(measured.slack, every()))
+    assert f"up to {least:.3g} times too small would pass it too" in page._above(measured).numbers
 
 
 def test_a_best_t_at_the_end_is_none():

@@ -10,8 +10,8 @@ from discreet.algorithms.loudness import noise_of
 from discreet.errors import InvalidInput
 from discreet.experiment import keeping
 from discreet.planner.answer import answer
-from discreet.planner.question import MECHANISMS, MOST, RANGES, Question, stops
-from discreet.privacy import accountant
+from discreet.planner.question import LARGEST_DELTA, MECHANISMS, MOST, RANGES, Question, stops
+from discreet.privacy import accountant, calibration
 from discreet.privacy.events import GaussianNoise, PoissonSampled, Repeated
 from tests.planner.conftest import QUESTION
 
@@ -53,7 +53,7 @@ def test_more_noise_means_less_epsilon_and_more_rounds_more_noise(mechanism: str
     assert falls([each for each in curves["epsilon"]["y"] if each is not None])
     assert falls(curves["noise"]["y"][::-1])
     assert falls(curves["loudness"]["y"])
-    assert falls(curves["bytes"]["client_total"][::-1])
+    assert falls(curves["bytes"]["client_expected"][::-1])
 
 
 def falls(values: list[float]) -> bool:
@@ -73,7 +73,8 @@ def test_dp_sgd_by_hand():
 def test_bytes_by_hand():
     sent = answer(asked("gaussian"))["bytes"]
     assert (sent["down"], sent["up"]) == (4000, 4000)
-    assert sent["client_total"] == 20 * 8000
+    assert sent["client_total"] == 20 * 8000  # a client that is drawn every time
+    assert sent["client_expected"] == 4 * 8000
     assert sent["all_total"] == 20 * 10 * 8000  # a fifth of fifty
 
 
@@ -117,6 +118,42 @@ def test_warnings_are_the_plans_own():
 def test_the_ends_of_the_sliders_have_an_answer_that_json_can_hold(mechanism: str, extreme: dict[str, object]):
     found = json.loads(json.dumps(answer(asked(mechanism, **extreme)), allow_nan=False))
     assert found["reason"] or found["noise_multiplier"] > 0
+
+
+@pytest.mark.parametrize("mechanism", ["dp_sgd", "gaussian"])
+@pytest.mark.parametrize(("delta", "rounds"), [(0.01, 5), (LARGEST_DELTA, 1)])
+def test_where_next_to_no_noise_is_enough_it_is_not_looked_for_below_the_least(
+    mechanism: str, delta: float, rounds: int
+):
+    """There ε jumps: a drawn example is seen, and few are drawn."""
+    found = answer(asked(mechanism, delta=delta, rounds=rounds, sampling_rate=0.001))
+    assert found["epsilon"] <= 2
+    assert found["noise_multiplier"] >= calibration.LEAST
+    assert min(found["curves"]["epsilon"]["x"]) >= calibration.LEAST
+    assert min(found["curves"]["noise"]["y"]) >= calibration.LEAST
+
+
+def test_a_curve_that_takes_too_long_is_shorter_and_goes_through_today():
+    question = asked("dp_sgd")
+    whole, short = answer(question), answer(question, patience=0.0)
+    assert {name: len(curve["x"]) for name, curve in short["curves"].items()} == {
+        "epsilon": 1,
+        "noise": 1,
+        "loudness": 1,
+        "bytes": 7,
+    }
+    assert short["curves"]["noise"]["x"] == [20]
+    assert short["curves"]["noise"]["y"] == [pytest.approx(whole["noise_multiplier"], rel=1e-4)]
+
+
+def test_examples_are_shared_out_as_evenly_as_whole_ones_can_be():
+    question = replace(QUESTION, clients=10, examples=143.8)
+    assert sorted(question.population().examples) == [143] * 2 + [144] * 8
+
+
+def test_a_delta_that_says_nothing_is_refused():
+    with pytest.raises(InvalidInput, match=r"delta must be at most 0\.1 here, and got 0\.999"):
+        replace(QUESTION, delta=0.999)
 
 
 @pytest.mark.parametrize("name", MOST)

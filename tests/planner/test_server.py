@@ -2,7 +2,7 @@
 
 import json
 from html.parser import HTMLParser
-from http.client import HTTPConnection, HTTPResponse
+from http.client import HTTP_PORT, HTTPConnection, HTTPResponse
 from socket import SHUT_WR, create_connection
 from urllib.parse import quote
 
@@ -97,6 +97,17 @@ def test_localhost_is_a_name_of_ours(planner: Planner):
     assert asked(planner, f"/{planner.token}/", Host=f"localhost:{planner.server_port}")[0].status == 200
 
 
+def test_a_browser_leaves_the_usual_port_out(planner: Planner):
+    port, path = planner.server_port, f"/{planner.token}/"
+    planner.server_port = HTTP_PORT
+    for host, status in {"127.0.0.1": 200, "localhost": 200, "127.0.0.1:80": 200, "evil.example": 403}.items():
+        connection = HTTPConnection("127.0.0.1", port, timeout=60)
+        connection.request("GET", path, headers={"Host": host})
+        assert connection.getresponse().status == status
+        connection.close()
+    planner.server_port = port
+
+
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "HEAD", "PATCH", "TRACE"])
 def test_only_get_is_answered(planner: Planner, method: str):
     reply, _ = asked(planner, f"/{planner.token}/", method)
@@ -127,6 +138,7 @@ def test_a_question_has_its_answer(planner: Planner):
         ({"epsilon": -1}, "epsilon"),
         ({"epsilon": "1"}, "epsilon"),
         ({"delta": 1.5}, "delta"),
+        ({"delta": 0.999}, "delta must be at most 0.1 here"),
         ({"clients": 10**9}, "clients must be at most"),
         ({"mechanism": "magic"}, "mechanism"),
         ({"more": 1}, "more"),
@@ -140,6 +152,21 @@ def test_a_question_that_cannot_be_meant_is_refused_in_a_sentence(
     status, found = answered(planner, {**plain(QUESTION), **change})
     assert status == 400
     assert said in str(found["error"])
+
+
+@pytest.mark.parametrize("fault", [ZeroDivisionError("float division by zero"), ValueError("math domain error")])
+def test_a_fault_of_ours_is_said_in_a_sentence_and_the_next_question_is_answered(
+    planner: Planner, monkeypatch: pytest.MonkeyPatch, fault: Exception
+):
+    def failing(*_: object) -> None:
+        raise fault
+
+    with monkeypatch.context() as patched:
+        patched.setattr("discreet.planner.server.answer", failing)
+        status, found = answered(planner, plain(QUESTION))
+    said = f"The planner has no answer to this, and should have one ({type(fault).__name__})."
+    assert (status, found) == (500, {"error": said})
+    assert answered(planner, plain(QUESTION))[0] == 200
 
 
 @pytest.mark.parametrize("query", ["", "?", "?q=", "?q=%7B", "?p=1", "?q=[1]", "?q=" + "[" * 900, "?q=%00"])

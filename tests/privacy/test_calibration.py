@@ -1,12 +1,26 @@
 """Calibration: what it returns was accounted, keeps to the target, and wastes little of it."""
 
+import math
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import InvalidInput
 from discreet.privacy import accountant
-from discreet.privacy.calibration import LEAST, AttackTarget, EpsilonTarget, excess, noise, rounds, sampling_rate
+from discreet.privacy.calibration import (
+    LEAST,
+    MOST,
+    PRECISION,
+    AttackTarget,
+    EpsilonTarget,
+    _least,
+    excess,
+    noise,
+    rounds,
+    sampling_rate,
+)
 from discreet.privacy.events import Composed, Event, GaussianNoise, Noise, PoissonSampled, Repeated, SkellamNoise
 from discreet.privacy.release import Relation
 from tests.privacy.recipes import fixed_size, gaussian, laplace
@@ -106,3 +120,54 @@ def test_a_promise_that_any_noise_keeps_gets_the_least_there_is() -> None:
 def test_a_promise_that_no_noise_keeps_is_refused() -> None:
     with pytest.raises(InvalidInput, match="No noise keeps to this target"):
         noise(lambda z: GaussianNoise(noise_multiplier=z), EpsilonTarget(epsilon=1e-15, delta=1e-100))
+
+
+class Counted:
+    """What was asked, so that a search has an end and only what was found to be enough is returned."""
+
+    def __init__(self, excess_at: Callable[[float], float]) -> None:
+        self.excess_at = excess_at
+        self.known: dict[float, float] = {}
+        self.asked = 0
+
+    def __call__(self, x: float) -> float:
+        self.asked += 1
+        assert self.asked < 200
+        self.known[x] = self.excess_at(x)
+        return self.known[x]
+
+
+@given(
+    edge=st.floats(1.5 * LEAST, 1e11),
+    above=st.one_of(st.just(math.inf), st.floats(1e-9, 50)),
+    below=st.one_of(st.just(math.inf), st.floats(0.01, 50)),
+    near=st.floats(LEAST, 1e6),
+)
+def test_where_an_accountant_jumps_the_edge_is_found(edge: float, above: float, below: float, near: float) -> None:
+    step = Counted(lambda x: -below if x >= edge else above)
+    found = _least(step, LEAST, near)
+    assert edge <= found <= edge * (1 + 2 * PRECISION)
+    assert step.known[found] <= 0
+
+
+@given(edge=st.floats(0.02, 10), jump=st.floats(0, 5), slope=st.floats(0.1, 3), near=st.floats(LEAST, 100))
+def test_a_jump_on_a_slope_is_found_too(edge: float, jump: float, slope: float, near: float) -> None:
+    step = Counted(lambda x: slope * math.log(edge / x) - 0.01 + (jump if x < edge else 0.0))
+    found = _least(step, LEAST, near)
+    assert step.known[found] <= 0
+    least = edge * math.exp(-0.01 / slope) if jump <= 0.01 else edge
+    assert found >= least * (1 - 1e-12)
+    if jump > 0.02:
+        assert found <= edge * (1 + 2 * PRECISION)
+
+
+def test_a_jump_just_above_the_least_there_is() -> None:
+    step = Counted(lambda x: -3.0 if x > LEAST else 10.0)
+    assert LEAST < _least(step, LEAST) <= LEAST * (1 + 2 * PRECISION)
+
+
+@pytest.mark.parametrize("near", [LEAST, 0.3, 20.0, MOST])
+def test_a_guess_saves_time_and_changes_nothing(near: float) -> None:
+    target = EpsilonTarget(epsilon=1, delta=1e-5)
+    found = noise(lambda z: GaussianNoise(noise_multiplier=z), target, near=near)
+    assert found == pytest.approx(noise(lambda z: GaussianNoise(noise_multiplier=z), target), rel=2 * PRECISION)

@@ -4,16 +4,18 @@ import json
 import math
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from discreet.errors import InvalidInput
-from discreet.report import drawing
+from discreet.report import drawing, plates
 from discreet.report.curves import Curve, Limit, Mark, Panel, Picture, Point, curve
 from discreet.report.drawing import saved
-from discreet.report.looks import below, heights, looks, symbols
+from discreet.report.looks import covered, heights, looks, symbols
+from discreet.report.names import Stand, below, from_top, on_the_right, stand
 from discreet.report.page import POLICY
-from discreet.report.panels import description, document, figure
+from discreet.report.panels import description, document, figure, numbers
 from discreet.report.plates import plate
 
 NOISE = Panel(
@@ -103,6 +105,82 @@ def test_a_least_value_is_named_below_its_curve_and_a_largest_above():
     panel = Panel("", "", "", (curve("a", [1, 2, 3], [3.0, 1.0, 2.0]),))
     assert below(Mark("least", Point(2, 1.0)), panel)
     assert not below(Mark("largest", Point(1, 3.0)), panel)
+
+
+def test_a_name_at_an_edge_leans_inwards_and_one_inside_stands_in_the_middle():
+    panel = Panel("", "", "", (curve("a", range(1, 101), [100.0 - x for x in range(100)]),))
+    assert stand(Mark("a long name", Point(100, 1.0)), panel) == Stand(below=True, side="right")
+    assert stand(Mark("a long name", Point(1, 100.0)), panel) == Stand(below=False, side="left")
+    level = Panel("", "", "", (curve("a", range(1, 101), [1.0] * 50 + [100.0] * 50),))
+    assert stand(Mark("name", Point(25, 1.0)), level) == Stand(below=True, side="center")
+
+
+def test_a_name_stands_where_no_curve_runs_through_it():
+    """A low value, so below it is looked at first; a curve that runs there sends the name above."""
+    low, high = curve("low", range(101), [1.0] * 101), curve("high", range(101), [4.0] * 101)
+    ends = curve("ends", [0, 1], [0.0, 4.0])
+    mark = Mark("name", Point(80, 1.0))
+    assert stand(mark, Panel("", "", "", (low, high, ends))) == Stand(below=True, side="center")
+    between = curve("between", range(101), [0.7] * 101)
+    assert stand(mark, Panel("", "", "", (low, high, ends, between))) == Stand(below=False, side="center")
+
+
+def test_a_limits_name_is_at_the_end_of_its_line_that_is_free():
+    falling = Panel("", "", "", (curve("a", range(1, 101), [100.0 - x for x in range(100)]),))
+    assert (from_top(10, falling), from_top(90, falling)) == (False, True)
+    assert (on_the_right(10, falling), on_the_right(99, falling)) == (False, True)
+    made = figure(Panel("", "", "", falling.curves, (Limit("here", 10.0),)), looks(Picture("", (falling,))))
+    assert (made.layout.annotations[0].y, made.layout.annotations[0].yanchor) == (0, "bottom")
+
+
+def test_names_have_a_place_on_a_panel_of_one_point_or_none():
+    for curves in ((), (curve("a", [1], [2.0]),), (curve("a", [1], [math.nan]),)):
+        panel = Panel("", "", "", curves, log_x=True, log_y=True)
+        assert stand(Mark("name", Point(1, 2.0)), panel).side == "center"
+        assert from_top(1.0, panel)
+
+
+def test_a_curve_all_along_which_another_lies_is_wide():
+    one, same = curve("a", [1, 2, 3], [1.0, 1.0, 1.0]), curve("b", [1, 2, 3], [1.001, 1.0, 0.999])
+    other = curve("c", [1, 2, 3], [1.0, 1.0, 1.1])
+    panel = Panel("", "", "", (one, same, other))
+    assert [covered(each, panel) for each in panel.curves] == [True, False, False]
+    wide, thin, _ = figure(panel, looks(Picture("", (panel,)))).data
+    assert wide.line.width > thin.line.width
+
+
+def test_a_bound_that_is_partly_dashed_has_one_name_and_one_column():
+    """Dashed up to 2, solid from there on: each has a gap where the other runs."""
+    dashed = curve("bound", [1, 2, 3], [5.0, 4.0, math.nan], dashed=True)
+    solid = curve("bound", [1, 2, 3], [math.nan, 4.0, 3.0])
+    panel = Panel("P", "x", "y", (dashed, solid, curve("other", [1, 2, 3], [1.0, 1.0, 1.0])))
+    traces = figure(panel, looks(Picture("", (panel,)))).data
+    assert [trace.showlegend for trace in traces] == [False, True, True]
+    assert traces[0].legendgroup == traces[1].legendgroup != traces[2].legendgroup
+    told = numbers(panel)
+    assert (told.count("bound"), told.count("not a number")) == (1, 0)
+    assert "<td>5</td>" in told
+    assert "<td>3</td>" in told
+    assert description(panel).startswith("Line chart of y by x. bound: from 5 at 1 to 3 at 3; other: ")
+
+
+def test_what_is_counted_has_whole_numbers_along_it():
+    panel = Panel("", "bits", "", (curve("a", [20, 22, 40], [3.0, 2.0, 1.0]),), whole_x=True)
+    assert figure(panel, looks(Picture("", (panel,)))).layout.xaxis.dtick == 5
+    near = Panel("", "bits", "", (curve("a", [20, 21], [3.0, 2.0]),), whole_x=True)
+    ticks = _axes(Picture("", (near,)))[0].get_xticks()
+    assert all(float(tick).is_integer() for tick in ticks)
+
+
+def test_the_names_of_small_steps_are_as_small_as_those_of_large_ones():
+    panel = Panel("", "", "", (curve("a", [1, 2, 3], [1.5, 2.0, 6.0]),), log_y=True)
+    (axis,) = _axes(Picture("", (panel,)))
+    assert {tick.label1.get_size() for tick in (*axis.yaxis.get_major_ticks(), *axis.yaxis.get_minor_ticks())} == {8}
+
+
+def _axes(picture: Picture) -> list[Any]:
+    made = plates._figure(picture)
+    return [axis for each in made.subfigs for axis in each.axes]
 
 
 def test_a_panel_in_words_says_its_ends_its_marks_and_its_limits():

@@ -143,6 +143,11 @@ def test_it_is_proven_only_where_everyone_joins_and_the_clip_never_acts() -> Non
 def test_what_can_not_be_is_refused() -> None:
     with pytest.raises(InvalidInput, match="at least convexity, and got 1 and 2"):
         Constants(convexity=2.0, smoothness=1.0, gradient_bound=1.0, heterogeneity=0.0, start=0.0)
+    for name, value in (("gradient_bound", 1e200), ("gradient_bound", 1e-200), ("convexity", 1e-300), ("start", 1e300)):
+        with pytest.raises(InvalidInput, match=f"{name}: must be (between 1e-6 and|at least 0 and at most) 1e12"):
+            Constants(**{**vars(KNOWN), name: value})
+    with pytest.raises(InvalidInput, match="clip_norm: must be between 1e-6 and 1e12"):
+        Setting(**{**vars(LENDING_CLUB), "clip_norm": 1e200})
     with pytest.raises(InvalidInput, match="at most all 5,000 clients, and got 5,001"):
         Setting(**{**vars(LENDING_CLUB), "cohort": 5001})
     with pytest.raises(InvalidInput, match="must be 1 to 10, all there are; got 11"):

@@ -106,5 +106,6 @@ def test_the_printed_noise_costs_what_was_asked_as_the_paper_counts_and_more_tru
 
 
 def test_what_no_noise_can_be_for_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="epsilon: must be above 0"):
-        ClientNoise(kind="laplace", epsilon=0.0)
+    for epsilon in (0.0, 1e-300, 1e300):
+        with pytest.raises(InvalidInput, match="epsilon: must be between 1e-6 and 1e12"):
+            ClientNoise(kind="laplace", epsilon=epsilon)

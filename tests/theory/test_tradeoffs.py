@@ -49,6 +49,19 @@ def test_the_bound_asks_for_the_known_noise(name: str, epsilon: float, printed: 
     assert found.handed_out == max(found.noise_variance, 1.0)
 
 
+def test_nothing_is_handed_out_where_theorem_1_asks_for_less_than_nothing() -> None:
+    found = bound("theorem1", PAPER.at(0.001))
+    assert found.noise_variance == pytest.approx(-902_720.5, abs=0.5)
+    assert (found.handed_out, found.valid) == (None, False)
+    assert found.reason == "its printed form is not even positive (σ² = -9.027e5)"
+    assert bound("theorem1", PAPER.at(0.005)).handed_out == pytest.approx(23.52, abs=5e-3)
+
+
+def test_a_rate_so_small_that_its_square_is_nothing_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="at least 1e-12, and got 1e-200"):
+        Promise(epsilon=1.0, delta=1e-4, sampling_rate=1e-200, rounds=1)
+
+
 def test_the_first_factor_is_that_of_the_paper() -> None:
     assert PAPER.factor == pytest.approx(0.280280, abs=5e-7)
     assert PAPER.log_inverse_delta == pytest.approx(9.210340, abs=5e-7)

@@ -3,18 +3,26 @@
 import webbrowser
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import Field
+from pydantic import BeforeValidator
 
 from discreet.cli.options import Number
 from discreet.cli.output import emit
-from discreet.part import Count
 
 if TYPE_CHECKING:
     from discreet.experiment.job import Job
 
-PORT = Number("port", Annotated[Count, Field(le=65535)])
+LAST_PORT = 65_535
+
+
+def _port(value: Any) -> int:
+    if not isinstance(value, int) or not 1 <= value <= LAST_PORT:
+        raise ValueError(f"must be a whole number from 1 to {LAST_PORT}, and got {value}")
+    return value
+
+
+PORT = Number("port", Annotated[int, BeforeValidator(_port)])
 
 
 def opened(job: "Job", port: int | None, *, browser: bool, as_json: bool) -> None:

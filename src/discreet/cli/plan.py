@@ -73,10 +73,10 @@ def _page(found: dict[str, Any], file: Path | None) -> Iterator[RenderableType]:
     )
     yield (
         f"{found['parameters']:,} parameters: {in_bytes(found['bytes']['down'])} to a client and "
-        f"{in_bytes(found['bytes']['up'])} back in a round ({found['bits']['up']:,} bits), "
-        f"{in_bytes(found['bytes']['client_total'])} in all; all clients together "
-        f"{in_bytes(found['bytes']['all_down'])} and {in_bytes(found['bytes']['all_up'])} back"
+        f"{in_bytes(found['bytes']['up'])} back in a round ({found['bits']['up']:,} bits), {_in_all(found['bytes'])}"
     )
+    if found["secure_sums"]:
+        yield "these bytes leave out what secure aggregation sends beside the sums"
     if found["noise_multiplier"] is not None:
         yield f"noise multiplier {brief(found['noise_multiplier'])}"
     if found["noise_to_signal"] is not None:
@@ -107,6 +107,14 @@ def _examples(found: dict[str, Any]) -> str:
     counted = f"{found['examples']:,} examples in all"
     once = "" if distinct is None else f" ({distinct:,} distinct ones)"
     return f"{counted}{once}, of which one may lie in up to {most:,} clients"
+
+
+def _in_all(sent: dict[str, int]) -> str:
+    """A client that is drawn may be drawn every time, and as a rule isn't."""
+    most, expected = in_bytes(sent["client_total"]), in_bytes(sent["client_expected"])
+    one = f"{most} in all" if most == expected else f"at most {most} in all, {expected} expected"
+    sure = "" if most == expected else " are expected to take"
+    return f"{one}; all clients together{sure} {in_bytes(sent['all_down'])} and {in_bytes(sent['all_up'])} back"
 
 
 def _promise(found: dict[str, Any]) -> str:

@@ -15,7 +15,8 @@ from discreet.places import Places
 from discreet.population import Population
 
 RESOLVED, CERTIFICATE = "resolved.toml", "ca.crt"
-AGREED = ("rounds", "seed", "model", "loss", "privacy", "algorithm", "dtype")  # of an experiment: what clients do
+# Of an experiment: what clients do.
+AGREED = ("rounds", "seed", "task", "model", "loss", "privacy", "algorithm", "dtype")
 
 
 @dataclass(frozen=True)
@@ -41,9 +42,17 @@ class App:
 
     @cached_property
     def digest(self) -> str:
-        """One short name for all that a client is asked to do: the algorithm with all its numbers, the model, whom."""
+        """One short name for all that a client is asked to do: the algorithm with all its numbers, the model, on which
+        columns and for which label, and with whom. A table's path is that of the copy that everybody has.
+
+        Who is behind a client's name it doesn't say: cards come later, and the owner's policy pins them.
+        """
         whole = plain(self.experiment)
-        agreed = {name: whole[name] for name in AGREED} | {"population": plain(self.population), "code": self._code()}
+        agreed = {name: whole[name] for name in AGREED} | {
+            "clients": [each.name for each in self.deployment.clients],
+            "population": plain(self.population),
+            "code": self._code(),
+        }
         return hashlib.sha256(json.dumps(agreed, sort_keys=True).encode()).hexdigest()
 
     @cached_property

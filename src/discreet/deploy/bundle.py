@@ -56,8 +56,8 @@ __all__ = ["answering", "main"]
 '''
 
 
-def write_bundle(app: Path) -> None:
-    name = "".join(each if each.isalnum() else "-" for each in app.resolve().parent.name.lower()).strip("-")
+def write_bundle(app: Path, deployment: str) -> None:
+    name = "".join(each if each.isascii() and each.isalnum() else "-" for each in deployment.lower()).strip("-")
     files = {
         "pyproject.toml": PYPROJECT.format(name=name or "deployment"),
         "server_app.py": SERVER_APP,

@@ -1,12 +1,15 @@
 """Flower's own commands with sane defaults: TLS on, node authentication on, telemetry off, nothing installed."""
 
+import fcntl
 import json
 import os
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from discreet.deploy.deployment import Card
@@ -15,6 +18,8 @@ from discreet.errors import InvalidInput, Unsupported
 
 CONNECTION = "deployment"
 STARTS = 60.0  # seconds that a SuperLink has to come up
+ANSWERS = 60.0  # seconds that a command of Flower's has, which asks it something
+BOXES = "".join(map(chr, range(0x2500, 0x2580)))  # which Flower draws around what it says
 
 
 def environment(site: Site) -> dict[str, str]:
@@ -26,12 +31,26 @@ def environment(site: Site) -> dict[str, str]:
         "FLWR_TELEMETRY_ENABLED": "0",
         "FLWR_DISABLE_UPDATE_CHECK": "1",
         "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1",
+        "FLWR_INTERNAL_GRPC_CONTROL_API": "0",  # each of which would open a port of its own
+        "FLWR_INTERNAL_GRPC_FLEET_API": "0",
     }
 
 
 def superlink(site: Site, host: str) -> list[str]:
-    """The server that carries messages; what it knows of nodes and runs outlives it, in its database."""
-    server, port = site.server.resolve(), site.deployment.address.rpartition(":")[2]
+    """The server, heard at this host and the deployment's port, which must be free."""
+    _tool("flower-superlink")  # says it when Flower is not installed
+    from discreet.engines.flower import front
+
+    front.bound(host, int(site.deployment.address.rpartition(":")[2])).close()
+    return [sys.executable, "-P", "-m", "discreet.deploy.serving", str(site.folder.resolve()), host]
+
+
+def superlink_itself(site: Site, inner: str) -> list[str]:
+    """What carries messages; what it knows of nodes and runs outlives it, in its database.
+
+    Whoever reaches it may run code here, so `inner` must be an address on loopback.
+    """
+    server, (host, _, port) = site.server.resolve(), inner.rpartition(":")
     return [
         _tool("flower-superlink"),
         *("--host", host, "--port", port),
@@ -45,21 +64,56 @@ def superlink(site: Site, host: str) -> list[str]:
 
 
 def run(site: Site, name: str) -> list[str]:
+    """What trains; it lasts as long as that does, so whether anybody answers is found out before."""
+    if not _answers(inner(site)):
+        raise InvalidInput(
+            f"The server at {site.deployment.address} is not up on this machine.",
+            fix=f"Start it with: discreet deploy server {site.folder}",
+        )
     folder = json.dumps(str(site.folder.resolve()))
     settings = f"folder={folder} name={json.dumps(name)}"
     return [_tool("flwr"), "run", str(site.app), CONNECTION, "--stream", "--run-config", settings]
 
 
 def write_connection(site: Site) -> None:
-    """How Flower's commands find the server, as they want it."""
-    home = site.server / "flower"
-    home.mkdir(exist_ok=True)
-    certificate = json.dumps(str((site.server / "ca.crt").resolve()))
-    (home / "config.toml").write_text(
-        f'[superlink]\ndefault = "{CONNECTION}"\n\n[superlink.{CONNECTION}]\n'
-        f'address = "{site.deployment.address}"\nroot-certificates = {certificate}\n',
-        encoding="utf-8",
-    )
+    """A free port on loopback for the SuperLink, and how Flower's commands find it there."""
+    with alone(site), socket.socket() as probe:  # whoever is up goes on being found
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+        home = site.server / "flower"
+        home.mkdir(exist_ok=True)
+        certificate = json.dumps(str((site.server / "ca.crt").resolve()))
+        (home / "config.toml").write_text(
+            f'[superlink]\ndefault = "{CONNECTION}"\n\n[superlink.{CONNECTION}]\n'
+            f'address = "127.0.0.1:{port}"\nroot-certificates = {certificate}\n',
+            encoding="utf-8",
+        )
+
+
+def inner(site: Site) -> str:
+    """Where the SuperLink is or was, on this machine."""
+    try:
+        found = tomllib.loads((site.server / "flower" / "config.toml").read_text(encoding="utf-8"))
+        return str(found["superlink"][CONNECTION]["address"])
+    except (OSError, ValueError, KeyError):
+        return "127.0.0.1:0"  # nowhere, where nobody answers
+
+
+@contextmanager
+def alone(site: Site) -> Iterator[int]:
+    """Two SuperLinks must not share a database; one that outlives its start has inherited the lock, and holds it."""
+    fd = os.open(site.server / "serving.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InvalidInput(
+                f"The server of {site.folder} is up already, or its SuperLink outlived it.",
+                fix="End that process first: flower-superlink, on this machine.",
+            ) from None
+        yield fd
+    finally:
+        os.close(fd)
 
 
 def register(site: Site, cards: list[Card], say: Callable[[str], None]) -> None:
@@ -80,7 +134,12 @@ def register(site: Site, cards: list[Card], say: Callable[[str], None]) -> None:
             ),
         )
     for name, (card, process) in asked.items():
-        said, _ = process.communicate()
+        try:
+            said, _ = process.communicate(timeout=ANSWERS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            said, _ = process.communicate()
+            said += f"\nthe SuperLink did not answer within {ANSWERS:g} seconds."
         if process.returncode and "already" not in said.lower():
             raise InvalidInput(f"{name} could not be registered: {_last(said)}")
         known[name] = card.node_key
@@ -89,15 +148,12 @@ def register(site: Site, cards: list[Card], say: Callable[[str], None]) -> None:
 
 
 def await_superlink(site: Site, alive: Callable[[], bool]) -> None:
-    """Until it takes connections, or is no longer there."""
-    host, _, port = site.deployment.address.rpartition(":")
+    """Until it takes connections, which the open port does before it; or until it is no longer there."""
     until = time.monotonic() + STARTS
     while time.monotonic() < until and alive():
-        try:
-            socket.create_connection((host, int(port)), timeout=1).close()
+        if _answers(inner(site)):
             return
-        except OSError:
-            time.sleep(0.1)
+        time.sleep(0.1)
     raise InvalidInput(
         f"The SuperLink did not come up at {site.deployment.address}.",
         fix="See whether the port is free, and what it says above.",
@@ -109,13 +165,27 @@ def nodes(site: Site) -> list[Mapping[str, str]] | None:
     try:
         found = called(site, [_tool("flwr"), "supernode", "list", CONNECTION, "--format", "json"])
         listed: list[Mapping[str, str]] = json.loads(found.stdout)["nodes"]
-    except (ValueError, KeyError, Unsupported):
+    except (ValueError, KeyError, Unsupported, InvalidInput):
         return None
     return listed
 
 
 def called(site: Site, command: list[str]) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(command, env=environment(site), capture_output=True, text=True, check=False)
+    try:
+        return subprocess.run(
+            command, env=environment(site), capture_output=True, text=True, check=False, timeout=ANSWERS
+        )
+    except subprocess.TimeoutExpired:
+        raise InvalidInput(f"The SuperLink did not answer within {ANSWERS:g} seconds.") from None
+
+
+def _answers(address: str) -> bool:
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=1).close()
+    except OSError:
+        return False
+    return True
 
 
 def _tool(name: str) -> str:
@@ -127,5 +197,5 @@ def _tool(name: str) -> str:
 
 
 def _last(said: str) -> str:
-    lines = [line for line in said.splitlines() if line.strip()]
-    return lines[-1].strip() if lines else "it said nothing."
+    lines = [line.strip(BOXES + " ") for line in said.splitlines()]
+    return next((line for line in reversed(lines) if line), "it said nothing.")

@@ -22,12 +22,15 @@ client = "{client}"
 app = "{app}"{data}
 
 # The one server whose requests are heard, by the key it signs them with; and what it may ask for. `{digest:.12}…`
-# stands for resolved.toml with all its numbers, and for who takes part: a change there is a change here.
+# stands for resolved.toml with its task and all its numbers, and for the clients' names and sizes: a change there is a
+# change here. The other clients' keys are not in it: `discreet deploy accept` pins those, as [members].
 server_key = "{server_key}"
 algorithms = ["{digest}"]
 
 secure_sum = {secure}       # true: an update leaves only under masks, inside a sum
 minimum_cohort = {cohort}       # no sum of fewer clients
+graphs = false           # true: large secure sums on a graph, which does not withstand a server that lies
+{trust}trust_server_with_updates = false
 seeds = false            # true: noise from a seed, which protects nobody: for data that need no protection
 period = "year"          # after which a new ledger begins; "ever", "year", "quarter" or "month"
 
@@ -35,15 +38,26 @@ period = "year"          # after which a new ledger begins; "ever", "year", "qua
 # a tenth of its rounds to spare for those that have to be made again.
 """
 
+CLEAR = """
+# !!! READ THIS. In this experiment every update leaves in clear, and nothing is promised against the server: where
+# !!! noise is central, only the server adds it, afterwards. Whoever runs the server sees each update of this client by
+# !!! itself, and can learn from it about single rows. The budget below is about everybody else. The node answers
+# !!! nothing until you have decided that the server may see that much, and have set this to true.
+"""
+SUMMED = "# true: the server may see updates that no noise protects from it; this experiment does not ask for that\n"
+
 
 def enroll(app: App, client: str, folder: Path, data: Path | None) -> Card:
     """Make the client's folder. What is written as budget is what the agreed experiment takes; its owner decides."""
     refuse_taken(folder)
     app.number(client)
+    if data is not None and not data.is_file():
+        raise InvalidInput(f"There is no file {data}.", fix="Name this client's own table: --data FILE")
     algorithm = app.experiment.algorithm
     assert isinstance(algorithm, Algorithm)  # the agreed folder has it in full
     budget = _budget(app, algorithm)
-    folder.mkdir(parents=True, mode=0o700)
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o700)
     card = Card(
         name=client,
         node_key=certificates.write_node_key(folder / "node.key"),
@@ -58,11 +72,22 @@ def enroll(app: App, client: str, folder: Path, data: Path | None) -> Card:
         digest=app.digest,
         secure=str(algorithm.aggregation.secure).lower(),
         cohort=max(2, planned(algorithm, app.population.clients).needed),
+        trust=CLEAR if trusts_server(app) else SUMMED,
     )
     text = head + document.written({"budgets": [plain(budget)]})
     (folder / "policy.toml").write_text(text, encoding="utf-8")
     (folder / f"{client}.toml").write_text(document.written(plain(card)), encoding="utf-8")
     return card
+
+
+def trusts_server(app: App) -> bool:
+    """Whether the server sees updates in clear, and what is promised is promised against others."""
+    algorithm, privacy = app.experiment.algorithm, app.experiment.privacy
+    assert isinstance(algorithm, Algorithm)
+    if algorithm.aggregation.secure:
+        return False
+    views = [privacy.against] if privacy else [each.view for each in algorithm.over(1, app.population)][:1]
+    return views != ["server"]
 
 
 def _budget(app: App, algorithm: Algorithm) -> Budget:

@@ -2,9 +2,11 @@
 
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 from discreet.deploy import certificates
@@ -26,11 +28,14 @@ from discreet.tasks import OwnTable, Task
 from discreet.tasks.ranges import found_at
 
 STAND_IN = "stand_in"  # the table that the server has: of the same columns, and nobody's secret
+HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,250}[A-Za-z0-9])?")  # a name, or an IPv4 address
+PORTS = range(1, 2**16)
 
 
 def init(folder: Path, source: Source, clients: Sequence[Declared], address: str, hosts: Sequence[str]) -> Deployment:
-    """Write both folders, with the noise computed for these clients. All that can be wrong shows before."""
+    """Write both folders, with the noise computed for these clients. What goes wrong leaves nothing behind."""
     refuse_taken(folder)
+    _check(address)
     experiment = source.experiment
     engine = experiment.engine if isinstance(experiment.engine, Flower) else Flower()
     source = replace(source, experiment=replace(experiment, engine=engine))
@@ -45,7 +50,14 @@ def init(folder: Path, source: Source, clients: Sequence[Declared], address: str
         if ready.algorithm.sampling.cohorts(population)[0] < FEWEST:
             raise InvalidInput(f"A secure sum needs at least {FEWEST} clients in every round.", fix="Let more join.")
         planned_sums.check(ready.algorithm, population, signed=True)
-    app, server = Site(folder).app, Site(folder).server
+    with _drafted(folder) as draft:
+        return _written(draft, folder.resolve().name, source, ready, declared, address, hosts)
+
+
+def _written(
+    draft: Path, name: str, source: Source, ready: job.Job, declared: list[Declared], address: str, hosts: Sequence[str]
+) -> Deployment:
+    app, server = Site(draft).app, Site(draft).server
     for each in (app / CARDS, server):
         each.mkdir(parents=True)
     server.chmod(0o700)
@@ -55,14 +67,39 @@ def init(folder: Path, source: Source, clients: Sequence[Declared], address: str
         address=address,
         server_key=certificates.write_signing_key(server / "server.key"),
         clients=tuple(declared),
-        max_multiplicity=population.max_multiplicity,
+        max_multiplicity=ready.population.max_multiplicity,
     )
     (app / DEPLOYMENT).write_text(document.written(plain(deployment)), encoding="utf-8")
     resolved = document.parsed(ready.resolved, RESOLVED) | {"task": _shared(source, app)}
     _share_code(source, app)
     (app / RESOLVED).write_text(document.written(resolved), encoding="utf-8")
-    write_bundle(app)
+    write_bundle(app, name)
     return deployment
+
+
+@contextmanager
+def _drafted(folder: Path) -> Iterator[Path]:
+    """A place inside the folder whose content becomes the folder's, once it is whole."""
+    new = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    draft = Path(mkdtemp(prefix=".draft-", dir=folder))
+    try:
+        yield draft
+        for each in draft.iterdir():
+            each.rename(folder / each.name)
+    except BaseException:
+        shutil.rmtree(folder if new else draft)
+        raise
+    draft.rmdir()
+
+
+def _check(address: str) -> None:
+    """What certificates and Flower would trip over later."""
+    host, _, port = address.rpartition(":")
+    if not HOST.fullmatch(host):
+        raise InvalidInput(f"The host must be a name or an IPv4 address, and got {host!r}.", fix="The port is --port.")
+    if not port.isdecimal() or int(port) not in PORTS:
+        raise InvalidInput(f"The port must be between {PORTS[0]} and {PORTS[-1]}, and got {port}.")
 
 
 def _of_task(kind: Any, task: Task) -> list[Declared]:

@@ -1,5 +1,6 @@
 """What a client has answered, on its own disk before it is sent: so a retry replays bytes, and draws no noise twice."""
 
+import fcntl
 import json
 import os
 from dataclasses import asdict, dataclass
@@ -20,9 +21,25 @@ class Entry:
     broadcast: str
     session: str = ""
 
+    @property
+    def name(self) -> str:
+        return f"attempt {self.attempt} {self.broadcast} {self.session}".rstrip()
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A secure session, and what it was opened for: another experiment or cohort has other terms."""
+
+    experiment: str
+    cohort: tuple[int, ...]
+    state: bytes
+
 
 class Journal:
-    """A folder for each run, with a file for each round's entry, its reply, and the secure session that is open."""
+    """A folder for each run, with a file for each round's entry, its reply, and the secure session that is open.
+
+    Each experiment has a journal of its own.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -34,6 +51,10 @@ class Journal:
         if before is not None and (before.broadcast, before.session) == (broadcast, session):
             return before
         return Entry(0 if before is None else before.attempt + 1, broadcast, session)
+
+    def begun(self, run: str, round: int, entry: Entry) -> bool:
+        """Whether this very attempt is the last that was begun."""
+        return self._entry(self._of(run) / f"round-{round}.json") == entry
 
     def begin(self, run: str, round: int, entry: Entry) -> None:
         """Written once the attempt is counted, and before its noise is drawn."""
@@ -47,13 +68,18 @@ class Journal:
     def keep(self, run: str, round: int, entry: Entry, reply: bytes) -> None:
         place(self._reply(run, round, entry), reply)
 
-    def session(self, run: str) -> bytes | None:
+    def session(self, run: str) -> Opened | None:
         path = self._of(run) / "session"
-        return path.read_bytes() if path.exists() else None
+        if not path.exists():
+            return None
+        head, _, state = path.read_bytes().partition(b"\n")
+        experiment, cohort = json.loads(head)
+        return Opened(experiment, tuple(cohort), state)
 
-    def keep_session(self, run: str, state: bytes) -> None:
+    def keep_session(self, run: str, opened: Opened) -> None:
         """It is secret; and a new one takes the place of the old one, whose masks can then be opened no more."""
-        place(self._of(run) / "session", state)
+        head = json.dumps([opened.experiment, opened.cohort]).encode()
+        place(self._of(run) / "session", head + b"\n" + opened.state)
 
     def counted(self, run: str) -> int:
         """How many rounds from the first on are counted, asked for or not."""
@@ -76,6 +102,26 @@ class Journal:
     @staticmethod
     def _entry(path: Path) -> Entry | None:
         return Entry(**json.loads(path.read_bytes())) if path.exists() else None
+
+
+class Held:
+    """A folder that this process alone works on, until it is closed, let go of, or the process ends."""
+
+    def __init__(self, folder: Path, busy: str) -> None:
+        self._file = os.open(folder / "lock", os.O_WRONLY | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self.close()
+            raise InvalidInput(busy, fix="End the other one first: two would answer for one charge.") from None
+
+    def close(self) -> None:
+        file, self._file = self._file, -1
+        if file >= 0:
+            os.close(file)
+
+    def __del__(self) -> None:
+        self.close()
 
 
 def place(path: Path, content: bytes) -> None:

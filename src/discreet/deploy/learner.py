@@ -1,6 +1,7 @@
 """A client's own half of an experiment: its data, the model's loss, and the update that it makes of a broadcast."""
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -11,7 +12,9 @@ from discreet.broadcast import Broadcast
 from discreet.deploy.app import App
 from discreet.deploy.policy import Owned
 from discreet.engines.flower import messages
+from discreet.engines.flower.errors import NotOurs
 from discreet.errors import InvalidInput
+from discreet.experiment import keeping
 from discreet.experiment.job import built
 from discreet.federation import Federation
 from discreet.mechanisms import AdaptiveGaussian
@@ -27,8 +30,12 @@ from discreet.tasks.supervised import Supervised
 
 @dataclass(frozen=True)
 class Learner:
-    """`place` is where this client's examples lie in `data`; `client` is its number in the deployment."""
+    """`place` is where this client's examples lie in `data`; `client` is its number in the deployment.
 
+    `experiment` is the digest of what was agreed, and `lasting` the rounds of those whose budgets end before the run.
+    """
+
+    experiment: str
     algorithm: Algorithm
     population: Population
     model: Supervised
@@ -37,6 +44,7 @@ class Learner:
     client: int
     place: int
     seed: int | None
+    lasting: Mapping[int, int]
     secret: bytes = field(repr=False)
 
     @classmethod
@@ -61,7 +69,33 @@ class Learner:
         params = {name: value.to(dtype) for name, value in model.params.items()}
         data, algorithm = loaded.train.to(CPU, dtype), experiment.algorithm
         assert isinstance(algorithm, Algorithm)  # the agreed folder has it in full
-        return cls(algorithm, app.population, model, params, data, client, place, experiment.seed, secret)
+        lasting = keeping.lasting(algorithm, experiment.privacy, experiment.rounds, app.population)
+        return cls(
+            app.digest, algorithm, app.population, model, params, data, client, place, experiment.seed, lasting, secret
+        )
+
+    def check_cohort(self, round: int, cohort: tuple[int, ...]) -> None:
+        """A cohort that can be: clients of the deployment, each once, this one too; where it is public, those due."""
+        if len(set(cohort)) < len(cohort) or max(cohort, default=0) >= self.population.clients:
+            raise NotOurs(
+                f"A cohort is of the {self.population.clients} clients here, each once, and got {cohort!s:.60}."
+            )
+        if self.client not in cohort:
+            raise NotOurs(f"The cohort {cohort!s:.60} has no part for this client, which is client {self.client}.")
+        known = self.algorithm.sampling.known_cohort(self.population, round)
+        if known is not None:
+            due = {client for client in known if self.lasting.get(client, round + 1) > round}
+            if set(cohort) != due:
+                raise NotOurs(
+                    f"In round {round + 1} it is the turn of {sorted(due)}, and the server names {cohort!s:.60}."
+                )
+
+    def lattice(self, round: int) -> tuple[int, int] | None:
+        """How many numbers a secure sum has, and of how many bits; None where updates are not whole numbers."""
+        encoding = self.algorithm.heard(round, self.params, {}).encoding
+        if encoding is None:
+            return None
+        return sum(value.numel() for value in encoding.zero(self.params).values()), encoding.bits
 
     def heard(self, round: int, data: bytes) -> Broadcast:
         """The broadcast in these bytes. What a server may not choose, it can't announce."""
@@ -87,13 +121,14 @@ class Learner:
         return {name: value[0] for name, value in sent.rows.items()}
 
     def _rows(self, run: str, broadcast: Broadcast) -> SecretRows | SimulatedRows:
-        """Each run has a key of its own, so that two runs which begin with one model share no noise.
+        """Each run of each experiment has a key of its own, so that two which begin with one model share no noise.
 
         A seed gives the streams of a simulation, and so its very bits.
         """
         if self.seed is not None:
             return RunKey.seed(self.seed).rows(broadcast.round, b"", [self.client], CPU)
-        derived = hashlib.blake2b(run.encode(), key=self.secret, digest_size=KEY_BYTES, person=b"discreet run")
+        name = f"{self.experiment} {run}".encode()
+        derived = hashlib.blake2b(name, key=self.secret, digest_size=KEY_BYTES, person=b"discreet run")
         return RunKey(derived.digest()).secret_rows(broadcast.round, broadcast.digest, self.client)
 
 

@@ -1,6 +1,5 @@
 """What a client does with a server's request: check it against the policy, count it, answer it, or say why not."""
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -9,7 +8,7 @@ from pathlib import Path
 from discreet.deploy import spending
 from discreet.deploy.app import App
 from discreet.deploy.certificates import key_from
-from discreet.deploy.journal import Entry, Journal
+from discreet.deploy.journal import Entry, Held, Journal, Opened
 from discreet.deploy.learner import Learner
 from discreet.deploy.policy import Owned, Refused
 from discreet.deploy.spending import Spending
@@ -45,26 +44,42 @@ class Node:
     spending: Spending
     identity: bytes
     say: Callable[[str], None]
+    held: Held
     day: Callable[[], date] = today
 
     @classmethod
     def open(cls, folder: Path, say: Callable[[str], None], data_dir: Path | None = None) -> "Node":
         owned = Owned.open(folder)
         app = App.open(owned.app)
+        owned.policy.allow_algorithm(app.digest)  # before anything of the app is loaded: it may bring its own Python
         owned.policy.allow_seed(app.experiment.seed)
-        learner = Learner.of(app, owned, key_from(folder / "noise.key"), data_dir)
-        books = Spending(folder, owned.policy, _planned(owned, app, learner))
-        identity = key_from(folder / "identity.key")
-        return cls(owned, app, learner, Journal(folder / "runs"), books, identity, say)
+        held = Held(folder, f"{owned.policy.client} is already running: another process works on {folder}.")
+        try:
+            learner = Learner.of(app, owned, key_from(folder / "noise.key"), data_dir)
+            books = Spending(folder, owned.policy, _planned(owned, app, learner))
+            journal = Journal(folder / "runs" / app.digest)
+            return cls(owned, app, learner, journal, books, key_from(folder / "identity.key"), say, held)
+        except BaseException:
+            held.close()
+            raise
+
+    def close(self) -> None:
+        """Let another process work on the folder."""
+        self.held.close()
 
     def answer(self, request: bytes) -> bytes:
         """The reply. What is refused is said to the server, and here."""
         try:
             about, body = messages.parsed(request, bytes.fromhex(self.owned.policy.server_key))
             return messages.answered(self._answer(about, body))
-        except (DiscreetError, json.JSONDecodeError) as refusal:
+        except DiscreetError as refusal:
             self.say(f"Refused: {refusal}")
             return messages.refused(str(refusal))
+        except Exception as fault:  # noqa: BLE001 - whatever a server sends, the node stays
+            kind = type(fault).__name__
+            self.say(f"Refused, after a fault of this node's own ({kind}): {fault}")
+            # what the fault says may be about the data, so the server hears its kind alone
+            return messages.refused(f"The request could not be answered ({kind}); the node's owner sees why.")
 
     def _answer(self, about: About, body: bytes) -> bytes:
         self._agree(about)
@@ -96,11 +111,13 @@ class Node:
             raise NotOurs(
                 f"The experiment has {self.app.experiment.rounds} rounds, and round {about.round + 1} is asked."
             )
+        if about.kind != "hello":
+            self.learner.check_cohort(about.round, about.cohort)
 
     def _train(self, about: About, body: bytes) -> bytes:
         """An update in clear."""
         self.owned.policy.allow_sum(self.learner.algorithm, secure=False)
-        self.owned.policy.allow_cohort(len(set(about.cohort)))
+        self.owned.policy.allow_cohort(len(about.cohort))
         broadcast = self.learner.heard(about.round, body)
         entry = self.journal.attempt(about.run, about.round, broadcast.digest.hex())
         stored = self.journal.reply(about.run, about.round, entry)
@@ -114,50 +131,72 @@ class Node:
 
     def _begin(self, about: About, body: bytes) -> bytes:
         """A new secure session, whose terms are the policy's to accept."""
-        terms, algorithm = Terms.from_bytes(body), self.learner.algorithm
-        if not algorithm.aggregation.secure or self.learner.client not in about.cohort:
-            raise NotOurs("The server begins a secure sum that this client has no part in.")
-        identities = [self.app.members[each].identity for each in about.cohort if each < len(self.app.members)]
-        self.owned.policy.allow_terms(terms, identities, planned(algorithm, len(about.cohort)))
+        if not self.learner.algorithm.aggregation.secure:
+            raise NotOurs("The server begins a secure sum, and this algorithm makes none.")
+        terms, left = Terms.from_bytes(body), self.app.experiment.rounds - about.round
+        self._allow(terms, about)
+        if terms.rounds > left:
+            raise NotOurs(f"The secure sum is for {terms.rounds} rounds, and the experiment has {left} left.")
         client = Client(terms, about.cohort.index(self.learner.client), identity=self.identity)
         said = client.start()
-        self.journal.keep_session(about.run, client.to_bytes())
+        self._keep(about, client)
         return said
 
+    def _allow(self, terms: Terms, about: About) -> None:
+        """Terms for this experiment's numbers, this cohort's keys, and what the policy asks for today."""
+        if (terms.length, terms.bits) != self.learner.lattice(about.round):
+            raise NotOurs("The secure sum has other numbers than this algorithm.")
+        identities = [self.app.members[each].identity for each in about.cohort]
+        self.owned.policy.allow_terms(terms, identities, planned(self.learner.algorithm, len(about.cohort)))
+
     def _mask(self, about: About, body: bytes) -> bytes:
-        """The update under its masks; the attempt is counted before the noise is drawn."""
+        """The update under its masks; the attempt is counted before the noise is drawn, and once it can be answered."""
         number, members, spread = messages.masked(body)
         client = self._session(about)
-        if members:
-            client.receive(members)
+        said = client.masked(number)
+        if members and said is None:
+            self._hear(about, client, members)
         broadcast = self.learner.heard(about.round, spread)
-        if broadcast.encoding is None or client.terms.bits != broadcast.encoding.bits:
-            raise NotOurs("The secure sum has other numbers than this algorithm.")
         entry = self.journal.attempt(about.run, about.round, broadcast.digest.hex(), _named(client, number))
+        if said is None:
+            client.check_turn(number)
+        elif not self.journal.begun(about.run, about.round, entry):
+            raise NotOurs("This round of the secure sum was answered, and the question was another one.")
         made = self._count(about, entry)
-        update = self.learner.update(about.run, broadcast, entry.attempt)
-        said = client.mask(number, flat(update).cpu().numpy())
-        self.journal.keep_session(about.run, client.to_bytes())
+        if said is None:
+            update = self.learner.update(about.run, broadcast, entry.attempt)
+            said = client.mask(number, flat(update).cpu().numpy())
+            self._keep(about, client)
         made()
         return said
 
     def _relay(self, about: About, body: bytes) -> bytes:
-        client = self._session(about)
+        return self._hear(about, self._session(about), body)
+
+    def _hear(self, about: About, client: Client, message: bytes) -> bytes:
         try:
-            said = client.receive(body)
+            said = client.receive(message)
         except SecaggError as error:
-            self.journal.keep_session(about.run, client.to_bytes())  # an abort erases its secrets
             if isinstance(error, TooFewClients):
                 raise
             raise Refused(f"The secure sum was left: {error.problem}", fix=error.fix) from None
-        self.journal.keep_session(about.run, client.to_bytes())
+        finally:
+            self._keep(about, client)  # an abort erases its secrets
         return said or b""
 
     def _session(self, about: About) -> Client:
-        state = self.journal.session(about.run)
-        if state is None:
+        """The session that was begun for this experiment and cohort; its terms must be allowed today as well."""
+        opened = self.journal.session(about.run)
+        if opened is None:
             raise NotOurs("No secure sum was begun with this node, so there is nothing to go on with.")
-        return Client.from_bytes(state, identity=self.identity)
+        if (opened.experiment, opened.cohort) != (about.experiment, about.cohort):
+            raise NotOurs("The secure sum was begun for another experiment or another cohort.")
+        client = Client.from_bytes(opened.state, identity=self.identity)
+        self._allow(client.terms, about)
+        return client
+
+    def _keep(self, about: About, client: Client) -> None:
+        self.journal.keep_session(about.run, Opened(about.experiment, about.cohort, client.to_bytes()))
 
     def _count(self, about: About, entry: Entry) -> Callable[[], None]:
         """In this client's own ledger, before its data is touched. A question that was counted costs nothing again.
@@ -170,9 +209,10 @@ class Node:
             first = min(about.round, self.journal.counted(about.run))
         made = []
         for round in range(first, about.round + 1):
-            attempt = entry.attempt if round == about.round else 0
+            key = f"experiment {about.experiment} run {about.run} round {round} "
+            key += entry.name if round == about.round else "not asked"
             asked = spending.releases(algorithm, population, client, round)
-            made.append(self.spending.reserve(f"run {about.run} round {round} attempt {attempt}", asked, self.day()))
+            made.append(self.spending.reserve(key, asked, self.day()))
         self.journal.count(about.run, max(self.journal.counted(about.run), about.round + 1))
         self.journal.begin(about.run, about.round, entry)
 

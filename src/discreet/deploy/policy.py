@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from discreet.algorithms import Algorithm
-from discreet.deploy.deployment import Key
+from discreet.deploy.deployment import Card, Deployment, FileName, Key
 from discreet.engines.planned_sums import Planned
 from discreet.errors import InvalidInput, UnsoundCombination
 from discreet.experiment import document
@@ -15,6 +15,7 @@ from discreet.part import Count, Flag, part
 from discreet.privacy.ledger import Budget
 from discreet.secagg.terms import Terms
 
+POLICY = "policy.toml"
 Period: TypeAlias = Literal["ever", "year", "quarter", "month"]
 
 
@@ -26,7 +27,8 @@ class Refused(UnsoundCombination):
 class Policy:
     """`budgets` are the most that may be learned of one unit in a `period`, over all runs of all servers.
 
-    `algorithms` are the digests of what may run here, `server_key` the one key whose requests are heard.
+    `algorithms` are the digests of what may run here, `server_key` the one key whose requests are heard. `members` are
+    all clients by the key that each signs with: a server that could choose them would be all the others itself.
     """
 
     client: str
@@ -35,10 +37,13 @@ class Policy:
     server_key: Key
     algorithms: tuple[Key, ...]
     secure_sum: Flag = True
+    trust_server_with_updates: Flag = False
+    graphs: Flag = False
     minimum_cohort: Count = 3
     period: Period = "year"
     seeds: Flag = False
     budgets: tuple[Budget, ...]
+    members: dict[FileName, Key] | None = None  # written by `discreet deploy accept`, once all cards are there
 
     def allow_algorithm(self, digest: str) -> None:
         if digest not in self.algorithms:
@@ -65,6 +70,12 @@ class Policy:
                 "The policy asks for a secure sum, and the server for an update in clear.",
                 fix="Use an algorithm with a secure sum; or its owner sets secure_sum = false in policy.toml.",
             )
+        if not self.trust_server_with_updates and all(each.view != "server" for each in self.budgets):
+            raise Refused(
+                "The server would see this client's own update, and the budgets promise nothing against the server.",
+                fix="Use an algorithm whose noise the clients add; or, if the server may see what the updates tell of "
+                "the data, its owner sets trust_server_with_updates = true in policy.toml.",
+            )
 
     def allow_cohort(self, clients: int) -> None:
         """Whether so few may be summed: in clear this is the server's word, and a secure sum keeps to it."""
@@ -77,18 +88,60 @@ class Policy:
     def allow_terms(self, terms: Terms, identities: Sequence[bytes], asked: Planned) -> None:
         """A secure sum is as good as its terms: whose keys, and how few may be left for it to be opened."""
         self.allow_cohort(terms.minimum)
+        self.allow_secure_sums()
         if tuple(terms.identities) != tuple(identities):
             raise Refused("The server names other clients' keys than those on the cards that this node holds.")
+        if not {each.hex() for each in terms.identities} <= set((self.members or {}).values()):
+            raise Refused("The server names clients' keys that policy.toml does not have among its members.")
         if terms.minimum < asked.needed:
             raise Refused(
                 f"The server would open a sum of {terms.minimum} clients, and the noise takes {asked.needed}."
             )
         sided = terms.split_views
-        if sided is not None and sided < asked.colluding:
+        if sided is None:
+            self._allow_graph(terms, asked)
+        elif sided < asked.colluding:
             raise Refused(
                 f"The secure sum withstands {sided} clients who side with the server, and the noise was "
                 f"sized for {asked.colluding}."
             )
+
+    def allow_secure_sums(self) -> None:
+        """Whether the owner has said who the others are. Without that a server could put itself in their places."""
+        if self.members is None:
+            raise Refused(
+                "policy.toml does not say who the other clients are, so a secure sum would protect nobody.",
+                fix="When all cards are in the app folder, compare and pin them: discreet deploy accept NODE",
+            )
+
+    def allow_cards(self, cards: Sequence[Card]) -> None:
+        """Whether these are the clients that the owner accepted; where none were accepted yet, there is no telling."""
+        if self.members is None:
+            return
+        found = {card.name: card.identity for card in cards}
+        other = sorted({name for name, _ in found.items() ^ self.members.items()})
+        if other:
+            raise Refused(
+                f"The cards in the app folder are not those that policy.toml pins as members: {', '.join(other)}.",
+                fix="Ask their owners by another way than the server. If it is right, take `members` out of "
+                "policy.toml, and then: discreet deploy accept NODE",
+            )
+
+    def _allow_graph(self, terms: Terms, asked: Planned) -> None:
+        """Few neighbours protect by chance, and from a server that keeps the rules."""
+        if not self.graphs:
+            raise Refused(
+                "The server would make the secure sum on a graph, where nothing is promised against one that lies.",
+                fix="Let fewer clients join each round; or its owner sets graphs = true in policy.toml.",
+            )
+        assumed = terms.assumed
+        for name, needed in (("colluding", asked.colluding), ("leaving", asked.leaving)):
+            share = 0.0 if assumed is None else getattr(assumed, name)
+            if share < needed / terms.clients:
+                raise Refused(
+                    f"The secure sum's graph is made for {share:.3g} of {terms.clients} clients {name}, and the noise "
+                    f"was sized for {needed}."
+                )
 
     def period_of(self, day: date) -> str:
         """The name of the period that a day is in; empty where there is only one."""
@@ -112,11 +165,22 @@ class Owned:
 
     @classmethod
     def open(cls, folder: Path) -> "Owned":
-        path = folder / "policy.toml"
+        """Read, with the cards in the agreed folder held against those that it pins."""
+        owned = cls.read(folder)
+        if owned.policy.members is not None:
+            owned.policy.allow_cards(owned.cards())
+        return owned
+
+    @classmethod
+    def read(cls, folder: Path) -> "Owned":
+        path = folder / POLICY
         try:
             return cls(folder, document.built(Policy, document.parsed(document.text_of(path), str(path))))
         except InvalidInput as error:
             raise InvalidInput(f"{path}: {error.problem}", fix="Make one with: discreet deploy enroll") from None
+
+    def cards(self) -> list[Card]:
+        return Deployment.open(self.app).cards(self.app)
 
     @property
     def app(self) -> Path:

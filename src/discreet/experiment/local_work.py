@@ -3,12 +3,13 @@
 import math
 from typing import NamedTuple
 
+from discreet.errors import InvalidInput
 from discreet.experiment.job import Job
 from discreet.experiment.promise import Privacy
 from discreet.mechanisms import LocalNoise
 from discreet.params import count
 from discreet.theory.convergence import Constants, Setting
-from discreet.theory.horizon import explicit_local
+from discreet.theory.horizon import MEASURED, best_local
 from discreet.theory.local_noise import ClientNoise, Kind
 from discreet.training import BroadcastGradients, ConvexLocal, DenoisedRelease, DpSgd, GradientDescent, MinibatchDp
 from discreet.training.per_round import at, over
@@ -29,6 +30,8 @@ def local_work(job: Job) -> LocalWork:
     match trainer:
         case DpSgd() if algorithm.as_published:
             return LocalWork(at(trainer.steps or (1,), 0), 1, STEPS, AT_ITS_OWN_STATE)
+        case DpSgd() if algorithm.weighting == "by_examples":
+            return LocalWork(at(trainer.steps or (1,), 0), None, STEPS, ONE_GRADIENT)
         case DpSgd():
             return _passes(trainer)
         case MinibatchDp():
@@ -59,10 +62,9 @@ def _passes(trainer: DpSgd) -> LocalWork:
 
 
 def _iterations(job: Job, trainer: GradientDescent, mechanism: LocalNoise, privacy: Privacy) -> LocalWork:
-    """Where paper 003's bound is least for as many iterations in all as today.
+    """Where paper 003's bound is least for as many iterations in all as today, and all clients have as many turns.
 
-    Of its constants only G is needed, and that one only beside the clip, in units of which it is taken to be 1: as
-    large as it may be, which makes drift large and E* small.
+    Its constants are taken to be 1, and G as large as it may be, the clip: which makes drift large and E* small.
     """
     total, now = over(trainer.iterations, range(job.rounds)), at(trainer.iterations, 0)
     if isinstance(privacy.epsilon, tuple):
@@ -77,12 +79,13 @@ def _iterations(job: Job, trainer: GradientDescent, mechanism: LocalNoise, priva
         clip_norm=1.0,
         constants=Constants(convexity=1.0, smoothness=1.0, gradient_bound=1.0, heterogeneity=0.0, start=0.0),
     )
-    found = explicit_local(setting, total)
-    most = max(1, total * cohort // job.population.clients)
-    said = f"Paper 003's bound is least near there, for {total:,} iterations in all" + (
-        ", where a client uploads once" if found.value >= most > 1 else ""
-    )
-    return LocalWork(now, min(max(1, round(found.value)), most), ITERATIONS, f"{said}. {OF_THE_BOUND}")
+    try:
+        found = best_local(setting, total)
+    except InvalidInput as uneven:
+        return LocalWork(now, None, ITERATIONS, str(uneven))
+    rarely = f", {found.reason}" if found.reason else ""
+    said = f"Paper 003's bound is least there, for {total:,} iterations in all{rarely}. {OF_THE_BOUND}"
+    return LocalWork(now, int(found.value), ITERATIONS, f"{said} {MEASURED[kind]} (docs/results/theory.md).")
 
 
 def _by_the_update(job: Job) -> str:
@@ -96,8 +99,11 @@ PAID_BY_STEP = (
 )
 ONE_PASS = (
     "One pass over its data a round. The noise goes by the steps of all rounds together, so rounds may go down as "
-    "steps go up; paper 000 measured one pass to be best. Our runs can't tell it from two or four "
-    "(docs/results/pfl.md)."
+    "steps go up; paper 000 measured one pass to be best for most of its models. Our runs can't tell it "
+    "from two or four (docs/results/pfl.md)."
+)
+ONE_GRADIENT = (
+    "Federated SGD sends one noisy gradient a round, whose weights are public. The recipe pfl takes several steps."
 )
 AT_ITS_OWN_STATE = (
     "With more than one step the paper's count is unsound: a client's own state carries only its own noise "
@@ -112,8 +118,8 @@ FREE_STEPS = (
     "(docs/notes/local_steps.md)."
 )
 OF_THE_BOUND = (
-    "It holds for strongly convex losses and a falling learning rate, with gradients as long as the clip: shorter ones "
-    "ask for more. `discreet tradeoff iterations` has all of it."
+    "It holds for strongly convex losses and a falling learning rate, with gradients as long as the clip and all other "
+    "constants 1. `discreet tradeoff iterations` has all of it."
 )
 PAID_BY_ROUND = (
     "A round costs the same whatever a client does in it, up to its clip. So more local work is free until updates "

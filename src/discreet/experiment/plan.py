@@ -44,6 +44,7 @@ def planned(source: Source, job: Job) -> dict[str, Any]:
         "seeded": job.key.seeded,
         "bits": bits(job.algorithm, job.params)._asdict(),
         "bytes": sent(job, job.rounds),
+        "secure_sums": job.algorithm.aggregation.secure,
         "local_work": local_work(job)._asdict(),
         "by_client": _by_client(job, cards),
         "warnings": list(warnings(job.algorithm, job.population, cards, distinct)),
@@ -54,7 +55,10 @@ def planned(source: Source, job: Job) -> dict[str, Any]:
 
 
 def sent(job: Job, rounds: int) -> dict[str, int]:
-    """Bytes that one client gets and sends in a round and in all, at most; and all who are expected to join."""
+    """Bytes that one client gets and sends in a round; in all, at most and as expected; and of all who are expected.
+
+    What is expected of one is so of a client who stays for all rounds.
+    """
     size, sampling = bits(job.algorithm, job.params), job.algorithm.sampling
     down, up, joined = size.down // 8, size.up // 8, sampling.rounds_joined(job.population, rounds)
     rate = sampling.expected_cohort(job.population) / job.population.clients
@@ -63,6 +67,7 @@ def sent(job: Job, rounds: int) -> dict[str, int]:
         "down": down,
         "up": up,
         "client_total": (up + down) * joined,
+        "client_expected": round((up + down) * rate * rounds),
         "all_down": down * visits,
         "all_up": up * visits,
         "all_total": (up + down) * visits,

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from time import monotonic
 from typing import Any, NamedTuple
 
 import torch
@@ -33,9 +34,13 @@ class Said(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def answer(question: Question) -> dict[str, Any]:
-    """As plain data. Where no noise keeps the promise, or the algorithm can't make it, `reason` says why."""
-    sent, by_rounds = _bytes(question), _bytes_by_rounds(question)
+def answer(question: Question, patience: float = math.inf) -> dict[str, Any]:
+    """As plain data. Where no noise keeps the promise, or the algorithm can't make it, `reason` says why.
+
+    After `patience` seconds curves get no more points: they are then shorter, and still go through today's.
+    """
+    until = monotonic() + patience
+    sent, by_rounds = bytes_of(question), _bytes_by_rounds(question)
     try:
         found = kept(question)
     except InvalidInput as refusal:
@@ -47,7 +52,7 @@ def answer(question: Question) -> dict[str, Any]:
     epsilon = accountant.epsilon(promised.event, question.delta, promised.relation)
     recognised = accountant.true_positive_rate(promised.event, FALSE_ALARMS, promised.relation)
     said = Said(question.unit, question.view, epsilon, question.delta)
-    distinct = question.clients * question.examples
+    distinct = sum(question.population().examples)
     return {
         "unit": question.unit,
         "reason": "",
@@ -58,10 +63,18 @@ def answer(question: Question) -> dict[str, Any]:
         "sentence": sentence(VIEWERS[question.view], question.unit, promised.relation, FALSE_ALARMS, recognised),
         "warnings": list(warnings(found, question.population(), [said], distinct)),
         "curves": {
-            "epsilon": _curve(list(_geometric(noise, 11)), lambda at: _spent(question, at)),
-            "noise": _curve(_whole("rounds", question), lambda at: _noise(replace(question, rounds=int(at)), near)),
+            "epsilon": _curve(_noises(noise), noise, until, lambda at: _spent(question, at)),
+            "noise": _curve(
+                _whole("rounds", question),
+                question.rounds,
+                until,
+                lambda at: _noise(replace(question, rounds=int(at)), near),
+            ),
             "loudness": _curve(
-                _whole("clients", question), lambda at: _loudness(replace(question, clients=int(at)), near)
+                _whole("clients", question),
+                question.clients,
+                until,
+                lambda at: _loudness(replace(question, clients=int(at)), near),
             ),
             "bytes": by_rounds,
         },
@@ -98,41 +111,59 @@ def _loudness(question: Question, near: float) -> float | None:
 
 def _nearby(question: Question, near: float) -> Algorithm | None:
     """As `kept`, in a few steps from a guess: `near` is a neighbour's noise over the root of its rounds."""
-    guess, population, privacy = near * math.sqrt(question.rounds), question.population(), question.privacy()
+    population, privacy = question.population(), question.privacy()
     open_noise = question.algorithm().fitted(population, question.dimension)
 
-    def at(times: float) -> Reading:
-        return reading(privacy, open_noise.with_noise(guess * times), question.rounds, population)
+    def at(noise: float) -> Reading:
+        return reading(privacy, open_noise.with_noise(noise), question.rounds, population)
 
     try:
-        target = EpsilonTarget(epsilon=question.epsilon, delta=question.delta)
-        times = calibration.noise(lambda times: at(times).event, target, at(1.0).relation)
+        target, guess = EpsilonTarget(epsilon=question.epsilon, delta=question.delta), near * math.sqrt(question.rounds)
+        noise = calibration.noise(lambda noise: at(noise).event, target, at(1.0).relation, near=guess)
     except InvalidInput:  # no noise is enough
         return None
-    return open_noise.with_noise(guess * times).fitted(population)
+    return open_noise.with_noise(noise).fitted(population)
 
 
-def _bytes(question: Question) -> dict[str, int]:
-    """Down and up for one client in a round, at most in all, and for all that are expected to join together."""
+def bytes_of(question: Question) -> dict[str, int]:
+    """Down and up for one client in a round; in all, at most and as expected; and of all who are expected to join."""
     population, algorithm = question.population(), question.algorithm()
     sent = bits(algorithm, {"model": torch.empty(question.dimension, device="meta")})
     down, up = sent.down // 8, sent.up // 8
     joined = algorithm.sampling.rounds_joined(population, question.rounds)
-    visits = round(algorithm.sampling.expected_cohort(population) * question.rounds)
-    return {"down": down, "up": up, "client_total": (down + up) * joined, "all_total": (down + up) * visits}
+    visits = algorithm.sampling.expected_cohort(population) * question.rounds
+    return {
+        "down": down,
+        "up": up,
+        "client_total": (down + up) * joined,
+        "client_expected": round((down + up) * visits / question.clients),
+        "all_total": (down + up) * round(visits),
+    }
 
 
 def _bytes_by_rounds(question: Question) -> dict[str, list[float]]:
     rounds = _whole("rounds", question)
-    found = [_bytes(replace(question, rounds=each)) for each in rounds]
-    totals = {name: [float(each[name]) for each in found] for name in ("client_total", "all_total")}
+    found = [bytes_of(replace(question, rounds=each)) for each in rounds]
+    totals = {name: [float(each[name]) for each in found] for name in ("client_expected", "all_total")}
     return {"x": [float(each) for each in rounds], **totals}
 
 
-def _curve(xs: Sequence[float], value: Callable[[float], float | None]) -> dict[str, list[float | None]]:
-    """A gap where there is no number; JSON has no infinity."""
-    ys = [value(x) for x in xs]
-    return {"x": list(xs), "y": [y if y is not None and math.isfinite(y) else None for y in ys]}
+def _curve(
+    xs: Sequence[float], now: float, until: float, value: Callable[[float], float | None]
+) -> dict[str, list[float | None]]:
+    """From `now` outwards, for as long as there is time. A gap where there is no number; JSON has no infinity."""
+    found: dict[float, float | None] = {}
+    for x in sorted(xs, key=lambda x: abs(math.log(x / now))):
+        if found and monotonic() >= until:
+            break
+        y = value(x)
+        found[x] = y if y is not None and math.isfinite(y) else None
+    return {"x": [*sorted(found)], "y": [found[x] for x in sorted(found)]}
+
+
+def _noises(now: float) -> list[float]:
+    """Eleven around today's; none below what calibration may answer, where it protects nobody."""
+    return [each for each in _geometric(now, 11) if each >= calibration.LEAST]
 
 
 def _whole(name: str, question: Question) -> list[int]:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from importlib.resources import files
 
 from discreet.part import plain
-from discreet.planner.question import MECHANISMS, PROTECTS, stops
+from discreet.planner.question import LARGEST_DELTA, MECHANISMS, MOST, PROTECTS, stops
 from discreet.planner.start import Start
 from discreet.privacy.wording import brief
 from discreet.report.figures import COLOURS, Chart, layout
@@ -25,18 +25,18 @@ LABELS: Mapping[str, str] = {
     "local_steps": "Local steps",
 }
 FACTS: Mapping[str, str] = {"dimension": "Parameters", "examples": "Examples of a client"}
-VIEWS: Mapping[str, str] = {"server": "the server", "public": "the public, who sees released models only"}
+VIEWS: Mapping[str, str] = {"server": "the server", "public": "the public (released models)"}
 CHARTS: Mapping[str, tuple[str, str, str]] = {  # caption, across, up
     "epsilon": ("ε against noise", "noise multiplier", "ε of all rounds"),
     "noise": ("Noise against rounds", "rounds", "noise multiplier"),
     "loudness": ("Noise to signal against clients", "clients", "noise to signal"),
-    "bytes": ("Bytes against rounds", "rounds", "bytes, up and down"),
+    "bytes": ("Bytes against rounds, expected", "rounds", "bytes, up and down"),
 }
 TILES: Mapping[str, str] = {
     "noise_multiplier": "Noise multiplier",
     "noise_to_signal": "Noise to signal, at best",
-    "client_total": "Bytes of a client",
-    "all_total": "Bytes of all clients",
+    "client_expected": "Bytes of one, expected",
+    "all_total": "Bytes of all, expected",
 }
 
 
@@ -112,7 +112,9 @@ def _choice(name: str, label: str, options: Mapping[str, str], now: str) -> Html
 
 def _number(name: str, label: str, now: float) -> Iterator[Html]:
     yield tag("label", label, for_=name)
-    yield tag("input", type="number", id=name, value=brief(now), step="any", min="0", required=True)
+    most = {"delta": LARGEST_DELTA, **MOST}.get(name)
+    more = {} if most is None else {"max": str(most)}
+    yield tag("input", type="number", id=name, value=brief(now), step="any", min="0", required=True, **more)
 
 
 def _slider(name: str, label: str, now: float) -> Html:
@@ -131,7 +133,15 @@ def _slider(name: str, label: str, now: float) -> Html:
 
 
 def _answer() -> Html:
-    tiles = (tag("div", tag("dt", label), tag("dd", "…", id=f"tile-{name}")) for name, label in TILES.items())
+    tiles = (
+        tag(
+            "div",
+            tag("dt", label),
+            tag("dd", "…", id=f"tile-{name}"),
+            *([tag("dd", "", id="client-most", class_="more")] if name == "client_expected" else []),
+        )
+        for name, label in TILES.items()
+    )
     charts = (
         tag("figure", tag("figcaption", caption), tag("div", id=f"chart-{name}", class_="chart", role="img"))
         for name, (caption, _, _) in CHARTS.items()
@@ -141,7 +151,7 @@ def _answer() -> Html:
         "section",
         tag("div", said, role="status", aria_live="polite"),
         tag("dl", *tiles, class_="tiles"),
-        tag("div", tag("div", *charts, class_="charts"), class_="part"),
+        tag("div", tag("div", *charts, class_="charts"), class_="part", id="drawn"),
         class_="answer",
         aria_label="What it costs",
     )

@@ -70,19 +70,27 @@ function show(now, found) {
   $("verdict").className = `verdict ${found.reason ? "bad" : (found.warnings || []).length ? "none" : "good"}`;
   $("tile-noise_multiplier").textContent = short(found.noise_multiplier);
   $("tile-noise_to_signal").textContent = short(found.noise_to_signal);
-  $("tile-client_total").textContent = sized(found.bytes.client_total);
+  $("tile-client_expected").textContent = sized(found.bytes.client_expected);
+  const most = found.bytes.client_total;
+  $("client-most").textContent = most > found.bytes.client_expected ? `at most ${sized(most)}` : "";
   $("tile-all_total").textContent = sized(found.bytes.all_total);
   const curves = found.curves;
+  $("drawn").hidden = Object.keys(curves).length === 0;
   draw("epsilon", [["", curves.epsilon?.x, curves.epsilon?.y]], [found.noise_multiplier, found.epsilon]);
   draw("noise", [["", curves.noise?.x, curves.noise?.y]], [now.rounds, found.noise_multiplier]);
   draw("loudness", [["", curves.loudness?.x, curves.loudness?.y]], [now.clients, found.noise_to_signal]);
   draw("bytes", [
-    ["of a client", curves.bytes?.x, curves.bytes?.client_total],
+    ["of a client", curves.bytes?.x, curves.bytes?.client_expected],
     ["of all clients", curves.bytes?.x, curves.bytes?.all_total],
   ]);
 }
 
 function draw(name, lines, now) {
+  const chart = $(`chart-${name}`);
+  const figure = chart.closest("figure");
+  const hidden = figure.hidden;
+  figure.hidden = !lines.some(([, , y]) => y?.some((each) => each !== null)); // rather than an empty grid
+  if (figure.hidden) return;
   const { across, up } = told.axes[name];
   const [quiet] = told.colours.slice(-1);
   const traces = lines.map(([label, x, y], place) => ({
@@ -105,13 +113,14 @@ function draw(name, lines, now) {
     xaxis: { ...told.layout.xaxis, ...axis(across, traces.flatMap((each) => each.x)) },
     yaxis: { ...told.layout.yaxis, ...axis(up, traces.flatMap((each) => each.y)) },
   };
-  Plotly.react(`chart-${name}`, traces, layout, { displayModeBar: false, responsive: true });
+  Plotly.react(chart, traces, layout, { displayModeBar: false, responsive: true });
+  if (hidden) Plotly.Plots.resize(chart); // the window may have changed meanwhile
   const said = lines.map(([label, x, y]) =>
     x && x.length
       ? `${label} from ${short(y[0])} at ${short(x[0])} to ${short(y[y.length - 1])} at ${short(x[x.length - 1])}`.trim()
       : "no values",
   );
-  $(`chart-${name}`).setAttribute("aria-label", `Line chart of ${up} by ${across}: ${said.join("; ")}.`);
+  chart.setAttribute("aria-label", `Line chart of ${up} by ${across}: ${said.join("; ")}.`);
 }
 
 // A logarithmic axis: ticks at 1, 2 and 5 where it is short, at powers of ten where it is long.

@@ -12,22 +12,25 @@ from discreet.sampling import RoundRobin
 
 Mechanism: TypeAlias = Literal["dp_sgd", "gaussian", "local_gaussian", "local_laplace", "skellam", "skellam_clients"]
 
-MECHANISMS: Mapping[str, str] = {  # as the page names them; the recipe that `discreet plan` knows in brackets
-    "dp_sgd": "Gaussian, in each client's training (pfl)",
-    "skellam": "Skellam shares, secure sum (ddp_fedavg)",
-    "gaussian": "Gaussian, by a trusted server (dp_fedavg)",
-    "local_gaussian": "Gaussian, by each client (ldp_fedavg)",
-    "local_laplace": "Laplace, by each client (ldp_fedavg)",
-    "skellam_clients": "Skellam shares, secure sum (ddp_fedavg_client)",
+MECHANISMS: Mapping[str, str] = {  # as the page names them, in a narrow box; the recipe of `discreet plan` in brackets
+    "dp_sgd": "Gaussian, in training (pfl)",
+    "skellam": "Skellam (ddp_fedavg)",
+    "gaussian": "Gaussian (dp_fedavg)",
+    "local_gaussian": "Own Gaussian (ldp_fedavg)",
+    "local_laplace": "Own Laplace (ldp_fedavg)",
+    "skellam_clients": "Skellam (ddp_fedavg_client)",
 }
 OF_EXAMPLES: frozenset[Mechanism] = frozenset({"dp_sgd", "skellam"})  # whom they protect; the others, whole clients
+_EXAMPLES = "Protects single examples. The rate is of a client's examples, drawn for each step."
+_TURNS = "Protects whole clients. The rate is of clients, who take turns: a round has so many of them."
 PROTECTS: Mapping[str, str] = {
-    **dict.fromkeys(OF_EXAMPLES, "Protects single examples. The rate is of a client's examples, drawn for each step."),
-    "gaussian": "Protects whole clients. The rate is of clients, each drawn in secret for each round.",
-    **dict.fromkeys(
-        ("local_gaussian", "local_laplace", "skellam_clients"),
-        "Protects whole clients. The rate is of clients, who take turns: a round has so many of them.",
-    ),
+    "dp_sgd": f"Each client adds noise to every step. {_EXAMPLES}",
+    "skellam": f"Clients add shares of noise to a secure sum. {_EXAMPLES}",
+    "gaussian": "A trusted server adds the noise. Protects whole clients. The rate is of clients, each drawn in secret "
+    "for each round.",
+    "local_gaussian": f"Each client adds noise to its update. {_TURNS}",
+    "local_laplace": f"Each client adds noise to its update. {_TURNS}",
+    "skellam_clients": f"Clients add shares of noise to a secure sum. {_TURNS}",
 }
 
 # A browser may ask anything, and an answer must not take long.
@@ -38,6 +41,7 @@ MOST: Mapping[str, int] = {
     "dimension": 10**10,
     "examples": 10**9,
 }
+LARGEST_DELTA = 0.1  # beyond it a promise says nothing, and takes long to account
 RANGES: Mapping[str, tuple[float, float]] = {  # of the sliders, all of them logarithmic
     "epsilon": (0.1, 20),
     "delta": (1e-10, 1e-2),
@@ -61,9 +65,13 @@ class Question:
     rounds: Count
     local_steps: Count
     dimension: Count  # parameters of the model
-    examples: Count  # of one client
+    examples: Positive  # of one client, on average
 
     def __post_init__(self) -> None:
+        if self.delta > LARGEST_DELTA:
+            raise InvalidInput(f"delta must be at most {LARGEST_DELTA} here, and got {self.delta:g}.")
+        if self.examples < 1:
+            raise InvalidInput(f"examples must be at least 1 here, and got {self.examples:g}.")
         for name, most in MOST.items():
             if getattr(self, name) > most:
                 raise InvalidInput(f"{name} must be at most {most:,} here, and got {getattr(self, name):,}.")
@@ -76,7 +84,9 @@ class Question:
         return Privacy(unit=self.unit, against=self.view, epsilon=self.epsilon, delta=self.delta)
 
     def population(self) -> Population:
-        return Population(examples=(self.examples,) * self.clients)
+        """As even as whole examples can be: that is how an even partition has them, too."""
+        each, more = divmod(round(self.examples * self.clients), self.clients)
+        return Population(examples=(each + 1,) * more + (each,) * (self.clients - more))
 
     def algorithm(self) -> Algorithm:
         """By the recipes that a file names; clips and learning rates are 1, and change no number that is asked for."""

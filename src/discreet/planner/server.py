@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
+from http.client import HTTP_PORT
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock
 from typing import Any
@@ -19,6 +20,7 @@ from discreet.planner.question import Question
 from discreet.planner.start import Start
 
 ADDRESS = "127.0.0.1"
+PATIENCE = 5.0  # seconds, after which an answer is drawn with fewer points
 LONGEST = 2000  # characters of a request's path
 HEADERS = {
     # the browser itself refuses to load anything from elsewhere; plotly sets styles as it draws
@@ -96,18 +98,27 @@ class Handler(BaseHTTPRequestHandler):
 
     def _host_is_ours(self) -> bool:
         """A page from elsewhere, whose name was made to lead here, names its own host."""
-        named = self.headers.get_all("Host", [])
-        return len(named) == 1 and named[0] in {f"{name}:{self.server.server_port}" for name in (ADDRESS, "localhost")}
+        named, port = self.headers.get_all("Host", []), self.server.server_port
+        ours = {f"{name}:{port}" for name in (ADDRESS, "localhost")}
+        if port == HTTP_PORT:  # which browsers leave out
+            ours |= {ADDRESS, "localhost"}
+        return len(named) == 1 and named[0] in ours
 
     def _answer(self, query: str) -> None:
         try:
             question = read(Question, json.loads(parse_qs(query, strict_parsing=True)["q"][0]))
-            with self.server.computing:
-                found = answer(question)
         except (ValueError, KeyError, RecursionError):
             return self._refuse(HTTPStatus.BAD_REQUEST, "The question can't be read.")
         except DiscreetError as error:
             return self._refuse(HTTPStatus.BAD_REQUEST, str(error))
+        try:
+            with self.server.computing:
+                found = answer(question, PATIENCE)
+        except DiscreetError as error:
+            return self._refuse(HTTPStatus.BAD_REQUEST, str(error))
+        except Exception as error:  # noqa: BLE001 - a fault of ours: the page says so, and goes on
+            said = f"The planner has no answer to this, and should have one ({type(error).__name__})."
+            return self._refuse(HTTPStatus.INTERNAL_SERVER_ERROR, said)
         return self._json(HTTPStatus.OK, found)
 
     def _refuse(self, status: HTTPStatus, said: str) -> None:

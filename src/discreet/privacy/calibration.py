@@ -13,6 +13,7 @@ from discreet.privacy.release import Relation
 PRECISION = 1e-5  # relative: how far above the least noise an answer may lie
 LEAST, MOST = 0.01, 1e12  # of noise: less protects nobody, more can't be had
 MOST_ROUNDS = 10**12
+SMOOTH = 16  # tries that a function without jumps has enough of
 
 
 @part
@@ -43,8 +44,10 @@ Target: TypeAlias = EpsilonTarget | AttackTarget
 Events: TypeAlias = Event | Sequence[Event]  # one for all, or one for each of several disjoint clients
 
 
-def noise(event_at: Callable[[float], Events], target: Target, relation: Relation = "add_or_remove") -> float:
-    """The least noise x for which `event_at(x)` keeps to the target.
+def noise(
+    event_at: Callable[[float], Events], target: Target, relation: Relation = "add_or_remove", near: float = 1.0
+) -> float:
+    """The least noise x for which `event_at(x)` keeps to the target; a guess that is `near` it saves time.
 
     x is whatever measures the noise: a noise multiplier, a standard deviation, or one factor for unlike clients.
     Guarantee: the value returned was itself accounted, and found to keep to the target.
@@ -55,7 +58,7 @@ def noise(event_at: Callable[[float], Events], target: Target, relation: Relatio
             raise InvalidInput("No noise keeps to this target.", fix="Raise the target, or release less often.")
         return excess(event_at(x), target, relation)
 
-    return _least(excess_at, above=LEAST)
+    return _least(excess_at, above=LEAST, near=near)
 
 
 def sampling_rate(event_at: Callable[[float], Events], target: Target, relation: Relation = "add_or_remove") -> float:
@@ -109,25 +112,24 @@ def excess(events: Events, target: Target, relation: Relation) -> float:
     return min(0.0, math.log(spent / allowed)) if spent > 0 else -math.inf
 
 
-def _least(excess_at: Callable[[float], float], above: float) -> float:
-    """The least x ≥ `above` with excess_at(x) ≤ 0, for a falling function, by the secant method on a log scale."""
-    x, low, high, slope = max(1.0, above), above, math.inf, -1.0
-    y = excess_at(x)
+def _least(excess_at: Callable[[float], float], above: float, near: float = 1.0) -> float:
+    """The least x ≥ `above` with excess_at(x) ≤ 0, for a falling function, by the secant method on a log scale.
+
+    What an accountant says may jump where noise is next to none; there, what is between the largest x that was refused
+    and the least that was kept is halved. Only what was accounted is returned.
+    """
+    x, low, high, slope = max(near, above), 0.0, math.inf, -1.0
+    y, tries = excess_at(x), 0
     while True:
+        tries += 1
         low, high = (low, x) if y <= 0 else (x, high)
-        if high <= above:
-            return above
-        step = min(max(-y / slope, -2.0), 2.0)
-        if abs(step) <= PRECISION / 2:
-            break
+        if high <= max(above, low * (1 + PRECISION)):
+            return high
+        step = min(max(-y / slope, PRECISION / 2), 2.0) if y > 0 else max(min(-y / slope, -PRECISION / 2), -2.0)
         tried = max(x * math.exp(step), above)
-        if not (low < tried < high or tried == above):
-            tried = math.sqrt(low * high) if math.isfinite(high) else 2 * low
+        if not low < tried < high or (tries > SMOOTH and tries % 2):
+            tried = max(math.sqrt(low * high), above) if math.isfinite(high) else 2 * low
         at_tried = excess_at(tried)
         found = (at_tried - y) / math.log(tried / x)
         slope = found if math.isfinite(found) and found < 0 else -1.0
         x, y = tried, at_tried
-    x *= 1 + PRECISION / 2
-    while excess_at(x) > 0:  # only what was accounted is returned
-        x *= 1 + PRECISION
-    return x

@@ -50,6 +50,7 @@ class Panel:
     marks: tuple[Mark, ...] = ()
     log_x: bool = False
     log_y: bool = False
+    whole_x: bool = False  # what lies across is counted, so that between two whole numbers nothing is named
 
 
 @dataclass(frozen=True)

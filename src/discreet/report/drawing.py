@@ -1,5 +1,6 @@
 """A picture becomes a file: PNG, SVG or one HTML page, by the ending of its name."""
 
+import os
 from pathlib import Path
 
 from discreet.errors import InvalidInput
@@ -20,6 +21,16 @@ def saved(picture: Picture, path: Path) -> Path:
             return placed(path, plate(picture, "svg"))
         case _:
             return placed(path, document(picture))
+
+
+def checked(path: Path) -> Path:
+    """The same name, refused where nothing could be drawn under it: before anything is computed for it."""
+    ending(path)
+    if not path.parent.is_dir():
+        raise InvalidInput(f"{path} can't be written: there is no folder {path.parent}.", fix="Make the folder first.")
+    if path.is_dir() or not os.access(path.parent, os.W_OK):
+        raise InvalidInput(f"{path} can't be written: {'it is a folder' if path.is_dir() else 'its folder is closed'}.")
+    return path
 
 
 def ending(path: Path) -> str:

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping
-from statistics import median
 from typing import NamedTuple
 
 from discreet.report.curves import Curve, Limit, Mark, Panel, Picture, Point
@@ -11,6 +10,7 @@ from discreet.report.figures import COLOURS
 QUIET = "#7d8790"  # limits and marks: at least 3:1 on white and on near-black
 FEW = 30  # so many points are all shown as points
 SOME = 12  # of more than that, so many are where a colour has to be told from itself
+ALIKE = 0.005  # two values so close are drawn in one place
 
 
 class Look(NamedTuple):
@@ -29,7 +29,7 @@ def looks(picture: Picture) -> Mapping[str, Look]:
 
 def heights(curve: Curve, panel: Panel) -> list[float | None]:
     """The curve's values with None where there is nothing to draw: no finite number, or no logarithm."""
-    return [point.y if _drawable(point, panel) else None for point in curve.points]
+    return [point.y if drawable(point, panel) else None for point in curve.points]
 
 
 def symbols(curve: Curve, panel: Panel, look: Look) -> int:
@@ -43,22 +43,32 @@ def symbols(curve: Curve, panel: Panel, look: Look) -> int:
     return SOME if look.again else 0
 
 
-def below(mark: Mark, panel: Panel) -> bool:
-    """Whether its name stands below it, where there is room: a least value has its curve above."""
-    values = [y for curve in panel.curves for y in heights(curve, panel) if y is not None]
-    return bool(values) and mark.at.y < median(values)
+def covered(curve: Curve, panel: Panel) -> bool:
+    """Whether one that is drawn later lies all along it, so that it has to be wide to be seen."""
+    values = drawn(curve, panel)
+    later = (drawn(each, panel) for each in panel.curves[panel.curves.index(curve) + 1 :] if each.name != curve.name)
+    return bool(values) and any(
+        all(x in each and math.isclose(each[x], y, rel_tol=ALIKE) for x, y in values.items()) for each in later
+    )
 
 
 def limits(panel: Panel) -> list[Limit]:
     """Those that have a place on the panel."""
-    return [limit for limit in panel.limits if _drawable(Point(limit.x, 1.0), panel)]
+    return [limit for limit in panel.limits if drawable(Point(limit.x, 1.0), panel)]
 
 
 def marks(panel: Panel) -> list[Mark]:
-    return [mark for mark in panel.marks if _drawable(mark.at, panel)]
+    return [mark for mark in panel.marks if drawable(mark.at, panel)]
 
 
-def _drawable(point: Point, panel: Panel) -> bool:
+def drawn(curve: Curve, panel: Panel) -> dict[float, float]:
+    """What there is to draw of it."""
+    there = zip(curve.points, heights(curve, panel), strict=True)
+    return {point.x: y for point, y in there if y is not None}
+
+
+def drawable(point: Point, panel: Panel) -> bool:
+    """Whether a point has a place on the panel."""
     if not (math.isfinite(point.x) and math.isfinite(point.y)):
         return False
     return (point.x > 0 or not panel.log_x) and (point.y > 0 or not panel.log_y)

@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-from discreet.report.curves import Curve, Panel, Picture
+from discreet.report.curves import Panel, Picture, Point
 from discreet.report.figures import ROWS, Chart, layout, plain, shown, thinned
-from discreet.report.looks import QUIET, Look, below, heights, limits, looks, marks, symbols
+from discreet.report.looks import QUIET, Look, covered, heights, limits, looks, marks, symbols
 from discreet.report.markup import Html, folded, join, table, tag
+from discreet.report.names import from_top, on_the_right, stand
 from discreet.report.page import framed
 
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x")
@@ -35,43 +36,47 @@ def _drawn(panel: Panel, key: str, look: Mapping[str, Look]) -> Html:
 
 
 def figure(panel: Panel, look: Mapping[str, Look]) -> Any:
-    """The panel as a plotly Figure; a click on a name in the legend hides its curve."""
+    """The panel as a plotly Figure; a click on a name in the legend hides its curve, dashed parts and all."""
     import plotly.graph_objects as go
 
     made = go.Figure(layout=_layout(panel))
+    named = {curve.name: curve for curve in panel.curves}  # the last of a name stands for all of them
     for curve in panel.curves:
-        seen = look[curve.name]
+        seen, wide = look[curve.name], covered(curve, panel)
         some = symbols(curve, panel, seen)
         made.add_scatter(
             x=[point.x if math.isfinite(point.x) else None for point in curve.points],
             y=heights(curve, panel),
             name=escape(curve.name),
+            legendgroup=escape(curve.name),
+            showlegend=named[curve.name] is curve,
             mode="lines+markers" if some else "lines",
-            line={"color": seen.colour, "width": 2, "dash": "dash" if curve.dashed else "solid"},
-            marker={"size": 6, "symbol": SYMBOLS[seen.symbol], "maxdisplayed": some},
+            line={"color": seen.colour, "width": 6 if wide else 2, "dash": "dash" if curve.dashed else "solid"},
+            marker={"size": 12 if wide else 6, "symbol": SYMBOLS[seen.symbol], "maxdisplayed": some},
             hovertemplate="%{y:.4~g}",
         )
     for mark in marks(panel):
+        under, side = stand(mark, panel)
         made.add_scatter(
             x=[mark.at.x],
             y=[mark.at.y],
             name=escape(mark.name),
             mode="markers+text",
             text=[escape(mark.name)],
-            textposition="bottom center" if below(mark, panel) else "top center",
+            textposition=f"{'bottom' if under else 'top'} {_LEANING[side]}",
             marker={"size": 12, "symbol": "star", "color": QUIET},
             cliponaxis=False,
             showlegend=False,
             hovertemplate="%{y:.4~g}",
         )
     for limit in limits(panel):
-        _limit(made, limit.name, limit.x, logarithmic=panel.log_x)
+        _limit(made, limit.name, limit.x, panel)
     return made
 
 
 def description(panel: Panel) -> str:
     """The panel in words: where each curve starts and ends, what is marked, and where a bound stops to hold."""
-    told = [_told(curve) for curve in panel.curves]
+    told = [_told(name, points) for name, points in _merged(panel).items()]
     told += [f"{mark.name} at {plain(mark.at.x)}: {plain(mark.at.y)}" for mark in panel.marks]
     told += [f"{limit.name} at {plain(limit.x)}" for limit in panel.limits]
     return f"Line chart of {panel.up} by {panel.across}. {'; '.join(told)}."
@@ -79,35 +84,45 @@ def description(panel: Panel) -> str:
 
 def numbers(panel: Panel) -> Html:
     """What is drawn, as a folded table: at most so many rows, evenly chosen, always with the first and the last."""
-    values = [{point.x: point.y for point in curve.points} for curve in panel.curves]
-    places = sorted({x for each in values for x in each if math.isfinite(x)})
+    merged = _merged(panel)
+    values = [dict(points) for points in merged.values()]
+    places = sorted({point.x for curve in panel.curves for point in curve.points if math.isfinite(point.x)})
     listed = thinned(places, ROWS)
     rows = ([plain(x), *(plain(each[x]) if x in each else "–" for each in values)] for x in listed)
-    made = table(f"{panel.title}: {panel.up}", [panel.across, *(c.name for c in panel.curves)], rows, class_="numbers")
+    made = table(f"{panel.title}: {panel.up}", [panel.across, *merged], rows, class_="numbers")
     note = f"{len(listed)} of {len(places):,} places." if len(listed) < len(places) else None
     return folded("The numbers", made, tag("p", note, class_="note") if note else None)
 
 
-def _told(curve: Curve) -> str:
-    if not curve.points:
-        return f"{curve.name}: no values"
-    first, last = (f"{plain(point.y)} at {plain(point.x)}" for point in (curve.points[0], curve.points[-1]))
-    return f"{curve.name}: {first}" if len(curve.points) == 1 else f"{curve.name}: from {first} to {last}"
+def _merged(panel: Panel) -> dict[str, list[Point]]:
+    """The values of each name, of all its curves, by where they lie; gaps are left out."""
+    found: dict[str, dict[float, float]] = {curve.name: {} for curve in panel.curves}
+    for curve in panel.curves:
+        found[curve.name] |= {point.x: point.y for point in curve.points if not math.isnan(point.y)}
+    return {name: [Point(x, values[x]) for x in sorted(values)] for name, values in found.items()}
 
 
-def _limit(made: Any, name: str, x: float, *, logarithmic: bool) -> None:
+def _told(name: str, points: list[Point]) -> str:
+    if not points:
+        return f"{name}: no values"
+    first, last = (f"{plain(point.y)} at {plain(point.x)}" for point in (points[0], points[-1]))
+    return f"{name}: {first}" if len(points) == 1 else f"{name}: from {first} to {last}"
+
+
+def _limit(made: Any, name: str, x: float, panel: Panel) -> None:
     """A line through the whole height, its name along it; plotly wants its place on a log axis as an exponent."""
+    top = from_top(x, panel)
     made.add_shape(type="line", xref="x", yref="paper", x0=x, x1=x, y0=0, y1=1, line=_LIMIT)
     made.add_annotation(
         xref="x",
         yref="paper",
-        x=math.log10(x) if logarithmic else x,
-        y=1,
+        x=math.log10(x) if panel.log_x else x,
+        y=1 if top else 0,
         text=escape(name),
         textangle=-90,
         showarrow=False,
-        xanchor="left",
-        yanchor="top",
+        xanchor="right" if on_the_right(x, panel) else "left",
+        yanchor="top" if top else "bottom",
         font={"size": 11},
     )
 
@@ -120,7 +135,13 @@ def _layout(panel: Panel) -> dict[str, Any]:
             drawn[axis] |= {"type": "log", "tickfont": {"size": 11}}  # powers of ten are written larger
     drawn["yaxis"] |= {"title": {"text": escape(panel.up), "font": {"size": 13}, "standoff": 6}}
     drawn["legend"] |= {"itemclick": "toggle", "font": {"size": 12}}
-    return drawn | {"height": 400, "showlegend": len(panel.curves) > 1}
+    if panel.whole_x:
+        places = [point.x for curve in panel.curves for point in curve.points]
+        span = max(places, default=0) - min(places, default=0)
+        steps = (digit * 10**power for power in range(16) for digit in (1, 2, 5))
+        drawn["xaxis"] |= {"dtick": next(step for step in steps if span <= 8 * step)}
+    return drawn | {"height": 400, "showlegend": len({curve.name for curve in panel.curves}) > 1}
 
 
+_LEANING = {"left": "right", "right": "left", "center": "center"}  # plotly says on which side of it the name is
 _LIMIT = {"color": QUIET, "width": 1.5, "dash": "dot"}

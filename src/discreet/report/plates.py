@@ -7,7 +7,8 @@ from textwrap import wrap
 from typing import Any, Literal
 
 from discreet.report.curves import Panel, Picture
-from discreet.report.looks import QUIET, Look, below, heights, limits, looks, marks, symbols
+from discreet.report.looks import QUIET, Look, covered, heights, limits, looks, marks, symbols
+from discreet.report.names import from_top, on_the_right, stand
 
 MARKERS = ("o", "s", "D", "^", "X")
 PANEL = (4.8, 3.5)  # inches
@@ -75,43 +76,44 @@ def _draw(panel: Panel, axis: Any, look: Mapping[str, Look]) -> None:
     axis.set_title(_text(panel.title), fontsize=10)
     axis.set_xlabel(_text(panel.across), fontsize=9)
     axis.set_ylabel(_text(panel.up), fontsize=9)
-    axis.tick_params(labelsize=8)
+    axis.tick_params(which="both", labelsize=8)
     axis.grid(alpha=0.3)
     axis.set_xscale("log" if panel.log_x else "linear")
     axis.set_yscale("log" if panel.log_y else "linear")
     axis.margins(y=0.15 if panel.marks else 0.05)
+    if panel.whole_x:
+        axis.xaxis.get_major_locator().set_params(integer=True)
     for curve in panel.curves:
-        seen = look[curve.name]
+        seen, wide = look[curve.name], covered(curve, panel)
         shown = symbols(curve, panel, seen)
         axis.plot(
             [point.x for point in curve.points],
             [math.nan if y is None else y for y in heights(curve, panel)],
             label=_text(curve.name),
             color=seen.colour,
-            linewidth=1.6,
+            linewidth=4 if wide else 1.6,
             linestyle="--" if curve.dashed else "-",
             marker=MARKERS[seen.symbol] if shown else None,
             markevery=max(1, len(curve.points) // max(1, shown)),
-            markersize=4,
+            markersize=6 if wide else 4,
         )
     for limit in limits(panel):
         axis.axvline(limit.x, color=QUIET, linewidth=1, linestyle=":")
-        _beside(axis, limit.name, limit.x)
+        _beside(axis, limit.name, limit.x, right=on_the_right(limit.x, panel), top=from_top(limit.x, panel))
     for mark in marks(panel):
         axis.plot(*mark.at, marker="*", markersize=11, color="black", markeredgecolor="white", zorder=5)
-        under = below(mark, panel)
-        offset = {"xytext": (0, -7 if under else 7), "textcoords": "offset points", "va": "top" if under else "bottom"}
-        axis.annotate(_text(mark.name), mark.at, fontsize=8, ha="center", **offset, bbox=_HALO)
+        under, side = stand(mark, panel)
+        shift = {"left": -4, "right": 4}.get(side, 0)  # from the star's middle to its outer edge
+        offset = {"xytext": (shift, -7 if under else 7), "va": "top" if under else "bottom", "ha": side}
+        axis.annotate(_text(mark.name), mark.at, fontsize=8, textcoords="offset points", **offset, bbox=_HALO, zorder=6)
 
 
-def _beside(axis: Any, name: str, x: float) -> None:
-    """A limit's name along its line, from the top down, on the side where there is room."""
-    low, high = axis.get_xlim()
-    scaled = math.log if axis.get_xscale() == "log" else float
-    right = (scaled(x) - scaled(low)) / (scaled(high) - scaled(low)) > 0.9
-    offset = {"xytext": (-3 if right else 3, -4), "textcoords": "offset points", "ha": "right" if right else "left"}
-    place = {"xycoords": axis.get_xaxis_transform(), "rotation": 90, "va": "top"}
-    axis.annotate(_text(name), (x, 1), **offset, **place, fontsize=7, color="#555", bbox=_HALO, annotation_clip=True)
+def _beside(axis: Any, name: str, x: float, *, right: bool, top: bool) -> None:
+    """A limit's name along its line, at that end of it, on the side where there is room."""
+    offset = {"xytext": (-3 if right else 3, -4 if top else 4), "textcoords": "offset points"}
+    turned = {"rotation": 90, "ha": "right" if right else "left", "va": "top" if top else "bottom"}
+    place = {"xy": (x, 1 if top else 0), "xycoords": axis.get_xaxis_transform(), "annotation_clip": True}
+    axis.annotate(_text(name), **place, **offset, **turned, fontsize=7, color="#555", bbox=_HALO)
 
 
 def _text(said: str) -> str:
@@ -119,4 +121,4 @@ def _text(said: str) -> str:
     return said.replace("$", r"\$")
 
 
-_HALO = {"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.75}
+_HALO = {"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}

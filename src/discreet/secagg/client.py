@@ -71,9 +71,23 @@ class Client:
 
     def mask(self, number: int, vector: Vector) -> bytes:
         """This round's message: the vector under its masks. Asked again, the same bytes, whatever the vector."""
+        if (said := self.masked(number)) is not None:
+            return said
+        self.check_turn(number)
         state = self._open()
-        if state.stage == "masked" and number == state.round:
-            return state.said
+        total = state.terms.ring.enter(vector)
+        state.next_round(number)
+        state.said = encode(client_round.mask(state, total), state.terms)
+        return state.said
+
+    def masked(self, number: int) -> bytes | None:
+        """This round's message, if it is the last that was said."""
+        state = self._open()
+        return state.said if state.stage == "masked" and number == state.round else None
+
+    def check_turn(self, number: int) -> None:
+        """Refuse what `mask` would refuse whatever the vector, for those who pay before they make one."""
+        state = self._open()
         if state.stage not in ("ready", *IN_A_ROUND):
             raise OutOfTurn(f"A vector is masked when the set-up is done, and this client is at {state.stage!r}.")
         least = state.round + (state.stage in IN_A_ROUND)
@@ -83,10 +97,6 @@ class Client:
                 "a round's keys serve once.",
                 fix="Go on with a later round, or begin a new session.",
             )
-        total = state.terms.ring.enter(vector)
-        state.next_round(number)
-        state.said = encode(client_round.mask(state, total), state.terms)
-        return state.said
 
     def receive(self, message: bytes) -> bytes | None:
         """The answer to a message of the server, if it needs one; or an error that says why there is none."""

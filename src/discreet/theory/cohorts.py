@@ -31,8 +31,8 @@ class Work:
     rounds: Count
 
     def event(self, noise_multiplier: float) -> Event:
-        """All steps of all rounds, each at this noise."""
-        return sampled_gaussian(noise_multiplier, self.sampling_rate, self.steps * self.rounds)
+        """All steps of all rounds, each at this noise, of which no more than the most is counted."""
+        return sampled_gaussian(min(noise_multiplier, calibration.MOST), self.sampling_rate, self.steps * self.rounds)
 
 
 @part

@@ -4,7 +4,7 @@ import math
 from typing import NamedTuple
 
 from discreet.errors import InvalidInput
-from discreet.part import Count, NonNegative, Positive, part
+from discreet.part import Count, Moderate, Multiplier, part
 from discreet.theory.local_noise import ClientNoise, Form
 
 
@@ -15,11 +15,11 @@ class Constants:
     Its proof needs μ and λ of every client's own loss, and G of every gradient that is met, noise and all.
     """
 
-    convexity: Positive  # μ
-    smoothness: Positive  # λ
-    gradient_bound: Positive  # G: E‖∇f_l(θ)‖² ≤ G², in L2
-    heterogeneity: NonNegative  # Γ = f* − Σ(n_l/n)·f_l*
-    start: NonNegative  # Y_0 = ‖θ_0 − θ*‖²
+    convexity: Multiplier  # μ
+    smoothness: Multiplier  # λ
+    gradient_bound: Multiplier  # G: E‖∇f_l(θ)‖² ≤ G², in L2
+    heterogeneity: Moderate  # Γ = f* − Σ(n_l/n)·f_l*
+    start: Moderate  # Y_0 = ‖θ_0 − θ*‖²
 
     def __post_init__(self) -> None:
         if not self.smoothness >= self.convexity:
@@ -44,7 +44,7 @@ class Setting:
     clients: Count
     cohort: Count
     parameters: Count
-    clip_norm: Positive
+    clip_norm: Multiplier
     constants: Constants
 
     def __post_init__(self) -> None:

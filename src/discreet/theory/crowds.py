@@ -4,7 +4,7 @@ import math
 from typing import NamedTuple
 
 from discreet.errors import InvalidInput
-from discreet.part import Count, Multiplier, NonNegative, part
+from discreet.part import Count, Moderate, Multiplier, NonNegative, part
 from discreet.theory import distributed, local_epochs
 from discreet.theory.local_epochs import Training
 
@@ -25,7 +25,7 @@ class Spread:
     dimension: Count
     lipschitz: Multiplier
     loss: Multiplier
-    bias: NonNegative = 0.0
+    bias: Moderate = 0.0
 
 
 def utility_printed(spread: Spread, clients: int) -> float:

@@ -2,12 +2,10 @@
 
 import math
 from dataclasses import replace
-from typing import Annotated, NamedTuple
-
-from pydantic import Field
+from typing import NamedTuple
 
 from discreet.errors import InvalidInput
-from discreet.part import Count, Multiplier, NonNegative, Rate, part
+from discreet.part import Count, Moderate, Multiplier, Rate, part
 from discreet.privacy import accountant
 from discreet.privacy.events import Event, sampled_gaussian
 
@@ -24,8 +22,6 @@ SAME_EXAMPLES = (
 NO_DIAMETER = (
     "it takes 2Lρ for the distance between two clients' gradients, which it isn't, and d times the noise that is added"
 )
-
-Moderate = Annotated[NonNegative, Field(le=1e12)]  # its square is a number too
 
 
 @part

@@ -61,6 +61,13 @@ def fate(setting: Setting, form: Form = "corrected") -> Fate:
     return Fate("diverges", math.inf, "z = 2: the noise of a round grows faster than a longer run averages it out")
 
 
+MEASURED = {  # what is known beside the bound: docs/results/theory.md
+    "laplace": "Measured, the best E with Laplace noise is larger than the bound's, which overrates how far clients "
+    "drift apart: take its E* as the least to try",
+    "gaussian": "Measured, E = 1 with Gaussian noise can't be told from the best, and Theorem 5's √T is worse",
+}
+
+
 class Best(NamedTuple):
     """A best E or T; where it isn't what it says, `reason` says why."""
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple, TypeAlias
 
-from discreet.part import Positive, Probability, part
+from discreet.part import Multiplier, Probability, part
 from discreet.privacy import accountant, calibration
 from discreet.privacy.calibration import EpsilonTarget
 from discreet.privacy.events import Event, GaussianNoise, Repeated
@@ -44,7 +44,7 @@ class ClientNoise:
     """Noise that a client adds to each of its uploads, for (ε, δ) over all T_l of them; Laplace noise needs no δ."""
 
     kind: Kind
-    epsilon: Positive
+    epsilon: Multiplier
     delta: Probability = 1e-4
 
     @property

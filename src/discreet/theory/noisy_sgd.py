@@ -33,20 +33,20 @@ class Row(NamedTuple):
     """What one way to count asks of each client of a group. Variances are in units of C²."""
 
     noise_variance: float  # before σ ≥ 1 is applied
-    handed_out: float  # what is added
+    handed_out: float | None  # what is added; nothing where σ² is not positive
     forms: Mapping[str, float]
     valid: bool
     reason: str
     certified: Mapping[Clipping, float]  # the true ε of this noise, by how gradients are clipped
-    bits: Rates
+    bits: Rates | None
     domain: Domain | None
 
 
 class Joint(NamedTuple):
-    """What all clients learn together by one way to count."""
+    """What all clients learn together by one way to count; nothing where a group of them is handed no noise."""
 
-    noise_variance: float  # of their average
-    utility: Utility
+    noise_variance: float | None  # of their average
+    utility: Utility | None
     valid: bool
     reason: str
 
@@ -54,9 +54,9 @@ class Joint(NamedTuple):
 def rows(group: Group, learning: Learning, step: float = 1.0) -> dict[str, Row]:
     """Every bound of the paper, then our own accountant's noise, for one group; bits for numbers rounded to `step`.
 
-    The paper's bounds hand out max(σ², 1). Ours hands out its σ² as it is: on a clipped minibatch's mean; on a sum of
-    clipped examples, taken as the paper takes its own; and, where examples are known, on that sum over its expected
-    batch, which is what clients send who clip examples.
+    The paper's bounds hand out max(σ², 1), or nothing where σ² is not positive. Ours hands out its σ² as it is: on a
+    clipped minibatch's mean; on a sum of clipped examples, taken as the paper takes its own; and, where examples are
+    known, on that sum over its expected batch, which is what clients send who clip examples.
     """
     found = {name: _papers(name, group, learning, step) for name in FORMS}
     found |= {name: _exact(name, group, learning, step) for name in (PER_EXAMPLE, MINIBATCH)}
@@ -69,7 +69,6 @@ def joint(groups: Sequence[Group], each: Sequence[Row], learning: Learning, *, o
     Then E‖gradient‖² ≤ G²·(1 + Σ_k b_k(1 − q_k)/(Σ_k b_k)²) with b_k = q_k|D_k|, as batches vary.
     """
     counts, weights = [group.clients for group in groups], [group.weight for group in groups]
-    noise = averaged(weights, [row.handed_out for row in each], counts)
     kept = [1 - group.promise.sampling_rate for group in groups] if of_sums else [0.0] * len(groups)
     whole = sum(count * weight for count, weight in zip(counts, weights, strict=True))
     spread = sum(n * weight * share for n, weight, share in zip(counts, weights, kept, strict=True)) / whole**2
@@ -78,6 +77,10 @@ def joint(groups: Sequence[Group], each: Sequence[Row], learning: Learning, *, o
         for place, row in enumerate(each, start=1)
         if not row.valid
     ]
+    handed = [row.handed_out for row in each if row.handed_out is not None]
+    if len(handed) < len(each):
+        return Joint(None, None, False, "; ".join(reasons))
+    noise = averaged(weights, handed, counts)
     return Joint(noise, utility(noise, learning, 1 + spread), not reasons, "; ".join(reasons))
 
 
@@ -99,14 +102,18 @@ def together(
 
 def _papers(name: str, group: Group, learning: Learning, step: float) -> Row:
     found = bound(name, group.promise)
+    handed, certified, bits = found.handed_out, {}, None
+    if handed is not None:
+        certified = {each: exact_noise.certified(each, handed, group.promise) for each in SENSITIVITIES}
+        bits = rates(learning.dimension, handed, clip_norm=learning.clip_norm, step=step)
     return Row(
         noise_variance=found.noise_variance,
-        handed_out=found.handed_out,
+        handed_out=handed,
         forms=found.forms,
         valid=found.valid,
         reason=found.reason,
-        certified={each: exact_noise.certified(each, found.handed_out, group.promise) for each in SENSITIVITIES},
-        bits=rates(learning.dimension, found.handed_out, clip_norm=learning.clip_norm, step=step),
+        certified=certified,
+        bits=bits,
         domain=domain(name, group.promise),
     )
 

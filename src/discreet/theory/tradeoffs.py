@@ -13,11 +13,13 @@ from typing import NamedTuple
 import numpy as np
 from scipy import optimize
 
+from discreet.errors import InvalidInput
 from discreet.part import Count, Positive, Probability, Rate, part
 from discreet.privacy.wording import brief
 
 PRINTED, UNTRUNCATED, CORRECTED = "printed", "untruncated", "corrected"
 LEAST_NOISE = 1.0  # σ ≥ 1 is a condition, so the paper hands out max(σ², 1)
+LEAST_RATE = 1e-12  # one of as many examples as there can be
 LEAST, MOST = 1e-9, 1e9  # of ε, where a crossing is looked for
 STEPS = 2000  # of a grid in which the best order, or a condition's change, is looked for
 
@@ -30,6 +32,12 @@ class Promise:
     delta: Probability
     sampling_rate: Rate
     rounds: Count
+
+    def __post_init__(self) -> None:
+        if self.sampling_rate < LEAST_RATE:
+            raise InvalidInput(
+                f"A sampling rate must be at least {brief(LEAST_RATE)}, and got {brief(self.sampling_rate)}."
+            )
 
     @property
     def log_inverse_delta(self) -> float:
@@ -129,9 +137,12 @@ class Bound(NamedTuple):
     reason: str  # why not
 
     @property
-    def handed_out(self) -> float:
-        """max(σ², 1): what the paper's clients add, and what its conditions, utility and rate are read at."""
-        return max(self.noise_variance, LEAST_NOISE)
+    def handed_out(self) -> float | None:
+        """max(σ², 1): what the paper's clients add, and what its conditions, utility and rate are read at.
+
+        Nothing where σ² is not positive: there is no such noise, and 1 would be made up.
+        """
+        return max(self.noise_variance, LEAST_NOISE) if self.noise_variance > 0 else None
 
 
 def bound(name: str, promise: Promise) -> Bound:
@@ -142,10 +153,10 @@ def bound(name: str, promise: Promise) -> Bound:
     """
     forms = {form: formula(promise) for form, formula in FORMS[name].items()}
     asked = next(iter(forms.values()))
+    if not asked > 0:
+        return Bound(asked, forms, False, f"its printed form is not even positive (σ² = {brief(asked, 4)})")
     reasons = list(_broken(max(asked, LEAST_NOISE), promise))
-    if asked <= 0:
-        reasons.insert(0, f"its printed form is not even positive (σ² = {brief(asked, 4)})")
-    elif name == "theorem1" and promise.epsilon < (peak := turning_point(promise)):
+    if name == "theorem1" and promise.epsilon < (peak := turning_point(promise)):
         reasons.insert(0, f"below ε = {brief(peak, 3)} its printed form asks for less noise the smaller ε is")
     return Bound(asked, forms, not reasons, "; ".join(reasons))
 

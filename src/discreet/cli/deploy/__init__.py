@@ -9,6 +9,7 @@ In order, at the server (S) and at each client (C):
 S discreet deploy init hospitals visits.toml \\
       --clients north=480,south=350,east=410 --host fl.example.org
 C discreet deploy enroll north --app app --data north.csv
+C discreet deploy accept north
 S discreet deploy server hospitals
 C discreet deploy client north
 S discreet deploy submit hospitals --name first
@@ -18,6 +19,7 @@ S discreet deploy status hospitals
 app = typer.Typer(help="Run an experiment on real clients, over Flower.", no_args_is_help=True, epilog=EPILOG)
 app.command("init")(server.init)
 app.command("enroll")(client.enroll)
+app.command("accept")(client.accept)
 app.command("server")(server.server)
 app.command("client")(client.client)
 app.command("submit")(server.submit)

@@ -1,4 +1,4 @@
-"""A client's side of `discreet deploy`: enroll, and client, which stays."""
+"""A client's side of `discreet deploy`: enroll, accept, and client, which stays."""
 
 import signal
 import sys
@@ -25,19 +25,52 @@ def enroll(
 
     The policy is for the data's owner to read, and to change.
     """
+    from discreet.deploy.accepting import fingerprint
     from discreet.deploy.app import App
     from discreet.deploy.enrolment import enroll as make
 
     where = folder or Path(name)
-    make(App.open(app), name, where, data)
+    made = make(App.open(app), name, where, data)
     card = where / f"{name}.toml"
     page = [
-        f"Made {where}. Next:",
+        f"Made {where}. Its card is {fingerprint(made)}. Next:",
         f"  read {where / 'policy.toml'}, and change what you don't allow",
         f"  hand {card} to whoever runs the server; all else in {where} stays here",
+        f"  when the server has handed out all cards: discreet deploy accept {where}",
         f"  discreet deploy client {where}",
     ]
-    emit(lambda: {"folder": str(where), "card": str(card)}, lambda: ["\n".join(page)], as_json=as_json)
+    result = {"folder": str(where), "card": str(card), "fingerprint": fingerprint(made)}
+    emit(lambda: result, lambda: ["\n".join(page)], as_json=as_json)
+
+
+def accept(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", hidden=True)],
+    code: Annotated[
+        str | None, typer.Option(metavar="CODE", help="What the others read out; if it is the same, pin the cards.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Say who the other clients are, for secure sums.
+
+    Without --code: show the cards' fingerprints and their common code, for the owners to compare by telephone. Whoever
+    could choose the cards could be all the other clients.
+    """
+    from discreet.deploy.accepting import Cards
+
+    cards = Cards.open(folder)
+    wide = max(map(len, cards.fingerprints))
+    page = [f"{name:<{wide}}  {each}" for name, each in cards.fingerprints.items()]
+    if code is None:
+        page += [
+            f"All together: {cards.code}",
+            "Ask each of the others for this code, by a number that you did not get from the server. Then:",
+            f"  discreet deploy accept {folder} --code CODE",
+        ]
+    else:
+        cards.accept(code)
+        page.append(f"Pinned in {folder / 'policy.toml'}. Next: discreet deploy client {folder}")
+    result = {"code": cards.code, "fingerprints": cards.fingerprints, "pinned": code is not None}
+    emit(lambda: result, lambda: ["\n".join(page)], as_json=as_json)
 
 
 def client(
@@ -59,6 +92,8 @@ def client(
 
     say = on_stderr().print
     node = Node.open(folder, say, data_dir)
+    if node.learner.algorithm.aggregation.secure:
+        node.owned.policy.allow_secure_sums()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # so that the server hears that it went
     try:
         from discreet.engines.flower import executor

@@ -12,13 +12,17 @@ import typer
 
 from discreet.cli.options import DataDir
 from discreet.cli.output import Json, emit, on_stderr
-from discreet.errors import InvalidInput
+from discreet.errors import BudgetRefused, InvalidInput
 
 if TYPE_CHECKING:
     from discreet.deploy.deployment import Declared
     from discreet.deploy.site import Site
 
 PORT = 8000
+IN_CLEAR = """\
+Note: in this experiment updates reach the server in clear, and nothing is promised against it. The clients must trust
+it with them: no node answers before its owner has set trust_server_with_updates = true. A secure sum, or noise that
+clients add and a promise against the server, asks for no such trust."""
 
 Folder: TypeAlias = Annotated[Path, typer.Argument(metavar="DIR", hidden=True)]
 Name: TypeAlias = Annotated[
@@ -46,6 +50,8 @@ def init(
     DIR/app is for everybody, DIR/server for the server alone. Clients are named with the number of examples that each
     trains on, which is public. Without --clients the experiment's own task is dealt out, for a rehearsal.
     """
+    from discreet.deploy.app import App
+    from discreet.deploy.enrolment import trusts_server
     from discreet.deploy.init import init as make
     from discreet.experiment import config
 
@@ -56,10 +62,15 @@ def init(
     steps = [
         f"hand {folder / 'app'} to each client, who enrolls: discreet deploy enroll NAME --app app",
         f"put the cards that they send back into {folder / 'app' / 'clients'}, and hand the folder out again",
+        "each client compares the cards with the others, and pins them: discreet deploy accept NAME",
         f"discreet deploy server {folder}",
     ]
+    in_clear = trusts_server(App.open(folder / "app"))
     page = [f"Made {folder} for {', '.join(names)} at {made.address}. Next:", *(f"  {step}" for step in steps)]
-    emit(lambda: {"folder": str(folder), "clients": names}, lambda: ["\n".join(page)], as_json=as_json)
+    if in_clear:
+        page.append(IN_CLEAR)
+    result = {"folder": str(folder), "clients": names, "server_sees_updates": in_clear}
+    emit(lambda: result, lambda: ["\n".join(page)], as_json=as_json)
 
 
 def server(
@@ -110,7 +121,8 @@ def submit(folder: Folder, name: Name = "first", as_json: Json = False) -> None:
         )
     found = json.loads(end.read_text())
     if found["error"]:
-        raise InvalidInput(found["error"], fix=f"What was trained so far is in {where}.")
+        kind = BudgetRefused if found["exit_code"] == BudgetRefused.exit_code else InvalidInput
+        raise kind(found["error"], fix=f"What was trained so far is in {where}.")
     emit(
         lambda: {"run": str(where), "stopped": found["stopped"]},
         lambda: [(where / "guarantee.txt").read_text(), f"Results lie in {where}"],

@@ -104,4 +104,5 @@ def panel(found: Sequence[Bits], gaussian: float, clients: int) -> "Panel":
             curve("Gaussian noise, real numbers", xs, [gaussian] * len(xs), dashed=True),
         ),
         log_y=True,
+        whole_x=True,
     )

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 from rich.console import RenderableType
 
-from discreet.cli.options import COUNT, POSITIVE
+from discreet.cli.options import COUNT
 from discreet.cli.output import Json, emit
 from discreet.cli.tradeoff import pfl
 from discreet.cli.tradeoff.pictures import PictureFile, drawn
-from discreet.cli.tradeoff.rows import AMOUNT, COUNTS, table
+from discreet.cli.tradeoff.rows import AMOUNT, COUNTS, SCALE, table
 from discreet.part import plain
 from discreet.privacy.wording import brief, rounded_down, rounded_up
 
@@ -38,9 +38,7 @@ Pool: TypeAlias = Annotated[
 ]
 Loss: TypeAlias = Annotated[
     float,
-    typer.Option(
-        click_type=POSITIVE, metavar="L", show_default=False, help="Excess loss of the utility; 0.5 by default."
-    ),
+    typer.Option(click_type=SCALE, metavar="L", show_default=False, help="Excess loss of the utility; 0.5 by default."),
 ]
 Bias: TypeAlias = Annotated[
     float,

@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from typer import Option
 
-from discreet.cli.options import COUNT, POSITIVE, PROBABILITY, RATE, Number
-from discreet.cli.tradeoff.rows import AMOUNT
-from discreet.part import Multiplier
+from discreet.cli.options import COUNT, PROBABILITY, RATE
+from discreet.cli.tradeoff.rows import AMOUNT, SCALE
 
 if TYPE_CHECKING:
     from discreet.report.curves import Panel
@@ -27,17 +26,17 @@ LocalSteps: TypeAlias = Annotated[
 ]
 LearningRate: TypeAlias = Annotated[
     float | None,
-    Option(click_type=Number("amount", Multiplier), metavar="A", help="Of local steps; 1/(L√(KT)) if left out."),
+    Option(click_type=SCALE, metavar="A", help="Of local steps; 1/(L√(KT)) if left out."),
 ]
 Radius: TypeAlias = Annotated[
     float, Option(click_type=AMOUNT, metavar="R", show_default=False, help="How far SAM looks; 0.5 by default.")
 ]
 Clip: TypeAlias = Annotated[
     float,
-    Option("--clip", click_type=POSITIVE, metavar="C", show_default=False, help="Of an update; 0.2 by default."),
+    Option("--clip", click_type=SCALE, metavar="C", show_default=False, help="Of an update; 0.2 by default."),
 ]
 NoiseMultiplier: TypeAlias = Annotated[
-    float, Option(click_type=POSITIVE, metavar="Z", show_default=False, help="Of the sum; 0.95 by default.")
+    float, Option(click_type=SCALE, metavar="Z", show_default=False, help="Of the sum; 0.95 by default.")
 ]
 Dimension: TypeAlias = Annotated[
     int, Option(click_type=COUNT, metavar="N", show_default=False, help="Of the model; 11173962 by default.")
@@ -50,7 +49,7 @@ Delta: TypeAlias = Annotated[
     Option(click_type=PROBABILITY, metavar="D", show_default=False, help="What epsilon is for; 2e-3 by default."),
 ]
 Smoothness: TypeAlias = Annotated[
-    float, Option(click_type=POSITIVE, metavar="L", show_default=False, help="Of the losses; 1 by default.")
+    float, Option(click_type=SCALE, metavar="L", show_default=False, help="Of the losses; 1 by default.")
 ]
 LocalDeviation: TypeAlias = Annotated[
     float, Option(click_type=AMOUNT, metavar="S", show_default=False, help="Of gradients in a client; 1 by default.")
@@ -59,7 +58,7 @@ GlobalDeviation: TypeAlias = Annotated[
     float, Option(click_type=AMOUNT, metavar="S", show_default=False, help="Of clients' gradients; 1 by default.")
 ]
 Gap: TypeAlias = Annotated[
-    float, Option(click_type=POSITIVE, metavar="G", show_default=False, help="First loss less the best; 1 by default.")
+    float, Option(click_type=SCALE, metavar="G", show_default=False, help="First loss less the best; 1 by default.")
 ]
 Clipped: TypeAlias = Annotated[
     float, Option(click_type=RATE, metavar="A", show_default=False, help="What a clip leaves of one; 1 by default.")

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from typer import Option
 
-from discreet.cli.options import COUNT, POSITIVE, PROBABILITY
+from discreet.cli.options import COUNT, PROBABILITY
 from discreet.cli.output import Json, emit
 from discreet.cli.tradeoff.iterations_answer import Answer
 from discreet.cli.tradeoff.pictures import PictureFile, drawn
-from discreet.cli.tradeoff.rows import AMOUNT
+from discreet.cli.tradeoff.rows import AMOUNT, SCALE
 from discreet.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ Noise: TypeAlias = Annotated[
     Option(metavar="KIND", show_default=False, help="Of each client's own: laplace (default) or gaussian."),
 ]
 Epsilon: TypeAlias = Annotated[
-    float, Option(click_type=POSITIVE, metavar="E", show_default=False, help="Over all uploads; 3 by default.")
+    float, Option(click_type=SCALE, metavar="E", show_default=False, help="Over all uploads; 3 by default.")
 ]
 Delta: TypeAlias = Annotated[
     float,
@@ -46,12 +46,12 @@ LocalIterations: TypeAlias = Annotated[
 ]
 Clip: TypeAlias = Annotated[
     float,
-    Option(click_type=POSITIVE, metavar="Z", show_default=False, help="Of gradients (L1, L2); 150 by default."),
+    Option(click_type=SCALE, metavar="Z", show_default=False, help="Of gradients (L1, L2); 150 by default."),
 ]
-Convexity: TypeAlias = Annotated[float | None, Option(click_type=POSITIVE, metavar="M", help="Of each loss: mu.")]
-Smoothness: TypeAlias = Annotated[float | None, Option(click_type=POSITIVE, metavar="L", help="Of each: lambda.")]
+Convexity: TypeAlias = Annotated[float | None, Option(click_type=SCALE, metavar="M", help="Of each loss: mu.")]
+Smoothness: TypeAlias = Annotated[float | None, Option(click_type=SCALE, metavar="L", help="Of each: lambda.")]
 GradientBound: TypeAlias = Annotated[
-    float | None, Option(click_type=POSITIVE, metavar="G", help="Longest gradient met, in L2.")
+    float | None, Option(click_type=SCALE, metavar="G", help="Longest gradient met, in L2.")
 ]
 Heterogeneity: TypeAlias = Annotated[
     float | None, Option(click_type=AMOUNT, metavar="H", help="Gamma: the loss that own models would save.")

@@ -22,11 +22,6 @@ if TYPE_CHECKING:
 
 NAMES = {"laplace": "Laplace", "gaussian": "Gaussian"}
 FORMULA, EXPLICIT, WHOLE = "Theorem 5", "T well over γ", "whole T_l"
-MEASURED = {
-    "laplace": "Measured, the best E with Laplace noise is larger than the bound's, which overrates how far clients "
-    "drift apart: take its E* as the least to try",
-    "gaussian": "Measured, E = 1 with Gaussian noise can't be told from the best, and Theorem 5's √T is worse",
-}
 CLIENT = "for all of a client's data, against the server"
 
 
@@ -171,6 +166,8 @@ class Answer:
 
     def notes(self) -> Iterator[str]:
         """What a reader has to know to read the numbers right."""
+        from discreet.theory.horizon import MEASURED
+
         fate, noise = self.fate("corrected"), self.setting.noise
         yield f"The bound {fate.verdict}, because {fate.reason}"
         if self.at.corrected.reason:

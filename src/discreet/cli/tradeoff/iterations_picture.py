@@ -30,7 +30,7 @@ def picture(answer: Answer) -> "Picture":
     return Picture(
         title=f"DP-FedAvg, {NAMES[noise.kind]} noise of each client's own, ε = {brief(noise.epsilon)} (paper 003)",
         panels=(_on_the_way(answer), _against_local(answer), _against_total(answer), _by_rule(answer)),
-        notes=tuple(f"{note}." for note in answer.notes()),
+        notes=tuple(f"{note}." for note in [*_for_ever(answer), *answer.notes()]),
     )
 
 
@@ -40,7 +40,8 @@ def _on_the_way(answer: Answer) -> "Panel":
     from discreet.theory.convergence import bound
 
     setting, total, local = answer.setting, answer.total, answer.local
-    rounds = range(0, total // local + 1, max(1, total // local // POINTS))
+    last = total // local
+    rounds = [*range(0, last, max(1, last // POINTS)), last]
     ks = [each * local for each in rounds]  # a model is there after whole rounds
     found = {form: [bound(setting, total, local, after=k, form=form) for k in ks] for form in ("corrected", "printed")}
     return Panel(
@@ -84,7 +85,7 @@ def _against_total(answer: Answer) -> "Panel":
     best = answer.best_total("corrected")[WHOLE].value
     marks = tuple(Mark(f"T* = {brief(best)}", Point(best, each.corrected.total)) for each in rows if each.total == best)
     return Panel(
-        title=f"How long, E = {answer.local:,}",
+        title=f"How long, E = {answer.local:,}{'; T* = ∞' if math.isinf(best) else ''}",
         across="local iterations in all, T",
         up=UP,
         curves=_curves(rows, [each.total for each in rows]),
@@ -92,6 +93,12 @@ def _against_total(answer: Answer) -> "Panel":
         log_x=True,
         log_y=True,
     )
+
+
+def _for_ever(answer: Answer) -> list[str]:
+    """What no mark can show: that no T is best."""
+    best = answer.best_total("corrected")[WHOLE]
+    return [f"T* = ∞ at E = {answer.local:,}: {best.reason}"] if math.isinf(best.value) else []
 
 
 def _by_rule(answer: Answer) -> "Panel":

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
 import click
 from typer import Option
 
-from discreet.cli.options import COUNT, PROBABILITY, RATE, Number
+from discreet.cli.options import COUNT, PROBABILITY, RATE
 from discreet.cli.output import Json, emit
 from discreet.cli.tradeoff.ldp_answer import Answer
 from discreet.cli.tradeoff.pictures import PictureFile, drawn
+from discreet.cli.tradeoff.rows import SCALE
 from discreet.errors import InvalidInput
-from discreet.part import Multiplier
 
 if TYPE_CHECKING:
     from discreet.theory.noisy_sgd import Group
@@ -35,15 +35,13 @@ class Typed(click.ParamType):  # type: ignore[type-arg]  # it takes one only fro
         fields = str(value).split(":")
         if not 2 <= len(fields) <= len(Given._fields) or not all(fields[:2]):
             self.fail(f"must be CLIENTS:RATE[:EXAMPLES[:EPSILON]], and got {value!r}.", param, ctx)
-        kinds = (COUNT, RATE, COUNT, AMOUNT)
+        kinds = (COUNT, RATE, COUNT, SCALE)
         each = [kind.convert(field, param, ctx) if field else None for kind, field in zip(kinds, fields, strict=False)]
         return Given._make([*each, None, None][: len(kinds)])
 
 
-AMOUNT = Number("amount", Multiplier)
-
 Epsilon: TypeAlias = Annotated[
-    float, Option(click_type=AMOUNT, metavar="E", show_default=False, help="What is promised; 1 by default.")
+    float, Option(click_type=SCALE, metavar="E", show_default=False, help="What is promised; 1 by default.")
 ]
 Delta: TypeAlias = Annotated[
     float,
@@ -75,20 +73,20 @@ Groups: TypeAlias = Annotated[
     ),
 ]
 Clip: TypeAlias = Annotated[
-    float, Option(click_type=AMOUNT, metavar="C", show_default=False, help="Longest gradient sent; 1 by default.")
+    float, Option(click_type=SCALE, metavar="C", show_default=False, help="Longest gradient sent; 1 by default.")
 ]
 GradientBound: TypeAlias = Annotated[
-    float, Option(click_type=AMOUNT, metavar="G", show_default=False, help="Longest gradient met; 5 by default.")
+    float, Option(click_type=SCALE, metavar="G", show_default=False, help="Longest gradient met; 5 by default.")
 ]
 Smoothness: TypeAlias = Annotated[
-    float, Option(click_type=AMOUNT, metavar="M", show_default=False, help="Of the loss, mu; 1 by default.")
+    float, Option(click_type=SCALE, metavar="M", show_default=False, help="Of the loss, mu; 1 by default.")
 ]
 Convexity: TypeAlias = Annotated[
-    float, Option(click_type=AMOUNT, metavar="L", show_default=False, help="Of the loss, lambda; 1 by default.")
+    float, Option(click_type=SCALE, metavar="L", show_default=False, help="Of the loss, lambda; 1 by default.")
 ]
 Step: TypeAlias = Annotated[
     float,
-    Option(click_type=AMOUNT, metavar="S", show_default=False, help="What is sent is rounded to; 1 by default."),
+    Option(click_type=SCALE, metavar="S", show_default=False, help="What is sent is rounded to; 1 by default."),
 ]
 
 

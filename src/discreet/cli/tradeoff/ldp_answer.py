@@ -8,6 +8,7 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
 
+from discreet.cli.output import PIPE_WIDTH
 from discreet.part import plain
 from discreet.privacy.wording import brief, rounded_down, rounded_up
 
@@ -25,12 +26,14 @@ NAMES = {
     "exact minibatch": "exact, 2C",
     "exact per_example_mean": "exact, mean",
 }
+NOTHING = "–"
 SENSITIVITIES = (
     "C: each example is clipped, so that one moves the sum by C. 2C: the batch's mean is clipped, as in the paper, and "
     "one example moves that by up to 2C. True ε is certified by PLD"
 )
 HANDED_OUT = (
-    "The paper hands out max(σ², 1), at which its utility, bits and true ε are read; exact noise is taken as it is"
+    "The paper hands out max(σ², 1), at which its utility, bits and true ε are read, or nothing where σ² is not "
+    "positive; exact noise is taken as it is"
 )
 HOLDS = "A bound of the paper holds where its conditions do; it drops O(·) terms even so. AC1 has its square back"
 SUMS = (
@@ -56,7 +59,7 @@ class Answer:
     @property
     def utility(self) -> "Utility":
         """Any of them: where the proof holds, and why not, does not depend on the noise."""
-        return next(iter(self.joint.values())).utility
+        return next(found.utility for found in self.joint.values() if found.utility is not None)
 
     @property
     def notes(self) -> list[str]:
@@ -117,35 +120,47 @@ def _told(group: "Group") -> str:
 
 
 def _table(rows: "Mapping[str, Row]", joint: "Mapping[str, Joint]") -> RenderableType:
-    headings = ["σ²", "true ε, C", "and 2C", "bits, printed", "bits, true", "holds", *(["utility"] if joint else [])]
-    return _grid(headings, (_line(name, row, joint) for name, row in rows.items()))
+    headings = ["σ²", "true ε,\nC", "and\n2C", "bits,\nprinted", "bits,\ntrue", "holds"]
+    return _grid([*headings, "utility"] if joint else headings, (_line(name, row, joint) for name, row in rows.items()))
 
 
 def _line(name: str, row: "Row", joint: "Mapping[str, Joint]") -> Iterable[str]:
     yield NAMES[name]
     yield brief(row.noise_variance, 5) if row.domain else rounded_up(row.noise_variance)
     for clipping in ("per_example", "minibatch"):
-        yield rounded_up(row.certified[clipping]) if clipping in row.certified else "–"
-    yield from (f"{bits:,.0f}" for bits in (row.bits.printed, row.bits.corrected))
+        yield rounded_up(row.certified[clipping]) if clipping in row.certified else NOTHING
+    yield from map(_whole, (row.bits.printed, row.bits.corrected)) if row.bits else (NOTHING, NOTHING)
     yield _yes(row.valid)
     if joint:
-        yield rounded_down(joint[name].utility.printed)
+        yield _useful(joint[name])
 
 
 def _summed(named: "tuple[str, Joint]") -> Sequence[str]:
     name, found = named
-    return NAMES[name], rounded_up(found.noise_variance), _yes(found.valid), rounded_down(found.utility.printed)
+    variance = NOTHING if found.noise_variance is None else rounded_up(found.noise_variance)
+    return NAMES[name], variance, _yes(found.valid), _useful(found)
+
+
+def _whole(bits: float) -> str:
+    """All digits of what is short, four of what is long: no column is wider than nine."""
+    return f"{bits:,.0f}" if abs(bits) < 1e6 else brief(bits, 4)
+
+
+def _useful(found: "Joint") -> str:
+    return NOTHING if found.utility is None else rounded_down(found.utility.printed)
 
 
 def _grid(headings: Sequence[str], lines: Iterable[Iterable[str]]) -> Padding:
-    """A table whose first column is names."""
-    made = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    made.add_column("", no_wrap=True)
-    for heading in headings:
-        made.add_column(heading, justify="right", vertical="bottom", overflow="fold")
-    for line in lines:
-        made.add_row(*line)
-    return Padding(made, (0, 2))
+    """A table whose first column is names; columns move together where numbers are long, and break none of them."""
+    rows = [("", *headings), *map(tuple, lines)]
+    widths = [max(len(part) for row in rows for part in row[place].split("\n")) for place in range(len(rows[0]))]
+    gap = 2 if sum(widths) + 2 * len(widths) <= PIPE_WIDTH else 1
+    made = Table(box=None, padding=(0, gap, 0, 0), pad_edge=False)
+    for place, heading in enumerate(rows[0]):
+        made.add_column(heading, justify="right" if place else "left", vertical="bottom", no_wrap=True)
+    for row in rows[1:]:
+        made.add_row(*row)
+    return Padding(made, (0, 0, 0, 2))
 
 
 def _yes(valid: bool) -> str:
@@ -167,9 +182,9 @@ def _row(row: "Row", group: "Group") -> dict[str, Any]:
         "noise_variance": row.noise_variance,
         "handed_out": row.handed_out,
         "forms": dict(row.forms),
-        "rate_bits": {**row.bits._asdict(), "printed_holds": row.bits.printed_holds},
-        "true_epsilon": dict(row.certified),
-        "claim_holds": {clipping: epsilon <= group.promise.epsilon for clipping, epsilon in row.certified.items()},
+        "rate_bits": row.bits and {**row.bits._asdict(), "printed_holds": row.bits.printed_holds},
+        "true_epsilon": dict(row.certified) or None,
+        "claim_holds": {clipping: each <= group.promise.epsilon for clipping, each in row.certified.items()} or None,
         "valid": row.valid,
         "reason": row.reason,
     }
@@ -186,7 +201,8 @@ def _joint(found: "Joint") -> dict[str, Any]:
 
 
 def _learned(found: "Joint") -> dict[str, Any]:
-    return {"utility": found.utility.printed, "utility_proved": found.utility.proved}
+    printed, proved = (found.utility.printed, found.utility.proved) if found.utility else (None, None)
+    return {"utility": printed, "utility_proved": proved}
 
 
 def _nested(found: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,11 +15,12 @@ from discreet.theory.rates import rates
 from discreet.theory.tradeoffs import FORMS, LEAST_NOISE, Domain, bound, domain
 from discreet.theory.utility import Learning
 
-BELOW, ABOVE, POINTS = 100.0, 10.0, 31  # ε from a hundredth of what was asked to ten times that
+BELOW, ABOVE, POINTS = 125.0, 10.0, 31  # ε from some hundredth of what was asked, to ten times that
 ACROSS = "ε promised"
 NOTES = (
     "Dashed where a bound's conditions fail; dotted lines are where each begins, as σ falls below 1/(16q). From where "
-    "σ² would be less than 1 the paper hands out 1, and its curves are level.",
+    "σ² would be less than 1 the paper hands out 1, and its curves are level; there is no curve where σ² is not even "
+    "positive.",
     "Exact is our accountant's: at C each example is clipped, at 2C the batch's mean, as in the paper. At C its noise "
     "is taken as the paper takes its own, as if it were not divided by the batch.",
     "The printed bits add two differential entropies, which says nothing of a sum, and are less than the noise alone "
@@ -39,11 +40,15 @@ def picture(group: Group, learning: Learning, step: float) -> Picture:
 
 @dataclass(frozen=True)
 class Way:
-    """One way to count: the σ² that it hands out at each ε, and whether it holds there."""
+    """One way to count: the σ² that it hands out at each ε, NaN where it hands out nothing, and whether it holds."""
 
     name: str
     variances: Sequence[float]
     holds: Sequence[bool]
+
+    def heights(self, height: Callable[[float], float]) -> list[float]:
+        """Something of each σ²; a gap where there is none."""
+        return [variance if math.isnan(variance) else height(variance) for variance in self.variances]
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,7 @@ class Sweep:
     def curves(self, height: Callable[[float], float]) -> Iterator[Curve]:
         """One for each way where it holds, and one more, dashed, where its conditions fail."""
         for way in self.ways:
-            heights = [height(variance) for variance in way.variances]
+            heights = way.heights(height)
             for shown, dashed in ((_failing(way.holds), True), (way.holds, False)):
                 if any(shown):
                     yield curve(way.name, self.epsilons, _where(shown, heights), dashed=dashed)
@@ -89,7 +94,8 @@ def sweep(group: Group) -> Sweep:
     ways = [Way(NAMES[PER_EXAMPLE], exact, [True] * len(exact))]  # its colour comes again for the sixth, exact too
     for name in FORMS:
         found = [bound(name, each) for each in promises]
-        ways.append(Way(NAMES[name], [each.handed_out for each in found], [each.valid for each in found]))
+        handed = [math.nan if each.handed_out is None else each.handed_out for each in found]
+        ways.append(Way(NAMES[name], handed, [each.valid for each in found]))
     ways.append(Way(NAMES[MINIBATCH], [batches * each for each in exact], [True] * len(exact)))
     return Sweep(epsilons, ways, domains)
 
@@ -128,7 +134,7 @@ def _bits(swept: Sweep, learning: Learning, step: float) -> Panel:
         return each.printed / learning.dimension, each.corrected / learning.dimension
 
     theorem = next(way for way in swept.ways if way.name == NAMES["theorem1"])
-    printed = [found(variance)[0] for variance in theorem.variances]
+    printed = theorem.heights(lambda variance: found(variance)[0])
     return Panel(
         title=f"Bits, at steps of {brief(step)}",
         across=ACROSS,

@@ -4,11 +4,12 @@ from typing import Annotated, TypeAlias
 
 from typer import Option
 
-from discreet.cli.options import COUNT, POSITIVE, PROBABILITY
+from discreet.cli.options import COUNT, PROBABILITY
+from discreet.cli.tradeoff.rows import SCALE
 
 Epsilon: TypeAlias = Annotated[
     float,
-    Option(click_type=POSITIVE, metavar="E", show_default=False, help="What all epochs may cost; 2.93 by default."),
+    Option(click_type=SCALE, metavar="E", show_default=False, help="What all epochs may cost; 2.93 by default."),
 ]
 Delta: TypeAlias = Annotated[
     float,
@@ -26,18 +27,16 @@ BatchSize: TypeAlias = Annotated[
 Clip: TypeAlias = Annotated[
     float,
     Option(
-        "--clip", click_type=POSITIVE, metavar="C", show_default=False, help="Norm of a clipped gradient; 1 by default."
+        "--clip", click_type=SCALE, metavar="C", show_default=False, help="Norm of a clipped gradient; 1 by default."
     ),
 ]
 LearningRate: TypeAlias = Annotated[
-    float, Option(click_type=POSITIVE, metavar="A", show_default=False, help="Of local steps; 0.3 by default.")
+    float, Option(click_type=SCALE, metavar="A", show_default=False, help="Of local steps; 0.3 by default.")
 ]
 Dimension: TypeAlias = Annotated[
     int, Option(click_type=COUNT, metavar="N", show_default=False, help="Of the model; 26010 by default.")
 ]
 Lipschitz: TypeAlias = Annotated[
     float,
-    Option(
-        click_type=POSITIVE, metavar="B", show_default=False, help="Of the loss: no gradient is longer; 1 by default."
-    ),
+    Option(click_type=SCALE, metavar="B", show_default=False, help="Of the loss: no gradient is longer; 1 by default."),
 ]

@@ -10,18 +10,18 @@ if TYPE_CHECKING:
     from discreet.report.curves import Picture
 
 
-def _ending(path: Path | None) -> Path | None:
-    """Refuses a name that can't be drawn before anything is computed for it."""
-    if path is not None:
-        from discreet.report.drawing import ending
+def _checked(path: Path | None) -> Path | None:
+    """Refuses a file that can't be drawn or written before anything is computed for it."""
+    if path is None:
+        return None
+    from discreet.report.drawing import checked
 
-        ending(path)
-    return path
+    return checked(path)
 
 
 PictureFile: TypeAlias = Annotated[
     Path | None,
-    typer.Option("--picture", metavar="FILE", callback=_ending, help="Draw it: PNG, SVG or HTML by its ending."),
+    typer.Option("--picture", metavar="FILE", callback=_checked, help="Draw it: PNG, SVG or HTML by its ending."),
 ]
 
 

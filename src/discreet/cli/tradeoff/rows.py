@@ -8,7 +8,7 @@ from rich.padding import Padding
 from rich.table import Table
 
 from discreet.cli.options import COUNT, POSITIVE, Number
-from discreet.part import Index, NonNegative
+from discreet.part import Index, Moderate, Multiplier
 
 
 class Listed(click.ParamType):  # type: ignore[type-arg]  # it takes one only from click 8.5 on
@@ -25,7 +25,7 @@ class Listed(click.ParamType):  # type: ignore[type-arg]  # it takes one only fr
 
 
 COUNTS, POSITIVES = Listed("counts", COUNT), Listed("numbers", POSITIVE)
-AMOUNT, INDEX = Number("amount", NonNegative), Number("number", Index)
+SCALE, AMOUNT, INDEX = Number("scale", Multiplier), Number("amount", Moderate), Number("number", Index)
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Padding:

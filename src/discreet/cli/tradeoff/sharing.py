@@ -5,8 +5,30 @@ from typing import Annotated, TypeAlias
 
 from typer import Option
 
-from discreet.cli.options import COUNT, POSITIVE, PROBABILITY, RATE
-from discreet.cli.tradeoff.rows import COUNTS, INDEX
+from discreet.cli.options import COUNT, PROBABILITY, RATE
+from discreet.cli.tradeoff.rows import COUNTS, INDEX, SCALE
+from discreet.errors import InvalidInput
+
+MOST_CLIENTS = 10**6
+
+
+def _rings(bits: Sequence[int]) -> Sequence[int]:
+    """Refuses a ring that no secure sum has before anything is computed for it."""
+    from discreet.lattice.ring import MOST_BITS
+    from discreet.secagg.ring import LEAST_BITS
+
+    for each in bits:
+        if not LEAST_BITS <= each <= MOST_BITS:
+            raise InvalidInput(f"--bits must be {LEAST_BITS} to {MOST_BITS}, and got {each:,}.")
+    return bits
+
+
+def _listable(clients: int) -> int:
+    """Refuses a cohort whose clients can't all be held: a lattice asks each of them."""
+    if clients > MOST_CLIENTS:
+        raise InvalidInput(f"--ring-clients must be at most {MOST_CLIENTS:,}, and got {clients:,}.")
+    return clients
+
 
 Sizes: TypeAlias = Annotated[
     Sequence[int],
@@ -20,10 +42,10 @@ Dropouts: TypeAlias = Annotated[
     int, Option(click_type=INDEX, metavar="D", show_default=False, help="May not deliver; 1 by default.")
 ]
 Epsilon: TypeAlias = Annotated[
-    float, Option(click_type=POSITIVE, metavar="E", show_default=False, help="Of the sums; 1 by default.")
+    float, Option(click_type=SCALE, metavar="E", show_default=False, help="Of the sums; 1 by default.")
 ]
 Share: TypeAlias = Annotated[
-    float | None, Option(click_type=POSITIVE, metavar="Z", help="A client's noise multiplier, instead of found.")
+    float | None, Option(click_type=SCALE, metavar="Z", help="A client's noise multiplier, instead of found.")
 ]
 Delta: TypeAlias = Annotated[
     float,
@@ -40,11 +62,23 @@ Rounds: TypeAlias = Annotated[
 ]
 Bits: TypeAlias = Annotated[
     Sequence[int],
-    Option(click_type=COUNTS, metavar="B,...", show_default=False, help="Of a ring; 20 to 40 by default."),
+    Option(
+        click_type=COUNTS,
+        metavar="B,...",
+        show_default=False,
+        callback=_rings,
+        help="Of a ring; 20 to 40 by default.",
+    ),
 ]
 RingClients: TypeAlias = Annotated[
     int,
-    Option(click_type=COUNT, metavar="N", show_default=False, help="Cohort for the bits; 10 by default."),
+    Option(
+        click_type=COUNT,
+        metavar="N",
+        show_default=False,
+        callback=_listable,
+        help="Cohort for the bits; 10 by default.",
+    ),
 ]
 Examples: TypeAlias = Annotated[
     int, Option(click_type=COUNT, metavar="N", show_default=False, help="Of each client; 5600 by default.")

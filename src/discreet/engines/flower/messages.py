@@ -1,10 +1,11 @@
 """What server and client say to each other: a signed request, and a reply that answers or refuses, in bytes."""
 
 import json
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import safetensors
 import safetensors.torch
+from pydantic import Field
 
 from discreet.engines.flower.errors import NotOurs
 from discreet.params import Params
@@ -17,10 +18,15 @@ ANSWERED, REFUSED = 0, 1
 PARAMS, ANNOUNCED = "params/", "announced/"
 PURPOSE = b"discreet request"
 LENGTH_BYTES = 8  # of a blob
+MOST_HEAD = 2**20  # bytes; a cohort of 10^5 clients fits
 
 Kind: TypeAlias = Literal["hello", "train", "session", "relay", "mask"]
 """hello: who is there? train: send an update in clear. session: begin a secure sum; mask: send an update through it;
 relay: the next message of its protocol."""
+
+
+Run: TypeAlias = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]  # it names a folder on a client's disk
+Digest: TypeAlias = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
 @part
@@ -31,8 +37,8 @@ class About:
     """
 
     kind: Kind
-    run: str
-    experiment: str
+    run: Run
+    experiment: Digest
     round: Index
     client: Index
     cohort: tuple[Index, ...]
@@ -52,8 +58,15 @@ def parsed(data: bytes, allowed: bytes) -> tuple[About, bytes]:
             "The request is not signed by the server key that this node's policy allows.",
             fix="Find out who sent it; if the server has a new key, its owner must enter it in policy.toml.",
         )
-    head = Reader(said).blob()
-    return read(About, json.loads(head)), said[LENGTH_BYTES + len(head) :]
+    reader = Reader(said)
+    length = reader.number(LENGTH_BYTES)
+    if length > MOST_HEAD:
+        reader.refuse(f"says in {length} bytes what it is about, and {MOST_HEAD} are allowed")
+    try:
+        head = json.loads(reader.raw(length))
+    except (ValueError, RecursionError):  # no text, no JSON, numbers too long to be any, or lists in lists without end
+        reader.refuse("does not say what it is about")
+    return read(About, head), said[LENGTH_BYTES + length :]
 
 
 def answered(body: bytes) -> bytes:
@@ -61,7 +74,7 @@ def answered(body: bytes) -> bytes:
 
 
 def refused(why: str) -> bytes:
-    return bytes([REFUSED]) + why.encode()
+    return bytes([REFUSED]) + why.encode(errors="backslashreplace")
 
 
 def told(reply: bytes) -> tuple[bytes | None, str]:

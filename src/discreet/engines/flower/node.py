@@ -2,7 +2,7 @@
 
 It speaks flwr 1.41's own Fleet API, with TLS, node keys and heartbeats. Unlike `flower-supernode` it never fetches the
 app bundle that a server ships, so there is nothing of it to run; and it asks for messages more often than every three
-seconds, which is most of a stock round. This file and `executor.py` know flwr's internals.
+seconds, which is most of a stock round. This file, `executor.py` and `front.py` know flwr's internals.
 """
 
 import threading
@@ -53,6 +53,8 @@ PAUSE, LONGEST_PAUSE = 0.1, 2.0  # seconds between two questions for messages; t
 HEARTBEAT = 10.0  # the SuperLink takes a node for gone that was silent for twice as long
 AWAY = 2.0  # seconds before a SuperLink that is away is asked again
 NOT_TAKEN = 412  # it is not registered; or it died, and is taken for alive until its heartbeats are missed
+REFUSED = {401: "it does not know this node's key", 403: "it forbids this node", 404: "it is no server of discreet's"}
+BROKEN = 500  # and above: the server's own troubles, which pass
 
 
 @dataclass(frozen=True)
@@ -73,19 +75,55 @@ def serve(place: Place, answer: Answer, say: Callable[[str], None]) -> None:
         stop = threading.Event()
         threading.Thread(target=_beat, args=(client, node, stop), daemon=True).start()
         try:
-            heard = time.monotonic()
+            heard, link = time.monotonic(), Link(place, say)
             while True:
-                try:
-                    if _one(client, node, answer):
-                        heard = time.monotonic()
-                    else:
-                        time.sleep(min(LONGEST_PAUSE, max(PAUSE, (time.monotonic() - heard) / 10)))
-                except (httpx.TransportError, httpx.HTTPStatusError, ObjectPullError):  # it is away, or the run is over
+                came = link.messages(client, node)
+                if came is None:
                     time.sleep(AWAY)
+                elif not came.messages_list:
+                    time.sleep(min(LONGEST_PAUSE, max(PAUSE, (time.monotonic() - heard) / 10)))
+                else:
+                    with suppress(httpx.HTTPError, ObjectPullError):  # it went away, or the run is over
+                        _one(client, node, came, answer)
+                    heard = time.monotonic()
         finally:
             stop.set()
             with suppress(httpx.HTTPError):
                 client.DeactivateNode(fleet.DeactivateNodeRequest(node_id=node.node_id))
+
+
+@dataclass
+class Link:
+    """Asks for messages, and says once that nobody answers, and once that somebody does again."""
+
+    place: Place
+    say: Callable[[str], None]
+    away: bool = False
+
+    def messages(self, client: FleetHttpClient, node: Node) -> Any:
+        """What came; None while the server is away. One that refuses this node ends it, in words."""
+        try:
+            came = client.PullMessages(fleet.PullMessagesRequest(node=node))
+        except httpx.HTTPError as error:
+            _end_if_refused(error, self.place)
+            if not self.away:
+                self.say(f"{self.place.address} is away; waiting for it.")
+            self.away = True
+            return None
+        if self.away:
+            self.say(f"{self.place.address} is back.")
+        self.away = False
+        return came
+
+
+def _end_if_refused(error: httpx.HTTPError, place: Place) -> None:
+    status = error.response.status_code if isinstance(error, httpx.HTTPStatusError) else 0
+    if status in REFUSED:
+        raise InvalidInput(
+            f"The server at {place.address} does not take this node in: its key {place.key} is not registered there, "
+            f"or the clocks of the two differ. It answered {status}: {REFUSED[status]}.",
+            fix="Hand the node's card to whoever runs the server, who registers it and starts the server again.",
+        )
 
 
 @contextmanager
@@ -112,13 +150,15 @@ def _activated(client: FleetHttpClient, public: bytes, place: Place, say: Callab
             asked = fleet.ActivateNodeRequest(public_key=public, heartbeat_interval=HEARTBEAT)
             return int(client.ActivateNode(asked).node_id)
         except httpx.HTTPStatusError as error:
-            if error.response.status_code != NOT_TAKEN or time.monotonic() >= until:
+            _end_if_refused(error, place)
+            status = error.response.status_code
+            if status < BROKEN and (status != NOT_TAKEN or time.monotonic() >= until):
                 raise InvalidInput(
                     f"The server at {place.address} does not take this node in: its key {place.key} is not registered "
                     "there, or another process uses it.",
                     fix="Hand the node's card to whoever runs the server, to be registered.",
                 ) from None
-            reason = "it does not take this node in yet"
+            reason = "it does not take this node in yet" if status < BROKEN else "it is not up yet"
         except httpx.TransportError as error:
             if "certificate" in str(error).lower():
                 raise InvalidInput(
@@ -139,11 +179,8 @@ def _beat(client: FleetHttpClient, node: Node, stop: threading.Event) -> None:
         stop.wait(HEARTBEAT * 0.7)
 
 
-def _one(client: FleetHttpClient, node: Node, answer: Answer) -> bool:
-    """Take one message, if there is one, answer it, and send the answer."""
-    came = client.PullMessages(fleet.PullMessagesRequest(node=node))
-    if not came.messages_list:
-        return False
+def _one(client: FleetHttpClient, node: Node, came: Any, answer: Answer) -> None:
+    """Take the message that came, answer it, and send the answer."""
     bare, tree = message_from_proto(came.messages_list[0]), came.message_object_trees[0]
     run, name = bare.metadata.run_id, bare.metadata.message_id
     contents = pull_objects(
@@ -157,10 +194,9 @@ def _one(client: FleetHttpClient, node: Node, answer: Answer) -> bool:
     message.metadata.__dict__["_message_id"] = name
     request = unpacked(message)
     if request is None:
-        return True  # not ours: whoever sent it gets no answer
+        return  # not ours: whoever sent it gets no answer
     TaskIdentity.run_id, TaskIdentity.node_id = run, node.node_id  # without which flwr builds no Message
     _send(client, node, Message(packed(answer(request)), reply_to=message))
-    return True
 
 
 def _send(client: FleetHttpClient, node: Node, reply: Any) -> None:

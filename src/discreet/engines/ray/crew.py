@@ -87,10 +87,10 @@ def _connect(ray: Any, address: str, workers: int | None) -> None:
     try:
         _knock(address)
         ray.init(address, **quiet)
-    except (OSError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
         raise InvalidInput(
-            f"No Ray cluster answers at address = {address!r}.",
-            fix='Start one with: ray start --head; or use address = "local".',
+            f"No Ray cluster answers at address = {address!r}, or it asks for a token that is not set here.",
+            fix='Start one with: ray start --head; set its RAY_AUTH_TOKEN here; or use address = "local".',
         ) from error
 
 

@@ -1,0 +1,52 @@
+"""The process that is the server: the SuperLink on loopback, and before it the one port that clients reach."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from discreet.deploy import commands
+from discreet.deploy.site import Site
+from discreet.engines.flower import front
+from discreet.errors import DiscreetError
+
+PAUSE = 0.2  # seconds between two looks at whether both are there
+
+
+def serve(site: Site, listen: str) -> int:
+    """Until one of the two ends, or the process is told to."""
+    server, port = site.server, int(site.deployment.address.rpartition(":")[2])
+    shown = front.Certificates(server / "ca.crt", server / "server.crt", server / "server.tls.key")
+    keys = [card.node_key for card in site.deployment.cards(site.app)]
+    inner = commands.inner(site)
+    with (
+        commands.alone(site) as lock,
+        front.bound(listen, port) as door,
+        front.opened(door, inner, shown, keys) as heard,
+    ):
+        process = subprocess.Popen(commands.superlink_itself(site, inner), pass_fds=(lock,))
+        try:
+            while process.poll() is None and heard():
+                time.sleep(PAUSE)
+            return process.poll() or 1
+        finally:
+            process.terminate()
+            try:
+                process.wait(timeout=5)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def main(folder: str, listen: str) -> None:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    try:
+        sys.exit(serve(Site(Path(folder)), listen))
+    except DiscreetError as error:
+        sys.stderr.write(f"Error: {error}\n")
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,200 @@
+"""The one open door of a server: which of Flower's paths the outside reaches, and by whose signature.
+
+flwr 1.41 serves three APIs on one port. Node keys guard the Fleet API alone; whoever reaches the Control API runs code
+on the server. So the SuperLink listens on loopback, and this stands before it: it hands on what a client's node needs,
+when a key on a card has signed it, and answers 404 to all else.
+"""
+
+import asyncio
+import socket
+import ssl
+import threading
+from base64 import b64decode
+from collections.abc import Awaitable, Callable, Iterable, Iterator, MutableMapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import httpx
+import uvicorn
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
+from cryptography.hazmat.primitives.serialization import load_ssh_public_key
+from flwr.common.constant import SYSTEM_TIME_TOLERANCE, TIMESTAMP_HEADER, TIMESTAMP_TOLERANCE
+from flwr.supercore.constant import FLEET_HTTP_PUBLIC_KEY_HEADER, FLEET_HTTP_SIGNATURE_HEADER
+from flwr.supercore.date import now
+from flwr.supercore.primitives.asymmetric import bytes_to_public_key, public_key_to_bytes, verify_signature
+
+from discreet.errors import InvalidInput
+
+CALLS = (  # a node neither registers nor unregisters itself: whoever runs the server does that
+    *("activate-node", "deactivate-node", "send-node-heartbeat", "pull-messages", "push-messages"),
+    *("pull-object", "push-object", "confirm-message-received", "get-run", "get-fab"),
+)
+PATHS = frozenset(f"/v1/fleet/{call}" for call in CALLS)
+LARGEST = 2**30  # bytes of one request: an object is not split
+SILENCE = 30.0  # seconds between two pieces of a request, at most
+# headers that are about one connection, of the two that there are
+OWN = frozenset(
+    b"host connection keep-alive content-length content-encoding accept-encoding transfer-encoding te trailer "
+    b"upgrade expect".split()
+)
+
+Event: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Event]]
+Send: TypeAlias = Callable[[Event], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Front:
+    """An ASGI app. What it hands on has a path and a method of its own making, so nothing else can be spelt."""
+
+    backend: httpx.AsyncClient
+    keys: frozenset[bytes]
+    largest: int = LARGEST
+
+    async def __call__(self, scope: Event, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        found = await self._admitted(scope, receive)
+        reply = _empty(found) if isinstance(found, int) else await self._handed_on(scope, found)
+        with suppress(OSError):  # it may have gone
+            await send({"type": "http.response.start", "status": reply.status, "headers": reply.headers})
+            await send({"type": "http.response.body", "body": reply.body})
+
+    async def _admitted(self, scope: Event, receive: Receive) -> bytes | int:
+        """The body of a request that may pass; of another, the status that says why not."""
+        if scope["method"] != "POST" or scope["path"] not in PATHS:
+            return 404
+        headers = dict(scope["headers"])
+        if not self._signed(headers):
+            return 401
+        length = headers.get(b"content-length", b"0")
+        if not length.isdigit() or len(length) > 15 or int(length) > self.largest:
+            return 413
+        try:
+            body = await self._body(receive)
+        except (TimeoutError, ConnectionError):
+            return 408
+        return 413 if body is None else body
+
+    def _signed(self, headers: dict[bytes, bytes]) -> bool:
+        """By the key of a client, and a moment ago; the SuperLink checks again, and that node and key agree."""
+        try:
+            key = b64decode(headers[FLEET_HTTP_PUBLIC_KEY_HEADER.encode()], validate=True)
+            signature = b64decode(headers[FLEET_HTTP_SIGNATURE_HEADER.encode()], validate=True)
+            timestamp = headers[TIMESTAMP_HEADER.encode()]
+            age = (now() - datetime.fromisoformat(timestamp.decode("ascii"))).total_seconds()
+        except (KeyError, ValueError, TypeError):
+            return False
+        recent = -SYSTEM_TIME_TOLERANCE < age < TIMESTAMP_TOLERANCE + SYSTEM_TIME_TOLERANCE
+        return recent and key in self.keys and verify_signature(bytes_to_public_key(key), timestamp, signature)
+
+    async def _body(self, receive: Receive) -> bytes | None:
+        """All of it; None when it is too long."""
+        found, more = bytearray(), True
+        while more:
+            event = await asyncio.wait_for(receive(), SILENCE)
+            if event["type"] == "http.disconnect":
+                raise ConnectionError
+            found += event.get("body", b"")
+            if len(found) > self.largest:
+                return None
+            more = event.get("more_body", False)
+        return bytes(found)
+
+    async def _handed_on(self, scope: Event, body: bytes) -> "Reply":
+        kept = [(name, value) for name, value in scope["headers"] if name not in OWN]
+        try:
+            answer = await self.backend.post(scope["path"], headers=kept, content=body)
+        except httpx.HTTPError:
+            return _empty(502)
+        given = [(name.lower(), value) for name, value in answer.headers.raw if name.lower() not in OWN]
+        return Reply(answer.status_code, [*given, (b"content-length", b"%d" % len(answer.content))], answer.content)
+
+
+class Reply(NamedTuple):
+    status: int
+    headers: list[tuple[bytes, bytes]]
+    body: bytes
+
+
+def _empty(status: int) -> Reply:
+    return Reply(status, [(b"content-length", b"0")], b"")
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """The open port, taken before anything is started; nobody is heard there until `opened`."""
+    try:
+        family, kind, protocol, _, place = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)[0]
+        door = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise _unheard(host, port, error) from None
+    try:
+        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        door.bind(place)
+    except OSError as error:
+        door.close()
+        raise _unheard(host, port, error) from None
+    return door
+
+
+def _unheard(host: str, port: int, error: OSError) -> InvalidInput:
+    return InvalidInput(
+        f"The server can't listen at {host}:{port}: {(error.strerror or 'no such address').lower()}.",
+        fix="Is it up already? If this machine has no such address, say --listen 0.0.0.0.",
+    )
+
+
+@dataclass(frozen=True)
+class Certificates:
+    authority: Path
+    own: Path
+    key: Path
+
+
+@contextmanager
+def opened(
+    door: socket.socket, superlink: str, certificates: Certificates, node_keys: Iterable[str]
+) -> Iterator[Callable[[], bool]]:
+    """Hear the outside until the block ends; what is given says whether it is still heard."""
+    known = frozenset(_spoken(key) for key in node_keys)
+    backend = httpx.AsyncClient(
+        base_url=f"https://{superlink}",
+        verify=ssl.create_default_context(cafile=str(certificates.authority)),
+        timeout=httpx.Timeout(2 * SILENCE, pool=None),
+        limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),
+        trust_env=False,
+    )
+    server = uvicorn.Server(
+        uvicorn.Config(
+            Front(backend, known),
+            ssl_certfile=str(certificates.own),
+            ssl_keyfile=str(certificates.key),
+            lifespan="off",
+            ws="none",
+            interface="asgi3",
+            proxy_headers=False,
+            server_header=False,
+            access_log=False,
+            log_config=None,
+            timeout_graceful_shutdown=2,
+        )
+    )
+    thread = threading.Thread(target=server.run, args=([door],), daemon=True)
+    thread.start()
+    try:
+        yield thread.is_alive
+    finally:
+        server.should_exit = True
+        thread.join(timeout=10)
+
+
+def _spoken(node_key: str) -> bytes:
+    """A public key as nodes send it with each request."""
+    key = load_ssh_public_key(node_key.encode())
+    if not isinstance(key, EllipticCurvePublicKey):
+        raise InvalidInput(f"A node's key lies on an elliptic curve, and got {node_key[:40]!r}.")
+    spoken: bytes = public_key_to_bytes(key)
+    return spoken

@@ -1,0 +1,276 @@
+"""What the one open port lets through, and what a node and a server say when the other is not there: no processes."""
+
+import asyncio
+import socket
+from base64 import b64encode
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("flwr")
+
+import httpx
+from cryptography.hazmat.primitives.asymmetric import ec
+from flwr.proto import fleet_pb2 as fleet
+from flwr.proto.node_pb2 import Node
+from flwr.supercore.date import now
+from flwr.supercore.primitives.asymmetric import public_key_to_bytes, sign_message
+from flwr.supercore.protobuf.translation import PROTOBUF_REQUEST_TYPES
+
+from discreet.deploy import commands
+from discreet.deploy.deployment import Card
+from discreet.deploy.site import Site
+from discreet.engines.flower import node
+from discreet.engines.flower.front import PATHS, Front, bound
+from discreet.engines.flower.node import Link, Place
+from discreet.errors import InvalidInput
+from tests.deploy.sites import SECURE, copied
+
+KEY, OTHER = (ec.generate_private_key(ec.SECP384R1()) for _ in range(2))
+PULL = "/v1/fleet/pull-messages"
+ELSEWHERE = [path for _, path in PROTOBUF_REQUEST_TYPES if path not in PATHS]
+
+
+def signed(key: ec.EllipticCurvePrivateKey = KEY, age: float = 0.0) -> dict[str, str]:
+    timestamp = (now() - timedelta(seconds=age)).isoformat()
+    return {
+        "flwr-public-key": b64encode(public_key_to_bytes(key.public_key())).decode(),
+        "flwr-signature": b64encode(sign_message(key, timestamp.encode())).decode(),
+        "flwr-timestamp": timestamp,
+    }
+
+
+class Backend:
+    """A SuperLink that answers with what it was sent, and remembers."""
+
+    def __init__(self, fails: bool = False) -> None:
+        self.asked: list[httpx.Request] = []
+        self.fails = fails
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.asked.append(request)
+        if self.fails:
+            raise httpx.ConnectError("nobody is there")
+        return httpx.Response(
+            200, content=b"got " + request.content, headers={"content-type": "application/x-protobuf"}
+        )
+
+
+def asked(backend: Backend, method: str, path: str, headers: dict[str, str], body: bytes = b"") -> httpx.Response:
+    async def ask() -> httpx.Response:
+        within = httpx.AsyncClient(transport=httpx.MockTransport(backend), base_url="https://127.0.0.1:1")
+        front = Front(within, frozenset({public_key_to_bytes(KEY.public_key())}), largest=1000)
+        outside = httpx.AsyncClient(transport=httpx.ASGITransport(front), base_url="https://server:8000")
+        async with within, outside:
+            return await outside.request(method, path, headers=headers, content=body)
+
+    return asyncio.run(ask())
+
+
+def test_what_a_node_asks_for_is_handed_on_as_it_is() -> None:
+    backend = Backend()
+    answer = asked(backend, "POST", PULL, {**signed(), "flwr-other": "kept"}, b"bytes")
+    assert (answer.status_code, answer.content) == (200, b"got bytes")
+    assert answer.headers["content-type"] == "application/x-protobuf"
+    (request,) = backend.asked
+    assert (request.method, str(request.url)) == ("POST", f"https://127.0.0.1:1{PULL}")
+    assert request.headers["flwr-other"] == "kept"
+    assert request.headers["host"] == "127.0.0.1:1"
+
+
+@pytest.mark.parametrize("path", [*ELSEWHERE, "/docs", "/openapi.json", "/", "/v1/fleet/", "/v1/fleet/new"])
+def test_every_other_path_of_flowers_is_refused_to_a_client_too(path: str) -> None:
+    backend = Backend()
+    assert asked(backend, "POST", path, signed()).status_code == 404
+    assert not backend.asked
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"{PULL}/../../control/start-run",
+        f"{PULL}/",
+        "//v1/control/start-run",
+        f"{PULL}%2f..%2f..%2fcontrol%2fstart-run",
+    ],
+)
+def test_no_spelling_of_a_path_reaches_the_control_api(path: str) -> None:
+    backend = Backend()
+    assert asked(backend, "POST", path, signed()).status_code == 404
+    assert not backend.asked
+
+
+def test_flower_has_control_and_runtime_paths_that_are_refused() -> None:
+    assert {"/v1/control/start-run", "/v1/control/register-node", "/v1/runtime/acquire-task"} <= set(ELSEWHERE)
+    assert {"/v1/fleet/register-node", "/v1/fleet/unregister-node"} <= set(ELSEWHERE)
+    assert {path for _, path in PROTOBUF_REQUEST_TYPES} >= PATHS
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "OPTIONS", "HEAD"])
+def test_another_method_is_refused(method: str) -> None:
+    backend = Backend()
+    assert asked(backend, method, PULL, signed()).status_code == 404
+    assert not backend.asked
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        signed(OTHER),
+        {**signed(OTHER), "flwr-public-key": signed()["flwr-public-key"]},
+        {**signed(), "flwr-timestamp": now().isoformat()},
+        {**signed(), "flwr-signature": "no base64!"},
+        signed(age=1000.0),
+        signed(age=-1000.0),
+    ],
+)
+def test_who_has_no_key_of_a_client_is_refused(headers: dict[str, str]) -> None:
+    backend = Backend()
+    assert asked(backend, "POST", PULL, headers, b"x" * 2000).status_code == 401  # before the body is looked at
+    assert not backend.asked
+
+
+def test_a_request_that_is_too_long_is_refused() -> None:
+    backend = Backend()
+    assert asked(backend, "POST", PULL, signed(), b"x" * 1000).status_code == 200
+    assert asked(backend, "POST", PULL, signed(), b"x" * 1001).status_code == 413
+    assert asked(backend, "POST", PULL, {**signed(), "content-length": "1"}, b"x" * 1001).status_code == 413
+    assert len(backend.asked) == 1
+
+
+def test_a_superlink_that_is_away_is_a_trouble_that_passes() -> None:
+    assert asked(Backend(fails=True), "POST", PULL, signed()).status_code == 502
+
+
+def test_a_port_that_is_taken_is_said_before_anything_starts() -> None:
+    with bound("127.0.0.1", 0) as door:
+        door.listen()
+        port = door.getsockname()[1]
+        with pytest.raises(InvalidInput, match=f"can't listen at 127.0.0.1:{port}: address already in use"):
+            bound("127.0.0.1", port)
+
+
+def test_nobody_is_heard_at_a_port_that_is_only_taken() -> None:
+    with bound("127.0.0.1", 0) as door, pytest.raises(ConnectionRefusedError):
+        socket.create_connection(door.getsockname(), timeout=5)
+
+
+class Server:
+    """What PullMessages gives, one after the other."""
+
+    def __init__(self, *answers: int) -> None:
+        self.answers = list(answers)
+
+    def PullMessages(self, request: fleet.PullMessagesRequest) -> fleet.PullMessagesResponse:
+        status = self.answers.pop(0)
+        if status == 0:
+            raise httpx.ConnectError("nobody is there")
+        asked = httpx.Request("POST", "https://server")
+        httpx.Response(status, request=asked).raise_for_status()
+        return fleet.PullMessagesResponse()
+
+
+def told(*answers: int) -> tuple[list[str], Callable[[], object]]:
+    said: list[str] = []
+    link, server = Link(Place("server:1", Path("ca.crt"), Path("node.key")), said.append), Server(*answers)
+    return said, lambda: link.messages(server, Node(node_id=1))  # type: ignore[arg-type]
+
+
+def test_a_node_says_once_that_the_server_is_away_and_once_that_it_is_back() -> None:
+    said, ask = told(200, 0, 502, 0, 200, 200, 503, 200)
+    there = [ask() is not None for _ in range(8)]
+    assert there == [True, False, False, False, True, True, False, True]
+    assert said == ["server:1 is away; waiting for it.", "server:1 is back."] * 2
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_a_node_that_is_refused_ends_with_a_sentence(status: int) -> None:
+    said, ask = told(200, status)
+    ask()
+    with pytest.raises(InvalidInput, match=f"key node.key is not registered there.* It answered {status}"):
+        ask()
+    assert not said
+
+
+def served(folder: Path) -> Site:
+    site = Site(folder)
+    site.server.mkdir(parents=True)
+    return site
+
+
+def test_the_superlink_is_told_to_listen_on_loopback_alone(tmp_path: Path) -> None:
+    site = served(tmp_path)
+    commands.write_connection(site)
+    inner = commands.inner(site)
+    command = commands.superlink_itself(site, inner)
+    assert command[command.index("--host") + 1] == "127.0.0.1"
+    assert inner == f"127.0.0.1:{command[command.index('--port') + 1]}"
+    assert "--enable-supernode-auth" in command
+
+
+def test_a_second_server_of_one_deployment_is_refused_and_the_first_stays_to_be_found(tmp_path: Path) -> None:
+    site = served(tmp_path)
+    commands.write_connection(site)
+    before = commands.inner(site)
+    with commands.alone(site), pytest.raises(InvalidInput, match="is up already"):
+        commands.write_connection(site)
+    assert commands.inner(site) == before
+    commands.write_connection(site)
+
+
+def test_the_last_words_of_flowers_are_said_without_the_box_around_them() -> None:
+    said = "╭─ Error ─────╮\n│ No such key │\n╰─────────────╯\n"
+    assert commands._last(said) == "No such key"
+    assert commands._last("╭──╮\n╰──╯\n") == "it said nothing."
+
+
+def test_a_node_waits_for_a_server_that_is_not_up_yet_and_ends_when_its_key_is_unknown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(node, "AWAY", 0.0)
+    said: list[str] = []
+    place, request = (
+        Place("server:1", Path("ca.crt"), Path("node.key"), wait=0.0),
+        httpx.Request("POST", "https://server"),
+    )
+    answers = [502, 0, 503, 401]
+
+    class Unready:
+        def ActivateNode(self, asked: fleet.ActivateNodeRequest) -> fleet.ActivateNodeResponse:
+            status = answers.pop(0)
+            if status == 0:
+                raise httpx.ConnectError("nobody is there")
+            httpx.Response(status, request=request).raise_for_status()
+            return fleet.ActivateNodeResponse(node_id=1)
+
+    with pytest.raises(InvalidInput, match=r"does not take this node in: its key node\.key is not registered there"):
+        node._activated(Unready(), b"", place, said.append)  # type: ignore[arg-type]
+    assert not answers
+    assert said == ["Waiting for server:1: it is not up yet."]
+
+
+def test_submitting_to_a_server_that_is_not_up_is_said_at_once(tmp_path: Path) -> None:
+    site = copied(tmp_path, SECURE)
+    with pytest.raises(InvalidInput, match="is not up on this machine"):
+        commands.run(site, "first")
+    commands.write_connection(site)  # as one that was up, and is no longer
+    with pytest.raises(InvalidInput, match="is not up on this machine"):
+        commands.run(site, "first")
+
+
+def test_a_command_that_gets_no_answer_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    silent = tmp_path / "flwr"
+    silent.write_text("#!/bin/sh\nexec sleep 600\n")
+    silent.chmod(0o700)
+    monkeypatch.setattr(commands, "ANSWERS", 0.1)
+    monkeypatch.setattr(commands, "_tool", lambda name: str(silent))
+    site = served(tmp_path / "site")
+    with pytest.raises(InvalidInput, match=r"did not answer within 0\.1 seconds"):
+        commands.called(site, [str(silent)])
+    assert commands.nodes(site) is None
+    card = Card(name="north", node_key="ecdsa", identity="0" * 64)
+    with pytest.raises(InvalidInput, match=r"north could not be registered: the SuperLink did not answer within 0\.1"):
+        commands.register(site, [card], lambda text: None)
