@@ -8,7 +8,6 @@ from pathlib import Path
 
 from discreet.deploy import commands
 from discreet.deploy.site import Site
-from discreet.engines.flower import front
 from discreet.errors import DiscreetError
 
 PAUSE = 0.2  # seconds between two looks at whether both are there
@@ -16,6 +15,8 @@ PAUSE = 0.2  # seconds between two looks at whether both are there
 
 def serve(site: Site, listen: str) -> int:
     """Until one of the two ends, or the process is told to."""
+    from discreet.engines.flower import front  # what it speaks comes with an extra
+
     server, port = site.server, int(site.deployment.address.rpartition(":")[2])
     shown = front.Certificates(server / "ca.crt", server / "server.crt", server / "server.tls.key")
     keys = [card.node_key for card in site.deployment.cards(site.app)]
