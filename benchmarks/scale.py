@@ -22,6 +22,8 @@ import numpy as np
 import results
 from scipy import optimize
 
+from discreet.cli.sizes import in_bytes
+
 PAGE = results.FOLDER.parent / "scale.md"
 DATA = results.FOLDER / "scale.json"
 INPUTS, CLASSES, EXAMPLES = 20, 10, 10  # of every client
@@ -210,7 +212,7 @@ def _lines(entry: results.Entry) -> Iterator[str]:
     for cell in wide:
         yield (
             f"| {cell['clients']:,} | {cell['parameters']:,} | {cell['round']:.3g} | {cell['peak'] / 1e9:.2f} | "
-            f"{cell['before'] / 1e9:.2f} | {_bytes(cell['up'])} | {_bytes(cell['down'])} |"
+            f"{cell['before'] / 1e9:.2f} | {in_bytes(cell['up'])} | {in_bytes(cell['down'])} |"
         )
     yield ""
     yield (
@@ -277,7 +279,7 @@ def _extrapolated(model: Model, largest: dict[str, float]) -> Iterator[str]:
     for clients, cohort in LARGE:
         listed = largest["built"] * clients / largest["clients"]
         seconds = model.round(cohort, 100_000)
-        yield f"| {clients:,} | {cohort:,} | {seconds:.3g} | {_bytes(400_000 * cohort)} | {listed:.2g} |"
+        yield f"| {clients:,} | {cohort:,} | {seconds:.3g} | {in_bytes(400_000 * cohort)} | {listed:.2g} |"
     yield ""
     yield "What changes at each size:"
     yield ""
@@ -296,14 +298,6 @@ def _extrapolated(model: Model, largest: dict[str, float]) -> Iterator[str]:
         "toss their own coins, and be known by their kinds, not one by one; that is not built. Privacy is cheaper "
         "there than anywhere: the same cohort is drawn at a far smaller rate, and δ has to be far below 10⁻⁹."
     )
-
-
-def _bytes(size: float) -> str:
-    for unit in ("B", "kB", "MB", "GB"):
-        if size < 1000:
-            return f"{size:.3g} {unit}"
-        size /= 1000
-    return f"{size:.3g} TB"
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from pathlib import Path
 from discreet.cli.compare import watching
 from discreet.experiment import cells, compare
 from discreet.experiment.cells import Cell
-from discreet.experiment.results import Results
+from discreet.experiment.results import Result, Results
 
 
 def parser(about: str | None, only: Iterable[str], page: str) -> argparse.ArgumentParser:
@@ -36,6 +36,10 @@ class Conductor:
     @property
     def settings(self) -> tuple[str, ...]:
         return (f"device={self.given.device}",)
+
+    def there(self) -> list[Result]:
+        """All runs that are made, here or where new ones go."""
+        return list((Results(self.home).found() | Results(self.given.out or self.home).found()).values())
 
     def made(self, found: list[Cell], seeds: int) -> bool:
         """Whether all of these are there now."""

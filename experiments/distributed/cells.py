@@ -9,6 +9,8 @@ from typing import Any
 from discreet.experiment import config
 from discreet.experiment.cells import Cell
 from discreet.experiment.results import Result, Results
+from experiments.common import tuning
+from experiments.common.tuning import written
 from experiments.distributed.published import EPOCH, STEP
 
 HERE = Path(__file__).parent
@@ -116,7 +118,7 @@ class Asked:
     def cell(self, settings: tuple[str, ...] = (), data_dir: Path | None = None) -> Cell:
         method = METHODS[self.method]
         against = f'privacy.against="{method.against}"'
-        overrides = (f"algorithm={_written(self.algorithm())}", f"rounds={self.rounds}", against, *settings)
+        overrides = (f"algorithm={written(self.algorithm())}", f"rounds={self.rounds}", against, *settings)
         source = config.load(HERE / f"{self.data}.toml", overrides, data_dir)
         if method.claim:  # it keeps no promise
             source = replace(source, experiment=replace(source.experiment, privacy=None))
@@ -205,10 +207,7 @@ def best(results: list[Result], data: str, method: str, rounds: int) -> Asked | 
     points = grid(data, method, rounds)
     if len(points) == 1:
         return points[0]
-    found = [(each, finals(results, each).get(TUNED_ON)) for each in points]
-    if any(accuracy is None for _, accuracy in found):
-        return None
-    return max(found, key=lambda pair: pair[1] or 0.0)[0]
+    return tuning.best(points, lambda each: finals(results, each).get(TUNED_ON))
 
 
 def finals(results: list[Result], asked: Asked) -> dict[int, float]:
@@ -228,10 +227,3 @@ def chosen(results: list[Result], asked: Asked) -> list[Result]:
 
 def results() -> list[Result]:
     return list(Results(HERE).found().values())
-
-
-def _written(value: Any) -> str:
-    """As a TOML file has it."""
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{name} = {_written(each)}" for name, each in value.items()) + "}"
-    return f'"{value}"' if isinstance(value, str) else str(value).lower()

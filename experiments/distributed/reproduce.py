@@ -7,7 +7,6 @@ python -m experiments.distributed.reproduce --page    # docs/results/distributed
 
 import torch
 
-from discreet.experiment.results import Results
 from experiments.common.conduct import Conductor, parser, said
 from experiments.distributed.cells import HERE, METHODS, SEEDS, SETS, TUNED_ON, Asked, best, grid, methods, seeds
 
@@ -38,7 +37,7 @@ def _made(data: str, conductor: Conductor) -> bool:
         points = [each for method in wanted if METHODS[method].tuned for each in grid(data, method, rounds)]
         if not _conducted(points, TUNED_ON + 1, conductor):
             return False
-        there = list((Results(HERE).found() | Results(given.out or HERE).found()).values())
+        there = conductor.there()
         winners = [each for method in wanted if (each := best(there, data, method, rounds)) is not None]
         for stop in (given.seeds, TUNED_ON + 1 + given.seeds):  # of what is not tuned, and of what is
             told = [each for each in winners if seeds(each.method)[: given.seeds].stop == stop]

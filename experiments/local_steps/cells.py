@@ -14,6 +14,8 @@ from discreet.experiment.results import Result, Results
 from discreet.privacy import calibration
 from discreet.privacy.calibration import EpsilonTarget
 from discreet.privacy.events import sampled_gaussian
+from experiments.common import tuning
+from experiments.common.tuning import written
 
 HERE = Path(__file__).parent
 SETS = {"mnist": "MNIST, linear", "fashion": "Fashion-MNIST, ScatterNet + linear"}
@@ -109,8 +111,8 @@ class Asked:
 
     def cell(self, settings: tuple[str, ...] = (), data_dir: Path | None = None) -> Cell:
         method = METHODS[self.method]
-        table = ", ".join(f"{name} = {_written(value)}" for name, value in self._arguments().items())
-        overrides = (f"algorithm={{{table}}}", f"rounds={self.rounds}", f"evaluate_every={self.rounds}", *settings)
+        table = written(self._arguments())
+        overrides = (f"algorithm={table}", f"rounds={self.rounds}", f"evaluate_every={self.rounds}", *settings)
         source = config.load(HERE / f"{self.data}.toml", overrides, data_dir)
         if method.claim:  # it keeps no promise
             source = replace(source, experiment=replace(source.experiment, privacy=None))
@@ -155,10 +157,7 @@ def one_pass(data: str, rounds: int) -> list[Asked]:
 
 def best(results: list[Result], points: list[Asked]) -> Asked | None:
     """The point that was best on the seed for tuning; None before all of them were tried."""
-    found = [(each, accuracies(results, each).get(TUNED_ON)) for each in points]
-    if any(accuracy is None for _, accuracy in found):
-        return None
-    return max(found, key=lambda pair: pair[1] or 0.0)[0]
+    return tuning.best(points, lambda each: accuracies(results, each).get(TUNED_ON))
 
 
 def accuracies(results: list[Result], asked: Asked) -> dict[int, float]:
@@ -178,10 +177,3 @@ def results() -> list[Result]:
 def claimed_noise(steps: int) -> float:
     """Of one client, with which Theorem 4.6 would have so many steps of all clients at the target together."""
     return calibration.noise(lambda noise: sampled_gaussian(noise, RATE, steps), TARGET) / math.sqrt(CLIENTS)
-
-
-def _written(value: Any) -> str:
-    """As a TOML file has it."""
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{name} = {_written(each)}" for name, each in value.items()) + "}"
-    return f'"{value}"' if isinstance(value, str) else str(value).lower()

@@ -7,7 +7,6 @@ python -m experiments.local_steps.reproduce --page                              
 
 import torch
 
-from discreet.experiment.results import Results
 from experiments.common.conduct import Conductor, parser, said
 from experiments.local_steps.cells import HERE, METHODS, ROUNDS, SEEDS, SETS, TUNED_ON, Asked, best, grid, one_pass
 
@@ -34,7 +33,7 @@ def _made(data: str, conductor: Conductor) -> bool:
     points = [each for method, rounds in wanted for each in grid(data, method, rounds)]
     if not _conducted(points, TUNED_ON + 1, conductor):
         return False
-    there = list((Results(HERE).found() | Results(given.out or HERE).found()).values())
+    there = conductor.there()
     grids = [grid(data, method, rounds) for method, rounds in wanted]
     grids += [one_pass(data, rounds) for method, rounds in wanted if method == "claim"]
     winners = dict.fromkeys(best(there, points) for points in grids)  # one may win in two

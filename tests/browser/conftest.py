@@ -3,27 +3,16 @@
 import os
 import shutil
 from collections.abc import Iterator
-from threading import Thread
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from discreet.planner.question import Question
-from discreet.planner.server import Planner, listening
-from discreet.planner.start import Start
+from discreet.planner.server import Planner
+from tests.planner.conftest import QUESTION as ANSWERED
+from tests.planner.conftest import served
 
-QUESTION = Question(
-    mechanism="dp_sgd",
-    view="server",
-    epsilon=2.0,
-    delta=1e-5,
-    clients=50,
-    sampling_rate=0.1,
-    rounds=20,
-    local_steps=2,
-    dimension=1000,
-    examples=200,
-)
+QUESTION = replace(ANSWERED, mechanism="dp_sgd", sampling_rate=0.1, local_steps=2)
 
 
 @pytest.fixture(scope="session")
@@ -42,12 +31,8 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def planner() -> Iterator[Planner]:
-    with listening(Start(QUESTION, "")) as server:
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
+    with served(QUESTION) as server:
         yield server
-        server.shutdown()
-        thread.join()
 
 
 class Heard:

@@ -1,6 +1,7 @@
 """A question that is quick to answer, and a server that answers it."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from threading import Thread
 
 import pytest
@@ -23,11 +24,18 @@ QUESTION = Question(
 )
 
 
-@pytest.fixture
-def planner() -> Iterator[Planner]:
-    with listening(Start(QUESTION, "")) as server:
+@contextmanager
+def served(question: Question) -> Iterator[Planner]:
+    """A planner that answers from a thread of its own."""
+    with listening(Start(question, "")) as server:
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         yield server
         server.shutdown()
         thread.join()
+
+
+@pytest.fixture
+def planner() -> Iterator[Planner]:
+    with served(QUESTION) as server:
+        yield server
