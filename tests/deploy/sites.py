@@ -60,6 +60,25 @@ clip_norm = 0.5
 learning_rate = 2.0
 """
 
+CENTRAL = (
+    PLAIN.partition("[privacy]")[0]
+    + """\
+[privacy]
+unit = "client"
+against = "public"
+epsilon = 8.0
+delta = 1e-4
+
+[algorithm]
+recipe = "dp_fedavg"
+steps = 5
+batch_size = 32
+learning_rate = 0.1
+clip_norm = 1.0
+sampling = { kind = "everyone" }
+"""
+)
+
 
 def written(folder: Path, text: str) -> Path:
     path = folder / "experiment.toml"

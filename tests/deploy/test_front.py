@@ -223,8 +223,8 @@ def test_a_second_server_of_one_deployment_is_refused_and_the_first_stays_to_be_
 
 def test_the_last_words_of_flowers_are_said_without_the_box_around_them() -> None:
     said = "╭─ Error ─────╮\n│ No such key │\n╰─────────────╯\n"
-    assert commands._last(said) == "No such key"
-    assert commands._last("╭──╮\n╰──╯\n") == "it said nothing."
+    assert commands.last(said) == "No such key"
+    assert commands.last("╭──╮\n╰──╯\n") == "it said nothing."
 
 
 def test_a_node_waits_for_a_server_that_is_not_up_yet_and_ends_when_its_key_is_unknown(

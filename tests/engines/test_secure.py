@@ -63,15 +63,15 @@ class _Leaving(SecureEngine):
 def test_a_plan_in_which_half_may_leave_is_refused(colluding: int, dropouts: int):
     algorithm = engine(colluding, dropouts).embedded.simulation.algorithm
     with pytest.raises(UnsoundCombination, match="Its threshold must be at least 6"):
-        planned_sums.check(algorithm, HELD.population, signed=False)
+        planned_sums.degree_of(algorithm, HELD.population, signed=False)
 
 
 def test_a_server_that_may_lie_needs_more_to_stay_than_one_that_is_curious():
     """Seven of ten collude and two leave: eight shares are more than collude; against two lists it takes nine."""
     algorithm = engine(7, 2).embedded.simulation.algorithm
-    planned_sums.check(algorithm, HELD.population, signed=False)
+    planned_sums.degree_of(algorithm, HELD.population, signed=False)
     with pytest.raises(UnsoundCombination, match=r"at least 9, .* and at most the 8"):
-        planned_sums.check(algorithm, HELD.population, signed=True)
+        planned_sums.degree_of(algorithm, HELD.population, signed=True)
 
 
 def test_in_a_large_cohort_the_graph_is_drawn_for_the_plan():

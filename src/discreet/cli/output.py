@@ -55,6 +55,11 @@ def on_stderr() -> Console:
     return Console(stderr=True, markup=False, emoji=False, highlight=False)
 
 
+def say(line: str) -> None:
+    """One line for whoever watches, left whole: it may end in a path."""
+    on_stderr().print(line, soft_wrap=True)
+
+
 def _sayable(value: Any) -> Any:
     match value:
         case float() if math.isinf(value):

@@ -13,10 +13,16 @@ from discreet.experiment.config import Experiment, Source
 from discreet.part import plain
 from discreet.places import Places
 from discreet.population import Population
+from discreet.randomness import RunKey
 
 RESOLVED, CERTIFICATE = "resolved.toml", "ca.crt"
 # Of an experiment: what clients do.
 AGREED = ("rounds", "seed", "task", "model", "loss", "privacy", "algorithm", "dtype")
+
+
+def public_draws(experiment: Experiment) -> RunKey:
+    """For what all must draw alike, and nobody keeps secret: how a task is dealt out, and a model's first weights."""
+    return RunKey.seed(experiment.seed or 0)
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ clientapp = "client_app:app"
 [tool.flwr.app.config]
 folder = ""  # of the deployment, on the server's machine
 name = "first"  # of the run
+nodes = ""  # in a simulation: where the clients' folders lie
 """
 
 SERVER_APP = '''\

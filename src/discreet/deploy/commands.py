@@ -63,7 +63,18 @@ def superlink_itself(site: Site, inner: str) -> list[str]:
     ]
 
 
-def run(site: Site, name: str) -> list[str]:
+def simulating(inner: str) -> list[str]:
+    """The same for Flower's simulation, which has no nodes but those that Ray plays."""
+    host, _, port = inner.rpartition(":")
+    return [_tool("flower-superlink"), "--insecure", "--simulation", "--host", host, "--port", port]
+
+
+def log(site: Site) -> Path:
+    """What the SuperLink itself says, a line for each message: nothing to watch, but to look for a reason in."""
+    return site.server / "superlink.log"
+
+
+def run(site: Site, name: str, nodes: str = '""') -> list[str]:
     """What trains; it lasts as long as that does, so whether anybody answers is found out before."""
     if not _answers(inner(site)):
         raise InvalidInput(
@@ -71,21 +82,22 @@ def run(site: Site, name: str) -> list[str]:
             fix=f"Start it with: discreet deploy server {site.folder}",
         )
     folder = json.dumps(str(site.folder.resolve()))
-    settings = f"folder={folder} name={json.dumps(name)}"
+    settings = f"folder={folder} name={json.dumps(name)} nodes={nodes}"
     return [_tool("flwr"), "run", str(site.app), CONNECTION, "--stream", "--run-config", settings]
 
 
-def write_connection(site: Site) -> None:
-    """A free port on loopback for the SuperLink, and how Flower's commands find it there."""
+def write_connection(site: Site, settings: str | None = None) -> None:
+    """A free port on loopback for the SuperLink, and how Flower's commands find it there: over TLS, unless said."""
+    if settings is None:
+        settings = f"root-certificates = {json.dumps(str((site.server / 'ca.crt').resolve()))}\n"
     with alone(site), socket.socket() as probe:  # whoever is up goes on being found
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
         home = site.server / "flower"
         home.mkdir(exist_ok=True)
-        certificate = json.dumps(str((site.server / "ca.crt").resolve()))
         (home / "config.toml").write_text(
             f'[superlink]\ndefault = "{CONNECTION}"\n\n[superlink.{CONNECTION}]\n'
-            f'address = "127.0.0.1:{port}"\nroot-certificates = {certificate}\n',
+            f'address = "127.0.0.1:{port}"\n{settings}',
             encoding="utf-8",
         )
 
@@ -141,7 +153,7 @@ def register(site: Site, cards: list[Card], say: Callable[[str], None]) -> None:
             said, _ = process.communicate()
             said += f"\nthe SuperLink did not answer within {ANSWERS:g} seconds."
         if process.returncode and "already" not in said.lower():
-            raise InvalidInput(f"{name} could not be registered: {_last(said)}")
+            raise InvalidInput(f"{name} could not be registered: {last(said)}")
         known[name] = card.node_key
         say(f"Registered {name}.")
     noted.write_text(json.dumps(known), encoding="utf-8")
@@ -156,18 +168,25 @@ def await_superlink(site: Site, alive: Callable[[], bool]) -> None:
         time.sleep(0.1)
     raise InvalidInput(
         f"The SuperLink did not come up at {site.deployment.address}.",
-        fix="See whether the port is free, and what it says above.",
+        fix=f"See what it says in {log(site)}.",
     )
 
 
 def nodes(site: Site) -> list[Mapping[str, str]] | None:
     """The registered nodes as the SuperLink sees them; None when it does not answer."""
+    if not _answers(inner(site)):  # sooner found out than by Flower's command, which tries for a while
+        return None
     try:
         found = called(site, [_tool("flwr"), "supernode", "list", CONNECTION, "--format", "json"])
         listed: list[Mapping[str, str]] = json.loads(found.stdout)["nodes"]
     except (ValueError, KeyError, Unsupported, InvalidInput):
         return None
     return listed
+
+
+def stop(site: Site, number: str) -> None:
+    """End a run at the SuperLink, which ends its process; one that is over is left alone."""
+    called(site, [_tool("flwr"), "stop", number, CONNECTION])
 
 
 def called(site: Site, command: list[str]) -> "subprocess.CompletedProcess[str]":
@@ -196,6 +215,7 @@ def _tool(name: str) -> str:
     return str(path)
 
 
-def _last(said: str) -> str:
+def last(said: str) -> str:
+    """The last line of what Flower said, without the boxes that it draws."""
     lines = [line.strip(BOXES + " ") for line in said.splitlines()]
     return next((line for line in reversed(lines) if line), "it said nothing.")

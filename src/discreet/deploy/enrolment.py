@@ -8,7 +8,7 @@ from discreet.deploy import certificates
 from discreet.deploy.app import App
 from discreet.deploy.deployment import Card
 from discreet.deploy.spending import allowance
-from discreet.engines.planned_sums import planned
+from discreet.engines.planned_sums import degree_of, planned
 from discreet.errors import InvalidInput, Unsupported
 from discreet.experiment import document
 from discreet.experiment.record import refuse_taken
@@ -29,7 +29,7 @@ algorithms = ["{digest}"]
 
 secure_sum = {secure}       # true: an update leaves only under masks, inside a sum
 minimum_cohort = {cohort}       # no sum of fewer clients
-graphs = false           # true: large secure sums on a graph, which does not withstand a server that lies
+{graph}graphs = false           # true: large secure sums on a graph, which does not withstand a server that lies
 {trust}trust_server_with_updates = false
 seeds = false            # true: noise from a seed, which protects nobody: for data that need no protection
 period = "year"          # after which a new ledger begins; "ever", "year", "quarter" or "month"
@@ -43,6 +43,10 @@ CLEAR = """
 # !!! noise is central, only the server adds it, afterwards. Whoever runs the server sees each update of this client by
 # !!! itself, and can learn from it about single rows. The budget below is about everybody else. The node answers
 # !!! nothing until you have decided that the server may see that much, and have set this to true.
+"""
+GRAPH = """
+# !!! READ THIS. So many clients take part that this experiment's secure sums are made on a graph, and the node refuses
+# !!! them until you have decided that the server keeps to the rules, and have set this to true.
 """
 SUMMED = "# true: the server may see updates that no noise protects from it; this experiment does not ask for that\n"
 
@@ -72,6 +76,7 @@ def enroll(app: App, client: str, folder: Path, data: Path | None) -> Card:
         digest=app.digest,
         secure=str(algorithm.aggregation.secure).lower(),
         cohort=max(2, planned(algorithm, app.population.clients).needed),
+        graph=GRAPH if on_a_graph(app) else "",
         trust=CLEAR if trusts_server(app) else SUMMED,
     )
     text = head + document.written({"budgets": [plain(budget)]})
@@ -88,6 +93,14 @@ def trusts_server(app: App) -> bool:
         return False
     views = [privacy.against] if privacy else [each.view for each in algorithm.over(1, app.population)][:1]
     return views != ["server"]
+
+
+def on_a_graph(app: App) -> bool:
+    """Whether the secure sums are so large that each client shares masks with some of the others only."""
+    algorithm = app.experiment.algorithm
+    assert isinstance(algorithm, Algorithm)
+    secure = algorithm.aggregation.secure
+    return secure and degree_of(algorithm, app.population, signed=True).assumed is not None
 
 
 def _budget(app: App, algorithm: Algorithm) -> Budget:

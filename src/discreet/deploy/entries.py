@@ -12,11 +12,9 @@ from discreet.deploy.node import Node
 from discreet.deploy.server import serve, waiting
 from discreet.deploy.site import Site
 from discreet.engines.flower.carrier import Answer, Carrier
-from discreet.engines.flower.errors import ClientsRefused
 from discreet.engines.flower.waiting import Waiting
 from discreet.errors import BudgetRefused, DiscreetError, InvalidInput
-
-SPENT = "own ledger refuses"  # as deploy/spending.py says it
+from discreet.experiment.run import Outcome
 
 
 def main(carrier: Callable[[Waiting], Carrier], config: Mapping[str, Any], say: Callable[[str], None]) -> None:
@@ -25,19 +23,48 @@ def main(carrier: Callable[[Waiting], Carrier], config: Mapping[str, Any], say: 
     end = site.ended(name)
     try:
         outcome = serve(site, name, carrier(waiting(App.open(site.app))), say)
-        _leave(end, {"error": None, "stopped": outcome.stopped, "exit_code": 3 if outcome.refused else 0})
+        _leave(end, _end(outcome))
     except DiscreetError as error:
-        _leave(end, {"error": str(error), "stopped": None, "exit_code": _exit_code(error)})
+        _leave(end, {"error": str(error), "exit_code": error.exit_code})
         say(f"Error: {error}")
         logging.getLogger("flwr").addFilter(_without_traceback)
         raise  # by which Flower, too, knows that the run failed
 
 
-def answering(config: Mapping[str, Any], say: Callable[[str], None]) -> Answer:
-    """A client's answers, by the folder that its own machine names: --node-config "node='…'"."""
-    if not config.get("node"):
+def answering(node: Mapping[str, Any], run: Mapping[str, Any], say: Callable[[str], None]) -> Answer:
+    """A client's answers, by the folder that its own machine names: --node-config "node='…'".
+
+    In Flower's simulation it is the run that names the folders of all clients, of which each node plays one.
+    """
+    if node.get("node"):
+        folder = Path(str(node["node"]))
+    elif run.get("nodes") and "partition-id" in node:
+        clients = Site(Path(str(run["folder"]))).deployment.clients
+        folder = Path(str(run["nodes"])) / clients[int(node["partition-id"])].name
+    else:
         raise InvalidInput("The node's folder is not named.", fix="Start the SuperNode with --node-config \"node='…'\"")
-    return Node.open(Path(str(config["node"])), say).answer
+
+    def answer(request: bytes) -> bytes:
+        opened = Node.open(folder, say)
+        try:
+            return opened.answer(request)
+        finally:
+            opened.close()  # another process may be asked next
+
+    return answer
+
+
+def _end(outcome: Outcome) -> dict[str, Any]:
+    first = outcome.guarantees[0] if outcome.guarantees else None
+    return {
+        "error": None,
+        "stopped": outcome.stopped,
+        "exit_code": 0 if not outcome.stopped else BudgetRefused.exit_code if outcome.refused else 1,
+        "rounds": outcome.done,
+        "epsilon": first.epsilon if first else None,
+        "delta": first.delta if first else None,
+        "metrics": outcome.metrics,
+    }
 
 
 def _without_traceback(record: logging.LogRecord) -> bool:
@@ -45,12 +72,6 @@ def _without_traceback(record: logging.LogRecord) -> bool:
     if record.exc_info and isinstance(record.exc_info[1], DiscreetError):
         record.exc_info = None
     return True
-
-
-def _exit_code(error: DiscreetError) -> int:
-    """Of clients who refuse only their words come over the wire; those of a spent budget are a ledger's."""
-    spent = isinstance(error, ClientsRefused) and SPENT in str(error)
-    return BudgetRefused.exit_code if spent else error.exit_code
 
 
 def _leave(path: Path, data: Mapping[str, Any]) -> None:

@@ -10,11 +10,10 @@ from tempfile import mkdtemp
 from typing import Any
 
 from discreet.deploy import certificates
-from discreet.deploy.app import CERTIFICATE, RESOLVED
+from discreet.deploy.app import CERTIFICATE, RESOLVED, public_draws
 from discreet.deploy.bundle import write_bundle
 from discreet.deploy.deployment import CARDS, DEPLOYMENT, Declared, Deployment
 from discreet.deploy.site import Site
-from discreet.engines import planned_sums
 from discreet.engines.engine import FEWEST
 from discreet.errors import InvalidInput
 from discreet.experiment import document, job
@@ -23,7 +22,6 @@ from discreet.experiment.record import refuse_taken
 from discreet.models import Own
 from discreet.part import plain
 from discreet.population import Population
-from discreet.randomness import RunKey
 from discreet.tasks import OwnTable, Task
 from discreet.tasks.ranges import found_at
 
@@ -39,18 +37,16 @@ def init(folder: Path, source: Source, clients: Sequence[Declared], address: str
     experiment = source.experiment
     engine = experiment.engine if isinstance(experiment.engine, Flower) else Flower()
     source = replace(source, experiment=replace(experiment, engine=engine))
-    key = RunKey.fresh() if experiment.seed is None else RunKey.seed(experiment.seed)
+    key = public_draws(experiment)
     task = experiment.task.load(key.generator("task"), source.places)
     declared = list(clients) or _of_task(experiment.task, task)
     population = Population(
         examples=tuple(each.examples for each in declared), max_multiplicity=task.train.max_multiplicity
     )
     ready = job.from_source(source, key, task, population)
-    if ready.algorithm.aggregation.secure:
-        if ready.algorithm.sampling.cohorts(population)[0] < FEWEST:
-            raise InvalidInput(f"A secure sum needs at least {FEWEST} clients in every round.", fix="Let more join.")
-        planned_sums.check(ready.algorithm, population, signed=True)
-    with _drafted(folder) as draft:
+    if ready.algorithm.aggregation.secure and ready.algorithm.sampling.cohorts(population)[0] < FEWEST:
+        raise InvalidInput(f"A secure sum needs at least {FEWEST} clients in every round.", fix="Let more join.")
+    with drafted(folder) as draft:
         return _written(draft, folder.resolve().name, source, ready, declared, address, hosts)
 
 
@@ -78,7 +74,7 @@ def _written(
 
 
 @contextmanager
-def _drafted(folder: Path) -> Iterator[Path]:
+def drafted(folder: Path) -> Iterator[Path]:
     """A place inside the folder whose content becomes the folder's, once it is whole."""
     new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,7 @@ import torch
 
 from discreet.algorithms import Algorithm
 from discreet.broadcast import Broadcast
-from discreet.deploy.app import App
+from discreet.deploy.app import App, public_draws
 from discreet.deploy.policy import Owned
 from discreet.engines.flower import messages
 from discreet.engines.flower.errors import NotOurs
@@ -52,16 +52,15 @@ class Learner:
         """Load the data and build the model; data that is not what was declared is refused here."""
         experiment, places = app.experiment, app.source(data_dir).places
         client = app.number(owned.policy.client)
-        key = RunKey(secret) if experiment.seed is None else RunKey.seed(experiment.seed)
-        task = experiment.task
+        task, public = experiment.task, public_draws(experiment)
         if owned.data is not None:
             if not isinstance(task, OwnTable):
                 raise InvalidInput("policy.toml names a table of its own, and the experiment's task is not about one.")
             task = replace(task, path=str(owned.data.resolve()))
-        loaded = task.load(key.generator("task"), places)
+        loaded = task.load(public.generator("task"), places)
         place = 0 if owned.data is not None else client
         _check(app, client, loaded.client_names, loaded.train.sizes, own=owned.data is not None)
-        module = built(experiment, loaded, places.folder, key.generator("model"))
+        module = built(experiment, loaded, places.folder, public.generator("model"))
         loss = None if experiment.loss is None else local(experiment.loss, places.folder)
         model = Supervised(module, loaded.kind, loss=loss)
         model.check(loaded)
@@ -100,6 +99,8 @@ class Learner:
     def heard(self, round: int, data: bytes) -> Broadcast:
         """The broadcast in these bytes. What a server may not choose, it can't announce."""
         params, announced = messages.gathered(data, self.params)
+        if not all(bool(value.isfinite().all()) for value in params.values()):
+            raise BadMessage("The model that was sent is not finite, so there is nothing to learn from it.")
         mechanism, trainer = self.algorithm.mechanism, self.algorithm.trainer
         if not isinstance(mechanism, AdaptiveGaussian):
             bounds = {"client": trainer.bound, "example": trainer.reach}

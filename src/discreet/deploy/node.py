@@ -14,9 +14,9 @@ from discreet.deploy.policy import Owned, Refused
 from discreet.deploy.spending import Spending
 from discreet.engines.flower import messages
 from discreet.engines.flower.errors import NotOurs
-from discreet.engines.flower.messages import About
+from discreet.engines.flower.messages import About, Refusal
 from discreet.engines.planned_sums import planned
-from discreet.errors import DiscreetError, Unsupported
+from discreet.errors import BudgetRefused, DiscreetError, Unsupported
 from discreet.params import flat
 from discreet.privacy.events import Event
 from discreet.secagg import keys
@@ -74,12 +74,13 @@ class Node:
             return messages.answered(self._answer(about, body))
         except DiscreetError as refusal:
             self.say(f"Refused: {refusal}")
-            return messages.refused(str(refusal))
+            return messages.refused(Refusal(str(refusal), spent=isinstance(refusal, BudgetRefused)))
         except Exception as fault:  # noqa: BLE001 - whatever a server sends, the node stays
             kind = type(fault).__name__
             self.say(f"Refused, after a fault of this node's own ({kind}): {fault}")
             # what the fault says may be about the data, so the server hears its kind alone
-            return messages.refused(f"The request could not be answered ({kind}); the node's owner sees why.")
+            why = f"The request could not be answered ({kind}); the node's owner sees why."
+            return messages.refused(Refusal(why))
 
     def _answer(self, about: About, body: bytes) -> bytes:
         self._agree(about)

@@ -4,16 +4,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from discreet.algorithms import Algorithm
 from discreet.deploy.deployment import Card, Deployment, FileName, Key
-from discreet.engines.planned_sums import Planned
 from discreet.errors import InvalidInput, UnsoundCombination
 from discreet.experiment import document
 from discreet.part import Count, Flag, part
 from discreet.privacy.ledger import Budget
 from discreet.secagg.terms import Terms
+
+if TYPE_CHECKING:  # heavy, and named only: an owner who looks at a policy need not wait for it
+    from discreet.algorithms import Algorithm
+    from discreet.engines.planned_sums import Planned
 
 POLICY = "policy.toml"
 Period: TypeAlias = Literal["ever", "year", "quarter", "month"]
@@ -59,7 +61,7 @@ class Policy:
                 fix="Leave the seed out of the experiment; `seeds = true` is for data that need no protection.",
             )
 
-    def allow_sum(self, algorithm: Algorithm, *, secure: bool) -> None:
+    def allow_sum(self, algorithm: "Algorithm", *, secure: bool) -> None:
         """Whether an update may leave in this way: what was priced as a sum must be one."""
         if secure:
             return
@@ -85,7 +87,7 @@ class Policy:
                 f"of {clients}."
             )
 
-    def allow_terms(self, terms: Terms, identities: Sequence[bytes], asked: Planned) -> None:
+    def allow_terms(self, terms: Terms, identities: Sequence[bytes], asked: "Planned") -> None:
         """A secure sum is as good as its terms: whose keys, and how few may be left for it to be opened."""
         self.allow_cohort(terms.minimum)
         self.allow_secure_sums()
@@ -127,7 +129,7 @@ class Policy:
                 "policy.toml, and then: discreet deploy accept NODE",
             )
 
-    def _allow_graph(self, terms: Terms, asked: Planned) -> None:
+    def _allow_graph(self, terms: Terms, asked: "Planned") -> None:
         """Few neighbours protect by chance, and from a server that keeps the rules."""
         if not self.graphs:
             raise Refused(

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from discreet.deploy.app import App
+from discreet.deploy.app import App, public_draws
 from discreet.deploy.certificates import key_from
 from discreet.deploy.site import Site
 from discreet.engines.flower.calls import Calls
@@ -62,7 +62,8 @@ def prepared(
     data_dir: Path | None = None,
 ) -> Job:
     """The job whose cohorts are real clients."""
-    ready = job.from_source(app.source(data_dir), key, declared=app.population)
+    public = public_draws(app.experiment)
+    ready = job.from_source(app.source(data_dir), key, declared=app.population, public=public)
     if isinstance(app.experiment.task, OwnTable):  # the server's stand-in: nobody trains on it, so it is tested on
         ready = replace(ready, test=(ready.data.inputs, ready.data.targets))
     engine = app.experiment.engine

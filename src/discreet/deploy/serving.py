@@ -26,7 +26,8 @@ def serve(site: Site, listen: str) -> int:
         front.bound(listen, port) as door,
         front.opened(door, inner, shown, keys) as heard,
     ):
-        process = subprocess.Popen(commands.superlink_itself(site, inner), pass_fds=(lock,))
+        with commands.log(site).open("ab") as log:
+            process = subprocess.Popen(commands.superlink_itself(site, inner), pass_fds=(lock,), stdout=log, stderr=log)
         try:
             while process.poll() is None and heard():
                 time.sleep(PAUSE)

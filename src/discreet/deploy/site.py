@@ -36,6 +36,10 @@ class Site:
             raise InvalidInput(f"A run is named by letters, digits, - and _, and got {name!r}.")
         return self.server / "runs" / name
 
+    def rehearsal(self, name: str) -> "Site":
+        """Where the run of this name is played by one machine."""
+        return Site(self.folder / "rehearsals" / self.run(name).name)
+
     def ended(self, name: str) -> Path:
         """Where it is said how the last start of this run ended."""
         return self.run(name).with_name(f"{name}.ended.json")

@@ -6,6 +6,7 @@ from discreet.algorithms import Algorithm
 from discreet.mechanisms import IntegerNoise
 from discreet.population import Population
 from discreet.secagg import degree
+from discreet.secagg.degree import Degree
 
 
 class Planned(NamedTuple):
@@ -26,8 +27,9 @@ def planned(algorithm: Algorithm, cohort: int) -> Planned:
     return Planned(mechanism.colluding, max(0, min(mechanism.dropouts, cohort - needed)), needed)
 
 
-def check(algorithm: Algorithm, population: Population, *, signed: bool) -> None:
-    """Refuse a plan for which no secure sum can be made: a sentence now, and not lost rounds later."""
+def degree_of(algorithm: Algorithm, population: Population, *, signed: bool) -> Degree:
+    """Who shares masks with how many. A plan for which no secure sum can be made is refused: a sentence now, and not
+    lost rounds later."""
     cohort = algorithm.sampling.cohorts(population)[0]
     asked = planned(algorithm, cohort)
-    degree.planned(cohort, colluding=asked.colluding, leaving=asked.leaving, signed=signed)
+    return degree.planned(cohort, colluding=asked.colluding, leaving=asked.leaving, signed=signed)

@@ -149,15 +149,22 @@ class Job:
         return frozenset(client for client, lasts in self.lasting.items() if lasts <= round)
 
 
-def from_source(source: Source, key: RunKey, task: Task | None = None, declared: Population | None = None) -> Job:
+def from_source(
+    source: Source,
+    key: RunKey,
+    task: Task | None = None,
+    declared: Population | None = None,
+    public: RunKey | None = None,
+) -> Job:
     """Load the data, build the model, find the noise: everything that can be wrong with a file shows here.
 
     `task` is the experiment's own, where this key's was loaded before; `declared` are clients whose data is elsewhere.
+    `public` deals the task and draws the first model where others must do so too; else `key` does.
     """
-    experiment, folder = source.experiment, source.places.folder
+    experiment, folder, public = source.experiment, source.places.folder, public or key
     if task is None:
-        task = experiment.task.load(key.generator("task"), source.places)
-    module = built(experiment, task, folder, key.generator("model"))
+        task = experiment.task.load(public.generator("task"), source.places)
+    module = built(experiment, task, folder, public.generator("model"))
     own = {"loss": experiment.loss, "metric": experiment.metric}
     functions = {what: None if name is None else local(name, folder) for what, name in own.items()}
     population = declared or task.train.population
@@ -244,7 +251,7 @@ def _assembled(
             fix='Let more clients join, or use engine = { kind = "embedded" }.',
         )
     if isinstance(settings.engine, Secure | Flower) and algorithm.aggregation.secure and fewest >= FEWEST:
-        planned_sums.check(algorithm, population, signed=isinstance(settings.engine, Flower))
+        planned_sums.degree_of(algorithm, population, signed=isinstance(settings.engine, Flower))
     device, dtype = _device(settings.device), getattr(torch, settings.dtype)
     model = Supervised(module, task.kind, loss=functions["loss"], metric=functions["metric"])
     model.check(task)

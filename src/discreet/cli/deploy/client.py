@@ -1,5 +1,6 @@
 """A client's side of `discreet deploy`: enroll, accept, and client, which stays."""
 
+import os
 import signal
 import sys
 from pathlib import Path
@@ -8,8 +9,10 @@ from typing import Annotated
 import typer
 
 from discreet.cli.options import DataDir
-from discreet.cli.output import Json, emit, on_stderr
-from discreet.errors import Unsupported
+from discreet.cli.output import Json, emit, say
+from discreet.errors import InvalidInput, Unsupported
+
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
 def enroll(
@@ -90,7 +93,12 @@ def client(
     """
     from discreet.deploy.node import Node
 
-    say = on_stderr().print
+    if supernode is not None and supernode.rpartition(":")[0] not in LOOPBACK:
+        raise InvalidInput(
+            f"A stock SuperNode is worked for on this machine alone, unencrypted, and got {supernode!r}.",
+            fix="Say --supernode 127.0.0.1:PORT",
+        )
+    os.umask(0o077)  # what is written from here on is the owner's alone
     node = Node.open(folder, say, data_dir)
     if node.learner.algorithm.aggregation.secure:
         node.owned.policy.allow_secure_sums()

@@ -1,6 +1,6 @@
-"""The server's side of `discreet deploy`: init, server, submit and status."""
+"""The server's side of `discreet deploy`: init, server, submit, simulate and status."""
 
-import json
+import os
 import signal
 import subprocess
 import sys
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from discreet.cli.options import DataDir
-from discreet.cli.output import Json, emit, on_stderr
+from discreet.cli.output import Json, emit, say
 from discreet.errors import BudgetRefused, InvalidInput
 
 if TYPE_CHECKING:
@@ -19,10 +19,14 @@ if TYPE_CHECKING:
     from discreet.deploy.site import Site
 
 PORT = 8000
+REPORTED = ("rounds", "stopped", "epsilon", "delta", "metrics")
 IN_CLEAR = """\
 Note: in this experiment updates reach the server in clear, and nothing is promised against it. The clients must trust
 it with them: no node answers before its owner has set trust_server_with_updates = true. A secure sum, or noise that
 clients add and a promise against the server, asks for no such trust."""
+ON_A_GRAPH = """\
+Note: in so large a cohort a secure sum is made on a graph, where nothing is promised against a server that lies. No
+node takes part before its owner has set graphs = true."""
 
 Folder: TypeAlias = Annotated[Path, typer.Argument(metavar="DIR", hidden=True)]
 Name: TypeAlias = Annotated[
@@ -51,7 +55,7 @@ def init(
     trains on, which is public. Without --clients the experiment's own task is dealt out, for a rehearsal.
     """
     from discreet.deploy.app import App
-    from discreet.deploy.enrolment import trusts_server
+    from discreet.deploy.enrolment import on_a_graph, trusts_server
     from discreet.deploy.init import init as make
     from discreet.experiment import config
 
@@ -65,11 +69,14 @@ def init(
         "each client compares the cards with the others, and pins them: discreet deploy accept NAME",
         f"discreet deploy server {folder}",
     ]
-    in_clear = trusts_server(App.open(folder / "app"))
+    app = App.open(folder / "app")
+    in_clear, graph = trusts_server(app), on_a_graph(app)
     page = [f"Made {folder} for {', '.join(names)} at {made.address}. Next:", *(f"  {step}" for step in steps)]
     if in_clear:
         page.append(IN_CLEAR)
-    result = {"folder": str(folder), "clients": names, "server_sees_updates": in_clear}
+    if graph:
+        page.append(ON_A_GRAPH)
+    result = {"folder": str(folder), "clients": names, "server_sees_updates": in_clear, "graph": graph}
     emit(lambda: result, lambda: ["\n".join(page)], as_json=as_json)
 
 
@@ -87,7 +94,7 @@ def server(
     address = site.deployment.address.rpartition(":")[0]
     commands.write_connection(site)
     cards = site.deployment.cards(site.app)
-    say = on_stderr().print
+    os.umask(0o077)  # runs, keys and the SuperLink's state are the server's alone
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     process = subprocess.Popen(commands.superlink(site, listen or address), env=commands.environment(site))
     try:
@@ -109,22 +116,33 @@ def submit(folder: Folder, name: Name = "first", as_json: Json = False) -> None:
     A run of this name that was stopped goes on.
     """
     from discreet.deploy import commands
+    from discreet.deploy.following import follow
 
     site = _site(folder)
-    end, where = site.ended(name), site.run(name)
-    end.unlink(missing_ok=True)
-    done = subprocess.run(commands.run(site, name), env=commands.environment(site), stdout=sys.stderr, check=False)
-    if not end.exists():
-        raise InvalidInput(
-            f"The run ended without a word (Flower's command gave {done.returncode}).",
-            fix=f"Is the server up? See: discreet deploy status {folder}",
-        )
-    found = json.loads(end.read_text())
+    found = follow(site, name, commands.run(site, name), commands.environment(site), say)
+    _report(site, name, found, as_json=as_json)
+
+
+def simulate(folder: Folder, name: Name = "first", as_json: Json = False) -> None:
+    """Play DIR's experiment in Flower's simulation, and wait.
+
+    All clients are played on this machine, by Ray, each with keys, policy and ledger in DIR/rehearsals/NAME. The
+    experiment's task must be one that is dealt out.
+    """
+    from discreet.deploy.simulation import simulate as play
+
+    played, found = play(_site(folder), name, say)
+    _report(played, name, found, as_json=as_json)
+
+
+def _report(site: "Site", name: str, found: dict[str, Any], *, as_json: bool) -> None:
+    """The card and where the results lie; the exit code says how the run ended."""
+    where = site.run(name)
     if found["error"]:
         kind = BudgetRefused if found["exit_code"] == BudgetRefused.exit_code else InvalidInput
         raise kind(found["error"], fix=f"What was trained so far is in {where}.")
     emit(
-        lambda: {"run": str(where), "stopped": found["stopped"]},
+        lambda: {"run": str(where), **{key: found[key] for key in REPORTED}},
         lambda: [(where / "guarantee.txt").read_text(), f"Results lie in {where}"],
         as_json=as_json,
     )
@@ -132,13 +150,17 @@ def submit(folder: Folder, name: Name = "first", as_json: Json = False) -> None:
 
 
 def status(folder: Folder, as_json: Json = False) -> None:
-    """Say who is online, and how far DIR's runs are."""
+    """Say who is online, and how far DIR's runs are.
+
+    The exit code is 1 while the server does not answer.
+    """
     from discreet.deploy import commands
 
     site = _site(folder)
     nodes = commands.nodes(site)
     runs = list(_runs(site))
     emit(lambda: {"nodes": nodes, "runs": runs}, lambda: _page(site, nodes, runs), as_json=as_json)
+    raise typer.Exit(1 if nodes is None else 0)
 
 
 def _page(site: "Site", nodes: Any, runs: list[dict[str, Any]]) -> Iterator[str]:
@@ -149,7 +171,7 @@ def _page(site: "Site", nodes: Any, runs: list[dict[str, Any]]) -> Iterator[str]
         yield f"The server at {site.deployment.address} is up; {online} of {len(nodes)} clients are online."
     for each in runs:
         state = "done" if each["finished"] else "not done"
-        yield f"  run {each['name']}: {each['rounds']} rounds, {state}"
+        yield f"  run {each['name']}: {each['rounds']} round{'s' if each['rounds'] != 1 else ''}, {state}"
 
 
 def _runs(site: "Site") -> Iterator[dict[str, Any]]:

@@ -9,32 +9,35 @@ from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid, ServerApp
 from flwr.supercore import log
 
-from discreet.engines.flower.carrier import Answer, Carrier
-from discreet.engines.flower.grid import GridCarrier, packed, unpacked
+from discreet.engines.flower.carrier import OURS, Answer, Carrier
+from discreet.engines.flower.grid import GridCarrier, hasten, packed, unpacked
 from discreet.engines.flower.waiting import Waiting
 
 Say: TypeAlias = Callable[[str], None]
 Main: TypeAlias = Callable[[Callable[[Waiting], Carrier], Mapping[str, Any], Say], None]
+
+Answering: TypeAlias = Callable[[Mapping[str, Any], Mapping[str, Any], Say], Answer]
 
 
 def server_app(main: Main) -> ServerApp:
     app = ServerApp()
 
     def run(grid: Grid, context: Context) -> None:
+        hasten()
         main(lambda waiting: GridCarrier(grid, waiting), context.run_config, _say)
 
     app.main()(run)
     return app
 
 
-def client_app(answering: Callable[[Mapping[str, Any], Say], Answer]) -> ClientApp:
+def client_app(answering: Answering) -> ClientApp:
     app = ClientApp()
 
     def query(message: Message, context: Context) -> Message:
         request = unpacked(message)
         if request is None:
             raise ValueError("The message is none of discreet's.")
-        return Message(packed(answering(context.node_config, _say)(request)), reply_to=message)
+        return Message(packed(answering(context.node_config, context.run_config, _say)(request)), reply_to=message)
 
     app.query()(query)
     return app
@@ -42,4 +45,4 @@ def client_app(answering: Callable[[Mapping[str, Any], Say], Answer]) -> ClientA
 
 def _say(text: str) -> None:
     for line in text.splitlines():
-        log(INFO, line)
+        log(INFO, "%s%s", OURS, line)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from discreet.engines.flower import messages
 from discreet.engines.flower.carrier import Carrier
-from discreet.engines.flower.errors import ClientsAway, ClientsRefused
-from discreet.engines.flower.messages import About, Kind
+from discreet.engines.flower.errors import BudgetsSpent, ClientsAway, ClientsRefused
+from discreet.engines.flower.messages import About, Kind, Refusal
 from discreet.secagg import keys
 
 NONCE_BYTES = 32
@@ -76,20 +76,25 @@ class Calls:
             if client in self.at
         }
         replies = self.carrier.exchange(requests, enough)
-        answers, refusals = {}, {}
+        answers: dict[int, bytes] = {}
+        refusals: dict[int, Refusal] = {}
         for client in bodies:
             if (reply := replies.get(self.at.get(client, -1))) is None:
                 continue
-            answer, why = messages.told(reply)
-            if answer is None:
-                refusals[client] = why
+            answer = messages.told(reply)
+            if isinstance(answer, Refusal):
+                refusals[client] = answer
             else:
                 answers[client] = answer
-        for client, why in refusals.items():
-            self.say(f"{self._names([client])} refused round {round + 1}: {why}")
+        alike: dict[str, list[int]] = {}  # clients who refuse for the same reason say so with one voice
+        for client, refusal in refusals.items():
+            alike.setdefault(refusal.why, []).append(client)
+        for why, clients in alike.items():
+            self.say(f"{self._names(clients)} refused round {round + 1}: {why}")
         if len(answers) < enough and refusals:
-            reasons = " ".join(f"{self._names([client])}: {why}" for client, why in refusals.items())
-            raise ClientsRefused(
+            reasons = " ".join(f"{self._names(clients)}: {why}" for why, clients in alike.items())
+            error = BudgetsSpent if any(each.spent for each in refusals.values()) else ClientsRefused
+            raise error(
                 f"{len(answers)} of {len(bodies)} clients answered in round {round + 1}, and {enough} are needed. "
                 f"Refused by {reasons}"
             )
@@ -115,10 +120,10 @@ class Calls:
         return {client for client, node in self.at.items() if node in nodes}
 
     def _meet(self, node: int, reply: bytes, nonce: bytes) -> None:
-        answer, why = messages.told(reply)
-        if answer is None:
-            self._strangers[node] = why
-            self.say(f"A node refused to say who it is: {why}")
+        answer = messages.told(reply)
+        if isinstance(answer, Refusal):
+            self._strangers[node] = answer.why
+            self.say(f"A node refused to say who it is: {answer.why}")
             return
         client, signature = int.from_bytes(answer[:4], "little"), answer[4:]
         known = client < len(self.members)

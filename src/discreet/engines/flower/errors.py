@@ -1,6 +1,6 @@
 """What can go wrong between a server and its clients."""
 
-from discreet.errors import DiscreetError
+from discreet.errors import BudgetRefused, DiscreetError
 
 
 class NotOurs(DiscreetError):
@@ -9,6 +9,12 @@ class NotOurs(DiscreetError):
 
 class ClientsRefused(DiscreetError):
     """So many clients refused that the round can't be made; each said why."""
+
+
+class BudgetsSpent(ClientsRefused):
+    """Among those who refused are some whose own budgets don't allow it."""
+
+    exit_code = BudgetRefused.exit_code
 
 
 class ClientsAway(DiscreetError):

@@ -1,7 +1,7 @@
 """What server and client say to each other: a signed request, and a reply that answers or refuses, in bytes."""
 
 import json
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 import safetensors
 import safetensors.torch
@@ -14,7 +14,7 @@ from discreet.secagg import keys
 from discreet.secagg.errors import BadMessage
 from discreet.secagg.wire import Reader, Writer
 
-ANSWERED, REFUSED = 0, 1
+ANSWERED, REFUSED, SPENT = 0, 1, 2  # the first byte of a reply
 PARAMS, ANNOUNCED = "params/", "announced/"
 PURPOSE = b"discreet request"
 LENGTH_BYTES = 8  # of a blob
@@ -73,15 +73,22 @@ def answered(body: bytes) -> bytes:
     return bytes([ANSWERED]) + body
 
 
-def refused(why: str) -> bytes:
-    return bytes([REFUSED]) + why.encode(errors="backslashreplace")
+class Refusal(NamedTuple):
+    """Why a client does not answer; `spent`: its budget does not allow it."""
+
+    why: str
+    spent: bool = False
 
 
-def told(reply: bytes) -> tuple[bytes | None, str]:
-    """The answer, or None and the reason why there is none."""
+def refused(refusal: Refusal) -> bytes:
+    return bytes([SPENT if refusal.spent else REFUSED]) + refusal.why.encode(errors="backslashreplace")
+
+
+def told(reply: bytes) -> bytes | Refusal:
+    """The answer, or why there is none."""
     if reply[:1] == bytes([ANSWERED]):
-        return reply[1:], ""
-    return None, reply[1:].decode(errors="replace") or "It sent an empty reply."
+        return reply[1:]
+    return Refusal(reply[1:].decode(errors="replace") or "It sent an empty reply.", reply[:1] == bytes([SPENT]))
 
 
 def hello_statement(run: str, client: int, nonce: bytes) -> bytes:

@@ -2,7 +2,7 @@
 
 It speaks flwr 1.41's own Fleet API, with TLS, node keys and heartbeats. Unlike `flower-supernode` it never fetches the
 app bundle that a server ships, so there is nothing of it to run; and it asks for messages more often than every three
-seconds, which is most of a stock round. This file, `executor.py` and `front.py` know flwr's internals.
+seconds, which is most of a stock round. This file, `executor.py`, `grid.py` and `front.py` know flwr's internals.
 """
 
 import threading

@@ -1,0 +1,65 @@
+"""A run as whoever submits it sees it: Flower's command is started, and what our half says there is passed on."""
+
+import json
+import re
+import subprocess
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from discreet.deploy import commands
+from discreet.deploy.site import Site
+from discreet.engines.flower.carrier import OURS
+from discreet.errors import DiscreetError, InvalidInput
+
+FAULT = "Error: "  # which is said again when the run has ended, with its advice
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+NUMBER = re.compile(r"started run (\d+)")  # as Flower's command says it
+KEPT = 20  # of Flower's own lines, for when they are the only ones
+
+
+class Stopped(DiscreetError):
+    """Whoever submitted the run has ended it before its time."""
+
+
+def follow(
+    site: Site, name: str, command: Sequence[str], environment: Mapping[str, str], say: Callable[[str], None]
+) -> dict[str, Any]:
+    """Wait until the run has ended, and say how. Ctrl-C ends it at the server too, where each round is kept."""
+    end, told = site.ended(name), deque[str](maxlen=KEPT)
+    end.unlink(missing_ok=True)
+    number = None
+    with subprocess.Popen(
+        command,
+        env=dict(environment),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,  # so that Ctrl-C is ours to handle
+    ) as process:
+        assert process.stdout is not None
+        try:
+            for line in process.stdout:
+                _, ours, words = COLOURS.sub("", line).rstrip().partition(OURS)
+                if not ours:
+                    told.append(line)
+                    number = number or NUMBER.search(line)
+                elif not words.startswith(FAULT):
+                    say(words)
+        except KeyboardInterrupt:
+            process.terminate()
+            if number is not None:
+                commands.stop(site, number[1])
+            raise Stopped(
+                f"The run {name!r} was stopped; its rounds so far are in {site.run(name)}.",
+                fix="Submit the same name again, and it goes on after the last of them.",
+            ) from None
+    if not end.exists():
+        raise InvalidInput(
+            f"The run ended without a word; Flower's command gave {process.returncode}, and said: "
+            f"{commands.last(COLOURS.sub('', ''.join(told)))}",
+            fix=f"Is the server up? See: discreet deploy status {site.folder}",
+        )
+    found: dict[str, Any] = json.loads(end.read_text())
+    return found

@@ -1,0 +1,44 @@
+"""Flower's own simulation of a deployment, in which Ray plays the clients: a SuperLink on loopback for one run."""
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from discreet.deploy import commands
+from discreet.deploy.following import follow
+from discreet.deploy.rehearsal import CLIENTS, rehearsed
+from discreet.deploy.site import Site
+
+
+def simulate(site: Site, name: str, say: Callable[[str], None]) -> tuple[Site, dict[str, Any]]:
+    """One run, every client of which checks, counts and answers as on its own machine; where it lies, and its end."""
+    played = rehearsed(site, name)
+    with _superlink(played):
+        nodes = json.dumps(str((played.folder / CLIENTS).resolve()))
+        command = commands.run(played, name, nodes)
+        return played, follow(played, name, command, commands.environment(played), say)
+
+
+@contextmanager
+def _superlink(site: Site) -> Iterator[None]:
+    """Without TLS or keys: it is heard on this machine alone, and ends with the run."""
+    options = f"options.num-supernodes = {len(site.deployment.clients)}\n"
+    options += "options.backend.client-resources.num-cpus = 1\n"
+    commands.write_connection(site, f"insecure = true\n{options}")
+    with commands.alone(site):
+        with commands.log(site).open("ab") as log:
+            process = subprocess.Popen(
+                commands.simulating(commands.inner(site)), env=commands.environment(site), stdout=log, stderr=log
+            )
+        try:
+            commands.await_superlink(site, lambda: process.poll() is None)
+            yield
+        finally:
+            process.terminate()
+            try:
+                process.wait(timeout=15)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()

@@ -1,0 +1,53 @@
+"""What the tests ask of a node: requests signed as a server signs them, what it says to them, and what it counts."""
+
+from pathlib import Path
+
+import torch
+
+from discreet.broadcast import Broadcast
+from discreet.deploy.certificates import key_from
+from discreet.deploy.node import Node
+from discreet.deploy.site import Site
+from discreet.engines.flower import messages
+from discreet.engines.flower.engine import FlowerEngine
+from discreet.engines.flower.messages import About
+from discreet.params import Params
+from discreet.secagg import keys
+from discreet.secagg.wire import Writer
+from tests.deploy.sites import Wire
+
+RUN = "a" * 32  # a run's name, as servers make them
+Asked = tuple[Path, Site, Node, About, bytes, bytes]
+Begun = tuple[Site, Wire, FlowerEngine, Broadcast]
+
+
+def started_anew(node: Node) -> Node:
+    """The node of the same folder after its process ended."""
+    node.close()
+    return Node.open(node.owned.folder, lambda text: None)
+
+
+def refusal(node: Node, request: bytes) -> str:
+    answer = messages.told(node.answer(request))
+    assert isinstance(answer, messages.Refusal)
+    return answer.why
+
+
+def counted(node: Node) -> int:
+    """How many releases its own ledger holds, made or only announced."""
+    return sum(node.spending.ledger(node.day()).summary()["releases"].values())
+
+
+def same(left: Params, right: Params) -> bool:
+    return left.keys() == right.keys() and all(torch.equal(left[name], right[name]) for name in left)
+
+
+def signed(head: bytes, key: bytes) -> bytes:
+    said = Writer().blob(head).done()
+    return keys.sign(key, messages.PURPOSE + said) + said
+
+
+def sent(wire: Wire, exchange: int, node: int, site: Site) -> tuple[About, bytes, bytes]:
+    """A request that passed, opened, and the key to sign another one with."""
+    about, body = messages.parsed(wire.passed[exchange][node][0], bytes.fromhex(site.deployment.server_key))
+    return about, body, key_from(site.server / "server.key")

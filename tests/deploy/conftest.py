@@ -1,0 +1,48 @@
+"""What several tests of a deployment start from: a node that would answer, and a secure sum that is begun."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from discreet.deploy.app import App
+from discreet.deploy.certificates import key_from
+from discreet.deploy.node import Node
+from discreet.deploy.server import prepared
+from discreet.engines.flower import messages
+from discreet.engines.flower.engine import FlowerEngine
+from discreet.engines.flower.messages import About
+from discreet.randomness import RunKey
+from tests.deploy.asking import RUN, Asked, Begun
+from tests.deploy.sites import PLAIN, SECURE, copied, wired
+
+
+@pytest.fixture
+def one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+@pytest.fixture
+def asked(tmp_path: Path) -> Asked:
+    """A node, and a request that it would answer."""
+    site, heard = copied(tmp_path, PLAIN), list[str]()
+    node, app, key = (
+        Node.open(tmp_path / "client-0", heard.append),
+        App.open(site.app),
+        key_from(site.server / "server.key"),
+    )
+    about = About(kind="train", run=RUN, experiment=app.digest, round=0, client=0, cohort=(0, 1, 2))
+    broadcast = node.learner.algorithm.broadcast(node.learner.algorithm.init(node.learner.params), 0)
+    return tmp_path, site, node, about, messages.spread(broadcast.params, broadcast.announced), key
+
+
+@pytest.fixture
+def begun(tmp_path: Path) -> Begun:
+    """A secure sum whose session serves two more rounds."""
+    site, heard = copied(tmp_path, SECURE), list[str]()
+    wire = wired(tmp_path, site, heard)
+    job = prepared(site, App.open(site.app), "first", RunKey.seed(7), wire, heard.append)
+    assert job.remote is not None
+    engine = job.remote()
+    assert isinstance(engine, FlowerEngine)
+    return site, wire, engine, job.algorithm.broadcast(job.algorithm.init(job.params), 0)

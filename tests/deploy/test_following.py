@@ -1,0 +1,66 @@
+"""What whoever submits a run hears of it: our lines and no others, how it ended, and that Ctrl-C ends it there too."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from discreet.deploy import commands
+from discreet.deploy.following import Stopped, follow
+from discreet.deploy.site import Site
+from discreet.errors import InvalidInput
+from tests.deploy.sites import SECURE, copied
+
+SAID = "\x1b[92mINFO \x1b[0m:      "
+FLOWERS = "Successfully started run 17"
+ENDED = {"error": None, "exit_code": 0}
+
+
+def played(lines: list[str], end: Path | None = None) -> list[str]:
+    """A process that says these lines, as Flower's command would, and leaves the run's end where it belongs."""
+    program = f"print({chr(10).join(lines)!r}, flush=True)\n"
+    if end is not None:
+        program += f"import pathlib; pathlib.Path({str(end)!r}).write_text({json.dumps(ENDED)!r})"
+    return [sys.executable, "-c", program]
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    made = copied(tmp_path, SECURE)
+    made.ended("first").parent.mkdir()
+    return made
+
+
+def test_our_own_lines_are_passed_on_and_flowers_are_not(site: Site) -> None:
+    heard: list[str] = []
+    lines = [FLOWERS, f"{SAID}discreet: round 1 of 3", f"{SAID}Start `flwr-serverapp` process", "discreet: done"]
+    found = follow(site, "first", played(lines, site.ended("first")), {}, heard.append)
+    assert heard == ["round 1 of 3", "done"]
+    assert found == ENDED
+
+
+def test_an_error_is_not_said_twice(site: Site) -> None:
+    heard: list[str] = []
+    follow(site, "first", played([f"{SAID}discreet: Error: It is spent."], site.ended("first")), {}, heard.append)
+    assert not heard
+
+
+def test_a_run_that_ends_without_a_word_is_told_in_flowers_last_words(site: Site) -> None:
+    """An end that an earlier start left behind is not taken for this one's."""
+    site.ended("first").write_text(json.dumps(ENDED))
+    box = ["╭─ Error ────╮", "│ \x1b[31mIt is away.\x1b[0m │", "╰────────────╯"]
+    with pytest.raises(InvalidInput, match=r"gave 0, and said: It is away\. Is the server up\?"):
+        follow(site, "first", played([FLOWERS, *box]), {}, print)
+
+
+def test_ctrl_c_ends_the_run_at_the_server_too(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped: list[str] = []
+    monkeypatch.setattr(commands, "stop", lambda site, number: stopped.append(number))
+
+    def press(line: str) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(Stopped, match="Submit the same name again"):
+        follow(site, "first", played([FLOWERS, "discreet: round 1 of 3"]), {}, press)
+    assert stopped == ["17"]

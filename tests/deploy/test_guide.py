@@ -1,0 +1,94 @@
+"""docs/guides/deploy.md, command by command: what it prints is what a reader will see, but for the numbers."""
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.deploy.processes import Processes, free_port, waited
+
+pytest.importorskip("flwr")
+pytestmark = pytest.mark.deploy
+
+ROOT = Path(__file__).parents[2]
+GUIDE = ROOT / "docs" / "guides" / "deploy.md"
+SECTIONS = 6  # those that follow one another; what comes after is for when things go wrong
+NAMES = ("north", "south", "east")
+STAYS = {"server": "The server is up", "client": "In touch with"}
+CODE = re.compile(r"\b[0-9a-f]{4}(?:-[0-9a-f]{4}){4}\b")
+NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e-?\d+)?")
+
+
+class Step(NamedTuple):
+    command: str
+    printed: str
+
+
+def steps(guide: str) -> list[Step]:
+    """The commands of the guide, each with what it says that they print."""
+    told = re.split(r"^## (?=\d)", guide, flags=re.MULTILINE)[1 : SECTIONS + 1]
+    told[-1] = told[-1].partition("\n## ")[0]
+    blocks = [re.findall(r"```sh\n(.*?)```(?:\n```text\n(.*?)```)?", each, flags=re.DOTALL) for each in told]
+    return [Step(command.strip(), printed.strip()) for each in blocks for command, printed in each]
+
+
+def plain(line: str) -> str:
+    """A line as it is on every machine and every day."""
+    return NUMBER.sub("#", CODE.sub("CODE", line)).strip()
+
+
+def everybody(command: str) -> list[str]:
+    """What the guide shows for one hospital, the others do too."""
+    others = NAMES if re.search(r"deploy (enroll|accept|client)\b", command) else ("north",)
+    return [command.replace("north", name) for name in others]
+
+
+class Replay:
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.processes, self.port = folder, Processes(folder), free_port()
+        self.codes: dict[str, str] = {}  # those in the guide, and those of today
+
+    def said(self, step: Step) -> str:
+        """What the first of the commands printed."""
+        command = CODE.sub(lambda found: self.codes.get(found[0], found[0]), step.command)
+        command = re.sub(r"--port \d+", f"--port {self.port}", command)
+        said, *_ = [self._run(each) for each in everybody(command)]
+        for ours, theirs in zip(step.printed.splitlines(), said.splitlines(), strict=False):
+            self.codes.update(zip(CODE.findall(ours), CODE.findall(theirs), strict=False))
+        return said
+
+    def _run(self, command: str) -> str:
+        words = shlex.split(command)
+        if words[0] == "python":
+            words[0] = sys.executable
+        elif words[0] == "discreet":
+            words[0] = str(Path(sys.executable).with_name("discreet"))
+        if (stays := STAYS.get(words[2])) is not None:
+            name = "-".join(words[1:])
+            self.processes.start(name, *words)
+            waited(lambda: stays in self._log(name), 60, lambda: f"{command}: {self._log(name)}")
+            return self._log(name)
+        done = subprocess.run(words, cwd=self.folder, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, f"{command}: {done.stderr}"
+        return (done.stderr + done.stdout).replace(f"{self.folder}/", "")
+
+    def _log(self, name: str) -> str:
+        return (self.folder / f"{name}.log").read_text()
+
+
+def test_every_command_of_the_guide_works_and_prints_what_the_guide_shows(tmp_path: Path) -> None:
+    """Unlike the other deployments of these tests, this one has no seed, and clients with tables of their own."""
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    replay = Replay(tmp_path)
+    try:
+        for step in steps(GUIDE.read_text(encoding="utf-8")):
+            found = [plain(line) for line in replay.said(step).splitlines()]
+            missing = [line for line in step.printed.splitlines() if line != "…" and plain(line) not in found]
+            assert not missing, f"{step.command} did not print {missing}, but {found}"
+    finally:
+        replay.processes.end_all()

@@ -1,0 +1,150 @@
+"""What an owner's policy allows: the algorithm, by its digest, and in which sums, or in clear, its updates leave."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from discreet.deploy.app import App
+from discreet.deploy.certificates import key_from
+from discreet.deploy.node import Node
+from discreet.deploy.policy import Owned, Refused
+from discreet.deploy.server import prepared
+from discreet.engines.flower import messages
+from discreet.engines.flower.errors import ClientsRefused
+from discreet.engines.flower.messages import About
+from discreet.engines.planned_sums import Planned
+from discreet.randomness import RunKey
+from discreet.secagg import keys
+from discreet.secagg.degree import Assumed
+from discreet.secagg.terms import Terms
+from tests.deploy.asking import RUN, Asked, refusal, started_anew
+from tests.deploy.sites import CENTRAL, PLAIN, SECURE, changed, copied, founded, wired
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def test_an_algorithm_that_the_owner_did_not_allow_is_refused(asked: Asked) -> None:
+    folder, _, node, about, body, key = asked
+    changed(folder / "client-0", node.app.digest, "f" * 64)
+    with pytest.raises(Refused, match="The policy does not allow the algorithm"):
+        started_anew(node)
+    strict = replace(node, owned=Owned.open(folder / "client-0"))
+    assert "The policy does not allow the algorithm" in refusal(strict, messages.request(about, body, key))
+
+
+def test_python_that_the_owner_did_not_allow_is_not_run(tmp_path: Path) -> None:
+    own = "import torch\ndef loss(outputs, targets):\n    return torch.nn.functional.cross_entropy(outputs, targets)\n"
+    (tmp_path / "losses.py").write_text(own)
+    site = founded(tmp_path, PLAIN.replace("seed = 7\n", 'seed = 7\nloss = "losses.py:loss"\n'))
+    mark = tmp_path / "it-ran"
+    (site.app / "losses.py").write_text(f"open({str(mark)!r}, 'w').close()\n" + own)
+    with pytest.raises(Refused, match="The policy does not allow the algorithm"):
+        Node.open(tmp_path / "client-0", lambda text: None)
+    assert not mark.exists()
+
+
+def test_a_changed_algorithm_has_another_digest(asked: Asked) -> None:
+    _, site, _, _, _, _ = asked
+    before, path = App.open(site.app).digest, site.app / "resolved.toml"
+    path.write_text(path.read_text().replace("clip_norm = 0.5", "clip_norm = 5.0"))
+    assert App.open(site.app).digest != before
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("resolved.toml", "test_fraction = 0.2", "test_fraction = 0.1"),
+        ("deployment.toml", 'name = "client-1"', 'name = "another"'),
+        ("deployment.toml", "examples = 479", "examples = 480"),
+    ],
+)
+def test_another_task_another_client_or_another_size_has_another_digest(
+    tmp_path: Path, file: str, old: str, new: str
+) -> None:
+    site = copied(tmp_path, PLAIN)
+    before, path = App.open(site.app).digest, site.app / file
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new, 1))
+    assert App.open(site.app).digest != before
+
+
+def test_a_seed_is_refused_unless_the_owner_allows_it(tmp_path: Path) -> None:
+    copied(tmp_path, PLAIN)
+    changed(tmp_path / "client-0", "seeds = true", "seeds = false")
+    with pytest.raises(Exception, match="The experiment has a seed"):
+        Node.open(tmp_path / "client-0", lambda text: None)
+
+
+def test_an_announced_clip_that_would_let_more_out_is_refused(tmp_path: Path) -> None:
+    site, heard = copied(tmp_path, SECURE), list[str]()
+    wire = wired(tmp_path, site, heard)
+    job = prepared(site, App.open(site.app), "first", RunKey.seed(7), wire, heard.append)
+    assert job.remote is not None
+    broadcast = job.algorithm.broadcast(job.algorithm.init(job.params), 0)
+    loud = replace(broadcast, announced={name: value / 100 for name, value in broadcast.announced.items()})
+    with pytest.raises(ClientsRefused, match="announced another 'clip' than this algorithm has"):
+        job.remote().gather(loud, [0, 1, 2])
+
+
+def test_an_update_in_clear_is_refused_where_the_owner_asks_for_a_secure_sum(asked: Asked) -> None:
+    folder, _, node, about, body, key = asked
+    changed(folder / "client-0", "secure_sum = false", "secure_sum = true")
+    again = started_anew(node)
+    assert "The policy asks for a secure sum" in refusal(again, messages.request(about, body, key))
+
+
+def test_an_update_in_clear_is_refused_where_the_noise_is_enough_only_for_sums(tmp_path: Path) -> None:
+    site, heard = copied(tmp_path, SECURE), list[str]()
+    node, key = Node.open(tmp_path / "client-0", heard.append), key_from(site.server / "server.key")
+    about = About(kind="train", run=RUN, experiment=App.open(site.app).digest, round=0, client=0, cohort=(0, 1, 2))
+    assert "enough only for sums" in refusal(node, messages.request(about, b"", key))
+
+
+def test_a_cohort_below_the_owners_minimum_is_refused(asked: Asked) -> None:
+    folder, _, node, about, body, key = asked
+    changed(folder / "client-0", "minimum_cohort = 2", "minimum_cohort = 4")
+    again = started_anew(node)
+    assert "sums of at least 4 clients, and the server would make one of 3" in refusal(
+        again, messages.request(about, body, key)
+    )
+
+
+def test_updates_that_only_the_server_adds_noise_to_leave_when_the_owner_says_so(tmp_path: Path) -> None:
+    site, node = copied(tmp_path, CENTRAL), tmp_path / "client-0"
+    algorithm = App.open(site.app).experiment.algorithm
+    assert "READ THIS. In this experiment every update leaves in clear" in (node / "policy.toml").read_text()
+    with pytest.raises(Refused, match="promise nothing against the server"):
+        Owned.open(node).policy.allow_sum(algorithm, secure=False)
+    changed(node, "trust_server_with_updates = false", "trust_server_with_updates = true")
+    Owned.open(node).policy.allow_sum(algorithm, secure=False)
+
+
+def test_updates_with_their_own_noise_need_no_such_word(tmp_path: Path) -> None:
+    site, node = copied(tmp_path, PLAIN), tmp_path / "client-0"
+    assert "!!!" not in (node / "policy.toml").read_text()
+    Owned.open(node).policy.allow_sum(App.open(site.app).experiment.algorithm, secure=False)
+
+
+def on_a_graph(identities: list[bytes], assumed: Assumed) -> Terms:
+    return Terms.chosen(clients=len(identities), length=5, identities=tuple(identities), assumed=assumed)
+
+
+def test_a_graph_is_refused_unless_the_owner_allows_it_and_it_withstands_what_the_noise_was_sized_for(
+    tmp_path: Path,
+) -> None:
+    """Of 300 clients the graph lets 30 collude and 15 leave; the noise was sized for as many, and then for one more."""
+    copied(tmp_path, SECURE)
+    identities = [keys.identity_of(keys.fresh(32)) for _ in range(300)]
+    members = {f"client-{at}": each.hex() for at, each in enumerate(identities)}
+    policy = replace(Owned.open(tmp_path / "client-0").policy, members=members)
+    terms = on_a_graph(identities, Assumed(colluding=0.1, leaving=0.05))
+    assert terms.on_a_graph
+    with pytest.raises(Refused, match="nothing is promised against one that lies"):
+        policy.allow_terms(terms, identities, Planned(30, 15, 200))
+    allowing = replace(policy, graphs=True)
+    allowing.allow_terms(terms, identities, Planned(30, 15, 200))
+    with pytest.raises(Refused, match=r"0\.1 of 300 clients colluding, and the noise was sized for 31"):
+        allowing.allow_terms(terms, identities, Planned(31, 15, 200))
+    with pytest.raises(Refused, match=r"0\.05 of 300 clients leaving, and the noise was sized for 16"):
+        allowing.allow_terms(terms, identities, Planned(30, 16, 200))

@@ -1,0 +1,118 @@
+"""A secure sum as a client sees it: for whom and on what terms it begins, what it masks, and when it is over."""
+
+import shutil
+from dataclasses import replace
+
+import pytest
+
+from discreet.deploy.app import App
+from discreet.engines.flower import messages
+from discreet.engines.flower.errors import ClientsRefused
+from discreet.secagg.errors import TooFewClients
+from discreet.secagg.terms import Terms
+from tests.deploy.asking import Begun, counted, refusal, sent, started_anew
+from tests.deploy.sites import Wire, changed
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def anew(wire: Wire) -> None:
+    wire.nodes_at = {number: started_anew(node) for number, node in wire.nodes_at.items()}
+
+
+def test_a_secure_session_of_one_experiment_does_not_serve_another(begun: Begun) -> None:
+    site, wire, engine, broadcast = begun
+    engine.gather(broadcast, [0, 1, 2])
+    before, agreed = engine.calls.experiment, site.app / "resolved.toml"
+    agreed.write_text(agreed.read_text().replace("learning_rate = 2.0", "learning_rate = 1.0"))
+    engine.calls.experiment = App.open(site.app).digest
+    assert engine.calls.experiment != before
+    for node in wire.nodes_at.values():
+        changed(node.owned.folder, before, engine.calls.experiment)
+    anew(wire)
+    with pytest.raises(ClientsRefused, match="No secure sum was begun with this node"):
+        engine.gather(replace(broadcast, round=1), [0, 1, 2])
+    for node in wire.nodes_at.values():  # nor where its file lies in the other's place
+        runs = node.owned.folder / "runs"
+        shutil.copytree(runs / before, runs / engine.calls.experiment, dirs_exist_ok=True)
+    with pytest.raises(ClientsRefused, match="was begun for another experiment"):
+        engine.gather(replace(broadcast, round=2), [0, 1, 2])
+
+
+def test_a_session_that_was_begun_is_held_to_the_policy_of_today(begun: Begun) -> None:
+    _, wire, engine, broadcast = begun
+    engine.gather(broadcast, [0, 1, 2])
+    for node in wire.nodes_at.values():
+        changed(node.owned.folder, "minimum_cohort = 2", "minimum_cohort = 3")
+    anew(wire)
+    with pytest.raises(ClientsRefused, match="sums of at least 3 clients, and the server would make one of 2"):
+        engine.gather(replace(broadcast, round=1), [0, 1, 2])
+
+
+def test_a_mask_that_is_asked_for_again_is_the_same_and_another_question_gets_none(begun: Begun) -> None:
+    """Exchanges: who is there, keys, shares, mask; nothing passes after it, so this is where the clients are."""
+    site, wire, engine, broadcast = begun
+    wire.lost = lambda node, number: number > 3
+    with pytest.raises(TooFewClients):
+        engine.gather(broadcast, [0, 1, 2])
+    request, reply = wire.passed[3][100]
+    node = started_anew(wire.nodes_at[100])
+    assert node.answer(request) == reply
+    about, body, key = sent(wire, 3, 100, site)
+    number, members, spread = messages.masked(body)
+    params, announced = messages.gathered(spread, node.learner.params)
+    other = messages.spread({name: value + 1 for name, value in params.items()}, announced)
+    question = messages.request(about, messages.mask(number, members, other), key)
+    assert "the question was another one" in refusal(node, question)
+    assert counted(node) == 1
+
+
+def test_a_mask_that_can_not_be_made_costs_nothing(begun: Begun) -> None:
+    """Before the keys are exchanged; under a number that was used, or that the session does not have."""
+    site, wire, engine, broadcast = begun
+    wire.lost = lambda node, number: number > 1
+    with pytest.raises(TooFewClients):
+        engine.gather(broadcast, [0, 1, 2])
+    spread = messages.spread(broadcast.params, broadcast.announced)
+    about, _, key = sent(wire, 1, 100, site)
+    about, node = replace(about, kind="mask"), wire.nodes_at[100]
+    why = refusal(node, messages.request(about, messages.mask(0, b"", spread), key))
+    assert "masked when the set-up is done" in why
+    assert counted(node) == 0
+    wire.lost = lambda node, number: False
+    engine.gather(broadcast, [0, 1, 2])
+    assert counted(node) == 1
+    for number in (0, 3):
+        why = refusal(node, messages.request(replace(about, round=1), messages.mask(number, b"", spread), key))
+        assert f"and got {number}: a round's keys serve once" in why
+    assert counted(node) == 1
+
+
+def test_a_session_that_is_aborted_at_its_first_mask_stays_so(begun: Begun) -> None:
+    """The server hands client 0 the shares that are for client 1."""
+    site, wire, engine, broadcast = begun
+    wire.lost = lambda node, number: number > 3 or (number == 3 and node == 100)
+    with pytest.raises(TooFewClients):
+        engine.gather(broadcast, [0, 1, 2])
+    about, body, key = sent(wire, 3, 101, site)
+    node, mine = wire.nodes_at[100], replace(about, client=0)
+    assert "The secure sum was left" in refusal(node, messages.request(mine, body, key))
+    assert "was aborted, and its secrets are erased" in refusal(node, messages.request(mine, body, key))
+    assert counted(node) == 0
+
+
+@pytest.mark.parametrize(
+    ("terms", "why"),
+    [
+        ({"length": 2**31}, "The secure sum has other numbers than this algorithm."),
+        ({"bits": 40}, "The secure sum has other numbers than this algorithm."),
+        ({"rounds": 4}, "The secure sum is for 4 rounds, and the experiment has 3 left."),
+    ],
+    ids=str,
+)
+def test_a_session_of_other_numbers_is_not_begun(begun: Begun, terms: dict[str, int], why: str) -> None:
+    site, wire, engine, broadcast = begun
+    engine.gather(broadcast, [0, 1, 2])
+    about, body, key = sent(wire, 1, 100, site)
+    spoiled = replace(Terms.from_bytes(body), **terms)
+    assert refusal(wire.nodes_at[100], messages.request(about, spoiled.to_bytes(), key)) == why

@@ -1,0 +1,140 @@
+"""What a client's answers cost it: which are new attempts with fresh noise, which period pays, and what then ends."""
+
+import json
+from contextlib import suppress
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from discreet.deploy.app import App
+from discreet.deploy.certificates import key_from
+from discreet.deploy.entries import main
+from discreet.deploy.journal import Entry
+from discreet.deploy.policy import Owned
+from discreet.deploy.server import prepared, serve
+from discreet.engines.flower import messages
+from discreet.engines.flower.errors import ClientsRefused
+from discreet.errors import BudgetRefused
+from discreet.experiment.record import Record
+from discreet.randomness import RunKey
+from tests.deploy.asking import RUN, Asked, counted, same, started_anew
+from tests.deploy.sites import PLAIN, SECURE, changed, copied, wired
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def test_a_question_that_is_asked_again_gets_the_same_bytes_and_costs_nothing(tmp_path: Path) -> None:
+    site, heard = copied(tmp_path, PLAIN), list[str]()
+    wire = wired(tmp_path, site, heard)
+    serve(site, "first", wire, heard.append)
+    node = wire.nodes_at[101]
+    before = node.spending.ledger(node.day()).summary()["budgets"][0]["spent"]
+    again = started_anew(node)
+    for exchange in wire.passed[1:]:
+        question, answer = exchange[101]
+        assert again.answer(question) == answer
+    assert again.spending.ledger(node.day()).summary()["budgets"][0]["spent"] == before
+
+
+def test_another_question_in_the_same_round_is_a_new_attempt_with_fresh_noise(tmp_path: Path) -> None:
+    """The same round from another model: two answers under one noise would differ by the updates alone."""
+    site, heard = copied(tmp_path, PLAIN), list[str]()
+    wire = wired(tmp_path, site, heard)
+    serve(site, "first", wire, heard.append)
+    node, server = wire.nodes_at[100], key_from(site.server / "server.key")
+    about, body = messages.parsed(wire.passed[1][100][0], bytes.fromhex(site.deployment.server_key))
+    params, announced = messages.gathered(body, node.learner.params)
+    other = messages.spread({name: value + 1 for name, value in params.items()}, announced)
+    first = node.spending.ledger(node.day()).summary()["releases"]["committed"]
+    assert isinstance(messages.told(node.answer(messages.request(about, other, server))), bytes)
+    assert node.spending.ledger(node.day()).summary()["releases"]["committed"] == first + 1
+    keys = [node.journal.attempt(about.run, 0, "something else").attempt]
+    assert keys == [2]
+
+
+def test_a_secure_round_that_is_made_again_is_a_new_attempt_and_counts_again(tmp_path: Path) -> None:
+    """A masked update may have been opened by the others, so a second sum with its noise would show the difference."""
+    site, heard = copied(tmp_path, SECURE), list[str]()
+    wire = wired(tmp_path, site, heard)
+    calls = prepared(site, App.open(site.app), "first", RunKey.seed(7), wire, heard.append)
+    assert calls.remote is not None
+    broadcast = calls.algorithm.broadcast(calls.algorithm.init(calls.params), 0)
+    first = calls.remote().gather(broadcast, [0, 1, 2])
+    anew = prepared(site, App.open(site.app), "first", RunKey.seed(7), wire, heard.append)
+    assert anew.remote is not None
+    second = anew.remote().gather(broadcast, [0, 1, 2])
+    assert not same(first.total, second.total)
+    node = wire.nodes_at[100]
+    assert node.spending.ledger(node.day()).summary()["releases"]["committed"] == 2
+
+
+def test_two_questions_are_two_charges_even_when_both_are_taken_for_the_first_attempt(asked: Asked) -> None:
+    _, _, node, about, _, _ = asked
+    for broadcast in ("one", "another", "one"):
+        node._count(about, Entry(0, broadcast))
+    assert counted(node) == 2
+
+
+def test_the_noise_of_one_experiment_is_not_that_of_another(asked: Asked) -> None:
+    learner = asked[2].learner
+    broadcast = learner.algorithm.broadcast(learner.algorithm.init(learner.params), 0)
+    one, again, other = (
+        replace(learner, seed=None, experiment=each * 64).update(RUN, broadcast, 0) for each in ("0", "0", "1")
+    )
+    assert same(one, again)
+    assert not same(one, other)
+
+
+def test_a_spent_budget_ends_the_run_with_the_clients_own_words(tmp_path: Path) -> None:
+    """The policy allows what one run takes and a tenth more; of the second run's rounds none is affordable."""
+    site, heard = copied(tmp_path, SECURE), list[str]()
+    serve(site, "first", wired(tmp_path, site, heard), heard.append)
+    with pytest.raises(ClientsRefused, match=r"This node's own ledger refuses: .*epsilon"):
+        serve(site, "second", wired(tmp_path, site, heard), heard.append)
+    assert not Record.open(site.run("second")).finished()
+
+
+def test_a_client_whose_budget_is_spent_is_left_out_and_the_others_go_on(tmp_path: Path) -> None:
+    site, heard = copied(tmp_path, SECURE), list[str]()
+    policy = tmp_path / "client-2" / "policy.toml"
+    line = next(each for each in policy.read_text().splitlines() if each.startswith("epsilon"))
+    changed(tmp_path / "client-2", line, "epsilon = 0.1")
+    outcome = serve(site, "first", wired(tmp_path, site, heard), heard.append)
+    assert [each["clients"] for each in outcome.record.rounds()] == [2, 2, 2]
+    assert any(each.startswith("client-2 refused round 1: This node's own ledger refuses") for each in heard)
+
+
+def test_a_budget_that_the_clients_have_spent_keeps_its_exit_code(tmp_path: Path) -> None:
+    """The policies allow one run and a tenth more, so of a second one too few rounds are affordable."""
+    site, heard = copied(tmp_path, SECURE), list[str]()
+    codes = []
+    for name in ("first", "second"):
+        settings = {"folder": str(site.folder), "name": name}
+        with suppress(ClientsRefused):
+            main(lambda waiting: wired(tmp_path, site, heard), settings, heard.append)
+        codes.append(json.loads(site.ended(name).read_text())["exit_code"])
+    assert codes == [0, BudgetRefused.exit_code]
+
+
+@pytest.mark.parametrize(
+    ("period", "name"), [("ever", ""), ("year", "2026"), ("quarter", "2026-Q2"), ("month", "2026-04")]
+)
+def test_a_day_belongs_to_one_period(tmp_path: Path, period: str, name: str) -> None:
+    copied(tmp_path, PLAIN)
+    policy = Owned.open(tmp_path / "client-0").policy
+    assert replace(policy, period=period).period_of(date(2026, 4, 1)) == name
+
+
+def test_a_new_period_has_a_new_ledger_and_the_old_one_stays(tmp_path: Path) -> None:
+    from discreet.deploy.node import Node
+
+    copied(tmp_path, PLAIN)
+    node = Node.open(tmp_path / "client-0", lambda text: None)
+    for year in (2026, 2027):
+        node.spending.ledger(date(year, 1, 1))
+    assert sorted(path.name for path in (tmp_path / "client-0").glob("ledger*.jsonl")) == [
+        "ledger-2026.jsonl",
+        "ledger-2027.jsonl",
+    ]

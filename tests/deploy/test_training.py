@@ -1,0 +1,103 @@
+"""Whole runs in one process, with no network: the model they train, and what becomes of it when a client goes."""
+
+from pathlib import Path
+
+import pytest
+
+from discreet.deploy.app import App
+from discreet.deploy.certificates import write_signing_key
+from discreet.deploy.server import prepared, serve
+from discreet.deploy.site import Site
+from discreet.experiment import api, config, run
+from discreet.experiment.record import Record
+from discreet.params import Params
+from discreet.randomness import RunKey
+from tests.deploy.asking import same
+from tests.deploy.sites import PLAIN, SECURE, copied, wired, written
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def trained(site: Site, name: str) -> Params:
+    return Record.open(site.run(name)).model()
+
+
+def reference(folder: Path, text: str) -> Params:
+    source = config.load(written(folder, text), ('engine={kind="reference"}',))
+    run.start(api.prepared(source), folder / "reference", None, None, lambda line: None)
+    return Record.open(folder / "reference").model()
+
+
+@pytest.mark.parametrize("text", [PLAIN, SECURE], ids=["in clear", "secure"])
+def test_real_clients_train_the_model_of_the_reference_engine_bit_for_bit(tmp_path: Path, text: str) -> None:
+    site, heard = copied(tmp_path, text), list[str]()
+    outcome = serve(site, "first", wired(tmp_path, site, heard), heard.append)
+    assert outcome.done == 3
+    assert same(trained(site, "first"), reference(tmp_path, text))
+    assert not {"norms", "kept", "clipped", "signal_to_noise"} & set(outcome.record.rounds()[0])  # they tell nobody
+
+
+def test_a_client_that_goes_in_mid_round_is_made_up_for(tmp_path: Path) -> None:
+    """Exchanges: who is there, keys, shares; then mask, agree, reveal. Node 102 is silent from the second mask on."""
+    site, heard = copied(tmp_path, SECURE), list[str]()
+    wire = wired(tmp_path, site, heard)
+    wire.lost = lambda node, number: node == 102 and number >= 6
+    outcome = serve(site, "first", wire, heard.append)
+    assert [line["clients"] for line in outcome.record.rounds()] == [3, 2, 2]
+
+
+def test_a_client_that_goes_after_its_mask_was_sent_is_still_in_the_sum(tmp_path: Path) -> None:
+    site, heard = copied(tmp_path, SECURE), list[str]()
+    wire = wired(tmp_path, site, heard)
+    wire.lost = lambda node, number: node == 102 and number in (7, 8)
+    outcome = serve(site, "first", wire, heard.append)
+    assert [line["clients"] for line in outcome.record.rounds()] == [3, 3, 3]
+    assert same(trained(site, "first"), reference(tmp_path, SECURE))
+
+
+def test_with_too_few_left_the_round_is_lost_and_the_run_goes_on(tmp_path: Path) -> None:
+    site, heard = copied(tmp_path, SECURE), list[str]()
+    wire = wired(tmp_path, site, heard)
+    wire.lost = lambda node, number: node != 100 and number == 6
+    outcome = serve(site, "first", wire, heard.append)
+    lines = outcome.record.rounds()
+    assert [line["clients"] for line in lines] == [3, 0, 3]
+    assert "1 clients sent a masked vector" in lines[1]["lost"]
+
+
+def test_a_node_that_can_not_prove_who_it_is_is_nobody(tmp_path: Path) -> None:
+    """It has the right folder but for the key that its card names."""
+    site, heard = copied(tmp_path, SECURE), list[str]()
+    (tmp_path / "client-2" / "identity.key").unlink()
+    write_signing_key(tmp_path / "client-2" / "identity.key")
+    wire = wired(tmp_path, site, heard)
+    job = prepared(site, App.open(site.app), "first", RunKey.seed(7), wire, heard.append)
+    assert job.remote is not None
+    engine = job.remote()
+    engine.calls.timeout = 0.0  # type: ignore[attr-defined]
+    found = engine.gather(job.algorithm.broadcast(job.algorithm.init(job.params), 0), [0, 1, 2])
+    assert found.contributors == (0, 1)
+    assert "A node could not prove which client it is, and is left out." in heard
+
+
+def test_a_run_that_was_stopped_goes_on_with_its_model_and_its_ledger(tmp_path: Path) -> None:
+    class Killed(BaseException):
+        pass
+
+    site, heard = copied(tmp_path, PLAIN), list[str]()
+    wire = wired(tmp_path, site, heard)
+
+    def killed(node: int, number: int) -> bool:
+        if number == 2:
+            raise Killed
+        return False
+
+    wire.lost = killed
+    with pytest.raises(Killed):
+        serve(site, "first", wire, heard.append)
+    for node in wire.nodes_at.values():
+        node.close()
+    outcome = serve(site, "first", wired(tmp_path, site, heard), heard.append)
+    assert "Run 'first' goes on after round 1 of 3." in heard
+    assert outcome.done == 3
+    assert same(trained(site, "first"), reference(tmp_path, PLAIN))
