@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from discreet.algorithms import Algorithm
+from discreet.algorithms.shares import shared
 from discreet.algorithms.traffic import bits
 from discreet.mechanisms import AdaptiveGaussian, Gaussian
 from discreet.sparsifiers import All, PublicTopK, RandomK, ServerTopK, TopK
@@ -29,6 +30,13 @@ TRAINER = LocalSgd(learning_rate=0.1, batch_size=5, epochs=1)
 def test_only_a_mask_that_all_share_leaves_something_out(sparsifier: Any, sent: int) -> None:
     algorithm = Algorithm(trainer=TRAINER, sparsifier=sparsifier, mechanism=Gaussian(clip_norm=1.0))
     assert bits(algorithm, TWENTY) == (32 * sent, 32 * 20)
+
+
+@pytest.mark.parametrize(("rotated", "sent"), [(False, 20), (True, 32)])
+def test_a_rotation_is_over_a_power_of_two_and_all_of_it_is_sent(rotated: bool, sent: int) -> None:
+    parts = shared("skellam", 1.0, clip_norm=1.0, bits=20, rotated=rotated)
+    algorithm = Algorithm(trainer=TRAINER, **parts)
+    assert bits(algorithm, TWENTY).up == 20 * sent
 
 
 def test_double_precision_takes_twice_the_bits() -> None:

@@ -15,6 +15,7 @@ from discreet.mechanisms import (
     AnyMechanism,
     DistributedGaussian,
     Gaussian,
+    IntegerNoise,
     LocalNoise,
     Mechanism,
     NoPrivacy,
@@ -59,6 +60,17 @@ def test_no_client_counts_for_more_than_one(mechanism: Mechanism, rows: list[lis
     block = torch.tensor(rows)
     bounded = mechanism.bound({"w": block[:, :3], "b": block[:, 3:]}, broadcast(mechanism))
     assert bool((norms(bounded, order=mechanism.order) <= 1).all())
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [DistributedGaussian(noise_multiplier=1.0), IntegerNoise(kind="skellam"), LocalNoise(kind="local_gaussian")],
+    ids=lambda m: m.kind,
+)
+def test_a_learning_rate_that_decayed_to_nothing_moves_nothing_and_spoils_nothing(mechanism: Mechanism) -> None:
+    said = Broadcast(0, linear(), mechanism.announce(mechanism.init(linear()), 0.0))
+    still = {name: torch.zeros(1, *value.shape) for name, value in linear().items()}
+    assert all(bool((value == 0).all()) for value in mechanism.bound(still, said).values())
 
 
 def drawn(mechanism: Mechanism, clients: int, rounds: int = 2000) -> tuple[torch.Tensor, torch.Tensor]:

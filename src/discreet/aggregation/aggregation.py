@@ -35,5 +35,8 @@ class Aggregation(Protocol):
     def decode(self, total: Params, encoding: Encoding | None, like: Params) -> Params:
         """The sum, back in the units of the rows and in the shape of `like`."""
 
+    def coordinates(self, kept: int) -> int:
+        """How many numbers are sent for so many of an update."""
+
     def width(self, dtype: torch.dtype) -> int:
         """How many bits one coordinate takes on its way to the server, where models have this precision."""

@@ -61,7 +61,7 @@ class Lattice:
     def grid(self, times: int) -> Grid | None:
         if self.scale is None or self.dimension is None:
             return None
-        return Grid(self.scale, self._coordinates(self.dimension), times)
+        return Grid(self.scale, self.coordinates(self.dimension), times)
 
     def encoding(self, round: int, params: Params, times: int) -> Encoding | None:
         assert self.scale is not None
@@ -84,6 +84,10 @@ class Lattice:
         assert encoding is not None
         return encoding.back(total, like)
 
+    def coordinates(self, kept: int) -> int:
+        """A rotation is over a power of two."""
+        return padded(kept) if self.rotated else kept
+
     def width(self, dtype: torch.dtype) -> int:
         return self.bits
 
@@ -100,15 +104,12 @@ class Lattice:
             bits=self.bits,
             vectors=load.vectors,
             clip_norm=load.norm,
-            dimension=self._coordinates(dimension),
+            dimension=self.coordinates(dimension),
             noise_deviation=load.deviation,
             shares=load.shares,
             noise=load.noise,
             rotated=self.rotated,
         )
-
-    def _coordinates(self, dimension: int) -> int:
-        return padded(dimension) if self.rotated else dimension
 
     def _draw(self, round: int) -> torch.Generator:
         """On the host, where a seed gives the same numbers on every machine."""

@@ -41,5 +41,8 @@ class Plain:
     def decode(self, total: Params, encoding: Encoding | None, like: Params) -> Params:
         return total
 
+    def coordinates(self, kept: int) -> int:
+        return kept
+
     def width(self, dtype: torch.dtype) -> int:
         return 8 * dtype.itemsize

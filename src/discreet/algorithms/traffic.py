@@ -22,5 +22,6 @@ def bits(algorithm: "Algorithm", params: Params) -> Bits:
     of them are sent: which ones are zero belongs to what is hidden.
     """
     width = max(algorithm.aggregation.width(value.dtype) for value in params.values())
-    sent = algorithm.sparsifier.coordinates(count(params)) + algorithm.mechanism.beside
+    kept = algorithm.sparsifier.coordinates(count(params))
+    sent = algorithm.aggregation.coordinates(kept) + algorithm.mechanism.beside
     return Bits(sent * width, sum(8 * value.numel() * value.element_size() for value in params.values()))

@@ -18,8 +18,6 @@ from discreet.part import Multiplier, PerClient, Positive, part
 from discreet.privacy.events import GaussianNoise, LaplaceNoise, Noise
 from discreet.randomness import Rows
 
-SMALLEST = 1e-30  # to divide by
-
 
 @part
 class LocalNoise:
@@ -59,7 +57,7 @@ class LocalNoise:
         return announced.room(params)
 
     def announce(self, state: State, bound: float | None) -> Params:
-        return announced.norm(state, self.clip_norm, bound, SMALLEST)  # a rate that decayed to nothing moves nothing
+        return announced.norm(state, self.clip_norm, bound)
 
     def bound(self, delta: Params, broadcast: Broadcast) -> Params:
         norm = broadcast.announced[CLIP]
