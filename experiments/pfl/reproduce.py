@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 import torch
 
-from discreet.experiment import config, job, keeping, run
+from discreet.experiment import config, keeping, preparing, run
 from discreet.experiment.config import Experiment, Settings
 from discreet.partition import Iid, Overlapping
 from discreet.places import Places
@@ -58,7 +58,7 @@ def measured(cell: Cell, seed: int, device: str, data_dir: Path | None) -> dict[
         # The paper's noise is that of one client alone; what it is worth when clients overlap is certified instead.
         apart = replace(task.train.population, max_multiplicity=1)
         algorithm, privacy = keeping.kept(algorithm, privacy, cell.rounds, apart), None
-    ready = job.from_objects(
+    ready = preparing.from_objects(
         task,
         asked.model.build(task, key.generator("model")),
         {"loss": None, "metric": None},

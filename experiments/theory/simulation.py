@@ -6,7 +6,7 @@ from torch import nn
 from discreet.algorithms import Algorithm
 from discreet.algorithms.loudness import noise_of
 from discreet.algorithms.paper_003 import ldp_fedavg
-from discreet.experiment import job
+from discreet.experiment import preparing
 from discreet.experiment.config import Settings
 from discreet.experiment.job import Job
 from discreet.experiment.promise import Privacy
@@ -57,7 +57,7 @@ def prepared(case: Case, seed: int) -> Job:
     task = clients_from_arrays(data.inputs[rows], data.targets[rows], sizes=data.sizes, name="synthetic")
     layer = nn.Linear(PARAMETERS, 1, bias=False)
     nn.init.zeros_(layer.weight)
-    return job.from_objects(
+    return preparing.from_objects(
         task,
         layer,
         {"loss": None, "metric": None},

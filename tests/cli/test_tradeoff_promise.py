@@ -31,7 +31,7 @@ def test_today_is_what_the_plan_has(discreet: Discreet):
     for name in ("noise_multiplier", "noise_to_signal"):
         assert today[name] == plan[name]
     assert (today["rounds_at_this_noise"], today["times_the_noise"]) == (4, 1)
-    assert today["bytes_at_these_rounds"] == {name: plan["bytes"][name] for name in ("client_total", "all_total")}
+    assert today["bytes_at_these_rounds"] == {name: plan["bytes"][name] for name in ("client_expected", "all_total")}
 
 
 def test_noise_that_is_found_keeps_the_promise_it_was_found_for(discreet: Discreet):

@@ -16,7 +16,8 @@ from discreet.engines.ray.crew import Cluster, RayCrew
 from discreet.engines.ray.engine import RayEngine
 from discreet.errors import InvalidInput
 from discreet.experiment import config, run
-from discreet.experiment.job import Job, from_source
+from discreet.experiment.job import Job
+from discreet.experiment.preparing import from_source
 from discreet.experiment.record import Record
 from discreet.params import Params
 from discreet.randomness import CPU, RunKey

@@ -22,7 +22,7 @@ from discreet.engines.ray.shares import Shares
 from discreet.engines.ray.worker import Told, Worker
 from discreet.errors import DiscreetError, InvalidInput
 from discreet.experiment import config, run
-from discreet.experiment.job import from_source
+from discreet.experiment.preparing import from_source
 from discreet.population import Population
 from discreet.randomness import RunKey
 from discreet.sampling import FixedSize, Poisson

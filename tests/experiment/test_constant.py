@@ -11,8 +11,9 @@ from torch import nn
 import discreet
 from discreet.algorithms import fedavg, pfl
 from discreet.cli.run import measured
-from discreet.experiment import job
+from discreet.experiment import preparing
 from discreet.experiment.config import Settings
+from discreet.experiment.job import Job
 from discreet.partition import Overlapping
 from discreet.randomness import RunKey
 from discreet.tasks import Task, clients_from_arrays
@@ -22,8 +23,8 @@ TARGETS = [1.0, 2.0, 3.0, 6.0]  # their mean is 3
 TEST = (np.zeros((2, 1)), np.array([2.0, 5.0]))  # 1 and 4 from it in squares: 2.5 in the mean
 
 
-def ready(task: Task) -> job.Job:
-    return job.from_objects(
+def ready(task: Task) -> Job:
+    return preparing.from_objects(
         task,
         nn.Linear(1, 1),
         {"loss": None, "metric": None},

@@ -13,7 +13,7 @@ from discreet.cli.interactive import PORT, opened
 from discreet.cli.options import DataDir
 from discreet.cli.output import Json, emit
 from discreet.cli.run import Set
-from discreet.cli.sizes import in_bytes
+from discreet.cli.sizes import afforded, in_bytes
 from discreet.cli.waiting import watched
 from discreet.errors import InvalidInput
 from discreet.part import read
@@ -125,7 +125,7 @@ def _promise(found: dict[str, Any]) -> str:
     card = read(Guarantee, found["guarantees"][0])
     seeded = " The seed is written down, so this run protects nobody." if found["seeded"] else ""
     rounds = found["affordable_rounds"]
-    affords = "" if rounds is None else f" Within the promise this noise affords {rounds:,} rounds."
+    affords = "" if rounds is None else f" Within the promise this noise affords {afforded(rounds)} rounds."
     return f"Certified: ε = {rounded_up(card.epsilon)} at δ = {brief(card.delta)}. {card.sentence()}{affords}{seeded}"
 
 
@@ -161,5 +161,5 @@ def _others(found: dict[str, Any]) -> Table:
         table.add_column(heading, justify="right")
     for each in found["other_epsilons"]:
         noise = "-" if each["noise_multiplier"] is None else brief(each["noise_multiplier"], 4)
-        table.add_row(brief(each["epsilon"]), noise, f"{each['rounds_at_this_noise']:,}")
+        table.add_row(brief(each["epsilon"]), noise, afforded(each["rounds_at_this_noise"]))
     return table

@@ -1,4 +1,4 @@
-"""How bytes are said to a person."""
+"""How bytes, and the rounds that noise affords, are said to a person."""
 
 
 def in_bytes(size: float) -> str:
@@ -8,3 +8,10 @@ def in_bytes(size: float) -> str:
             return f"{size:.3g} {unit}"
         size /= 1000
     return f"{size:,.3g} GB"
+
+
+def afforded(rounds: int) -> str:
+    """Where no end was in sight: at least so many."""
+    from discreet.experiment.other_promises import MOST_ROUNDS  # heavy, and there by the time that rounds are
+
+    return f"{'at least ' if rounds >= MOST_ROUNDS else ''}{rounds:,}"

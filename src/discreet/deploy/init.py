@@ -16,8 +16,9 @@ from discreet.deploy.deployment import CARDS, DEPLOYMENT, Declared, Deployment
 from discreet.deploy.site import Site
 from discreet.engines.engine import FEWEST
 from discreet.errors import InvalidInput
-from discreet.experiment import document, job
+from discreet.experiment import document, preparing
 from discreet.experiment.config import Flower, Source
+from discreet.experiment.job import Job
 from discreet.experiment.record import refuse_taken
 from discreet.models import Own
 from discreet.part import plain
@@ -43,7 +44,7 @@ def init(folder: Path, source: Source, clients: Sequence[Declared], address: str
     population = Population(
         examples=tuple(each.examples for each in declared), max_multiplicity=task.train.max_multiplicity
     )
-    ready = job.from_source(source, key, task, population)
+    ready = preparing.from_source(source, key, task, population)
     if ready.algorithm.aggregation.secure and ready.algorithm.sampling.cohorts(population)[0] < FEWEST:
         raise InvalidInput(f"A secure sum needs at least {FEWEST} clients in every round.", fix="Let more join.")
     with drafted(folder) as draft:
@@ -51,7 +52,7 @@ def init(folder: Path, source: Source, clients: Sequence[Declared], address: str
 
 
 def _written(
-    draft: Path, name: str, source: Source, ready: job.Job, declared: list[Declared], address: str, hosts: Sequence[str]
+    draft: Path, name: str, source: Source, ready: Job, declared: list[Declared], address: str, hosts: Sequence[str]
 ) -> Deployment:
     app, server = Site(draft).app, Site(draft).server
     for each in (app / CARDS, server):

@@ -15,7 +15,7 @@ from discreet.engines.flower import messages
 from discreet.engines.flower.errors import NotOurs
 from discreet.errors import InvalidInput
 from discreet.experiment import keeping
-from discreet.experiment.job import built
+from discreet.experiment.preparing import built
 from discreet.federation import Federation
 from discreet.mechanisms import AdaptiveGaussian
 from discreet.own_code import local

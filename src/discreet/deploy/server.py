@@ -13,7 +13,7 @@ from discreet.engines.flower.carrier import Carrier
 from discreet.engines.flower.engine import FlowerEngine
 from discreet.engines.flower.waiting import Waiting
 from discreet.errors import InvalidInput
-from discreet.experiment import api, job, keys, run
+from discreet.experiment import api, keys, preparing, run
 from discreet.experiment.config import Flower
 from discreet.experiment.job import Job
 from discreet.experiment.record import Record
@@ -63,7 +63,7 @@ def prepared(
 ) -> Job:
     """The job whose cohorts are real clients."""
     public = public_draws(app.experiment)
-    ready = job.from_source(app.source(data_dir), key, declared=app.population, public=public)
+    ready = preparing.from_source(app.source(data_dir), key, declared=app.population, public=public)
     if isinstance(app.experiment.task, OwnTable):  # the server's stand-in: nobody trains on it, so it is tested on
         ready = replace(ready, test=(ready.data.inputs, ready.data.targets))
     engine = app.experiment.engine

@@ -18,7 +18,7 @@ from torch import nn
 
 from discreet.algorithms import Algorithm
 from discreet.errors import InvalidInput
-from discreet.experiment import document, job, keys, progress, run
+from discreet.experiment import document, keys, preparing, progress, run
 from discreet.experiment.config import AnyEngine, Device, Embedded, Experiment, Precision, Settings, Source
 from discreet.experiment.job import Job
 from discreet.experiment.promise import Privacy
@@ -103,7 +103,7 @@ def train(
         clients if isinstance(clients, Task) else clients.load(key.generator("task"), Places.of(data=_path(data_dir)))
     )
     module = model if isinstance(model, nn.Module) else model.build(task, key.generator("model"))
-    ready = job.from_objects(
+    ready = preparing.from_objects(
         task,
         module,
         {"loss": loss, "metric": metric},
@@ -148,7 +148,7 @@ def load(directory: PathLike, module: nn.Module | None = None, data_dir: PathLik
 
 def prepared(source: Source) -> Job:
     """All that can be wrong with an experiment shows here, before anything is written."""
-    return job.from_source(source, _key(source.experiment.seed))
+    return preparing.from_source(source, _key(source.experiment.seed))
 
 
 def reopened(directory: Path, key_dir: Path | None, data_dir: Path | None = None) -> tuple[Job, Record]:
@@ -163,7 +163,7 @@ def reopened(directory: Path, key_dir: Path | None, data_dir: Path | None = None
     key = keys.recall(record.identity.id, key_dir) if experiment.seed is None else _key(experiment.seed)
     places = Places.of(Path(record.identity.folder), data_dir)
     source = Source(experiment, record.text("experiment.toml"), places)
-    return job.from_source(source, key), record
+    return preparing.from_source(source, key), record
 
 
 def finished(outcome: run.Outcome, module: nn.Module | None = None) -> Run:
@@ -197,7 +197,7 @@ def _rebuilt(record: Record, data_dir: Path | None) -> nn.Module:
     experiment = _experiment(record)
     anyhow = torch.Generator()  # only shapes count: the weights come from the record
     places = Places.of(Path(record.identity.folder), data_dir)
-    return job.built(experiment, experiment.task.load(anyhow, places), places.folder, anyhow)
+    return preparing.built(experiment, experiment.task.load(anyhow, places), places.folder, anyhow)
 
 
 def _experiment(record: Record) -> Experiment:

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from discreet.algorithms.loudness import noise_of
-from discreet.experiment import card, job
+from discreet.experiment import card, preparing
 from discreet.experiment import run as loop
 from discreet.experiment.cells import Run, data_of, named
 from discreet.experiment.config import Source
 from discreet.experiment.interrupt import graceful
+from discreet.experiment.job import Job
 from discreet.experiment.results import Result, Results
 from discreet.part import plain
 from discreet.places import Watch
@@ -62,12 +63,12 @@ class Data:
 
     _held: dict[str, tuple[str, Any]] = field(default_factory=dict)
 
-    def job(self, run: Run, watch: Watch | None = None) -> job.Job:
+    def job(self, run: Run, watch: Watch | None = None) -> Job:
         """The run ready to start, by the same way that `discreet run` goes."""
         source, key = run.source, RunKey.seed(run.seed)
         if watch is not None:
             source = replace(source, places=replace(source.places, watch=watch))
-        return job.from_source(source, key, self.task(source, key))
+        return preparing.from_source(source, key, self.task(source, key))
 
     def task(self, source: Source, key: RunKey) -> Task:
         """As the task itself would load it; only what no other run has read yet is read."""

@@ -12,7 +12,7 @@ from rich.console import RenderableType
 from discreet.cli.options import DataDir
 from discreet.cli.output import Json, emit
 from discreet.cli.run import Set
-from discreet.cli.sizes import in_bytes
+from discreet.cli.sizes import afforded, in_bytes
 from discreet.cli.tradeoff.pictures import PictureFile, drawn
 from discreet.cli.tradeoff.rows import POSITIVES, table
 from discreet.cli.waiting import watched
@@ -68,7 +68,7 @@ class Answer:
         yield ""
         yield (
             "Either the noise, over all rounds, at today's bytes; or the rounds, at today's noise, with the bytes that "
-            "a client and all of them then send and get."
+            "a client and all of them are then expected to send and get."
         )
         yield BEST_CASE
 
@@ -113,7 +113,7 @@ class Answer:
         return {
             **cost._asdict(),
             "times_the_noise": self._times(cost),
-            "bytes_at_these_rounds": {"client_total": over["client_total"], "all_total": over["all_total"]},
+            "bytes_at_these_rounds": {name: over[name] for name in ("client_expected", "all_total")},
         }
 
     def _times(self, cost: "Cost") -> float | None:
@@ -127,7 +127,7 @@ class Answer:
         shown = ("-" if each is None else brief(each, 4) for each in numbers)
         sizes = (in_bytes(each) for each in row["bytes_at_these_rounds"].values())
         name = f"{brief(cost.epsilon)}{' (today)' if cost == self.today else ''}"
-        return (name, *shown, f"{cost.rounds_at_this_noise:,}", *sizes)
+        return (name, *shown, afforded(cost.rounds_at_this_noise), *sizes)
 
 
 HEADINGS = ("promised ε", "noise", "times today's", "to signal", "or rounds", "a client's", "of all")
