@@ -2,16 +2,19 @@
 
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from discreet.deploy.app import App
+from discreet.deploy.server import prepared
 from discreet.engines.flower import messages
 from discreet.engines.flower.errors import ClientsRefused
+from discreet.randomness import RunKey
 from discreet.secagg.errors import TooFewClients
 from discreet.secagg.terms import Terms
-from tests.deploy.asking import Begun, counted, refusal, sent, started_anew
-from tests.deploy.sites import Wire, changed
+from tests.deploy.asking import Begun, counted, refusal, same, sent, started_anew
+from tests.deploy.sites import SECURE, Wire, changed, copied, wired
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -37,6 +40,30 @@ def test_a_secure_session_of_one_experiment_does_not_serve_another(begun: Begun)
         shutil.copytree(runs / before, runs / engine.calls.experiment, dirs_exist_ok=True)
     with pytest.raises(ClientsRefused, match="was begun for another experiment"):
         engine.gather(replace(broadcast, round=2), [0, 1, 2])
+
+
+def test_two_sessions_that_a_server_gives_one_name_are_two_attempts_with_two_noises(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With one noise in both, the sum of three clients less that of two of them would be the third's update alone."""
+    honest = Terms.chosen
+    monkeypatch.setattr(Terms, "chosen", lambda **asked: replace(honest(**asked), session=bytes(16)))
+    site, heard = copied(tmp_path, SECURE), list[str]()
+    wire, app = wired(tmp_path, site, heard), App.open(site.app)
+    sums = []
+    for left_out in (None, 102):
+        job = prepared(site, app, "first", RunKey.seed(7), wire, heard.append)
+        assert job.remote is not None
+        engine, broadcast, began = job.remote(), job.algorithm.broadcast(job.algorithm.init(job.params), 0), wire.passed
+        mask = len(began) + 3  # after who is there, keys and shares
+        wire.lost = lambda node, number, left_out=left_out, mask=mask: node == left_out and number >= mask
+        sums.append(engine.gather(broadcast, [0, 1, 2]))
+    assert [each.contributors for each in sums] == [(0, 1, 2), (0, 1)]
+    assert [counted(node) for node in wire.nodes_at.values()] == [2, 2, 1]
+    third = wire.nodes_at[102].learner
+    alone = third.update("", third.heard(0, messages.spread(broadcast.params, broadcast.announced)), 0)
+    difference = {name: sums[0].total[name] - sums[1].total[name] for name in alone}
+    assert not same(difference, alone)
 
 
 def test_a_session_that_was_begun_is_held_to_the_policy_of_today(begun: Begun) -> None:

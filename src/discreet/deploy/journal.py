@@ -3,7 +3,7 @@
 import fcntl
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from discreet.errors import InvalidInput
@@ -28,11 +28,15 @@ class Entry:
 
 @dataclass(frozen=True)
 class Opened:
-    """A secure session, and what it was opened for: another experiment or cohort has other terms."""
+    """A secure session, and what it was opened for: another experiment or cohort has other terms.
+
+    `name` is drawn by this client: a server that gave two sessions one name would get one noise in two sums.
+    """
 
     experiment: str
     cohort: tuple[int, ...]
-    state: bytes
+    name: str
+    state: bytes = field(repr=False)
 
 
 class Journal:
@@ -73,12 +77,12 @@ class Journal:
         if not path.exists():
             return None
         head, _, state = path.read_bytes().partition(b"\n")
-        experiment, cohort = json.loads(head)
-        return Opened(experiment, tuple(cohort), state)
+        experiment, cohort, name = json.loads(head)
+        return Opened(experiment, tuple(cohort), name, state)
 
     def keep_session(self, run: str, opened: Opened) -> None:
         """It is secret; and a new one takes the place of the old one, whose masks can then be opened no more."""
-        head = json.dumps([opened.experiment, opened.cohort]).encode()
+        head = json.dumps([opened.experiment, opened.cohort, opened.name]).encode()
         place(self._of(run) / "session", head + b"\n" + opened.state)
 
     def counted(self, run: str) -> int:

@@ -1,7 +1,7 @@
 """What a client does with a server's request: check it against the policy, count it, answer it, or say why not."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -16,13 +16,15 @@ from discreet.engines.flower import messages
 from discreet.engines.flower.errors import NotOurs
 from discreet.engines.flower.messages import About, Refusal
 from discreet.engines.planned_sums import planned
-from discreet.errors import BudgetRefused, DiscreetError, Unsupported
+from discreet.errors import BudgetRefused, DiscreetError, LedgerDamaged, LedgerUnavailable, Unsupported
 from discreet.params import flat
 from discreet.privacy.events import Event
 from discreet.secagg import keys
 from discreet.secagg.client import Client
 from discreet.secagg.errors import SecaggError, TooFewClients
 from discreet.secagg.terms import Terms
+
+NAME_BYTES = 16  # of a secure session, as this client calls it
 
 
 def today() -> date:
@@ -72,15 +74,19 @@ class Node:
         try:
             about, body = messages.parsed(request, bytes.fromhex(self.owned.policy.server_key))
             return messages.answered(self._answer(about, body))
+        except (LedgerDamaged, LedgerUnavailable) as fault:  # which name files of this machine
+            return self._failed(fault)
         except DiscreetError as refusal:
             self.say(f"Refused: {refusal}")
             return messages.refused(Refusal(str(refusal), spent=isinstance(refusal, BudgetRefused)))
         except Exception as fault:  # noqa: BLE001 - whatever a server sends, the node stays
-            kind = type(fault).__name__
-            self.say(f"Refused, after a fault of this node's own ({kind}): {fault}")
-            # what the fault says may be about the data, so the server hears its kind alone
-            why = f"The request could not be answered ({kind}); the node's owner sees why."
-            return messages.refused(Refusal(why))
+            return self._failed(fault)
+
+    def _failed(self, fault: Exception) -> bytes:
+        """What the fault says may be about the data, so the server hears its kind alone."""
+        kind = type(fault).__name__
+        self.say(f"Refused, after a fault of this node's own ({kind}): {fault}")
+        return messages.refused(Refusal(f"The request could not be answered ({kind}); the node's owner sees why."))
 
     def _answer(self, about: About, body: bytes) -> bytes:
         self._agree(about)
@@ -140,7 +146,8 @@ class Node:
             raise NotOurs(f"The secure sum is for {terms.rounds} rounds, and the experiment has {left} left.")
         client = Client(terms, about.cohort.index(self.learner.client), identity=self.identity)
         said = client.start()
-        self._keep(about, client)
+        name = keys.fresh(NAME_BYTES).hex()
+        self._keep(about, Opened(about.experiment, about.cohort, name, b""), client)
         return said
 
     def _allow(self, terms: Terms, about: About) -> None:
@@ -153,12 +160,12 @@ class Node:
     def _mask(self, about: About, body: bytes) -> bytes:
         """The update under its masks; the attempt is counted before the noise is drawn, and once it can be answered."""
         number, members, spread = messages.masked(body)
-        client = self._session(about)
+        opened, client = self._session(about)
         said = client.masked(number)
         if members and said is None:
-            self._hear(about, client, members)
+            self._hear(about, opened, client, members)
         broadcast = self.learner.heard(about.round, spread)
-        entry = self.journal.attempt(about.run, about.round, broadcast.digest.hex(), _named(client, number))
+        entry = self.journal.attempt(about.run, about.round, broadcast.digest.hex(), f"{opened.name} {number}")
         if said is None:
             client.check_turn(number)
         elif not self.journal.begun(about.run, about.round, entry):
@@ -167,14 +174,14 @@ class Node:
         if said is None:
             update = self.learner.update(about.run, broadcast, entry.attempt)
             said = client.mask(number, flat(update).cpu().numpy())
-            self._keep(about, client)
+            self._keep(about, opened, client)
         made()
         return said
 
     def _relay(self, about: About, body: bytes) -> bytes:
-        return self._hear(about, self._session(about), body)
+        return self._hear(about, *self._session(about), body)
 
-    def _hear(self, about: About, client: Client, message: bytes) -> bytes:
+    def _hear(self, about: About, opened: Opened, client: Client, message: bytes) -> bytes:
         try:
             said = client.receive(message)
         except SecaggError as error:
@@ -182,10 +189,10 @@ class Node:
                 raise
             raise Refused(f"The secure sum was left: {error.problem}", fix=error.fix) from None
         finally:
-            self._keep(about, client)  # an abort erases its secrets
+            self._keep(about, opened, client)  # an abort erases its secrets
         return said or b""
 
-    def _session(self, about: About) -> Client:
+    def _session(self, about: About) -> tuple[Opened, Client]:
         """The session that was begun for this experiment and cohort; its terms must be allowed today as well."""
         opened = self.journal.session(about.run)
         if opened is None:
@@ -194,10 +201,10 @@ class Node:
             raise NotOurs("The secure sum was begun for another experiment or another cohort.")
         client = Client.from_bytes(opened.state, identity=self.identity)
         self._allow(client.terms, about)
-        return client
+        return opened, client
 
-    def _keep(self, about: About, client: Client) -> None:
-        self.journal.keep_session(about.run, Opened(about.experiment, about.cohort, client.to_bytes()))
+    def _keep(self, about: About, opened: Opened, client: Client) -> None:
+        self.journal.keep_session(about.run, replace(opened, state=client.to_bytes()))
 
     def _count(self, about: About, entry: Entry) -> Callable[[], None]:
         """In this client's own ledger, before its data is touched. A question that was counted costs nothing again.
@@ -222,10 +229,6 @@ class Node:
                 each()
 
         return commit
-
-
-def _named(client: Client, number: int) -> str:
-    return f"{client.terms.session.hex()} {number}"
 
 
 def _planned(owned: Owned, app: App, learner: Learner) -> Event | None:
