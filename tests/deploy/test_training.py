@@ -8,12 +8,13 @@ from discreet.deploy.app import App
 from discreet.deploy.certificates import write_signing_key
 from discreet.deploy.server import prepared, serve
 from discreet.deploy.site import Site
+from discreet.engines.flower import messages
 from discreet.experiment import api, config, run
 from discreet.experiment.record import Record
 from discreet.params import Params
 from discreet.randomness import RunKey
 from tests.deploy.asking import same
-from tests.deploy.sites import PLAIN, SECURE, copied, wired, written
+from tests.deploy.sites import CENTRAL, PLAIN, SECURE, changed, copied, wired, written
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -28,9 +29,16 @@ def reference(folder: Path, text: str) -> Params:
     return Record.open(folder / "reference").model()
 
 
-@pytest.mark.parametrize("text", [PLAIN, SECURE], ids=["in clear", "secure"])
+def trusting(folder: Path) -> None:
+    """Owners who let the server see updates; only noise that it adds itself asks for that."""
+    for client in range(3):
+        changed(folder / f"client-{client}", "trust_server_with_updates = false", "trust_server_with_updates = true")
+
+
+@pytest.mark.parametrize("text", [PLAIN, CENTRAL, SECURE], ids=["in clear", "central", "secure"])
 def test_real_clients_train_the_model_of_the_reference_engine_bit_for_bit(tmp_path: Path, text: str) -> None:
     site, heard = copied(tmp_path, text), list[str]()
+    trusting(tmp_path)
     outcome = serve(site, "first", wired(tmp_path, site, heard), heard.append)
     assert outcome.done == 3
     assert same(trained(site, "first"), reference(tmp_path, text))
@@ -78,6 +86,30 @@ def test_a_node_that_can_not_prove_who_it_is_is_nobody(tmp_path: Path) -> None:
     found = engine.gather(job.algorithm.broadcast(job.algorithm.init(job.params), 0), [0, 1, 2])
     assert found.contributors == (0, 1)
     assert "A node could not prove which client it is, and is left out." in heard
+
+
+def test_no_round_that_was_broadcast_from_is_made_again(tmp_path: Path) -> None:
+    """Whatever the experiment says of checkpoints: made again without client 2, under the server's same noise, the
+    two models would differ by that client's update."""
+    site, heard = copied(tmp_path, CENTRAL.replace("seed = 7\n", "checkpoint_every = 3\n")), list[str]()
+    trusting(tmp_path)
+    wire = wired(tmp_path, site, heard)
+
+    class Killed(BaseException):
+        pass
+
+    def say(text: str) -> None:
+        heard.append(text)
+        if text.startswith("round 2 of 3"):
+            raise Killed
+
+    with pytest.raises(Killed):
+        serve(site, "first", wire, say)
+    serve(site, "first", wire, heard.append)
+    assert "Run 'first' goes on after round 2 of 3." in heard
+    key = bytes.fromhex(site.deployment.server_key)
+    asked = [messages.parsed(exchange[100][0], key)[0] for exchange in wire.passed]
+    assert [about.round for about in asked if about.kind == "train"] == [0, 1, 2]
 
 
 def test_a_run_that_was_stopped_goes_on_with_its_model_and_its_ledger(tmp_path: Path) -> None:

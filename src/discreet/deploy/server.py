@@ -68,6 +68,8 @@ def prepared(
         ready = replace(ready, test=(ready.data.inputs, ready.data.targets))
     engine = app.experiment.engine
     assert isinstance(engine, Flower)
+    # A round that was broadcast from and not kept would be made again, with the same noise and other contributors.
+    ready = replace(ready, settings=replace(ready.settings, checkpoint_every=1))
     calls = Calls(
         carrier=carrier,
         members=app.members,

@@ -15,7 +15,7 @@ from discreet.engines.planned_sums import planned
 from discreet.errors import InvalidInput
 from discreet.params import Params, add, restored, zeros_like
 from discreet.population import Population
-from discreet.secagg.errors import TooFewClients
+from discreet.secagg.errors import BadMessage, TooFewClients
 
 
 @dataclass
@@ -44,15 +44,26 @@ class FlowerEngine:
         here = self.calls.await_clients(cohort, 1, broadcast.round)
         body = messages.spread(broadcast.params, broadcast.announced)
         answers = self.calls.ask("train", broadcast.round, cohort, dict.fromkeys(here, body), 1)
-        if not answers:
-            raise TooFewClients("No client answered in this round.", revealed=True)  # one may be late
         summed: Params | None = None
-        contributors = [client for client in cohort if client in answers]
-        for client in contributors:
-            row = messages.tensors_from(answers[client])
-            summed = row if summed is None else add(summed, row)
-        assert summed is not None
+        contributors = []
+        for client in cohort:
+            row = self._row(client, answers.get(client), broadcast)
+            if row is not None:
+                contributors.append(client)
+                summed = row if summed is None else add(summed, row)
+        if summed is None:
+            raise TooFewClients("No client answered in this round.", revealed=True)  # one may be late
         return _seen({name: summed[name].to(_device(broadcast)) for name in summed}, tuple(contributors))
+
+    def _row(self, client: int, answer: bytes | None, broadcast: Broadcast) -> Params | None:
+        """A client's update; one that does not fit the model is as none, so that no client can spoil a round."""
+        if answer is None:
+            return None
+        try:
+            return messages.update_from(answer, broadcast.params, self.algorithm.mechanism.beside)
+        except BadMessage as error:
+            self.calls.say(f"What {self.calls.members[client].name} sent was not taken: {error}")
+            return None
 
     def _securely(self, broadcast: Broadcast, cohort: Sequence[int]) -> CohortSum:
         if len(cohort) < FEWEST:

@@ -18,6 +18,7 @@ ANSWERED, REFUSED, SPENT = 0, 1, 2  # the first byte of a reply
 PARAMS, ANNOUNCED = "params/", "announced/"
 PURPOSE = b"discreet request"
 LENGTH_BYTES = 8  # of a blob
+MOST_WORDS = 600  # letters of a refusal
 MOST_HEAD = 2**20  # bytes; a cohort of 10^5 clients fits
 
 Kind: TypeAlias = Literal["hello", "train", "session", "relay", "mask"]
@@ -88,7 +89,14 @@ def told(reply: bytes) -> bytes | Refusal:
     """The answer, or why there is none."""
     if reply[:1] == bytes([ANSWERED]):
         return reply[1:]
-    return Refusal(reply[1:].decode(errors="replace") or "It sent an empty reply.", reply[:1] == bytes([SPENT]))
+    why = _sentence(reply[1 : 1 + 4 * MOST_WORDS].decode(errors="replace"))
+    return Refusal(why or "It sent an empty reply.", reply[:1] == bytes([SPENT]))
+
+
+def _sentence(text: str) -> str:
+    """What somebody else wrote, for a terminal: one line, of letters that can be printed, and not too long."""
+    line = " ".join("".join(each if each.isprintable() else " " for each in text).split())
+    return line if len(line) <= MOST_WORDS else f"{line[:MOST_WORDS]}…"
 
 
 def hello_statement(run: str, client: int, nonce: bytes) -> bytes:
@@ -130,6 +138,21 @@ def tensors_from(data: bytes) -> Params:
     except (safetensors.SafetensorError, ValueError, KeyError):
         raise BadMessage("The message holds no tensors that can be read.", fix="Send it again.") from None
     return found
+
+
+def update_from(data: bytes, like: Params, beside: int) -> Params:
+    """A client's row, if it can be added up: numbers like the model's, in its order, and single ones `beside` them."""
+    found = tensors_from(data)
+    row = {name: found[name] for name in like if name in found}
+    more = {name: value for name, value in sorted(found.items()) if name not in like}
+    fitting = len(more) == beside and all(value.shape == () for value in more.values())
+    if not fitting or not all(
+        name in row and row[name].shape == like[name].shape and row[name].dtype == like[name].dtype for name in like
+    ):
+        raise BadMessage("It is no update of this experiment's model.")
+    if not all(bool(value.isfinite().all()) for value in found.values()):
+        raise BadMessage("The update is not finite.")
+    return row | more
 
 
 def mask(number: int, members: bytes, broadcast: bytes) -> bytes:
