@@ -29,6 +29,7 @@ DATA = results.FOLDER / "scale.json"
 INPUTS, CLASSES, EXAMPLES = 20, 10, 10  # of every client
 ROUNDS = 6  # of which the first warms up
 POPULATIONS = (10_000, 100_000, 1_000_000)
+WIDE, PRECISION = 100_000, 4  # parameters of what is extrapolated, and the bytes of each
 LARGE = ((1_000_000, 1_000), (1_000_000, 10_000), (1_000_000_000, 10_000), (1_000_000_000, 100_000))
 
 
@@ -183,6 +184,25 @@ def fitted(cells: list[dict[str, Any]]) -> Model:
     return Model(start, client, parameter, float(max(ratios.max(), 1 / ratios.min())))
 
 
+class Memory(NamedTuple):
+    """Bytes that a simulation takes: a + b·clients, who are all held with their data, and a full block of clients."""
+
+    start: float
+    client: float
+    block: float
+
+    def of(self, clients: float) -> float:
+        return self.start + self.client * clients + self.block
+
+
+def held(cells: list[dict[str, Any]]) -> Memory:
+    """A line through what was there before training, and what training added where most clients had so wide a model."""
+    rows = np.array([[1.0, cell["clients"]] for cell in cells])
+    (start, client), _ = optimize.nnls(rows, np.array([cell["before"] for cell in cells]))
+    full = max((cell for cell in cells if cell["parameters"] > WIDE / 2), key=lambda cell: cell["clients"])
+    return Memory(float(start), float(client), full["peak"] - full["before"])
+
+
 def page(entry: results.Entry) -> str:
     return "\n".join(_lines(entry)) + "\n"
 
@@ -242,7 +262,7 @@ def _lines(entry: results.Entry) -> Iterator[str]:
     yield ""
     if entry["ray"] is not None:
         yield from _workers(entry["ray"])
-    yield from _extrapolated(model, entry["populations"][-1])
+    yield from _extrapolated(model, held(wide), entry["populations"][-1])
 
 
 def _workers(found: dict[str, Any]) -> Iterator[str]:
@@ -265,33 +285,48 @@ def _workers(found: dict[str, Any]) -> Iterator[str]:
     yield ""
 
 
-def _extrapolated(model: Model, largest: dict[str, float]) -> Iterator[str]:
+def _extrapolated(model: Model, memory: Memory, largest: dict[str, float]) -> Iterator[str]:
     secure = json.loads((results.FOLDER / "secagg.json").read_text())["cpu"]["cohorts"]["default"]
     yield "## A million and a billion clients: extrapolated"
     yield ""
     yield (
-        "A cohort of the size named joins each round; 100,000 parameters, 4 bytes each. One machine like the one above "
-        "would train the cohort in the time named; workers divide it."
+        f"A cohort of the size named joins each round; {WIDE:,} parameters, {PRECISION} bytes each. One machine like "
+        "the one above would simulate a round in the time named; workers divide it."
+    )
+    yield (
+        f"Memory of a simulation, by what was measured above: {in_bytes(memory.start)} + {in_bytes(memory.client)} a "
+        f"client, with its {EXAMPLES} examples, whether it joins or not + {in_bytes(memory.block)} for a full block. "
+        "Memory of a server with real clients, by how it is built and not measured: the cohort's updates, all at once, "
+        "and twice that for a moment while replies are unpacked."
     )
     yield ""
-    yield "| clients | cohort | one machine, s a round | updates into the server | to list the clients, s |"
-    yield "|---:|---:|---:|---:|---:|"
+    yield (
+        "| clients | cohort | simulated, s a round | simulated, memory, GB | updates into a real server, and its "
+        "memory | to list the clients, s |"
+    )
+    yield "|---:|---:|---:|---:|---:|---:|"
     for clients, cohort in LARGE:
         listed = largest["built"] * clients / largest["clients"]
-        seconds = model.round(cohort, 100_000)
-        yield f"| {clients:,} | {cohort:,} | {seconds:.3g} | {in_bytes(400_000 * cohort)} | {listed:.2g} |"
+        yield (
+            f"| {clients:,} | {cohort:,} | {model.round(cohort, WIDE):.3g} | {memory.of(clients) / 1e9:,.1f} | "
+            f"{in_bytes(WIDE * PRECISION * cohort)} | {listed:.2g} |"
+        )
     yield ""
     yield "What changes at each size:"
     yield ""
     few = secure[-1]
     yield (
-        "- **To 10⁴ clients**: nothing. One process holds all of them; a secure sum of a thousand takes "
-        f"{few['neighbours']} neighbours a client, and a graph's degree grows with the logarithm of the cohort."
+        "- **To 10⁴ clients**: nothing, in a simulation. One process holds all of them; a secure sum of a thousand "
+        f"takes {few['neighbours']} neighbours a client, and a graph's degree grows with the logarithm of the cohort."
     )
     yield (
         "- **10⁶ clients**: the cohort decides, not the population, but for the list of who holds how much and a coin "
-        "for each client and round, which are seconds. Updates into the server are what to plan for: add them up on "
-        'several machines (`engine = { kind = "ray" }`), or send fewer bits. δ has to be far below 10⁻⁶.'
+        "for each client and round, which are seconds. A simulation's rounds can be spread over machines "
+        '(`engine = { kind = "ray" }`). With real clients (`flower`), plan for the updates into the server: it holds '
+        "every reply of a round at once, in clear, before it adds them up. A secure sum keeps one vector, but its "
+        "masked replies are held at once too before they go into it. So the cohort has to fit the server's memory: "
+        "draw fewer clients, or send fewer bits. What would go further, several servers or a tree of sums, is not "
+        "built; and no deployment of more than a few real clients was measured. δ has to be far below 10⁻⁶."
     )
     yield (
         "- **10⁹ clients**: a list with a number for each client no longer fits one machine's memory. Clients have to "

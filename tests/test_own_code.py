@@ -1,5 +1,7 @@
 """A user's own code is found by name, beside the experiment or installed, and its mistakes are told."""
 
+import py_compile
+from importlib.util import cache_from_source
 from pathlib import Path
 
 import pytest
@@ -29,6 +31,15 @@ def test_a_file_is_looked_up_from_the_folder(folder: Path):
     assert local(f"{folder}/mine.py:layer")(4).out_features == 4
     with pytest.raises(InvalidInput, match="There is no file"):
         local("mine.py:layer", folder / "elsewhere")
+
+
+def test_what_lies_compiled_beside_a_file_is_not_run(folder: Path):
+    """Python would take it without a look at the source: its header says that nothing is to be compared."""
+    other = folder / "other.py"
+    other.write_text("def layer(width):\n    return 'other code'\n")
+    beside = Path(cache_from_source(str(folder / "mine.py")))
+    py_compile.compile(str(other), str(beside), invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+    assert local("mine.py:layer", folder)(3).out_features == 3
 
 
 def test_what_is_offered_is_given_to_who_asks(folder: Path):

@@ -6,8 +6,9 @@ import importlib.util
 import inspect
 import re
 import sys
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator
@@ -77,7 +78,7 @@ def _from_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise InvalidInput(f"There is no file {path}.", fix="Give its path from where the command runs.")
     name = f"{FROM_FILE}{hashlib.blake2b(str(path.resolve()).encode(), digest_size=8).hexdigest()}"
-    spec = importlib.util.spec_from_file_location(name, path)
+    spec = importlib.util.spec_from_file_location(name, path, loader=_FromSource(name, str(path)))
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -88,6 +89,13 @@ def _from_file(path: Path) -> ModuleType:
         del sys.modules[name]
         raise InvalidInput(f"{path} can't be imported: {type(error).__name__}: {error}.") from error
     return module
+
+
+class _FromSource(SourceFileLoader):
+    """Runs what stands in the file, and never what lies compiled in `__pycache__`: that may be other code."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        return self.source_to_code(self.get_data(self.path), self.path)
 
 
 def _from_name(name: str) -> ModuleType:

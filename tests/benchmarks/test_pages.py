@@ -82,3 +82,20 @@ def test_the_digits_page_says_whether_its_goals_are_met():
     assert "| mean and its standard error | 87.33 ± 2.73 % | ≥ 88 % | **missed** |" in page
     assert "| least | 82.00 % | ≥ 83 % | **missed** |" in page
     assert "| seconds a run, median | 7.0 |" in page
+
+
+def test_memory_is_a_line_through_the_clients_and_a_full_block() -> None:
+    """0.3 GB and 2 kB a client before training, to which the widest model of the most clients added 1.5 GB."""
+    scale = importlib.import_module("scale")
+    cells = [
+        {
+            "clients": clients,
+            "parameters": parameters,
+            "before": 3e8 + 2e3 * clients,
+            "peak": 3e8 + 2e3 * clients + used,
+        }
+        for clients, parameters, used in ((10, 1_000, 1e8), (1_000, 100_000, 1e9), (10_000, 99_985, 1.5e9))
+    ]
+    memory = scale.held(cells)
+    assert memory == pytest.approx((3e8, 2e3, 1.5e9))
+    assert memory.of(1_000_000) == pytest.approx(3.8e9)

@@ -21,7 +21,8 @@ from tests.deploy.sites import SECURE, copied
 
 def other_card(site: Site, folder: Path, name: str) -> Card:
     """A card that the server made up, in the place of a client's own."""
-    made = Card(name=name, node_key="", identity=write_signing_key(folder / "made-up.key"))
+    (own,) = [card for card in site.deployment.cards(site.app) if card.name == name]
+    made = replace(own, identity=write_signing_key(folder / "made-up.key"))
     (site.app / "clients" / f"{name}.toml").write_text(document.written(plain(made)))
     return made
 
@@ -72,6 +73,17 @@ def test_cards_are_pinned_only_by_the_code_that_all_of_them_give(tmp_path: Path)
     assert Owned.open(tmp_path / "client-0").policy.members is None
     at_home.accept(there.code.upper().replace("-", " "))  # as somebody would type it
     assert Owned.read(tmp_path / "client-0").policy.members == {card.name: card.identity for card in at_home.cards}
+
+
+def test_the_code_of_all_cards_is_twice_as_long_as_that_of_one(tmp_path: Path) -> None:
+    """Who chooses both sides looks for any two that agree: 160 bits take as many tries as 80 do for one given card."""
+    copied(tmp_path, SECURE)
+    cards = Cards.open(tmp_path / "client-0")
+    assert [len(each) for each in cards.code.split("-")] == [4] * 10
+    assert {tuple(map(len, each.split("-"))) for each in cards.fingerprints.values()} == {(4,) * 5}
+    half = "-".join(cards.code.split("-")[:5])
+    with pytest.raises(InvalidInput, match="have the code"):
+        cards.accept(half)
 
 
 def test_a_client_whose_own_card_the_server_replaced_is_told(tmp_path: Path) -> None:

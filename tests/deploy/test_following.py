@@ -56,7 +56,7 @@ def test_a_run_that_ends_without_a_word_is_told_in_flowers_last_words(site: Site
 
 def test_ctrl_c_ends_the_run_at_the_server_too(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     stopped: list[str] = []
-    monkeypatch.setattr(commands, "stop", lambda site, number: stopped.append(number))
+    monkeypatch.setattr(commands, "stop", lambda site, number: stopped.append(number) or number == "17")
 
     def press(line: str) -> None:
         raise KeyboardInterrupt
@@ -64,3 +64,8 @@ def test_ctrl_c_ends_the_run_at_the_server_too(site: Site, monkeypatch: pytest.M
     with pytest.raises(Stopped, match="Submit the same name again"):
         follow(site, "first", played([FLOWERS, "discreet: round 1 of 3"]), {}, press)
     assert stopped == ["17"]
+    with pytest.raises(Stopped, match="may go on at the server"):  # no number was said that it could be stopped by
+        follow(site, "first", played(["discreet: round 1 of 3"]), {}, press)
+    with pytest.raises(Stopped, match="may go on at the server"):  # and this one was not to be stopped
+        follow(site, "first", played(["started run 18", "discreet: round 1 of 3"]), {}, press)
+    assert stopped == ["17", "18"]

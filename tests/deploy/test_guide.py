@@ -20,7 +20,7 @@ GUIDE = ROOT / "docs" / "guides" / "deploy.md"
 SECTIONS = 6  # those that follow one another; what comes after is for when things go wrong
 NAMES = ("north", "south", "east")
 STAYS = {"server": "The server is up", "client": "In touch with"}
-CODE = re.compile(r"\b[0-9a-f]{4}(?:-[0-9a-f]{4}){4}\b")
+CODE = re.compile(r"\b[0-9a-f]{4}(?:-[0-9a-f]{4}){4}(?:(?:-[0-9a-f]{4}){5})?\b")  # of one card, or of all
 NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e-?\d+)?")
 
 

@@ -100,5 +100,4 @@ def test_a_node_that_says_nothing_is_waited_for_once_and_then_holds_up_no_round(
         before = wire.now[0]
         assert engine.gather(replace(broadcast, round=round), [0, 1, 2]).contributors == (0, 1)
         waited.append(wire.now[0] - before)
-    assert waited[0] < 100  # for a client that was never there: the run's own timeout, and a little
-    assert waited[1:] == [0, 0]
+    assert waited == [600, 0, 0]

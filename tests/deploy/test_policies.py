@@ -19,7 +19,7 @@ from discreet.secagg import keys
 from discreet.secagg.degree import Assumed
 from discreet.secagg.terms import Terms
 from tests.deploy.asking import RUN, Asked, refusal, started_anew
-from tests.deploy.sites import CENTRAL, PLAIN, SECURE, changed, copied, founded, wired
+from tests.deploy.sites import CENTRAL, PLAIN, SECURE, changed, copied, wired
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -33,15 +33,11 @@ def test_an_algorithm_that_the_owner_did_not_allow_is_refused(asked: Asked) -> N
     assert "The policy does not allow the algorithm" in refusal(strict, messages.request(about, body, key))
 
 
-def test_python_that_the_owner_did_not_allow_is_not_run(tmp_path: Path) -> None:
-    own = "import torch\ndef loss(outputs, targets):\n    return torch.nn.functional.cross_entropy(outputs, targets)\n"
-    (tmp_path / "losses.py").write_text(own)
-    site = founded(tmp_path, PLAIN.replace("seed = 7\n", 'seed = 7\nloss = "losses.py:loss"\n'))
-    mark = tmp_path / "it-ran"
-    (site.app / "losses.py").write_text(f"open({str(mark)!r}, 'w').close()\n" + own)
-    with pytest.raises(Refused, match="The policy does not allow the algorithm"):
-        Node.open(tmp_path / "client-0", lambda text: None)
-    assert not mark.exists()
+def test_a_change_of_the_policy_counts_from_the_next_start_on(asked: Asked) -> None:
+    folder, _, node, about, body, key = asked
+    changed(folder / "client-0", "minimum_cohort = 2", "minimum_cohort = 4")
+    assert isinstance(messages.told(node.answer(messages.request(about, body, key))), bytes)
+    assert "sums of at least 4 clients" in refusal(started_anew(node), messages.request(about, body, key))
 
 
 def test_a_changed_algorithm_has_another_digest(asked: Asked) -> None:

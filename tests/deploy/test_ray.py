@@ -55,7 +55,9 @@ def cluster() -> Iterator[Any]:
     torch.set_num_threads(1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-        ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+        patch.setattr(os, "cpu_count", lambda: 2)
+        patch.delenv("RAY_AUTH_MODE", raising=False)
+        assert Cluster.joined("local", 2, CPU).ours
     yield ray
     ray.shutdown()
     torch.set_num_threads(threads)
@@ -118,6 +120,26 @@ def test_a_worker_that_is_killed_is_replaced_and_counts_once_and_an_error_ends_t
     assert str(driver) not in caught.value.problem
     assert not remote.crew.end.alive  # type: ignore[attr-defined]
     assert cluster.is_initialized()  # somebody else's cluster is left as it was
+
+
+def test_a_cluster_that_was_started_here_answers_only_to_those_who_have_its_token(cluster: Any) -> None:
+    """As anybody on the network could ask it, for Ray takes such calls on all of the machine's addresses."""
+    grpc = pytest.importorskip("grpc")
+    from ray._raylet import AuthenticationTokenLoader
+    from ray.core.generated.gcs_service_pb2 import GetAllNodeInfoRequest
+    from ray.core.generated.gcs_service_pb2_grpc import NodeInfoGcsServiceStub
+
+    def code(token: str | None) -> Any:
+        shown = None if token is None else [("authorization", f"Bearer {token}")]
+        with grpc.insecure_channel(cluster.get_runtime_context().gcs_address) as channel:
+            ask = NodeInfoGcsServiceStub(channel).GetAllNodeInfo
+            return ask.with_call(GetAllNodeInfoRequest(), metadata=shown, timeout=30)[1].code()
+
+    held = AuthenticationTokenLoader.instance().get_raw_token(ignore_auth_mode=True)
+    assert code(held) is grpc.StatusCode.OK
+    for token in (None, "0" * 64):
+        with pytest.raises(grpc.RpcError, match="UNAUTHENTICATED"):
+            code(token)
 
 
 def test_more_workers_than_there_are_cpus_are_refused() -> None:

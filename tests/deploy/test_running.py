@@ -7,14 +7,19 @@ from pathlib import Path
 import pytest
 
 from discreet.cli import main as cli
-from discreet.deploy.commands import superlink_itself
+from discreet.deploy.app import App
+from discreet.deploy.certificates import check_certificates, key_from
+from discreet.deploy.commands import superlink, superlink_itself
+from discreet.deploy.deployment import DEPLOYMENT, Declared, Deployment
 from discreet.deploy.entries import answering, main
+from discreet.deploy.learner import Learner
 from discreet.deploy.node import Node
+from discreet.deploy.policy import Owned
 from discreet.engines.flower import messages
 from discreet.engines.flower.waiting import Waiting
 from discreet.errors import InvalidInput
 from tests.deploy.asking import Asked, signed, started_anew
-from tests.deploy.sites import PLAIN, SECURE, Wire, copied
+from tests.deploy.sites import PLAIN, SECURE, Wire, copied, written
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -26,6 +31,91 @@ def test_flower_is_started_with_tls_and_with_node_keys(tmp_path: Path, monkeypat
     assert {"--ssl-certfile", "--ssl-keyfile", "--ssl-ca-certfile", "--enable-supernode-auth"} <= set(command)
     assert command[command.index("--port") + 1] == "8123"
     assert "--insecure" not in command
+
+
+@pytest.mark.parametrize("key", ["", "ecdsa-sha2-nistp384 AAAA", "ssh-ed25519 AAAA", "²", "a\nb"])
+def test_a_card_whose_node_key_is_no_key_is_refused_before_anything_is_started(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], key: str
+) -> None:
+    site = copied(tmp_path, SECURE)
+    card = site.app / "clients" / "client-1.toml"
+    lines = [line for line in card.read_text().splitlines() if not line.startswith("node_key")]
+    card.write_text("\n".join([*lines, f"node_key = {json.dumps(key)}"]))
+    assert cli.run(["deploy", "server", str(site.folder)]) == 2
+    said = capsys.readouterr().err
+    assert "client-1.toml: node_key must be a public key on an elliptic curve" in said
+    assert "Ask the owner of 'client-1' for its card." in said
+    assert not (site.server / "superlink.log").exists()
+
+
+@pytest.mark.parametrize("content", [None, b"", b"junk\n"])
+@pytest.mark.parametrize("name", ["ca.crt", "server.crt", "server.tls.key"])
+def test_a_server_whose_certificates_are_none_says_which(tmp_path: Path, name: str, content: bytes | None) -> None:
+    site = copied(tmp_path, PLAIN)
+    check_certificates(site.server)
+    (site.server / name).unlink()
+    if content is not None:
+        (site.server / name).write_bytes(content)
+    with pytest.raises(InvalidInput, match=rf"{name}.* certificate.*Restore"):
+        check_certificates(site.server)
+    pytest.importorskip("flwr")
+    with pytest.raises(InvalidInput, match=name):
+        superlink(site, "127.0.0.1")
+
+
+def test_a_certificate_with_anothers_key_is_refused(tmp_path: Path) -> None:
+    site = copied(tmp_path, PLAIN)
+    (site.server / "server.tls.key").write_bytes((site.server / "ca.key").read_bytes())
+    with pytest.raises(InvalidInput, match="are not a certificate and its key"):
+        check_certificates(site.server)
+
+
+@pytest.mark.parametrize("content", [b"", b"ab" * 31, b"ab" * 33, b"ab " * 32, b"0x" + b"ab" * 31, b"\xff" * 64])
+def test_a_key_is_64_hexadecimal_digits_and_what_else_a_file_holds_is_not_said(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "noise.key"
+    path.write_bytes(b"ab" * 32 + b"\n")
+    assert key_from(path) == b"\xab" * 32
+    path.write_bytes(content)
+    with pytest.raises(InvalidInput) as refused:
+        key_from(path)
+    assert refused.value.problem == f"A key is 64 hexadecimal digits, and {path} holds something else."
+
+
+@pytest.mark.parametrize(
+    ("clients", "said"),
+    [
+        ("north=480,south=350,east=²", "--clients takes NAME=EXAMPLES, and got 'east=²'."),
+        ("north=480,north=3", "Clients must differ in name, and got north, north."),
+        ("no rth=480,south=3", "must be 1 to 40 letters (a to z, A to Z), digits, - and _, and got 'no rth'."),
+    ],
+)
+def test_clients_that_can_not_be_declared_are_told_why_and_nothing_is_left(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], clients: str, said: str
+) -> None:
+    command = ["deploy", "init", str(tmp_path / "site"), str(written(tmp_path, SECURE)), "--clients", clients]
+    assert cli.run(command) == 2
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "site").exists()
+
+
+def test_a_name_and_a_key_are_spelt_to_their_last_letter() -> None:
+    """A newline at the end would pass a pattern's `$`."""
+    for name in ("north\n", "", "a" * 41, "nörd"):
+        with pytest.raises(InvalidInput, match="1 to 40 letters"):
+            Declared(name=name, examples=1)
+    for key in ("0" * 64 + "\n", "0" * 63, "G" * 64):
+        with pytest.raises(InvalidInput, match="server_key: must be 64 hexadecimal digits"):
+            Deployment(address="a:1", server_key=key, clients=())
+
+
+def test_a_client_with_another_number_of_examples_is_asked_whether_it_is_the_right_table(tmp_path: Path) -> None:
+    site = copied(tmp_path, PLAIN)
+    size = site.deployment.clients[0].examples
+    path = site.app / DEPLOYMENT
+    path.write_text(path.read_text().replace(f"examples = {size}\n", f"examples = {size + 1}\n", 1))
+    with pytest.raises(InvalidInput, match=rf"declared with {size + 1} examples .* and holds {size}") as refused:
+        Learner.of(App.open(site.app), Owned.read(tmp_path / "client-0"), bytes(32))
+    assert refused.value.fix.startswith("Is this the right table? If so, declare the right number")
 
 
 def test_two_processes_can_not_work_on_one_folder(asked: Asked) -> None:
@@ -76,7 +166,7 @@ def test_without_enough_waiting_ends_with_its_time() -> None:
     assert over(1)
 
 
-@pytest.mark.parametrize(("code", "left", "kind"), [(3, 3, "BudgetRefused"), (1, 2, "InvalidInput")])
+@pytest.mark.parametrize(("code", "left", "kind"), [(3, 3, "BudgetRefused"), (1, 1, "DiscreetError")])
 def test_submit_says_how_the_run_ended_with_its_kind_and_exit_code(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -1,9 +1,8 @@
-"""What a client's answers cost it: which are new attempts with fresh noise, which period pays, and what then ends."""
+"""What a client's answers cost it: which are new attempts with fresh noise, and what ends when the budget is spent."""
 
 import json
 from contextlib import suppress
 from dataclasses import replace
-from datetime import date
 from pathlib import Path
 
 import pytest
@@ -11,15 +10,14 @@ import pytest
 from discreet.deploy.app import App
 from discreet.deploy.certificates import key_from
 from discreet.deploy.entries import main
-from discreet.deploy.journal import Entry
-from discreet.deploy.policy import Owned
+from discreet.deploy.journal import KEPT, Entry
 from discreet.deploy.server import prepared, serve
 from discreet.engines.flower import messages
 from discreet.engines.flower.errors import ClientsRefused
 from discreet.errors import BudgetRefused
 from discreet.experiment.record import Record
 from discreet.randomness import RunKey
-from tests.deploy.asking import RUN, Asked, counted, same, started_anew
+from tests.deploy.asking import RUN, Asked, counted, refusal, same, started_anew
 from tests.deploy.sites import PLAIN, SECURE, changed, copied, wired
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -32,10 +30,20 @@ def test_a_question_that_is_asked_again_gets_the_same_bytes_and_costs_nothing(tm
     node = wire.nodes_at[101]
     before = node.spending.ledger(node.day()).summary()["budgets"][0]["spent"]
     again = started_anew(node)
-    for exchange in wire.passed[1:]:
+    for exchange in wire.passed[-KEPT:]:
         question, answer = exchange[101]
         assert again.answer(question) == answer
     assert again.spending.ledger(node.day()).summary()["budgets"][0]["spent"] == before
+
+
+def test_replies_of_the_last_rounds_are_kept_and_older_ones_are_not_made_again(asked: Asked) -> None:
+    folder, _, node, about, body, key = asked
+    requests = [messages.request(replace(about, round=round), body, key) for round in range(3)]
+    replies = [node.answer(request) for request in requests]
+    assert len(list((folder / "client-0" / "runs").rglob("*.reply"))) == 2
+    assert [node.answer(request) == reply for request, reply in zip(requests, replies, strict=True)][1:] == [True, True]
+    assert "Round 1 was answered long ago, and the answer is no longer kept." in refusal(node, requests[0])
+    assert counted(node) == 3
 
 
 def test_another_question_in_the_same_round_is_a_new_attempt_with_fresh_noise(tmp_path: Path) -> None:
@@ -116,25 +124,3 @@ def test_a_budget_that_the_clients_have_spent_keeps_its_exit_code(tmp_path: Path
             main(lambda waiting: wired(tmp_path, site, heard), settings, heard.append)
         codes.append(json.loads(site.ended(name).read_text())["exit_code"])
     assert codes == [0, BudgetRefused.exit_code]
-
-
-@pytest.mark.parametrize(
-    ("period", "name"), [("ever", ""), ("year", "2026"), ("quarter", "2026-Q2"), ("month", "2026-04")]
-)
-def test_a_day_belongs_to_one_period(tmp_path: Path, period: str, name: str) -> None:
-    copied(tmp_path, PLAIN)
-    policy = Owned.open(tmp_path / "client-0").policy
-    assert replace(policy, period=period).period_of(date(2026, 4, 1)) == name
-
-
-def test_a_new_period_has_a_new_ledger_and_the_old_one_stays(tmp_path: Path) -> None:
-    from discreet.deploy.node import Node
-
-    copied(tmp_path, PLAIN)
-    node = Node.open(tmp_path / "client-0", lambda text: None)
-    for year in (2026, 2027):
-        node.spending.ledger(date(year, 1, 1))
-    assert sorted(path.name for path in (tmp_path / "client-0").glob("ledger*.jsonl")) == [
-        "ledger-2026.jsonl",
-        "ledger-2027.jsonl",
-    ]

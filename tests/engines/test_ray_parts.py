@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -168,12 +169,19 @@ def test_a_parcel_that_takes_three_workers_with_it_ends_the_round_and_the_worker
     assert crew.ended == 1
 
 
-def test_without_ray_a_sentence_says_what_to_install_and_nothing_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (None, "needs Ray, which is not installed"),
+        (SimpleNamespace(__version__="2.59.1"), "needs Ray 2.60 or later, and got 2.59.1"),
+    ],
+)
+def test_without_ray_or_with_an_old_one_a_sentence_says_what_to_install_and_nothing_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: SimpleNamespace | None, said: str
 ) -> None:
-    monkeypatch.setitem(sys.modules, "ray", None)
+    monkeypatch.setitem(sys.modules, "ray", found)
     job = from_source(config.load(None, ('engine={kind="ray"}', "rounds=1", "seed=1")), RunKey.seed(1))
-    with pytest.raises(InvalidInput, match=r"needs Ray, which is not installed.*pip install 'discreet\[ray\]'"):
+    with pytest.raises(InvalidInput, match=rf"{said}.*pip install 'discreet\[ray\]'"):
         run.start(job, tmp_path / "run", None, tmp_path / "keys", lambda line: None)
     assert not (tmp_path / "run").exists()
 

@@ -12,7 +12,12 @@ from discreet.errors import InvalidInput
 from discreet.experiment import document
 from discreet.secagg import keys
 
-GROUPS, DIGITS = 5, 4  # 80 bits: nobody finds another key with the same ones, and they can be read out
+DIGITS = 4  # in a group, to be read out
+# 80 bits for one card: its key is its owner's, and nobody finds another one with the same digits.
+ONE = 5
+# 160 for all of them: a server that shows made-up cards to both sides chooses both, and would look for any two sets
+# whose codes agree. That takes the square root of as many tries: 2^40 for 80 bits, which can be done, and 2^80 here.
+ALL = 10
 PINNED = """
 # All clients, by the keys that they sign with: what `discreet deploy accept` pinned. A sum with others is refused.
 """
@@ -41,7 +46,7 @@ class Cards:
     @property
     def code(self) -> str:
         """One for all cards together: where it is the same at every client, each holds what the others do."""
-        return _digits(*self.cards)
+        return _digits(ALL, *self.cards)
 
     @property
     def fingerprints(self) -> dict[str, str]:
@@ -63,10 +68,10 @@ class Cards:
 
 
 def fingerprint(card: Card) -> str:
-    return _digits(card)
+    return _digits(ONE, card)
 
 
-def _digits(*cards: Card) -> str:
+def _digits(groups: int, *cards: Card) -> str:
     said = "".join(f"{card.name} {card.identity}\n" for card in cards)
     digest = hashlib.sha256(f"discreet cards\n{said}".encode()).hexdigest()
-    return "-".join(digest[at : at + DIGITS] for at in range(0, GROUPS * DIGITS, DIGITS))
+    return "-".join(digest[at : at + DIGITS] for at in range(0, groups * DIGITS, DIGITS))

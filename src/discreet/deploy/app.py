@@ -2,9 +2,12 @@
 
 import hashlib
 import json
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from discreet.deploy.deployment import Deployment, record
 from discreet.engines.flower.calls import Member
@@ -18,11 +21,50 @@ from discreet.randomness import RunKey
 RESOLVED, CERTIFICATE = "resolved.toml", "ca.crt"
 # Of an experiment: what clients do.
 AGREED = ("rounds", "seed", "task", "model", "loss", "privacy", "algorithm", "dtype")
+# Plain names: they stand in owners' policies, where a line break would be a line, and hide no other folder.
+PYTHON, WEIGHTS = re.compile(r"[\w-]+\.py", re.ASCII), re.compile(r"[\w-]+(\.[\w-]+)+", re.ASCII)
 
 
 def public_draws(experiment: Experiment) -> RunKey:
     """For what all must draw alike, and nobody keeps secret: how a task is dealt out, and a model's first weights."""
     return RunKey.seed(experiment.seed or 0)
+
+
+def own_files(experiment: Experiment) -> tuple[str, ...]:
+    """A user's own files that clients run, or load into what they run: they lie beside the experiment.
+
+    An installed `module:Name` is refused. It may be anything, on each machine something else, and no digest covers it.
+    """
+    whole = plain(experiment)
+    named = {"kind": experiment.loss} if experiment.loss is not None else {}
+    found = set[str]()
+    for reference, weights in (each for part in (named, whole["model"], whole["task"]) for each in _own(part)):
+        file = reference.rpartition(":")[0]
+        if not PYTHON.fullmatch(file):
+            raise InvalidInput(
+                f"In a deployment Python is named as file.py:Name, beside the experiment, and got {reference!r:.60}.",
+                fix="Put it into a file there, named by letters, digits, - and _.",
+            )
+        if weights is not None and not WEIGHTS.fullmatch(weights):
+            raise InvalidInput(
+                f"In a deployment weights are named as a file beside the experiment, and got {weights!r:.60}.",
+                fix="Put the file there, named by letters, digits, ., - and _.",
+            )
+        found |= {file} if weights is None else {file, weights}
+    return tuple(sorted(found))
+
+
+def _own(value: Any) -> Iterator[tuple[str, str | None]]:
+    """Each reference in plain data, with the weights that go with it: parts that are built in have no colon."""
+    if isinstance(value, Mapping):
+        kind = value.get("kind")
+        if isinstance(kind, str) and ":" in kind:
+            yield kind, value.get("weights")
+        else:
+            value = list(value.values())
+    if isinstance(value, list):
+        for each in value:
+            yield from _own(each)
 
 
 @dataclass(frozen=True)
@@ -45,6 +87,10 @@ class App:
     @property
     def certificate(self) -> Path:
         return self.folder / CERTIFICATE
+
+    @property
+    def own_files(self) -> tuple[str, ...]:
+        return own_files(self.experiment)
 
     @cached_property
     def digest(self) -> str:
@@ -76,7 +122,13 @@ class App:
 
     def _code(self) -> dict[str, str]:
         """Digests of the users' own files that the experiment names."""
-        named = [self.experiment.loss, getattr(self.experiment.model, "kind", None)]
-        places = sorted({str(each).rpartition(":")[0] for each in named if each and ":" in str(each)})
-        files = {place: self.folder / place for place in places if place.endswith(".py")}
-        return {place: hashlib.sha256(path.read_bytes()).hexdigest() for place, path in files.items()}
+        found = {}
+        for name in self.own_files:
+            try:
+                found[name] = hashlib.sha256((self.folder / name).read_bytes()).hexdigest()
+            except OSError as error:
+                raise InvalidInput(
+                    f"The experiment names {name}, and it can't be read in {self.folder} ({error.strerror}).",
+                    fix="Ask whoever runs the server for the whole app folder.",
+                ) from None
+        return found

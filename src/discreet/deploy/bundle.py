@@ -57,13 +57,11 @@ __all__ = ["answering", "main"]
 '''
 
 
+PYTHON = {"server_app.py": SERVER_APP, "client_app.py": CLIENT_APP, "task.py": TASK}
+
+
 def write_bundle(app: Path, deployment: str) -> None:
     name = "".join(each if each.isascii() and each.isalnum() else "-" for each in deployment.lower()).strip("-")
-    files = {
-        "pyproject.toml": PYPROJECT.format(name=name or "deployment"),
-        "server_app.py": SERVER_APP,
-        "client_app.py": CLIENT_APP,
-        "task.py": TASK,
-    }
-    for file, text in files.items():
+    (app / "pyproject.toml").write_text(PYPROJECT.format(name=name or "deployment"), encoding="utf-8")
+    for file, text in PYTHON.items():
         (app / file).write_text(text, encoding="utf-8")

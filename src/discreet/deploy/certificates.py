@@ -2,14 +2,23 @@
 
 import ipaddress
 import os
+import re
+import ssl
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_ssh_public_key,
+)
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from discreet.errors import InvalidInput
@@ -38,11 +47,38 @@ def write_certificates(folder: Path, hosts: Sequence[str]) -> None:
     write_secret(folder / "server.tls.key", server_key.private_bytes(*plain))
 
 
+def check_certificates(folder: Path) -> None:
+    """That TLS can be spoken with what `write_certificates` wrote, as long as nobody wrote over it."""
+    authority, own, key = folder / "ca.crt", folder / "server.crt", folder / "server.tls.key"
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_verify_locations(cafile=authority)
+    except OSError:  # which ssl's own errors are too
+        raise InvalidInput(
+            f"{authority} is no certificate that can be read.", fix="Restore it from its backup."
+        ) from None
+    try:
+        context.load_cert_chain(own, key, password="")  # or it would ask for one
+    except OSError:
+        raise InvalidInput(
+            f"{own} and {key} are not a certificate and its key, or can't be read.",
+            fix="Restore them from their backup.",
+        ) from None
+
+
 def write_node_key(path: Path) -> str:
     """The key by which the SuperLink knows a node, as Flower wants it; what is public of it is given back."""
     private = ec.generate_private_key(CURVE())
     write_secret(path, private.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()))
     return private.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
+
+
+def is_node_key(text: str) -> bool:
+    """Whether it is what `write_node_key` gives back, or a key like it."""
+    try:
+        return isinstance(load_ssh_public_key(text.encode()), ec.EllipticCurvePublicKey)
+    except (ValueError, UnsupportedAlgorithm):
+        return False
 
 
 def write_signing_key(path: Path) -> str:
@@ -58,13 +94,17 @@ def write_key(path: Path) -> bytes:
 
 
 def key_from(path: Path) -> bytes:
+    """What `write_key` wrote. What else a file holds may be a secret too, and is not said."""
     try:
-        found = bytes.fromhex(path.read_text(encoding="ascii").strip())
-    except (OSError, ValueError):
-        found = b""
-    if len(found) != keys.KEY_BYTES:
-        raise InvalidInput(f"There is no key at {path} that can be read.", fix="Restore it from its backup.")
-    return found
+        found = path.read_bytes().strip()
+    except OSError:
+        raise InvalidInput(f"There is no key at {path} that can be read.", fix="Restore it from its backup.") from None
+    if not re.fullmatch(rb"[0-9a-fA-F]{%d}" % (2 * keys.KEY_BYTES), found):
+        raise InvalidInput(
+            f"A key is {2 * keys.KEY_BYTES} hexadecimal digits, and {path} holds something else.",
+            fix="Restore it from its backup.",
+        )
+    return bytes.fromhex(found.decode())
 
 
 def write_secret(path: Path, content: bytes) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from discreet.deploy import certificates
 from discreet.deploy.deployment import Card
 from discreet.deploy.site import Site
 from discreet.errors import InvalidInput, Unsupported
@@ -41,6 +42,7 @@ def superlink(site: Site, host: str) -> list[str]:
     _tool("flower-superlink")  # says it when Flower is not installed
     from discreet.engines.flower import front
 
+    certificates.check_certificates(site.server)
     front.bound(host, int(site.deployment.address.rpartition(":")[2])).close()
     return [sys.executable, "-P", "-m", "discreet.deploy.serving", str(site.folder.resolve()), host]
 
@@ -184,9 +186,12 @@ def nodes(site: Site) -> list[Mapping[str, str]] | None:
     return listed
 
 
-def stop(site: Site, number: str) -> None:
-    """End a run at the SuperLink, which ends its process; one that is over is left alone."""
-    called(site, [_tool("flwr"), "stop", number, CONNECTION])
+def stop(site: Site, number: str) -> bool:
+    """End a run at the SuperLink, which ends its process; whether it did."""
+    try:
+        return called(site, [_tool("flwr"), "stop", number, CONNECTION]).returncode == 0
+    except InvalidInput:
+        return False
 
 
 def called(site: Site, command: list[str]) -> "subprocess.CompletedProcess[str]":

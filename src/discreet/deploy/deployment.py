@@ -1,17 +1,31 @@
 """Who takes part and where the server is: what is public of a deployment, read without anything heavy."""
 
+import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import AfterValidator
 
+from discreet.deploy.certificates import is_node_key
 from discreet.errors import InvalidInput
 from discreet.experiment import document
 from discreet.part import Count, part
 
 DEPLOYMENT, CARDS = "deployment.toml", "clients"
-FileName = Annotated[str, Field(pattern="^[A-Za-z0-9_-]{1,40}$")]
-Key = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]  # Ed25519, public, in hexadecimal
+
+
+def _spelt(pattern: str, allowed: str) -> AfterValidator:
+    def check(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(f"must be {allowed}")
+        return text
+
+    return AfterValidator(check)
+
+
+FileName = Annotated[str, _spelt("[A-Za-z0-9_-]{1,40}", "1 to 40 letters (a to z, A to Z), digits, - and _")]
+Key = Annotated[str, _spelt("[0-9a-f]{64}", "64 hexadecimal digits")]  # Ed25519, public
 
 
 @part
@@ -32,9 +46,7 @@ class Deployment:
     max_multiplicity: Count = 1
 
     def __post_init__(self) -> None:
-        names = [each.name for each in self.clients]
-        if len(set(names)) < len(names):
-            raise InvalidInput(f"Clients must differ in name, and got {', '.join(names)}.")
+        tell_apart(self.clients)
 
     @classmethod
     def open(cls, app: Path) -> "Deployment":
@@ -57,6 +69,12 @@ class Card:
     identity: Key
 
 
+def tell_apart(clients: Iterable[Declared]) -> None:
+    names = [each.name for each in clients]
+    if len(set(names)) < len(names):
+        raise InvalidInput(f"Clients must differ in name, and got {', '.join(names)}.")
+
+
 def record(kind: Any, path: Path) -> Any:
     """The record that a file describes; what is wrong with it is said with its name."""
     try:
@@ -73,4 +91,10 @@ def _card(path: Path, name: str) -> Card:
     card: Card = record(Card, path)
     if card.name != name:
         raise InvalidInput(f"{path} is the card of {card.name!r}.", fix=f"Ask the owner of {name!r} for its card.")
+    if not is_node_key(card.node_key):
+        raise InvalidInput(
+            f"{path}: node_key must be a public key on an elliptic curve, as OpenSSH writes it, and got "
+            f"{card.node_key[:40]!r}.",
+            fix=f"Ask the owner of {name!r} for its card.",
+        )
     return card

@@ -7,17 +7,21 @@ from discreet.algorithms import Algorithm
 from discreet.deploy import certificates
 from discreet.deploy.app import App
 from discreet.deploy.deployment import Card
-from discreet.deploy.spending import allowance
+from discreet.deploy.node import today
+from discreet.deploy.policy import POLICY as POLICY_FILE
+from discreet.deploy.policy import Owned, Period
+from discreet.deploy.spending import allowance, ledgers_of
 from discreet.engines.planned_sums import degree_of, planned
 from discreet.errors import InvalidInput, Unsupported
 from discreet.experiment import document
 from discreet.experiment.record import refuse_taken
 from discreet.part import plain
-from discreet.privacy.ledger import Budget
+from discreet.privacy.ledger import Budget, Ledger
 from discreet.privacy.release import Relation, Release
 
 POLICY = """\
-# What the owner of this data allows. The node keeps to it whatever a server says. Read it before you start the node.
+# What the owner of this data allows. The node keeps to it whatever a server says. Read it before you start the node:
+# it does so once, when it starts, and a change counts from the next start on.
 client = "{client}"
 app = "{app}"{data}
 
@@ -31,11 +35,21 @@ secure_sum = {secure}       # true: an update leaves only under masks, inside a 
 minimum_cohort = {cohort}       # no sum of fewer clients
 {graph}graphs = false           # true: large secure sums on a graph, which does not withstand a server that lies
 {trust}trust_server_with_updates = false
+{code}own_code = false         # true: Python that lies in the app folder may run on this machine
 seeds = false            # true: noise from a seed, which protects nobody: for data that need no protection
-period = "year"          # after which a new ledger begins; "ever", "year", "quarter" or "month"
 
-# The most that may be learned of one unit in a period, over all runs. This is what the agreed experiment takes, with
-# a tenth of its rounds to spare for those that have to be made again.
+# Where it is counted what was learned of this data. Every deployment on the same rows has to name the same folder (with
+# `discreet deploy enroll --ledgers`): those that count apart allow each its own budget, and together the sum of them.
+ledgers = "{ledgers}"
+period = "{period}"          # after which a new ledger begins; "ever", "year", "quarter" or "month"
+
+# The most that may be learned of one unit in a period, over all runs that are counted there.
+{budgets}"""
+AGREED = """\
+# This is what the agreed experiment takes, with a tenth of its rounds to spare for those that have to be made again.
+"""
+OPENED = """\
+# These are the budgets that {ledger} was opened with, which a ledger keeps; what it counted is spent.
 """
 
 CLEAR = """
@@ -48,19 +62,30 @@ GRAPH = """
 # !!! READ THIS. So many clients take part that this experiment's secure sums are made on a graph, and the node refuses
 # !!! them until you have decided that the server keeps to the rules, and have set this to true.
 """
+OWN_CODE = """
+# !!! READ THIS. This experiment brings files of its own, {files}, and as part of the training they would
+# !!! run on this machine, with all that you may do here: they could read other files, or send rows away. Neither
+# !!! noise nor budget protects from that. The node does not start until you have read them, and have set this to true.
+# !!! Another version of them is another algorithm, which is refused.
+"""
 SUMMED = "# true: the server may see updates that no noise protects from it; this experiment does not ask for that\n"
 
 
-def enroll(app: App, client: str, folder: Path, data: Path | None) -> Card:
-    """Make the client's folder. What is written as budget is what the agreed experiment takes; its owner decides."""
+def enroll(app: App, client: str, folder: Path, data: Path | None, ledgers: Path | None = None) -> Card:
+    """Make the client's folder. What is written as budget is what the agreed experiment takes; its owner decides.
+
+    `ledgers` is where other deployments count what they learn of the same data; a ledger that began there keeps its
+    budgets and its period. Nothing of the experiment's own Python is loaded.
+    """
     refuse_taken(folder)
     app.number(client)
     if data is not None and not data.is_file():
         raise InvalidInput(f"There is no file {data}.", fix="Name this client's own table: --data FILE")
     algorithm = app.experiment.algorithm
-    assert isinstance(algorithm, Algorithm)  # the agreed folder has it in full
-    budget = _budget(app, algorithm)
-    folder.mkdir(parents=True, exist_ok=True)
+    found = None if ledgers is None else shared(ledgers)
+    text = _policy(app, algorithm, client, folder, data, ledgers or folder, found)
+    for made in (folder, ledgers or folder):
+        made.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.chmod(0o700)
     card = Card(
         name=client,
@@ -68,6 +93,40 @@ def enroll(app: App, client: str, folder: Path, data: Path | None) -> Card:
         identity=certificates.write_signing_key(folder / "identity.key"),
     )
     certificates.write_key(folder / "noise.key")
+    (folder / POLICY_FILE).write_text(text, encoding="utf-8")
+    (folder / f"{client}.toml").write_text(document.written(plain(card)), encoding="utf-8")
+    return card
+
+
+def shared(ledgers: Path) -> tuple[Period, Path] | None:
+    """The ledger in this folder that counts today, and for which kind of period; None where none has begun."""
+    if ledgers.exists() and not ledgers.is_dir():
+        raise InvalidInput(f"{ledgers} is no folder.", fix="Name the one where the ledgers lie: --ledgers DIR")
+    if (ledgers / POLICY_FILE).exists() and (theirs := Owned.read(ledgers).policy.ledgers) != ".":
+        raise InvalidInput(
+            f"{ledgers} is a client's folder, and what it counts lies elsewhere.",
+            fix=f"Say --ledgers {ledgers / theirs}",
+        )
+    found = list(ledgers_of(ledgers, today()).items())
+    if len(found) > 1:
+        raise InvalidInput(
+            f"{ledgers} has {len(found)} ledgers for today, {', '.join(path.name for _, path in found)}.",
+            fix="Name a folder with one: nobody can say which of them counts.",
+        )
+    return found[0] if found else None
+
+
+def _policy(
+    app: App,
+    algorithm: Algorithm,
+    client: str,
+    folder: Path,
+    data: Path | None,
+    ledgers: Path,
+    found: tuple[Period, Path] | None,
+) -> str:
+    budget = _budget(app, algorithm)
+    period, budgets = ("year", (budget,)) if found is None else (found[0], Ledger.open(found[1]).budgets)
     head = POLICY.format(
         client=client,
         app=_seen_from(app.folder, folder),
@@ -78,17 +137,17 @@ def enroll(app: App, client: str, folder: Path, data: Path | None) -> Card:
         cohort=max(2, planned(algorithm, app.population.clients).needed),
         graph=GRAPH if on_a_graph(app) else "",
         trust=CLEAR if trusts_server(app) else SUMMED,
+        code=OWN_CODE.format(files=", ".join(app.own_files)) if app.own_files else "",
+        ledgers=_seen_from(ledgers, folder),
+        period=period,
+        budgets=AGREED if found is None else OPENED.format(ledger=found[1].name),
     )
-    text = head + document.written({"budgets": [plain(budget)]})
-    (folder / "policy.toml").write_text(text, encoding="utf-8")
-    (folder / f"{client}.toml").write_text(document.written(plain(card)), encoding="utf-8")
-    return card
+    return head + document.written({"budgets": [plain(each) for each in budgets]})
 
 
 def trusts_server(app: App) -> bool:
     """Whether the server sees updates in clear, and what is promised is promised against others."""
     algorithm, privacy = app.experiment.algorithm, app.experiment.privacy
-    assert isinstance(algorithm, Algorithm)
     if algorithm.aggregation.secure:
         return False
     views = [privacy.against] if privacy else [each.view for each in algorithm.over(1, app.population)][:1]
@@ -98,7 +157,6 @@ def trusts_server(app: App) -> bool:
 def on_a_graph(app: App) -> bool:
     """Whether the secure sums are so large that each client shares masks with some of the others only."""
     algorithm = app.experiment.algorithm
-    assert isinstance(algorithm, Algorithm)
     secure = algorithm.aggregation.secure
     return secure and degree_of(algorithm, app.population, signed=True).assumed is not None
 

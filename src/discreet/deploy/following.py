@@ -49,12 +49,7 @@ def follow(
                     say(words)
         except KeyboardInterrupt:
             process.terminate()
-            if number is not None:
-                commands.stop(site, number[1])
-            raise Stopped(
-                f"The run {name!r} was stopped; its rounds so far are in {site.run(name)}.",
-                fix="Submit the same name again, and it goes on after the last of them.",
-            ) from None
+            raise _stopped(site, name, None if number is None else number[1]) from None
     if not end.exists():
         raise InvalidInput(
             f"The run ended without a word; Flower's command gave {process.returncode}, and said: "
@@ -63,3 +58,16 @@ def follow(
         )
     found: dict[str, Any] = json.loads(end.read_text())
     return found
+
+
+def _stopped(site: Site, name: str, number: str | None) -> Stopped:
+    """End the run, and say what is known of that."""
+    if number is None or not commands.stop(site, number):
+        return Stopped(
+            f"The run {name!r} is no longer followed, and may go on at the server.",
+            fix=f"See: discreet deploy status {site.folder}",
+        )
+    return Stopped(
+        f"The run {name!r} was stopped; its rounds so far are in {site.run(name)}.",
+        fix="Submit the same name again, and it goes on after the last of them.",
+    )

@@ -10,8 +10,8 @@ from tempfile import mkdtemp
 from typing import Any
 
 from discreet.deploy import certificates
-from discreet.deploy.app import CERTIFICATE, RESOLVED, public_draws
-from discreet.deploy.bundle import write_bundle
+from discreet.deploy.app import CERTIFICATE, RESOLVED, own_files, public_draws
+from discreet.deploy.bundle import PYTHON, write_bundle
 from discreet.deploy.deployment import CARDS, DEPLOYMENT, Declared, Deployment
 from discreet.deploy.site import Site
 from discreet.engines.engine import FEWEST
@@ -20,7 +20,6 @@ from discreet.experiment import document, preparing
 from discreet.experiment.config import Flower, Source
 from discreet.experiment.job import Job
 from discreet.experiment.record import refuse_taken
-from discreet.models import Own
 from discreet.part import plain
 from discreet.population import Population
 from discreet.tasks import OwnTable, Task
@@ -47,7 +46,7 @@ def init(folder: Path, source: Source, clients: Sequence[Declared], address: str
     ready = preparing.from_source(source, key, task, population)
     if ready.algorithm.aggregation.secure and ready.algorithm.sampling.cohorts(population)[0] < FEWEST:
         raise InvalidInput(f"A secure sum needs at least {FEWEST} clients in every round.", fix="Let more join.")
-    with drafted(folder) as draft:
+    with _drafted(folder) as draft:
         return _written(draft, folder.resolve().name, source, ready, declared, address, hosts)
 
 
@@ -75,7 +74,7 @@ def _written(
 
 
 @contextmanager
-def drafted(folder: Path) -> Iterator[Path]:
+def _drafted(folder: Path) -> Iterator[Path]:
     """A place inside the folder whose content becomes the folder's, once it is whole."""
     new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
@@ -125,12 +124,12 @@ def _shared(source: Source, app: Path) -> dict[str, Any]:
 
 
 def _share_code(source: Source, app: Path) -> None:
-    """The users' own files that the experiment names, beside it."""
-    experiment = source.experiment
-    named = [experiment.loss, experiment.metric, experiment.model.kind if isinstance(experiment.model, Own) else None]
-    for each in named:
-        place = (each or "").rpartition(":")[0]
-        if place.endswith(".py"):
-            if Path(place).name != place:
-                raise InvalidInput(f"{place} must lie beside the experiment's file to be handed on.")
-            shutil.copy(source.places.folder / place, app / place)
+    """The users' own files that the experiment names, beside it. The metric is the server's alone."""
+    metric = (source.experiment.metric or "").rpartition(":")[0]
+    if metric.endswith(".py") and Path(metric).name != metric:
+        raise InvalidInput(f"{metric} must lie beside the experiment's file to be handed on.")
+    named = {*own_files(source.experiment), *([metric] if metric.endswith(".py") else ())}
+    if taken := sorted(named & PYTHON.keys()):
+        raise InvalidInput(f"{taken[0]} is a file of the Flower app itself.", fix="Give yours another name.")
+    for name in named:
+        shutil.copy(source.places.folder / name, app / name)

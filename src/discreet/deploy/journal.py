@@ -9,6 +9,8 @@ from pathlib import Path
 from discreet.errors import InvalidInput
 from discreet.privacy.ledger.log import sync_directory
 
+KEPT = 2  # rounds whose replies stay
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -70,7 +72,15 @@ class Journal:
         return path.read_bytes() if path.exists() else None
 
     def keep(self, run: str, round: int, entry: Entry, reply: bytes) -> None:
+        """Each is as large as the model, so only those of the last rounds are kept: no server goes back further."""
         place(self._reply(run, round, entry), reply)
+        for old in self._of(run).glob("round-*-*.reply"):
+            if int(old.name.split("-")[1]) <= round - KEPT:
+                old.unlink()
+
+    def forgotten(self, run: str, round: int, entry: Entry) -> bool:
+        """Whether this very question was answered, and the answer is no longer there to be given again."""
+        return self.begun(run, round, entry) and round < self.counted(run) - KEPT
 
     def session(self, run: str) -> Opened | None:
         path = self._of(run) / "session"

@@ -67,7 +67,6 @@ class Learner:
         dtype = getattr(torch, experiment.dtype)
         params = {name: value.to(dtype) for name, value in model.params.items()}
         data, algorithm = loaded.train.to(CPU, dtype), experiment.algorithm
-        assert isinstance(algorithm, Algorithm)  # the agreed folder has it in full
         lasting = keeping.lasting(algorithm, experiment.privacy, experiment.rounds, app.population)
         return cls(
             app.digest, algorithm, app.population, model, params, data, client, place, experiment.seed, lasting, secret
@@ -149,5 +148,6 @@ def _check(app: App, client: int, names: tuple[str, ...], sizes: tuple[int, ...]
     if size != declared.examples:
         raise InvalidInput(
             f"{declared.name} was declared with {declared.examples} examples to train on, and holds {size}.",
-            fix="Declare the right number: it is public, and the noise is computed from it.",
+            fix="Is this the right table? If so, declare the right number: it is public, and the noise is computed "
+            "from it.",
         )

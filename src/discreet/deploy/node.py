@@ -55,6 +55,7 @@ class Node:
         app = App.open(owned.app)
         owned.policy.allow_algorithm(app.digest)  # before anything of the app is loaded: it may bring its own Python
         owned.policy.allow_seed(app.experiment.seed)
+        owned.policy.allow_own_code(app.own_files)
         held = Held(folder, f"{owned.policy.client} is already running: another process works on {folder}.")
         try:
             learner = Learner.of(app, owned, key_from(folder / "noise.key"), data_dir)
@@ -130,6 +131,8 @@ class Node:
         stored = self.journal.reply(about.run, about.round, entry)
         if stored is not None:
             return stored
+        if self.journal.forgotten(about.run, about.round, entry):
+            raise NotOurs(f"Round {about.round + 1} was answered long ago, and the answer is no longer kept.")
         made = self._count(about, entry)
         reply = messages.tensors(self.learner.update(about.run, broadcast, entry.attempt))
         self.journal.keep(about.run, about.round, entry, reply)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from discreet.deploy.deployment import Card, Deployment, FileName, Key
 from discreet.errors import InvalidInput, UnsoundCombination
@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # heavy, and named only: an owner who looks at a policy need 
 
 POLICY = "policy.toml"
 Period: TypeAlias = Literal["ever", "year", "quarter", "month"]
+PERIODS: tuple[Period, ...] = get_args(Period)
 
 
 class Refused(UnsoundCombination):
@@ -27,8 +28,9 @@ class Refused(UnsoundCombination):
 
 @part
 class Policy:
-    """`budgets` are the most that may be learned of one unit in a `period`, over all runs of all servers.
+    """`budgets` are the most that may be learned of one unit in a `period`, over all runs counted in `ledgers`.
 
+    That is a folder; if every deployment on the same data names the same one, it is over all runs of all servers.
     `algorithms` are the digests of what may run here, `server_key` the one key whose requests are heard. `members` are
     all clients by the key that each signs with: a server that could choose them would be all the others itself.
     """
@@ -41,7 +43,9 @@ class Policy:
     secure_sum: Flag = True
     trust_server_with_updates: Flag = False
     graphs: Flag = False
+    own_code: Flag = False
     minimum_cohort: Count = 3
+    ledgers: str = "."  # where they lie, as seen from this file
     period: Period = "year"
     seeds: Flag = False
     budgets: tuple[Budget, ...]
@@ -59,6 +63,15 @@ class Policy:
             raise Refused(
                 "The experiment has a seed, so whoever knows it can take the noise off, and the policy allows none.",
                 fix="Leave the seed out of the experiment; `seeds = true` is for data that need no protection.",
+            )
+
+    def allow_own_code(self, files: Sequence[str]) -> None:
+        """Before any of it is loaded: Python that the app folder brings does here whatever it likes."""
+        if files and not self.own_code:
+            raise Refused(
+                f"The experiment brings files of its own that would run on this machine, {', '.join(files)}, and the "
+                "policy allows none.",
+                fix="Read them in the app folder; if they may run here, its owner sets own_code = true in policy.toml.",
             )
 
     def allow_sum(self, algorithm: "Algorithm", *, secure: bool) -> None:
@@ -145,17 +158,18 @@ class Policy:
                     f"was sized for {needed}."
                 )
 
-    def period_of(self, day: date) -> str:
-        """The name of the period that a day is in; empty where there is only one."""
-        match self.period:
-            case "ever":
-                return ""
-            case "year":
-                return f"{day.year}"
-            case "quarter":
-                return f"{day.year}-Q{(day.month + 2) // 3}"
-            case "month":
-                return f"{day.year}-{day.month:02}"
+
+def period_of(period: Period, day: date) -> str:
+    """The name of the period that a day is in; empty where there is only one."""
+    match period:
+        case "ever":
+            return ""
+        case "year":
+            return f"{day.year}"
+        case "quarter":
+            return f"{day.year}-Q{(day.month + 2) // 3}"
+        case "month":
+            return f"{day.year}-{day.month:02}"
 
 
 @dataclass(frozen=True)

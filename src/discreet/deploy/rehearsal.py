@@ -3,13 +3,13 @@
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from discreet.deploy import certificates
 from discreet.deploy.accepting import Cards
 from discreet.deploy.app import App
 from discreet.deploy.deployment import CARDS, DEPLOYMENT
 from discreet.deploy.enrolment import enroll
-from discreet.deploy.init import drafted
 from discreet.deploy.policy import POLICY
 from discreet.deploy.site import Site
 from discreet.errors import InvalidInput
@@ -19,7 +19,7 @@ from discreet.tasks import OwnTable
 
 CLIENTS = "clients"  # a folder for each
 # What whoever plays all parts on data of their own need not be asked.
-ALLOWED = ("seeds = false", "graphs = false", "trust_server_with_updates = false")
+ALLOWED = ("seeds = false", "graphs = false", "trust_server_with_updates = false", "own_code = false")
 
 
 def rehearsed(site: Site, name: str) -> Site:
@@ -34,8 +34,11 @@ def rehearsed(site: Site, name: str) -> Site:
             fix='Rehearse with a task that is dealt out, such as task = { kind = "digits", clients = 3 }.',
         )
     if not made.folder.exists():
-        with drafted(made.folder) as draft:
-            _write(app, Site(draft))
+        made.folder.parent.mkdir(exist_ok=True)
+        with TemporaryDirectory(prefix=".draft-", dir=made.folder.parent) as draft:
+            whole = Path(draft) / "whole"
+            _write(app, Site(whole))
+            whole.rename(made.folder)
     elif App.open(made.app).digest != app.digest:
         raise InvalidInput(
             f"{made.folder} was made for what {site.folder} was before.", fix="Remove it, or use another --name."

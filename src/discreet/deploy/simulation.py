@@ -27,10 +27,16 @@ def _superlink(site: Site) -> Iterator[None]:
     options = f"options.num-supernodes = {len(site.deployment.clients)}\n"
     options += "options.backend.client-resources.num-cpus = 1\n"
     commands.write_connection(site, f"insecure = true\n{options}")
-    with commands.alone(site):
+    # Ray would otherwise join whatever cluster was last started on this machine, even one that is gone.
+    own = {"RAY_ADDRESS": "local", **commands.environment(site)}
+    with commands.alone(site) as lock:
         with commands.log(site).open("ab") as log:
             process = subprocess.Popen(
-                commands.simulating(commands.inner(site)), env=commands.environment(site), stdout=log, stderr=log
+                commands.simulating(commands.inner(site)),
+                env=own,
+                stdout=log,
+                stderr=log,
+                pass_fds=(lock,),
             )
         try:
             commands.await_superlink(site, lambda: process.poll() is None)

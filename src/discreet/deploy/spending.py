@@ -1,5 +1,6 @@
 """The client's own ledger: what was learned from its data in a period, whoever asked; and what a run would take."""
 
+import hashlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -7,8 +8,9 @@ from datetime import date
 from pathlib import Path
 
 from discreet.algorithms import Algorithm
-from discreet.deploy.policy import Policy, Refused
-from discreet.errors import BudgetRefused, Unsupported
+from discreet.deploy.certificates import key_from
+from discreet.deploy.policy import PERIODS, Period, Policy, Refused, period_of
+from discreet.errors import BudgetRefused, InvalidInput, Unsupported
 from discreet.population import Population
 from discreet.privacy.events import Composed, Event
 from discreet.privacy.ledger import Budget, Ledger
@@ -27,12 +29,29 @@ def releases(algorithm: Algorithm, population: Population, client: int, round: i
     return tuple(replace(each, clients=None) for each in found)
 
 
+def ledgers_of(folder: Path, day: date) -> dict[Period, Path]:
+    """The ledgers in a folder that this day belongs to; more than one only where somebody put them there."""
+    paths = {period: _path(folder, period, day) for period in PERIODS}
+    return {period: path for period, path in paths.items() if path.exists()}
+
+
+def _path(folder: Path, period: Period, day: date) -> Path:
+    name = period_of(period, day)
+    return folder / (f"ledger-{name}.jsonl" if name else "ledger.jsonl")
+
+
 class Spending:
-    """A ledger file for each period, in the client's folder, by a filter: runs are chosen after seeing earlier ones."""
+    """A ledger file for each period, by a filter: runs are chosen after seeing earlier ones.
+
+    It lies where the policy says, and other nodes' processes may count in it at the same time.
+    """
 
     def __init__(self, folder: Path, policy: Policy, tuned_to: Event | None) -> None:
-        self._folder, self._policy, self._tuned_to = folder, policy, tuned_to
+        self._folder, self._policy, self._tuned_to = folder / policy.ledgers, policy, tuned_to
         self._open: dict[Path, Ledger] = {}  # a ledger's chain is read once, and from there on its end
+        # One question to two nodes of one client is two releases: each draws its noise by its own key.
+        secret = key_from(folder / "noise.key")
+        self._node = hashlib.blake2b(secret, digest_size=8, person=b"discreet ledger").hexdigest()
 
     def reserve(self, key: str, asked: Sequence[Release], day: date) -> Callable[[], None]:
         """Count these releases before data is touched; refused, with the reason, where the budget does not allow it.
@@ -43,7 +62,7 @@ class Spending:
             raise Refused("The algorithm adds no noise, so it protects nobody, and no budget can count it.")
         try:
             ledger = self.ledger(day)
-            ticket = ledger.reserve(key, asked)
+            ticket = ledger.reserve(f"node {self._node} {key}", asked)
             return lambda: ledger.commit(ticket, asked)
         except BudgetRefused as refusal:
             raise BudgetRefused(f"This node's own ledger refuses: {refusal.problem}", fix=refusal.fix) from None
@@ -51,20 +70,38 @@ class Spending:
             raise Refused(f"The algorithm does not protect what the policy asks for: {unread.problem}") from None
 
     def ledger(self, day: date) -> Ledger:
-        period = self._policy.period_of(day)
-        path = self._folder / (f"ledger-{period}.jsonl" if period else "ledger.jsonl")
+        path = _path(self._folder, self._policy.period, day)
+        self._check_period(day)
         if not path.exists():
-            tuned = {} if self._tuned_to is None else {"tuned_to": self._tuned_to}
-            Ledger.create(path, self._policy.budgets, "filter", **tuned)
+            self._create(path)
+            self._check_period(day)  # another process may have begun one meanwhile
         if path not in self._open:
             self._open[path] = Ledger.open(path)
         ledger = self._open[path]
         if set(ledger.budgets) != set(self._policy.budgets):
             raise Refused(
                 f"policy.toml has other budgets than {path.name} was opened with, and a ledger keeps its own.",
-                fix="Set the budgets back; new ones begin with a new period.",
+                fix="Set them to the ledger's, which `discreet ledger show` shows; new ones begin with a new period.",
             )
         return ledger
+
+    def _check_period(self, day: date) -> None:
+        """A ledger that began counts until its period ends: else a change of `period` would begin an empty one."""
+        for period, path in ledgers_of(self._folder, day).items():
+            if period != self._policy.period:
+                raise Refused(
+                    f'policy.toml has period = "{self._policy.period}", and {path.name}, which counts today, was begun '
+                    f'with "{period}".',
+                    fix="Set it back. " + ("" if period == "ever" else f"Another one may begin after this {period}."),
+                )
+
+    def _create(self, path: Path) -> None:
+        tuned = {} if self._tuned_to is None else {"tuned_to": self._tuned_to}
+        try:
+            Ledger.create(path, self._policy.budgets, "filter", **tuned)
+        except InvalidInput:
+            if not path.exists():  # else another process was faster
+                raise
 
 
 def priced(budget: Budget, asked: Sequence[Release]) -> tuple[Event, Relation]:

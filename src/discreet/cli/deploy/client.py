@@ -22,6 +22,9 @@ def enroll(
     ] = Path("app"),
     data: Annotated[Path | None, typer.Option(metavar="FILE", help="This client's own table.")] = None,
     folder: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where to; default: NAME.")] = None,
+    ledgers: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where other deployments on the same rows count; one budget.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Make the client NAME's folder: keys, card and policy.
@@ -31,9 +34,11 @@ def enroll(
     from discreet.deploy.accepting import fingerprint
     from discreet.deploy.app import App
     from discreet.deploy.enrolment import enroll as make
+    from discreet.deploy.enrolment import shared
 
-    where = folder or Path(name)
-    made = make(App.open(app), name, where, data)
+    where, agreed = folder or Path(name), App.open(app)
+    kept = None if ledgers is None else shared(ledgers)
+    made = make(agreed, name, where, data, ledgers)
     card = where / f"{name}.toml"
     page = [
         f"Made {where}. Its card is {fingerprint(made)}. Next:",
@@ -42,7 +47,21 @@ def enroll(
         f"  when the server has handed out all cards: discreet deploy accept {where}",
         f"  discreet deploy client {where}",
     ]
-    result = {"folder": str(where), "card": str(card), "fingerprint": fingerprint(made)}
+    if kept is not None:
+        page.append(f"Note: {kept[1]} has begun, so the policy has its budgets, and what it counted is spent.")
+    if agreed.own_files:
+        page.append(
+            f"Note: the experiment brings files of its own ({', '.join(agreed.own_files)}) that would run on this "
+            "machine, and\nthe node does not start before its owner has set own_code = true. Read them first, in "
+            f"{app}."
+        )
+    result = {
+        "folder": str(where),
+        "card": str(card),
+        "fingerprint": fingerprint(made),
+        "ledger": None if kept is None else str(kept[1]),
+        "own_code": list(agreed.own_files),
+    }
     emit(lambda: result, lambda: ["\n".join(page)], as_json=as_json)
 
 
@@ -89,7 +108,8 @@ def client(
 ) -> None:
     """Answer the server as DIR/policy.toml allows, and stay.
 
-    Nothing that a server ships is run. What is refused is said here and to the server.
+    No code that a server ships is run, unless the policy has own_code = true. What is refused is said here and to the
+    server.
     """
     from discreet.deploy.node import Node
 

@@ -12,7 +12,7 @@ import typer
 
 from discreet.cli.options import DataDir
 from discreet.cli.output import Json, emit, say
-from discreet.errors import BudgetRefused, InvalidInput
+from discreet.errors import BudgetRefused, DiscreetError, InvalidInput
 
 if TYPE_CHECKING:
     from discreet.deploy.deployment import Declared
@@ -27,6 +27,9 @@ clients add and a promise against the server, asks for no such trust."""
 ON_A_GRAPH = """\
 Note: in so large a cohort a secure sum is made on a graph, where nothing is promised against a server that lies. No
 node takes part before its owner has set graphs = true."""
+OWN_CODE = """\
+Note: clients would run files of yours, {files}. No node starts before its owner has read them and has
+set own_code = true."""
 
 Folder: TypeAlias = Annotated[Path, typer.Argument(metavar="DIR", hidden=True)]
 Name: TypeAlias = Annotated[
@@ -76,7 +79,15 @@ def init(
         page.append(IN_CLEAR)
     if graph:
         page.append(ON_A_GRAPH)
-    result = {"folder": str(folder), "clients": names, "server_sees_updates": in_clear, "graph": graph}
+    if app.own_files:
+        page.append(OWN_CODE.format(files=", ".join(app.own_files)))
+    result = {
+        "folder": str(folder),
+        "clients": names,
+        "server_sees_updates": in_clear,
+        "graph": graph,
+        "own_code": list(app.own_files),
+    }
     emit(lambda: result, lambda: ["\n".join(page)], as_json=as_json)
 
 
@@ -118,6 +129,7 @@ def submit(folder: Folder, name: Name = "first", as_json: Json = False) -> None:
     from discreet.deploy import commands
     from discreet.deploy.following import follow
 
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # told to end, it ends the run too, as with Ctrl-C
     site = _site(folder)
     found = follow(site, name, commands.run(site, name), commands.environment(site), say)
     _report(site, name, found, as_json=as_json)
@@ -131,6 +143,7 @@ def simulate(folder: Folder, name: Name = "first", as_json: Json = False) -> Non
     """
     from discreet.deploy.simulation import simulate as play
 
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # and nothing that it has started outlives it
     played, found = play(_site(folder), name, say)
     _report(played, name, found, as_json=as_json)
 
@@ -139,8 +152,8 @@ def _report(site: "Site", name: str, found: dict[str, Any], *, as_json: bool) ->
     """The card and where the results lie; the exit code says how the run ended."""
     where = site.run(name)
     if found["error"]:
-        kind = BudgetRefused if found["exit_code"] == BudgetRefused.exit_code else InvalidInput
-        raise kind(found["error"], fix=f"What was trained so far is in {where}.")
+        kinds = {each.exit_code: each for each in (DiscreetError, InvalidInput, BudgetRefused)}
+        raise kinds[found["exit_code"]](found["error"], fix=f"What was trained so far is in {where}.")
     emit(
         lambda: {"run": str(where), **{key: found[key] for key in REPORTED}},
         lambda: [(where / "guarantee.txt").read_text(), f"Results lie in {where}"],
@@ -192,14 +205,15 @@ def _site(folder: Path) -> "Site":
 
 
 def _declared(clients: str | None) -> "list[Declared]":
-    from discreet.deploy.deployment import Declared
+    from discreet.deploy.deployment import Declared, tell_apart
 
     found = []
     for each in (clients or "").split(",") if clients else ():
         name, equals, examples = each.strip().partition("=")
-        if not equals or not examples.isdigit():
+        if not equals or not examples.isdecimal():
             raise InvalidInput(
                 f"--clients takes NAME=EXAMPLES, and got {each!r}.", fix="Say --clients north=480,south=350,east=410"
             )
         found.append(Declared(name=name, examples=int(examples)))
+    tell_apart(found)
     return found

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from discreet.engines.flower import messages
 from discreet.engines.flower.carrier import Carrier
@@ -11,6 +12,7 @@ from discreet.engines.flower.messages import About, Kind, Refusal
 from discreet.secagg import keys
 
 NONCE_BYTES = 32
+REST = 5  # rounds, and twice as many each time, in which a node that said nothing is not asked
 LOOK = 0.5  # seconds between two looks for clients that are awaited
 
 
@@ -20,6 +22,16 @@ class Member:
 
     name: str
     identity: bytes
+
+
+class Silent(NamedTuple):
+    """How often a node said nothing, and the round to ask it again in."""
+
+    times: int
+    again: int
+
+
+NEVER = Silent(0, 0)
 
 
 @dataclass
@@ -38,7 +50,7 @@ class Calls:
     at: dict[int, int] = field(default_factory=dict)  # each client's node
     _strangers: dict[int, str] = field(default_factory=dict)  # nodes that are none of the clients, and why
     _given_up: set[int] = field(default_factory=set)
-    _silent: dict[int, tuple[int, int]] = field(default_factory=dict)  # of a node: how often, and the round to ask in
+    _silent: dict[int, "Silent"] = field(default_factory=dict)  # nodes that are there and have not said who they are
 
     def await_clients(self, cohort: Sequence[int], enough: int, round: int) -> list[int]:
         """Those of the cohort that are there: all of them, or `enough` once the others were waited for in vain.
@@ -46,8 +58,8 @@ class Calls:
         Clients that were there before and went are not waited for, nor twice for one that never came.
         """
         until, told = self.clock() + self.timeout, False
-        there = self._look(round)
         while True:
+            there = self._look(round)
             here = [client for client in cohort if client in there]
             missing = [client for client in cohort if client not in self.at and client not in self._given_up]
             if len(here) >= enough and not missing:
@@ -59,7 +71,6 @@ class Calls:
                 self.say(f"Waiting for {self._names([client for client in cohort if client not in there])}.")
                 told = True
             self.pause(LOOK)
-            there = self._look(round, waiting=True)
         self._given_up.update(missing)
         if len(here) >= enough:
             return here
@@ -109,28 +120,27 @@ class Calls:
             reasons = " ".join(dict.fromkeys(refusing.values()))
             raise ClientsRefused(f"{len(refusing)} of {clients} clients refuse to take part. {reasons}")
 
-    def _look(self, round: int, *, waiting: bool = False) -> set[int]:
+    def _look(self, round: int) -> set[int]:
         """Ask nodes that are new who they are; a node that can't prove it is nobody.
 
-        One that says nothing would hold up every round, so it is asked again in ever fewer of them, or while we wait.
+        One that said nothing would hold up every round. It is asked again when it went and came, and else in ever
+        fewer rounds, and then not waited for as long.
         """
         nodes = self.carrier.nodes()
-        unknown = [
-            node
-            for node in nodes
-            if node not in {*self.at.values(), *self._strangers}
-            and (waiting or self._silent.get(node, (0, 0))[1] <= round)
-        ]
+        self._silent = {node: known for node, known in self._silent.items() if node in nodes}
+        met = {*self.at.values(), *self._strangers}
+        unknown = [node for node in nodes if node not in met and self._silent.get(node, NEVER).again <= round]
         if unknown:
             nonce = keys.fresh(NONCE_BYTES)
             about = About(kind="hello", run=self.run, experiment=self.experiment, round=round, client=0, cohort=())
             asked = messages.request(about, nonce, self.key)
-            replies = self.carrier.exchange(dict.fromkeys(unknown, asked), 0)  # nobody in particular is needed
+            new = sum(node not in self._silent for node in unknown)
+            replies = self.carrier.exchange(dict.fromkeys(unknown, asked), new)
             for node, reply in replies.items():
                 self._meet(node, reply, nonce)
             for node in set(unknown) - set(replies):
-                times = self._silent.get(node, (0, 0))[0] + 1
-                self._silent[node] = times, round + 2**times
+                times = self._silent.get(node, NEVER).times + 1
+                self._silent[node] = Silent(times, round + REST * 2**times)
         return {client for client, node in self.at.items() if node in nodes}
 
     def _meet(self, node: int, reply: bytes, nonce: bytes) -> None:

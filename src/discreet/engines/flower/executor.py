@@ -30,7 +30,10 @@ def serve(address: str, answer: Answer, say: Callable[[str], None]) -> None:
     while True:
         found = tasks.AcquireTask(AcquireTaskRequest(supported_task_types=[TaskType.CLIENT_APP]))
         if found.HasField("task") and found.token:
-            _one(_client(address, RuntimeTokenHttpInterceptor(found.token)), answer)
+            try:
+                _one(_client(address, RuntimeTokenHttpInterceptor(found.token)), answer)
+            except Exception as fault:  # noqa: BLE001 - whatever a server sends, the client stays
+                say(f"A message was not understood ({type(fault).__name__}), and is left alone.")
         else:
             time.sleep(PAUSE)
 

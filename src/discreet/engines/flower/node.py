@@ -5,6 +5,7 @@ app bundle that a server ships, so there is nothing of it to run; and it asks fo
 seconds, which is most of a stock round. This file, `executor.py`, `grid.py` and `front.py` know flwr's internals.
 """
 
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.serialization import load_ssh_private_key
 from flwr.app import Message
@@ -83,8 +85,12 @@ def serve(place: Place, answer: Answer, say: Callable[[str], None]) -> None:
                 elif not came.messages_list:
                     time.sleep(min(LONGEST_PAUSE, max(PAUSE, (time.monotonic() - heard) / 10)))
                 else:
-                    with suppress(httpx.HTTPError, ObjectPullError):  # it went away, or the run is over
+                    try:
                         _one(client, node, came, answer)
+                    except (httpx.HTTPError, ObjectPullError):
+                        pass  # it went away, or the run is over
+                    except Exception as fault:  # noqa: BLE001 - whatever a server sends, the node stays
+                        say(f"A message was not understood ({type(fault).__name__}), and is left alone.")
                     heard = time.monotonic()
         finally:
             stop.set()
@@ -128,15 +134,28 @@ def _end_if_refused(error: httpx.HTTPError, place: Place) -> None:
 
 @contextmanager
 def _client(place: Place) -> Iterator[tuple[FleetHttpClient, bytes]]:
-    private = load_ssh_private_key(place.key.read_bytes(), password=None)
-    if not isinstance(private, EllipticCurvePrivateKey):
-        raise InvalidInput(f"{place.key} is no elliptic-curve key.", fix="Make one with: discreet deploy enroll")
+    private = _private(place.key)
     public = private.public_key()
     proofs = [RuntimeVersionHttpInterceptor(component_name="SuperNode"), NodeAuthHttpInterceptor(private, public)]
-    with FleetHttpClient.from_server_address(
-        place.address, False, str(place.certificate), interceptors=proofs
-    ) as client:
+    try:
+        made = FleetHttpClient.from_server_address(place.address, False, str(place.certificate), interceptors=proofs)
+    except (ssl.SSLError, OSError):
+        raise InvalidInput(
+            f"{place.certificate} is no certificate that can be read.",
+            fix="Get the app folder from whoever runs the server once more.",
+        ) from None
+    with made as client:
         yield client, public_key_to_bytes(public)
+
+
+def _private(path: Path) -> EllipticCurvePrivateKey:
+    try:
+        found = load_ssh_private_key(path.read_bytes(), password=None)
+    except (ValueError, UnsupportedAlgorithm):
+        found = None
+    if not isinstance(found, EllipticCurvePrivateKey):
+        raise InvalidInput(f"{path} is no elliptic-curve key.", fix="Make one with: discreet deploy enroll")
+    return found
 
 
 def _activated(client: FleetHttpClient, public: bytes, place: Place, say: Callable[[str], None]) -> int:

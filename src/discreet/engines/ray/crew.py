@@ -17,6 +17,7 @@ from discreet.engines.ray.worker import Told, Worker
 from discreet.errors import DiscreetError, InvalidInput
 
 LOCAL = "local"
+OLDEST = (2, 60)  # whose clusters ask for a token by themselves; those that earlier ones start are open to the network
 PORTIONS = 8  # a worker: so finely is data cut that it is sent around in
 KNOCK = 10.0  # seconds in which a cluster that is named must answer
 START = 300.0  # seconds in which some worker must get ready
@@ -75,12 +76,19 @@ def _ray() -> Any:
             'engine = { kind = "ray" } needs Ray, which is not installed.',
             fix="Install it: pip install 'discreet[ray]'",
         ) from None
+    if tuple(map(int, ray.__version__.split(".")[:2])) < OLDEST:
+        raise InvalidInput(
+            f'engine = {{ kind = "ray" }} needs Ray {OLDEST[0]}.{OLDEST[1]} or later, and got {ray.__version__}.',
+            fix="Install it: pip install 'discreet[ray]'",
+        )
     return ray
 
 
 def _connect(ray: Any, address: str, workers: int | None) -> None:
     quiet = {"log_to_driver": False, "logging_level": "ERROR"}
     if address == LOCAL:
+        # RAY_AUTH_MODE is left to Ray, which asks for a token unless the user said otherwise: once Ray is imported, to
+        # set it here would change it for the cluster alone, and not for this process
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nobody is told of it
         ray.init(LOCAL, num_cpus=max(workers or 1, os.cpu_count() or 1), include_dashboard=False, **quiet)
         return
@@ -90,7 +98,8 @@ def _connect(ray: Any, address: str, workers: int | None) -> None:
     except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
         raise InvalidInput(
             f"No Ray cluster answers at address = {address!r}, or it asks for a token that is not set here.",
-            fix='Start one with: ray start --head; set its RAY_AUTH_TOKEN here; or use address = "local".',
+            fix="Start one with: ray start --head; set RAY_AUTH_MODE=token and its RAY_AUTH_TOKEN here; or use "
+            'address = "local".',
         ) from error
 
 

@@ -1,0 +1,150 @@
+"""Which ledger a day's releases are counted in: that of its period, and one for all deployments on the same rows."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date
+from itertools import cycle
+from pathlib import Path
+
+import pytest
+
+from discreet.cli import main as cli
+from discreet.deploy.app import App
+from discreet.deploy.enrolment import enroll
+from discreet.deploy.node import Node, today
+from discreet.deploy.policy import PERIODS, Owned, Period, Refused, period_of
+from discreet.deploy.spending import Spending, releases
+from discreet.errors import BudgetRefused, InvalidInput
+from discreet.privacy.release import Release
+from tests.deploy.sites import PLAIN, changed, copied
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.mark.parametrize(
+    ("period", "name"), [("ever", ""), ("year", "2026"), ("quarter", "2026-Q2"), ("month", "2026-04")]
+)
+def test_a_day_belongs_to_one_period(period: Period, name: str) -> None:
+    assert period_of(period, date(2026, 4, 1)) == name
+
+
+def test_a_new_period_has_a_new_ledger_and_the_old_one_stays(tmp_path: Path) -> None:
+    copied(tmp_path, PLAIN)
+    node = Node.open(tmp_path / "client-0", lambda text: None)
+    for year in (2026, 2027):
+        node.spending.ledger(date(year, 1, 1))
+    assert sorted(path.name for path in (tmp_path / "client-0").glob("ledger*.jsonl")) == [
+        "ledger-2026.jsonl",
+        "ledger-2027.jsonl",
+    ]
+
+
+ENDS = {"year": date(2027, 1, 1), "quarter": date(2026, 7, 1), "month": date(2026, 5, 1)}
+
+
+@pytest.mark.parametrize("old", PERIODS)
+def test_another_kind_of_period_begins_when_the_old_period_ends(tmp_path: Path, old: Period) -> None:
+    """Else its owner, or whoever can edit the policy, would begin an empty ledger at any time."""
+    copied(tmp_path, PLAIN)
+    node, day = tmp_path / "client-0", date(2026, 4, 10)
+    policy = replace(Owned.open(node).policy, period=old)
+    begun = Spending(node, policy, None).ledger(day).path
+    for new in set(PERIODS) - {old}:
+        other = Spending(node, replace(policy, period=new), None)
+        with pytest.raises(Refused, match=f'has period = "{new}", and {begun.name}, .* was begun with "{old}"'):
+            other.ledger(day)
+        assert list(node.glob("ledger*.jsonl")) == [begun]
+    if old != "ever":
+        assert Spending(node, replace(policy, period="ever"), None).ledger(ENDS[old]).path != begun
+
+
+def spending(node: Path) -> Spending:
+    return Spending(node, Owned.open(node).policy, None)
+
+
+def afforded(books: Sequence[Spending], asked: Sequence[Release]) -> int:
+    """How many rounds are counted, by each of them in turns, until one refuses, and then so do all."""
+    for number, each in enumerate(cycle(books)):
+        try:
+            each.reserve(f"round {number}", asked, today())()
+        except BudgetRefused:
+            break
+    for each in books:
+        with pytest.raises(BudgetRefused, match=f"{number} releases were made"):
+            each.reserve("one more", asked, today())
+    return number
+
+
+def test_one_ledger_is_one_budget_for_two_deployments_on_the_same_rows(tmp_path: Path) -> None:
+    """Two nodes that count together have as many rounds as one that counts alone."""
+    app = App.open(copied(tmp_path, PLAIN).app)
+    asked = releases(app.experiment.algorithm, app.population, 0, 0)
+    for name in ("one", "two"):
+        enroll(app, "client-0", tmp_path / name, None, tmp_path / "counted")
+    enroll(app, "client-0", tmp_path / "apart", None)
+    one, two, apart = (spending(tmp_path / name) for name in ("one", "two", "apart"))
+    assert afforded([one, two], asked) == afforded([apart], asked) == 3
+    assert one.ledger(today()).path.resolve().parent == tmp_path / "counted"
+    assert not list((tmp_path / "one").glob("ledger*"))
+
+
+def test_the_same_question_to_two_nodes_counts_twice(tmp_path: Path) -> None:
+    """Each draws noise of its own, so there are two releases, though it is one round of one run."""
+    app = App.open(copied(tmp_path, PLAIN).app)
+    asked = releases(app.experiment.algorithm, app.population, 0, 0)
+    for name in ("one", "two"):
+        enroll(app, "client-0", tmp_path / name, None, tmp_path / "counted")
+    one, two, again = (spending(tmp_path / name) for name in ("one", "two", "one"))
+    for books in (one, two, again):
+        books.reserve("the same", asked, today())()
+    assert one.ledger(today()).summary()["releases"]["committed"] == 2
+
+
+def test_a_ledger_that_another_process_makes_first_is_taken(tmp_path: Path) -> None:
+    copied(tmp_path, PLAIN)
+    one, two = (spending(tmp_path / "client-0") for _ in range(2))
+    path = one.ledger(today()).path
+    made = path.read_bytes()
+    two._create(path)  # as when it looked before the file was there
+    assert path.read_bytes() == made
+    assert two.ledger(today()).budgets == one.ledger(today()).budgets
+
+
+def test_a_client_that_enrolls_into_a_ledger_that_has_begun_gets_its_budgets(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site = copied(tmp_path, PLAIN)
+    first, second = tmp_path / "client-0", tmp_path / "second"
+    line = next(each for each in (first / "policy.toml").read_text().splitlines() if each.startswith("epsilon"))
+    changed(first, line, "epsilon = 9.5")
+    changed(first, 'period = "year"', 'period = "quarter"')
+    ledger = spending(first).ledger(today())
+    words = ["deploy", "enroll", "client-0", "--app", str(site.app), "--out", str(second), "--ledgers", str(first)]
+    assert cli.run(words) == 0
+    assert f"{ledger.path} has begun, so the policy has its budgets" in capsys.readouterr().out
+    policy = Owned.open(second).policy
+    assert (policy.budgets, policy.period, policy.ledgers) == (ledger.budgets, "quarter", "../client-0")
+    assert policy.budgets[0].epsilon == 9.5
+    assert spending(second).ledger(today()).path.samefile(ledger.path)
+
+
+def test_a_client_is_sent_to_where_the_other_one_counts(tmp_path: Path) -> None:
+    """Else both would name a folder of ledgers, and each another one."""
+    app = App.open(copied(tmp_path, PLAIN).app)
+    enroll(app, "client-0", tmp_path / "one", None, tmp_path / "counted")
+    with pytest.raises(InvalidInput, match=r"lies elsewhere\. Say --ledgers .*one/\.\./counted"):
+        enroll(app, "client-0", tmp_path / "two", None, tmp_path / "one")
+
+
+def test_a_folder_of_ledgers_that_is_a_file_or_has_two_for_today_is_refused(tmp_path: Path) -> None:
+    app = App.open(copied(tmp_path, PLAIN).app)
+    with pytest.raises(InvalidInput, match="is no folder"):
+        enroll(app, "client-0", tmp_path / "new", None, tmp_path / "client-0" / "policy.toml")
+    policy = Owned.open(tmp_path / "client-0").policy
+    for folder, period in (("client-0", "year"), ("client-1", "month")):
+        made = Spending(tmp_path / folder, replace(policy, period=period), None).ledger(today()).path
+        if folder == "client-1":
+            made.rename(tmp_path / "client-0" / made.name)
+    with pytest.raises(InvalidInput, match="has 2 ledgers for today"):
+        enroll(app, "client-0", tmp_path / "new", None, tmp_path / "client-0")
+    assert not (tmp_path / "new").exists()

@@ -1,0 +1,167 @@
+"""Python that an experiment brings: which files it can be, and that it runs on a node by its owner's word alone."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from discreet.cli import main as cli
+from discreet.deploy.app import App, own_files
+from discreet.deploy.enrolment import enroll
+from discreet.deploy.node import Node
+from discreet.deploy.policy import Refused
+from discreet.deploy.rehearsal import CLIENTS, rehearsed
+from discreet.errors import InvalidInput
+from discreet.experiment import document
+from discreet.experiment.config import Experiment
+from discreet.models import Own
+from tests.deploy.sites import PLAIN, changed, copied, founded, written
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def test_python_that_the_owner_did_not_allow_is_not_run(tmp_path: Path) -> None:
+    own = "import torch\ndef loss(outputs, targets):\n    return torch.nn.functional.cross_entropy(outputs, targets)\n"
+    (tmp_path / "losses.py").write_text(own)
+    site = founded(tmp_path, PLAIN.replace("seed = 7\n", 'seed = 7\nloss = "losses.py:loss"\n'))
+    mark = tmp_path / "it-ran"
+    (site.app / "losses.py").write_text(f"open({str(mark)!r}, 'w').close()\n" + own)
+    with pytest.raises(Refused, match="The policy does not allow the algorithm"):
+        Node.open(tmp_path / "client-0", lambda text: None)
+    assert not mark.exists()
+
+
+def test_a_file_that_would_take_the_place_of_the_apps_own_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "task.py").write_text("def loss(outputs, targets):\n    return outputs.sum()\n")
+    with pytest.raises(InvalidInput, match=r"task\.py is a file of the Flower app itself"):
+        founded(tmp_path, PLAIN.replace("seed = 7\n", 'seed = 7\nloss = "task.py:loss"\n'))
+    assert not (tmp_path / "site").exists()
+
+
+def marking(mark: Path) -> str:
+    """Python of a user's own, which leaves a file behind wherever it runs."""
+    return f"""\
+import torch
+open({str(mark)!r}, "w").close()
+def loss(outputs, targets):
+    return torch.nn.functional.cross_entropy(outputs, targets)
+def Net(task):
+    return torch.nn.Linear(64, 10)
+"""
+
+
+NETWORK = PLAIN.replace('{ kind = "linear" }', '{ kind = "mine.py:Net" }')
+OWN = {"loss": PLAIN.replace("seed = 7\n", 'seed = 7\nloss = "mine.py:loss"\n'), "model": NETWORK}
+
+
+@pytest.mark.parametrize("what", OWN)
+def test_python_in_the_app_folder_runs_on_a_node_when_its_owner_says_so(tmp_path: Path, what: str) -> None:
+    """The digest is allowed from the start, as `enroll` writes it; the server's own machine ran it at `init`."""
+    mark = tmp_path / "it-ran"
+    (tmp_path / "mine.py").write_text(marking(mark))
+    site = founded(tmp_path, OWN[what])
+    assert (site.app / "mine.py").is_file()
+    mark.unlink()
+    node = tmp_path / "client-0"
+    with pytest.raises(Refused, match=r"files of its own that would run on this machine, mine\.py, and the policy"):
+        Node.open(node, lambda text: None)
+    assert not mark.exists()
+    changed(node, "own_code = false", "own_code = true")
+    Node.open(node, lambda text: None).close()
+    assert mark.exists()
+
+
+def test_init_and_enroll_name_the_files_that_would_run_and_enroll_runs_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mark, node = tmp_path / "it-ran", tmp_path / "node"
+    (tmp_path / "mine.py").write_text(marking(mark))
+    assert cli.run(["deploy", "init", str(tmp_path / "site"), str(written(tmp_path, OWN["model"]))]) == 0
+    assert "clients would run files of yours, mine.py. No node starts before its owner" in capsys.readouterr().out
+    mark.unlink()
+    assert cli.run(["deploy", "enroll", "client-0", "--app", str(tmp_path / "site" / "app"), "--out", str(node)]) == 0
+    assert "files of its own (mine.py) that would run on this machine" in capsys.readouterr().out
+    assert not mark.exists()
+    policy = (node / "policy.toml").read_text()
+    assert "!!! READ THIS. This experiment brings files of its own, mine.py," in policy
+    assert policy.index("mine.py") < policy.index("own_code = false")
+
+
+def test_who_rehearses_alone_allows_their_own_python(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(marking(tmp_path / "it-ran"))
+    made = rehearsed(founded(tmp_path, OWN["model"]), "first")
+    Node.open(made.folder / CLIENTS / "client-0", lambda text: None).close()
+
+
+def handed_out(site_app: Path, kind: str, arguments: str = "{}") -> App:
+    """An app folder whose server wrote the model's line by hand."""
+    path = site_app / "resolved.toml"
+    lines = path.read_text().replace('kind = "linear"', f"kind = {kind!r}\narguments = {arguments}")
+    assert kind in lines
+    path.write_text(lines)
+    return App.open(site_app)
+
+
+def test_an_installed_module_never_runs_on_a_node_whatever_its_owner_says(tmp_path: Path) -> None:
+    """What `subprocess` does is in no digest; and here it would make a file."""
+    mark = tmp_path / "it-ran"
+    site, node = copied(tmp_path, PLAIN), tmp_path / "client-0"
+    changed(node, "own_code = false", "own_code = true")
+    app = handed_out(site.app, "subprocess:Popen", f"{{ args = 'touch {mark}', shell = true }}")
+    with pytest.raises(InvalidInput, match=r"as file\.py:Name, beside the experiment, and got 'subprocess:Popen'"):
+        Node.open(node, lambda text: None)
+    with pytest.raises(InvalidInput, match=r"as file\.py:Name"):
+        enroll(app, "client-0", tmp_path / "again", None)
+    assert not (tmp_path / "again").exists()
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        "torch.nn:Linear",
+        "../net.py:Net",
+        "sub/net.py:Net",
+        "/tmp/net.py:Net",
+        "net\\a.py:Net",
+        'a\nb = "c.py:Net',
+        "é.py:Net",
+    ],
+)
+def test_only_a_plain_file_beside_the_experiment_is_taken(tmp_path: Path, reference: str) -> None:
+    """A line break would write a line of the owner's policy."""
+    experiment = App.open(copied(tmp_path, PLAIN).app).experiment
+    with pytest.raises(InvalidInput, match=r"as file\.py:Name"):
+        own_files(replace(experiment, model=Own(kind=reference)))
+    with pytest.raises(InvalidInput, match=r"as file\.py:Name"):
+        own_files(replace(experiment, loss=reference))
+    assert own_files(replace(experiment, loss="a.py:f", model=Own(kind="b-2.py:Net"))) == ("a.py", "b-2.py")
+
+
+FEATURES = """\
+rounds = 1
+model = { kind = "linear" }
+algorithm = { recipe = "fedavg", learning_rate = 0.1, batch_size = 8 }
+[task]
+kind = "features"
+of = { kind = "mnist", clients = 3 }
+extractor = { kind = "eyes.py:Eyes", weights = "eyes.safetensors", arguments = { kind = "no:reference" } }
+"""
+
+
+def test_an_extractor_of_ones_own_is_python_too_and_its_weights_are_agreed_on() -> None:
+    def files(text: str) -> tuple[str, ...]:
+        return own_files(document.built(Experiment, document.parsed(text, "features")))
+
+    assert files(FEATURES) == ("eyes.py", "eyes.safetensors")
+    with pytest.raises(InvalidInput, match=r"weights are named as a file beside the experiment, and got '\.\./eyes\.s"):
+        files(FEATURES.replace("eyes.safetensors", "../eyes.safetensors"))
+
+
+def test_a_file_that_the_server_forgot_to_hand_out_is_said(tmp_path: Path) -> None:
+    site = copied(tmp_path, PLAIN)
+    app = handed_out(site.app, "net.py:Net")
+    with pytest.raises(
+        InvalidInput, match=r"The experiment names net\.py, and it can't be read in .*app \(No such file"
+    ):
+        enroll(app, "client-0", tmp_path / "again", None)
