@@ -28,6 +28,12 @@ def test_the_plan_is_what_the_run_will_spend(discreet: Discreet, folder: Path):
     assert ran.json["epsilon"] == found["epsilon"]
 
 
+def test_one_round_is_not_said_to_be_several(discreet: Discreet):
+    said = " ".join(discreet("plan small.toml --set rounds=1").out.split())
+    assert said.startswith("1 round, 3 clients")
+    assert "affords 1 round." in said
+
+
 def test_another_epsilon_costs_noise_or_rounds(discreet: Discreet):
     others = discreet("plan small.toml --json").json["other_epsilons"]
     assert [each["epsilon"] for each in others] == [0.5, 1, 2, 4, 8]

@@ -14,6 +14,7 @@ def test_without_options_it_answers_for_the_papers_mnist(discreet: Discreet):
     assert "Each with 6,000 examples of its own" in ran.out
     assert "Sharing 60,000 examples" in ran.out
     assert "whose mean is the best model" in " ".join(ran.out.split())
+    assert "takes the spread of clients' models to be the noise alone" in " ".join(ran.out.split())
     assert max(map(len, ran.out.splitlines())) <= 80
 
 
@@ -30,6 +31,7 @@ def test_the_object_has_a_row_for_every_number_of_clients_both_ways(discreet: Di
         assert each["utility"]["corrected"] < each["utility"]["printed"]
     assert own[0]["noise_multiplier"] == own[1]["noise_multiplier"] == pytest.approx(1.531, abs=5e-4)
     assert shared[1]["noise_multiplier"] > 2 * own[1]["noise_multiplier"]
+    assert any("takes the spread of clients' models to be the noise alone" in note for note in found["notes"])
 
 
 def test_a_bias_takes_from_the_utility_whatever_the_number_of_clients(discreet: Discreet):
@@ -43,7 +45,16 @@ def test_a_bias_takes_from_the_utility_whatever_the_number_of_clients(discreet: 
 def test_it_is_drawn(discreet: Discreet, tmp_path: Path):
     ran = discreet("tradeoff clients --clients 1,10 --picture", tmp_path / "clients.svg")
     assert (ran.code, ran.err) == (0, "")
-    assert "Theorem 3" in (tmp_path / "clients.svg").read_text()
+    drawn = (tmp_path / "clients.svg").read_text()
+    assert "Theorem 3" in drawn
+    assert "the noise alone" in drawn
+
+
+def test_no_table_cuts_a_number(discreet: Discreet):
+    page = discreet("tradeoff clients --clients 10,1000000 --examples 1e9 --pool 1e9").out
+    assert "…" not in page
+    assert "1e9" in page
+    assert max(map(len, page.splitlines())) <= 80
 
 
 @pytest.mark.parametrize(

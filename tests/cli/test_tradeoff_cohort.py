@@ -5,6 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from discreet.cli.tradeoff import dropouts
+from discreet.privacy import accountant
+from discreet.privacy.events import sampled_gaussian
+from discreet.theory.cohorts import Cohort, Work, planned_share
 from tests.cli.conftest import Discreet
 
 
@@ -21,6 +25,7 @@ def test_without_options_it_answers_for_the_papers_fashion_mnist(discreet: Discr
 def test_the_object_has_planned_shares_and_the_papers_beside_what_both_are_worth(discreet: Discreet):
     found = discreet("tradeoff cohort --clients 1,10,100 --bits 32 --json").json
     assert [each["clients"] for each in found["cohorts"]] == [10, 100]  # of one client nobody is left
+    assert any(note.startswith("Left out: N = 1, of whom nobody is left") for note in found["notes"])
     for each in found["cohorts"]:
         planned, papers = each["planned"], each["paper"]
         assert planned["share"] * math.sqrt(each["left"]) == pytest.approx(found["noise_multiplier"])
@@ -80,7 +85,23 @@ def test_more_noise_than_can_be_counted_costs_no_more_than_the_most(discreet: Di
 def test_it_is_drawn(discreet: Discreet, tmp_path: Path):
     ran = discreet("tradeoff cohort --clients 10,100 --bits 12,32 --picture", tmp_path / "cohort.svg")
     assert (ran.code, ran.err) == (0, "")
-    assert "claimed: Theorem 4.6" in (tmp_path / "cohort.svg").read_text()
+    drawn = (tmp_path / "cohort.svg").read_text()
+    assert "claimed: Theorem 4.6" in drawn
+    assert "Drop-outs of 10, of whom 1 may collude" in drawn
+
+
+def test_more_drop_outs_than_a_share_allows_for_cost_what_the_noise_of_those_left_does():
+    """Ten clients, one colludes, and a share for one more: at d the ε of √(9 − d)/√8 times the noise."""
+    work, ten = Work(sampling_rate=0.1, steps=1, rounds=20), Cohort(clients=10, colluding=1, dropouts=1)
+    share = planned_share(5.0, ten)
+    panel = dropouts.panel(work, ten, {"planned": share}, 1e-5)
+    (planned,) = panel.curves
+    assert [point.x for point in planned.points] == list(range(9))
+    for point in planned.points:
+        left = 5.0 * math.sqrt((9 - point.x) / 8)
+        assert point.y == pytest.approx(accountant.epsilon(sampled_gaussian(left, 0.1, 20), 1e-5), rel=1e-6)
+    assert dropouts.counts(Cohort(clients=10**6, dropouts=7))[:2] == [0, 7]
+    assert dropouts.counts(Cohort(clients=2, colluding=1)) == [0]
 
 
 @pytest.mark.parametrize(

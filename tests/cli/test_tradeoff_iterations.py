@@ -67,12 +67,26 @@ def test_gaussian_noise_levels_off_and_one_iteration_is_best(discreet: Discreet)
 
 def test_constants_are_taken_as_given(discreet: Discreet):
     line = "tradeoff iterations --convexity 1 --smoothness 2 --gradient-bound 3 --heterogeneity 0 --start 0"
-    found = discreet(line, "--cohort", 5000, "--json").json
+    found = discreet(line, "--cohort", 5000, "--epsilon", 1000, "--json").json
     assert found["constants_from"] == "given"
     assert (found["gamma"], found["omega0"]) == (16, 0)  # E = 1, everyone joins: nothing is left of it
     assert found["corrected"]["bound"]["valid"] is True  # √11·3 is below 150
     some = discreet("tradeoff iterations --gradient-bound 3 --json").json
     assert some["constants_from"].startswith("gradient bound given, others from a pilot")
+    assert "without noise" not in found["constants_from"] + some["constants_from"]
+    assert "met without noise" in discreet("tradeoff iterations --start 3 --json").json["constants_from"]
+
+
+def test_nothing_is_proven_where_the_noise_itself_makes_gradients_longer_than_g(discreet: Discreet):
+    """Everyone joins and the clip of 180 is above √11·52.17 = 173, but Ξ = η̃·2·180, and m = 40 of 120 uploads."""
+    line = "tradeoff iterations --clients 40 --cohort 40 --clip 180"
+    found = discreet(line, "--json").json
+    gradient = 2 / found["gamma"] * 360 * (2 * 11 * 40**2 / 40) ** 0.5  # μ·(2/μ)/γ·2ζ·√(2pm²/b)
+    assert gradient == pytest.approx(295.6, abs=0.05)
+    assert found["corrected"]["bound"]["valid"] is False
+    text = " ".join(discreet(line).out.split())
+    assert "Not proven here: a round's noise alone makes gradients of at least 295.6" in text
+    assert "met without noise" in text
 
 
 def test_a_pilot_finds_them_for_so_many_clients(discreet: Discreet):
@@ -111,6 +125,22 @@ def test_a_t_without_end_is_said_in_the_picture():
     assert drawn.panels[2].title == "How long, E = 1; T* = ∞"
     assert not drawn.panels[2].marks
     assert drawn.notes[0] == "T* = ∞ at E = 1: the longer, the better: the bound falls towards its limit."
+
+
+def test_an_e_or_t_at_an_edge_is_said_in_the_picture_as_on_the_page(discreet: Discreet):
+    """Noise that outweighs all: every client uploads once, and the shortest run is best."""
+    noise = ClientNoise(kind="laplace", epsilon=0.01)
+    setting = Setting(noise=noise, clients=10, cohort=1, parameters=3, clip_norm=100.0, constants=SYNTHETIC)
+    first, second, *_ = picture(Answer(setting, 120, 1, "")).notes
+    assert first == "E* = 12 at T = 120: the largest there is at this T: every client uploads as rarely as it can."
+    assert second == "T* = 10 at E = 1: the shortest in which every client has its turn."
+
+
+def test_no_table_cuts_a_number(discreet: Discreet):
+    page = discreet("tradeoff iterations --clients 10 --cohort 1 --iterations 10000000").out
+    assert "…" not in page
+    assert "1e7" in page
+    assert max(map(len, page.splitlines())) <= 80
 
 
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])

@@ -13,7 +13,8 @@ from discreet.theory.utility import Learning
 from tests.cli.conftest import Discreet
 
 LINE = "tradeoff ldp --epsilon 1 --delta 1e-4 --sampling-rate 1e-3 --rounds 70000 --dimension 10000 --clients 100"
-QUICK = "tradeoff ldp --rounds 100 --sampling-rate 0.01"
+ALONE = "tradeoff ldp --rounds 100"
+QUICK = f"{ALONE} --sampling-rate 0.01"
 PAPER = Promise(epsilon=1.0, delta=1e-4, sampling_rate=1e-3, rounds=70_000)
 
 
@@ -41,6 +42,38 @@ def test_the_papers_setting_has_the_known_numbers(discreet: Discreet):
 
 def test_the_line_is_what_is_asked_without_options_too(discreet: Discreet):
     assert discreet(f"{LINE} --json").json == discreet("tradeoff ldp --json").json
+
+
+def cells(page: str, name: str) -> list[str]:
+    """Of the row of the table that begins with this name."""
+    return next(line for line in page.splitlines() if line.startswith(f"  {name} ")).removeprefix(f"  {name} ").split()
+
+
+def test_a_true_epsilon_above_the_promised_one_is_marked_as_the_object_says(discreet: Discreet):
+    """Theorem 1's 3.2495 is 1.384 at 2C, where its conditions are met: met conditions keep no promise."""
+    for options in ("", "--epsilon 3", "--epsilon 0.5"):
+        bounds, page = discreet(f"{LINE} {options} --json").json["bounds"], discreet(f"{LINE} {options}").out
+        rows = {"Theorem 1": "theorem1", "moments": "moments", "AC1": "ac1", "AC2": "ac2"}
+        for name, key in rows.items():
+            found = cells(page, name)
+            kept = bounds[key]["claim_holds"]
+            assert [not each.endswith("*") for each in found[1:3]] == [kept["per_example"], kept["minibatch"]]
+            assert found[5] == ("met" if bounds[key]["valid"] else "broken")
+        broken = any(not all(bounds[key]["claim_holds"].values()) for key in rows.values())
+        assert ("* More than the ε that is promised: the promise is not kept." in page) is broken
+    assert cells(discreet(LINE).out, "Theorem 1")[2] == "1.385*"
+    assert "*" not in discreet(f"{LINE} --delta 0.5 --epsilon 100").out
+
+
+def test_of_noise_on_a_sum_no_utility_or_bits_are_shown(discreet: Discreet):
+    """What is sent is the sum over the batch: with 600 examples at 0.01 there is a row of that."""
+    page = discreet(QUICK).out
+    assert cells(page, "exact, C")[2:] == ["–", "–", "–", "none", "–"]
+    assert "–" not in cells(page, "exact, 2C")[2:]
+    assert "–" not in cells(discreet(f"{QUICK} --examples 600").out, "exact, mean")[3:]
+    several = discreet(f"{ALONE} --group 40:0.01 --group 60:0.02").out.split("All together:")[1]
+    assert cells(several, "exact, C")[1:] == ["none", "–"]
+    assert "–" not in cells(several, "exact, 2C")
 
 
 def test_exact_noise_keeps_the_promise_at_both_sensitivities(discreet: Discreet):
@@ -89,7 +122,7 @@ def test_nothing_is_handed_out_or_priced_where_theorem_1_asks_for_less_than_noth
     assert (found["valid"], found["reason"]) == (False, "its printed form is not even positive (σ² = -9.027e5)")
     assert ran["moments"]["handed_out"] > 1e6
     row = next(line for line in discreet("tradeoff ldp --epsilon 0.001").out.splitlines() if "  Theorem 1 " in line)
-    assert row.split()[2:] == ["-9.0272e5", "–", "–", "–", "–", "no", "–"]
+    assert row.split()[2:] == ["-9.0272e5", "–", "–", "–", "–", "broken", "–"]
 
 
 def test_a_group_that_is_handed_nothing_leaves_all_without_a_utility(discreet: Discreet):
@@ -140,7 +173,7 @@ def test_the_utility_says_that_clipping_is_left_out(discreet: Discreet):
 
 
 def test_groups_have_rows_of_their_own_and_learn_together(discreet: Discreet):
-    found = discreet(f"{QUICK} --group 2:0.01:100:1 --group 1:0.02:300:4 --json").json
+    found = discreet(f"{ALONE} --group 2:0.01:100:1 --group 1:0.02:300:4 --json").json
     first, second = found["groups"]
     assert (first["clients"], first["sampling_rate"], first["examples"], first["epsilon"]) == (2, 0.01, 100, 1)
     assert second["epsilon"] == 4
@@ -159,22 +192,22 @@ def test_groups_have_rows_of_their_own_and_learn_together(discreet: Discreet):
 
 
 def test_a_group_that_breaks_a_condition_is_named_by_its_place(discreet: Discreet):
-    joint = discreet(f"{QUICK} --group 2:0.01 --group 1:0.2 --json").json["joint"]
+    joint = discreet(f"{ALONE} --group 2:0.01 --group 1:0.2 --json").json["joint"]
     assert "group 2: q < 1/(16σ) means σ < 0.3125" in joint["moments"]["reason"]
     assert not joint["moments"]["valid"]
     assert joint["exact"]["minibatch"]["valid"]
 
 
 def test_groups_who_are_alike_are_one(discreet: Discreet):
-    apart, whole = discreet(f"{QUICK} --group 40:0.01 --group 60:0.01 --json").json, discreet(f"{QUICK} --json").json
+    apart, whole = discreet(f"{ALONE} --group 40:0.01 --group 60:0.01 --json").json, discreet(f"{QUICK} --json").json
     for name in ("theorem1", "ac1"):
         assert apart["joint"][name]["utility"] == pytest.approx(whole["bounds"][name]["utility"])
-    one = discreet(f"{QUICK} --group 100:0.01 --json").json
+    one = discreet(f"{ALONE} --group 100:0.01 --json").json
     assert one == whole
 
 
 def test_an_empty_field_of_a_group_is_left_out(discreet: Discreet):
-    found = discreet(f"{QUICK} --group 7:0.02::3 --json").json
+    found = discreet(f"{ALONE} --group 7:0.02::3 --json").json
     assert (found["clients"], found["examples"], found["epsilon"]) == (7, None, 3)
 
 
@@ -184,6 +217,8 @@ def test_an_empty_field_of_a_group_is_left_out(discreet: Discreet):
         ("--group 5", "must be CLIENTS:RATE[:EXAMPLES[:EPSILON]], and got '5'"),
         ("--group 5::7", "must be CLIENTS:RATE[:EXAMPLES[:EPSILON]], and got '5::7'"),
         ("--group 5:2", "above 0 and at most 1"),
+        ("--group 5:0.1 --clients 7", "A --group names its clients and their rate. Leave --clients"),
+        ("--group 5:0.1 --sampling-rate 0.1", "A --group names its clients and their rate. Leave --clients"),
         ("--group 5:0.1:7 --group 5:0.1", "Some groups say how many examples"),
         ("--group 5:0.1 --group 5:0.1 --picture there.png", "A picture is of clients who are alike."),
         ("--picture there.txt", "must end in"),
@@ -194,7 +229,7 @@ def test_an_empty_field_of_a_group_is_left_out(discreet: Discreet):
     ],
 )
 def test_wrong_input_is_refused_in_one_sentence(options: str, why: str, discreet: Discreet):
-    ran = discreet(f"{QUICK} {options}")
+    ran = discreet(f"{ALONE} {options}")
     assert (ran.code, ran.out) == (2, "")
     assert why in ran.err
     assert ran.err.count("\n") == 1
@@ -202,7 +237,7 @@ def test_wrong_input_is_refused_in_one_sentence(options: str, why: str, discreet
 
 def test_the_page_fits_80_columns_whatever_the_numbers(discreet: Discreet):
     for options in ("--examples 600", "--epsilon 1e-5", "--group 5:0.1 --group 6:0.2", "--sampling-rate 1"):
-        page = discreet(f"{QUICK} {options}").out
+        page = discreet(f"{ALONE} {options}").out
         assert max(map(len, page.splitlines())) <= 80
         assert "…" not in page
         assert "nan" not in page
@@ -226,6 +261,7 @@ def test_no_number_of_the_table_is_broken(options: str, discreet: Discreet):
 def test_without_sampling_the_papers_bounds_are_infinite_and_ours_is_not(discreet: Discreet):
     bounds = discreet(f"{QUICK} --sampling-rate 1 --json").json["bounds"]
     assert bounds["moments"]["noise_variance"] == "inf"
+    assert "divides by 1 − q, which is 0 at q = 1" in bounds["moments"]["reason"]
     assert bounds["exact"]["per_example"]["noise_variance"] < 1e4
 
 
@@ -234,8 +270,11 @@ def test_the_picture_has_three_panels_over_the_same_epsilon_with_every_way_to_co
     picture = ldp_picture.picture(Group(clients=10, promise=promise), Learning(rounds=7000, dimension=100), 1.0)
     noise, utility, bits = picture.panels
     names = {"exact, C", "Theorem 1", "moments", "AC1", "AC2", "exact, 2C"}
-    assert {each.name for each in noise.curves} == {each.name for each in utility.curves} == names
-    assert {each.name for each in bits.curves} == {*names, "Theorem 1, printed"}
+    sent = names - {"exact, C"}  # whose noise lies on a sum that nobody sends as it is
+    assert {each.name for each in noise.curves} == names
+    assert {each.name for each in utility.curves} == sent
+    assert {each.name for each in bits.curves} == {*sent, "Theorem 1, printed"}
+    assert any("no utility or bits are shown of it" in note for note in picture.notes)
     across = {tuple(point.x for point in each.points) for panel in picture.panels for each in panel.curves}
     assert len(across) == 1
     assert noise.limits == utility.limits == bits.limits
@@ -256,7 +295,7 @@ def test_where_theorem_1_asks_for_less_than_nothing_there_is_no_curve():
             assert all(math.isnan(point.y) for point in each.points if point.x < 0.00498)
         dashed = next(curve for curve in panel.curves if curve.name == "Theorem 1" and curve.dashed)
         assert any(0.00499 < point.x < 0.0082 and point.y > 0 for point in dashed.points)
-        exact = next(curve for curve in panel.curves if curve.name == "exact, C")
+        exact = next(curve for curve in panel.curves if curve.name == "exact, 2C")
         assert all(math.isfinite(point.y) for point in exact.points)
 
 
@@ -276,6 +315,18 @@ def test_a_curve_is_dashed_where_its_conditions_fail_and_level_where_sigma_is_1(
     level = swept.domains["theorem1"].saturates
     assert level is not None
     assert {value for at, value in zip(swept.epsilons, theorem.variances, strict=True) if at > level} == {1.0}
+
+
+@pytest.mark.parametrize("delta", ["0.9999999999", "0.9999999999999999", "1e-300"])
+def test_a_delta_next_to_1_or_to_0_is_answered(delta: str, discreet: Discreet):
+    ran = discreet(f"{QUICK} --delta {delta} --json")
+    assert (ran.code, ran.err) == (0, "")
+
+
+def test_one_client_and_one_round_are_not_said_to_be_several(discreet: Discreet):
+    page = discreet("tradeoff ldp --rounds 1 --dimension 1 --group 1:0.01:1").out
+    assert "1 round, 1 weight, " in page
+    assert "1 client with 1 example each" in page
 
 
 def test_the_picture_is_drawn(discreet: Discreet, tmp_path: Path):

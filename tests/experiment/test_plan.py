@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from discreet.errors import UnsoundCombination
 from discreet.experiment import api, config
 from discreet.experiment.local_work import local_work
 from discreet.experiment.plan import planned
@@ -126,8 +127,36 @@ def test_federated_sgd_is_told_no_steps_that_it_can_not_take(prepared: Prepared)
     assert "one noisy gradient a round" in found.why
 
 
-def test_under_gaussian_noise_of_their_own_more_iterations_are_of_no_use(prepared: Prepared):
-    assert local_work(prepared(own("gaussian"), "privacy.unit=client", "privacy.epsilon=4.0")).recommended == 1
+@pytest.mark.parametrize(("epsilon", "rounds", "cohort"), [(4.0, 4, 1), (1.0, 1000, 3), (10.0, 500, 2)])
+def test_under_gaussian_noise_of_their_own_more_iterations_are_of_no_use(
+    prepared: Prepared, epsilon: float, rounds: int, cohort: int
+):
+    """With 650 parameters, and where the bound's own minimum is only its learning rate, which falls with E."""
+    asked = ("privacy.unit=client", f"privacy.epsilon={epsilon}", f"rounds={rounds}")
+    found = local_work(prepared(own("gaussian", cohort), *asked))
+    assert found.recommended == 1
+    assert "nothing in paper 003's bound falls with E" in found.why
+    assert "E = 1 with Gaussian noise can't be told from the best" in found.why
+
+
+def test_under_laplace_noise_no_more_iterations_are_recommended_than_the_bounds_rate_is_the_same_for(
+    prepared: Prepared,
+):
+    """At ε = 1 and p = 650 noise outweighs all: the bound is least where a client uploads once, and E goes up to 8."""
+    asked = ("privacy.unit=client", "privacy.epsilon=1.0", "rounds=1000")
+    found = local_work(prepared(own("laplace", cohort=3), *asked))
+    assert found.recommended == 8
+    assert "of E up to 8 at 3,000 iterations in all." in found.why
+    assert "Γ and Y_0, which count alike for each of these E, to be 0" in found.why
+
+
+def test_a_bound_that_never_falls_below_where_training_can_start_is_said_to_promise_nothing(prepared: Prepared):
+    """Nobody starts further than G/μ = 1 off. E = 1, all join: (4/μ²)·t·ω_1/(T+7)², ω_1 = 8·650·3·4/(9ε²)·T²."""
+    for epsilon, empty in ((1.0, True), (1e4, False)):
+        noise = 4 * 300 * (8 * 650 * 3 * 4 / (9 * epsilon**2) * 300**2) / 307**2
+        assert (noise > 1) is empty
+        asked = ("privacy.unit=client", f"privacy.epsilon={epsilon}", "rounds=100")
+        assert ("It promises nothing here" in local_work(prepared(own("laplace", cohort=3), *asked)).why) is empty
 
 
 def test_iterations_in_a_round_end_where_a_client_uploads_once(prepared: Prepared):
@@ -153,6 +182,7 @@ def test_where_examples_overlap_there_are_at_least_so_many(small: Path):
 def test_a_large_epsilon_is_warned_of(small: Path):
     (said,) = plan(small, "privacy.epsilon=10.5")["warnings"]
     assert said.startswith("epsilon = 10.5 is above 10")
+    assert said.endswith("Look at which attacks it still excludes, if any.")
     assert not plan(small, "privacy.epsilon=9.5")["warnings"]
 
 
@@ -170,4 +200,18 @@ def test_a_draw_that_the_server_sees_is_said_to_amplify_nothing(small: Path):
 def test_a_cohort_too_small_for_a_secure_sum_is_warned_of(small: Path):
     client = 'algorithm={recipe="ddp_fedavg_client", learning_rate=1.0, clip_norm=0.5, batch_size=16, sampling='
     said = plan(small, client + '{kind="round_robin", cohort=2}}', "privacy.unit=client")["warnings"]
-    assert ["a secure sum needs 3" in each for each in said] == [True]
+    assert ["As few as 2 clients may be in a round, and a secure sum needs 3" in each for each in said] == [True]
+
+
+def test_shares_of_noise_are_refused_where_a_draw_may_be_empty(small: Path):
+    client = 'algorithm={recipe="ddp_fedavg_client", learning_rate=1.0, clip_norm=0.5, batch_size=16, sampling='
+    with pytest.raises(UnsoundCombination, match="a Poisson draw may be empty, none are left"):
+        plan(small, client + '{kind="poisson", rate=0.5}}', "privacy.unit=client")
+
+
+def test_ten_million_rounds_are_planned_and_say_that_no_second_engine_was_asked(small: Path):
+    found = plan(small, "rounds=10000000", "algorithm.sampling_rate=0.5")
+    assert found["epsilon"] == pytest.approx(2.0, rel=1e-3)
+    second = found["guarantees"][0]["second"]
+    assert second["epsilon"] is None
+    assert second["reason"] == "dp-accounting would take minutes for 10,000,000 repetitions"

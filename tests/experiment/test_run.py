@@ -127,7 +127,7 @@ def test_both_engines_run_the_same_loop(prepared: Prepared, tmp_path: Path):
 
 def test_a_run_without_privacy_says_so_and_keeps_no_ledger(small: Path, prepared: Prepared, tmp_path: Path):
     small.write_text(small.read_text().split("[privacy]")[0] + "[algorithm]\n" + 'recipe = "fedavg"\n')
-    job = prepared("algorithm.learning_rate=0.5", "algorithm.batch_size=32", "rounds=8")
+    job = prepared("seed=1", "algorithm.learning_rate=0.5", "algorithm.batch_size=32", "rounds=8")
     ended = start(job, tmp_path / "run")
     assert ended.guarantees == ()
     assert {path.name for path in (tmp_path / "run").iterdir()} == FILES - {"ledger.jsonl"}

@@ -122,6 +122,20 @@ def test_a_million_steps_are_answered_or_declined_within_seconds(z, rate):
     assert (found.epsilon is None) == bool(found.reason) or not found.same_method
 
 
+@pytest.mark.parametrize("times", [10**7, 10**8, 10**12])
+def test_more_repetitions_of_a_small_grid_than_it_answers_in_seconds_are_declined_in_words(times):
+    """The noise that an ε takes grows as √times: a step's losses are ever smaller, and so is their grid."""
+    found = second_engine.epsilon(recipes.gaussian(times**0.5, rate=0.5, times=times), 1e-4)
+    assert (found.epsilon, found.reason) == (None, f"dp-accounting would take minutes for {times:,} repetitions")
+
+
+def test_as_many_repetitions_of_a_large_grid_are_counted_all_the_same():
+    found = second_engine.epsilon(recipes.gaussian(1.0, rate=1e-4, times=2 * 10**6), 1e-5)
+    assert found.same_method
+    unsampled = second_engine.epsilon(Repeated(count=10**8, event=GaussianNoise(noise_multiplier=1e4)), 1e-5)
+    assert unsampled.epsilon == pytest.approx(gaussian.epsilon(1.0, 1e-5), abs=unsampled.tolerance)
+
+
 def test_nothing_costs_nothing():
     assert second_engine.epsilon(NOTHING, 1e-5).epsilon == 0
 

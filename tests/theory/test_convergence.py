@@ -131,13 +131,37 @@ def test_the_noise_term_levels_off_with_gaussian_noise_and_doubles_with_laplace_
 
 
 def test_it_is_proven_only_where_everyone_joins_and_the_clip_never_acts() -> None:
-    everyone = Setting(**{**vars(LENDING_CLUB), "cohort": 5000})  # √11·5 = 16.6 is below 150
+    quiet = ClientNoise(kind="laplace", epsilon=1000.0)
+    everyone = Setting(**{**vars(LENDING_CLUB), "cohort": 5000, "noise": quiet})  # √11·5 = 16.6 is below 150
     assert bound(everyone, 120, 12)[3:] == (True, "")
-    assert "take turns" in doubts(LENDING_CLUB)
+    assert "take turns" in doubts(LENDING_CLUB, 10, 12)
     tight = Setting(**{**vars(everyone), "clip_norm": 10.0})
-    assert "may cut gradients, whose L1 norm can be 16.58" in doubts(tight)
-    assert "3 cuts gradients, whose L2 norm can be 5" in doubts(FEMNIST)
+    assert "may cut gradients, whose L1 norm can be 16.58" in doubts(tight, 10, 12)
+    assert "3 cuts gradients, whose L2 norm can be 5" in doubts(FEMNIST, 10, 24)
     assert bound(FEMNIST, 240, 24).valid is False
+
+
+def test_it_is_not_proven_where_its_own_noise_makes_gradients_longer_than_g() -> None:
+    """By hand: Ξ = η̃·E·2ζ = (2/32)·12·300 = 225, m = 10/3, E‖w‖² = 225²·2·11·m²/5000; its root, times μ, is 99.5."""
+    everyone = Setting(**{**vars(LENDING_CLUB), "cohort": 5000})
+    by_hand = 2 * 225 * math.sqrt(2 * 11 * (10 / 3) ** 2 / 5000)
+    assert everyone.noise_gradient(10, 12) == pytest.approx(by_hand)
+    assert everyone.noise_gradient(10, 12, "printed") == pytest.approx(by_hand / 2)
+    found = bound(everyone, 120, 12)
+    assert found.valid is False
+    assert "gradients of at least 99.5, in the root of the mean square, and G is 5" in found.reason
+    assert bound(everyone, 120, 120)[3:] == (True, "")  # no gradient is taken after the only upload
+
+
+@given(settings, st.integers(1, 8), st.integers(2, 30))
+def test_a_gradient_that_noise_makes_is_what_the_flattest_loss_has_of_the_first_upload(
+    setting: Setting, local: int, rounds: int
+) -> None:
+    """f_l(θ) = μ/2·‖θ − θ_l*‖², at its own best: E‖∇f_l(θ_l* + w)‖² = μ²·E‖w‖², Ξ = η̃·E·2ζ, η̃ = (2/μ)/γ."""
+    moved = 2 / setting.constants.convexity / setting.gamma(local) * local * 2 * setting.clip_norm
+    energy = moved**2 * setting.noise.energy(setting.turns(rounds), setting.cohort, setting.parameters)
+    met = setting.constants.convexity * math.sqrt(energy)
+    assert setting.noise_gradient(rounds, local) == pytest.approx(met, rel=1e-3)  # as multipliers are found
 
 
 def test_what_can_not_be_is_refused() -> None:

@@ -84,6 +84,20 @@ def test_an_e_at_the_edge_is_said_to_be_one() -> None:
     assert "every client uploads as rarely as it can" in found.reason
 
 
+def test_an_e_above_gammas_least_is_said_to_be_its_learning_rates_doing() -> None:
+    """μ = λ = 1, so 8λ/μ = 8. At z = 1 noise is (4/μ²)·C_M·T²/(T + γ − 1)²: E is in it only as γ, from 8 on."""
+    alike = Constants(convexity=1.0, smoothness=1.0, gradient_bound=1.0, heterogeneity=0.0, start=0.0)
+    noise = ClientNoise(kind="gaussian", epsilon=1.0)
+    setting = Setting(noise=noise, clients=100, cohort=100, parameters=650, clip_norm=1.0, constants=alike)
+    found = horizon.best_local(setting, 1000)
+    assert found.value == 125
+    assert "above 8λ/μ = 8 the bound falls because its learning rate does" in found.reason
+    noises = {local: bound(setting, 1000, local).noise for local in (1, 2, 4, 5, 8, 10, 125)}
+    assert len({round(noises[local], 6) for local in (1, 2, 4, 5, 8)}) == 1
+    assert noises[125] / noises[8] == pytest.approx((1007 / 1124) ** 2)  # (T + γ − 1)², and nothing else
+    assert horizon.best_local(setting, 1000, most=setting.least_gamma) == (1, True, "")
+
+
 @given(settings, st.integers(1, 40), st.sampled_from(["printed", "corrected"]))
 def test_no_other_whole_e_has_a_smaller_bound(setting: Setting, cycles: int, form: horizon.Form) -> None:
     total = setting.cycle * cycles

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from discreet.errors import InvalidInput
 from discreet.privacy import rdp
 from discreet.theory import exact_noise, tradeoffs
-from discreet.theory.tradeoffs import FORMS, Promise, bound, domain, least_epsilon, turning_point
+from discreet.theory.domains import domain
+from discreet.theory.tradeoffs import FORMS, Promise, bound, least_epsilon, turning_point
 
 PAPER = Promise(epsilon=1.0, delta=1e-4, sampling_rate=1e-3, rounds=70_000)
 EPSILONS = (0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0)
@@ -152,6 +153,15 @@ def test_theorem_1_peaks_at_4146_and_is_negative_below() -> None:
     assert "not even positive" in negative.reason
 
 
+@given(st.floats(1e-300, 1 - 1e-12) | st.floats(1e-15, 0.5).map(lambda rest: 1 - rest))
+def test_theorem_1_turns_where_its_slope_is_0_for_every_delta(delta: float) -> None:
+    """d/dε of (2/ε²)·(c + ln ε) + 1/ε is (2 − 4(c + ln ε) − ε)/ε³, c = L − ln(2L) − 1."""
+    peak = turning_point(replace(PAPER, delta=delta))
+    log_inverse = -math.log(delta)
+    constant = log_inverse - math.log(2 * log_inverse) - 1
+    assert 4 * (constant + math.log(peak)) + peak == pytest.approx(2, abs=1e-11 * (1 + abs(constant)))
+
+
 def test_theorem_1s_condition_on_epsilon_fails_between_1_2_and_2_667() -> None:
     found = {
         epsilon: bound("theorem1", PAPER.at(epsilon)) for epsilon in (0.1, 0.5, 1, 1.5, 2, 2.5, 2.666, 2.667, 3, 5)
@@ -181,6 +191,7 @@ def test_without_sampling_no_noise_is_enough_and_nothing_holds() -> None:
     for name in FORMS:
         found = bound(name, everyone)
         assert (found.noise_variance, found.valid) == (math.inf, False)
+        assert "divides by 1 − q, which is 0 at q = 1" in found.reason
         assert domain(name, everyone) == (None, None, ())
 
 

@@ -68,7 +68,8 @@ def plan(
 
 def _page(found: dict[str, Any], file: Path | None) -> Iterator[RenderableType]:
     yield (
-        f"{found['rounds']:,} rounds, {found['clients']:,} clients with {_examples(found)}, "
+        f"{found['rounds']:,} round{_s(found['rounds'])}, {found['clients']:,} client{_s(found['clients'])} with "
+        f"{_examples(found)}, "
         f"about {found['expected_cohort']:,.4g} in a round"
     )
     yield (
@@ -117,6 +118,10 @@ def _in_all(sent: dict[str, int]) -> str:
     return f"{one}; all clients together{sure} {in_bytes(sent['all_down'])} and {in_bytes(sent['all_up'])} back"
 
 
+def _s(number: int) -> str:
+    return "" if number == 1 else "s"
+
+
 def _promise(found: dict[str, Any]) -> str:
     from discreet.privacy.guarantee import Guarantee
 
@@ -125,7 +130,7 @@ def _promise(found: dict[str, Any]) -> str:
     card = read(Guarantee, found["guarantees"][0])
     seeded = " The seed is written down, so this run protects nobody." if found["seeded"] else ""
     rounds = found["affordable_rounds"]
-    affords = "" if rounds is None else f" Within the promise this noise affords {afforded(rounds)} rounds."
+    affords = "" if rounds is None else f" Within the promise this noise affords {afforded(rounds)} round{_s(rounds)}."
     return f"Certified: ε = {rounded_up(card.epsilon)} at δ = {brief(card.delta)}. {card.sentence()}{affords}{seeded}"
 
 

@@ -68,7 +68,7 @@ def _epsilon(cards: Sequence[Said]) -> Iterator[str]:
     if most > LARGE:
         yield (
             f"epsilon = {rounded_up(most)} is above {LARGE:g}: it bounds the odds by a factor of about "
-            f"{_factor(most)}, which says little. Look at the attack that it still excludes."
+            f"{_factor(most)}, which says little. Look at which attacks it still excludes, if any."
         )
 
 
@@ -99,6 +99,6 @@ def _secure_sums(algorithm: Algorithm, population: Population) -> Iterator[str]:
     fewest = algorithm.sampling.cohorts(population)[0]
     if algorithm.aggregation.secure and fewest < FEWEST:
         yield (
-            f"As few as {fewest} clients may be in a round, and a secure sum needs {FEWEST}: of two, each could take "
-            "its own part off. Let more clients join."
+            f"As few as {fewest} client{'' if fewest == 1 else 's'} may be in a round, and a secure sum needs "
+            f"{FEWEST}: of two, each could take its own part off. Let more clients join."
         )

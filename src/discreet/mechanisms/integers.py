@@ -59,6 +59,11 @@ class IntegerNoise:
 
     def fitted(self, fewest: int, most: int) -> Self:
         honest = fewest - self.colluding - self.dropouts
+        if fewest < 1:
+            raise UnsoundCombination(
+                "Of 0 clients, and a Poisson draw may be empty, none are left to bring any shares of noise.",
+                fix="Draw cohorts of a fixed size, or let everyone join.",
+            )
         if honest < 1 or (self.shares is not None and self.shares > honest):
             raise UnsoundCombination(
                 f"Of {fewest} clients, {self.colluding} may collude and {self.dropouts} drop out; {max(honest, 0)} are "

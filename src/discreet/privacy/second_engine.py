@@ -32,6 +32,8 @@ from discreet.privacy.release import Relation, scaled
 
 FINEST, COARSEST = 1e-6, 1e-4  # of the grid's interval: finer drowns in its rounding, coarser shows in the third digit
 MOST_POINTS = 250_000  # of one step's grid, which is built point by point: about 3 s; a composition's may have 8 times
+MOST_REPEATS = 10**6  # of a small grid: it first raises that to their power, digit by digit, which takes 3 s; 90 at 1e7
+SMALL_GRID = 2_000  # points: it takes this way below 1,000, of which we know no more than about how many there are
 SMALLEST_DELTA = 1e-13  # for each repetition: its compositions cut tails of 1e-15 and round by 1e-16 each
 LARGEST_EPSILON = 700.0  # above, its e^−loss underflows: it then counts P[loss > ε], which is more than δ
 ORDERS = [1 + x / 10 for x in range(1, 100)] + [float(n) for n in (*range(11, 64), 80, 96, 128, 160, 200, 256)]
@@ -128,6 +130,8 @@ def _by_pld(event: Event, delta: float, relation: Relation, engine: str) -> Seco
     grid = _grid(counts, replace=native)
     if grid.points > 1.01 * MOST_POINTS:
         return SecondOpinion(engine, None, f"dp-accounting would need a grid of {grid.points:.0e} points")
+    if grid.slow:
+        return SecondOpinion(engine, None, f"dp-accounting would take minutes for {grid.repeats:,} repetitions")
     if delta < SMALLEST_DELTA * grid.repeats:
         return SecondOpinion(engine, None, f"dp-accounting's rounding and cut tails are too coarse for delta={delta:g}")
 
@@ -188,6 +192,7 @@ class _Grid:
     points: float
     tolerance: float
     repeats: int
+    slow: bool
 
 
 def _grid(counts: dict[Step, int], *, replace: bool) -> _Grid:
@@ -205,7 +210,8 @@ def _grid(counts: dict[Step, int], *, replace: bool) -> _Grid:
     interval = max(min(COARSEST, finest), fitting)
     added = math.fsum(repeats * min(interval**2 / 4, interval * size) for _, _, size, repeats in losses)
     tolerance = interval + added / 2 + 8 * (math.sqrt(variance + added) - math.sqrt(variance))
-    return _Grid(interval, points / interval, tolerance, max(repeats for _, _, _, repeats in losses))
+    slow = any(repeats > MOST_REPEATS and span < SMALL_GRID * interval for span, _, _, repeats in losses)
+    return _Grid(interval, points / interval, tolerance, max(repeats for _, _, _, repeats in losses), slow)
 
 
 def _losses(step: Step, count: int, *, replace: bool) -> tuple[float, float, float, int]:

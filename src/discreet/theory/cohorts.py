@@ -104,6 +104,12 @@ def shared(work: Work, cohort: Cohort, share: float, delta: float) -> Shared:
     )
 
 
+def worth(work: Work, cohort: Cohort, dropouts: int, share: float, delta: float) -> float:
+    """ε(σ_LDP·√(N − c − d)) of the sum when so many drop out, however many the share was for."""
+    left = distributed.whole(share, cohort.clients - dropouts, colluding=cohort.colluding)
+    return accountant.epsilon(work.event(left), delta)
+
+
 def cohorts(sizes: tuple[int, ...], colluding: int, dropouts: int) -> tuple[Cohort, ...]:
     """Cohorts of these sizes; those too small for so many to be missing are left out, if any is not."""
     found = tuple(Cohort(clients=size, colluding=colluding, dropouts=dropouts) for size in sizes)

@@ -67,9 +67,14 @@ class Setting:
         """ξ: how far apart two clipped gradients can lie. Printed it is ζ, their norm; true is 2ζ."""
         return self.clip_norm if form == "printed" else 2 * self.clip_norm
 
+    @property
+    def least_gamma(self) -> float:
+        """8λ/μ: γ, and so the learning rate, is the same for every E up to it."""
+        return 8 * self.constants.smoothness / self.constants.convexity
+
     def gamma(self, local: int) -> float:
         """γ = max(8λ/μ, E) (paper 003, Theorem 3), of the learning rate η_k = (2/μ)/(k + γ)."""
-        return max(8 * self.constants.smoothness / self.constants.convexity, float(local))
+        return max(self.least_gamma, float(local))
 
     def drift(self) -> float:
         """κ = 8G² + 4G²·(N−b)/((N−1)b): what ω_0 is a multiple of for large E, κE²."""
@@ -94,6 +99,14 @@ class Setting:
         """ω_1 = C_M·E²·T_g^z (paper 003, Theorem 3); corrected, with the whole T_l that a client pays for."""
         whole = self.turns(rounds) * self.clients / self.cohort
         return self.noise_constant(form) * local**2 * (rounds if form == "printed" else whole) ** self.noise.z
+
+    def noise_gradient(self, rounds: int, local: int, form: Form = "corrected") -> float:
+        """μ·√E‖w‖² = √ω_1/γ, of the first round's noise w: its rate is η̃ = 2/(μγ), and E‖w‖² = η̃²·ω_1/4.
+
+        Gradients after it are no less in the mean square, whoever's they are: w is independent of what went before and
+        has a mean of 0, so E‖∇f_l(θ + w)‖² ≥ μ²·E‖θ + w − θ_l*‖² ≥ μ²·E‖w‖².
+        """
+        return math.sqrt(self.omega1(rounds, local, form)) / self.gamma(local)
 
     def _sampled(self) -> float:
         """(N−b)/((N−1)b) of Lemma 2: nothing where everyone joins."""
@@ -126,13 +139,13 @@ def bound(setting: Setting, total: int, local: int, after: int | None = None, fo
             f"Local iterations between two uploads must be 1 to {total:,}, all there are; got {local:,}."
         )
     k = total if after is None else after
-    known, gamma = setting.constants, setting.gamma(local)
+    known, gamma, rounds = setting.constants, setting.gamma(local), -(-total // local)
     scale = 4 / known.convexity**2
-    reason = doubts(setting)
+    reason = doubts(setting, rounds, local, form)
     return Bound(
         start=gamma * known.start / (k + gamma),
         descent=scale * setting.omega0(local) / (k + gamma),
-        noise=scale * noise_growth(k, local, gamma) * setting.omega1(-(-total // local), local, form),
+        noise=scale * noise_growth(k, local, gamma) * setting.omega1(rounds, local, form),
         valid=not reason,
         reason=reason,
     )
@@ -143,8 +156,8 @@ def noise_growth(k: int, local: int, gamma: float) -> float:
     return (k // local) / (k + gamma - 1) ** 2
 
 
-def doubts(setting: Setting) -> str:
-    """Why Theorem 3 isn't proven in this setting; nothing where it is."""
+def doubts(setting: Setting, rounds: int, local: int, form: Form = "corrected") -> str:
+    """Why Theorem 3 isn't proven in this setting; nothing where it is, as long as gradients keep to G."""
     laplace, largest = setting.noise.kind == "laplace", setting.constants.gradient_bound
     most = largest * math.sqrt(setting.parameters) if laplace else largest  # ‖g‖_1 ≤ √p·‖g‖_2
     said = []
@@ -153,6 +166,11 @@ def doubts(setting: Setting) -> str:
         said.append(
             f"the clip of {setting.clip_norm:g} {'cuts' if certainly else 'may cut'} gradients, whose "
             f"{'L1' if laplace else 'L2'} norm can be {most:.4g}, and the proof knows no clip"
+        )
+    if rounds > 1 and (met := setting.noise_gradient(rounds, local, form)) > largest:  # the last noise meets none
+        said.append(
+            f"a round's noise alone makes gradients of at least {met:.4g}, in the root of the mean square, and G is "
+            f"{largest:.4g}"
         )
     if setting.cohort < setting.clients:
         said.append("cohorts take turns, and the proof draws them at random")

@@ -110,13 +110,19 @@ def whole_locals(setting: Setting, total: int) -> list[int]:
     return _divisors(total // setting.cycle)
 
 
-def best_local(setting: Setting, total: int, form: Form = "corrected") -> Best:
-    """The E at which Theorem 3's whole bound is least, among those that whole T_l allow."""
-    allowed = whole_locals(setting, total)
-    found = min(allowed, key=lambda local: bound(setting, total, local, form=form).total)
+def best_local(setting: Setting, total: int, form: Form = "corrected", most: float = math.inf) -> Best:
+    """The E up to `most` at which Theorem 3's whole bound is least, among those that whole T_l allow."""
+    allowed, said = whole_locals(setting, total), []
+    found = min(
+        (each for each in allowed if each <= most), key=lambda local: bound(setting, total, local, form=form).total
+    )
     if found == allowed[-1] and len(allowed) > 1:
-        return Best(float(found), True, "the largest there is at this T: every client uploads as rarely as it can")
-    return Best(float(found), True)
+        said.append("the largest there is at this T: every client uploads as rarely as it can")
+    if found > setting.least_gamma:
+        said.append(
+            f"above 8λ/μ = {setting.least_gamma:.4g} the bound falls because its learning rate does, as γ is then E"
+        )
+    return Best(float(found), True, "; ".join(said))
 
 
 def explicit_total(setting: Setting, local: int, form: Form = "corrected") -> Best:

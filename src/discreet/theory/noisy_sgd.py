@@ -6,9 +6,10 @@ from typing import NamedTuple
 from discreet.errors import InvalidInput
 from discreet.part import Count, part
 from discreet.theory import exact_noise
+from discreet.theory.domains import Domain, domain
 from discreet.theory.exact_noise import SENSITIVITIES, Clipping
 from discreet.theory.rates import Rates, batch_second_moment, rates
-from discreet.theory.tradeoffs import FORMS, Domain, Promise, bound, domain
+from discreet.theory.tradeoffs import FORMS, Promise, bound
 from discreet.theory.utility import Learning, Utility, averaged, utility
 
 PER_EXAMPLE, MINIBATCH, MEAN = "exact per_example", "exact minibatch", "exact per_example_mean"

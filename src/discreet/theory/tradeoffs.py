@@ -20,8 +20,7 @@ from discreet.privacy.wording import brief
 PRINTED, UNTRUNCATED, CORRECTED = "printed", "untruncated", "corrected"
 LEAST_NOISE = 1.0  # σ ≥ 1 is a condition, so the paper hands out max(σ², 1)
 LEAST_RATE = 1e-12  # one of as many examples as there can be
-LEAST, MOST = 1e-9, 1e9  # of ε, where a crossing is looked for
-STEPS = 2000  # of a grid in which the best order, or a condition's change, is looked for
+STEPS = 2000  # of a grid in which the best order is looked for
 
 
 @part
@@ -95,8 +94,8 @@ def moments(promise: Promise) -> float:
 def moments_untruncated(promise: Promise) -> float:
     """σ² ≥ 4q²T/(1−q)·[(ε + 2L) + √((ε + 2L)² − ε²)]/(2ε²): min over α of αγ + L/(α − 1) is γ + 2√(γL)."""
     log_inverse, inverse = promise.log_inverse_delta, 1 / promise.epsilon
-    root = math.sqrt(log_inverse) * math.sqrt(log_inverse + promise.epsilon)
-    return promise.factor * inverse * (inverse * (log_inverse + root) + 0.5)
+    middle = math.sqrt(log_inverse) * math.sqrt(log_inverse + promise.epsilon)
+    return promise.factor * inverse * (inverse * (log_inverse + middle) + 0.5)
 
 
 def ac1(promise: Promise) -> float:
@@ -177,6 +176,8 @@ def largest_noise(promise: Promise) -> float:
 def _broken(noise_variance: float, promise: Promise) -> list[str]:
     """Theorem 1's conditions that this σ² breaks, each as a reason."""
     found, most, sigma = [], largest_noise(promise), math.sqrt(noise_variance)
+    if promise.sampling_rate == 1:
+        found.append("its factor 4q²T/(1 − q) divides by 1 − q, which is 0 at q = 1")
     if not sigma < most:
         asked = f"q < 1/(16σ) means σ < {brief(most, 4)}"
         found.append(f"{asked}, and σ must be at least 1" if most <= 1 else f"{asked}, and σ is {brief(sigma, 4)}")
@@ -185,44 +186,10 @@ def _broken(noise_variance: float, promise: Promise) -> list[str]:
     return found
 
 
-class Domain(NamedTuple):
-    """For which ε a bound holds, all else alike; None where there is no such ε."""
-
-    begins: float | None  # σ falls below 1/(16q)
-    saturates: float | None  # σ² falls below 1, and stays 1
-    refused: tuple[tuple[float, float], ...]  # between these, its condition on ε fails; from `begins` on
-
-
-def domain(name: str, promise: Promise) -> Domain:
-    """Where a bound's conditions hold, for every ε from 1e-9 to 1e9."""
-    formula = next(iter(FORMS[name].values()))
-    start = turning_point(promise) if name == "theorem1" else LEAST
-
-    def crossing(variance: float) -> float | None:
-        def excess(log_epsilon: float) -> float:
-            return formula(promise.at(math.exp(log_epsilon))) - variance
-
-        if excess(math.log(MOST)) >= 0:
-            return None
-        return start if excess(math.log(start)) <= 0 else math.exp(_root(excess, math.log(start), math.log(MOST)))
-
-    saturates, most = crossing(LEAST_NOISE), largest_noise(promise)
-    begins = crossing(most**2) if most > 1 else None
-    if begins is None:
-        return Domain(None, saturates, ())
-
-    def margin(log_epsilon: float) -> float:
-        at = promise.at(math.exp(log_epsilon))
-        return log_epsilon - math.log(least_epsilon(max(formula(at), LEAST_NOISE), at))
-
-    return Domain(begins, saturates, _below_zero(margin, math.log(begins), math.log(MOST)))
-
-
 def turning_point(promise: Promise) -> float:
     """Theorem 1's σ² rises with ε up to here, which is absurd: 4·(L − ln(2L) − 1 + ln ε) + ε = 2."""
-    most = 0.5 - _constant(promise)
-    least = most - math.exp(most) / 4
-    return math.exp(_root(lambda x: 4 * (_constant(promise) + x) + math.exp(x) - 2, least, most))
+    near = 0.5 - _constant(promise)  # where 4·(… + ln ε) is 2; ε takes at most 0.83 off its logarithm
+    return math.exp(root(lambda x: 4 * (_constant(promise) + x) + math.exp(x) - 2, near - 2, near + 1))
 
 
 def _constant(promise: Promise) -> float:
@@ -232,25 +199,14 @@ def _constant(promise: Promise) -> float:
 
 def _one_round(promise: Promise) -> float:
     """ε₀ of AC1."""
-    root = math.sqrt(2 * promise.rounds * math.log(2 / promise.delta))
+    scale = math.sqrt(2 * promise.rounds * math.log(2 / promise.delta))
 
     def excess(epsilon: float) -> float:
-        return epsilon * root + promise.rounds * epsilon * math.expm1(epsilon) - promise.epsilon
+        return epsilon * scale + promise.rounds * epsilon * math.expm1(epsilon) - promise.epsilon
 
-    return _root(excess, 0.0, min(2 * promise.epsilon / root, 700.0))
+    return root(excess, 0.0, min(2 * promise.epsilon / scale, 700.0))
 
 
-def _root(function: Callable[[float], float], low: float, high: float) -> float:
+def root(function: Callable[[float], float], low: float, high: float) -> float:
     found: float = optimize.brentq(function, low, high, xtol=1e-300, rtol=1e-14)
     return found
-
-
-def _below_zero(function: Callable[[float], float], low: float, high: float) -> tuple[tuple[float, float], ...]:
-    """The stretches, as exponentials, in which the function is negative; those narrower than the grid are missed."""
-    grid = np.linspace(low, high, STEPS).tolist()
-    signs = [function(x) > 0 for x in grid]
-    changes = [i for i in range(1, STEPS) if signs[i] != signs[i - 1]]
-    ends = [math.exp(_root(function, grid[i - 1], grid[i])) for i in changes]
-    ends = ends if signs[0] else [math.exp(low), *ends]
-    ends = ends if signs[-1] else [*ends, math.exp(high)]
-    return tuple(zip(ends[::2], ends[1::2], strict=True))

@@ -11,7 +11,7 @@ from discreet.cli.options import COUNT
 from discreet.cli.output import Json, emit
 from discreet.cli.tradeoff import pfl
 from discreet.cli.tradeoff.pictures import PictureFile, drawn
-from discreet.cli.tradeoff.rows import AMOUNT, COUNTS, SCALE, table
+from discreet.cli.tradeoff.rows import AMOUNT, COUNTS, SCALE, counted, table, whole
 from discreet.part import plain
 from discreet.privacy.wording import brief, rounded_down, rounded_up
 
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 SUMS = (
     "Shared noise holds against those who see only sums, for one step a round or gradients at the broadcast model; see "
     "discreet tradeoff cohort"
+)
+SPREAD = (
+    "Utility takes the spread of clients' models to be the noise alone: batches and data that differ would add to it"
 )
 POOL = "Clients who share one training set have less each: the same ε takes more noise, and an epoch has fewer steps"
 
@@ -75,7 +78,7 @@ class Answer:
             "pool": self.pool,
             "own_examples": [_row(crowd) for crowd in self.own],
             "shared_pool": [_row(crowd) for crowd in self.sharing],
-            "notes": [f"{UNBIASED}.", f"{SUMS}.", f"{POOL}."],
+            "notes": [f"{note}." for note in (SPREAD, UNBIASED, SUMS, POOL)],
         }
 
     def page(self) -> Iterator[RenderableType]:
@@ -83,10 +86,10 @@ class Answer:
 
         yield (
             f"k clients of PFL (paper 000), each with ε = {brief(self.epsilon)} at δ = {brief(self.delta)} for any one "
-            f"example; {self.training.epochs:,} epochs in all, one a round."
+            f"example; {counted(self.training.epochs, 'epoch')} in all, one a round."
         )
         yield ""
-        yield f"Each with {self.training.examples:,} examples of its own:"
+        yield f"Each with {counted(self.training.examples, 'example')} of its own:"
         yield table(HEADINGS, map(_cells, self.own))
         yield ""
         yield f"Sharing {self.pool:,} examples:"
@@ -100,8 +103,7 @@ class Answer:
             f"Utility: the chance that a round's mean is within {brief(self.loss)} of the best loss is at least this. "
             "As printed, a model has one parameter. A dash says nothing."
         )
-        yield f"{POOL}."
-        yield f"{UNBIASED}."
+        yield from (f"{note}." for note in (SPREAD, POOL, UNBIASED))
 
     def picture(self) -> "Picture":
         from discreet.report.curves import Picture
@@ -114,7 +116,7 @@ class Answer:
                 self._noise(f"Noise of the mean, {self.training.examples:,} examples each", self.own),
                 self._noise(f"Noise of the mean, {self.pool:,} examples in all", self.sharing),
             ),
-            notes=(f"{UNBIASED}.", f"{SUMS}.", f"{POOL}."),
+            notes=tuple(f"{note}." for note in (SPREAD, UNBIASED, SUMS, POOL)),
         )
 
     def _utility(self, title: str, crowds: tuple["Crowd", ...]) -> "Panel":
@@ -205,8 +207,8 @@ def clients(
 
 def _cells(crowd: "Crowd") -> tuple[str, ...]:
     return (
-        f"{crowd.clients:,}",
-        f"{crowd.examples:,}",
+        whole(crowd.clients),
+        whole(crowd.examples),
         rounded_up(crowd.noise_multiplier),
         brief(crowd.local, 4),
         brief(crowd.distributed, 4),

@@ -10,7 +10,7 @@ from discreet.cli.output import Json, emit
 from discreet.cli.tradeoff import bits as rings
 from discreet.cli.tradeoff import sharing
 from discreet.cli.tradeoff.pictures import PictureFile, drawn
-from discreet.cli.tradeoff.rows import table
+from discreet.cli.tradeoff.rows import counted, table, whole
 from discreet.part import plain
 from discreet.privacy.wording import brief, rounded_up
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from discreet.theory.cohorts import Cohort, Shared, Work
 
 PLANNED = ("N", "share", "mean's noise", "ε, sums", "ε, own state", "paper's share", "its ε")
+PLANNED_SHARE, GIVEN_SHARE = "share for {} dropping out", "the given share"
 GIVEN = ("N", "sum's noise", "ε, sums", "as the paper counts", "ε, own state")
 
 
@@ -37,6 +38,7 @@ class Answer:
     papers: tuple["Shared", ...]  # with the paper's shares, which allow for nobody; none where the share is given
     ring: "Cohort"
     rings: tuple[rings.Bits, ...]
+    left_out: tuple[int, ...]  # cohorts that were asked for, and are too small
     least_clients: int | None  # that it takes with the share that is given
 
     def data(self) -> dict[str, Any]:
@@ -65,13 +67,17 @@ class Answer:
     def page(self) -> Iterator[RenderableType]:
         work = self.work
         yield (
-            f"N clients who share the noise of their sum (paper 002): {work.rounds:,} rounds of {work.steps:,} "
-            f"step{'s' if work.steps > 1 else ''} at rate {brief(work.sampling_rate, 4)}, for any one example at δ = "
+            f"N clients who share the noise of their sum (paper 002): {counted(work.rounds, 'round')} of "
+            f"{counted(work.steps, 'step')} at rate {brief(work.sampling_rate, 4)}, for any one example at δ = "
             f"{brief(self.delta)}; {self.colluding:,} may collude and {self.dropouts:,} drop out."
         )
         yield (
             f"ε = {brief(self.epsilon)} takes a noise multiplier of {rounded_up(self.noise_multiplier)} in the sum"
-            + (f"; with {brief(self.share)} of each, {self.least_clients:,} clients." if self.share else ".")
+            + (
+                f"; with {brief(self.share)} of each, {counted(self.least_clients or 0, 'client')}."
+                if self.share
+                else "."
+            )
         )
         yield ""
         if self.papers:
@@ -79,7 +85,8 @@ class Answer:
         else:
             yield table(GIVEN, map(_given, self.rows))
         yield ""
-        yield f"The same on a ring, for {self.ring.clients:,} clients with noise for ε = {brief(self.epsilon)}:"
+        ring = counted(self.ring.clients, "client")
+        yield f"The same on a ring, for {ring} with noise for ε = {brief(self.epsilon)}:"
         yield table(("bits", "scale", "noise after rounding", "ε, sums"), map(rings.cells, self.rings))
         yield from (each.reason for each in self.rings if not each.valid)
         yield ""
@@ -91,13 +98,27 @@ class Answer:
         yield f"{_claim(self.work)}."
         yield f"{HONEST}."
         yield f"{rings.ROUNDED}."
+        if self.left_out:
+            gone = ", ".join(f"{each:,}" for each in self.left_out)
+            yield f"Left out: N = {gone}, of whom nobody is left when so many collude and drop out."
 
     def picture(self) -> "Picture":
         from discreet.report.curves import Picture
 
         title = f"A cohort that shares its noise: {self.colluding} may collude, {self.dropouts} drop out"
         ring = rings.panel(self.rings, self.epsilon, self.ring.clients)
-        return Picture(title=title, panels=(self._noise(), self._costs(), ring), notes=tuple(self._notes()))
+        panels = (self._noise(), self._costs(), self._missing(), ring)
+        return Picture(title=title, panels=panels, notes=tuple(self._notes()))
+
+    def _missing(self) -> "Panel":
+        from discreet.cli.tradeoff.dropouts import panel
+        from discreet.theory import cohorts
+
+        planned = self.share or cohorts.planned_share(self.noise_multiplier, self.ring)
+        shares = {GIVEN_SHARE if self.share else PLANNED_SHARE.format(self.dropouts): planned}
+        if not self.share:
+            shares["the paper's, for nobody"] = cohorts.papers_share(self.noise_multiplier, self.ring)
+        return panel(self.work, self.ring, shares, self.delta)
 
     def _noise(self) -> "Panel":
         from discreet.report.curves import Panel, curve
@@ -180,6 +201,7 @@ def cohort(
         else tuple(cohorts.shared(work, each, cohorts.papers_share(noise, each), delta) for each in asked),
         ring=ring,
         rings=tuple(rings.lattices(work, ring, noise, delta, bits, examples=examples, dimension=dimension)),
+        left_out=tuple(each for each in clients if each < asked[0].clients),
         least_clients=None
         if share is None
         else cohorts.least_cohort(noise, share, colluding=colluding, dropouts=dropouts),
@@ -196,7 +218,7 @@ def _claim(work: "Work") -> str:
 
 def _both(planned: "Shared", papers: "Shared") -> tuple[str, ...]:
     return (
-        f"{planned.clients:,}",
+        whole(planned.clients),
         rounded_up(planned.share),
         brief(planned.mean, 4),
         rounded_up(planned.epsilon),
@@ -208,7 +230,7 @@ def _both(planned: "Shared", papers: "Shared") -> tuple[str, ...]:
 
 def _given(found: "Shared") -> tuple[str, ...]:
     return (
-        f"{found.clients:,}",
+        whole(found.clients),
         brief(found.noise, 4),
         rounded_up(found.epsilon),
         rounded_up(found.counted),

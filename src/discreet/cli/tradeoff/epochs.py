@@ -11,7 +11,7 @@ from discreet.cli.options import COUNT
 from discreet.cli.output import Json, emit
 from discreet.cli.tradeoff import pfl
 from discreet.cli.tradeoff.pictures import PictureFile, drawn
-from discreet.cli.tradeoff.rows import table
+from discreet.cli.tradeoff.rows import counted, table, whole
 from discreet.part import plain
 from discreet.privacy.wording import brief, rounded_up
 
@@ -60,8 +60,9 @@ class Answer:
 
         training = self.training
         yield (
-            f"PFL (paper 000): {training.epochs:,} epochs of {training.steps_per_epoch:,} steps at each of "
-            f"{training.clients:,} clients; ε = {brief(self.epsilon)} at δ = {brief(self.delta)} for any one example."
+            f"PFL (paper 000): {counted(training.epochs, 'epoch')} of {counted(training.steps_per_epoch, 'step')} at "
+            f"each of {counted(training.clients, 'client')}; ε = {brief(self.epsilon)} at δ = {brief(self.delta)} for "
+            "any one example."
         )
         yield (
             f"Noise multiplier {rounded_up(self.noise_multiplier)} at every E: what is promised counts steps, however "
@@ -75,16 +76,16 @@ class Answer:
             yield "* ε/√R is an asymptotic, and here less than the round really costs."
         yield f"{IN_ALL}."
         yield (
-            f"Noise: its expected norm in the mean of {training.clients:,} models after one round. After all rounds it "
-            f"is {brief(self.whole_noise, 4)}, and Theorem 2's bound, for that mean, {brief(self.whole_run, 4)}: at "
-            "every E."
+            f"Noise: its expected norm in the mean of {counted(training.clients, 'model')} after one round. After all "
+            f"rounds it is {brief(self.whole_noise, 4)}, and Theorem 2's bound, for that mean, "
+            f"{brief(self.whole_run, 4)}: at every E."
         )
         yield f"{ONE_ROUND}."
 
     def _cells(self, split: "Split") -> tuple[str, ...]:
         return (
-            f"{split.epochs:,}",
-            f"{split.rounds:,}",
+            whole(split.epochs),
+            whole(split.rounds),
             rounded_up(split.epsilon),
             f"{'' if split.valid else '* '}{brief(split.asymptotic, 4)}",
             brief(split.printed, 4),
@@ -98,7 +99,7 @@ class Answer:
         from discreet.theory.local_epochs import IN_ALL, ONE_ROUND
 
         return Picture(
-            title=f"PFL: {self.training.epochs} epochs at ε = {brief(self.epsilon)}, cut into rounds of E",
+            title=f"PFL: {counted(self.training.epochs, 'epoch')} at ε = {brief(self.epsilon)}, cut into rounds of E",
             panels=(self._cost(), self._bounds(), self._noise()),
             notes=(f"{IN_ALL}.", f"{ONE_ROUND}."),
         )

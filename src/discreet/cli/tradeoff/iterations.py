@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from discreet.theory.convergence import Constants
 
 LARGEST = 2 * 10**7  # numbers that a pilot draws
+WITHOUT_NOISE = "G is the longest gradient that a pilot met without noise, which may lead to longer ones"
 EXAMPLES = 80  # of each client of a pilot, as the paper has it; more for more parameters
 
 Noise: TypeAlias = Annotated[
@@ -141,7 +142,8 @@ def _piloted(clients: int, parameters: int) -> "tuple[Constants, str]":
 def _source(source: str, told: dict[str, float], given: dict[str, float | None]) -> str:
     if len(told) == len(given):
         return "given"
-    return f"{', '.join(name.replace('_', ' ') for name in told)} given, others {source}" if told else source
+    said = f"{', '.join(name.replace('_', ' ') for name in told)} given, others {source}" if told else source
+    return said if "gradient_bound" in told else f"{said}. {WITHOUT_NOISE}"
 
 
 def _listed(allowed: list[int]) -> str:

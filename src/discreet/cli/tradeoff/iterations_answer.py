@@ -10,7 +10,7 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
 
-from discreet.cli.tradeoff.rows import table
+from discreet.cli.tradeoff.rows import counted, table, whole
 from discreet.part import plain
 from discreet.privacy.wording import brief, rounded_up
 
@@ -119,12 +119,13 @@ class Answer:
         setting, noise = self.setting, self.setting.noise
         delta = f" at δ = {brief(noise.delta)}" if noise.kind == "gaussian" else ""
         yield (
-            f"DP-FedAvg (paper 003): {setting.clients:,} clients, {setting.cohort:,} a round; each adds "
-            f"{NAMES[noise.kind]} noise of its own to {setting.parameters:,} parameters."
+            f"DP-FedAvg (paper 003): {counted(setting.clients, 'client')}, {setting.cohort:,} a round; each adds "
+            f"{NAMES[noise.kind]} noise of its own to {counted(setting.parameters, 'parameter')}."
         )
         yield f"ε = {brief(noise.epsilon)}{delta} {CLIENT}."
         yield (
-            f"T = {self.total:,} local iterations, E = {self.local:,} between uploads: {self.at.rounds:,} rounds, "
+            f"T = {counted(self.total, 'local iteration')}, E = {self.local:,} between uploads: "
+            f"{counted(self.at.rounds, 'round')}, "
             f"T_l = {self.at.turns:,} of them each client's."
         )
         yield ""
@@ -211,16 +212,16 @@ def _fated(fate: "Fate") -> str:
 
 
 def _cells(row: "Row") -> Sequence[str]:
-    return f"{row.local:,}", *_counted(row)
+    return whole(row.local), *_counted(row)
 
 
 def _longer(row: "Row") -> Sequence[str]:
-    return f"{row.total:,}", *_counted(row)
+    return whole(row.total), *_counted(row)
 
 
 def _counted(row: "Row") -> tuple[str, ...]:
     values = (row.silent, row.printed.total, row.corrected.total)
-    return f"{row.rounds:,}", f"{row.turns:,}", *map(rounded_up, values)
+    return whole(row.rounds), whole(row.turns), *map(rounded_up, values)
 
 
 def _bound(bound: "Bound") -> dict[str, Any]:

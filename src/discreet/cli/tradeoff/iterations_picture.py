@@ -1,7 +1,7 @@
 """How `discreet tradeoff iterations` is drawn: the bound on the way, against E, against T, and for E as a rule of T."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from discreet.cli.tradeoff.iterations_answer import NAMES, WHOLE, Answer
@@ -30,7 +30,7 @@ def picture(answer: Answer) -> "Picture":
     return Picture(
         title=f"DP-FedAvg, {NAMES[noise.kind]} noise of each client's own, ε = {brief(noise.epsilon)} (paper 003)",
         panels=(_on_the_way(answer), _against_local(answer), _against_total(answer), _by_rule(answer)),
-        notes=tuple(f"{note}." for note in [*_for_ever(answer), *answer.notes()]),
+        notes=tuple(f"{note}." for note in [*_edges(answer), *answer.notes()]),
     )
 
 
@@ -95,10 +95,13 @@ def _against_total(answer: Answer) -> "Panel":
     )
 
 
-def _for_ever(answer: Answer) -> list[str]:
-    """What no mark can show: that no T is best."""
-    best = answer.best_total("corrected")[WHOLE]
-    return [f"T* = ∞ at E = {answer.local:,}: {best.reason}"] if math.isinf(best.value) else []
+def _edges(answer: Answer) -> Iterator[str]:
+    """What no mark can show: that no T is best, or that a best lies at an edge."""
+    local, total = answer.best_local("corrected")[WHOLE], answer.best_total("corrected")[WHOLE]
+    if local.reason:
+        yield f"E* = {brief(local.value)} at T = {answer.total:,}: {local.reason}"
+    if total.reason:
+        yield f"T* = {'∞' if math.isinf(total.value) else brief(total.value)} at E = {answer.local:,}: {total.reason}"
 
 
 def _by_rule(answer: Answer) -> "Panel":

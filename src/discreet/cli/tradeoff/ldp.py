@@ -48,7 +48,7 @@ Delta: TypeAlias = Annotated[
     Option(click_type=PROBABILITY, metavar="D", show_default=False, help="What epsilon is for; 1e-4 by default."),
 ]
 SamplingRate: TypeAlias = Annotated[
-    float,
+    float | None,
     Option(click_type=RATE, metavar="Q", show_default=False, help="Of examples, each round; 1e-3 by default."),
 ]
 Rounds: TypeAlias = Annotated[
@@ -58,7 +58,7 @@ Dimension: TypeAlias = Annotated[
     int, Option(click_type=COUNT, metavar="N", show_default=False, help="Of the model; 10000 by default.")
 ]
 Clients: TypeAlias = Annotated[
-    int, Option(click_type=COUNT, metavar="K", show_default=False, help="All alike; 100 by default.")
+    int | None, Option(click_type=COUNT, metavar="K", show_default=False, help="All alike; 100 by default.")
 ]
 Examples: TypeAlias = Annotated[
     int | None, Option(click_type=COUNT, metavar="N", help="Of each client, to know its expected batch.")
@@ -93,10 +93,10 @@ Step: TypeAlias = Annotated[
 def ldp(
     epsilon: Epsilon = 1.0,
     delta: Delta = 1e-4,
-    sampling_rate: SamplingRate = 1e-3,
+    sampling_rate: SamplingRate = None,
     rounds: Rounds = 70_000,
     dimension: Dimension = 10_000,
-    clients: Clients = 100,
+    clients: Clients = None,
     examples: Examples = None,
     group: Groups = None,
     clip: Clip = 1.0,
@@ -116,8 +116,12 @@ def ldp(
     from discreet.theory.tradeoffs import Promise
     from discreet.theory.utility import Learning
 
-    promise = Promise(epsilon=epsilon, delta=delta, sampling_rate=sampling_rate, rounds=rounds)
-    alike = Group(clients=clients, promise=promise, examples=examples)
+    if group and not (clients is None and sampling_rate is None):
+        raise InvalidInput(
+            "A --group names its clients and their rate.", fix="Leave --clients and --sampling-rate out."
+        )
+    promise = Promise(epsilon=epsilon, delta=delta, sampling_rate=sampling_rate or 1e-3, rounds=rounds)
+    alike = Group(clients=clients or 100, promise=promise, examples=examples)
     groups = tuple(_group(given, alike) for given in group or ()) or (alike,)
     if picture is not None and len(groups) > 1:
         raise InvalidInput("A picture is of clients who are alike.", fix="Give one --group, or none.")

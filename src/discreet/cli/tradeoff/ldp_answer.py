@@ -9,11 +9,13 @@ from rich.padding import Padding
 from rich.table import Table
 
 from discreet.cli.output import PIPE_WIDTH
+from discreet.cli.tradeoff.rows import counted
 from discreet.part import plain
 from discreet.privacy.wording import brief, rounded_down, rounded_up
 
 if TYPE_CHECKING:
     from discreet.report.curves import Picture
+    from discreet.theory.exact_noise import Clipping
     from discreet.theory.noisy_sgd import Group, Joint, Row
     from discreet.theory.utility import Learning, Utility
 
@@ -26,6 +28,7 @@ NAMES = {
     "exact minibatch": "exact, 2C",
     "exact per_example_mean": "exact, mean",
 }
+EXACT, OF_A_SUM = "exact ", "exact per_example"
 NOTHING = "–"
 SENSITIVITIES = (
     "C: each example is clipped, so that one moves the sum by C. 2C: the batch's mean is clipped, as in the paper, and "
@@ -35,10 +38,15 @@ HANDED_OUT = (
     "The paper hands out max(σ², 1), at which its utility, bits and true ε are read, or nothing where σ² is not "
     "positive; exact noise is taken as it is"
 )
-HOLDS = "A bound of the paper holds where its conditions do; it drops O(·) terms even so. AC1 has its square back"
+CONDITIONS = (
+    "Conditions are Theorem 1's. Where they are met a bound still drops O(·) terms, and its promise may not be kept: "
+    "true ε says. AC1 has its square back"
+)
+BROKEN = "* More than the ε that is promised: the promise is not kept"
 SUMS = (
-    "At C, noise lies on a sum, and utility and bits take it as the paper takes its own; with a number of examples, a "
-    "row more has it over the expected batch, as it is sent"
+    "At C, noise lies on a sum of clipped gradients, and what is sent is that over the batch: no utility or bits are "
+    "shown of the sum, and with --examples a row more has those of what is sent. JSON has the sum's too, taken as the "
+    "paper takes its own"
 )
 BITS = (
     "Bits are a differential entropy less d·log2(step), step {step}. Printed is below what the noise alone takes from "
@@ -63,7 +71,14 @@ class Answer:
 
     @property
     def notes(self) -> list[str]:
-        return [f"{each}." for each in (SENSITIVITIES, HANDED_OUT, HOLDS, SUMS, BITS.format(step=brief(self.step)))]
+        bits = BITS.format(step=brief(self.step))
+        return [f"{each}." for each in (SENSITIVITIES, HANDED_OUT, CONDITIONS, SUMS, bits)]
+
+    @property
+    def kept(self) -> bool:
+        """Whether no noise costs more than it was asked for, however gradients are clipped."""
+        pairs = zip(self.groups, self.rows, strict=True)
+        return all(all(_claims(row, group).values()) for group, rows in pairs for row in rows.values())
 
     def data(self) -> dict[str, Any]:
         """`bounds` of clients who are alike; or `groups`, with the bounds of each, and `joint`, of all."""
@@ -88,20 +103,22 @@ class Answer:
 
     def page(self) -> Iterator[RenderableType]:
         yield (
-            f"SGD with local noise (paper 001): {self.learning.rounds:,} rounds, {self.learning.dimension:,} weights, "
-            f"δ = {brief(self.groups[0].promise.delta)}."
+            f"SGD with local noise (paper 001): {counted(self.learning.rounds, 'round')}, "
+            f"{counted(self.learning.dimension, 'weight')}, δ = {brief(self.groups[0].promise.delta)}."
         )
         several = len(self.groups) > 1
         for place, (group, rows) in enumerate(zip(self.groups, self.rows, strict=True), start=1):
             yield ""
             yield f"Group {place}: {_told(group)}." if several else f"{_told(group)}."
-            yield _table(rows, {} if several else self.joint)
+            yield _table(rows, group, {} if several else self.joint)
             yield from (f"  {NAMES[name]}: {row.reason}." for name, row in rows.items() if row.reason)
         if several:
             yield ""
             yield "All together:"
-            yield _grid(("σ² of the average", "holds", "utility"), map(_summed, self.joint.items()))
+            yield _grid(("σ² of the average", "conditions", "utility"), map(_summed, self.joint.items()))
         yield ""
+        if not self.kept:
+            yield f"{BROKEN}."
         if self.utility.reason:
             yield f"Utility is not proved here: {self.utility.reason}."
         yield from self.notes
@@ -113,32 +130,44 @@ class Answer:
 
 
 def _told(group: "Group") -> str:
-    promise, plural = group.promise, "s" if group.clients > 1 else ""
-    examples = f" with {group.examples:,} examples each" if group.examples else ""
+    promise = group.promise
+    examples = f" with {counted(group.examples, 'example')} each" if group.examples else ""
     drawn = f"sampling at {brief(promise.sampling_rate)}, promised ε = {brief(promise.epsilon)}"
-    return f"{group.clients:,} client{plural}{examples}, {drawn}"
+    return f"{counted(group.clients, 'client')}{examples}, {drawn}"
 
 
-def _table(rows: "Mapping[str, Row]", joint: "Mapping[str, Joint]") -> RenderableType:
-    headings = ["σ²", "true ε,\nC", "and\n2C", "bits,\nprinted", "bits,\ntrue", "holds"]
-    return _grid([*headings, "utility"] if joint else headings, (_line(name, row, joint) for name, row in rows.items()))
+def _table(rows: "Mapping[str, Row]", group: "Group", joint: "Mapping[str, Joint]") -> RenderableType:
+    headings = ["σ²", "true ε,\nC", "and\n2C", "bits,\nprinted", "bits,\ntrue", "condi-\ntions"]
+    lines = (_line(name, row, group, joint) for name, row in rows.items())
+    return _grid([*headings, "utility"] if joint else headings, lines)
 
 
-def _line(name: str, row: "Row", joint: "Mapping[str, Joint]") -> Iterable[str]:
+def _line(name: str, row: "Row", group: "Group", joint: "Mapping[str, Joint]") -> Iterable[str]:
     yield NAMES[name]
     yield brief(row.noise_variance, 5) if row.domain else rounded_up(row.noise_variance)
+    claims = _claims(row, group)
     for clipping in ("per_example", "minibatch"):
-        yield rounded_up(row.certified[clipping]) if clipping in row.certified else NOTHING
-    yield from map(_whole, (row.bits.printed, row.bits.corrected)) if row.bits else (NOTHING, NOTHING)
-    yield _yes(row.valid)
+        yield _true(row.certified[clipping], kept=claims[clipping]) if clipping in row.certified else NOTHING
+    sent = row.bits if name != OF_A_SUM else None
+    yield from map(_whole, (sent.printed, sent.corrected)) if sent else (NOTHING, NOTHING)
+    yield _met(name, valid=row.valid)
     if joint:
-        yield _useful(joint[name])
+        yield _useful(name, joint[name])
 
 
 def _summed(named: "tuple[str, Joint]") -> Sequence[str]:
     name, found = named
     variance = NOTHING if found.noise_variance is None else rounded_up(found.noise_variance)
-    return NAMES[name], variance, _yes(found.valid), _useful(found)
+    return NAMES[name], variance, _met(name, valid=found.valid), _useful(name, found)
+
+
+def _claims(row: "Row", group: "Group") -> "dict[Clipping, bool]":
+    """Whether its noise keeps the promise, by how gradients are clipped."""
+    return {clipping: each <= group.promise.epsilon for clipping, each in row.certified.items()}
+
+
+def _true(epsilon: float, *, kept: bool) -> str:
+    return f"{rounded_up(epsilon)}{'' if kept else '*'}"
 
 
 def _whole(bits: float) -> str:
@@ -146,8 +175,8 @@ def _whole(bits: float) -> str:
     return f"{bits:,.0f}" if abs(bits) < 1e6 else brief(bits, 4)
 
 
-def _useful(found: "Joint") -> str:
-    return NOTHING if found.utility is None else rounded_down(found.utility.printed)
+def _useful(name: str, found: "Joint") -> str:
+    return NOTHING if found.utility is None or name == OF_A_SUM else rounded_down(found.utility.printed)
 
 
 def _grid(headings: Sequence[str], lines: Iterable[Iterable[str]]) -> Padding:
@@ -163,8 +192,9 @@ def _grid(headings: Sequence[str], lines: Iterable[Iterable[str]]) -> Padding:
     return Padding(made, (0, 0, 0, 2))
 
 
-def _yes(valid: bool) -> str:
-    return "yes" if valid else "no"
+def _met(name: str, *, valid: bool) -> str:
+    """Exact noise has no conditions."""
+    return "none" if name.startswith(EXACT) else "met" if valid else "broken"
 
 
 def _group(group: "Group") -> dict[str, Any]:
@@ -184,7 +214,7 @@ def _row(row: "Row", group: "Group") -> dict[str, Any]:
         "forms": dict(row.forms),
         "rate_bits": row.bits and {**row.bits._asdict(), "printed_holds": row.bits.printed_holds},
         "true_epsilon": dict(row.certified) or None,
-        "claim_holds": {clipping: each <= group.promise.epsilon for clipping, each in row.certified.items()} or None,
+        "claim_holds": _claims(row, group) or None,
         "valid": row.valid,
         "reason": row.reason,
     }
@@ -207,5 +237,5 @@ def _learned(found: "Joint") -> dict[str, Any]:
 
 def _nested(found: Mapping[str, Any]) -> dict[str, Any]:
     """`exact per_example` as `exact`: `per_example`."""
-    exact = {name.removeprefix("exact "): each for name, each in found.items() if name.startswith("exact ")}
-    return {name: each for name, each in found.items() if not name.startswith("exact ")} | {"exact": exact}
+    exact = {name.removeprefix(EXACT): each for name, each in found.items() if name.startswith(EXACT)}
+    return {name: each for name, each in found.items() if not name.startswith(EXACT)} | {"exact": exact}

@@ -2,17 +2,19 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from discreet.cli.tradeoff.ldp_answer import NAMES
+from discreet.cli.tradeoff.rows import counted
 from discreet.privacy.wording import brief
 from discreet.report.curves import Curve, Limit, Mark, Panel, Picture, Point, curve
 from discreet.theory import exact_noise, utility
+from discreet.theory.domains import Domain, domain
 from discreet.theory.noisy_sgd import MINIBATCH, PER_EXAMPLE, Group
 from discreet.theory.rates import rates
-from discreet.theory.tradeoffs import FORMS, LEAST_NOISE, Domain, bound, domain
+from discreet.theory.tradeoffs import FORMS, LEAST_NOISE, bound
 from discreet.theory.utility import Learning
 
 BELOW, ABOVE, POINTS = 125.0, 10.0, 31  # ε from some hundredth of what was asked, to ten times that
@@ -21,8 +23,9 @@ NOTES = (
     "Dashed where a bound's conditions fail; dotted lines are where each begins, as σ falls below 1/(16q). From where "
     "σ² would be less than 1 the paper hands out 1, and its curves are level; there is no curve where σ² is not even "
     "positive.",
-    "Exact is our accountant's: at C each example is clipped, at 2C the batch's mean, as in the paper. At C its noise "
-    "is taken as the paper takes its own, as if it were not divided by the batch.",
+    "Exact is our accountant's: at C each example is clipped, at 2C the batch's mean, as in the paper. At C noise lies "
+    "on a sum, and what is sent is that over the batch, so no utility or bits are shown of it. The true ε of the "
+    "paper's noise may be above the one promised.",
     "The printed bits add two differential entropies, which says nothing of a sum, and are less than the noise alone "
     "takes; the other curves are at most. The printed utility leaves out what clipping takes away.",
 )
@@ -33,7 +36,7 @@ def picture(group: Group, learning: Learning, step: float) -> Picture:
     swept = sweep(group)
     return Picture(
         title="Privacy, utility and bits (paper 001)",
-        panels=(_noise(swept), _utility(swept, group, learning), _bits(swept, learning, step)),
+        panels=(_noise(swept), _utility(swept.sent(), group, learning), _bits(swept.sent(), learning, step)),
         notes=(_setting(group, learning), *NOTES),
     )
 
@@ -58,6 +61,10 @@ class Sweep:
     epsilons: Sequence[float]
     ways: Sequence[Way]
     domains: dict[str, Domain]
+
+    def sent(self) -> "Sweep":
+        """Without what lies on a sum that nobody sends."""
+        return replace(self, ways=[way for way in self.ways if way.name != NAMES[PER_EXAMPLE]])
 
     def curves(self, height: Callable[[float], float]) -> Iterator[Curve]:
         """One for each way where it holds, and one more, dashed, where its conditions fail."""
@@ -151,8 +158,8 @@ def _bits(swept: Sweep, learning: Learning, step: float) -> Panel:
 def _setting(group: Group, learning: Learning) -> str:
     promise = group.promise
     return (
-        f"{group.clients:,} clients, {promise.rounds:,} rounds at {brief(promise.sampling_rate)}, "
-        f"{learning.dimension:,} weights, δ = {brief(promise.delta)}."
+        f"{counted(group.clients, 'client')}, {counted(promise.rounds, 'round')} at {brief(promise.sampling_rate)}, "
+        f"{counted(learning.dimension, 'weight')}, δ = {brief(promise.delta)}."
     )
 
 

@@ -14,7 +14,7 @@ from discreet.cli.output import Json, emit
 from discreet.cli.run import Set
 from discreet.cli.sizes import afforded, in_bytes
 from discreet.cli.tradeoff.pictures import PictureFile, drawn
-from discreet.cli.tradeoff.rows import POSITIVES, table
+from discreet.cli.tradeoff.rows import POSITIVES, counted, table
 from discreet.cli.waiting import watched
 from discreet.errors import Unsupported
 from discreet.part import plain
@@ -59,9 +59,9 @@ class Answer:
         privacy = self.job.privacy
         assert privacy is not None
         yield (
-            f"{self.job.rounds:,} rounds, {self.job.population.clients:,} clients; promised today: ε = "
-            f"{brief(self.today.epsilon)} at δ = {brief(privacy.delta)} for one {name_of(privacy.unit)} against the "
-            f"{privacy.against}"
+            f"{counted(self.job.rounds, 'round')}, {counted(self.job.population.clients, 'client')}; promised today: "
+            f"ε = {brief(self.today.epsilon)} at δ = {brief(privacy.delta)} for one {name_of(privacy.unit)} against "
+            f"the {privacy.against}"
         )
         yield ""
         yield table(HEADINGS, map(self._cells, sorted({self.today, *self.costs}, key=lambda each: each.epsilon)))

@@ -9,6 +9,7 @@ from rich.table import Table
 
 from discreet.cli.options import COUNT, POSITIVE, Number
 from discreet.part import Index, Moderate, Multiplier
+from discreet.privacy.wording import brief
 
 
 class Listed(click.ParamType):  # type: ignore[type-arg]  # it takes one only from click 8.5 on
@@ -26,6 +27,16 @@ class Listed(click.ParamType):  # type: ignore[type-arg]  # it takes one only fr
 
 COUNTS, POSITIVES = Listed("counts", COUNT), Listed("numbers", POSITIVE)
 SCALE, AMOUNT, INDEX = Number("scale", Multiplier), Number("amount", Moderate), Number("number", Index)
+
+
+def whole(number: float) -> str:
+    """All digits of what is short, few of what is long: no column cuts it."""
+    return f"{number:,.0f}" if abs(number) < 10**6 else brief(number)
+
+
+def counted(number: int, noun: str) -> str:
+    """1 round, 2 rounds."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Padding:

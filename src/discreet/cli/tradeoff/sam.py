@@ -11,6 +11,7 @@ from rich.table import Table
 from discreet.cli.output import Json, emit
 from discreet.cli.tradeoff import flatness
 from discreet.cli.tradeoff.pictures import PictureFile, drawn
+from discreet.cli.tradeoff.rows import counted
 from discreet.part import plain
 from discreet.privacy.wording import brief, rounded_up
 
@@ -65,9 +66,10 @@ class Answer:
 
         run = self.run
         yield (
-            f"DP-FedSAM (paper 004): {run.rounds:,} rounds, about {run.cohort:,} of {run.clients:,} clients in each, "
-            f"{run.local_steps:,} local steps; {run.dimension:,} parameters, clip {brief(run.clip_norm)}, noise "
-            f"multiplier {brief(run.noise_multiplier)}."
+            f"DP-FedSAM (paper 004): {counted(run.rounds, 'round')}, about {run.cohort:,} of "
+            f"{counted(run.clients, 'client')} in each, {counted(run.local_steps, 'local step')}; "
+            f"{counted(run.dimension, 'parameter')}, clip {brief(run.clip_norm)}, noise multiplier "
+            f"{brief(run.noise_multiplier)}."
         )
         yield (
             f"Certified for a whole client: ε = {rounded_up(self.epsilon)} at δ = {brief(self.delta)}, of one round "
@@ -79,7 +81,7 @@ class Answer:
         yield ""
         yield f"Theorem 1, SGD: {self.sgd.reason}."
         yield f"SAM: {'as for SGD' if self.sam.reason == self.sgd.reason else self.sam.reason}."
-        yield f"{ORDER}. Least together after {self.best_rounds:,} round{'s' if self.best_rounds > 1 else ''}."
+        yield f"{ORDER}. Least together after {counted(self.best_rounds, 'round')}."
         yield f"Theorem 4 is no privacy: {NO_DIAMETER}."
         yield f"Theorem 5 as printed: {self.printed.reason or 'within what it assumes'}."
         yield f"With the certified ε: {self.true.reason or 'within what it assumes'}."

@@ -1,0 +1,35 @@
+"""What it costs that more clients, or fewer, drop out than their shares of the noise allow for, as a panel."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from discreet.report.curves import Panel
+    from discreet.theory.cohorts import Cohort, Work
+
+POINTS = 12  # of a curve
+
+
+def panel(work: "Work", cohort: "Cohort", shares: Mapping[str, float], delta: float) -> "Panel":
+    """ε of the sum against drop-outs, for each share by its name; as many as leave one client to bring noise."""
+    from discreet.report.curves import Limit, Panel, curve
+    from discreet.theory.cohorts import worth
+
+    xs = counts(cohort)
+    return Panel(
+        title=f"Drop-outs of {cohort.clients:,}, of whom {cohort.colluding:,} may collude",
+        across="clients who drop out",
+        up="ε, sums",
+        curves=tuple(
+            curve(name, xs, [worth(work, cohort, each, share, delta) for each in xs]) for name, share in shares.items()
+        ),
+        limits=(Limit("allowed for", cohort.dropouts),),
+        log_y=True,
+        whole_x=True,
+    )
+
+
+def counts(cohort: "Cohort") -> list[int]:
+    """From none to all but one of those who don't collude, with the number that is allowed for."""
+    most = cohort.clients - cohort.colluding - 1
+    return sorted({cohort.dropouts, *(round(most * place / (POINTS - 1)) for place in range(POINTS))})
