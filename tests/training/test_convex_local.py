@@ -103,6 +103,25 @@ def test_no_example_moves_the_update_by_more_than_its_reach(
     assert farthest(replace(TRAINER, **changes), seed, spread, labels) <= 1
 
 
+@pytest.mark.parametrize("size", [1.0, 1e2, 1e4])
+@pytest.mark.parametrize("batch_size", [5, 100])
+def test_however_large_the_weights_are_rounding_moves_nothing_further(size: float, batch_size: int):
+    """In single precision, as runs are: on weights of 10⁴ one example once moved an update by 1.3 times its reach."""
+    generator = torch.Generator().manual_seed(0)
+    inputs, targets = torch.randn(200, 20, generator=generator), torch.randint(5, (200,), generator=generator)
+    model = {"weight": size * torch.randn(5, 20, generator=generator), "bias": torch.zeros(5)}
+    trainer = replace(TRAINER, batch_size=batch_size)
+    whole, *others = updates(trainer, inputs, targets, model, (-1, *range(60))).double()
+    assert whole.norm() > 0
+    assert max(float((whole - each).norm()) for each in others) <= reach(trainer, 200)
+
+
+def test_weights_so_large_that_doubles_would_round_too_much_are_refused():
+    model = {"weight": torch.full((5, 20), 1e6), "bias": torch.zeros(5)}
+    with pytest.raises(InvalidInput, match=r"weights reach logits of 2e\+07, and above 1e\+06 rounding would move"):
+        updates(TRAINER, torch.randn(20, 20), torch.zeros(20, dtype=torch.int64), model)
+
+
 def test_a_steep_enough_example_reaches_as_far_as_is_said():
     """One that the model is sure of and wrong about, alone in its client: γC/(FB) and hardly less."""
     inputs, targets = torch.tensor([[100.0]], dtype=DOUBLE), torch.tensor([1])

@@ -101,6 +101,7 @@ class Learner:
         if not all(bool(value.isfinite().all()) for value in params.values()):
             raise BadMessage("The model that was sent is not finite, so there is nothing to learn from it.")
         mechanism, trainer = self.algorithm.mechanism, self.algorithm.trainer
+        trainer.check(self.model.loss, params, self.data.inputs[:1, None])
         if not isinstance(mechanism, AdaptiveGaussian):
             bounds = {"client": trainer.bound, "example": trainer.reach}
             for name, value in mechanism.announce(mechanism.init(params), bounds[mechanism.unit](round)).items():

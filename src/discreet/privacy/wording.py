@@ -124,7 +124,7 @@ def assumed(release: Release) -> Iterator[str]:
         for step in steps(release.event)
     )
     if any(isinstance(noise, GaussianNoise | LaplaceNoise) for noise in noises):
-        yield "The noise is computed in floating point, while the theorem is about real numbers."
+        yield "Sums and noise are computed in floating point, while the theorem is about real numbers."
 
 
 def uncovered(release: Release) -> Iterator[str]:

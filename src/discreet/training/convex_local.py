@@ -22,6 +22,8 @@ from discreet.training.margin_clip import LARGEST, SMOOTHNESS, margin_clipped
 from discreet.training.schedules import Constant, Schedule
 from discreet.training.trainer import Loss, Sums
 
+MOST_LOGIT = 1e6  # in doubles, logits of this size are off by 1e-10 at most
+
 
 @part
 class ConvexLocal:
@@ -72,14 +74,19 @@ class ConvexLocal:
         return replace(self, batch_size=size, steps=None, fewest_steps=fewest)
 
     def train(self, loss: Loss, broadcast: Broadcast, batches: Batches, rows: Rows) -> Params:
+        """In doubles, and counted from the broadcast model on: rounded to the last digit of large weights, steps would
+        let one example move an update by far more than its reach."""
         head = LinearHead.of(loss, broadcast.params, batches.inputs[:1, None])
-        start = head.table(broadcast.params)
-        tables = start.expand(batches.clients, *start.shape)
+        table = head.table(broadcast.params)
+        self._check_size(table)
+        start = table.double()
+        moved = start.new_zeros(()).expand(batches.clients, *start.shape)
         rate = at_round(self.learning_rate, self.schedule, broadcast).to(start.dtype)
         for _ in range(self.passes):
             for batch in self._batches(batches, rows):
-                tables = self._stepped(head, tables, start, rate, batch)
-        return head.params(tables - start)
+                moved = self._stepped(head, moved, start, rate, batch)
+        exact = broadcast.encoding is not None  # what is put on the lattice is rounded there, and priced so
+        return head.params(moved if exact else moved.to(table.dtype))
 
     def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
         return self
@@ -109,7 +116,7 @@ class ConvexLocal:
         return Sums(rate=self.sampling_rate)
 
     def check(self, loss: Loss, params: Params, inputs: Tensor) -> None:
-        LinearHead.of(loss, params, inputs)
+        self._check_size(LinearHead.of(loss, params, inputs).table(params))
 
     @property
     def changes(self) -> bool:
@@ -144,13 +151,21 @@ class ConvexLocal:
             here = table[:, step * self.batch_size :][:, : batch.mask.shape[1]]
             yield batch._replace(mask=batch.mask & here)
 
-    def _stepped(self, head: LinearHead, tables: Tensor, start: Tensor, rate: Tensor, batch: Batch) -> Tensor:
+    def _check_size(self, table: Tensor) -> None:
+        largest = float(table.norm(dtype=torch.float64)) * self.feature_bound
+        if not largest <= MOST_LOGIT:
+            raise InvalidInput(
+                f"The model's weights reach logits of {largest:.3g}, and above {MOST_LOGIT:g} rounding would move an "
+                "update by more than one example may.",
+                fix="Begin with smaller weights, or lower the learning rate.",
+            )
+
+    def _stepped(self, head: LinearHead, moved: Tensor, start: Tensor, rate: Tensor, batch: Batch) -> Tensor:
+        """From W − Wᵗ to the next: the broadcast weights are never added to, so what is small stays exact."""
         assert self.batch_size is not None
-        features = head.features(batch.inputs, self.feature_bound)
-        logits = features @ tables.transpose(1, 2)
+        features = head.features(batch.inputs, self.feature_bound).double()
+        logits = features @ start.T + features @ moved.transpose(1, 2)
         gradients = margin_clipped(logits, batch.targets, self.clip_norm) * batch.mask[..., None]
         total = gradients.transpose(1, 2) @ features
-        moved = tables - rate / (self.feature_bound**2 * self.batch_size) * total
-        if self.strength:
-            moved = moved - rate * self.strength * (tables - start)
-        return moved if batch.active is None else torch.where(batch.active[:, None, None], moved, tables)
+        after = moved * (1 - rate * self.strength) - rate / (self.feature_bound**2 * self.batch_size) * total
+        return after if batch.active is None else torch.where(batch.active[:, None, None], after, moved)
