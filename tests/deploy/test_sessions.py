@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from discreet.deploy.app import App
+from discreet.deploy.journal import Entry
 from discreet.deploy.server import prepared
 from discreet.engines.flower import messages
 from discreet.engines.flower.errors import ClientsRefused
@@ -61,7 +62,7 @@ def test_two_sessions_that_a_server_gives_one_name_are_two_attempts_with_two_noi
     assert [each.contributors for each in sums] == [(0, 1, 2), (0, 1)]
     assert [counted(node) for node in wire.nodes_at.values()] == [2, 2, 1]
     third = wire.nodes_at[102].learner
-    alone = third.update("", third.heard(0, messages.spread(broadcast.params, broadcast.announced)), 0)
+    alone = third.update("", third.heard(0, messages.spread(broadcast.params, broadcast.announced)), Entry(0, ""))
     difference = {name: sums[0].total[name] - sums[1].total[name] for name in alone}
     assert not same(difference, alone)
 

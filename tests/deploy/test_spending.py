@@ -3,6 +3,7 @@
 import json
 from contextlib import suppress
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -89,7 +90,8 @@ def test_the_noise_of_one_experiment_is_not_that_of_another(asked: Asked) -> Non
     learner = asked[2].learner
     broadcast = learner.algorithm.broadcast(learner.algorithm.init(learner.params), 0)
     one, again, other = (
-        replace(learner, seed=None, experiment=each * 64).update(RUN, broadcast, 0) for each in ("0", "0", "1")
+        replace(learner, seed=None, experiment=each * 64).update(RUN, broadcast, Entry(0, ""))
+        for each in ("0", "0", "1")
     )
     assert same(one, again)
     assert not same(one, other)
@@ -124,3 +126,19 @@ def test_a_budget_that_the_clients_have_spent_keeps_its_exit_code(tmp_path: Path
             main(lambda waiting: wired(tmp_path, site, heard), settings, heard.append)
         codes.append(json.loads(site.ended(name).read_text())["exit_code"])
     assert codes == [0, BudgetRefused.exit_code]
+
+
+def test_a_ledger_that_is_away_is_not_begun_anew_and_a_clock_set_back_not_believed(asked: Asked) -> None:
+    folder, _, node, about, body, key = asked
+    assert isinstance(messages.told(node.answer(messages.request(about, body, key))), bytes)
+    nextly = messages.request(replace(about, round=1), body, key)
+    early = replace(started_anew(node), day=lambda: date(1970, 1, 1))
+    assert "This machine's clock says 1970-01-01, and this node has counted on" in refusal(early, nextly)
+    (ledger,) = (folder / "client-0").glob("ledger-*.jsonl")
+    kept = ledger.read_bytes()
+    ledger.unlink()
+    again = started_anew(early)
+    assert "is gone, in which this node has counted. Put it back" in refusal(again, nextly)
+    assert not ledger.exists()
+    ledger.write_bytes(kept)
+    assert isinstance(messages.told(started_anew(again).answer(nextly)), bytes)

@@ -73,6 +73,15 @@ def test_a_learning_rate_that_decayed_to_nothing_moves_nothing_and_spoils_nothin
     assert all(bool((value == 0).all()) for value in mechanism.bound(still, said).values())
 
 
+def test_a_row_as_long_as_the_clip_is_one_long_for_the_lattice_too() -> None:
+    """In single precision many came out longer by a last digit, and the lattice refused them: a bit about the data."""
+    mechanism = IntegerNoise(kind="skellam", clip_norm=1.3)
+    rows = torch.randn(2000, 20, generator=torch.Generator().manual_seed(0))
+    close = rows / rows.double().norm(dim=1, keepdim=True).float() * (1.3 * (1 - torch.rand(2000, 1) * 1e-8))
+    said = Broadcast(0, {"w": torch.zeros(20)}, mechanism.announce(mechanism.init({"w": torch.zeros(20)}), None))
+    assert float(norms(mechanism.bound({"w": close}, said)).max()) <= 1 + 1e-12
+
+
 def drawn(mechanism: Mechanism, clients: int, rounds: int = 2000) -> tuple[torch.Tensor, torch.Tensor]:
     """What clients with nothing to say send, and what is released of their sum: noise alone, over and over."""
     zero: Params = {name: torch.zeros(clients, *value.shape) for name, value in linear().items()}

@@ -107,7 +107,10 @@ class Journal:
         if not run.isalnum():  # it names a folder, and a server chose it
             raise InvalidInput(f"A run is named by letters and digits, and got {run!r}.")
         path = self._folder / run
-        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not path.exists():
+            path.mkdir(parents=True, exist_ok=True, mode=0o700)
+            for above in path.parents[:3]:  # a folder whose name is not on the disk is lost with all that it holds
+                sync_directory(above)
         return path
 
     def _reply(self, run: str, round: int, entry: Entry) -> Path:

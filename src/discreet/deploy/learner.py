@@ -10,6 +10,7 @@ import torch
 from discreet.algorithms import Algorithm
 from discreet.broadcast import Broadcast
 from discreet.deploy.app import App, public_draws
+from discreet.deploy.journal import Entry
 from discreet.deploy.policy import Owned
 from discreet.engines.flower import messages
 from discreet.engines.flower.errors import NotOurs
@@ -24,6 +25,7 @@ from discreet.population import Population
 from discreet.randomness import CPU, RunKey, SimulatedRows
 from discreet.secagg.errors import BadMessage
 from discreet.secret_streams import KEY_BYTES, SecretRows
+from discreet.sparsifiers.common import PublicTopK, mask_of
 from discreet.tasks import OwnTable
 from discreet.tasks.supervised import Supervised
 
@@ -102,20 +104,29 @@ class Learner:
             raise BadMessage("The model that was sent is not finite, so there is nothing to learn from it.")
         mechanism, trainer = self.algorithm.mechanism, self.algorithm.trainer
         trainer.check(self.model.loss, params, self.data.inputs[:1, None])
-        if not isinstance(mechanism, AdaptiveGaussian):
-            bounds = {"client": trainer.bound, "example": trainer.reach}
-            for name, value in mechanism.announce(mechanism.init(params), bounds[mechanism.unit](round)).items():
-                if name not in announced or not torch.equal(announced[name], value):
-                    raise BadMessage(
-                        f"The server announced another {name!r} than this algorithm has, which would change what an "
-                        "update may reveal."
-                    )
+        bounds = {"client": trainer.bound, "example": trainer.reach}
+        due = mechanism.announce(mechanism.init(params), bounds[mechanism.unit](round))
+        # What only the server knows: the clip that it adapts, and a mask from its public data.
+        chosen = set(due) if isinstance(mechanism, AdaptiveGaussian) else set()
+        if isinstance(self.algorithm.sparsifier, PublicTopK):
+            masks = {mask_of(name): torch.zeros_like(value, dtype=torch.bool) for name, value in params.items()}
+            due, chosen = due | masks, chosen | set(masks)
+        else:
+            due |= self.algorithm.sparsifier.announce(params, round)
+        for name in {*due, *announced}:
+            if not _agreed(due.get(name), announced.get(name), same=name not in chosen):
+                raise BadMessage(
+                    f"The server announced another {name!r} than this algorithm has, which would change what an "
+                    "update may reveal."
+                )
         return self.algorithm.heard(round, params, announced)
 
-    def update(self, run: str, broadcast: Broadcast, attempt: int) -> Params:
-        """What this client sends. The same run, broadcast and attempt give the same bytes."""
+    def update(self, run: str, broadcast: Broadcast, entry: Entry) -> Params:
+        """What this client sends. The same run, broadcast and entry give the same bytes."""
         rows = self._rows(run, broadcast)
-        rows = rows.at("attempt", attempt) if attempt else rows
+        rows = rows.at("attempt", entry.attempt) if entry.attempt else rows
+        if self.seed is None and entry.session:  # even where the journal forgot, no two sessions share noise
+            rows = rows.at("session", entry.session)
         weight = torch.tensor([self.algorithm.weights(self.population)[self.client]], dtype=torch.float64)
         with rows.drawing():
             sent = self.algorithm.client_step(self.model.loss, broadcast, self.data.block([self.place]), weight, rows)
@@ -131,6 +142,13 @@ class Learner:
         name = f"{self.experiment} {run}".encode()
         derived = hashlib.blake2b(name, key=self.secret, digest_size=KEY_BYTES, person=b"discreet run")
         return RunKey(derived.digest()).secret_rows(broadcast.round, broadcast.digest, self.client)
+
+
+def _agreed(due: torch.Tensor | None, said: torch.Tensor | None, *, same: bool) -> bool:
+    """Whether what was announced has the shape that is due, and, if it is not the server's to choose, the value."""
+    if due is None or said is None or due.shape != said.shape or due.dtype != said.dtype:
+        return False
+    return torch.equal(due, said) if same else bool(said.isfinite().all())
 
 
 def _check(app: App, client: int, names: tuple[str, ...], sizes: tuple[int, ...], *, own: bool) -> None:

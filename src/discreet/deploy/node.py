@@ -8,6 +8,7 @@ from pathlib import Path
 from discreet.deploy import spending
 from discreet.deploy.app import App
 from discreet.deploy.certificates import key_from
+from discreet.deploy.faults import OwnFault, own_faults
 from discreet.deploy.journal import Entry, Held, Journal, Opened
 from discreet.deploy.learner import Learner
 from discreet.deploy.policy import Owned, Refused
@@ -75,7 +76,7 @@ class Node:
         try:
             about, body = messages.parsed(request, bytes.fromhex(self.owned.policy.server_key))
             return messages.answered(self._answer(about, body))
-        except (LedgerDamaged, LedgerUnavailable) as fault:  # which name files of this machine
+        except (OwnFault, LedgerDamaged, LedgerUnavailable) as fault:  # of the data, or of files of this machine
             return self._failed(fault)
         except DiscreetError as refusal:
             self.say(f"Refused: {refusal}")
@@ -85,6 +86,7 @@ class Node:
 
     def _failed(self, fault: Exception) -> bytes:
         """What the fault says may be about the data, so the server hears its kind alone."""
+        fault = fault.fault if isinstance(fault, OwnFault) else fault
         kind = type(fault).__name__
         self.say(f"Refused, after a fault of this node's own ({kind}): {fault}")
         return messages.refused(Refusal(f"The request could not be answered ({kind}); the node's owner sees why."))
@@ -134,7 +136,8 @@ class Node:
         if self.journal.forgotten(about.run, about.round, entry):
             raise NotOurs(f"Round {about.round + 1} was answered long ago, and the answer is no longer kept.")
         made = self._count(about, entry)
-        reply = messages.tensors(self.learner.update(about.run, broadcast, entry.attempt))
+        with own_faults():
+            reply = messages.tensors(self.learner.update(about.run, broadcast, entry))
         self.journal.keep(about.run, about.round, entry, reply)
         made()
         return reply
@@ -157,6 +160,8 @@ class Node:
         """Terms for this experiment's numbers, this cohort's keys, and what the policy asks for today."""
         if (terms.length, terms.bits) != self.learner.lattice(about.round):
             raise NotOurs("The secure sum has other numbers than this algorithm.")
+        if terms.purpose != messages.purpose(about.experiment, about.run):
+            raise NotOurs("The secure sum is for another experiment or another run.")
         identities = [self.app.members[each].identity for each in about.cohort]
         self.owned.policy.allow_terms(terms, identities, planned(self.learner.algorithm, len(about.cohort)))
 
@@ -175,8 +180,9 @@ class Node:
             raise NotOurs("This round of the secure sum was answered, and the question was another one.")
         made = self._count(about, entry)
         if said is None:
-            update = self.learner.update(about.run, broadcast, entry.attempt)
-            said = client.mask(number, flat(update).cpu().numpy())
+            with own_faults():
+                update = self.learner.update(about.run, broadcast, entry)
+                said = client.mask(number, flat(update).cpu().numpy())
             self._keep(about, opened, client)
         made()
         return said

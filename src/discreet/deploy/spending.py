@@ -1,14 +1,16 @@
 """The client's own ledger: what was learned from its data in a period, whoever asked; and what a run would take."""
 
 import hashlib
+import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 
 from discreet.algorithms import Algorithm
 from discreet.deploy.certificates import key_from
+from discreet.deploy.journal import place
 from discreet.deploy.policy import PERIODS, Period, Policy, Refused, period_of
 from discreet.errors import BudgetRefused, InvalidInput, Unsupported
 from discreet.population import Population
@@ -48,6 +50,7 @@ class Spending:
 
     def __init__(self, folder: Path, policy: Policy, tuned_to: Event | None) -> None:
         self._folder, self._policy, self._tuned_to = folder / policy.ledgers, policy, tuned_to
+        self._noted = folder / "counting.json"
         self._open: dict[Path, Ledger] = {}  # a ledger's chain is read once, and from there on its end
         # One question to two nodes of one client is two releases: each draws its noise by its own key.
         secret = key_from(folder / "noise.key")
@@ -62,6 +65,7 @@ class Spending:
             raise Refused("The algorithm adds no noise, so it protects nobody, and no budget can count it.")
         try:
             ledger = self.ledger(day)
+            self._note(day)
             ticket = ledger.reserve(f"node {self._node} {key}", asked)
             return lambda: ledger.commit(ticket, asked)
         except BudgetRefused as refusal:
@@ -72,6 +76,7 @@ class Spending:
     def ledger(self, day: date) -> Ledger:
         path = _path(self._folder, self._policy.period, day)
         self._check_period(day)
+        self._check_note(path, day)
         if not path.exists():
             self._create(path)
             self._check_period(day)  # another process may have begun one meanwhile
@@ -94,6 +99,28 @@ class Spending:
                     f'with "{period}".',
                     fix="Set it back. " + ("" if period == "ever" else f"Another one may begin after this {period}."),
                 )
+
+    def _note(self, day: date) -> None:
+        """In the node's own folder: the ledger that counts, and the day, before anything is counted in it."""
+        noted = {"ledger": _path(self._folder, self._policy.period, day).name, "day": day.isoformat()}
+        content = json.dumps(noted).encode()
+        if not self._noted.exists() or self._noted.read_bytes() != content:
+            place(self._noted, content)
+
+    def _check_note(self, path: Path, day: date) -> None:
+        """A ledger that is away, or a clock that was set back, would begin an empty one."""
+        if not self._noted.exists():
+            return
+        noted = json.loads(self._noted.read_bytes())
+        if noted["ledger"] == path.name and not path.exists():
+            raise Refused(
+                f"{path.name} is gone, in which this node has counted.",
+                fix="Put it back; without it nobody knows what was spent.",
+            )
+        if day < date.fromisoformat(noted["day"]) - timedelta(days=1):
+            raise Refused(
+                f"This machine's clock says {day}, and this node has counted on {noted['day']}.", fix="Set the clock."
+            )
 
     def _create(self, path: Path) -> None:
         tuned = {} if self._tuned_to is None else {"tuned_to": self._tuned_to}

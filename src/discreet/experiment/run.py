@@ -19,7 +19,7 @@ from discreet.experiment.record import Checkpoint, Identity, Record, refuse_take
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger import Ledger, Ticket
 from discreet.privacy.release import Release
-from discreet.secagg.errors import TooFewClients
+from discreet.secagg.errors import RoundOver
 
 Line: TypeAlias = dict[str, Any]  # what rounds.jsonl says of one round
 Watch: TypeAlias = Callable[[Line], None]
@@ -160,7 +160,7 @@ class _Training:
         broadcast = job.algorithm.broadcast(state, round, self.simulation.public_update)
         try:
             gathered = self.engine.gather(broadcast, _cohort(job, round))
-        except TooFewClients as lost:
+        except RoundOver as lost:
             line = {"round": round + 1, "clients": 0, "lost": lost.problem, "revealed": lost.revealed}
             return state, self._told(line, state, None, began)
         noise = self.simulation.rows(broadcast, [-1]).at("server")

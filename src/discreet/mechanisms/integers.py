@@ -89,7 +89,8 @@ class IntegerNoise:
         if on_lattice:
             return delta
         held = delta if self.clip_norm is None else clipped(delta, self.clip_norm)
-        return scale(held, 1 / broadcast.announced[CLIP])
+        # In doubles: in singles a row as long as the clip may come out longer than 1, which the lattice refuses.
+        return {name: value.double() / broadcast.announced[CLIP] for name, value in held.items()}
 
     def share(self, encoded: Params, broadcast: Broadcast, rows: Rows) -> Params:
         assert self.noise_multiplier is not None

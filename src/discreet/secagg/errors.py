@@ -3,7 +3,7 @@
 Three kinds differ in what is left. A message that was refused changed nothing. A round that is over leaves the session
 fit for the next one. An abort ends the session: the other side broke the rules, and the secrets are erased.
 In none of them was an update revealed, and no more was released than a sum that was paid for. Whether even that could
-still be opened, `TooFewClients` says.
+still be opened, `RoundOver` says.
 """
 
 from discreet.errors import DiscreetError
@@ -29,8 +29,8 @@ class NotAMember(SecaggError):
     """A message of, or to, a client that is not in this session or not in this round; nothing changed."""
 
 
-class TooFewClients(SecaggError):
-    """Fewer clients are left than are needed: this round is over, without a sum.
+class RoundOver(SecaggError):
+    """This round is over, without a sum.
 
     `revealed` says whether clients had been asked for shares by then. If not, its masks stay on for good, and nothing
     was released. If so, some have answered, and an answer that comes too late would open the sum for whoever kept the
@@ -42,8 +42,12 @@ class TooFewClients(SecaggError):
         self.revealed = revealed
 
 
-class WrongShare(SecaggError):
-    """Revealed shares do not give the secret that their owner committed to: this round is over, without a sum."""
+class TooFewClients(RoundOver):
+    """Fewer clients are left than are needed."""
+
+
+class WrongShare(RoundOver):
+    """Revealed shares do not give the secret that their owner committed to."""
 
 
 class SessionOver(SecaggError):

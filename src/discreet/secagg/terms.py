@@ -13,7 +13,7 @@ from discreet.secagg.degree import MOST_NEIGHBOURS, Assumed, all_pairs, fewest, 
 from discreet.secagg.ring import LEAST_BITS, MOST_BITS, Ring
 from discreet.secagg.wire import VERSION, Reader, Writer
 
-SESSION_BYTES = 16
+SESSION_BYTES, PURPOSE_BYTES = 16, 32
 MOST_CLIENTS, MOST_ROUNDS, MOST_NUMBERS = 10**5, 10**5, 2**32
 SECURITY_BITS = 30  # a graph that fails more often than once in 2^30 is none to rely on
 NUMBERS = ("clients", "length", "bits", "rounds", "neighbours", "threshold", "minimum")
@@ -40,6 +40,7 @@ class Terms:
     """
 
     session: Octets
+    purpose: Octets = bytes(PURPOSE_BYTES)  # a digest of what is summed, which all have to be told alike
     clients: Count
     length: Count
     bits: Count = 32
@@ -63,6 +64,7 @@ class Terms:
         assumed: Assumed | None = None,
         colluding: int = 0,
         leaving: int = 0,
+        purpose: bytes = bytes(PURPOSE_BYTES),
     ) -> "Terms":
         """Terms of a new session: all pairs in small cohorts, a random graph in large ones.
 
@@ -77,6 +79,7 @@ class Terms:
             degree = all_pairs(clients, threshold)
         return cls(
             session=keys.fresh(SESSION_BYTES),
+            purpose=purpose,
             clients=clients,
             length=length,
             bits=bits,
@@ -96,6 +99,8 @@ class Terms:
         _within("neighbours", self.neighbours, 2, self.clients - 1)
         if len(self.session) != SESSION_BYTES:
             raise InvalidInput(f"Terms: session must have {SESSION_BYTES} bytes, and got {len(self.session)}.")
+        if len(self.purpose) != PURPOSE_BYTES:
+            raise InvalidInput(f"Terms: purpose must have {PURPOSE_BYTES} bytes, and got {len(self.purpose)}.")
         if self.neighbours % 2 and self.neighbours != self.clients - 1:
             raise InvalidInput(f"Terms: neighbours must be even or all {self.clients - 1}, and got {self.neighbours}.")
         self._check_thresholds()
@@ -183,7 +188,7 @@ class Terms:
         return keys.digest(self.to_bytes())
 
     def to_bytes(self) -> bytes:
-        writer = Writer().number(VERSION, 1).raw(self.session)
+        writer = Writer().number(VERSION, 1).raw(self.session).raw(self.purpose)
         for number in self._numbers():
             writer.number(number, 8)
         writer.number(len(self.identities), 4).raw(b"".join(self.identities))
@@ -196,7 +201,8 @@ class Terms:
         reader = Reader(data)
         if reader.number(1) != VERSION:
             reader.refuse(f"is not of version {VERSION}")
-        session, numbers = reader.raw(SESSION_BYTES), {name: reader.number(8) for name in NUMBERS}
+        session, purpose = reader.raw(SESSION_BYTES), reader.raw(PURPOSE_BYTES)
+        numbers = {name: reader.number(8) for name in NUMBERS}
         identities = tuple(reader.raw(keys.KEY_BYTES) for _ in range(min(reader.number(4), MOST_CLIENTS)))
         assumed, graph = None, reader.number(1)
         if graph == 1:
@@ -205,7 +211,7 @@ class Terms:
         elif graph:
             reader.refuse(f"has a {graph} where only 0 or 1 may stand")
         reader.done()
-        return cls(session=session, identities=identities, assumed=assumed, **numbers)
+        return cls(session=session, purpose=purpose, identities=identities, assumed=assumed, **numbers)
 
     def _numbers(self) -> tuple[int, ...]:
         return tuple(getattr(self, name) for name in NUMBERS)

@@ -69,4 +69,5 @@ def _check(right: bool, client: int) -> None:
         raise WrongShare(
             f"The shares that were revealed do not give the secret of client {client}, so the sum would be wrong.",
             fix="A client answered wrongly: find out which before the next session.",
+            revealed=True,
         )

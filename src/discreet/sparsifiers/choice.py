@@ -6,6 +6,7 @@ from fractions import Fraction
 import torch
 from torch import Tensor
 
+from discreet.errors import InvalidInput
 from discreet.params import Params, flat, restored
 
 
@@ -28,7 +29,13 @@ def largest(block: Params, fraction: float, *, per_layer: bool) -> Params:
 
 
 def where(masks: Params, block: Params) -> Params:
-    """The block with zeros where a mask is false; NaN·0 would be NaN. Rows may share a mask."""
+    """The block with zeros where a mask is false; NaN·0 would be NaN. Rows may share a mask, and no mask adds rows."""
+    for name, value in block.items():
+        if masks[name].shape not in (value.shape, value.shape[1:]):
+            raise InvalidInput(
+                f"A mask must have the shape of what it covers, {tuple(value.shape)}, and got "
+                f"{tuple(masks[name].shape)}."
+            )
     return {name: torch.where(masks[name], value, torch.zeros_like(value)) for name, value in block.items()}
 
 

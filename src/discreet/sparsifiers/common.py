@@ -120,8 +120,13 @@ def no_public_data() -> InvalidInput:
 
 def _named(masks: Params, params: Params) -> Params:
     """As announced, beside what a mechanism announces; on the model's device."""
-    return {f"mask {name}": mask.to(params[name].device) for name, mask in masks.items()}
+    return {mask_of(name): mask.to(params[name].device) for name, mask in masks.items()}
+
+
+def mask_of(name: str) -> str:
+    """As a tensor's mask is announced."""
+    return f"mask {name}"
 
 
 def _masks(block: Params, announced: Params) -> Params:
-    return {name: announced[f"mask {name}"] for name in block}
+    return {name: announced[mask_of(name)] for name in block}

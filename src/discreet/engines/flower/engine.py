@@ -15,7 +15,7 @@ from discreet.engines.planned_sums import planned
 from discreet.errors import InvalidInput
 from discreet.params import Params, add, restored, zeros_like
 from discreet.population import Population
-from discreet.secagg.errors import BadMessage, TooFewClients
+from discreet.secagg.errors import BadMessage, RoundOver, TooFewClients
 
 
 @dataclass
@@ -80,7 +80,7 @@ class FlowerEngine:
         body = messages.spread(broadcast.params, broadcast.announced)
         try:
             total, survivors = session.sum(broadcast.round, body, here)
-        except TooFewClients:
+        except RoundOver:
             self._session = None
             raise
         return _seen(restored(torch.from_numpy(total).to(_device(broadcast)), like), survivors)

@@ -1,5 +1,6 @@
 """What server and client say to each other: a signed request, and a reply that answers or refuses, in bytes."""
 
+import hashlib
 import json
 from typing import Annotated, Literal, NamedTuple, TypeAlias
 
@@ -97,6 +98,11 @@ def _sentence(text: str) -> str:
     """What somebody else wrote, for a terminal: one line, of letters that can be printed, and not too long."""
     line = " ".join("".join(each if each.isprintable() else " " for each in text).split())
     return line if len(line) <= MOST_WORDS else f"{line[:MOST_WORDS]}…"
+
+
+def purpose(experiment: str, run: str) -> bytes:
+    """What a secure sum is for: under its keys, so that no sum is made of updates to two questions."""
+    return hashlib.sha256(f"discreet sum {experiment} {run}".encode()).digest()
 
 
 def hello_statement(run: str, client: int, nonce: bytes) -> bytes:

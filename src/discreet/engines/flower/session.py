@@ -36,6 +36,7 @@ class Session:
             identities=identities,
             colluding=asked.colluding,
             leaving=asked.leaving,
+            purpose=messages.purpose(calls.experiment, calls.run),
         )
         terms = replace(terms, minimum=max(terms.minimum, asked.needed))
         session = cls(calls, cohort, Server(terms), {})

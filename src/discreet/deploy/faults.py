@@ -1,0 +1,20 @@
+"""What goes wrong with a client's data in hand: its owner hears it whole, and the server only that it went wrong."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class OwnFault(Exception):
+    """Raised after the data was touched, so that whatever `fault` says may be about it."""
+
+    def __init__(self, fault: Exception) -> None:
+        super().__init__(str(fault))
+        self.fault = fault
+
+
+@contextmanager
+def own_faults() -> Iterator[None]:
+    try:
+        yield
+    except Exception as fault:
+        raise OwnFault(fault) from fault

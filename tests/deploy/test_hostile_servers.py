@@ -1,0 +1,120 @@
+"""What a server that lies, and holds its own signing key, can get out of a node: nothing that was not counted."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from discreet.deploy.app import App
+from discreet.deploy.certificates import key_from
+from discreet.deploy.journal import Entry
+from discreet.deploy.node import Node
+from discreet.deploy.server import prepared
+from discreet.engines.flower import messages
+from discreet.engines.flower.messages import About
+from discreet.params import Params
+from discreet.randomness import RunKey
+from discreet.secagg.client import Client
+from discreet.secagg.terms import Terms
+from tests.deploy.asking import RUN, Begun, counted, refusal, sent
+from tests.deploy.sites import PLAIN, SECURE, copied, founded, wired
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+MASKED = (
+    PLAIN.partition("[algorithm]")[0]
+    + """\
+[algorithm]
+trainer = { kind = "broadcast_gradients", steps = 1, sampling_rate = 0.5, clip_norm = 0.5, learning_rate = 2.0 }
+mechanism = { kind = "distributed_gaussian" }
+sparsifier = { kind = "random_k", fraction = 0.5 }
+"""
+)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"mask bias": torch.ones((1, 100, 10), dtype=torch.bool)},  # a hundred copies, each with noise of its own
+        {"mask weight": torch.ones((1, 0, 10, 64), dtype=torch.bool)},
+        {"mask bias": torch.ones(10, dtype=torch.bool)},  # the right shape, and another draw than this round's
+        {"mask bias": torch.ones(10)},
+        {"more": torch.zeros(())},
+        {"mask bias": None},
+    ],
+    ids=["copies", "nothing", "another draw", "another kind", "more", "less"],
+)
+def test_a_mask_that_is_not_the_rounds_own_is_refused_and_costs_nothing(
+    tmp_path: Path, change: dict[str, torch.Tensor | None]
+) -> None:
+    site = founded(tmp_path, MASKED)
+    node = Node.open(tmp_path / "client-0", lambda text: None)
+    learner = node.learner
+    broadcast = learner.algorithm.broadcast(learner.algorithm.init(learner.params), 0)
+    told: Params = {name: value for name, value in (broadcast.announced | change).items() if value is not None}
+    about = About(kind="train", run=RUN, experiment=node.app.digest, round=0, client=0, cohort=(0, 1, 2))
+    key = key_from(site.server / "server.key")
+    said = refusal(node, messages.request(about, messages.spread(broadcast.params, told), key))
+    assert "than this algorithm has, which would change what an update may reveal" in said
+    assert counted(node) == 0
+    honest = messages.request(about, messages.spread(broadcast.params, broadcast.announced), key)
+    assert isinstance(messages.told(node.answer(honest)), bytes)
+
+
+def test_a_secure_sum_for_another_experiment_or_run_is_refused(begun: Begun) -> None:
+    """Else a server could sum clients of two experiments, in which there is less noise than the one of them counts."""
+    site, wire, engine, broadcast = begun
+    engine.gather(broadcast, [0, 1, 2])
+    about, body, key = sent(wire, 1, 100, site)
+    assert about.kind == "session"
+    other = messages.purpose("0" * 64, about.run)
+    strange = replace(Terms.from_bytes(body), purpose=other)
+    said = refusal(wire.nodes_at[100], messages.request(about, strange.to_bytes(), key))
+    assert said.startswith("The secure sum is for another experiment or another run.")
+
+
+def test_a_node_whose_journal_is_lost_draws_fresh_noise_in_the_next_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vectors: list[Any] = []
+    mask = Client.mask
+
+    def watched(self: Client, number: int, vector: Any) -> bytes:
+        vectors.append(vector.copy())
+        return mask(self, number, vector)
+
+    monkeypatch.setattr(Client, "mask", watched)
+    site, heard = copied(tmp_path, SECURE.replace("seed = 7\n", "")), list[str]()
+    wire, key = wired(tmp_path, site, heard), RunKey.fresh()
+    for _ in range(2):
+        job = prepared(site, App.open(site.app), "first", key, wire, heard.append)
+        assert job.remote is not None
+        job.remote().gather(job.algorithm.broadcast(job.algorithm.init(job.params), 0), [0, 1, 2])
+        for node in wire.nodes_at.values():
+            shutil.rmtree(node.owned.folder / "runs")
+    assert len(vectors) == 6
+    assert not any(np.array_equal(vectors[client], vectors[client + 3]) for client in range(3))
+    assert [counted(node) for node in wire.nodes_at.values()] == [2, 2, 2]
+
+
+def test_what_goes_wrong_with_the_data_in_hand_is_told_to_its_owner_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site, heard = copied(tmp_path, PLAIN), list[str]()
+    node = wired(tmp_path, site, heard).nodes_at[100]
+
+    def failing(learner: Any, run: str, broadcast: Any, entry: Entry) -> Params:
+        raise ValueError("the largest is 4711")
+
+    monkeypatch.setattr("discreet.deploy.learner.Learner.update", failing)
+    learner = node.learner
+    broadcast = learner.algorithm.broadcast(learner.algorithm.init(learner.params), 0)
+    about = About(kind="train", run=RUN, experiment=node.app.digest, round=0, client=0, cohort=(0, 1, 2))
+    key = key_from(site.server / "server.key")
+    said = refusal(node, messages.request(about, messages.spread(broadcast.params, broadcast.announced), key))
+    assert said == "The request could not be answered (ValueError); the node's owner sees why."
+    assert "4711" in heard[-1]
