@@ -14,8 +14,8 @@ def advice(job: Job) -> Iterator[str]:
     if (isinstance(trainer, BroadcastGradients) or (published and isinstance(trainer, DpSgd))) and _is_linear(job):
         yield (
             'The model is one linear layer: recipe = "convex_local" takes any number of local steps at the noise of '
-            'one a round, against whoever sees only sums; with noise = "skellam" also against the server that makes them, '
-            "through a secure sum (docs/notes/local_steps.md)."
+            'one a round, against whoever sees only sums; with noise = "skellam" also against the server that makes '
+            "them, through a secure sum (docs/notes/local_steps.md)."
         )
 
 
