@@ -1,13 +1,15 @@
 """What rounds really released: never less than happened, and the plan itself where all went as planned."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from discreet.algorithms import Algorithm, ddp_fedavg, dp_fedavg
-from discreet.experiment import keeping
+from discreet.experiment import api, config, keeping
 from discreet.experiment.made import Made, of_lines, over
 from discreet.experiment.promise import Privacy
+from discreet.experiment.run import start
 from discreet.population import Population
 from discreet.privacy.events import steps
 from discreet.sampling import RoundRobin
@@ -77,3 +79,15 @@ def test_a_line_that_is_missing_counts_as_it_was_planned():
         {"round": 5, "clients": 8},
     ]
     assert of_lines(lines, 4) == [Made(0, 9), Made(2, None), Made(3, None)]
+
+
+def test_a_card_of_noise_in_shares_says_that_whoever_brings_one_knows_it(small: Path, tmp_path: Path) -> None:
+    text = small.read_text().partition("[privacy]")[0]
+    promise = '[privacy]\nunit = "example"\nagainst = "public"\nepsilon = 4.0\ndelta = 1e-4\n'
+    recipe = '[algorithm]\nrecipe = "ddp_fedavg"\nnoise = "gaussian"\nsampling_rate = 0.5\nclip_norm = 1.0\n'
+    small.write_text(f"{text}{promise}{recipe}learning_rate = 0.5\n")
+    job = api.prepared(config.load(small, ()))
+    ended = start(job, tmp_path / "run", None, None, lambda line: None)
+    shares = job.population.clients
+    said = f"A client that takes part: it knows its own share of the noise, one of {shares}."
+    assert said in ended.guarantees[0].not_covered

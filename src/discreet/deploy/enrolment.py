@@ -20,8 +20,8 @@ from discreet.privacy.ledger import Budget, Ledger
 from discreet.privacy.release import Relation, Release
 
 POLICY = """\
-# What the owner of this data allows. The node keeps to it whatever a server says. Read it before you start the node:
-# it does so once, when it starts, and a change counts from the next start on.
+# What the owner of this data allows. The node keeps to it whatever a server says. Read it before you start the node,
+# which reads it once, when it starts: a change counts from the next start on.
 client = "{client}"
 app = "{app}"{data}
 
