@@ -343,7 +343,6 @@ def draw() -> None:
     import matplotlib
 
     matplotlib.use("svg")
-    matplotlib.rcParams["svg.hashsalt"] = "secagg"
     from matplotlib import pyplot
 
     rows = json.loads((results.FOLDER / "secagg.json").read_text(encoding="utf-8"))["cpu"]["cohorts"]
@@ -360,7 +359,8 @@ def draw() -> None:
     axes.set_title("What a round costs a client")
     axes.legend(frameon=False)
     axes.grid(alpha=0.3)
-    figure.savefig(results.FOLDER / "secagg.svg", metadata={"Date": None})
+    with matplotlib.rc_context({"svg.hashsalt": "secagg"}):  # the same names within the picture each time
+        figure.savefig(results.FOLDER / "secagg.svg", metadata={"Date": None})
     pyplot.close(figure)
 
 

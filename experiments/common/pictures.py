@@ -11,8 +11,6 @@ from experiments.common.means import mean
 matplotlib.use("svg")
 from matplotlib import pyplot
 
-matplotlib.rcParams["svg.hashsalt"] = "discreet"  # the same names within a picture each time
-
 
 def figure(panels: int = 1) -> tuple[Any, list[Any]]:
     """A picture of so many panels side by side, and its axes."""
@@ -48,6 +46,7 @@ def logarithmic(axes: Any) -> None:
 def saved(drawn: Any, path: Path, said: str) -> str:
     """The picture as a file, and the line of Markdown that shows it."""
     drawn.tight_layout()
-    drawn.savefig(path, metadata={"Date": None})
+    with matplotlib.rc_context({"svg.hashsalt": "discreet"}):  # the same names within a picture each time
+        drawn.savefig(path, metadata={"Date": None})
     pyplot.close(drawn)
     return f"![{said}, with standard errors]({path.name})"

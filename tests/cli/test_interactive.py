@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -23,6 +24,7 @@ def test_it_serves_until_it_is_interrupted_and_then_ends_well(tmp_path: Path):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )
     assert serving.stdout is not None
     url = json.loads(serving.stdout.readline())["url"]
