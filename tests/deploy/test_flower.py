@@ -73,12 +73,14 @@ class Deployed:
         self.processes.discreet("client-2", "deploy", "client", "client-2")
         self.processes.until("client-2", "In touch with")
 
-    def wait_less(self, seconds: int) -> None:
+    def wait_less(self, patience: int, timeout: int) -> None:
         """How long the server waits for clients that don't answer is its own matter, which nobody agreed on."""
         path = self.site.app / "resolved.toml"
         text = path.read_text()
         assert "patience = 60" in text
-        path.write_text(text.replace("patience = 60", f"patience = {seconds}"))
+        assert "timeout = 60" in text
+        text = text.replace("timeout = 60", f"timeout = {timeout}")
+        path.write_text(text.replace("patience = 60", f"patience = {patience}"))
 
     def submit(self, name: str) -> None:
         self.processes.discreet(f"submit-{name}", "deploy", "submit", "site", "--name", name)
@@ -180,14 +182,14 @@ def test_whoever_reaches_the_open_port_can_neither_run_code_nor_register_a_node(
 def test_a_client_and_then_the_server_die_in_mid_run_and_the_run_goes_on(deployed: Deployed) -> None:
     """A round that is under way may be counted by a client and not by the server: one at each death, and no more."""
     deployed.without_supernode()
-    deployed.wait_less(10)
+    deployed.wait_less(patience=10, timeout=40)
     deployed.submit("second")
     deployed.after("second", 1)
     deployed.processes.end("client-2", signal.SIGKILL)
     assert deployed.counted("client-2") - ROUNDS in (1, 2)
     deployed.until_a_round_of("second", 2)  # the one that it died in may still have had its mask
-    deployed.processes.kill_tree("server")  # Flower's process for the run too, as when a machine goes down
-    deployed.ended("second")
+    for name in ("server", "submit-second"):  # with all their processes, as when a machine goes down
+        deployed.processes.kill_tree(name)
     kept = deployed.rounds("second")
     assert 1 < len(kept) < ROUNDS
     for name in CLIENTS[:2]:
