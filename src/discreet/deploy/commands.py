@@ -19,6 +19,7 @@ from discreet.errors import InvalidInput, Unsupported
 
 CONNECTION = "deployment"
 STARTS = 60.0  # seconds that a SuperLink has to come up
+ENDS = 8.0  # seconds that it has to end before it is killed; `discreet deploy server` waits a little longer
 ANSWERS = 60.0  # seconds that a command of Flower's has, which asks it something
 BOXES = "".join(map(chr, range(0x2500, 0x2580)))  # which Flower draws around what it says
 
@@ -128,6 +129,24 @@ def alone(site: Site) -> Iterator[int]:
         yield fd
     finally:
         os.close(fd)
+
+
+@contextmanager
+def started(
+    site: Site, command: list[str], lock: int, environment: Mapping[str, str] | None = None
+) -> "Iterator[subprocess.Popen[bytes]]":
+    """A SuperLink that says what it says in its log, holds the lock of `alone`, and ends with the block."""
+    with log(site).open("ab") as said:
+        process = subprocess.Popen(command, env=environment, stdout=said, stderr=said, pass_fds=(lock,))
+    try:
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(timeout=ENDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
 def register(site: Site, cards: list[Card], say: Callable[[str], None]) -> None:

@@ -1,7 +1,6 @@
 """The process that is the server: the SuperLink on loopback, and before it the one port that clients reach."""
 
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -25,20 +24,11 @@ def serve(site: Site, listen: str) -> int:
         commands.alone(site) as lock,
         front.bound(listen, port) as door,
         front.opened(door, inner, shown, keys) as heard,
+        commands.started(site, commands.superlink_itself(site, inner), lock) as process,
     ):
-        with commands.log(site).open("ab") as log:
-            process = subprocess.Popen(commands.superlink_itself(site, inner), pass_fds=(lock,), stdout=log, stderr=log)
-        try:
-            while process.poll() is None and heard():
-                time.sleep(PAUSE)
-            return process.poll() or 1
-        finally:
-            process.terminate()
-            try:
-                process.wait(timeout=5)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+        while process.poll() is None and heard():
+            time.sleep(PAUSE)
+        return process.poll() or 1
 
 
 def main(folder: str, listen: str) -> None:

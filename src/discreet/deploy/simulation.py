@@ -1,7 +1,6 @@
 """Flower's own simulation of a deployment, in which Ray plays the clients: a SuperLink on loopback for one run."""
 
 import json
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -29,22 +28,9 @@ def _superlink(site: Site) -> Iterator[None]:
     commands.write_connection(site, f"insecure = true\n{options}")
     # Ray would otherwise join whatever cluster was last started on this machine, even one that is gone.
     own = {"RAY_ADDRESS": "local", **commands.environment(site)}
-    with commands.alone(site) as lock:
-        with commands.log(site).open("ab") as log:
-            process = subprocess.Popen(
-                commands.simulating(commands.inner(site)),
-                env=own,
-                stdout=log,
-                stderr=log,
-                pass_fds=(lock,),
-            )
-        try:
-            commands.await_superlink(site, lambda: process.poll() is None)
-            yield
-        finally:
-            process.terminate()
-            try:
-                process.wait(timeout=15)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+    with (
+        commands.alone(site) as lock,
+        commands.started(site, commands.simulating(commands.inner(site)), lock, own) as process,
+    ):
+        commands.await_superlink(site, lambda: process.poll() is None)
+        yield
