@@ -1,6 +1,7 @@
 """A deployment in a folder, for tests: three clients of the digits, with all that real ones have but a network."""
 
 import atexit
+import math
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -136,7 +137,7 @@ class Wire:
     def nodes(self) -> list[int]:
         return list(self.nodes_at)
 
-    def exchange(self, requests: Mapping[int, bytes], enough: int) -> dict[int, bytes]:
+    def exchange(self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf) -> dict[int, bytes]:
         number = len(self.passed)
         asked = {node: each for node, each in requests.items() if not self.lost(node, number)}
         self.passed.append({node: (each, self.nodes_at[node].answer(each)) for node, each in asked.items()})

@@ -1,5 +1,6 @@
 """What clients that lie, or say nothing, can do to a run: little."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -7,9 +8,12 @@ from pathlib import Path
 import pytest
 import torch
 
+from discreet.broadcast import Broadcast
 from discreet.deploy.app import App
 from discreet.deploy.server import prepared
+from discreet.deploy.site import Site
 from discreet.engines.flower import messages
+from discreet.engines.flower.calls import HELLO
 from discreet.engines.flower.engine import FlowerEngine
 from discreet.engines.flower.waiting import Waiting
 from discreet.params import Params
@@ -25,7 +29,7 @@ class Lying(Wire):
 
     lie: Callable[[bytes], bytes] = lambda reply: reply
 
-    def exchange(self, requests: Mapping[int, bytes], enough: int) -> dict[int, bytes]:
+    def exchange(self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf) -> dict[int, bytes]:
         came = super().exchange(requests, enough)
         about, _ = messages.parsed(requests[102], bytes.fromhex(self.nodes_at[102].owned.policy.server_key))
         return came if about.kind == "hello" else came | {102: self.lie(came[102])}
@@ -77,27 +81,49 @@ class Slow(Wire):
 
     now: list[float] = field(default_factory=lambda: [0.0])
 
-    def exchange(self, requests: Mapping[int, bytes], enough: int) -> dict[int, bytes]:
+    def exchange(self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf) -> dict[int, bytes]:
         came = super().exchange({node: each for node, each in requests.items() if node != 102}, enough)
-        over = Waiting(timeout=600, patience=30, clock=lambda: self.now[0]).over(len(requests), enough)
+        waiting = Waiting(timeout=600, patience=30, clock=lambda: self.now[0]).at_most(limit)
+        over = waiting.over(len(requests), enough)
         while not over(len(came)):
             self.now[0] += 0.5
         return came
 
 
-def test_a_node_that_says_nothing_is_waited_for_once_and_then_holds_up_no_round(tmp_path: Path) -> None:
-    """Heartbeats come from a thread of their own, so that a client which hangs is online all the same."""
-    site, heard = copied(tmp_path, SECURE), list[str]()
-    wire = Slow(wired(tmp_path, site, heard).nodes_at)
-    job = prepared(site, App.open(site.app), "first", RunKey.seed(7), wire, heard.append)
+def awaiting(wire: Slow, site: Site) -> tuple[FlowerEngine, Broadcast]:
+    """An engine that lives in the wire's time, and what it would send; its clients are awaited for a minute."""
+    job = prepared(site, App.open(site.app), "first", RunKey.seed(7), wire, lambda text: None)
     assert job.remote is not None
     engine = job.remote()
     assert isinstance(engine, FlowerEngine)
+    assert engine.calls.timeout == 60
     engine.calls.clock = lambda: wire.now[0]
     engine.calls.pause = lambda seconds: wire.now.__setitem__(0, wire.now[0] + seconds)
-    broadcast, waited = job.algorithm.broadcast(job.algorithm.init(job.params), 0), []
+    return engine, job.algorithm.broadcast(job.algorithm.init(job.params), 0)
+
+
+def test_a_node_that_says_nothing_is_waited_for_once_and_then_holds_up_no_round(tmp_path: Path) -> None:
+    """Heartbeats come from a thread of their own, so that a client which hangs is online all the same."""
+    site = copied(tmp_path, SECURE)
+    wire, waited = Slow(wired(tmp_path, site, []).nodes_at), []
+    engine, broadcast = awaiting(wire, site)
     for round in range(3):
         before = wire.now[0]
         assert engine.gather(replace(broadcast, round=round), [0, 1, 2]).contributors == (0, 1)
         waited.append(wire.now[0] - before)
-    assert waited == [600, 0, 0]
+    assert 60 <= waited[0] < 60 + HELLO
+    assert waited[1:] == [0, 0]
+
+
+@dataclass
+class Later(Slow):
+    """The node that answers nothing is there from the beginning, the others come after it."""
+
+    def nodes(self) -> list[int]:
+        return [102] if self.now[0] < 20 else list(self.nodes_at)
+
+
+def test_clients_that_come_while_a_silent_one_is_waited_for_are_seen(tmp_path: Path) -> None:
+    site = copied(tmp_path, SECURE)
+    engine, broadcast = awaiting(Later(wired(tmp_path, site, []).nodes_at), site)
+    assert engine.gather(broadcast, [0, 1, 2]).contributors == (0, 1)

@@ -14,6 +14,7 @@ from discreet.secagg import keys
 NONCE_BYTES = 32
 REST = 5  # rounds, and twice as many each time, in which a node that said nothing is not asked
 LOOK = 0.5  # seconds between two looks for clients that are awaited
+HELLO = 15.0  # seconds to say who one is in: nothing is trained for it, and nodes that came meanwhile are not yet seen
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Calls:
         """
         until, told = self.clock() + self.timeout, False
         while True:
-            there = self._look(round)
+            there = self._look(round, awaited=told)
             here = [client for client in cohort if client in there]
             missing = [client for client in cohort if client not in self.at and client not in self._given_up]
             if len(here) >= enough and not missing:
@@ -120,26 +121,27 @@ class Calls:
             reasons = " ".join(dict.fromkeys(refusing.values()))
             raise ClientsRefused(f"{len(refusing)} of {clients} clients refuse to take part. {reasons}")
 
-    def _look(self, round: int) -> set[int]:
+    def _look(self, round: int, awaited: bool) -> set[int]:
         """Ask nodes that are new who they are; a node that can't prove it is nobody.
 
-        One that said nothing would hold up every round. It is asked again when it went and came, and else in ever
-        fewer rounds, and then not waited for as long.
+        One that said nothing would hold up every round. It is asked again when it went and came or clients are
+        `awaited`, and else in ever fewer rounds, and then not waited for as long.
         """
         nodes = self.carrier.nodes()
         self._silent = {node: known for node, known in self._silent.items() if node in nodes}
         met = {*self.at.values(), *self._strangers}
-        unknown = [node for node in nodes if node not in met and self._silent.get(node, NEVER).again <= round]
+        resting = set() if awaited else {node for node, known in self._silent.items() if known.again > round}
+        unknown = [node for node in nodes if node not in met | resting]
         if unknown:
             nonce = keys.fresh(NONCE_BYTES)
             about = About(kind="hello", run=self.run, experiment=self.experiment, round=round, client=0, cohort=())
             asked = messages.request(about, nonce, self.key)
             new = sum(node not in self._silent for node in unknown)
-            replies = self.carrier.exchange(dict.fromkeys(unknown, asked), new)
+            replies = self.carrier.exchange(dict.fromkeys(unknown, asked), new, HELLO)
             for node, reply in replies.items():
                 self._meet(node, reply, nonce)
             for node in set(unknown) - set(replies):
-                times = self._silent.get(node, NEVER).times + 1
+                times = self._silent.get(node, NEVER).times + (not awaited)
                 self._silent[node] = Silent(times, round + REST * 2**times)
         return {client for client, node in self.at.items() if node in nodes}
 

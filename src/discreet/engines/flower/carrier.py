@@ -1,5 +1,6 @@
 """How bytes come to clients and back, whatever the network: the one thing that an engine of real clients needs."""
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Protocol, TypeAlias
 
@@ -13,8 +14,9 @@ class Carrier(Protocol):
     def nodes(self) -> list[int]:
         """Those that are there now."""
 
-    def exchange(self, requests: Mapping[int, bytes], enough: int) -> dict[int, bytes]:
+    def exchange(self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf) -> dict[int, bytes]:
         """Send each node its request, and give back what came.
 
-        All are waited for, but not for ever; and once `enough` have answered, the others not for long.
+        All are waited for, but not for ever, nor for more than `limit` seconds; and once `enough` have answered, the
+        others not for long.
         """

@@ -3,6 +3,7 @@
 `Grid.send_and_receive` asks every three seconds, which would be most of a round; so it is done here by its two halves.
 """
 
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -47,16 +48,14 @@ class GridCarrier:
     def nodes(self) -> list[int]:
         return list(self.grid.get_node_ids())
 
-    def exchange(self, requests: Mapping[int, bytes], enough: int) -> dict[int, bytes]:
-        there = set(self.nodes())
+    def exchange(self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf) -> dict[int, bytes]:
+        there, waiting = set(self.nodes()), self.waiting.at_most(limit)
         messages = [
-            Message(packed(data), node, KIND, ttl=self.waiting.timeout)
-            for node, data in requests.items()
-            if node in there
+            Message(packed(data), node, KIND, ttl=waiting.timeout) for node, data in requests.items() if node in there
         ]
         left = {sent for sent in self.grid.push_messages(messages) if sent}
         answers: dict[int, bytes] = {}
-        over, began = self.waiting.over(len(left), enough), self.waiting.clock()
+        over, began = waiting.over(len(left), enough), waiting.clock()
         while left and not over(len(answers)):
             came = list(self.grid.pull_messages(left))
             for message in came:
@@ -64,5 +63,5 @@ class GridCarrier:
                 if (found := unpacked(message)) is not None:
                     answers[message.metadata.src_node_id] = found
             if left and not came:
-                time.sleep(self.waiting.pause(self.waiting.clock() - began))
+                time.sleep(waiting.pause(waiting.clock() - began))
         return answers

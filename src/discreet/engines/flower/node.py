@@ -2,7 +2,8 @@
 
 It speaks flwr 1.41's own Fleet API, with TLS, node keys and heartbeats. Unlike `flower-supernode` it never fetches the
 app bundle that a server ships, so there is nothing of it to run; and it asks for messages more often than every three
-seconds, which is most of a stock round. This file, `executor.py`, `grid.py` and `front.py` know flwr's internals.
+seconds, which is most of a stock round. This file, `mailbox.py`, `executor.py`, `grid.py` and `front.py` know flwr's
+internals.
 """
 
 import ssl
@@ -18,37 +19,16 @@ import httpx
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.serialization import load_ssh_private_key
-from flwr.app import Message
-from flwr.app.message import remove_content_from_message
-from flwr.common.serde import message_from_proto, message_to_proto
 from flwr.proto import fleet_pb2 as fleet
 from flwr.proto.heartbeat_pb2 import SendNodeHeartbeatRequest
-from flwr.proto.message_pb2 import ConfirmMessageReceivedRequest
 from flwr.proto.node_pb2 import Node
-from flwr.supercore.inflatable.inflatable_object import (
-    get_all_nested_objects,
-    get_object_tree,
-    iterate_object_tree,
-    no_object_id_recompute,
-)
-from flwr.supercore.inflatable.inflatable_protobuf_utils import (
-    make_pull_object_fn_protobuf,
-    make_push_object_fn_protobuf,
-)
-from flwr.supercore.inflatable.inflatable_utils import (
-    ObjectPullError,
-    inflate_object_from_contents,
-    pull_objects,
-    push_objects,
-)
 from flwr.supercore.interceptors.http.runtime_version import RuntimeVersionHttpInterceptor
 from flwr.supercore.primitives.asymmetric import public_key_to_bytes
-from flwr.supercore.task_identity import TaskIdentity
 from flwr.supernode.fleet_http_client import FleetHttpClient
 from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
 
 from discreet.engines.flower.carrier import Answer
-from discreet.engines.flower.grid import packed, unpacked
+from discreet.engines.flower.mailbox import Mailbox
 from discreet.errors import InvalidInput
 
 PAUSE, LONGEST_PAUSE = 0.1, 2.0  # seconds between two questions for messages; the longer nothing came, the more
@@ -77,21 +57,17 @@ def serve(place: Place, answer: Answer, say: Callable[[str], None]) -> None:
         stop = threading.Event()
         threading.Thread(target=_beat, args=(client, node, stop), daemon=True).start()
         try:
-            heard, link = time.monotonic(), Link(place, say)
+            heard, link, box = time.monotonic(), Link(place, say), Mailbox(client, node, answer, say)
             while True:
                 came = link.messages(client, node)
                 if came is None:
                     time.sleep(AWAY)
-                elif not came.messages_list:
-                    time.sleep(min(LONGEST_PAUSE, max(PAUSE, (time.monotonic() - heard) / 10)))
-                else:
-                    try:
-                        _one(client, node, came, answer)
-                    except (httpx.HTTPError, ObjectPullError):
-                        pass  # it went away, or the run is over
-                    except Exception as fault:  # noqa: BLE001 - whatever a server sends, the node stays
-                        say(f"A message was not understood ({type(fault).__name__}), and is left alone.")
+                    continue
+                box.announce(came)
+                if box.deal() or came.messages_list:
                     heard = time.monotonic()
+                if not came.messages_list:
+                    time.sleep(min(LONGEST_PAUSE, max(PAUSE, (time.monotonic() - heard) / 10)))
         finally:
             stop.set()
             with suppress(httpx.HTTPError):
@@ -196,42 +172,3 @@ def _beat(client: FleetHttpClient, node: Node, stop: threading.Event) -> None:
         with suppress(httpx.HTTPError):  # the next one may come through
             client.SendNodeHeartbeat(SendNodeHeartbeatRequest(node=node, heartbeat_interval=HEARTBEAT))
         stop.wait(HEARTBEAT * 0.7)
-
-
-def _one(client: FleetHttpClient, node: Node, came: Any, answer: Answer) -> None:
-    """Take the message that came, answer it, and send the answer."""
-    bare, tree = message_from_proto(came.messages_list[0]), came.message_object_trees[0]
-    run, name = bare.metadata.run_id, bare.metadata.message_id
-    contents = pull_objects(
-        [each.object_id for each in iterate_object_tree(tree)],
-        make_pull_object_fn_protobuf(client.PullObject, node, run),
-        initial_backoff=PAUSE,  # a message is there before its objects are
-        backoff_cap=10 * PAUSE,
-    )
-    client.ConfirmMessageReceived(ConfirmMessageReceivedRequest(node=node, run_id=run, message_object_id=name))
-    message: Any = inflate_object_from_contents(name, contents)
-    message.metadata.__dict__["_message_id"] = name
-    request = unpacked(message)
-    if request is None:
-        return  # not ours: whoever sent it gets no answer
-    TaskIdentity.run_id, TaskIdentity.node_id = run, node.node_id  # without which flwr builds no Message
-    _send(client, node, Message(packed(answer(request)), reply_to=message))
-
-
-def _send(client: FleetHttpClient, node: Node, reply: Any) -> None:
-    run = reply.metadata.run_id
-    reply.metadata.__dict__["_message_id"] = reply.object_id
-    with no_object_id_recompute():
-        pushed = client.PushMessages(
-            fleet.PushMessagesRequest(
-                node=node,
-                messages_list=[message_to_proto(remove_content_from_message(reply))],
-                message_object_trees=[get_object_tree(reply)],
-                clientapp_runtime_list=[0.0],
-            )
-        )
-        push_objects(
-            get_all_nested_objects(reply),
-            make_push_object_fn_protobuf(client.PushObject, node, run, pushed.session_id),
-            object_ids_to_push=set(pushed.objects_to_push),
-        )

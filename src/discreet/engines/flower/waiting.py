@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -17,6 +17,9 @@ class Waiting:
     def pause(waited: float) -> float:
         """Seconds until the next look: the longer nothing came, the more, but little of what was waited already."""
         return min(2.0, max(0.05, waited / 20))
+
+    def at_most(self, limit: float) -> "Waiting":
+        return replace(self, timeout=min(self.timeout, limit))
 
     def over(self, asked: int, enough: int) -> Callable[[int], bool]:
         """Whether waiting is over, given how many have answered; the clock starts now."""
