@@ -17,6 +17,7 @@ HERE = Path(__file__).parent
 TUNED_ON = 0  # the seed
 SEEDS = 3  # that a page tells of each way
 MOMENTA = (0.0, 0.8)  # of the server
+RING = {"bits": 32}  # the paper's; what follows from the plan is a bit or two less
 
 
 @dataclass(frozen=True)
@@ -140,10 +141,10 @@ class Asked:
             case "ldp":
                 return shared | self._at_own_state()
             case "one_step":
-                return shared | {**data.step, "local_steps": 1, "learning_rate": knobs["step"] / data.clip_norm}
+                return shared | {**data.step, **RING, "local_steps": 1, "learning_rate": knobs["step"] / data.clip_norm}
             case "broadcast":
                 rate = knobs["step"] / data.clip_norm / data.steps_an_epoch
-                return shared | {**data.epoch, "epochs": 1, "learning_rate": rate}
+                return shared | {**data.epoch, **RING, "epochs": 1, "learning_rate": rate}
             case _:
                 size = int(knobs["batch_size"])
                 return {"recipe": "convex_local", **(data.convex or {}), "batch_size": size, "server": server}
@@ -173,7 +174,7 @@ class Asked:
         given = STEP[self.data, self.rounds]
         server = {"kind": "sgd", "learning_rate": given.server_learning_rate, "momentum": given.server_momentum}
         own = {"clip_norm": given.clip_norm, "learning_rate": given.learning_rate, "server": server}
-        return {"recipe": "ddp_fedavg", **SETS[self.data].step, "local_steps": 1, **own}
+        return {"recipe": "ddp_fedavg", **SETS[self.data].step, **RING, "local_steps": 1, **own}
 
 
 def methods(data: str) -> list[str]:

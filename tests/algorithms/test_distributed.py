@@ -107,7 +107,7 @@ def test_what_the_noise_is_priced_on_is_what_one_example_can_do_after_rounding()
 def test_one_example_more_never_moves_a_rounded_sum_by_more_than_is_priced():
     """The same coins with and without an example, on a coarse lattice where rounding matters."""
     torch.manual_seed(0)
-    lattice = Lattice(scale=3.0, dimension=DIMENSION)
+    lattice = Lattice(bits=32, scale=3.0, dimension=DIMENSION)
     for _ in range(200):
         encoding = lattice.encoding(0, linear(), 1)
         assert encoding is not None
@@ -120,15 +120,13 @@ def test_one_example_more_never_moves_a_rounded_sum_by_more_than_is_priced():
 
 
 def test_whole_clients_keep_within_the_conditional_bound():
-    sim = simulated(CLIENTS)
-    algorithm = replace(sim.algorithm, mechanism=replace(sim.algorithm.mechanism, noise_multiplier=1e-6))  # type: ignore[arg-type]
-    broadcast = algorithm.broadcast(algorithm.init(linear()), 0)
-    quiet = replace(algorithm, aggregation=Lattice(scale=5.0, dimension=DIMENSION))
-    said = quiet.broadcast(quiet.init(linear()), 0)
-    assert said.encoding is not None
-    rows = Simulation(algorithm, HELD, cross_entropy, RunKey.seed(4)).step(broadcast, [0, 1, 2, 3]).clean
+    """On a lattice of 5 steps to the clip, where rounding 18 numbers makes a norm of 5 up to √(25 + 4.5 + 7.1)."""
+    sim = simulated(replace(CLIENTS, aggregation=Lattice(scale=5.0)), seed=4)
+    broadcast = sim.algorithm.broadcast(sim.algorithm.init(linear()), 0)
+    rows = sim.step(broadcast, [0, 1, 2, 3]).clean
     assert rows is not None
     bound = sim.algorithm.mechanism.noise(sim.algorithm.grid(HELD.population)).l2_sensitivity  # type: ignore[union-attr]
+    assert bound == pytest.approx(math.sqrt(25 + 18 / 4 + 5 + math.sqrt(18) / 2))
     assert float(norms({name: value.double() for name, value in rows.items()}).max()) <= bound
 
 
@@ -197,7 +195,7 @@ def test_whole_clients_are_hidden_by_content_and_not_by_presence():
     wanted = Privacy(unit="client", against="server", epsilon=8.0, delta=1e-5)
     noises = {}
     for sampling in (Everyone(), FixedSize(cohort=3)):
-        algorithm = ddp_fedavg_client(learning_rate=0.1, batch_size=4, clip_norm=0.5, sampling=sampling)
+        algorithm = ddp_fedavg_client(learning_rate=0.1, batch_size=4, clip_norm=0.5, sampling=sampling, bits=32)
         kept = keeping.kept(algorithm, wanted, 5, HELD.population, DIMENSION)
         (release, other) = kept.over(5, HELD.population)
         assert (release.view, other.view) == ("server", "client")
@@ -294,7 +292,7 @@ def test_what_is_left_to_chance_is_said_with_its_numbers():
     """10 rounds of 18 coordinates: 1e-8 for the ring, and 2·18·10·2^-52 = 8e-14 for the draws."""
     algorithm = EVERY["skellam"].fitted(HELD.population, DIMENSION)
     ring, draws = chances.said(algorithm, HELD.population, 10)
-    assert "Over 10 rounds a sum leaves its ring of 32 bits with a probability of at most" in ring
+    assert "Over 10 rounds a sum leaves its ring of 17 bits with a probability of at most" in ring
     assert "may add up to 8e-14 to δ, which is not counted" in draws
     exact = EVERY["discrete gaussian"].fitted(HELD.population, DIMENSION)
     assert len(list(chances.said(exact, HELD.population, 10))) == 1  # its draws are exact

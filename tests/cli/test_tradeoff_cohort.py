@@ -56,10 +56,12 @@ def test_one_step_a_round_is_certified_as_it_is_claimed(discreet: Discreet):
 
 
 def test_more_bits_cost_less_until_the_lattice_no_longer_shows_and_too_few_hold_nothing(discreet: Discreet):
-    found = discreet("tradeoff cohort --clients 10 --colluding 0 --dropouts 0 --bits 12,20,24,28,32,40 --json").json
+    """A sum of 20 clients has 220 rounded ones, whose rounding alone may leave a ring that ends at 127."""
+    asked = "--clients 10 --ring-clients 20 --colluding 0 --dropouts 0 --bits 8,20,24,28,32,40"
+    found = discreet(f"tradeoff cohort {asked} --json").json
     few, *rings = found["bits"]["rings"]
     assert (few["epsilon"], few["valid"], few["scale"]) == ("inf", False, None)
-    assert "A ring of 12 bits is too small" in few["reason"]
+    assert "A ring of 8 bits is too small" in few["reason"]
     costs = [each["epsilon"] for each in rings]
     assert costs == sorted(costs, reverse=True)
     assert 1.09 < costs[-1] < costs[-2] < 1.11  # Rényi divergences ask for some 9 % more than a Gaussian's own
@@ -68,7 +70,7 @@ def test_more_bits_cost_less_until_the_lattice_no_longer_shows_and_too_few_hold_
 
 
 def test_a_ring_that_holds_nothing_is_named_on_the_page(discreet: Discreet):
-    assert "A ring of 12 bits is too small" in discreet("tradeoff cohort --clients 10 --bits 12").out
+    assert "A ring of 8 bits is too small" in discreet("tradeoff cohort --clients 10 --ring-clients 20 --bits 8").out
 
 
 def test_a_wrong_ring_is_refused_before_anything_is_computed(discreet: Discreet, monkeypatch: pytest.MonkeyPatch):

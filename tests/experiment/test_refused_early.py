@@ -93,6 +93,6 @@ def test_what_is_left_to_chance_is_on_the_card_and_in_the_plan(tmp_path: Path):
     found = json.loads(json.dumps(planned(source, job)))
     assert 0 < found["wraparound"] <= 3.1e-9
     words = " ".join(card.guarantees(job, 3, None, shared=False)[0].assumptions)
-    assert "Over 3 rounds a sum leaves its ring of 32 bits with a probability of at most" in words
+    assert "Over 3 rounds a sum leaves its ring of 23 bits with a probability of at most" in words
     assert "may add up to 8.7e-13 to δ, which is not counted" in words
     assert planned(source, prepared(tmp_path, INTEGERS, "privacy.epsilon=1.0"))["wraparound"] <= 3.1e-9

@@ -23,8 +23,9 @@ class Aggregation(Protocol):
     def leaving(self, load: Load | None) -> float | None:
         """At most how often one sum that carries this leaves its ring; None without one, or where that is open."""
 
-    def grid(self, times: int) -> Grid | None:
-        """What integer noise is priced on, for an update of so many sums; None where updates are real numbers."""
+    def grid(self, times: int, added: int) -> Grid | None:
+        """What integer noise is priced on, for an update of so many sums, in each of which at most so many are added
+        up before they are rounded; None where updates are real numbers."""
 
     def encoding(self, round: int, params: Params, times: int) -> Encoding | None:
         """The round's way onto the lattice; None where updates are real numbers."""

@@ -21,16 +21,17 @@ from discreet.secagg.ring import LEAST_BITS
 class Lattice:
     """Scaled, rounded at random, and summed modulo 2^bits.
 
-    The scale follows from what a sum carries: the largest at which a sum leaves the ring with probability
-    `wraparound` at most; that spoils a sum, and reveals nothing. A larger one is refused. `rotated` spreads each update
-    over its coordinates by a public random rotation, new in every round, which pays where bits are few.
+    Both numbers follow from what a sum carries. The bits are the fewest with which rounding takes no more than 1 % more
+    noise; the scale is the largest at which a sum leaves the ring with probability `wraparound` at most: that spoils a
+    sum, and reveals nothing. A larger one is refused. `rotated` spreads each update over its coordinates by a public
+    random rotation, new in every round, which pays where bits are few.
 
     Guarantee: what integer noise is priced on is what is sent: the sensitivity after rounding.
     """
 
     kind: Literal["lattice"] = "lattice"
-    bits: Annotated[Count, Field(ge=LEAST_BITS, le=MOST_BITS)] = 32
-    scale: Positive | None = None  # none yet: found from what a sum carries
+    bits: Annotated[Count, Field(ge=LEAST_BITS, le=MOST_BITS)] | None = None  # none yet: found from what a sum carries
+    scale: Positive | None = None  # none yet: found from that, too
     rotated: Flag = False
     seed: Index = 0  # of the rotations, which everybody may know
     wraparound: Probability = 1e-9
@@ -44,10 +45,15 @@ class Lattice:
         if dimension is not None:
             self._same(dimension)
         dimension = self.dimension or dimension
-        if dimension is None or load is None or self.scale is not None:
-            return replace(self, dimension=dimension)
-        scale = lattice.fitted(self._plan(dimension, load), self.wraparound).scale
-        return replace(self, dimension=dimension, scale=scale)
+        found = replace(self, dimension=dimension)
+        if dimension is None or load is None:
+            return found
+        if found.bits is None:
+            fewest = lattice.fewest_bits(found._plan(dimension, load), self.wraparound, self.scale)
+            found = replace(found, bits=max(LEAST_BITS, fewest))
+        if found.scale is None:
+            found = replace(found, scale=lattice.fitted(found._plan(dimension, load), self.wraparound).scale)
+        return found
 
     def check(self, load: Load | None) -> None:
         if self.scale is not None and self.dimension is not None and load is not None:
@@ -58,12 +64,13 @@ class Lattice:
             return None
         return lattice.wraparound_at(self._plan(self.dimension, load), self.scale)
 
-    def grid(self, times: int) -> Grid | None:
+    def grid(self, times: int, added: int) -> Grid | None:
         if self.scale is None or self.dimension is None:
             return None
-        return Grid(self.scale, self.coordinates(self.dimension), times)
+        return Grid(self.scale, self.coordinates(self.dimension), times, added)
 
     def encoding(self, round: int, params: Params, times: int) -> Encoding | None:
+        assert self.bits is not None
         assert self.scale is not None
         assert self.dimension is not None
         self._same(count(params))
@@ -89,7 +96,7 @@ class Lattice:
         return padded(kept) if self.rotated else kept
 
     def width(self, dtype: torch.dtype) -> int:
-        return self.bits
+        return self.bits or MOST_BITS  # while they are open, at most
 
     def _same(self, dimension: int) -> None:
         """Rounding is priced by how many numbers are rounded: for fewer than there are, it would cost too little."""
@@ -101,8 +108,9 @@ class Lattice:
 
     def _plan(self, dimension: int, load: Load) -> lattice.Plan:
         return lattice.Plan(
-            bits=self.bits,
+            bits=self.bits or MOST_BITS,
             vectors=load.vectors,
+            sums=load.sums,
             clip_norm=load.norm,
             dimension=self.coordinates(dimension),
             noise_deviation=load.deviation,

@@ -29,7 +29,7 @@ class Plain:
     def leaving(self, load: Load | None) -> float | None:
         return None
 
-    def grid(self, times: int) -> Grid | None:
+    def grid(self, times: int, added: int) -> Grid | None:
         return None
 
     def encoding(self, round: int, params: Params, times: int) -> Encoding | None:

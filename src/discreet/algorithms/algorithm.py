@@ -165,7 +165,8 @@ class Algorithm:
 
     def grid(self, population: Population) -> Grid | None:
         """What integer noise is priced on; None where updates are real numbers, or too little is known yet."""
-        return self.aggregation.fitted(None, self._load(population)).grid(self._sums(0).times)
+        fitted = self.aggregation.fitted(None, self._load(population))
+        return fitted.grid(self._sums(0).times, 1 if self.mechanism.unit == "client" else max(population.examples))
 
     def wraparound(self, population: Population, rounds: int) -> float | None:
         """At most how often any of so many sums leaves its ring; None where there is none, or too little is known."""
@@ -182,9 +183,11 @@ class Algorithm:
             return None
         sums = self._sums(0)
         most = self.sampling.cohorts(population)[1]
-        vectors = most if mechanism.unit == "client" else sums.most(sum(population.examples))
+        whole = mechanism.unit == "client"
+        vectors = most if whole else sums.most(sum(population.examples))
+        rounded = None if whole else most * sums.times
         deviation = mechanism.noise_multiplier * math.sqrt(most / mechanism.shares)
-        return Load(vectors, 1 / math.sqrt(sums.times), deviation, most, mechanism.kind)
+        return Load(vectors, rounded, 1 / math.sqrt(sums.times), deviation, most, mechanism.kind)
 
     def kinds(self, population: Population) -> "Kinds":
         """Clients whose numbers are alike, and the algorithm as it is for them; as a rule one kind: everyone (None)."""

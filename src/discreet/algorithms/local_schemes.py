@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.local import local_sgd
-from discreet.algorithms.shares import BITS, ShareNoise, shared
+from discreet.algorithms.shares import ShareNoise, shared
 from discreet.mechanisms import DistributedGaussian
 from discreet.server_optimizers import AnyServer, ServerSgd
 from discreet.training import ConvexLocal, DenoisedRelease, Shards
@@ -27,7 +27,7 @@ def convex_local(
     sampling_rate: float = 1.0,
     noise_multiplier: float | None = None,
     noise: ShareNoise = "gaussian",
-    bits: int = BITS,
+    bits: int | None = None,
     colluding: int = 0,
     dropouts: int = 0,
     schedule: Schedule = Constant(),
@@ -66,7 +66,7 @@ def proximal_local(
     sampling_rate: float = 1.0,
     noise_multiplier: float | None = None,
     noise: ShareNoise = "gaussian",
-    bits: int = BITS,
+    bits: int | None = None,
     colluding: int = 0,
     dropouts: int = 0,
     schedule: Schedule = Constant(),
@@ -144,7 +144,7 @@ def shards(
     schedule: Schedule = Constant(),
     noise_multiplier: float | None = None,
     noise: ShareNoise = "gaussian",
-    bits: int = BITS,
+    bits: int | None = None,
     colluding: int = 0,
     dropouts: int = 0,
     server: AnyServer = ServerSgd(),

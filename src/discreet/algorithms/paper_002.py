@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.local import local_sgd
-from discreet.algorithms.shares import BITS, ShareNoise, shared
+from discreet.algorithms.shares import ShareNoise, shared
 from discreet.errors import InvalidInput
 from discreet.sampling import AnySampling, Everyone
 from discreet.server_optimizers import AnyServer, ServerSgd
@@ -25,7 +25,7 @@ def ddp_fedavg(
     gradients: Literal["broadcast", "local"] = "broadcast",
     noise_multiplier: float | None = None,
     noise: ShareNoise = "skellam",
-    bits: int = BITS,
+    bits: int | None = None,
     rotated: bool = False,
     colluding: int = 0,
     dropouts: int = 0,
@@ -36,8 +36,9 @@ def ddp_fedavg(
     """Distributed DP with local steps (paper 002): S noisy steps of every client, then the mean of their models.
 
     Each step sums clip(∇ℓ_i, C) over a Poisson batch and adds a share of the noise of all N clients, σ²C²/N.
-    noise = "skellam" or "discrete_gaussian": integers of so many `bits`, through a secure sum, with noise enough when
-    `colluding` clients pool with the server and `dropouts` stay away. "gaussian": real numbers, whose sum is trusted.
+    noise = "skellam" or "discrete_gaussian": integers of so many `bits` (as many as it takes, unless told), through a
+    secure sum, with noise enough when `colluding` clients pool with the server and `dropouts` stay away. "gaussian":
+    real numbers, whose sum is trusted.
 
     gradients = "broadcast": all S are taken at the broadcast model, and against those who see only sums every step
     counts at the whole σ, as the paper counts it. gradients = "local": at the client's own state, as the paper has it,
@@ -64,7 +65,7 @@ def ddp_fedavg(
         "schedule": schedule,
     }
     if gradients == "local":
-        if noise == "discrete_gaussian" or (bits, rotated, colluding, dropouts) != (BITS, False, 0, 0):
+        if noise == "discrete_gaussian" or (bits, rotated, colluding, dropouts) != (None, False, 0, 0):
             raise InvalidInput(
                 'bits, rotated, colluding, dropouts and discrete noise go with gradients = "broadcast": at its own '
                 "state each client adds Gaussian noise that is enough by itself.",
@@ -87,7 +88,7 @@ def ddp_fedavg_client(
     weight_decay: float = 0.0,
     noise_multiplier: float | None = None,
     noise: ShareNoise = "skellam",
-    bits: int = BITS,
+    bits: int | None = None,
     rotated: bool = False,
     colluding: int = 0,
     dropouts: int = 0,

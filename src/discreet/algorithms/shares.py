@@ -6,7 +6,6 @@ from discreet.aggregation import AnyAggregation, Lattice, Plain
 from discreet.errors import InvalidInput
 from discreet.mechanisms import AnyMechanism, DistributedGaussian, IntegerNoise
 
-BITS = 32
 ShareNoise: TypeAlias = Literal["skellam", "discrete_gaussian", "gaussian"]
 
 
@@ -22,7 +21,7 @@ def shared(
     noise_multiplier: float | None,
     *,
     clip_norm: float | None = None,
-    bits: int = BITS,
+    bits: int | None = None,
     rotated: bool = False,
     colluding: int = 0,
     dropouts: int = 0,
@@ -39,7 +38,7 @@ def shared(
             dropouts=dropouts,
         )
         return {"mechanism": integers, "aggregation": Lattice(bits=bits, rotated=rotated)}
-    if colluding or dropouts or rotated or bits != BITS:
+    if colluding or dropouts or rotated or bits is not None:
         raise InvalidInput(
             'colluding, dropouts, bits and rotated are for secure sums, and noise = "gaussian" is for a trusted one.',
             fix='Use noise = "skellam", or leave them out.',

@@ -78,6 +78,11 @@ def _page(found: dict[str, Any], file: Path | None) -> Iterator[RenderableType]:
     )
     if found["secure_sums"]:
         yield "these bytes leave out what secure aggregation sends beside the sums"
+    if found["ring_bits"] is not None and found["wraparound"] is not None:
+        yield (
+            f"sums in a ring of {found['ring_bits']} bits: a chance of {rounded_up(found['wraparound'], 2)} at most "
+            "that one of them leaves it, which would spoil the model and reveal nothing"
+        )
     if found["noise_multiplier"] is not None:
         yield f"noise multiplier {brief(found['noise_multiplier'])}"
     if found["noise_to_signal"] is not None:

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from discreet import per_client
+from discreet.aggregation import Lattice
 from discreet.algorithms.loudness import noise_of, noise_to_signal
 from discreet.algorithms.traffic import bits
 from discreet.experiment import card, keeping
@@ -26,7 +27,7 @@ FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 def planned(source: Source, job: Job) -> dict[str, Any]:
     """The guarantee, the noise, the traffic, and what another ε would cost, as plain data."""
     cards = card.guarantees(job, job.rounds, None, shared=False)
-    distinct, size = _distinct(job), count(job.params)
+    distinct, size, ring = _distinct(job), count(job.params), job.algorithm.aggregation
     return {
         "rounds": job.rounds,
         "clients": job.population.clients,
@@ -40,6 +41,7 @@ def planned(source: Source, job: Job) -> dict[str, Any]:
         "affordable_rounds": _within_the_promise(job),
         "epsilon": cards[0].epsilon if cards else None,
         "delta": cards[0].delta if cards else None,
+        "ring_bits": ring.bits if isinstance(ring, Lattice) else None,
         "wraparound": job.algorithm.wraparound(job.population, job.rounds),
         "seeded": job.key.seeded,
         "bits": bits(job.algorithm, job.params)._asdict(),

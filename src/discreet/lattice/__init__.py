@@ -5,7 +5,7 @@ from discreet.lattice.grid import Grid, Load
 from discreet.lattice.ring import centred, decoded, wrapped
 from discreet.lattice.rotation import Rotation, padded
 from discreet.lattice.rounding import l1_of_integers, l2_after_rounding, l2_of_a_rounded_sum, rounded, rounded_within
-from discreet.lattice.scale import Plan, Scale, check, fitted, wraparound_at
+from discreet.lattice.scale import Plan, Scale, check, fewest_bits, fitted, wraparound_at
 
 __all__ = [
     "Encoding",
@@ -17,6 +17,7 @@ __all__ = [
     "centred",
     "check",
     "decoded",
+    "fewest_bits",
     "fitted",
     "flattened",
     "l1_of_integers",

@@ -149,4 +149,4 @@ class IntegerNoise:
     def _sensitivity(self, grid: Grid) -> float:
         if self.unit == "client":
             return l2_after_rounding(grid.scale, grid.dimension)
-        return l2_of_a_rounded_sum(grid.scale / math.sqrt(grid.times), grid.dimension)
+        return l2_of_a_rounded_sum(grid.scale / math.sqrt(grid.times), grid.dimension, grid.added)

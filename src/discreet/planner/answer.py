@@ -40,11 +40,12 @@ def answer(question: Question, patience: float = math.inf) -> dict[str, Any]:
     After `patience` seconds curves get no more points: they are then shorter, and still go through today's.
     """
     until = monotonic() + patience
-    sent, by_rounds = bytes_of(question), _bytes_by_rounds(question)
     try:
         found = kept(question)
     except InvalidInput as refusal:
-        return {"unit": question.unit, "reason": refusal.problem, "bytes": sent, "curves": {"bytes": by_rounds}}
+        open_noise = question.algorithm()
+        known = {"bytes": bytes_of(question, open_noise), "curves": {"bytes": _bytes_by_rounds(question, open_noise)}}
+        return {"unit": question.unit, "reason": refusal.problem, **known}
     noise = noise_of(found)
     assert noise is not None
     near = noise / math.sqrt(question.rounds)
@@ -59,7 +60,7 @@ def answer(question: Question, patience: float = math.inf) -> dict[str, Any]:
         "noise_multiplier": noise,
         "epsilon": epsilon,
         "noise_to_signal": noise_to_signal(found, question.population(), question.dimension),
-        "bytes": sent,
+        "bytes": bytes_of(question, found),
         "sentence": sentence(VIEWERS[question.view], question.unit, promised.relation, FALSE_ALARMS, recognised),
         "warnings": list(warnings(found, question.population(), [said], distinct)),
         "curves": {
@@ -76,7 +77,7 @@ def answer(question: Question, patience: float = math.inf) -> dict[str, Any]:
                 until,
                 lambda at: _loudness(replace(question, clients=int(at)), near),
             ),
-            "bytes": by_rounds,
+            "bytes": _bytes_by_rounds(question, found),
         },
     }
 
@@ -125,9 +126,9 @@ def _nearby(question: Question, near: float) -> Algorithm | None:
     return open_noise.with_noise(noise).fitted(population)
 
 
-def bytes_of(question: Question) -> dict[str, int]:
+def bytes_of(question: Question, algorithm: Algorithm) -> dict[str, int]:
     """Down and up for one client in a round; in all, at most and as expected; and of all who are expected to join."""
-    population, algorithm = question.population(), question.algorithm()
+    population = question.population()
     sent = bits(algorithm, {"model": torch.empty(question.dimension, device="meta")})
     down, up = sent.down // 8, sent.up // 8
     joined = algorithm.sampling.rounds_joined(population, question.rounds)
@@ -141,9 +142,10 @@ def bytes_of(question: Question) -> dict[str, int]:
     }
 
 
-def _bytes_by_rounds(question: Question) -> dict[str, list[float]]:
+def _bytes_by_rounds(question: Question, algorithm: Algorithm) -> dict[str, list[float]]:
+    """With today's bits: another noise changes them by one, if at all."""
     rounds = _whole("rounds", question)
-    found = [bytes_of(replace(question, rounds=each)) for each in rounds]
+    found = [bytes_of(replace(question, rounds=each), algorithm) for each in rounds]
     totals = {name: [float(each[name]) for each in found] for name in ("client_expected", "all_total")}
     return {"x": [float(each) for each in rounds], **totals}
 

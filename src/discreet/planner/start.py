@@ -90,7 +90,7 @@ def _is_the_same(job: Job, question: Question) -> bool:
     pairs = (
         (noise_of(theirs), noise_of(ours)),
         (noise_to_signal(theirs, job.population, size), noise_to_signal(ours, question.population(), size)),
-        *((sent[name], number) for name, number in bytes_of(question).items()),
+        *((sent[name], number) for name, number in bytes_of(question, ours).items()),
     )
     return all(math.isclose(their or 0, our or 0, rel_tol=2 * PRECISION) for their, our in pairs)
 

@@ -87,7 +87,7 @@ class Answer:
         yield ""
         ring = counted(self.ring.clients, "client")
         yield f"The same on a ring, for {ring} with noise for ε = {brief(self.epsilon)}:"
-        yield table(("bits", "scale", "noise after rounding", "ε, sums"), map(rings.cells, self.rings))
+        yield table(("bits", "scale", "noise after rounding", "ε, sums", ""), map(rings.cells, self.rings))
         yield from (each.reason for each in self.rings if not each.valid)
         yield ""
         yield from self._notes()
