@@ -408,7 +408,7 @@ def test_row_20_a_cohort_is_drawn_by_the_secret_key_and_priced_as_it_was_drawn(t
 def test_row_21_a_share_alone_is_priced_alone_and_the_sum_carries_the_plan_however_many_join() -> None:
     many = Population(examples=(1,) * 50)
     algorithm = Algorithm(trainer=TRAINER, mechanism=DistributedGaussian(clip_norm=0.2, noise_multiplier=0.95))
-    upload, _ = algorithm.fitted(many).over(1, many)
+    upload, *_ = algorithm.fitted(many).over(1, many)
     assert upload.view == "server"
     assert isinstance(upload.event, GaussianNoise)
     assert upload.event.noise_multiplier == pytest.approx(0.1343, abs=1e-4)

@@ -135,10 +135,20 @@ def test_shared_noise_says_what_the_sum_hides_and_what_an_upload_alone_does() ->
     algorithm = Algorithm(
         trainer=LocalSgd(**LOCAL, epochs=1), mechanism=DistributedGaussian(clip_norm=1.0, noise_multiplier=2.0)
     ).fitted(TEN)
-    upload, whole = algorithm.over(1, TEN)
+    upload, whole, less_one = algorithm.over(1, TEN)
     assert (upload.view, upload.relation) == ("server", "replace")
     assert upload.event == GaussianNoise(noise_multiplier=2.0 / 10**0.5)
     assert (whole.view, whole.relation, whole.event) == ("public", "add_or_remove", GaussianNoise(noise_multiplier=2.0))
+    assert (less_one.view, less_one.relation) == ("client", "zero_out")  # whoever takes part knows its own share
+    assert less_one.event == GaussianNoise(noise_multiplier=2.0 * 0.9**0.5)
+
+
+def test_a_client_alone_has_nobody_who_knows_a_share_and_central_noise_is_nobodys() -> None:
+    alone = Population(examples=(100,))
+    shared = DistributedGaussian(clip_norm=1.0, noise_multiplier=2.0)
+    for mechanism in (shared, Gaussian(clip_norm=1.0, noise_multiplier=2.0)):
+        algorithm = Algorithm(trainer=LocalSgd(**LOCAL, epochs=1), mechanism=mechanism).fitted(alone)
+        assert "client" not in {each.view for each in algorithm.over(1, alone)}
 
 
 def test_topped_up_to_a_constant_shared_noise_hides_who_was_drawn() -> None:
@@ -148,11 +158,12 @@ def test_topped_up_to_a_constant_shared_noise_hides_who_was_drawn() -> None:
         trainer=LocalSgd(**LOCAL, epochs=1),
         mechanism=DistributedGaussian(clip_norm=1.0, noise_multiplier=2.0),
     ).fitted(TEN)
-    upload, whole = algorithm.releases(TEN, 0, cohort=(1, 2))
+    upload, whole, less_one = algorithm.releases(TEN, 0, cohort=(1, 2))
     assert (upload.view, upload.relation, upload.clients) == ("server", "replace", (1, 2))
     assert upload.event == GaussianNoise(noise_multiplier=2.0 / 10**0.5)  # the server knows what it added itself
     assert (whole.view, whole.relation, whole.clients) == ("public", "add_or_remove", None)
     assert whole.event == PoissonSampled(sampling_rate=0.5, event=GaussianNoise(noise_multiplier=2.0))
+    assert less_one.event == GaussianNoise(noise_multiplier=2.0 * 0.9**0.5)  # for those who take part it is no secret
 
 
 @pytest.mark.parametrize("sampling", [Poisson(rate=0.5), Everyone(), RoundRobin(cohort=6)], ids=lambda s: s.kind)
@@ -163,7 +174,7 @@ def test_with_fewer_shares_than_may_join_the_noise_shows_how_many_did(sampling: 
         trainer=LocalSgd(**LOCAL, epochs=1),
         mechanism=DistributedGaussian(clip_norm=1.0, noise_multiplier=2.0, shares=5),
     ).fitted(TEN)
-    _, whole = algorithm.releases(TEN, 0)
+    _, whole, _ = algorithm.releases(TEN, 0)
     assert (whole.view, whole.relation, whole.event) == ("public", "zero_out", GaussianNoise(noise_multiplier=2.0))
 
 

@@ -61,12 +61,12 @@ def _sum(
     if soundness.breaks_the_sum(algorithm):
         return []
     mechanism, grid = algorithm.mechanism, algorithm.grid(population)
-    lookers: tuple[tuple[View, int], ...] = (
-        (("server", 0), ("client", 1)) if algorithm.aggregation.secure else (("public", 0),)
-    )
+    lookers: tuple[tuple[View, int], ...] = (("server" if algorithm.aggregation.secure else "public", 0), ("client", 1))
     found = []
     for view, known in lookers:
         noise = mechanism.noise(grid, known, joined)
+        if known and not algorithm.aggregation.secure and noise == mechanism.noise(grid, 0, joined):
+            continue  # clients bring no noise: whoever takes part knows no more of it than the public
         if noise is not None and mechanism.unit == "example":
             event = _exposed(algorithm, noise, population, rounds)
             found.append(Release(unit="example", relation="add_or_remove", view=view, event=event, clients=cohort))

@@ -10,7 +10,7 @@ from discreet.experiment.config import Flower, Secure
 from discreet.experiment.job import Job
 from discreet.experiment.made import Made
 from discreet.experiment.promise import kinds
-from discreet.mechanisms import DistributedGaussian, IntegerNoise
+from discreet.mechanisms import IntegerNoise
 from discreet.part import plain, read
 from discreet.privacy import accountant
 from discreet.privacy.guarantee import WIDTH, Claim, Guarantee, LedgerMark, leading
@@ -154,9 +154,6 @@ def _uncovered(job: Job, shared_budgets: list[dict[str, Any]]) -> Iterator[str]:
             f"{brief(budget['epsilon'])} at δ = {brief(budget['delta'])} is spent for one "
             f"{name_of(read(Unit, budget['unit']))} against the {budget['view']}."
         )
-    mechanism = job.algorithm.mechanism
-    if isinstance(mechanism, DistributedGaussian) and (mechanism.shares or 0) > 1:
-        yield f"A client that takes part: it knows its own share of the noise, one of {mechanism.shares:,}."
     yield from job.task.not_covered
     if len(job.test[0]):
         yield "Accuracy and loss, computed without noise on test examples."

@@ -91,7 +91,7 @@ class DistributedGaussian:
         return scale(total, broadcast.announced[CLIP]), state
 
     def noise(self, grid: Grid | None = None, known: int = 0, joined: int | None = None) -> Noise | None:
-        if self.noise_multiplier is None or self.shares is None:
+        if self.noise_multiplier is None or self.shares is None or known >= self.shares:
             return None
         return GaussianNoise(noise_multiplier=self.noise_multiplier * math.sqrt(1 - known / self.shares))
 
