@@ -96,3 +96,13 @@ def test_what_is_left_to_chance_is_on_the_card_and_in_the_plan(tmp_path: Path):
     assert "Over 3 rounds a sum leaves its ring of 23 bits with a probability of at most" in words
     assert "may add up to 8.7e-13 to δ, which is not counted" in words
     assert planned(source, prepared(tmp_path, INTEGERS, "privacy.epsilon=1.0"))["wraparound"] <= 3.1e-9
+
+
+def test_a_card_of_sums_on_a_graph_says_what_few_neighbours_leave_to_chance(tmp_path: Path):
+    """3 rounds at 2^-40 are 2.8e-12. Ten clients are all neighbours, and leave nothing to chance."""
+    secure = 'engine={kind="secure"}'
+    for clients, said in ((10, 0), (400, 1)):
+        job = prepared(tmp_path, INTEGERS, secure, f"task.clients={clients}")
+        words = " ".join(card.guarantees(job, 3, None, shared=False)[0].assumptions)
+        assert words.count("shares masks with 100 others, on a random graph") == said
+        assert words.count("2^-40 a round: over 3 rounds that may add up to 2.8e-12 to δ") == said

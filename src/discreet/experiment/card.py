@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from discreet.algorithms import chances, claims
+from discreet.engines.planned_sums import degree_of
 from discreet.experiment import keeping
 from discreet.experiment.config import Flower, Secure
 from discreet.experiment.job import Job
@@ -17,6 +18,7 @@ from discreet.privacy.guarantee import WIDTH, Claim, Guarantee, LedgerMark, lead
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.release import Unit
 from discreet.privacy.wording import brief, described, name_of, rounded_up, unit_in_full
+from discreet.secagg.degree import Degree
 
 NO_PRIVACY = """\
 No privacy
@@ -119,7 +121,7 @@ def _assumed(job: Job, done: int, made: Sequence[Made] | None, *, shared: bool) 
     if job.key.seeded:
         yield SEEDED
     yield DEPLOYED if isinstance(job.settings.engine, Flower) else SIMULATED
-    yield from _summed(job)
+    yield from _summed(job, done)
     yield from chances.said(job.algorithm, job.population, done)
     if not shared:
         yield THIS_RUN
@@ -131,9 +133,9 @@ def _assumed(job: Job, done: int, made: Sequence[Made] | None, *, shared: bool) 
     yield from job.task.facts
 
 
-def _summed(job: Job) -> Iterator[str]:
+def _summed(job: Job, done: int) -> Iterator[str]:
     """What a secure sum takes for granted."""
-    mechanism = job.algorithm.mechanism
+    mechanism, engine = job.algorithm.mechanism, job.settings.engine
     if not job.algorithm.aggregation.secure or not isinstance(mechanism, IntegerNoise):
         return
     least = (mechanism.shares or 0) + mechanism.colluding
@@ -142,9 +144,24 @@ def _summed(job: Job) -> Iterator[str]:
         f"Whoever sums learns the sum and nothing else; {few} it more; and no sum is made of fewer than "
         f"{least} clients."
     )
-    if not isinstance(job.settings.engine, Secure | Flower):
+    if isinstance(engine, Secure | Flower):
+        yield from _on_a_graph(degree_of(job.algorithm, job.population, signed=isinstance(engine, Flower)), done)
+    else:
         yield 'The sums are secure: here they were added up in clear. engine = { kind = "secure" } makes them so.'
     yield "What is rounded onto the lattice is computed in floating point; from there on all is whole numbers."
+
+
+def _on_a_graph(degree: Degree, rounds: int) -> Iterator[str]:
+    """What few neighbours leave to chance; nothing where everybody is everybody's."""
+    if degree.assumed is None:
+        return
+    assumed, every = degree.assumed, rounds * degree.assumed.chance  # each round may have a session of its own
+    yield (
+        f"Each client shares masks with {degree.neighbours} others, on a random graph. Against a server that keeps the "
+        f"rules, with up to {assumed.colluding:.0%} of the clients on its side and {assumed.leaving:.0%} gone, they "
+        f"hide all but the sum, save for a chance of 2^-{assumed.security_bits:g} a round: over {rounds:,} rounds "
+        f"that may add up to {rounded_up(every, 2)} to δ, which is not counted."
+    )
 
 
 def _uncovered(job: Job, shared_budgets: list[dict[str, Any]]) -> Iterator[str]:
