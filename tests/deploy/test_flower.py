@@ -15,126 +15,31 @@ import pytest
 import torch
 
 from discreet.deploy import commands
-from discreet.deploy.app import App
 from discreet.deploy.certificates import write_node_key, write_signing_key
-from discreet.deploy.policy import Owned
-from discreet.deploy.site import Site
-from discreet.deploy.spending import allowance
 from discreet.experiment import api, config, run
 from discreet.experiment.record import Record
 from discreet.privacy.ledger import Ledger
-from tests.deploy.processes import Processes, free_port, waited
-from tests.deploy.sites import SECURE, changed, founded, written
+from tests.deploy.deployed import CLIENTS, QUIET, Deployed, up
+from tests.deploy.processes import waited
+from tests.deploy.sites import SECURE, founded, written
 
 pytest.importorskip("flwr")
 pytestmark = pytest.mark.deploy
 
-QUIET = {"FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1"}
-ROUNDS, CLIENTS = 4, ("client-0", "client-1", "client-2")
+ROUNDS = 4
 AGREED = SECURE.replace("rounds = 3", f"rounds = {ROUNDS}").replace("patience = 4", "patience = 60")
-PLANNED = 2 * ROUNDS  # rounds that the owners allow, and a tenth more: two runs, of which one may repeat a round
-
-
-class Deployed:
-    """The deployment of this file's tests, with its processes."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.processes, self.port = folder, Processes(folder), free_port()
-        self.site: Site = founded(folder, AGREED, f"127.0.0.1:{self.port}")
-        for name in CLIENTS:
-            self._allow(folder / name)
-
-    def start(self) -> None:
-        """Two clients are nodes themselves; the third works for a stock SuperNode, started by Flower's own command."""
-        self.processes.discreet("server", "deploy", "server", "site")
-        for name in CLIENTS[:2]:
-            self.processes.discreet(name, "deploy", "client", name)
-        runtime = f"127.0.0.1:{free_port()}"
-        self.processes.discreet("client-2", "deploy", "client", "client-2", "--supernode", runtime)
-        self.processes.until("server", "The server is up")
-        self.processes.start("supernode", *self._supernode(runtime), settings=QUIET)
-        for name in CLIENTS[:2]:
-            self.processes.until(name, "In touch with")
-        self.processes.until("supernode", "SuperNode ID:")
-
-    def _supernode(self, runtime: str) -> list[str]:
-        host, _, port = runtime.partition(":")
-        return [
-            str(Path(sys.executable).with_name("flower-supernode")),
-            *("--superlink", f"127.0.0.1:{self.port}", "--root-certificates", str(self.site.app / "ca.crt")),
-            *("--auth-supernode-private-key", str(self.folder / "client-2" / "node.key")),
-            *("--host", host, "--port", port, "--isolation", "process"),
-        ]
-
-    def without_supernode(self) -> None:
-        """From here on the third client is a node itself, too."""
-        for name in ("supernode", "client-2"):
-            self.processes.end(name)
-        self.processes.discreet("client-2", "deploy", "client", "client-2")
-        self.processes.until("client-2", "In touch with")
-
-    def wait_less(self, patience: int, timeout: int) -> None:
-        """How long the server waits for clients that don't answer is its own matter, which nobody agreed on."""
-        path = self.site.app / "resolved.toml"
-        text = path.read_text()
-        assert "patience = 60" in text
-        assert "timeout = 60" in text
-        text = text.replace("timeout = 60", f"timeout = {timeout}")
-        path.write_text(text.replace("patience = 60", f"patience = {patience}"))
-
-    def submit(self, name: str) -> None:
-        self.processes.discreet(f"submit-{name}", "deploy", "submit", "site", "--name", name)
-
-    def ended(self, name: str, within: float = 200.0) -> int:
-        return self.processes.started[f"submit-{name}"].wait(timeout=within)
-
-    def rounds(self, name: str) -> list[dict[str, object]]:
-        path = self.site.run(name) / "rounds.jsonl"
-        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
-    def after(self, name: str, rounds: int) -> None:
-        said = f"submit-{name}"
-        waited(lambda: len(self.rounds(name)) >= rounds, 60, lambda: f"{name}: {self.processes.said(said)[-2000:]}")
-
-    def until_a_round_of(self, name: str, clients: int) -> None:
-        waited(
-            lambda: any(line["clients"] == clients for line in self.rounds(name)),
-            90,
-            lambda: f"{name}: {self.processes.said(f'submit-{name}')[-2000:]}",
-        )
-
-    def counted(self, client: str) -> int:
-        """Releases in a client's own ledger."""
-        ledgers = [Ledger.open(each) for each in (self.folder / client).glob("ledger-*.jsonl")]
-        assert all(each.verify()["records"] for each in ledgers)
-        return sum(each.summary()["releases"]["committed"] for each in ledgers)
-
-    def _allow(self, node: Path) -> None:
-        """Budgets for so many rounds: an owner's decision, made before the node starts."""
-        app = App.open(self.site.app)
-        policy = node / "policy.toml"
-        line = next(each for each in policy.read_text().splitlines() if each.startswith("epsilon"))
-        budget = Owned.open(node).policy.budgets[0]
-        allowed = allowance(budget, app.experiment.algorithm, app.population, PLANNED)
-        changed(node, line, f"epsilon = {allowed.epsilon}")
+PLANNED = 2 * ROUNDS + 2  # that the owners allow, and a tenth more: two runs, one that is stopped, a round that is lost
 
 
 @pytest.fixture(scope="module")
 def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
-    made = Deployed(tmp_path_factory.mktemp("deployed"))
-    try:
-        made.start()
+    with up(tmp_path_factory.mktemp("deployed"), AGREED, PLANNED) as made:
+        made.join(*CLIENTS)
         yield made
-    finally:
-        made.processes.end_all()
 
 
 def test_three_clients_train_the_reference_model_and_run_nothing_that_was_shipped(deployed: Deployed) -> None:
-    """The bundle that is submitted writes a file wherever its client half is imported; here that happens nowhere,
-    though the stock SuperNode has fetched it."""
-    mark = deployed.folder / "written-by-the-bundle"
-    bundle = deployed.site.app / "client_app.py"
-    bundle.write_text(f"open({str(mark)!r}, 'w').close()\n{bundle.read_text()}")
+    mark = deployed.marked()
     deployed.submit("first")
     assert deployed.ended("first") == 0, deployed.processes.said("submit-first")[-2000:]
     assert [line["clients"] for line in deployed.rounds("first")] == [3] * ROUNDS
@@ -145,7 +50,7 @@ def test_three_clients_train_the_reference_model_and_run_nothing_that_was_shippe
     assert all(torch.equal(found[name], wanted[name]) for name in wanted)
     assert not mark.exists()
     assert [deployed.counted(name) for name in CLIENTS] == [ROUNDS] * 3
-    shutil.copy(bundle, deployed.folder / "bundle.py")
+    shutil.copy(deployed.site.app / "client_app.py", deployed.folder / "bundle.py")
     with pytest.raises(ImportError):
         runpy.run_path(str(deployed.folder / "bundle.py"))
     assert mark.exists()  # so it would have been seen
@@ -179,21 +84,38 @@ def test_whoever_reaches_the_open_port_can_neither_run_code_nor_register_a_node(
     assert len(known) == len(CLIENTS)
 
 
+def test_a_client_may_work_for_a_stock_supernode_which_runs_nothing_that_was_shipped_either(deployed: Deployed) -> None:
+    """Flower's own node fetches the bundle. Its rounds are slow, so that the run is stopped after one."""
+    stock, mark, name = CLIENTS[2], deployed.folder / "written-by-the-bundle", "stock"
+    mark.unlink()
+    deployed.processes.end(stock)
+    deployed.join_by_supernode(stock)
+    deployed.submit(name)
+    deployed.after(name, 1)
+    deployed.processes.end(f"submit-{name}", signal.SIGINT)
+    assert [line["clients"] for line in deployed.rounds(name)] in ([3], [3, 3])
+    assert deployed.counted(stock) > ROUNDS
+    assert not mark.exists()
+    for each in ("supernode", stock):
+        deployed.processes.end(each)
+    deployed.join(stock)
+
+
 def test_a_client_and_then_the_server_die_in_mid_run_and_the_run_goes_on(deployed: Deployed) -> None:
     """A round that is under way may be counted by a client and not by the server: one at each death, and no more."""
-    deployed.without_supernode()
-    deployed.wait_less(patience=10, timeout=40)
+    before = {name: deployed.counted(name) for name in CLIENTS}
+    deployed.be_patient(10)
     deployed.submit("second")
     deployed.after("second", 1)
     deployed.processes.end("client-2", signal.SIGKILL)
-    assert deployed.counted("client-2") - ROUNDS in (1, 2)
+    assert deployed.counted("client-2") - before["client-2"] in (1, 2)
     deployed.until_a_round_of("second", 2)  # the one that it died in may still have had its mask
     for name in ("server", "submit-second"):  # with all their processes, as when a machine goes down
         deployed.processes.kill_tree(name)
     kept = deployed.rounds("second")
     assert 1 < len(kept) < ROUNDS
     for name in CLIENTS[:2]:
-        assert deployed.counted(name) - ROUNDS in (len(kept), len(kept) + 1)
+        assert deployed.counted(name) - before[name] in (len(kept), len(kept) + 1)
     ledger = Ledger.open(deployed.site.run("second") / "ledger.jsonl").verify()["records"]
     deployed.processes.until("client-0", "is away; waiting for it.")
     deployed.processes.discreet("server", "deploy", "server", "site")
@@ -208,7 +130,7 @@ def test_a_client_and_then_the_server_die_in_mid_run_and_the_run_goes_on(deploye
     assert Ledger.open(deployed.site.run("second") / "ledger.jsonl").verify()["records"] > ledger
     assert Record.open(deployed.site.run("second")).finished()
     for name in CLIENTS[:2]:
-        assert deployed.counted(name) in (2 * ROUNDS, 2 * ROUNDS + 1)
+        assert deployed.counted(name) - before[name] in (ROUNDS, ROUNDS + 1)
 
 
 def test_a_strange_node_is_not_taken_in_and_a_strange_server_not_spoken_to(deployed: Deployed) -> None:

@@ -1,0 +1,108 @@
+"""A deployment with its processes on this machine, for tests that start real ones."""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from discreet.deploy.app import App
+from discreet.deploy.policy import Owned
+from discreet.deploy.site import Site
+from discreet.deploy.spending import allowance
+from discreet.privacy.ledger import Ledger
+from tests.deploy.processes import Processes, free_port, waited
+from tests.deploy.sites import changed, founded
+
+QUIET = {"FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1"}
+CLIENTS = ("client-0", "client-1", "client-2")
+
+
+@contextmanager
+def up(folder: Path, text: str, allowed: int) -> "Iterator[Deployed]":
+    """A server that is up, of an experiment whose clients' owners allow so many rounds, and a tenth more."""
+    made = Deployed(folder, text, allowed)
+    try:
+        made.processes.discreet("server", "deploy", "server", "site")
+        yield made
+    finally:
+        made.processes.end_all()
+
+
+class Deployed:
+    def __init__(self, folder: Path, text: str, allowed: int) -> None:
+        self.folder, self.processes, self.port = folder, Processes(folder), free_port()
+        self.site: Site = founded(folder, text, f"127.0.0.1:{self.port}")
+        for name in CLIENTS:
+            self._allow(folder / name, allowed)
+
+    def join(self, *clients: str) -> None:
+        """These are nodes themselves."""
+        for name in clients:
+            self.processes.discreet(name, "deploy", "client", name)
+        self.processes.until("server", "The server is up")
+        for name in clients:
+            self.processes.until(name, "In touch with")
+
+    def join_by_supernode(self, client: str) -> None:
+        """This one works for a stock SuperNode, started by Flower's own command."""
+        host, port = "127.0.0.1", str(free_port())
+        self.processes.discreet(client, "deploy", "client", client, "--supernode", f"{host}:{port}")
+        self.processes.start(
+            "supernode",
+            str(Path(sys.executable).with_name("flower-supernode")),
+            *("--superlink", f"127.0.0.1:{self.port}", "--root-certificates", str(self.site.app / "ca.crt")),
+            *("--auth-supernode-private-key", str(self.folder / client / "node.key")),
+            *("--host", host, "--port", port, "--isolation", "process"),
+            settings=QUIET,
+        )
+        self.processes.until("supernode", "SuperNode ID:")
+
+    def be_patient(self, seconds: int) -> None:
+        """How long the server waits for clients that don't answer is its own matter, which nobody agreed on."""
+        path = self.site.app / "resolved.toml"
+        text = path.read_text()
+        assert "patience = 60" in text
+        path.write_text(text.replace("patience = 60", f"patience = {seconds}"))
+
+    def marked(self) -> Path:
+        """The bundle that is submitted from now on writes this file wherever its client half is imported."""
+        mark, bundle = self.folder / "written-by-the-bundle", self.site.app / "client_app.py"
+        bundle.write_text(f"open({str(mark)!r}, 'w').close()\n{bundle.read_text()}")
+        return mark
+
+    def submit(self, name: str) -> None:
+        self.processes.discreet(f"submit-{name}", "deploy", "submit", "site", "--name", name)
+
+    def ended(self, name: str, within: float = 200.0) -> int:
+        return self.processes.started[f"submit-{name}"].wait(timeout=within)
+
+    def rounds(self, name: str) -> list[dict[str, object]]:
+        path = self.site.run(name) / "rounds.jsonl"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def after(self, name: str, rounds: int) -> None:
+        said = f"submit-{name}"
+        waited(lambda: len(self.rounds(name)) >= rounds, 60, lambda: f"{name}: {self.processes.said(said)[-2000:]}")
+
+    def until_a_round_of(self, name: str, clients: int) -> None:
+        waited(
+            lambda: any(line["clients"] == clients for line in self.rounds(name)),
+            90,
+            lambda: f"{name}: {self.processes.said(f'submit-{name}')[-2000:]}",
+        )
+
+    def counted(self, client: str) -> int:
+        """Releases in a client's own ledger."""
+        ledgers = [Ledger.open(each) for each in (self.folder / client).glob("ledger-*.jsonl")]
+        assert all(each.verify()["records"] for each in ledgers)
+        return sum(each.summary()["releases"]["committed"] for each in ledgers)
+
+    def _allow(self, node: Path, rounds: int) -> None:
+        """Budgets for so many rounds: an owner's decision, made before the node starts."""
+        app = App.open(self.site.app)
+        policy = node / "policy.toml"
+        line = next(each for each in policy.read_text().splitlines() if each.startswith("epsilon"))
+        budget = Owned.open(node).policy.budgets[0]
+        allowed = allowance(budget, app.experiment.algorithm, app.population, rounds)
+        changed(node, line, f"epsilon = {allowed.epsilon}")
