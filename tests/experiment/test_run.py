@@ -13,6 +13,7 @@ import pytest
 from discreet.errors import BudgetRefused, InvalidInput, Unsupported
 from discreet.experiment import api, config, keys, run
 from discreet.experiment.job import Job
+from discreet.experiment.outcome import Outcome
 from discreet.experiment.record import Record
 from discreet.privacy.events import steps
 from discreet.privacy.guarantee import Guarantee
@@ -66,11 +67,11 @@ def interrupting(*rounds: int) -> run.Watch:
     return watch
 
 
-def start(job: Job, out: Path, watch: run.Watch = ignore, ledger: Path | None = None) -> run.Outcome:
+def start(job: Job, out: Path, watch: run.Watch = ignore, ledger: Path | None = None) -> Outcome:
     return run.start(job, out, ledger, None, watch)
 
 
-def again(out: Path, watch: run.Watch = ignore) -> run.Outcome:
+def again(out: Path, watch: run.Watch = ignore) -> Outcome:
     job, record = api.reopened(out, None)
     return run.resume(job, record, None, watch)
 

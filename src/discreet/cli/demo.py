@@ -16,7 +16,7 @@ from discreet.errors import BudgetRefused
 from discreet.privacy.events import Event, GaussianNoise, Repeated
 
 if TYPE_CHECKING:
-    from discreet.experiment.run import Outcome
+    from discreet.experiment.outcome import Outcome
 
 ROUNDS, RATE, EPSILON, DELTA = 100, 0.5, 2.0, 1e-4  # as in the built-in experiment, which is trained below
 NEXT = ("discreet init", "discreet run --help", "discreet plan --help", "README.md")

@@ -12,13 +12,14 @@ from rich.console import RenderableType
 from discreet.cli.options import DataDir
 from discreet.cli.output import Json, emit, on_stderr
 from discreet.cli.waiting import watched
-from discreet.errors import BudgetRefused, InvalidInput
+from discreet.errors import InvalidInput
 from discreet.part import plain
 from discreet.privacy.wording import brief
 
 if TYPE_CHECKING:
     from discreet.experiment.job import Job
-    from discreet.experiment.run import Outcome, Watch
+    from discreet.experiment.outcome import Outcome
+    from discreet.experiment.run import Watch
 
 EPILOG = """\b
 Examples:
@@ -127,19 +128,14 @@ def report(ended: "Outcome", as_json: bool) -> None:
     page = api.page(ended.record.path)
     emit(lambda: data(ended, page), lambda: _page(ended, page), as_json=as_json)
     if ended.stopped:
-        raise typer.Exit(BudgetRefused.exit_code if ended.refused else 1)
+        raise typer.Exit(ended.exit_code)
 
 
 def data(ended: "Outcome", page: Path) -> dict[str, Any]:
-    first = ended.guarantees[0] if ended.guarantees else None
     return {
         "run": str(ended.record.path),
-        "rounds": ended.done,
-        "epsilon": first.epsilon if first else None,
-        "delta": first.delta if first else None,
-        "metrics": ended.metrics,
+        **ended.brief(),
         "guarantees": [plain(each) for each in ended.guarantees],
-        "stopped": ended.stopped,
         "report": str(page),
     }
 

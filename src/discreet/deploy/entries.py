@@ -13,8 +13,7 @@ from discreet.deploy.server import serve, waiting
 from discreet.deploy.site import Site
 from discreet.engines.flower.carrier import Answer, Carrier
 from discreet.engines.flower.waiting import Waiting
-from discreet.errors import BudgetRefused, DiscreetError, InvalidInput
-from discreet.experiment.run import Outcome
+from discreet.errors import DiscreetError, InvalidInput
 
 
 def main(carrier: Callable[[Waiting], Carrier], config: Mapping[str, Any], say: Callable[[str], None]) -> None:
@@ -23,7 +22,7 @@ def main(carrier: Callable[[Waiting], Carrier], config: Mapping[str, Any], say: 
     end = site.ended(name)
     try:
         outcome = serve(site, name, carrier(waiting(App.open(site.app))), say)
-        _leave(end, _end(outcome))
+        _leave(end, {"error": None, "exit_code": outcome.exit_code, **outcome.brief()})
     except DiscreetError as error:
         _leave(end, {"error": str(error), "exit_code": error.exit_code})
         say(f"Error: {error}")
@@ -52,19 +51,6 @@ def answering(node: Mapping[str, Any], run: Mapping[str, Any], say: Callable[[st
             opened.close()  # another process may be asked next
 
     return answer
-
-
-def _end(outcome: Outcome) -> dict[str, Any]:
-    first = outcome.guarantees[0] if outcome.guarantees else None
-    return {
-        "error": None,
-        "stopped": outcome.stopped,
-        "exit_code": 0 if not outcome.stopped else BudgetRefused.exit_code if outcome.refused else 1,
-        "rounds": outcome.done,
-        "epsilon": first.epsilon if first else None,
-        "delta": first.delta if first else None,
-        "metrics": outcome.metrics,
-    }
 
 
 def _without_traceback(record: logging.LogRecord) -> bool:

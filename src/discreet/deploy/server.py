@@ -16,8 +16,9 @@ from discreet.errors import InvalidInput
 from discreet.experiment import api, keys, preparing, run
 from discreet.experiment.config import Flower
 from discreet.experiment.job import Job
+from discreet.experiment.outcome import Outcome
 from discreet.experiment.record import Record
-from discreet.experiment.run import Line, Outcome
+from discreet.experiment.run import Line
 from discreet.randomness import RunKey
 from discreet.tasks import OwnTable
 

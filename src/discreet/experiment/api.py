@@ -21,6 +21,7 @@ from discreet.errors import InvalidInput
 from discreet.experiment import document, keys, preparing, progress, run
 from discreet.experiment.config import AnyEngine, Device, Embedded, Experiment, Precision, Settings, Source
 from discreet.experiment.job import Job
+from discreet.experiment.outcome import Outcome
 from discreet.experiment.promise import Privacy
 from discreet.experiment.record import Record
 from discreet.models import AnyModel
@@ -166,7 +167,7 @@ def reopened(directory: Path, key_dir: Path | None, data_dir: Path | None = None
     return preparing.from_source(source, key), record
 
 
-def finished(outcome: run.Outcome, module: nn.Module | None = None) -> Run:
+def finished(outcome: Outcome, module: nn.Module | None = None) -> Run:
     return Run(outcome.record.path, outcome.done, outcome.metrics, outcome.guarantees, outcome.stopped, module)
 
 

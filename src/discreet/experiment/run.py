@@ -15,27 +15,14 @@ from discreet.experiment.diagnostics import finite, sayable
 from discreet.experiment.interrupt import graceful
 from discreet.experiment.job import Job
 from discreet.experiment.made import Made
+from discreet.experiment.outcome import Outcome
 from discreet.experiment.record import Checkpoint, Identity, Record, refuse_taken
-from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger import Ledger, Ticket
 from discreet.privacy.release import Release
 from discreet.secagg.errors import RoundOver
 
 Line: TypeAlias = dict[str, Any]  # what rounds.jsonl says of one round
 Watch: TypeAlias = Callable[[Line], None]
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a run ended. `stopped` says why it ended early, and `refused` whether the budget was the reason."""
-
-    record: Record
-    done: int
-    state: ServerState
-    stopped: str | None
-    refused: bool
-    guarantees: tuple[Guarantee, ...]
-    metrics: dict[str, Any]
 
 
 def start(job: Job, out: Path, ledger: Path | None, key_dir: Path | None, watch: Watch) -> Outcome:
