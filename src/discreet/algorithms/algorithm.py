@@ -70,10 +70,13 @@ class Algorithm:
 
     def broadcast(self, state: ServerState, round: int, public: PublicUpdate | None = None) -> Broadcast:
         """What the round's clients get; `public` makes an update on public data, where there is some."""
-        bounds = {"client": self.trainer.bound, "example": self.trainer.reach}
-        announced = self.mechanism.announce(state.mechanism, bounds[self.mechanism.unit](round))
+        announced = self.mechanism.announce(state.mechanism, self.reach(round))
         announced |= self.sparsifier.announce(state.params, round, public)
         return self.heard(round, state.params, announced)
+
+    def reach(self, round: int) -> float | None:
+        """How far what is hidden, a client or an example, moves an update of this round by the making of it."""
+        return self.trainer.bound(round) if self.mechanism.unit == "client" else self.trainer.reach(round)
 
     def heard(self, round: int, params: Params, announced: Params) -> Broadcast:
         """The broadcast of what was told: the way onto the lattice follows, so whoever holds the algorithm knows it."""

@@ -102,10 +102,9 @@ class Learner:
         params, announced = messages.gathered(data, self.params)
         if not all(bool(value.isfinite().all()) for value in params.values()):
             raise BadMessage("The model that was sent is not finite, so there is nothing to learn from it.")
-        mechanism, trainer = self.algorithm.mechanism, self.algorithm.trainer
-        trainer.check(self.model.loss, params, self.data.inputs[:1, None])
-        bounds = {"client": trainer.bound, "example": trainer.reach}
-        due = mechanism.announce(mechanism.init(params), bounds[mechanism.unit](round))
+        mechanism = self.algorithm.mechanism
+        self.algorithm.trainer.check(self.model.loss, params, self.data.inputs[:1, None])
+        due = mechanism.announce(mechanism.init(params), self.algorithm.reach(round))
         # What only the server knows: the clip that it adapts, and a mask from its public data.
         chosen = set(due) if isinstance(mechanism, AdaptiveGaussian) else set()
         if isinstance(self.algorithm.sparsifier, PublicTopK):
