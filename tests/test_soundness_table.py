@@ -137,7 +137,8 @@ def claimed(found: Guarantee, source: str, reason: str) -> float:
     assert "Claimed, not certified" in words
     assert source in claim.source
     assert reason in claim.reason
-    assert f"{claim.source}: {claim.reason.rstrip('.')}. Certified is ε = {rounded_up(found.epsilon)}." in words
+    certified = f"Certified is ε = {rounded_up(found.epsilon)}."
+    assert f"{claim.source} and by our accountant: {claim.reason.rstrip('.')}. {certified}" in words
     return claim.epsilon
 
 

@@ -107,6 +107,13 @@ def test_a_pull_back_shortens_what_passes_add_up_to():
     assert noise_to_signal(pulled, ten, 100) == pytest.approx(10 * 2 * reach / (10 * longest))
 
 
+def test_shards_that_are_empty_add_nothing_to_the_signal():
+    """400 shards of 100 examples: at most a quarter of them sends anything, and an example moves the mean by 2C/400."""
+    ten = Population(examples=(100,) * 10)
+    many = shards(shards=400, noise_multiplier=2.0, **LOCAL).fitted(ten)
+    assert noise_to_signal(many, ten, 100) == pytest.approx(10 * 2 * (2 / 400) / (10 * 100 / 400))
+
+
 def test_without_one_noise_there_is_no_one_number():
     ten = Population(examples=(100,) * 10)
     assert noise_to_signal(fedavg(learning_rate=0.1, batch_size=4), ten, 100) is None

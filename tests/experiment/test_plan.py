@@ -89,6 +89,17 @@ def test_nothing_is_said_of_noise_where_there_is_none(small: Path):
             "local steps",
             "Steps cost nothing",
         ),
+        (
+            (
+                'algorithm={recipe="proximal_local", learning_rate=1.0, clip_norm=0.5, feature_bound=3.0, '
+                "local_steps=7, passes=2, strength=0.01}",
+                "privacy.against=public",
+            ),
+            14,  # in two passes
+            None,
+            "local steps",
+            "Every pass moves the update further",
+        ),
     ],
 )
 def test_local_work_is_recommended_where_something_singles_it_out(
@@ -201,6 +212,13 @@ def test_a_cohort_too_small_for_a_secure_sum_is_warned_of(small: Path):
     client = 'algorithm={recipe="ddp_fedavg_client", learning_rate=1.0, clip_norm=0.5, batch_size=16, sampling='
     said = plan(small, client + '{kind="round_robin", cohort=2}}', "privacy.unit=client")["warnings"]
     assert ["As few as 2 clients may be in a round, and a secure sum needs 3" in each for each in said] == [True]
+
+
+def test_more_shards_than_examples_are_warned_of(small: Path):
+    recipe = 'algorithm={recipe="shards", learning_rate=1.0, clip_norm=0.5, batch_size=4, epochs=1, shards='
+    for shards, said in ((5, 0), (100_000, 1)):
+        found = plan(small, f"{recipe}{shards}}}", "privacy.against=public")["warnings"]
+        assert sum("shards that are empty send nothing" in each for each in found) == said
 
 
 def test_shares_of_noise_are_refused_where_a_draw_may_be_empty(small: Path):

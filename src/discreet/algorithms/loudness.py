@@ -96,7 +96,7 @@ def _longest(trainer: AnyTrainer, population: Population) -> float | None:
             step = rate * min(trainer.clip_norm, LARGEST) / trainer.feature_bound * trainer.sampling_rate
             pull = rate * trainer.strength
             return step * (steps if not pull else (1 - (1 - pull) ** steps) / pull)
-        case Shards():
-            return trainer.clip_norm
+        case Shards():  # an empty one sends nothing
+            return trainer.clip_norm * min(1.0, sum(population.examples) / population.clients / trainer.shards)
         case _:
             return None

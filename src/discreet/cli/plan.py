@@ -1,6 +1,7 @@
 """`discreet plan`: what an experiment will promise, and what that costs, before any training."""
 
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -63,10 +64,19 @@ def plan(
     if interactive:
         return opened(job, port, browser=not no_browser, as_json=as_json)
     found = planned(source, job)
-    return emit(lambda: found, lambda: _page(found, file), as_json=as_json)
+    run = _command("discreet run", file, settings or (), data_dir)
+    return emit(lambda: found, lambda: _page(found, run), as_json=as_json)
 
 
-def _page(found: dict[str, Any], file: Path | None) -> Iterator[RenderableType]:
+def _command(name: str, file: Path | None, settings: Sequence[str], data_dir: Path | None) -> str:
+    """What trains just what was planned, ready to be copied."""
+    words = [] if file is None else [str(file)]
+    words += [word for each in settings for word in ("--set", each)]
+    words += [] if data_dir is None else ["--data-dir", str(data_dir)]
+    return " ".join([name, *map(shlex.quote, words)])
+
+
+def _page(found: dict[str, Any], run: str) -> Iterator[RenderableType]:
     yield (
         f"{found['rounds']:,} round{_s(found['rounds'])}, {found['clients']:,} client{_s(found['clients'])} with "
         f"{_examples(found)}, "
@@ -102,7 +112,7 @@ def _page(found: dict[str, Any], file: Path | None) -> Iterator[RenderableType]:
         yield ""
         yield sentence
     yield ""
-    yield f"Nothing was trained or spent. To train: discreet run {file or ''}".rstrip()
+    yield f"Nothing was trained or spent. To train: {run}"
 
 
 def _examples(found: dict[str, Any]) -> str:
@@ -136,7 +146,11 @@ def _promise(found: dict[str, Any]) -> str:
     seeded = " The seed is written down, so this run protects nobody." if found["seeded"] else ""
     rounds = found["affordable_rounds"]
     affords = "" if rounds is None else f" Within the promise this noise affords {afforded(rounds)} round{_s(rounds)}."
-    return f"Certified: ε = {rounded_up(card.epsilon)} at δ = {brief(card.delta)}. {card.sentence()}{affords}{seeded}"
+    claimed = "".join(
+        f" Claimed {claim.source}, and not certified: ε = {brief(claim.epsilon, 4)}." for claim in card.claims
+    )
+    certified = f"Certified: ε = {rounded_up(card.epsilon)} at δ = {brief(card.delta)}. {card.sentence()}"
+    return f"{certified}{claimed}{affords}{seeded}"
 
 
 def _work(work: dict[str, Any]) -> str:

@@ -3,11 +3,11 @@
 
 def in_bytes(size: float) -> str:
     """Three digits and a unit: 2.6 kB."""
-    for unit in ("bytes", "kB", "MB"):
+    for unit in ("bytes", "kB", "MB", "GB", "TB"):
         if size < 1000:
             return f"{size:.3g} {unit}"
         size /= 1000
-    return f"{size:,.3g} GB"
+    return f"{size:,.0f} PB"
 
 
 def afforded(rounds: int) -> str:

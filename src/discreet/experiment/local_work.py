@@ -41,7 +41,9 @@ def local_work(job: Job) -> LocalWork:
         case DenoisedRelease():
             return LocalWork(at(trainer.steps or (1,), 0), None, STEPS, PAID_BY_STEP)
         case ConvexLocal():
-            return LocalWork(trainer.fewest_steps or 1, None, STEPS, FREE_STEPS)
+            free = trainer.passes == 1 and not trainer.strength
+            taken = (trainer.fewest_steps or 1) * trainer.passes
+            return LocalWork(taken, None, STEPS, FREE_STEPS if free else PULLED_BACK)
         case GradientDescent() if isinstance(algorithm.mechanism, LocalNoise) and job.privacy is not None:
             return _iterations(job, trainer, algorithm.mechanism, job.privacy)
         case GradientDescent():
@@ -129,6 +131,10 @@ AT_THE_BROADCAST_MODEL = (
 FREE_STEPS = (
     "Steps cost nothing here: a round's noise, beside its signal, is the same for any number of them "
     "(docs/notes/local_steps.md)."
+)
+PULLED_BACK = (
+    "Every pass moves the update further, and lets one example move it further too. Which of the two grows more goes "
+    "by strength, passes and batch_size: compare the noise to signal above for others (docs/notes/local_steps.md)."
 )
 RESULTS = "(docs/results/theory.md)"
 NOTHING_FALLS = (

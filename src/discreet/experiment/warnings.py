@@ -9,6 +9,7 @@ from discreet.engines.engine import FEWEST
 from discreet.population import Population
 from discreet.privacy.release import Person, Unit, View
 from discreet.privacy.wording import brief, name_of, rounded_up
+from discreet.training import Shards
 
 LARGE = 10.0  # beyond which an ε is worth little
 
@@ -35,6 +36,16 @@ def warnings(
         yield from _epsilon(cards)
         yield from _amplification(algorithm, population, cards[0])
     yield from _secure_sums(algorithm, population)
+    yield from _shards(algorithm, population)
+
+
+def _shards(algorithm: Algorithm, population: Population) -> Iterator[str]:
+    trainer, most = algorithm.trainer, max(population.examples)
+    if isinstance(trainer, Shards) and trainer.shards > most:
+        yield (
+            f"There are {trainer.shards:,} shards and at most {most:,} examples to a client: shards that are empty "
+            "send nothing, and only shrink the update beside its noise. Choose fewer."
+        )
 
 
 def _delta(population: Population, card: Said, distinct: int | None) -> Iterator[str]:

@@ -205,8 +205,8 @@ def _card(card: Guarantee) -> Iterator[str]:
     if card.claims:
         yield from ("", "Claimed, not certified")
     for claim in card.claims:
-        said = f"ε = {brief(claim.epsilon)} at δ = {brief(claim.delta)}, {claim.source}: {claim.reason}"
-        yield from _item(f"{said.rstrip('.')}. Certified is ε = {rounded_up(card.epsilon)}.")
+        said = f"ε = {brief(claim.epsilon)} at δ = {brief(claim.delta)}, {claim.source} and by our accountant"
+        yield from _item(f"{said}: {claim.reason.rstrip('.')}. Certified is ε = {rounded_up(card.epsilon)}.")
     for title, items in (("Assumes", card.assumptions), ("Not covered", card.not_covered)):
         yield from ("", title)
         for item in items:

@@ -109,6 +109,6 @@ _FOOTER = (
 )
 _FOOTER_PUBLIC = (
     "Made by discreet from the run directory alone. Every number that the guarantee doesn't cover was left out: "
-    "accuracy and loss, the number of test examples, update norms and clipping, signal to noise, traffic, cohort "
-    "sizes, timings."
+    "accuracy and loss, the number of test examples, update norms and clipping, signal to noise, traffic, timings. "
+    "Where clients bring the noise themselves, what was counted shows how many joined."
 )

@@ -58,7 +58,9 @@ class ConvexLocal:
     def __post_init__(self) -> None:
         if (self.batch_size is None) == (self.steps is None):
             raise InvalidInput(
-                f"{self.kind} needs either batch_size or steps, one of the two.", fix="Give one, leave out the other."
+                f"{self.kind} needs either batch_size or local steps (local_steps in a recipe, steps in the part), and "
+                f"got {'both' if self.steps else 'neither'}.",
+                fix="Give one, leave out the other.",
             )
         first, most = self._rate(0), 2 / (SMOOTHNESS + 2 * self.strength)
         if first > most:  # a schedule only ever lowers it

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 ROUNDED = (
     "Bits: sums are scaled onto a lattice, rounded and added up modulo 2^bits, with Skellam noise; the scale is the "
     "largest at which a sum leaves the ring with probability 1e-9 at most. A run that isn't told takes the fewest bits "
-    "with which rounding costs 1 % of the noise or less. ε is by Rényi divergences, which alone are proven for Skellam "
-    "noise"
+    "with which rounding costs 1 % of the noise or less. Shares are drawn up to a variance of 2e12, which limits the "
+    "scale too: with much noise more bits change nothing. ε is by Rényi divergences, which alone are proven for "
+    "Skellam noise"
 )
 
 

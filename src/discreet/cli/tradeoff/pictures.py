@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from discreet.cli.output import on_stderr, say
+
 if TYPE_CHECKING:
     from discreet.report.curves import Picture
 
@@ -31,4 +33,6 @@ def drawn(build: "Callable[[], Picture]", file: Path | None) -> Path | None:
         return None
     from discreet.report.drawing import saved
 
+    if on_stderr().is_terminal:
+        say(f"Drawing {file} …")
     return saved(build(), file)
