@@ -118,19 +118,104 @@ def table(path: Path, hospital: str, rows: int) -> Path:
     return path
 
 
-def test_a_client_with_a_table_of_its_own_holds_what_was_declared(tmp_path: Path) -> None:
-    """The server has a stand-in of the same columns; the clients' rows are nowhere but with them."""
+def tables(folder: Path) -> App:
+    """An experiment on tables. The server has a stand-in of the same columns; rows are nowhere but with the clients."""
+    (folder / "ranges.toml").write_text(RANGES)
+    table(folder / "table.csv", "nowhere", 4)
+    source = config.load(written(folder, TABLE))
+    declared = [Declared(name="north", examples=12), Declared(name="south", examples=9)]
+    init(folder / "site", source, declared, "127.0.0.1:1", ["127.0.0.1"])
+    return App.open(folder / "site" / "app")
+
+
+def test_the_clients_of_a_table_must_be_named(tmp_path: Path) -> None:
     (tmp_path / "ranges.toml").write_text(RANGES)
     table(tmp_path / "table.csv", "nowhere", 4)
-    source = config.load(written(tmp_path, TABLE))
     with pytest.raises(InvalidInput, match="they must be named"):
-        init(tmp_path / "site", source, [], "127.0.0.1:1", ["127.0.0.1"])
-    declared = [Declared(name="north", examples=12), Declared(name="south", examples=9)]
-    init(tmp_path / "site", source, declared, "127.0.0.1:1", ["127.0.0.1"])
-    app = App.open(tmp_path / "site" / "app")
+        init(tmp_path / "site", config.load(written(tmp_path, TABLE)), [], "127.0.0.1:1", ["127.0.0.1"])
+
+
+def test_a_client_with_a_table_of_its_own_holds_what_was_declared(tmp_path: Path) -> None:
+    """When it enrolls, and again whenever its node starts."""
+    app = tables(tmp_path)
     enroll(app, "north", tmp_path / "north", table(tmp_path / "north.csv", "north", 12))
     learner = Learner.of(app, Owned.open(tmp_path / "north"), bytes(32))
     assert (learner.client, learner.place, learner.data.sizes) == (0, 0, (12,))
-    enroll(app, "south", tmp_path / "south", table(tmp_path / "south.csv", "south", 8))
+    enroll(app, "south", tmp_path / "south", table(tmp_path / "south.csv", "south", 9))
+    table(tmp_path / "south.csv", "south", 8)
     with pytest.raises(InvalidInput, match="south was declared with 9 examples to train on, and holds 8"):
         Learner.of(app, Owned.open(tmp_path / "south"), bytes(32))
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (None, "each client has its own, and none was named. Name this client's own table: --data FILE"),
+        (b"hospital,age,ill\nnorth,20,0\n", "north was declared with 12 examples to train on, and holds 1"),
+        (b"hospital,years,ill\nnorth,20,0\n", "years"),
+        (b"hospital,age,ill\nnorth,20,0\nsouth,20,0\n", "this one has rows of 2 clients"),
+        (b"\x00\xff\xfe\x80", "north.csv"),
+    ],
+    ids=["none", "too few", "another column", "of two", "no table"],
+)
+def test_a_client_whose_table_can_not_be_trained_on_gets_no_card(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes | None, why: str
+) -> None:
+    app, data, node = tables(tmp_path), tmp_path / "north.csv", tmp_path / "north"
+    words = ["deploy", "enroll", "north", "--app", str(app.folder), "--out", str(node)]
+    if content is not None:
+        data.write_bytes(content)
+        words += ["--data", str(data)]
+    assert cli.run(words) == InvalidInput.exit_code
+    assert why in " ".join(capsys.readouterr().err.split())
+    assert not node.exists()
+
+
+def test_a_table_for_a_task_that_is_dealt_out_is_refused(tmp_path: Path) -> None:
+    site = copied(tmp_path, PLAIN)
+    with pytest.raises(InvalidInput, match="the experiment's task is not about one"):
+        enroll(App.open(site.app), "client-0", tmp_path / "new", table(tmp_path / "some.csv", "north", 12))
+    assert not (tmp_path / "new").exists()
+
+
+def test_next_commands_can_be_pasted_where_a_folder_has_a_space(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site, node = copied(tmp_path, SECURE), tmp_path / "my node"
+    assert cli.run(["deploy", "enroll", "client-0", "--app", str(site.app), "--out", str(node)]) == 0
+    said = capsys.readouterr().out
+    assert f"  discreet deploy client '{node}'\n" in said
+    assert f"discreet deploy accept '{node}'\n" in said
+    (site.app / "clients" / "client-0.toml").write_text((node / "client-0.toml").read_text())
+    assert cli.run(["deploy", "accept", str(node)]) == 0
+    assert f"  discreet deploy accept '{node}' --code CODE\n" in capsys.readouterr().out
+
+
+def test_a_folder_that_can_not_be_written_is_said_in_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file stands where a folder would have to be made: for whoever runs tests as root, no permission binds."""
+    site, text = copied(tmp_path, PLAIN), written(tmp_path, PLAIN)
+    (tmp_path / "file").write_text("")
+    here = tmp_path / "file" / "here"
+    for words, what in (
+        (["init", str(here), str(text)], "deployment"),
+        (["enroll", "client-0", "--app", str(site.app), "--out", str(here)], "client's folder"),
+    ):
+        assert cli.run(["deploy", *words]) == InvalidInput.exit_code
+        said = " ".join(capsys.readouterr().err.split())
+        assert f"No {what} could be made at {here} (Not a directory)." in said
+
+
+def test_a_folder_that_may_not_be_looked_into_is_said_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = copied(tmp_path, PLAIN)
+    (tmp_path / "theirs").mkdir()
+
+    def shut(path: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "iterdir", shut)
+    with pytest.raises(InvalidInput, match=r"what lies at .*theirs \(Permission denied\)"):
+        enroll(App.open(site.app), "client-0", tmp_path / "theirs", None)

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from discreet.deploy import commands
+from discreet.deploy.entries import main
 from discreet.deploy.following import Stopped, follow
 from discreet.deploy.site import Site
 from discreet.errors import InvalidInput
-from tests.deploy.sites import SECURE, copied
+from tests.deploy.sites import SECURE, Wire, copied
 
 SAID = "\x1b[92mINFO \x1b[0m:      "
 FLOWERS = "Successfully started run 17"
@@ -30,6 +31,11 @@ def site(tmp_path: Path) -> Site:
     made = copied(tmp_path, SECURE)
     made.ended("first").parent.mkdir()
     return made
+
+
+def by_flower(site: Site, heard: list[str]) -> None:
+    """The server's half, as Flower's process calls it."""
+    main(lambda waiting: Wire({}), {"folder": str(site.folder), "name": "first"}, heard.append)
 
 
 def test_our_own_lines_are_passed_on_and_flowers_are_not(site: Site) -> None:
@@ -54,6 +60,34 @@ def test_a_run_that_ends_without_a_word_is_told_in_flowers_last_words(site: Site
         follow(site, "first", played([FLOWERS, *box]), {}, print)
 
 
+def test_a_run_that_goes_on_is_not_submitted_twice_and_its_end_stays_for_whoever_submitted_it(site: Site) -> None:
+    """The end may be there already while the process that left it has not gone yet."""
+    heard, end = list[str](), site.ended("first")
+    end.write_text(json.dumps(ENDED))
+    with site.going("first"):
+        with pytest.raises(InvalidInput, match=r"The run 'first' is going on already\."):
+            follow(site, "first", played([FLOWERS]), {}, heard.append)
+        with pytest.raises(InvalidInput, match=r"The run 'first' is going on already\."):
+            by_flower(site, heard)  # as when two were submitted at the same moment
+    assert json.loads(end.read_text()) == ENDED
+    assert heard == ["Error: The run 'first' is going on already."]
+
+
+def test_a_run_that_was_refused_and_left_no_end_is_told_in_our_own_words(site: Site) -> None:
+    line = f"{SAID}discreet: Error: The run 'first' is going on already."
+    with pytest.raises(InvalidInput) as refused:
+        follow(site, "first", played([FLOWERS, line]), {}, print)
+    assert str(refused.value) == "The run 'first' is going on already."
+
+
+def test_a_run_that_fails_leaves_its_end_and_is_free_again(site: Site) -> None:
+    (site.app / "clients" / "client-0.toml").unlink()
+    for _ in range(2):
+        with pytest.raises(InvalidInput, match="no card of 'client-0'"):
+            by_flower(site, [])
+    assert json.loads(site.ended("first").read_text())["exit_code"] == 2
+
+
 def test_ctrl_c_ends_the_run_at_the_server_too(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     stopped: list[str] = []
     monkeypatch.setattr(commands, "stop", lambda site, number: stopped.append(number) or number == "17")
@@ -61,7 +95,7 @@ def test_ctrl_c_ends_the_run_at_the_server_too(site: Site, monkeypatch: pytest.M
     def press(line: str) -> None:
         raise KeyboardInterrupt
 
-    with pytest.raises(Stopped, match="Submit the same name again"):
+    with pytest.raises(Stopped, match="Start the same name again"):
         follow(site, "first", played([FLOWERS, "discreet: round 1 of 3"]), {}, press)
     assert stopped == ["17"]
     with pytest.raises(Stopped, match="may go on at the server"):  # no number was said that it could be stopped by

@@ -1,7 +1,10 @@
 """What the one open port lets through, and what a node and a server say when the other is not there: no processes."""
 
 import asyncio
+import json
+import os
 import socket
+import subprocess
 from base64 import b64encode
 from collections.abc import Callable
 from datetime import timedelta
@@ -19,7 +22,8 @@ from flwr.supercore.date import now
 from flwr.supercore.primitives.asymmetric import public_key_to_bytes, sign_message
 from flwr.supercore.protobuf.translation import PROTOBUF_REQUEST_TYPES
 
-from discreet.deploy import commands
+from discreet.cli import main as cli
+from discreet.deploy import commands, lock
 from discreet.deploy.deployment import Card
 from discreet.deploy.site import Site
 from discreet.engines.flower import node
@@ -215,10 +219,59 @@ def test_a_second_server_of_one_deployment_is_refused_and_the_first_stays_to_be_
     site = served(tmp_path)
     commands.write_connection(site)
     before = commands.inner(site)
-    with commands.alone(site), pytest.raises(InvalidInput, match="is up already"):
+    with lock.alone(site), pytest.raises(InvalidInput, match=f"is up already, as process {os.getpid()}") as refused:
         commands.write_connection(site)
+    assert refused.value.fix.startswith("Use that one, or end it first")
     assert commands.inner(site) == before
     commands.write_connection(site)
+
+
+def test_a_superlink_that_outlived_its_server_is_told_apart_from_a_server_that_is_up(tmp_path: Path) -> None:
+    """A process that has inherited the lock stands for it."""
+    site = served(tmp_path)
+    with lock.alone(site) as held:
+        process = subprocess.Popen(["sleep", "600"], pass_fds=(held,))
+        lock.note(held, process.pid)
+    try:
+        with pytest.raises(InvalidInput, match=f"outlived it, as process {process.pid}") as refused:
+            commands.write_connection(site)
+        assert refused.value.fix == f"End that first: kill {process.pid}"
+    finally:
+        process.kill()
+        process.wait()
+    commands.write_connection(site)
+
+
+def registering(folder: Path, monkeypatch: pytest.MonkeyPatch, said: str) -> None:
+    """Flower's command, which says this to whatever it is asked."""
+    tool = folder / "flwr"
+    tool.write_text(f"#!/bin/sh\necho '{said}'\n")
+    tool.chmod(0o700)
+    monkeypatch.setattr(commands, "_tool", lambda name: str(tool))
+
+
+def test_status_names_who_is_online_and_who_is_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a client that was registered before numbers were noted, nobody can say which node is its own."""
+    site = copied(tmp_path, SECURE)
+    cards = site.deployment.cards(site.app)
+    for card, said in zip(cards, ["SuperNode 17 registered.", "SuperNode 18 registered.", "It did."], strict=True):
+        registering(tmp_path, monkeypatch, said)
+        commands.register(site, [card], lambda text: None)
+    states = {"17": "online", "18": "offline", "19": "registered"}
+    nodes = [{"node-id": number, "status": status} for number, status in states.items()]
+    monkeypatch.setattr(commands, "nodes", lambda site: nodes)
+    assert cli.run(["deploy", "status", str(site.folder)]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "The server at 127.0.0.1:1 is up; 1 of 3 clients are online.",
+        "  online: client-0",
+        "  away: client-1",
+        "  unknown: client-2",
+    ]
+    assert cli.run(["deploy", "status", str(site.folder), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["nodes"]
+    assert [each["client"] for each in told] == ["client-0", "client-1", None]
 
 
 def test_the_last_words_of_flowers_are_said_without_the_box_around_them() -> None:
@@ -274,3 +327,15 @@ def test_a_command_that_gets_no_answer_is_given_up(tmp_path: Path, monkeypatch: 
     card = Card(name="north", node_key="ecdsa", identity="0" * 64)
     with pytest.raises(InvalidInput, match=r"north could not be registered: the SuperLink did not answer within 0\.1"):
         commands.register(site, [card], lambda text: None)
+
+
+@pytest.mark.parametrize("wait", ["-5", "nan", "soon"])
+def test_a_node_waits_for_no_less_than_nothing(tmp_path: Path, wait: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["deploy", "client", str(tmp_path), "--wait", wait]) == InvalidInput.exit_code
+    assert "Invalid value for '--wait': must be" in capsys.readouterr().err
+
+
+def test_help_says_that_a_server_that_is_away_is_always_waited_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["deploy", "client", "--help"]) == 0
+    words = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    assert "one that is away is always waited for" in words

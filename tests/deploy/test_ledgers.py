@@ -1,5 +1,6 @@
 """Which ledger a day's releases are counted in: that of its period, and one for all deployments on the same rows."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
@@ -15,6 +16,7 @@ from discreet.deploy.node import Node, today
 from discreet.deploy.policy import PERIODS, Owned, Period, Refused, period_of
 from discreet.deploy.spending import Spending, releases
 from discreet.errors import BudgetRefused, InvalidInput
+from discreet.privacy.ledger import Ledger
 from discreet.privacy.release import Release
 from tests.deploy.sites import PLAIN, changed, copied
 
@@ -79,6 +81,7 @@ def test_one_ledger_is_one_budget_for_two_deployments_on_the_same_rows(tmp_path:
     """Two nodes that count together have as many rounds as one that counts alone."""
     app = App.open(copied(tmp_path, PLAIN).app)
     asked = releases(app.experiment.algorithm, app.population, 0, 0)
+    (tmp_path / "counted").mkdir()
     for name in ("one", "two"):
         enroll(app, "client-0", tmp_path / name, None, tmp_path / "counted")
     enroll(app, "client-0", tmp_path / "apart", None)
@@ -92,6 +95,7 @@ def test_the_same_question_to_two_nodes_counts_twice(tmp_path: Path) -> None:
     """Each draws noise of its own, so there are two releases, though it is one round of one run."""
     app = App.open(copied(tmp_path, PLAIN).app)
     asked = releases(app.experiment.algorithm, app.population, 0, 0)
+    (tmp_path / "counted").mkdir()
     for name in ("one", "two"):
         enroll(app, "client-0", tmp_path / name, None, tmp_path / "counted")
     one, two, again = (spending(tmp_path / name) for name in ("one", "two", "one"))
@@ -131,6 +135,7 @@ def test_a_client_that_enrolls_into_a_ledger_that_has_begun_gets_its_budgets(
 def test_a_client_is_sent_to_where_the_other_one_counts(tmp_path: Path) -> None:
     """Else both would name a folder of ledgers, and each another one."""
     app = App.open(copied(tmp_path, PLAIN).app)
+    (tmp_path / "counted").mkdir()
     enroll(app, "client-0", tmp_path / "one", None, tmp_path / "counted")
     with pytest.raises(InvalidInput, match=r"lies elsewhere\. Say --ledgers .*one/\.\./counted"):
         enroll(app, "client-0", tmp_path / "two", None, tmp_path / "one")
@@ -148,3 +153,74 @@ def test_a_folder_of_ledgers_that_is_a_file_or_has_two_for_today_is_refused(tmp_
     with pytest.raises(InvalidInput, match="has 2 ledgers for today"):
         enroll(app, "client-0", tmp_path / "new", None, tmp_path / "client-0")
     assert not (tmp_path / "new").exists()
+
+
+def test_a_folder_of_ledgers_that_is_not_there_is_refused_and_not_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One letter too many would begin a second budget on the same rows."""
+    site, new, wrong = copied(tmp_path, PLAIN), tmp_path / "new", tmp_path / "client-00"
+    words = ["deploy", "enroll", "client-0", "--app", str(site.app), "--out", str(new), "--ledgers", str(wrong)]
+    assert cli.run(words) == InvalidInput.exit_code
+    assert f"There is no folder {wrong}" in capsys.readouterr().err
+    assert not new.exists()
+    assert not wrong.exists()
+
+
+def test_the_first_of_several_deployments_is_told_that_no_ledger_has_begun(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site, counted = copied(tmp_path, PLAIN), tmp_path / "counted"
+    counted.mkdir()
+    words = ["deploy", "enroll", "client-0", "--app", str(site.app), "--ledgers", str(counted), "--out"]
+    assert cli.run([*words, str(tmp_path / "one")]) == 0
+    assert f"Note: no ledger has begun in {counted}." in capsys.readouterr().out
+    ledger = spending(tmp_path / "one").ledger(today())
+    assert cli.run([*words, str(tmp_path / "two")]) == 0
+    assert f"Note: {ledger.path.resolve()} has begun" in capsys.readouterr().out
+
+
+def started(node: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+    """The exit code of a node that is refused at once; what it would change of this process stays."""
+    monkeypatch.setattr("os.umask", lambda mask: 0)
+    return cli.run(["deploy", "client", str(node)])
+
+
+@pytest.mark.parametrize(
+    ("line", "new", "why"),
+    [
+        ("epsilon", "epsilon = 9.5", "has other budgets than ledger-.*Set them to the ledger's"),
+        ("period", 'period = "month"', 'has period = "month", and ledger-.*, which counts today.*Set it back'),
+        ("ledgers", 'ledgers = "../client-1"', "is gone, in which this node has counted. .* correct `ledgers`"),
+        ("ledgers", 'ledgers = "nosuch"', 'has ledgers = "nosuch", and there is no such folder'),
+    ],
+)
+def test_a_node_whose_policy_is_not_its_ledgers_does_not_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], line: str, new: str, why: str
+) -> None:
+    """Else it would look well until the first round is asked for, and refuse each."""
+    app, node = App.open(copied(tmp_path, PLAIN).app), tmp_path / "client-0"
+    spending(node).reserve("round", releases(app.experiment.algorithm, app.population, 0, 0), today())()
+    policy = (node / "policy.toml").read_text().splitlines()
+    changed(node, next(each for each in policy if each.startswith(line)), new)
+    before = sorted(tmp_path.rglob("ledger*"))
+    assert started(node, monkeypatch) == InvalidInput.exit_code
+    assert re.search(why, " ".join(capsys.readouterr().err.split()))
+    assert sorted(tmp_path.rglob("ledger*")) == before
+
+
+def test_a_node_that_has_counted_nothing_is_ready_and_begins_no_ledger(tmp_path: Path) -> None:
+    copied(tmp_path, PLAIN)
+    Node.open(tmp_path / "client-0", lambda text: None).ready()
+    assert not list((tmp_path / "client-0").glob("ledger*"))
+
+
+def test_what_a_ledger_of_plans_has_spent_is_not_computed_for_each_round(tmp_path: Path) -> None:
+    """It would ask an accountant each time; a filter has its sum at hand."""
+    app, node = App.open(copied(tmp_path, PLAIN).app), tmp_path / "client-0"
+    asked = releases(app.experiment.algorithm, app.population, 0, 0)
+    budgets, name = Owned.open(node).policy.budgets, f"ledger-{today().year}.jsonl"
+    Ledger.create(node / name, budgets, "plan")
+    books = spending(node)
+    books.reserve("round", asked, today())()
+    assert books.standing() == f"{name} has counted it"

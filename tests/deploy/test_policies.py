@@ -14,6 +14,7 @@ from discreet.engines.flower import messages
 from discreet.engines.flower.errors import ClientsRefused
 from discreet.engines.flower.messages import About
 from discreet.engines.planned_sums import Planned
+from discreet.errors import InvalidInput
 from discreet.randomness import RunKey
 from discreet.secagg import keys
 from discreet.secagg.degree import Assumed
@@ -144,3 +145,37 @@ def test_a_graph_is_refused_unless_the_owner_allows_it_and_it_withstands_what_th
         allowing.allow_terms(terms, identities, Planned(31, 15, 200))
     with pytest.raises(Refused, match=r"0\.05 of 300 clients leaving, and the noise was sized for 16"):
         allowing.allow_terms(terms, identities, Planned(30, 16, 200))
+
+
+@pytest.mark.parametrize(
+    ("line", "new", "why"),
+    [
+        ("epsilon", 'epsilon = "3"', "budgets.0.epsilon: must be a number, and got '3'."),
+        ("secure_sum", "secure_sum = yes", "this is no TOML: Invalid value (at line 12, column 14)."),
+        ("period", 'period = "week"', "period: must be 'ever', 'year', 'quarter' or 'month', and got 'week'."),
+    ],
+)
+def test_a_wrong_line_of_a_policy_is_named_once_and_to_be_corrected_there(
+    tmp_path: Path, line: str, new: str, why: str
+) -> None:
+    """Who enrolled anew instead would have other keys and a second ledger."""
+    copied(tmp_path, PLAIN)
+    node = tmp_path / "client-0"
+    policy = (node / "policy.toml").read_text().splitlines()
+    changed(node, next(each for each in policy if each.startswith(line)), new)
+    with pytest.raises(InvalidInput) as refused:
+        Owned.open(node)
+    assert refused.value.problem == f"{node / 'policy.toml'}: {why}"
+    assert refused.value.fix.startswith("Correct it there")
+
+
+def test_a_policy_without_a_budget_is_refused(tmp_path: Path) -> None:
+    copied(tmp_path, PLAIN)
+    policy = Owned.open(tmp_path / "client-0").policy
+    with pytest.raises(InvalidInput, match="budgets is empty"):
+        replace(policy, budgets=())
+
+
+def test_a_folder_without_a_policy_is_one_that_nobody_enrolled_in(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"There is no file .*policy\.toml\. Make one with: discreet deploy enroll"):
+        Owned.open(tmp_path)

@@ -11,9 +11,11 @@ from discreet.deploy.entries import answering
 from discreet.deploy.learner import Learner
 from discreet.deploy.policy import Owned
 from discreet.deploy.rehearsal import CLIENTS, rehearsed
+from discreet.deploy.server import serve
+from discreet.deploy.simulation import simulate
 from discreet.deploy.site import Site
 from discreet.errors import InvalidInput
-from tests.deploy.sites import PLAIN, SECURE, copied
+from tests.deploy.sites import PLAIN, SECURE, copied, wired
 
 UNSEEDED = PLAIN.replace("seed = 7\n", "")
 
@@ -34,6 +36,20 @@ def test_a_rehearsal_leaves_the_deployment_as_it_is_and_is_gone_on_with(tmp_path
     assert App.open(made.app).digest == App.open(site.app).digest
     assert (rehearsed(site, "first").server / "server.key").read_bytes() == key
     assert (rehearsed(site, "second").server / "server.key").read_bytes() != key
+
+
+def test_a_finished_rehearsal_is_refused_before_anything_is_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, one_thread: None
+) -> None:
+    site = copied(tmp_path, PLAIN)
+    made = rehearsed(site, "first")
+    outcome = serve(made, "first", wired(made.folder / CLIENTS, made, []), lambda text: None, rehearsal=True)
+    command = f"discreet deploy simulate {site.folder} --name"
+    assert outcome.record.again == f"{command} first"
+    monkeypatch.delattr("discreet.deploy.simulation._superlink")
+    with pytest.raises(InvalidInput, match="The run 'first' is finished") as refused:
+        simulate(site, "first", print)
+    assert refused.value.fix == f"Name a new one: {command} …"
 
 
 def test_a_rehearsal_of_what_was_agreed_before_is_refused(tmp_path: Path) -> None:

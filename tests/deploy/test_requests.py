@@ -8,6 +8,7 @@ import pytest
 from discreet.deploy.certificates import key_from, write_signing_key
 from discreet.deploy.journal import Journal
 from discreet.deploy.learner import Learner
+from discreet.deploy.node import Node
 from discreet.engines.flower import messages
 from discreet.engines.flower.errors import NotOurs
 from discreet.errors import InvalidInput
@@ -146,3 +147,12 @@ def test_a_fault_is_named_to_the_server_and_told_to_the_owner_alone(
     why = refusal(replace(node, say=heard.append), messages.request(about, body, key))
     assert why == "The request could not be answered (RuntimeError); the node's owner sees why."
     assert heard == ["Refused, after a fault of this node's own (RuntimeError): row 17 is odd"]
+
+
+def test_a_node_whose_folder_can_not_be_written_does_not_start(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For whoever runs tests as root, no permission binds: so the answer of the system is made up."""
+    folder, _, node, _, _, _ = asked
+    node.close()
+    monkeypatch.setattr("os.access", lambda path, mode: path != folder / "client-0")
+    with pytest.raises(InvalidInput, match="client-0 can't be written to"):
+        Node.open(folder / "client-0", lambda text: None)

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import shlex
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from discreet.cli import main as cli
 from discreet.deploy.app import App
 from discreet.deploy.certificates import check_certificates, key_from
-from discreet.deploy.commands import superlink, superlink_itself
+from discreet.deploy.commands import check, superlink, superlink_itself
 from discreet.deploy.deployment import DEPLOYMENT, Declared, Deployment
 from discreet.deploy.entries import answering, main
 from discreet.deploy.learner import Learner
@@ -68,6 +69,41 @@ def test_a_certificate_with_anothers_key_is_refused(tmp_path: Path) -> None:
     (site.server / "server.tls.key").write_bytes((site.server / "ca.key").read_bytes())
     with pytest.raises(InvalidInput, match="are not a certificate and its key"):
         check_certificates(site.server)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "why"),
+    [
+        ("server/server.key", None, r"There is no key at .*server\.key"),
+        ("server/server.key", b"ab" * 32, r"is not the key that .*deployment\.toml names, so no client would answer"),
+        ("app/resolved.toml", None, r"There is no file .*resolved\.toml"),
+        ("app/resolved.toml", b"rounds = ", r"resolved\.toml"),
+    ],
+)
+def test_a_server_that_could_make_no_run_does_not_start(
+    tmp_path: Path, name: str, content: bytes | None, why: str
+) -> None:
+    site = copied(tmp_path, PLAIN)
+    check(site)
+    (site.folder / name).unlink()
+    if content is not None:
+        (site.folder / name).write_bytes(content)
+    with pytest.raises(InvalidInput, match=why) as refused:
+        check(site)
+    assert refused.value.fix.startswith("Restore it from its backup")
+    pytest.importorskip("flwr")
+    with pytest.raises(InvalidInput, match=why):
+        superlink(site, "127.0.0.1")
+
+
+def test_next_commands_can_be_typed_as_they_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A folder may have a space in its name; and a task that is dealt out can be rehearsed first."""
+    folder = tmp_path / "our hospitals"
+    assert cli.run(["deploy", "init", str(folder), str(written(tmp_path, SECURE))]) == 0
+    said = capsys.readouterr().out
+    for command in ("simulate", "server"):
+        line = next(each for each in said.splitlines() if f"deploy {command}" in each)
+        assert shlex.split(line)[-4:] == ["discreet", "deploy", command, str(folder)]
 
 
 @pytest.mark.parametrize("content", [b"", b"ab" * 31, b"ab" * 33, b"ab " * 32, b"0x" + b"ab" * 31, b"\xff" * 64])
@@ -185,6 +221,22 @@ def test_submit_says_how_the_run_ended_with_its_kind_and_exit_code(
     said = json.loads(capfd.readouterr().err)["error"]
     assert (ended, said["kind"]) == (left, kind)
     assert said["message"].startswith("It is spent.")
+
+
+def test_submit_of_a_run_that_was_stopped_ends_with_the_reason_below_the_card(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    site = copied(tmp_path, SECURE)
+    end = {"error": None, "stopped": "Stopped after 1 of 3 rounds. It is spent.", "exit_code": 3}
+    (tmp_path / "end.json").write_text(json.dumps(end))
+    site.run("first").mkdir(parents=True)
+    (site.run("first") / "guarantee.txt").write_text("Guarantee card\n")
+    played = ["cp", str(tmp_path / "end.json"), str(site.ended("first"))]
+    monkeypatch.setattr("discreet.deploy.commands.run", lambda site, name: played)
+    assert cli.run(["deploy", "submit", str(site.folder)]) == 3
+    said = capfd.readouterr().out
+    assert said.startswith("Guarantee card")
+    assert said.rstrip().endswith(end["stopped"])
 
 
 def test_flowers_log_has_no_traceback_of_our_own_refusals(

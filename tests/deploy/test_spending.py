@@ -1,7 +1,7 @@
 """What a client's answers cost it: which are new attempts with fresh noise, and what ends when the budget is spent."""
 
 import json
-from contextlib import suppress
+import re
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -12,11 +12,12 @@ from discreet.deploy.app import App
 from discreet.deploy.certificates import key_from
 from discreet.deploy.entries import main
 from discreet.deploy.journal import KEPT, Entry
+from discreet.deploy.node import Node
 from discreet.deploy.server import prepared, serve
 from discreet.engines.flower import messages
-from discreet.engines.flower.errors import ClientsRefused
 from discreet.errors import BudgetRefused
 from discreet.experiment.record import Record
+from discreet.privacy.wording import rounded_up
 from discreet.randomness import RunKey
 from tests.deploy.asking import RUN, Asked, counted, refusal, same, started_anew
 from tests.deploy.sites import PLAIN, SECURE, changed, copied, wired
@@ -98,11 +99,12 @@ def test_the_noise_of_one_experiment_is_not_that_of_another(asked: Asked) -> Non
 
 
 def test_a_spent_budget_ends_the_run_with_the_clients_own_words(tmp_path: Path) -> None:
-    """The policy allows what one run takes and a tenth more; of the second run's rounds none is affordable."""
+    """The policy allows what one run takes and a tenth more; of the second run's rounds one is affordable."""
     site, heard = copied(tmp_path, SECURE), list[str]()
     serve(site, "first", wired(tmp_path, site, heard), heard.append)
-    with pytest.raises(ClientsRefused, match=r"This node's own ledger refuses: .*epsilon"):
-        serve(site, "second", wired(tmp_path, site, heard), heard.append)
+    outcome = serve(site, "second", wired(tmp_path, site, heard), heard.append)
+    assert (outcome.done, outcome.refused) == (1, True)
+    assert re.search(r"This node's own ledger refuses: .*epsilon", outcome.stopped or "")
     assert not Record.open(site.run("second")).finished()
 
 
@@ -122,8 +124,7 @@ def test_a_budget_that_the_clients_have_spent_keeps_its_exit_code(tmp_path: Path
     codes = []
     for name in ("first", "second"):
         settings = {"folder": str(site.folder), "name": name}
-        with suppress(ClientsRefused):
-            main(lambda waiting: wired(tmp_path, site, heard), settings, heard.append)
+        main(lambda waiting: wired(tmp_path, site, heard), settings, heard.append)
         codes.append(json.loads(site.ended(name).read_text())["exit_code"])
     assert codes == [0, BudgetRefused.exit_code]
 
@@ -142,3 +143,38 @@ def test_a_ledger_that_is_away_is_not_begun_anew_and_a_clock_set_back_not_believ
     assert not ledger.exists()
     ledger.write_bytes(kept)
     assert isinstance(messages.told(started_anew(again).answer(nextly)), bytes)
+
+
+def test_a_node_tells_its_owner_of_each_round_that_it_answered_and_what_its_ledger_has_spent(asked: Asked) -> None:
+    """As `discreet ledger show` does, and once: a question that is asked again costs nothing."""
+    _, _, node, about, body, key = asked
+    told = list[str]()
+    watched = replace(node, told=told.append)
+    for round in (0, 0, 1):
+        watched.answer(messages.request(replace(about, round=round), body, key))
+    (budget,) = node.spending.ledger(node.day()).summary()["budgets"]
+    assert len(told) == 2
+    name = f"ledger-{node.day().year}.jsonl"
+    spent = f"ε {rounded_up(budget['spent'])} of {budget['epsilon']:g}"
+    assert told[1] == f"Answered round 2 of 3 of run aaaaaaaa…; {name} has spent {spent}."
+    assert told[0].startswith(f"Answered round 1 of 3 of run aaaaaaaa…; {name} has spent ε ")
+    assert told[0] != told[1]
+
+
+def test_a_round_of_a_secure_sum_is_told_of_once_however_often_it_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site, heard, told = copied(tmp_path, SECURE), list[str](), list[str]()
+    wire, answer = wired(tmp_path, site, heard), Node.answer
+
+    def twice(node: Node, request: bytes) -> bytes:
+        about, _ = messages.parsed(request, bytes.fromhex(site.deployment.server_key))
+        said = answer(node, request)
+        if about.kind == "mask":
+            assert answer(node, request) == said
+        return said
+
+    monkeypatch.setattr(Node, "answer", twice)
+    wire.nodes_at[100] = replace(wire.nodes_at[100], told=told.append)
+    serve(site, "first", wire, heard.append)
+    assert [each.partition(" of run ")[0] for each in told] == [f"Answered round {each} of 3" for each in (1, 2, 3)]

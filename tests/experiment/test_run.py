@@ -152,6 +152,18 @@ def test_ctrl_c_stops_after_the_round_and_resume_ends_as_if_it_had_not(prepared:
     ).read_bytes()
 
 
+def test_a_run_whose_directory_can_not_be_written_is_not_gone_on_with_and_stays_as_it_was(
+    prepared: Prepared, tmp_path: Path
+):
+    """A folder stands where the file has to be written: for whoever runs tests as root, no permission binds."""
+    start(prepared("seed=9"), tmp_path / "run", interrupting(2))
+    before = (tmp_path / "run" / "rounds.jsonl").read_bytes()
+    (tmp_path / "run" / ".rounds.jsonl.draft").mkdir()
+    with pytest.raises(InvalidInput, match=r"run can't be written to \(Is a directory\), so the run in it can't go on"):
+        again(tmp_path / "run")
+    assert (tmp_path / "run" / "rounds.jsonl").read_bytes() == before
+
+
 @pytest.mark.parametrize("seed", ["seed=9", "rounds=4"])
 def test_a_run_with_a_mask_from_public_data_resumes_to_the_same_bytes(
     seed: str, prepared: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -18,8 +18,8 @@ def said(algorithm: "Algorithm", population: Population, rounds: int) -> Iterato
     if chance is None or grid is None or not isinstance(algorithm.aggregation, Lattice):
         return
     yield (
-        f"Over {rounds:,} rounds a sum leaves its ring of {algorithm.aggregation.bits} bits with a probability of at "
-        f"most {rounded_up(chance, 2)}: that would spoil the model, and reveal nothing."
+        f"Over {rounds:,} round{'' if rounds == 1 else 's'} a sum leaves its ring of {algorithm.aggregation.bits} bits "
+        f"with a probability of at most {rounded_up(chance, 2)}: that would spoil the model, and reveal nothing."
     )
     if algorithm.mechanism.kind == "skellam":
         # A spoilt draw is a share that lacks; where it is one of many, the others' noise is there (decision 8).

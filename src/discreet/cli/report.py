@@ -31,8 +31,8 @@ def report(
     """Write the page of the run in directory RUN again.
 
     report.html shows all: the guarantee, accuracy, norms. report-public.html, by --public, keeps the guarantee and
-    what was spent, and leaves out accuracy, norms, cohort sizes and counts: it may be handed to anybody. Each is one
-    file that loads nothing.
+    what was spent, and leaves out accuracy, norms and counts: it may be handed to anybody. Each is one file that loads
+    nothing.
     """
     from discreet.report import page
 
@@ -49,9 +49,11 @@ def _refuse_unfinished(run: Path) -> None:
     if not run.is_dir():
         raise InvalidInput(f"There is no run directory {run}.", fix="Name one that `discreet run` has made.")
     if (run / "run.json").is_file() and not (run / "guarantee.json").is_file():
+        from discreet.experiment.record import Record
+
         raise InvalidInput(
             f"The run in {run} is unfinished: it has no guarantee.json yet.",
-            fix=f"Wait for its end, or go on with it: discreet run --resume {run}",
+            fix=f"Wait for its end, or go on with it: {Record.open(run).again}",
         )
 
 

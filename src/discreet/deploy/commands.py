@@ -1,8 +1,8 @@
 """Flower's own commands with sane defaults: TLS on, node authentication on, telemetry off, nothing installed."""
 
-import fcntl
 import json
 import os
+import shlex
 import socket
 import subprocess
 import sys
@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from discreet.deploy import certificates
-from discreet.deploy.deployment import Card
+from discreet.deploy import certificates, lock, online
+from discreet.deploy.deployment import DEPLOYMENT, Card
 from discreet.deploy.site import Site
 from discreet.errors import InvalidInput, Unsupported
+from discreet.experiment import document
+from discreet.secagg import keys
 
 CONNECTION = "deployment"
 STARTS = 60.0  # seconds that a SuperLink has to come up
@@ -43,9 +45,25 @@ def superlink(site: Site, host: str) -> list[str]:
     _tool("flower-superlink")  # says it when Flower is not installed
     from discreet.engines.flower import front
 
-    certificates.check_certificates(site.server)
+    check(site)
     front.bound(host, int(site.deployment.address.rpartition(":")[2])).close()
     return [sys.executable, "-P", "-m", "discreet.deploy.serving", str(site.folder.resolve()), host]
+
+
+def check(site: Site) -> None:
+    """That what the server needs later is here, and is this deployment's: not only the SuperLink, each run does."""
+    certificates.check_certificates(site.server)
+    path = site.server / "server.key"
+    if keys.identity_of(certificates.key_from(path)).hex() != site.deployment.server_key:
+        raise InvalidInput(
+            f"{path} is not the key that {site.app / DEPLOYMENT} names, so no client would answer.",
+            fix="Restore it from its backup.",
+        )
+    resolved = site.app / "resolved.toml"
+    try:
+        document.parsed(document.text_of(resolved), str(resolved))
+    except InvalidInput as error:
+        raise InvalidInput(error.problem, fix="Restore it from its backup, as clients agreed to it.") from None
 
 
 def superlink_itself(site: Site, inner: str) -> list[str]:
@@ -82,7 +100,7 @@ def run(site: Site, name: str, nodes: str = '""') -> list[str]:
     if not _answers(inner(site)):
         raise InvalidInput(
             f"The server at {site.deployment.address} is not up on this machine.",
-            fix=f"Start it with: discreet deploy server {site.folder}",
+            fix=f"Start it with: discreet deploy server {shlex.quote(str(site.folder))}",
         )
     folder = json.dumps(str(site.folder.resolve()))
     settings = f"folder={folder} name={json.dumps(name)} nodes={nodes}"
@@ -93,7 +111,7 @@ def write_connection(site: Site, settings: str | None = None) -> None:
     """A free port on loopback for the SuperLink, and how Flower's commands find it there: over TLS, unless said."""
     if settings is None:
         settings = f"root-certificates = {json.dumps(str((site.server / 'ca.crt').resolve()))}\n"
-    with alone(site), socket.socket() as probe:  # whoever is up goes on being found
+    with lock.alone(site), socket.socket() as probe:  # whoever is up goes on being found
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
         home = site.server / "flower"
@@ -115,29 +133,13 @@ def inner(site: Site) -> str:
 
 
 @contextmanager
-def alone(site: Site) -> Iterator[int]:
-    """Two SuperLinks must not share a database; one that outlives its start has inherited the lock, and holds it."""
-    fd = os.open(site.server / "serving.lock", os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InvalidInput(
-                f"The server of {site.folder} is up already, or its SuperLink outlived it.",
-                fix="End that process first: flower-superlink, on this machine.",
-            ) from None
-        yield fd
-    finally:
-        os.close(fd)
-
-
-@contextmanager
 def started(
-    site: Site, command: list[str], lock: int, environment: Mapping[str, str] | None = None
+    site: Site, command: list[str], held: int, environment: Mapping[str, str] | None = None
 ) -> "Iterator[subprocess.Popen[bytes]]":
-    """A SuperLink that says what it says in its log, holds the lock of `alone`, and ends with the block."""
+    """A SuperLink that says what it says in its log, holds the lock of `lock.alone`, and ends with the block."""
     with log(site).open("ab") as said:
-        process = subprocess.Popen(command, env=environment, stdout=said, stderr=said, pass_fds=(lock,))
+        process = subprocess.Popen(command, env=environment, stdout=said, stderr=said, pass_fds=(held,))
+    lock.note(held, process.pid)
     try:
         yield process
     finally:
@@ -176,6 +178,7 @@ def register(site: Site, cards: list[Card], say: Callable[[str], None]) -> None:
         if process.returncode and "already" not in said.lower():
             raise InvalidInput(f"{name} could not be registered: {last(said)}")
         known[name] = card.node_key
+        online.note(site, name, said)
         say(f"Registered {name}.")
     noted.write_text(json.dumps(known), encoding="utf-8")
 

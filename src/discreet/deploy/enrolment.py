@@ -2,11 +2,13 @@
 
 import os
 from pathlib import Path
+from shlex import quote
 
 from discreet.algorithms import Algorithm
 from discreet.deploy import certificates
 from discreet.deploy.app import App
 from discreet.deploy.deployment import Card
+from discreet.deploy.learner import held_by
 from discreet.deploy.node import today
 from discreet.deploy.policy import POLICY as POLICY_FILE
 from discreet.deploy.policy import Owned, Period
@@ -14,10 +16,11 @@ from discreet.deploy.spending import allowance, ledgers_of
 from discreet.engines.planned_sums import degree_of, planned
 from discreet.errors import InvalidInput, Unsupported
 from discreet.experiment import document
-from discreet.experiment.record import refuse_taken
+from discreet.experiment.record import making, refuse_taken
 from discreet.part import plain
 from discreet.privacy.ledger import Budget, Ledger
 from discreet.privacy.release import Relation, Release
+from discreet.tasks import OwnTable
 
 POLICY = """\
 # What the owner of this data allows. The node keeps to it whatever a server says. Read it before you start the node,
@@ -78,34 +81,55 @@ def enroll(app: App, client: str, folder: Path, data: Path | None, ledgers: Path
     budgets and its period. Nothing of the experiment's own Python is loaded.
     """
     refuse_taken(folder)
-    app.number(client)
-    if data is not None and not data.is_file():
-        raise InvalidInput(f"There is no file {data}.", fix="Name this client's own table: --data FILE")
+    _check_data(app, app.number(client), data)
     algorithm = app.experiment.algorithm
     found = None if ledgers is None else shared(ledgers)
     text = _policy(app, algorithm, client, folder, data, ledgers or folder, found)
-    for made in (folder, ledgers or folder):
-        made.mkdir(mode=0o700, parents=True, exist_ok=True)
-    folder.chmod(0o700)
-    card = Card(
-        name=client,
-        node_key=certificates.write_node_key(folder / "node.key"),
-        identity=certificates.write_signing_key(folder / "identity.key"),
-    )
-    certificates.write_key(folder / "noise.key")
-    (folder / POLICY_FILE).write_text(text, encoding="utf-8")
-    (folder / f"{client}.toml").write_text(document.written(plain(card)), encoding="utf-8")
+    with making("client's folder", folder):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.chmod(0o700)
+        card = Card(
+            name=client,
+            node_key=certificates.write_node_key(folder / "node.key"),
+            identity=certificates.write_signing_key(folder / "identity.key"),
+        )
+        certificates.write_key(folder / "noise.key")
+        (folder / POLICY_FILE).write_text(text, encoding="utf-8")
+        (folder / f"{client}.toml").write_text(document.written(plain(card)), encoding="utf-8")
     return card
 
 
+def _check_data(app: App, client: int, data: Path | None) -> None:
+    """As the node will when it starts: what it would refuse is found before a card is handed out."""
+    if data is None:
+        if isinstance(app.experiment.task, OwnTable):
+            raise InvalidInput(
+                "The experiment is about tables, of which each client has its own, and none was named.",
+                fix="Name this client's own table: --data FILE",
+            )
+        return  # dealt out: the node fetches it when it starts
+    if not data.is_file():
+        raise InvalidInput(f"There is no file {data}.", fix="Name this client's own table: --data FILE")
+    held_by(app, client, data)
+
+
 def shared(ledgers: Path) -> tuple[Period, Path] | None:
-    """The ledger in this folder that counts today, and for which kind of period; None where none has begun."""
-    if ledgers.exists() and not ledgers.is_dir():
+    """The ledger in this folder that counts today, and for which kind of period; None where none has begun.
+
+    The folder must be there: one that is made for a name with a typing error would begin a second budget.
+    """
+    if not ledgers.exists():
+        raise InvalidInput(
+            f"There is no folder {ledgers}, so nothing was ever counted there.",
+            fix="Name the folder where the other deployments on the same rows count; or, if this is the first of "
+            "them, make an empty one.",
+        )
+    if not ledgers.is_dir():
         raise InvalidInput(f"{ledgers} is no folder.", fix="Name the one where the ledgers lie: --ledgers DIR")
     if (ledgers / POLICY_FILE).exists() and (theirs := Owned.read(ledgers).policy.ledgers) != ".":
         raise InvalidInput(
             f"{ledgers} is a client's folder, and what it counts lies elsewhere.",
-            fix=f"Say --ledgers {ledgers / theirs}",
+            fix=f"Say --ledgers {quote(str(ledgers / theirs))}",
         )
     found = list(ledgers_of(ledgers, today()).items())
     if len(found) > 1:

@@ -19,15 +19,24 @@ from discreet.errors import DiscreetError, InvalidInput
 def main(carrier: Callable[[Waiting], Carrier], config: Mapping[str, Any], say: Callable[[str], None]) -> None:
     """One run, as the run's configuration names it; how it ended is left where `discreet deploy submit` reads it."""
     site, name = Site(Path(str(config["folder"]))), str(config["name"])
-    end = site.ended(name)
     try:
-        outcome = serve(site, name, carrier(waiting(App.open(site.app))), say)
-        _leave(end, {"error": None, "exit_code": outcome.exit_code, **outcome.brief()})
+        with site.going(name):  # or the end would be another's to say
+            _made(site, name, carrier, say, rehearsal=bool(config.get("nodes")))
     except DiscreetError as error:
-        _leave(end, {"error": str(error), "exit_code": error.exit_code})
         say(f"Error: {error}")
         logging.getLogger("flwr").addFilter(_without_traceback)
         raise  # by which Flower, too, knows that the run failed
+
+
+def _made(
+    site: Site, name: str, carrier: Callable[[Waiting], Carrier], say: Callable[[str], None], *, rehearsal: bool
+) -> None:
+    try:
+        outcome = serve(site, name, carrier(waiting(App.open(site.app))), say, rehearsal=rehearsal)
+    except DiscreetError as error:
+        _leave(site.ended(name), {"error": str(error), "exit_code": error.exit_code})
+        raise
+    _leave(site.ended(name), {"error": None, "exit_code": outcome.exit_code, **outcome.brief()})
 
 
 def answering(node: Mapping[str, Any], run: Mapping[str, Any], say: Callable[[str], None]) -> Answer:
@@ -61,5 +70,4 @@ def _without_traceback(record: logging.LogRecord) -> bool:
 
 
 def _leave(path: Path, data: Mapping[str, Any]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
     place(path, json.dumps(data).encode())

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import subprocess
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -27,8 +28,9 @@ def follow(
 ) -> dict[str, Any]:
     """Wait until the run has ended, and say how. Ctrl-C ends it at the server too, where each round is kept."""
     end, told = site.ended(name), deque[str](maxlen=KEPT)
-    end.unlink(missing_ok=True)
-    number = None
+    with site.going(name):  # one that goes on leaves its end for whoever submitted it
+        end.unlink(missing_ok=True)
+    number, fault = None, ""
     with subprocess.Popen(
         command,
         env=dict(environment),
@@ -45,19 +47,27 @@ def follow(
                 if not ours:
                     told.append(line)
                     number = number or NUMBER.search(line)
-                elif not words.startswith(FAULT):
+                elif words.startswith(FAULT):
+                    fault = words.removeprefix(FAULT)
+                else:
                     say(words)
         except KeyboardInterrupt:
             process.terminate()
             raise _stopped(site, name, None if number is None else number[1]) from None
     if not end.exists():
+        if fault:
+            raise InvalidInput(fault)
         raise InvalidInput(
             f"The run ended without a word; Flower's command gave {process.returncode}, and said: "
             f"{commands.last(COLOURS.sub('', ''.join(told)))}",
-            fix=f"Is the server up? See: discreet deploy status {site.folder}",
+            fix=f"Is the server up? See: {_status(site)}",
         )
     found: dict[str, Any] = json.loads(end.read_text())
     return found
+
+
+def _status(site: Site) -> str:
+    return f"discreet deploy status {shlex.quote(str(site.folder))}"
 
 
 def _stopped(site: Site, name: str, number: str | None) -> Stopped:
@@ -65,9 +75,9 @@ def _stopped(site: Site, name: str, number: str | None) -> Stopped:
     if number is None or not commands.stop(site, number):
         return Stopped(
             f"The run {name!r} is no longer followed, and may go on at the server.",
-            fix=f"See: discreet deploy status {site.folder}",
+            fix=f"See: {_status(site)}",
         )
     return Stopped(
         f"The run {name!r} was stopped; its rounds so far are in {site.run(name)}.",
-        fix="Submit the same name again, and it goes on after the last of them.",
+        fix="Start the same name again, and it goes on after the last of them.",
     )

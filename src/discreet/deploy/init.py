@@ -19,7 +19,7 @@ from discreet.errors import InvalidInput
 from discreet.experiment import document, preparing
 from discreet.experiment.config import Flower, Source
 from discreet.experiment.job import Job
-from discreet.experiment.record import refuse_taken
+from discreet.experiment.record import making, refuse_taken
 from discreet.part import plain
 from discreet.population import Population
 from discreet.tasks import OwnTable, Task
@@ -77,8 +77,9 @@ def _written(
 def _drafted(folder: Path) -> Iterator[Path]:
     """A place inside the folder whose content becomes the folder's, once it is whole."""
     new = not folder.exists()
-    folder.mkdir(parents=True, exist_ok=True)
-    draft = Path(mkdtemp(prefix=".draft-", dir=folder))
+    with making("deployment", folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        draft = Path(mkdtemp(prefix=".draft-", dir=folder))
     try:
         yield draft
         for each in draft.iterdir():

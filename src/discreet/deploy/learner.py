@@ -26,7 +26,7 @@ from discreet.randomness import CPU, RunKey, SimulatedRows
 from discreet.secagg.errors import BadMessage
 from discreet.secret_streams import KEY_BYTES, SecretRows
 from discreet.sparsifiers.common import PublicTopK, mask_of
-from discreet.tasks import OwnTable
+from discreet.tasks import OwnTable, Task
 from discreet.tasks.supervised import Supervised
 
 
@@ -54,15 +54,9 @@ class Learner:
         """Load the data and build the model; data that is not what was declared is refused here."""
         experiment, places = app.experiment, app.source(data_dir).places
         client = app.number(owned.policy.client)
-        task, public = experiment.task, public_draws(experiment)
-        if owned.data is not None:
-            if not isinstance(task, OwnTable):
-                raise InvalidInput("policy.toml names a table of its own, and the experiment's task is not about one.")
-            task = replace(task, path=str(owned.data.resolve()))
-        loaded = task.load(public.generator("task"), places)
+        loaded = held_by(app, client, owned.data, data_dir)
         place = 0 if owned.data is not None else client
-        _check(app, client, loaded.client_names, loaded.train.sizes, own=owned.data is not None)
-        module = built(experiment, loaded, places.folder, public.generator("model"))
+        module = built(experiment, loaded, places.folder, public_draws(experiment).generator("model"))
         loss = None if experiment.loss is None else local(experiment.loss, places.folder)
         model = Supervised(module, loaded.kind, loss=loss)
         model.check(loaded)
@@ -141,6 +135,24 @@ class Learner:
         name = f"{self.experiment} {run}".encode()
         derived = hashlib.blake2b(name, key=self.secret, digest_size=KEY_BYTES, person=b"discreet run")
         return RunKey(derived.digest()).secret_rows(broadcast.round, broadcast.digest, self.client)
+
+
+def held_by(app: App, client: int, own: Path | None, data_dir: Path | None = None) -> Task:
+    """What this client holds: its own table, or all of a task that is dealt out; refused if it was declared otherwise.
+
+    Nothing of the experiment's own Python is loaded for a table.
+    """
+    task = app.experiment.task
+    if own is not None:
+        if not isinstance(task, OwnTable):
+            raise InvalidInput(
+                f"The client names a table of its own, {own}, and the experiment's task is not about one.",
+                fix="Leave it out: here each client has its share of the task.",
+            )
+        task = replace(task, path=str(own.resolve()))
+    loaded = task.load(public_draws(app.experiment).generator("task"), app.source(data_dir).places)
+    _check(app, client, loaded.client_names, loaded.train.sizes, own=own is not None)
+    return loaded
 
 
 def _agreed(due: torch.Tensor | None, said: torch.Tensor | None, *, same: bool) -> bool:

@@ -1,6 +1,8 @@
 """What a client does with a server's request: check it against the policy, count it, answer it, or say why not."""
 
+import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -17,9 +19,8 @@ from discreet.engines.flower import messages
 from discreet.engines.flower.errors import NotOurs
 from discreet.engines.flower.messages import About, Refusal
 from discreet.engines.planned_sums import planned
-from discreet.errors import BudgetRefused, DiscreetError, LedgerDamaged, LedgerUnavailable, Unsupported
+from discreet.errors import BudgetRefused, DiscreetError, InvalidInput, LedgerDamaged, LedgerUnavailable
 from discreet.params import flat
-from discreet.privacy.events import Event
 from discreet.secagg import keys
 from discreet.secagg.client import Client
 from discreet.secagg.errors import SecaggError, TooFewClients
@@ -49,6 +50,7 @@ class Node:
     say: Callable[[str], None]
     held: Held
     day: Callable[[], date] = today
+    told: Callable[[str], None] | None = None  # of each round that was answered
 
     @classmethod
     def open(cls, folder: Path, say: Callable[[str], None], data_dir: Path | None = None) -> "Node":
@@ -57,15 +59,28 @@ class Node:
         owned.policy.allow_algorithm(app.digest)  # before anything of the app is loaded: it may bring its own Python
         owned.policy.allow_seed(app.experiment.seed)
         owned.policy.allow_own_code(app.own_files)
+        if not os.access(folder, os.W_OK):
+            raise InvalidInput(
+                f"{folder} can't be written to, and a node writes there what it answers before it is sent.",
+                fix=f"Start it as the user who enrolled {owned.policy.client}.",
+            )
         held = Held(folder, f"{owned.policy.client} is already running: another process works on {folder}.")
         try:
             learner = Learner.of(app, owned, key_from(folder / "noise.key"), data_dir)
-            books = Spending(folder, owned.policy, _planned(owned, app, learner))
+            budget, rounds = owned.policy.budgets[0], app.experiment.rounds
+            tuned_to = spending.expected(budget, learner.algorithm, app.population, rounds)
+            books = Spending(folder, owned.policy, tuned_to)
             journal = Journal(folder / "runs" / app.digest)
             return cls(owned, app, learner, journal, books, key_from(folder / "identity.key"), say, held)
         except BaseException:
             held.close()
             raise
+
+    def ready(self) -> None:
+        """Whether it could answer a first round: else its owner hears so now, and not the server later."""
+        if self.learner.algorithm.aggregation.secure:
+            self.owned.policy.allow_secure_sums()
+        self.spending.check(self.day())
 
     def close(self) -> None:
         """Let another process work on the folder."""
@@ -140,6 +155,7 @@ class Node:
             reply = messages.tensors(self.learner.update(about.run, broadcast, entry))
         self.journal.keep(about.run, about.round, entry, reply)
         made()
+        self._tell(about)
         return reply
 
     def _begin(self, about: About, body: bytes) -> bytes:
@@ -179,12 +195,15 @@ class Node:
         elif not self.journal.begun(about.run, about.round, entry):
             raise NotOurs("This round of the secure sum was answered, and the question was another one.")
         made = self._count(about, entry)
-        if said is None:
-            with own_faults():
-                update = self.learner.update(about.run, broadcast, entry)
-                said = client.mask(number, flat(update).cpu().numpy())
-            self._keep(about, opened, client)
+        if said is not None:
+            made()
+            return said
+        with own_faults():
+            update = self.learner.update(about.run, broadcast, entry)
+            said = client.mask(number, flat(update).cpu().numpy())
+        self._keep(about, opened, client)
         made()
+        self._tell(about)
         return said
 
     def _relay(self, about: About, body: bytes) -> bytes:
@@ -239,11 +258,10 @@ class Node:
 
         return commit
 
-
-def _planned(owned: Owned, app: App, learner: Learner) -> Event | None:
-    """What the agreed experiment would release: a ledger's filter is tightest for it, and sound for all."""
-    try:
-        rounds = learner.algorithm.over(app.experiment.rounds, app.population)
-        return spending.priced(owned.policy.budgets[0], rounds)[0]
-    except Unsupported:
-        return None
+    def _tell(self, about: About) -> None:
+        """To the owner, what its own ledger says after a round that was answered for the first time."""
+        if self.told is None:
+            return
+        with suppress(LedgerDamaged, LedgerUnavailable):  # the answer stands, and the next round will say so
+            rounds, run = self.app.experiment.rounds, about.run
+            self.told(f"Answered round {about.round + 1} of {rounds} of run {run:.8}…; {self.spending.standing()}.")

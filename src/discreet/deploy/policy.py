@@ -51,6 +51,10 @@ class Policy:
     budgets: tuple[Budget, ...]
     members: dict[FileName, Key] | None = None  # written by `discreet deploy accept`, once all cards are there
 
+    def __post_init__(self) -> None:
+        if not self.budgets:
+            raise InvalidInput("budgets is empty, and what no budget allows can't be counted.")
+
     def allow_algorithm(self, digest: str) -> None:
         if digest not in self.algorithms:
             raise Refused(
@@ -190,10 +194,16 @@ class Owned:
     @classmethod
     def read(cls, folder: Path) -> "Owned":
         path = folder / POLICY
+        if not path.exists():
+            raise InvalidInput(f"There is no file {path}.", fix="Make one with: discreet deploy enroll")
+        text = document.text_of(path)
         try:
-            return cls(folder, document.built(Policy, document.parsed(document.text_of(path), str(path))))
+            return cls(folder, document.built(Policy, document.parsed(text, "this")))
         except InvalidInput as error:
-            raise InvalidInput(f"{path}: {error.problem}", fix="Make one with: discreet deploy enroll") from None
+            raise InvalidInput(
+                f"{path}: {error.problem}",
+                fix="Correct it there: text stands in quotes, and numbers, true and false stand without.",
+            ) from None
 
     def cards(self) -> list[Card]:
         return Deployment.open(self.app).cards(self.app)

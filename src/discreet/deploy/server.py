@@ -1,6 +1,7 @@
 """The server's half of a deployment: one run, begun or gone on with, over whatever carries messages to the clients."""
 
 import hashlib
+import shlex
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from discreet.engines.flower.waiting import Waiting
 from discreet.errors import InvalidInput
 from discreet.experiment import api, keys, preparing, run
 from discreet.experiment.config import Flower
-from discreet.experiment.job import Job
+from discreet.experiment.job import Deployed, Job
 from discreet.experiment.outcome import Outcome
 from discreet.experiment.record import Record
 from discreet.experiment.run import Line
@@ -29,18 +30,28 @@ def waiting(app: App) -> Waiting:
     return Waiting(timeout=engine.timeout, patience=engine.patience)
 
 
-def serve(site: Site, name: str, carrier: Carrier, say: Callable[[str], None], data_dir: Path | None = None) -> Outcome:
-    """Train the deployment's experiment. A run of this name that was stopped goes on after its last round."""
+def serve(
+    site: Site,
+    name: str,
+    carrier: Carrier,
+    say: Callable[[str], None],
+    data_dir: Path | None = None,
+    *,
+    rehearsal: bool = False,
+) -> Outcome:
+    """Train the deployment's experiment. A run of this name that was stopped goes on after its last round.
+
+    When clients refuse or stay away, what was trained until then is written down as that of any run that was stopped.
+    """
     app, where = App.open(site.app), site.run(name)
+    refuse_finished(site, name, rehearsal=rehearsal)
     before = Record.open(where) if where.exists() else None
-    if before is not None and before.finished():
-        raise InvalidInput(f"The run {name!r} is finished.", fix="Name a new one: discreet deploy submit --name …")
     seed = app.experiment.seed
     if seed is not None:
         key = RunKey.seed(seed)
     else:
         key = RunKey.fresh() if before is None else keys.recall(before.identity.id, site.key_dir)
-    ready = prepared(site, app, name, key, carrier, say, data_dir)
+    ready = prepared(site, app, name, key, carrier, say, data_dir, rehearsal=rehearsal)
     watch = _watch(ready, say)
     if before is None:
         say(f"Run {name!r} begins: {ready.rounds} rounds, {ready.population.clients} clients.")
@@ -53,6 +64,22 @@ def serve(site: Site, name: str, carrier: Carrier, say: Callable[[str], None], d
     return outcome
 
 
+def refuse_finished(site: Site, name: str, *, rehearsal: bool) -> None:
+    """Before anything is started for it."""
+    where = site.run(name)
+    if where.exists() and Record.open(where).finished():
+        raise InvalidInput(
+            f"The run {name!r} is finished.",
+            fix=f"Name a new one: {again(site, '…', rehearsal=rehearsal)}",
+        )
+
+
+def again(site: Site, name: str, *, rehearsal: bool) -> str:
+    """The command that begins the run of this name, and goes on with it."""
+    verb, folder = ("simulate", site.folder.parents[1]) if rehearsal else ("submit", site.folder)
+    return f"discreet deploy {verb} {shlex.quote(str(folder))} --name {name}"
+
+
 def prepared(
     site: Site,
     app: App,
@@ -61,6 +88,8 @@ def prepared(
     carrier: Carrier,
     say: Callable[[str], None],
     data_dir: Path | None = None,
+    *,
+    rehearsal: bool = False,
 ) -> Job:
     """The job whose cohorts are real clients."""
     public = public_draws(app.experiment)
@@ -81,7 +110,14 @@ def prepared(
         timeout=engine.timeout,
     )
     remote = FlowerEngine(calls, ready.algorithm, ready.population, ready.rounds, engine.session_rounds)
-    return replace(ready, remote=lambda: remote)
+    deployed = Deployed(again(site, name, rehearsal=rehearsal), rehearsal, lambda: _others(site, name))
+    return replace(ready, remote=lambda: remote, deployed=deployed)
+
+
+def _others(site: Site, name: str) -> list[str]:
+    """The other runs that have made a round."""
+    found = sorted(each.parent for each in site.run(name).parent.glob("*/run.json"))
+    return [each.name for each in found if each.name != name and Record.open(each).rounds()]
 
 
 def _identified(name: str, key: RunKey) -> str:

@@ -5,7 +5,7 @@ import sys
 import time
 from pathlib import Path
 
-from discreet.deploy import commands
+from discreet.deploy import commands, lock
 from discreet.deploy.site import Site
 from discreet.errors import DiscreetError
 
@@ -21,10 +21,10 @@ def serve(site: Site, listen: str) -> int:
     keys = [card.node_key for card in site.deployment.cards(site.app)]
     inner = commands.inner(site)
     with (
-        commands.alone(site) as lock,
+        lock.alone(site) as held,
         front.bound(listen, port) as door,
         front.opened(door, inner, shown, keys) as heard,
-        commands.started(site, commands.superlink_itself(site, inner), lock) as process,
+        commands.started(site, commands.superlink_itself(site, inner), held) as process,
     ):
         while process.poll() is None and heard():
             time.sleep(PAUSE)

@@ -5,15 +5,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from discreet.deploy import commands
+from discreet.deploy import commands, lock
 from discreet.deploy.following import follow
 from discreet.deploy.rehearsal import CLIENTS, rehearsed
+from discreet.deploy.server import refuse_finished
 from discreet.deploy.site import Site
 
 
 def simulate(site: Site, name: str, say: Callable[[str], None]) -> tuple[Site, dict[str, Any]]:
     """One run, every client of which checks, counts and answers as on its own machine; where it lies, and its end."""
+    refuse_finished(site.rehearsal(name), name, rehearsal=True)
     played = rehearsed(site, name)
+    say(f"Starting Flower's simulation of {len(played.deployment.clients)} clients, which takes a moment.")
     with _superlink(played):
         nodes = json.dumps(str((played.folder / CLIENTS).resolve()))
         command = commands.run(played, name, nodes)
@@ -29,8 +32,8 @@ def _superlink(site: Site) -> Iterator[None]:
     # Ray would otherwise join whatever cluster was last started on this machine, even one that is gone.
     own = {"RAY_ADDRESS": "local", **commands.environment(site)}
     with (
-        commands.alone(site) as lock,
-        commands.started(site, commands.simulating(commands.inner(site)), lock, own) as process,
+        lock.alone(site) as held,
+        commands.started(site, commands.simulating(commands.inner(site)), held, own) as process,
     ):
         commands.await_superlink(site, lambda: process.poll() is None)
         yield

@@ -1,10 +1,13 @@
 """A deployment as its server has it on its disk: where everything lies."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from discreet.deploy.deployment import Deployment
 from discreet.errors import InvalidInput
+from discreet.experiment import lines
 
 APP, SERVER = "app", "server"  # what everybody holds, and what only the server does
 
@@ -39,6 +42,15 @@ class Site:
     def rehearsal(self, name: str) -> "Site":
         """Where the run of this name is played by one machine."""
         return Site(self.folder / "rehearsals" / self.run(name).name)
+
+    @contextmanager
+    def going(self, name: str) -> Iterator[None]:
+        """While one process makes the run of this name, no other does, nor says how it ended."""
+        path = self.run(name).with_name(f"{name}.lock")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(path, "ab") as file:
+            lines.hold(file, f"The run {name!r} is going on already.")
+            yield
 
     def ended(self, name: str) -> Path:
         """Where it is said how the last start of this run ended."""

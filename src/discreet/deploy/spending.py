@@ -17,8 +17,10 @@ from discreet.population import Population
 from discreet.privacy.events import Composed, Event
 from discreet.privacy.ledger import Budget, Ledger
 from discreet.privacy.ledger.charges import charges
+from discreet.privacy.ledger.entries import Mode
 from discreet.privacy.ledger.meters import Filter, PriceList, best_order
 from discreet.privacy.release import Relation, Release
+from discreet.privacy.wording import rounded_up
 
 SPARE = 1.1  # of a run's rounds: one that a server's crash undid is made again, with fresh noise, and counts again
 
@@ -52,6 +54,8 @@ class Spending:
         self._folder, self._policy, self._tuned_to = folder / policy.ledgers, policy, tuned_to
         self._noted = folder / "counting.json"
         self._open: dict[Path, Ledger] = {}  # a ledger's chain is read once, and from there on its end
+        self._modes: dict[Path, Mode] = {}
+        self._counting: Ledger | None = None  # the one that counted last
         # One question to two nodes of one client is two releases: each draws its noise by its own key.
         secret = key_from(folder / "noise.key")
         self._node = hashlib.blake2b(secret, digest_size=8, person=b"discreet ledger").hexdigest()
@@ -67,16 +71,38 @@ class Spending:
             ledger = self.ledger(day)
             self._note(day)
             ticket = ledger.reserve(f"node {self._node} {key}", asked)
+            self._counting = ledger
             return lambda: ledger.commit(ticket, asked)
         except BudgetRefused as refusal:
             raise BudgetRefused(f"This node's own ledger refuses: {refusal.problem}", fix=refusal.fix) from None
         except Unsupported as unread:
             raise Refused(f"The algorithm does not protect what the policy asks for: {unread.problem}") from None
 
+    def check(self, day: date) -> None:
+        """What would be refused on this day whatever is asked for; nothing is begun."""
+        if not self._folder.is_dir():
+            raise Refused(
+                f'policy.toml has ledgers = "{self._policy.ledgers}", and there is no such folder.',
+                fix="Name the folder where it is counted what was learned of this data, as seen from policy.toml.",
+            )
+        if self._begun(day).exists():
+            self.ledger(day)
+
+    def standing(self) -> str:
+        """What the ledger that counted last has spent of each budget, in words."""
+        if self._counting is None:
+            return "nothing is counted yet"
+        path = self._counting.path
+        if path not in self._modes:
+            self._modes[path] = self._counting.summary()["mode"]
+        if self._modes[path] != "filter":  # the price of a plan is an accountant's to say, who takes a while
+            return f"{path.name} has counted it"
+        budgets = self._counting.summary()["budgets"]
+        spent = [f"ε {rounded_up(each['spent'])} of {each['epsilon']:g}" for each in budgets]
+        return f"{path.name} has spent {', '.join(spent)}"
+
     def ledger(self, day: date) -> Ledger:
-        path = _path(self._folder, self._policy.period, day)
-        self._check_period(day)
-        self._check_note(path, day)
+        path = self._begun(day)
         if not path.exists():
             self._create(path)
             self._check_period(day)  # another process may have begun one meanwhile
@@ -89,6 +115,13 @@ class Spending:
                 fix="Set them to the ledger's, which `discreet ledger show` shows; new ones begin with a new period.",
             )
         return ledger
+
+    def _begun(self, day: date) -> Path:
+        """Where this day is counted, or will be; refused where another ledger has begun, or this one is away."""
+        path = _path(self._folder, self._policy.period, day)
+        self._check_period(day)
+        self._check_note(path, day)
+        return path
 
     def _check_period(self, day: date) -> None:
         """A ledger that began counts until its period ends: else a change of `period` would begin an empty one."""
@@ -115,7 +148,7 @@ class Spending:
         if noted["ledger"] == path.name and not path.exists():
             raise Refused(
                 f"{path.name} is gone, in which this node has counted.",
-                fix="Put it back; without it nobody knows what was spent.",
+                fix="Put it back, or correct `ledgers` in policy.toml; without it nobody knows what was spent.",
             )
         if day < date.fromisoformat(noted["day"]) - timedelta(days=1):
             raise Refused(
@@ -129,6 +162,14 @@ class Spending:
         except InvalidInput:
             if not path.exists():  # else another process was faster
                 raise
+
+
+def expected(budget: Budget, algorithm: Algorithm, population: Population, rounds: int) -> Event | None:
+    """What an experiment would release: a ledger's filter is tightest for it, and sound for all."""
+    try:
+        return priced(budget, algorithm.over(rounds, population))[0]
+    except Unsupported:
+        return None
 
 
 def priced(budget: Budget, asked: Sequence[Release]) -> tuple[Event, Relation]:

@@ -37,7 +37,15 @@ SIMULATED = (
 DEPLOYED = (
     "Each client trains on its own machine, draws its own noise there, and keeps a ledger of its own beside this one."
 )
+REHEARSED = (
+    "The run is a rehearsal: one machine plays the server and every client, and has the keys, the noise and the "
+    "ledgers of all of them. From whoever has that machine, nothing is protected."
+)
 THIS_RUN = "Nothing else was released from the same data: the ledger counts this run only."
+FIRST_RUN = (
+    "Nothing else was released from the same data. When this was written, this deployment had made no other run; what "
+    "later ones reveal comes on top, and each client's own ledger counts it."
+)
 
 
 def guarantees(
@@ -120,17 +128,29 @@ def _assumed(job: Job, done: int, made: Sequence[Made] | None, *, shared: bool) 
         yield f"Who left when its budget was spent ({few}) follows from public numbers, and so tells nothing."
     if job.key.seeded:
         yield SEEDED
-    yield DEPLOYED if isinstance(job.settings.engine, Flower) else SIMULATED
+    yield _played(job)
     yield from _summed(job, done)
     yield from chances.said(job.algorithm, job.population, done)
-    if not shared:
-        yield THIS_RUN
+    if not shared and not _others(job):
+        yield FIRST_RUN if job.deployed is not None and not job.deployed.rehearsal else THIS_RUN
     yield "How many clients there are, and how many examples each holds, is public."
     most = job.population.max_multiplicity
     yield "No example lies in two clients." if most == 1 else f"No example lies in more than {most} clients."
     if job.public is not None:
         yield f"{job.public.sizes[0]:,} examples that no client holds are public, by declaration: nobody protects them."
     yield from job.task.facts
+
+
+def _played(job: Job) -> str:
+    """By whom the clients are played."""
+    if not isinstance(job.settings.engine, Flower):
+        return SIMULATED
+    return REHEARSED if job.deployed is not None and job.deployed.rehearsal else DEPLOYED
+
+
+def _others(job: Job) -> Sequence[str]:
+    """Other runs of the same deployment, which no ledger at the server counts together with this one."""
+    return () if job.deployed is None else job.deployed.others()
 
 
 def _summed(job: Job, done: int) -> Iterator[str]:
@@ -170,6 +190,11 @@ def _uncovered(job: Job, shared_budgets: list[dict[str, Any]]) -> Iterator[str]:
             f"Other runs on the same data. With all that its ledger counts, ε = {rounded_up(budget['spent'])} of "
             f"{brief(budget['epsilon'])} at δ = {brief(budget['delta'])} is spent for one "
             f"{name_of(read(Unit, budget['unit']))} against the {budget['view']}."
+        )
+    if others := _others(job):
+        yield (
+            f"Other runs of this deployment on the same data, {len(others)} when this was written: "
+            f"{', '.join(others)}. What they reveal comes on top of ε; each client's own ledger counts all of them."
         )
     yield from job.task.not_covered
     if len(job.test[0]):

@@ -29,6 +29,15 @@ TRAINING_EXAMPLES = 10_000  # on which a model is tried, at most
 
 
 @dataclass(frozen=True)
+class Deployed:
+    """What a run on real clients knows of its deployment."""
+
+    again: str  # the command that goes on with it
+    rehearsal: bool  # one machine plays every client
+    others: Callable[[], Sequence[str]]  # the deployment's other runs by now, on the same data
+
+
+@dataclass(frozen=True)
 class Job:
     """`algorithm` has all its noise; `data` lies on the device, in the precision that was asked for."""
 
@@ -48,6 +57,7 @@ class Job:
     folder: Path | None
     declared: Population | None = None  # of clients who hold their data themselves
     remote: Callable[[], Engine] | None = None  # how they are reached
+    deployed: Deployed | None = None
 
     @property
     def population(self) -> Population:

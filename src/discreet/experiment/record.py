@@ -16,6 +16,7 @@ import hashlib
 import json
 import os
 import secrets
+import shlex
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -35,13 +36,17 @@ from discreet.privacy.ledger.log import sync_directory
 
 @dataclass(frozen=True)
 class Identity:
-    """What a resume needs to know. `ledger` is None when the run keeps its own, `folder` when Python gave the data."""
+    """What a resume needs to know. `ledger` is None when the run keeps its own, `folder` when Python gave the data.
+
+    `again` is the command that goes on with it, where that is not `discreet run`.
+    """
 
     id: str
     ledger: str | None
     folder: str | None
     seeded: bool
     private: bool
+    again: str | None = None
 
 
 @dataclass(frozen=True)
@@ -68,17 +73,16 @@ class Record:
         """Make the directory with all that is known before the first round: it appears whole, or not at all."""
         refuse_taken(path)
         draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-        try:
-            draft.mkdir(parents=True)
-            for name, text in texts.items():
-                _place(draft / name, text.encode())
-            _place(draft / "run.json", _json(asdict(identity)))
-            prepare(draft)
-            os.rename(draft, path)
-        except OSError as error:
-            raise InvalidInput(f"No run directory could be made at {path} ({error.strerror}).") from None
-        finally:
-            shutil.rmtree(draft, ignore_errors=True)
+        with making("run directory", path):
+            try:
+                draft.mkdir(parents=True)
+                for name, text in texts.items():
+                    _place(draft / name, text.encode())
+                _place(draft / "run.json", _json(asdict(identity)))
+                prepare(draft)
+                os.rename(draft, path)
+            finally:
+                shutil.rmtree(draft, ignore_errors=True)
         sync_directory(path.parent)
         return cls(path, identity)
 
@@ -98,6 +102,11 @@ class Record:
         with open(self.path / "run.json", "rb") as file:
             lines.hold(file, f"The run in {self.path} is going on in another process.")
             yield
+
+    @property
+    def again(self) -> str:
+        """The command that goes on with the run."""
+        return self.identity.again or f"discreet run --resume {shlex.quote(str(self.path))}"
 
     @property
     def ledger(self) -> Path | None:
@@ -167,7 +176,13 @@ class Record:
         """Bring the lines to where the checkpoint stands: later rounds happen again, and its own is never missing."""
         kept = [line for line in self.rounds() if checkpoint and line["round"] < checkpoint.done]
         wanted = [*kept, checkpoint.line] if checkpoint else []
-        _place(self.path / "rounds.jsonl", b"".join(json.dumps(line).encode() + b"\n" for line in wanted))
+        try:
+            _place(self.path / "rounds.jsonl", b"".join(json.dumps(line).encode() + b"\n" for line in wanted))
+        except OSError as error:
+            raise InvalidInput(
+                f"{self.path} can't be written to ({error.strerror}), so the run in it can't go on.",
+                fix="Go on as the user whose run it is, on a disk with room.",
+            ) from None
 
     def finish(self, model: Mapping[str, Tensor], guarantee: Mapping[str, Any], card: str) -> None:
         _place(self.path / "model.safetensors", _tensors(model, None))
@@ -185,14 +200,29 @@ class Record:
     def model(self) -> dict[str, Tensor]:
         path = self.path / "model.safetensors"
         if not path.exists():
-            raise InvalidInput(f"{self.path} has no model yet.", fix=f"discreet run --resume {self.path}")
+            raise InvalidInput(f"{self.path} has no model yet.", fix=f"Go on with it: {self.again}")
         return safetensors.torch.load_file(path)
 
 
 def refuse_taken(path: Path) -> None:
     """A run never writes over what is there."""
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+    try:
+        taken = path.exists() and (not path.is_dir() or any(path.iterdir()))
+    except OSError as error:
+        raise InvalidInput(
+            f"Nobody can say what lies at {path} ({error.strerror}).", fix="Name a directory of your own."
+        ) from None
+    if taken:
         raise InvalidInput(f"{path} is there already, and not empty.", fix="Name a directory that is new or empty.")
+
+
+@contextmanager
+def making(what: str, path: Path) -> Iterator[None]:
+    """Says in a sentence that this machine does not let it be made."""
+    try:
+        yield
+    except OSError as error:
+        raise InvalidInput(f"No {what} could be made at {path} ({error.strerror}).") from None
 
 
 def _place(path: Path, content: bytes) -> None:

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 from discreet.algorithms import ServerState
 from discreet.engines.engine import CohortSum
+from discreet.engines.flower.errors import NotMade
 from discreet.errors import BudgetRefused, InvalidInput
 from discreet.experiment import card, diagnostics, environment, keeping, keys, made
 from discreet.experiment.diagnostics import finite, sayable
@@ -50,6 +51,7 @@ def start(job: Job, out: Path, ledger: Path | None, key_dir: Path | None, watch:
         folder=None if job.folder is None else str(job.folder),
         seeded=job.key.seeded,
         private=private or ledger is not None,
+        again=None if job.deployed is None else job.deployed.again,
     )
     texts = {"resolved.toml": job.resolved, "environment.json": environment.described(job.device)}
     if job.text:
@@ -88,11 +90,11 @@ def _train(job: Job, record: Record, checkpoint: Checkpoint | None, watch: Watch
     training = _Training(job, record, checkpoint.block_size if checkpoint else None, done)
     state = checkpoint.state if checkpoint else job.algorithm.init(job.params)
     line: Line = checkpoint.line if checkpoint else {}
-    refusal: BudgetRefused | None = None
+    refusal: BudgetRefused | NotMade | None = None
     if done:  # the commit that the last process may not have lived to make
         training.settle(training.reserve(done - 1) if made.of_line(line) else None, line)
     with graceful() as stop:
-        while done < job.rounds and not stop.asked:
+        while done < job.rounds and not stop.asked and refusal is None:
             try:
                 ticket = training.reserve(done)
             except BudgetRefused as refused:
@@ -100,6 +102,11 @@ def _train(job: Job, record: Record, checkpoint: Checkpoint | None, watch: Watch
                 break
             try:
                 state, line = training.round(done, state)
+            except NotMade as refused:
+                if not done:  # there is no model to keep
+                    raise
+                refusal = refused
+                break
             except InvalidInput:
                 if job.remote is None:  # nothing left this process
                     training.void(ticket)
@@ -113,14 +120,14 @@ def _train(job: Job, record: Record, checkpoint: Checkpoint | None, watch: Watch
             training.settle(ticket, line)
             record.append(line)
             watch(line)
+            refusal = training.refusal
         if saved < done:
             training.save(done, state, line)
-    if refusal is not None:
+    if refusal is not None and done < job.rounds:
         why = f"Stopped after {done} of {job.rounds} rounds. {refusal}"
-        return _Ended(done, state, training.made, why, refused=True)
+        return _Ended(done, state, training.made, why, refused=refusal.exit_code == BudgetRefused.exit_code)
     if done < job.rounds:
-        again = f"discreet run --resume {record.path}"
-        why = f"Interrupted after {done} of {job.rounds} rounds; to go on: {again}"
+        why = f"Interrupted after {done} of {job.rounds} rounds; to go on: {record.again}"
         return _Ended(done, state, training.made, why)
     return _Ended(done, state, training.made)
 
@@ -134,6 +141,7 @@ class _Training:
         self.engine, self.simulation, self.block_size = job.engine(block_size)
         self.ledger = None if record.ledger is None else Ledger.open(record.ledger)
         self.experiment = record.experiment()
+        self.refusal: NotMade | None = None  # of a round that counts all the same
 
     def reserve(self, round: int) -> Ticket | None:
         if self.ledger is None:
@@ -147,7 +155,11 @@ class _Training:
         broadcast = job.algorithm.broadcast(state, round, self.simulation.public_update)
         try:
             gathered = self.engine.gather(broadcast, _cohort(job, round))
-        except RoundOver as lost:
+        except (RoundOver, NotMade) as lost:
+            if isinstance(lost, NotMade):  # which ends the run too
+                if not lost.revealed:
+                    raise
+                self.refusal = lost
             line = {"round": round + 1, "clients": 0, "lost": lost.problem, "revealed": lost.revealed}
             return state, self._told(line, state, None, began)
         noise = self.simulation.rows(broadcast, [-1]).at("server")

@@ -3,14 +3,17 @@
 import os
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
 
-from discreet.cli.options import DataDir
+from discreet.cli.options import DataDir, Number
 from discreet.cli.output import Json, emit, say
 from discreet.errors import InvalidInput, Unsupported
+from discreet.part import NonNegative
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
@@ -44,11 +47,16 @@ def enroll(
         f"Made {where}. Its card is {fingerprint(made)}. Next:",
         f"  read {where / 'policy.toml'}, and change what you don't allow",
         f"  hand {card} to whoever runs the server; all else in {where} stays here",
-        f"  when the server has handed out all cards: discreet deploy accept {where}",
-        f"  discreet deploy client {where}",
+        f"  when the server has handed out all cards: discreet deploy accept {quote(str(where))}",
+        f"  discreet deploy client {quote(str(where))}",
     ]
     if kept is not None:
         page.append(f"Note: {kept[1]} has begun, so the policy has its budgets, and what it counted is spent.")
+    elif ledgers is not None:
+        page.append(
+            f"Note: no ledger has begun in {ledgers}. The first node that counts there begins it with its own budgets, "
+            "and the\nothers can count there once their policies have the same."
+        )
     if agreed.own_files:
         page.append(
             f"Note: the experiment brings files of its own ({', '.join(agreed.own_files)}) that would run on this "
@@ -86,11 +94,11 @@ def accept(
         page += [
             f"All together: {cards.code}",
             "Ask each of the others for this code, by a number that you did not get from the server. Then:",
-            f"  discreet deploy accept {folder} --code CODE",
+            f"  discreet deploy accept {quote(str(folder))} --code CODE",
         ]
     else:
         cards.accept(code)
-        page.append(f"Pinned in {folder / 'policy.toml'}. Next: discreet deploy client {folder}")
+        page.append(f"Pinned in {folder / 'policy.toml'}. Next: discreet deploy client {quote(str(folder))}")
     result = {"code": cards.code, "fingerprints": cards.fingerprints, "pinned": code is not None}
     emit(lambda: result, lambda: ["\n".join(page)], as_json=as_json)
 
@@ -101,7 +109,13 @@ def client(
         str | None, typer.Option(metavar="ADDRESS", help="Work for a stock SuperNode there (--isolation process).")
     ] = None,
     wait: Annotated[
-        float, typer.Option(metavar="SECONDS", show_default=False, help="For a server that does not know us (60).")
+        float,
+        typer.Option(
+            click_type=Number("seconds", NonNegative),
+            metavar="SECONDS",
+            show_default=False,
+            help="For a server that is up and does not know this node yet (60); one that is away is always waited for.",
+        ),
     ] = 60.0,
     data_dir: DataDir = None,
     as_json: Json = False,
@@ -119,9 +133,8 @@ def client(
             fix="Say --supernode 127.0.0.1:PORT",
         )
     os.umask(0o077)  # what is written from here on is the owner's alone
-    node = Node.open(folder, say, data_dir)
-    if node.learner.algorithm.aggregation.secure:
-        node.owned.policy.allow_secure_sums()
+    node = replace(Node.open(folder, say, data_dir), told=say)
+    node.ready()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # so that the server hears that it went
     try:
         from discreet.engines.flower import executor

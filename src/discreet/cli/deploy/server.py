@@ -1,6 +1,7 @@
 """The server's side of `discreet deploy`: init, server, submit, simulate and status."""
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -61,6 +62,7 @@ def init(
     from discreet.deploy.enrolment import on_a_graph, trusts_server
     from discreet.deploy.init import init as make
     from discreet.experiment import config
+    from discreet.tasks import OwnTable
 
     source = config.load(file, (), data_dir)
     hosts = list(dict.fromkeys([host, "localhost", "127.0.0.1"]))
@@ -70,9 +72,11 @@ def init(
         f"hand {folder / 'app'} to each client, who enrolls: discreet deploy enroll NAME --app app",
         f"put the cards that they send back into {folder / 'app' / 'clients'}, and hand the folder out again",
         "each client compares the cards with the others, and pins them: discreet deploy accept NAME",
-        f"discreet deploy server {folder}",
+        f"discreet deploy server {_quoted(folder)}",
     ]
     app = App.open(folder / "app")
+    if not isinstance(app.experiment.task, OwnTable):
+        steps.insert(0, f"to rehearse it on this machine alone: discreet deploy simulate {_quoted(folder)}")
     in_clear, graph = trusts_server(app), on_a_graph(app)
     page = [f"Made {folder} for {', '.join(names)} at {made.address}. Next:", *(f"  {step}" for step in steps)]
     if in_clear:
@@ -111,7 +115,7 @@ def server(
     try:
         commands.await_superlink(site, lambda: process.poll() is None)
         commands.register(site, cards, say)
-        say(f"The server is up at {site.deployment.address}. Next: discreet deploy submit {folder}")
+        say(f"The server is up at {site.deployment.address}. Next: discreet deploy submit {_quoted(folder)}")
         up = {"server": site.deployment.address, "clients": [card.name for card in cards]}
         emit(lambda: up, list, as_json=as_json)
         process.wait()
@@ -153,35 +157,48 @@ def _report(site: "Site", name: str, found: dict[str, Any], *, as_json: bool) ->
     where = site.run(name)
     if found["error"]:
         kinds = {each.exit_code: each for each in (DiscreetError, InvalidInput, BudgetRefused)}
-        raise kinds[found["exit_code"]](found["error"], fix=f"What was trained so far is in {where}.")
+        kept = (where / "checkpoint.safetensors").exists()
+        fix = f"What was trained so far is in {where}." if kept else ""
+        raise kinds[found["exit_code"]](found["error"], fix=fix)
     emit(
         lambda: {"run": str(where), **{key: found[key] for key in REPORTED}},
-        lambda: [(where / "guarantee.txt").read_text(), f"Results lie in {where}"],
+        lambda: [(where / "guarantee.txt").read_text(), f"Results lie in {where}", *_why(found["stopped"])],
         as_json=as_json,
     )
     raise typer.Exit(found["exit_code"])
 
 
+def _why(stopped: str | None) -> list[str]:
+    """Said again below the card, which is long."""
+    return ["", stopped] if stopped else []
+
+
 def status(folder: Folder, as_json: Json = False) -> None:
-    """Say who is online, and how far DIR's runs are.
+    """Say which clients are online, and how far DIR's runs are.
 
     The exit code is 1 while the server does not answer.
     """
-    from discreet.deploy import commands
+    from discreet.deploy import commands, online
 
     site = _site(folder)
-    nodes = commands.nodes(site)
+    found = commands.nodes(site)
+    nodes = None if found is None else online.named(site, found)
     runs = list(_runs(site))
     emit(lambda: {"nodes": nodes, "runs": runs}, lambda: _page(site, nodes, runs), as_json=as_json)
     raise typer.Exit(1 if nodes is None else 0)
 
 
-def _page(site: "Site", nodes: Any, runs: list[dict[str, Any]]) -> Iterator[str]:
+def _page(site: "Site", nodes: list[dict[str, Any]] | None, runs: list[dict[str, Any]]) -> Iterator[str]:
+    from discreet.deploy import online
+
     if nodes is None:
         yield f"The server at {site.deployment.address} does not answer."
     else:
-        online = sum(each.get("status") == "online" for each in nodes)
-        yield f"The server at {site.deployment.address} is up; {online} of {len(nodes)} clients are online."
+        there, total = sum(each.get("status") == "online" for each in nodes), len(site.deployment.clients)
+        yield f"The server at {site.deployment.address} is up; {there} of {total} clients are online."
+        for what, names in online.seen(site, nodes)._asdict().items():
+            if names:
+                yield f"  {what}: {', '.join(names)}"
     for each in runs:
         state = "done" if each["finished"] else "not done"
         yield f"  run {each['name']}: {each['rounds']} round{'s' if each['rounds'] != 1 else ''}, {state}"
@@ -193,6 +210,11 @@ def _runs(site: "Site") -> Iterator[dict[str, Any]]:
     for path in sorted((site.server / "runs").glob("*/run.json")):
         record = Record.open(path.parent)
         yield {"name": path.parent.name, "rounds": len(record.rounds()), "finished": record.finished()}
+
+
+def _quoted(path: Path) -> str:
+    """As a shell takes it for one word."""
+    return shlex.quote(str(path))
 
 
 def _site(folder: Path) -> "Site":

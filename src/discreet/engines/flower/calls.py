@@ -13,6 +13,7 @@ from discreet.secagg import keys
 
 NONCE_BYTES = 32
 REST = 5  # rounds, and twice as many each time, in which a node that said nothing is not asked
+OPENING = ("train", "relay")  # what a client may answer too late with: an update, or shares that open a sum
 LOOK = 0.5  # seconds between two looks for clients that are awaited
 HELLO = 15.0  # seconds to say who one is in: nothing is trained for it, and nodes that came meanwhile are not yet seen
 
@@ -69,7 +70,7 @@ class Calls:
             if self.clock() >= until:
                 break
             if not told:
-                self.say(f"Waiting for {self._names([client for client in cohort if client not in there])}.")
+                self.say(self._waiting([client for client in cohort if client not in there], len(cohort), enough))
                 told = True
             self.pause(LOOK)
         self._given_up.update(missing)
@@ -103,15 +104,16 @@ class Calls:
         alike: dict[str, list[int]] = {}  # clients who refuse for the same reason say so with one voice
         for client, refusal in refusals.items():
             alike.setdefault(refusal.why, []).append(client)
-        for why, clients in alike.items():
-            self.say(f"{self._names(clients)} refused round {round + 1}: {why}")
         if len(answers) < enough and refusals:
             reasons = " ".join(f"{self._names(clients)}: {why}" for why, clients in alike.items())
             error = BudgetsSpent if any(each.spent for each in refusals.values()) else ClientsRefused
             raise error(
                 f"{len(answers)} of {len(bodies)} clients answered in round {round + 1}, and {enough} are needed. "
-                f"Refused by {reasons}"
+                f"Refused by {reasons}",
+                revealed=kind in OPENING and len(refusals) < len(requests),
             )
+        for why, clients in alike.items():
+            self.say(f"{self._names(clients)} refused round {round + 1}: {why}")
         return answers
 
     def _give_up_on_refusals(self, clients: int, enough: int) -> None:
@@ -170,6 +172,12 @@ class Calls:
             cohort=tuple(cohort),
         )
         return messages.request(about, body, self.key)
+
+    def _waiting(self, away: Sequence[int], cohort: int, enough: int) -> str:
+        return (
+            f"Waiting for {self._names(away)}, for at most {self.timeout:g} seconds (engine.timeout in resolved.toml); "
+            f"with {enough} of {cohort} the round is then made without the others."
+        )
 
     def _names(self, clients: Sequence[int]) -> str:
         return ", ".join(self.members[client].name for client in clients) or "nobody"

@@ -7,7 +7,18 @@ class NotOurs(DiscreetError):
     """A request that this client does not answer: it is not the server's, or not about what was agreed."""
 
 
-class ClientsRefused(DiscreetError):
+class NotMade(DiscreetError):
+    """A round can't be made, and with it the run ends here; submitted again, it goes on.
+
+    `revealed` says whether something of the round may have been released all the same: it must count.
+    """
+
+    def __init__(self, problem: str, *, fix: str = "", revealed: bool = False) -> None:
+        super().__init__(problem, fix=fix)
+        self.revealed = revealed
+
+
+class ClientsRefused(NotMade):
     """So many clients refused that the round can't be made; each said why."""
 
 
@@ -17,5 +28,5 @@ class BudgetsSpent(ClientsRefused):
     exit_code = BudgetRefused.exit_code
 
 
-class ClientsAway(DiscreetError):
+class ClientsAway(NotMade):
     """Too few clients are there, and waiting for them has taken long enough."""

@@ -1,0 +1,173 @@
+"""What a run leaves when its clients end it, how it goes on from there, and what its card says of where it ran."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from discreet.cli import main as cli
+from discreet.deploy.entries import main
+from discreet.deploy.server import serve
+from discreet.deploy.site import Site
+from discreet.engines.flower import messages
+from discreet.engines.flower.calls import Calls, Member
+from discreet.engines.flower.errors import ClientsAway, ClientsRefused
+from discreet.errors import BudgetRefused, InvalidInput
+from discreet.experiment import api, config, run
+from discreet.experiment.card import DEPLOYED, FIRST_RUN, REHEARSED
+from discreet.experiment.record import Record
+from tests.deploy.asking import same
+from tests.deploy.sites import PLAIN, Wire, copied, wired, written
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+SECOND_ROUND = 2  # exchanges of an experiment in clear: who is there, and then one a round
+
+
+@dataclass
+class Refusing(Wire):
+    """In one exchange these nodes refuse, as owners do whose budget is spent; `silent` ones say nothing in it."""
+
+    number: int = SECOND_ROUND
+    silent: tuple[int, ...] = ()
+
+    def exchange(self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf) -> dict[int, bytes]:
+        if len(self.passed) != self.number:
+            return super().exchange(requests, enough, limit)
+        self.passed.append({})
+        no = messages.refused(messages.Refusal("It is spent.", spent=True))
+        return {node: no for node in requests if node not in self.silent}
+
+
+def refusing(folder: Path, site: Site, *silent: int, number: int = SECOND_ROUND) -> Refusing:
+    return Refusing(wired(folder, site, []).nodes_at, number=number, silent=silent)
+
+
+def closed(wire: Wire) -> None:
+    for node in wire.nodes_at.values():
+        node.close()
+
+
+def card(folder: Path) -> str:
+    """The card's words, on one line."""
+    return " ".join((folder / "guarantee.txt").read_text().split())
+
+
+def test_a_run_that_clients_refuse_midway_leaves_its_model_its_card_and_its_page(tmp_path: Path) -> None:
+    site, heard = copied(tmp_path, PLAIN), list[str]()
+    outcome = serve(site, "first", refusing(tmp_path, site), heard.append)
+    assert (outcome.done, outcome.refused, outcome.exit_code) == (1, True, BudgetRefused.exit_code)
+    assert outcome.stopped == heard[-1]
+    assert outcome.stopped.startswith("Stopped after 1 of 3 rounds. 0 of 3 clients answered in round 2, and 1 are need")
+    assert outcome.stopped.endswith("client-0, client-1, client-2: It is spent.")
+    where = site.run("first")
+    assert {"model.safetensors", "guarantee.txt", "report.html"} <= {each.name for each in where.iterdir()}
+    assert api.load(where).model is not None
+    one = api.prepared(config.load(written(tmp_path, PLAIN))).spent(1)
+    assert one is not None
+    assert outcome.guarantees[0].epsilon == pytest.approx(one)
+
+
+def test_a_run_that_clients_refused_goes_on_when_it_is_submitted_again(tmp_path: Path) -> None:
+    site, heard = copied(tmp_path, PLAIN), list[str]()
+    wire = refusing(tmp_path, site)
+    serve(site, "first", wire, heard.append)
+    closed(wire)
+    outcome = serve(site, "first", wired(tmp_path, site, heard), heard.append)
+    assert "Run 'first' goes on after round 1 of 3." in heard
+    assert (outcome.done, outcome.stopped, outcome.exit_code) == (3, None, 0)
+    source = config.load(written(tmp_path, PLAIN), ('engine={kind="reference"}',))
+    run.start(api.prepared(source), tmp_path / "reference", None, None, lambda line: None)
+    assert same(Record.open(site.run("first")).model(), Record.open(tmp_path / "reference").model())
+
+
+def test_a_refused_round_that_a_silent_client_may_still_answer_counts_and_is_not_made_again(tmp_path: Path) -> None:
+    """Its update may lie at the server already, so the round is one that was lost after something was revealed."""
+    site, heard = copied(tmp_path, PLAIN), list[str]()
+    wire = refusing(tmp_path, site, 102)
+    outcome = serve(site, "first", wire, heard.append)
+    closed(wire)
+    assert (outcome.done, outcome.exit_code) == (2, BudgetRefused.exit_code)
+    assert [line.get("revealed") for line in outcome.record.rounds()] == [None, True]
+    two = api.prepared(config.load(written(tmp_path, PLAIN))).spent(2)
+    assert two is not None
+    assert outcome.guarantees[0].epsilon == pytest.approx(two)
+    again = serve(site, "first", wired(tmp_path, site, heard), heard.append)
+    assert "Run 'first' goes on after round 2 of 3." in heard
+    assert [line["clients"] for line in again.record.rounds()] == [3, 0, 3]
+
+
+def test_where_the_last_round_is_lost_so_the_run_is_done(tmp_path: Path) -> None:
+    site, heard = copied(tmp_path, PLAIN), list[str]()
+    outcome = serve(site, "first", refusing(tmp_path, site, 102, number=3), heard.append)
+    assert (outcome.done, outcome.stopped, outcome.record.finished()) == (3, None, True)
+
+
+def test_a_run_whose_first_round_is_refused_says_how_to_go_on_with_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """There is no model to keep. The command is the deployment's, for `discreet run` reaches no clients."""
+    site, heard = copied(tmp_path / "of ours", PLAIN), list[str]()
+    with pytest.raises(ClientsRefused, match=r"It is spent\."):
+        serve(site, "first", refusing(tmp_path / "of ours", site, number=1), heard.append)
+    command = f"discreet deploy submit '{site.folder}' --name first"
+    with pytest.raises(InvalidInput) as refused:
+        api.load(site.run("first"))
+    assert refused.value.fix == f"Go on with it: {command}"
+    assert cli.run(["report", str(site.run("first"))]) == 2
+    assert command in " ".join(capsys.readouterr().err.split())
+
+
+def test_how_long_clients_are_waited_for_is_said_and_how_many_suffice() -> None:
+    now, said = [0.0], list[str]()
+    calls = Calls(
+        carrier=Wire({}),
+        members=[Member(name, b"") for name in ("north", "south", "east")],
+        run="",
+        experiment="",
+        key=b"",
+        say=said.append,
+        timeout=600,
+        clock=lambda: now[0],
+        pause=lambda seconds: now.__setitem__(0, now[0] + seconds),
+    )
+    with pytest.raises(ClientsAway, match="0 are there after 600 seconds, and 2 are needed"):
+        calls.await_clients([0, 1, 2], 2, 0)
+    assert said == [
+        "Waiting for north, south, east, for at most 600 seconds (engine.timeout in resolved.toml); "
+        "with 2 of 3 the round is then made without the others."
+    ]
+
+
+@pytest.mark.parametrize(("nodes", "said", "not_said"), [("", DEPLOYED, REHEARSED), ("clients", REHEARSED, DEPLOYED)])
+def test_the_card_of_a_rehearsal_says_that_one_machine_played_all(
+    tmp_path: Path, nodes: str, said: str, not_said: str
+) -> None:
+    site = copied(tmp_path, PLAIN)
+    settings = {"folder": str(site.folder), "name": "first", "nodes": nodes}
+    main(lambda waiting: wired(tmp_path, site, []), settings, lambda text: None)
+    assert json.loads(site.ended("first").read_text())["exit_code"] == 0
+    words = card(site.run("first"))
+    assert said in words
+    assert not_said not in words
+
+
+def test_a_card_names_the_other_runs_of_its_deployment(tmp_path: Path) -> None:
+    """The first run's was written when there was no other; a run that has made no round has released nothing."""
+    site, heard = copied(tmp_path, PLAIN), list[str]()
+    for name, number in (("first", 9), ("empty", 1), ("second", SECOND_ROUND)):
+        wire = refusing(tmp_path, site, number=number)
+        if name == "empty":
+            with pytest.raises(ClientsRefused):
+                serve(site, name, wire, heard.append)
+        else:
+            serve(site, name, wire, heard.append)
+        closed(wire)
+    first, second = (card(site.run(name)) for name in ("first", "second"))
+    assert FIRST_RUN in first
+    assert "Other runs" not in first
+    assert FIRST_RUN.partition(".")[0] not in second
+    assert "Other runs of this deployment on the same data, 1 when this was written: first." in second
