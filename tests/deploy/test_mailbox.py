@@ -32,6 +32,7 @@ class SuperLink:
         self.objects: dict[str, bytes] = {}  # those that are there
         self.away = False
         self.answers: list[str] = []  # the messages that were answered
+        self.deaf = False
 
     def announced(self, data: bytes, there: bool) -> fleet.PullMessagesResponse:
         TaskIdentity.run_id, TaskIdentity.node_id, TaskIdentity.task_id = 5, 1, 3
@@ -61,6 +62,8 @@ class SuperLink:
         pass
 
     def PushMessages(self, asked: fleet.PushMessagesRequest) -> fleet.PushMessagesResponse:
+        if self.deaf:
+            raise httpx.ReadTimeout("nothing was heard")
         self.answers.append(asked.messages_list[0].metadata.reply_to_message_id)
         return fleet.PushMessagesResponse()
 
@@ -157,3 +160,15 @@ def test_a_message_of_a_run_that_is_over_is_dropped_without_words(link: SuperLin
     link.made.clear()
     assert box.deal()
     assert (asked, said) == ([], [])
+
+
+def test_an_answer_that_did_not_come_through_is_sent_again(link: SuperLink) -> None:
+    """A node keeps its answers, so that the second is the first."""
+    box, asked, _ = boxed(link)
+    box.announce(link.announced(b"asked", there=True))
+    link.deaf = True
+    assert not box.deal()
+    link.deaf = False
+    assert box.deal()
+    assert asked == [b"asked", b"asked"]
+    assert len(link.answers) == 1

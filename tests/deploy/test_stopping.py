@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -19,8 +19,9 @@ from discreet.errors import BudgetRefused, InvalidInput
 from discreet.experiment import api, config, run
 from discreet.experiment.card import DEPLOYED, FIRST_RUN, REHEARSED
 from discreet.experiment.record import Record
+from discreet.privacy.ledger import Ledger
 from tests.deploy.asking import same
-from tests.deploy.sites import PLAIN, Wire, copied, wired, written
+from tests.deploy.sites import PLAIN, SECURE, Wire, copied, wired, written
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -40,6 +41,38 @@ class Refusing(Wire):
         self.passed.append({})
         no = messages.refused(messages.Refusal("It is spent.", spent=True))
         return {node: no for node in requests if node not in self.silent}
+
+
+class Killed(BaseException):
+    """As a machine that goes down: nothing catches it."""
+
+
+@dataclass
+class Dying(Wire):
+    """The server dies once the replies of one exchange lie there."""
+
+    number: int = SECOND_ROUND
+
+    def exchange(self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf) -> dict[int, bytes]:
+        found = super().exchange(requests, enough, limit)
+        if len(self.passed) == self.number + 1:
+            raise Killed
+        return found
+
+
+def killed(folder: Path, site: Site, number: int) -> None:
+    wire = Dying(wired(folder, site, []).nodes_at, number=number)
+    with pytest.raises(Killed):
+        serve(site, "first", wire, lambda text: None)
+    closed(wire)
+
+
+def spent(site: Site) -> float:
+    """What the server's own ledger has counted of the run."""
+    ledger = Record.open(site.run("first")).ledger
+    assert ledger is not None
+    found: float = Ledger.open(ledger).summary()["budgets"][0]["spent"]
+    return found
 
 
 def refusing(folder: Path, site: Site, *silent: int, number: int = SECOND_ROUND) -> Refusing:
@@ -171,3 +204,67 @@ def test_a_card_names_the_other_runs_of_its_deployment(tmp_path: Path) -> None:
     assert "Other runs" not in first
     assert FIRST_RUN.partition(".")[0] not in second
     assert "Other runs of this deployment on the same data, 1 when this was written: first." in second
+
+
+def test_a_sum_that_the_server_had_opened_when_it_died_counts_and_is_not_made_again(tmp_path: Path) -> None:
+    """Exchanges: who is there, keys, shares; then mask, agree and reveal in each round: the ninth opens the second."""
+    site, heard = copied(tmp_path, SECURE), list[str]()
+    killed(tmp_path, site, 8)
+    before = spent(site)
+    wire = wired(tmp_path, site, heard)
+    outcome = serve(site, "first", wire, heard.append)
+    lines = outcome.record.rounds()
+    assert [line["clients"] for line in lines] == [3, 0, 3]
+    assert lines[1]["lost"] == run.DIED
+    assert outcome.guarantees[0].epsilon == pytest.approx(spent(site))
+    assert spent(site) > before
+    assert all(node.journal.counted(node.app.digest) <= 3 for node in wire.nodes_at.values())
+
+
+def test_updates_that_lay_at_a_server_when_it_died_count_though_clients_refuse_them_later(tmp_path: Path) -> None:
+    site, heard = copied(tmp_path, PLAIN), list[str]()
+    killed(tmp_path, site, SECOND_ROUND)
+    before = spent(site)
+    outcome = serve(site, "first", refusing(tmp_path, site, number=1), heard.append)
+    assert [line.get("revealed") for line in outcome.record.rounds()] == [None, True]
+    assert outcome.guarantees[0].epsilon == pytest.approx(spent(site)) == pytest.approx(before)
+
+
+def test_in_clear_the_same_bytes_come_again_after_a_death_and_count_once(tmp_path: Path) -> None:
+    site, heard = copied(tmp_path, PLAIN), list[str]()
+    killed(tmp_path, site, SECOND_ROUND)
+    outcome = serve(site, "first", wired(tmp_path, site, heard), heard.append)
+    assert [line["clients"] for line in outcome.record.rounds()] == [3, 3, 3]
+    assert outcome.guarantees[0].epsilon == pytest.approx(spent(site))
+
+
+def test_a_round_that_all_refused_costs_nothing_on_the_card_and_in_the_ledger(tmp_path: Path) -> None:
+    site = copied(tmp_path, PLAIN)
+    outcome = serve(site, "first", refusing(tmp_path, site), lambda text: None)
+    assert outcome.guarantees[0].epsilon == pytest.approx(spent(site))
+
+
+def test_a_refusal_before_any_sum_could_be_opened_loses_no_round(tmp_path: Path) -> None:
+    """The third exchange is the set-up's last: nobody has touched data yet."""
+    site = copied(tmp_path, SECURE)
+    with pytest.raises(ClientsRefused):
+        serve(site, "first", refusing(tmp_path, site, 100, number=2), lambda text: None)
+    assert Record.open(site.run("first")).rounds() == []
+    assert spent(site) == 0
+
+
+def test_a_terminal_that_is_gone_costs_no_client_its_answer(tmp_path: Path) -> None:
+    def gone(line: str) -> None:
+        raise OSError(5, "Input/output error")
+
+    site = copied(tmp_path, PLAIN)
+    nodes = wired(tmp_path, site, []).nodes_at
+    wire = Wire({number: replace(node, told=gone) for number, node in nodes.items()})
+    assert serve(site, "first", wire, lambda text: None).done == 3
+
+
+def test_a_run_that_died_in_its_first_round_is_another_run_on_the_next_card(tmp_path: Path) -> None:
+    site = copied(tmp_path, PLAIN)
+    killed(tmp_path, site, 1)
+    serve(site, "second", wired(tmp_path, site, []), lambda text: None)
+    assert "Other runs of this deployment on the same data, 1 when this was written: first." in card(site.run("second"))

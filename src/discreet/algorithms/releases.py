@@ -66,7 +66,7 @@ def _sum(
     for view, known in lookers:
         noise = mechanism.noise(grid, known, joined)
         if known and not algorithm.aggregation.secure and noise == mechanism.noise(grid, 0, joined):
-            continue  # clients bring no noise: whoever takes part knows no more of it than the public
+            continue  # nobody brings a share: whoever takes part knows no more than the public
         if noise is not None and mechanism.unit == "example":
             event = _exposed(algorithm, noise, population, rounds)
             found.append(Release(unit="example", relation="add_or_remove", view=view, event=event, clients=cohort))

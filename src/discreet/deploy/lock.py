@@ -22,9 +22,9 @@ def alone(site: Site) -> Iterator[int]:
     with _opened(site.server / OWN) as own, _opened(site.server / SHARED) as shared:
         if not _taken(own):
             raise _up(site, own)
+        note(own, os.getpid())
         if not _taken(shared):
             raise _outlived(site, shared)
-        note(own, os.getpid())
         os.ftruncate(shared, 0)  # until there is a SuperLink to name
         yield shared
 

@@ -262,6 +262,6 @@ class Node:
         """To the owner, what its own ledger says after a round that was answered for the first time."""
         if self.told is None:
             return
-        with suppress(LedgerDamaged, LedgerUnavailable):  # the answer stands, and the next round will say so
+        with suppress(Exception, SystemExit):  # whatever befalls a terminal or a ledger now, the answer stands
             rounds, run = self.app.experiment.rounds, about.run
             self.told(f"Answered round {about.round + 1} of {rounds} of run {run:.8}…; {self.spending.standing()}.")

@@ -20,6 +20,7 @@ from discreet.experiment.job import Deployed, Job
 from discreet.experiment.outcome import Outcome
 from discreet.experiment.record import Record
 from discreet.experiment.run import Line
+from discreet.privacy.ledger import Ledger
 from discreet.randomness import RunKey
 from discreet.tasks import OwnTable
 
@@ -117,7 +118,15 @@ def prepared(
 def _others(site: Site, name: str) -> list[str]:
     """The other runs that have made a round."""
     found = sorted(each.parent for each in site.run(name).parent.glob("*/run.json"))
-    return [each.name for each in found if each.name != name and Record.open(each).rounds()]
+    return [each.name for each in found if each.name != name and _has_begun(Record.open(each))]
+
+
+def _has_begun(record: Record) -> bool:
+    """Whether a round was made, or begun by a process that did not live to say so."""
+    if record.rounds() or record.ledger is None:
+        return bool(record.rounds())
+    counts = Ledger.open(record.ledger).summary()["releases"]
+    return bool(counts["reserved"] or counts["committed"])
 
 
 def _identified(name: str, key: RunKey) -> str:

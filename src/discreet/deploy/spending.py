@@ -22,7 +22,7 @@ from discreet.privacy.ledger.meters import Filter, PriceList, best_order
 from discreet.privacy.release import Relation, Release
 from discreet.privacy.wording import rounded_up
 
-SPARE = 1.1  # of a run's rounds: one that a server's crash undid is made again, with fresh noise, and counts again
+SPARE = 1.1  # of a run's rounds: one that comes to nothing after an update was sent counts as well
 
 CLOSE, TRIES = 1e-3, 50
 

@@ -24,6 +24,7 @@ from discreet.secagg.errors import RoundOver
 
 Line: TypeAlias = dict[str, Any]  # what rounds.jsonl says of one round
 Watch: TypeAlias = Callable[[Line], None]
+DIED = "The server stopped in this round, and may have seen its sum: it counts, and is not made again."
 
 
 def start(job: Job, out: Path, ledger: Path | None, key_dir: Path | None, watch: Watch) -> Outcome:
@@ -65,7 +66,7 @@ def start(job: Job, out: Path, ledger: Path | None, key_dir: Path | None, watch:
             asked[0].void(asked[1])  # nothing was trained yet
         raise
     with record.held():
-        return _ended(job, record, key_dir, _train(job, record, None, watch))
+        return _ended(job, record, key_dir, _train(job, record, None, watch, resumed=False))
 
 
 def resume(job: Job, record: Record, key_dir: Path | None, watch: Watch) -> Outcome:
@@ -73,7 +74,7 @@ def resume(job: Job, record: Record, key_dir: Path | None, watch: Watch) -> Outc
     with record.held():
         checkpoint = record.checkpoint(job.algorithm.init(job.params))
         record.rewind(checkpoint)
-        return _ended(job, record, key_dir, _train(job, record, checkpoint, watch))
+        return _ended(job, record, key_dir, _train(job, record, checkpoint, watch, resumed=True))
 
 
 @dataclass(frozen=True)
@@ -85,9 +86,10 @@ class _Ended:
     refused: bool = False
 
 
-def _train(job: Job, record: Record, checkpoint: Checkpoint | None, watch: Watch) -> _Ended:
+def _train(job: Job, record: Record, checkpoint: Checkpoint | None, watch: Watch, *, resumed: bool) -> _Ended:
     done, saved = (checkpoint.done, checkpoint.done) if checkpoint else (0, 0)
     training = _Training(job, record, checkpoint.block_size if checkpoint else None, done)
+    training.in_flight = resumed and training.is_open(done)
     state = checkpoint.state if checkpoint else job.algorithm.init(job.params)
     line: Line = checkpoint.line if checkpoint else {}
     refusal: BudgetRefused | NotMade | None = None
@@ -103,6 +105,7 @@ def _train(job: Job, record: Record, checkpoint: Checkpoint | None, watch: Watch
             try:
                 state, line = training.round(done, state)
             except NotMade as refused:
+                training.void(ticket)  # an open one stands for a round that may have been seen
                 if not done:  # there is no model to keep
                     raise
                 refusal = refused
@@ -142,6 +145,7 @@ class _Training:
         self.ledger = None if record.ledger is None else Ledger.open(record.ledger)
         self.experiment = record.experiment()
         self.refusal: NotMade | None = None  # of a round that counts all the same
+        self.in_flight = False  # whether the next round was begun by a process that is gone, with real clients
 
     def reserve(self, round: int) -> Ticket | None:
         if self.ledger is None:
@@ -149,19 +153,32 @@ class _Training:
         releases = planned(self.job, round, shared=self.record.identity.ledger is not None)
         return self.ledger.reserve(_name(self.record.identity.id, round), releases) if releases else None
 
+    def is_open(self, round: int) -> bool:
+        """Whether the round was begun with real clients, and nobody said how it ended."""
+        if self.ledger is None or self.job.remote is None:
+            return False
+        return self.ledger.is_open(_name(self.record.identity.id, round))
+
     def round(self, round: int, state: ServerState) -> tuple[ServerState, Line]:
-        """The state and the line after it; of a round that was lost, the state before."""
+        """The state and the line after it; of a round that was lost, the state before.
+
+        What a process had seen when it died counts. A secure sum would be made again with fresh noise, for which
+        nothing was planned: so it is not. In clear the same bytes come again.
+        """
         job, began = self.job, time.perf_counter()
+        seen, self.in_flight = self.in_flight, False
+        if seen and job.algorithm.aggregation.secure:
+            return state, self._told(_lost(round, DIED, revealed=True), state, None, began)
         broadcast = job.algorithm.broadcast(state, round, self.simulation.public_update)
         try:
             gathered = self.engine.gather(broadcast, _cohort(job, round))
         except (RoundOver, NotMade) as lost:
+            revealed = lost.revealed or seen
             if isinstance(lost, NotMade):  # which ends the run too
-                if not lost.revealed:
+                if not revealed:
                     raise
                 self.refusal = lost
-            line = {"round": round + 1, "clients": 0, "lost": lost.problem, "revealed": lost.revealed}
-            return state, self._told(line, state, None, began)
+            return state, self._told(_lost(round, lost.problem, revealed=revealed), state, None, began)
         noise = self.simulation.rows(broadcast, [-1]).at("server")
         left = job.left(round)
         joined = len(gathered.contributors)
@@ -201,6 +218,10 @@ class _Training:
     def void(self, ticket: Ticket | None) -> None:
         if self.ledger is not None and ticket is not None:
             self.ledger.void(ticket)
+
+
+def _lost(round: int, why: str, *, revealed: bool) -> Line:
+    return {"round": round + 1, "clients": 0, "lost": why, "revealed": revealed}
 
 
 def planned(job: Job, round: int, *, shared: bool) -> list[Release]:

@@ -143,7 +143,7 @@ def bytes_of(question: Question, algorithm: Algorithm) -> dict[str, int]:
 
 
 def _bytes_by_rounds(question: Question, algorithm: Algorithm) -> dict[str, list[float]]:
-    """With today's bits: another noise changes them by one, if at all."""
+    """With today's bits, which another noise would change by a few."""
     rounds = _whole("rounds", question)
     found = [bytes_of(replace(question, rounds=each), algorithm) for each in rounds]
     totals = {name: [float(each[name]) for each in found] for name in ("client_expected", "all_total")}

@@ -38,11 +38,15 @@ class Shards:
         return replace(self, local=self.local.fitted(population))
 
     def train(self, loss: Loss, broadcast: Broadcast, batches: Batches, rows: Rows) -> Params:
-        total = zeros_like(repeated(broadcast.params, batches.clients))
+        start = broadcast.params
+        if broadcast.encoding is not None:  # what is rounded is priced as if it was added up in doubles
+            start = {name: value.double() for name, value in start.items()}
+        total = zeros_like(repeated(start, batches.clients))
         drawn = (rows.at("shard").open().uniform(batches.sizes) * self.shards).floor()
         for shard in range(self.shards):
             held, empty = _part(batches, drawn == shard)
-            update = clip(self.local.train(loss, broadcast, held, rows.at("local", shard)), self.clip_norm)
+            local = self.local.train(loss, broadcast, held, rows.at("local", shard))
+            update = clip({name: value.to(start[name].dtype) for name, value in local.items()}, self.clip_norm)
             total = add(total, per_client((~empty).double().to(batches.inputs.device), update))
         return scale(total, 1 / self.shards)
 

@@ -13,7 +13,6 @@ from discreet.secagg import keys
 
 NONCE_BYTES = 32
 REST = 5  # rounds, and twice as many each time, in which a node that said nothing is not asked
-OPENING = ("train", "relay")  # what a client may answer too late with: an update, or shares that open a sum
 LOOK = 0.5  # seconds between two looks for clients that are awaited
 HELLO = 15.0  # seconds to say who one is in: nothing is trained for it, and nodes that came meanwhile are not yet seen
 
@@ -82,9 +81,19 @@ class Calls:
         )
 
     def ask(
-        self, kind: Kind, round: int, cohort: Sequence[int], bodies: Mapping[int, bytes], enough: int
+        self,
+        kind: Kind,
+        round: int,
+        cohort: Sequence[int],
+        bodies: Mapping[int, bytes],
+        enough: int,
+        *,
+        opens: bool = False,
     ) -> dict[int, bytes]:
-        """What each client answers. Those who don't are left out; too many refusals end the run, with the reasons."""
+        """What each client answers. Those who don't are left out; too many refusals end the run, with the reasons.
+
+        `opens` says whether an answer shows an update, or opens a sum of them, even one that comes too late.
+        """
         requests = {
             self.at[client]: self._request(kind, round, client, cohort, body)
             for client, body in bodies.items()
@@ -110,7 +119,7 @@ class Calls:
             raise error(
                 f"{len(answers)} of {len(bodies)} clients answered in round {round + 1}, and {enough} are needed. "
                 f"Refused by {reasons}",
-                revealed=kind in OPENING and len(refusals) < len(requests),
+                revealed=opens and len(refusals) < len(requests),  # one that said nothing may be late
             )
         for why, clients in alike.items():
             self.say(f"{self._names(clients)} refused round {round + 1}: {why}")
@@ -127,7 +136,7 @@ class Calls:
         """Ask nodes that are new who they are; a node that can't prove it is nobody.
 
         One that said nothing would hold up every round. It is asked again when it went and came or clients are
-        `awaited`, and else in ever fewer rounds, and then not waited for as long.
+        `awaited`, and else in ever fewer rounds.
         """
         nodes = self.carrier.nodes()
         self._silent = {node: known for node, known in self._silent.items() if node in nodes}

@@ -43,7 +43,7 @@ class FlowerEngine:
             return _seen(zeros_like(broadcast.params), ())
         here = self.calls.await_clients(cohort, 1, broadcast.round)
         body = messages.spread(broadcast.params, broadcast.announced)
-        answers = self.calls.ask("train", broadcast.round, cohort, dict.fromkeys(here, body), 1)
+        answers = self.calls.ask("train", broadcast.round, cohort, dict.fromkeys(here, body), 1, opens=True)
         summed: Params | None = None
         contributors = []
         for client in cohort:

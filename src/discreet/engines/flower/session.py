@@ -59,7 +59,7 @@ class Session:
         for place in self._take("mask", round, asked):
             self._welcome.pop(place, None)
         self._take("relay", round, server.close())
-        self._take("relay", round, server.close())
+        self._take("relay", round, server.close(), opens=True)
         total = server.unmask()
         return server.terms.ring.signed(total.vector), tuple(sorted(self.cohort[place] for place in total.survivors))
 
@@ -70,10 +70,10 @@ class Session:
     def _places(self) -> list[tuple[int, int]]:
         return list(enumerate(self.cohort))
 
-    def _take(self, kind: messages.Kind, round: int, bodies: Mapping[int, bytes]) -> list[int]:
+    def _take(self, kind: messages.Kind, round: int, bodies: Mapping[int, bytes], *, opens: bool = False) -> list[int]:
         """Ask at these places and hand the server's machine what came; a bad answer is as none."""
         asked = {self.cohort[place]: body for place, body in bodies.items()}
-        answers = self.calls.ask(kind, round, self.cohort, asked, self.server.terms.minimum)
+        answers = self.calls.ask(kind, round, self.cohort, asked, self.server.terms.minimum, opens=opens)
         taken = []
         for client, answer in answers.items():
             try:

@@ -84,6 +84,12 @@ class Ledger:
             self._log.sync()
             return held.ticket
 
+    def is_open(self, key: str) -> bool:
+        """Whether something was reserved under this key, of which nobody has said what became of it."""
+        with self._caught_up(to_write=False) as tally:
+            held = tally.under(key)
+            return held is not None and held.state == "reserved"
+
     def commit(self, ticket: Ticket, releases: Sequence[Release]) -> None:
         """Record what really happened, even if it cost more than was reserved: it did happen.
 
