@@ -2,7 +2,7 @@
 
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -18,8 +18,8 @@ from discreet.experiment.job import Job
 from discreet.experiment.made import Made
 from discreet.experiment.outcome import Outcome
 from discreet.experiment.record import Checkpoint, Identity, Record, refuse_taken
+from discreet.experiment.round_releases import cohort, named, planned, released
 from discreet.privacy.ledger import Ledger, Ticket
-from discreet.privacy.release import Release
 from discreet.secagg.errors import RoundOver
 
 Line: TypeAlias = dict[str, Any]  # what rounds.jsonl says of one round
@@ -171,7 +171,7 @@ class _Training:
             return state, self._told(_lost(round, DIED, revealed=True), state, None, began)
         broadcast = job.algorithm.broadcast(state, round, self.simulation.public_update)
         try:
-            gathered = self.engine.gather(broadcast, _cohort(job, round))
+            gathered = self.engine.gather(broadcast, cohort(job, round))
         except (RoundOver, NotMade) as lost:
             revealed = lost.revealed or seen
             if isinstance(lost, NotMade):  # which ends the run too
@@ -211,8 +211,8 @@ class _Training:
         happened = made.of_line(line)
         if self.ledger is None or ticket is None or happened is None:
             return
-        shared, payers = self.record.identity.ledger is not None, _named(self.job, _cohort(self.job, happened.round))
-        releases = _released(self.job, happened.round, payers, joined=happened.joined, shared=shared)
+        shared, payers = self.record.identity.ledger is not None, named(self.job, cohort(self.job, happened.round))
+        releases = released(self.job, happened.round, payers, joined=happened.joined, shared=shared)
         self.ledger.commit(ticket, releases)
 
     def void(self, ticket: Ticket | None) -> None:
@@ -222,39 +222,6 @@ class _Training:
 
 def _lost(round: int, why: str, *, revealed: bool) -> Line:
     return {"round": round + 1, "clients": 0, "lost": why, "revealed": revealed}
-
-
-def planned(job: Job, round: int, *, shared: bool) -> list[Release]:
-    """What the round will release, as far as it is known before anybody is drawn.
-
-    Nothing, where the budgets of all whose turn it is are spent.
-    """
-    known = job.algorithm.sampling.known_cohort(job.population, round)
-    there = range(job.population.clients) if known is None else known
-    left = job.left(round)
-    return _released(job, round, _named(job, [client for client in there if client not in left]), shared=shared)
-
-
-def _released(
-    job: Job, round: int, payers: tuple[int, ...] | None, *, joined: int | None = None, shared: bool
-) -> list[Release]:
-    """In a ledger that runs share, everyone pays alike, and as much as the one who reveals most: who is client 3 is
-    this run's own business, and another run may have dealt the same examples out differently.
-    """
-    if shared:
-        return job.algorithm.worst().releases(job.population, round, joined=joined)
-    return job.algorithm.releases(job.population, round, payers, joined)
-
-
-def _named(job: Job, cohort: Sequence[int]) -> tuple[int, ...] | None:
-    """Those who pay, by number; all of them need no naming."""
-    return None if len(cohort) == job.population.clients else tuple(cohort)
-
-
-def _cohort(job: Job, round: int) -> list[int]:
-    """Those who are drawn, but for the ones whose budget is spent."""
-    drawn = job.algorithm.sampling.sample(job.population, round, job.key.generator("sampling", round))
-    return sorted(set(drawn) - job.left(round))
 
 
 def _ended(job: Job, record: Record, key_dir: Path | None, ended: _Ended) -> Outcome:
