@@ -3,31 +3,13 @@
 import shlex
 from pathlib import Path
 
+from discreet.experiment.starter import BUILT_IN
 from tests.cli.conftest import Discreet
-
-EXPERIMENT = """\
-rounds = 3
-task = { kind = "digits", clients = 4 }
-model = { kind = "linear" }
-
-[privacy]
-unit = "example"
-against = "server"
-epsilon = 2.0
-delta = 1e-4
-
-[algorithm]
-recipe = "pfl"
-learning_rate = 1.0
-clip_norm = 1.0
-sampling_rate = 0.2
-local_steps = 2
-"""
 
 
 def test_the_command_that_trains_repeats_what_was_set(discreet: Discreet, tmp_path: Path):
     file = tmp_path / "my experiment.toml"
-    file.write_text(EXPERIMENT)
+    file.write_text(BUILT_IN)
     out = discreet("plan", file, "--set", "privacy.epsilon=3.0", "--set", "rounds=2").out
     said = " ".join(out.split()).partition("To train: ")[2]
     assert shlex.split(said) == [
@@ -39,7 +21,7 @@ def test_the_command_that_trains_repeats_what_was_set(discreet: Discreet, tmp_pa
 def test_a_claim_is_planned_beside_what_is_certified(discreet: Discreet, tmp_path: Path):
     file = tmp_path / "published.toml"
     published = 'recipe = "ddp_fedavg"\ngradients = "local"\nas_published = true\nnoise_multiplier = 1.0'
-    what, _, how = EXPERIMENT.replace('recipe = "pfl"', published).partition("[privacy]")
+    what, _, how = BUILT_IN.replace('recipe = "pfl"', published).partition("[privacy]")
     file.write_text(f"{what}[algorithm]{how.partition('[algorithm]')[2]}")
     out = " ".join(discreet(f"plan {file}").out.split())
     assert "Claimed by paper 002's Theorem 4.6, and not certified: ε = " in out

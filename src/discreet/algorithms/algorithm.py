@@ -23,7 +23,7 @@ from discreet.randomness import Rows
 from discreet.sampling import AnySampling, Everyone
 from discreet.server_optimizers import AnyServer, ServerSgd
 from discreet.sparsifiers import All, AnySparsifier, PublicUpdate
-from discreet.training import AnyTrainer, ConvexLocal, Loss, Shards, Sums
+from discreet.training import AnyTrainer, Loss, Sums
 from discreet.training.trainer import UNLIKELY
 
 
@@ -168,19 +168,8 @@ class Algorithm:
 
     def grid(self, population: Population) -> Grid | None:
         """What integer noise is priced on; None where updates are real numbers, or too little is known yet."""
-        fitted = self.aggregation.fitted(None, self._load(population))
-        return fitted.grid(self._sums(0).times, 1 if self.mechanism.unit == "client" else self._added(population))
-
-    def _added(self, population: Population) -> int:
-        """At most so many vectors are added up at a client before their sum is rounded."""
-        most = max(population.examples)
-        match self.trainer:
-            case Shards(shards=shards):
-                return max(most, shards)
-            case ConvexLocal(passes=passes):
-                return most * passes
-            case _:
-                return most
+        fitted, sums = self.aggregation.fitted(None, self._load(population)), self._sums(0)
+        return fitted.grid(sums.times, sums.added(max(population.examples)))
 
     def wraparound(self, population: Population, rounds: int) -> float | None:
         """At most how often any of so many sums leaves its ring; None where there is none, or too little is known."""

@@ -9,6 +9,7 @@ import torch
 from discreet.algorithms import Algorithm
 from discreet.algorithms.algorithm import Sent
 from discreet.broadcast import Broadcast
+from discreet.errors import DiscreetError
 from discreet.federation import Federation
 from discreet.mechanisms import Mechanism
 from discreet.params import Params, add, norms, total, zeros_like
@@ -21,6 +22,17 @@ from discreet.training import Loss
 
 FEWEST = 3  # clients of a secure sum: of two, each could take its own part off
 PUBLIC = -2  # whose streams the server's training on public data has; -1 is the server's noise
+
+
+class NotMade(DiscreetError):
+    """A round can't be made, and with it the run ends here; submitted again, it goes on.
+
+    `revealed` says whether something of the round may have been released all the same: it must count.
+    """
+
+    def __init__(self, problem: str, *, fix: str = "", revealed: bool = False) -> None:
+        super().__init__(problem, fix=fix)
+        self.revealed = revealed
 
 
 @dataclass(frozen=True)

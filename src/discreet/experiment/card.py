@@ -55,7 +55,9 @@ def guarantees(
     state = None if ledger is None else ledger.summary()
     mark = None if state is None else LedgerMark(head=state["head"], length=state["records"])
     delta = job.privacy.delta if job.privacy else keeping.DELTA
-    found, assumed = [], list(_assumed(job, done, made, shared=shared))
+    others = () if job.deployed is None else job.deployed.others()
+    found, assumed = [], list(_assumed(job, done, made, others, shared=shared))
+    uncovered = list(_uncovered(job, state["budgets"] if state and shared else [], others))
     for kind in kinds(job.algorithm, job.privacy, job.population):
         joined = keeping.joined(kind, done, job.lasting)
         happened = keeping.within(made, joined)
@@ -66,7 +68,7 @@ def guarantees(
                 release,
                 delta,
                 assumptions=assumed,
-                not_covered=_uncovered(job, state["budgets"] if state and shared else []),
+                not_covered=uncovered,
                 claims=[_claim(each, delta) for each in stated if each.release.unit == release.unit],
                 ledger=mark,
             )
@@ -114,7 +116,8 @@ def data(job: Job, done: int, stopped: str | None, cards: list[Guarantee], ledge
     }
 
 
-def _assumed(job: Job, done: int, made: Sequence[Made] | None, *, shared: bool) -> Iterator[str]:
+def _assumed(job: Job, done: int, made: Sequence[Made] | None, others: Sequence[str], *, shared: bool) -> Iterator[str]:
+    """`others` are runs of the same deployment, which no ledger at the server counts together with this one."""
     planned = job.spent(job.rounds)
     whole = "" if planned is None else f"if it had, ε = {rounded_up(planned)} of the whole plan is what holds."
     if done < job.rounds and whole:
@@ -131,7 +134,7 @@ def _assumed(job: Job, done: int, made: Sequence[Made] | None, *, shared: bool) 
     yield _played(job)
     yield from _summed(job, done)
     yield from chances.said(job.algorithm, job.population, done)
-    if not shared and not _others(job):
+    if not shared and not others:
         yield FIRST_RUN if job.deployed is not None and not job.deployed.rehearsal else THIS_RUN
     yield "How many clients there are, and how many examples each holds, is public."
     most = job.population.max_multiplicity
@@ -146,11 +149,6 @@ def _played(job: Job) -> str:
     if not isinstance(job.settings.engine, Flower):
         return SIMULATED
     return REHEARSED if job.deployed is not None and job.deployed.rehearsal else DEPLOYED
-
-
-def _others(job: Job) -> Sequence[str]:
-    """Other runs of the same deployment, which no ledger at the server counts together with this one."""
-    return () if job.deployed is None else job.deployed.others()
 
 
 def _summed(job: Job, done: int) -> Iterator[str]:
@@ -184,14 +182,14 @@ def _on_a_graph(degree: Degree, rounds: int) -> Iterator[str]:
     )
 
 
-def _uncovered(job: Job, shared_budgets: list[dict[str, Any]]) -> Iterator[str]:
+def _uncovered(job: Job, shared_budgets: list[dict[str, Any]], others: Sequence[str]) -> Iterator[str]:
     for budget in shared_budgets:
         yield (
             f"Other runs on the same data. With all that its ledger counts, ε = {rounded_up(budget['spent'])} of "
             f"{brief(budget['epsilon'])} at δ = {brief(budget['delta'])} is spent for one "
             f"{name_of(read(Unit, budget['unit']))} against the {budget['view']}."
         )
-    if others := _others(job):
+    if others:
         yield (
             f"Other runs of this deployment on the same data, {len(others)} when this was written: "
             f"{', '.join(others)}. What they reveal comes on top of ε; each client's own ledger counts all of them."

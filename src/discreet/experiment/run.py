@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from discreet.algorithms import ServerState
-from discreet.engines.engine import CohortSum
-from discreet.engines.flower.errors import NotMade
+from discreet.engines.engine import CohortSum, NotMade
 from discreet.errors import BudgetRefused, InvalidInput
 from discreet.experiment import card, diagnostics, environment, keeping, keys, made
 from discreet.experiment.diagnostics import finite, sayable

@@ -5,6 +5,7 @@ A wrap-around spoils a coordinate of one sum; it reveals nothing, since reducing
 
 import math
 from bisect import bisect_left
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
@@ -82,9 +83,7 @@ def fitted(plan: Plan, wraparound: float = 1e-9) -> Scale:
             f"{'vectors' if plan.sums is None else 'sums'} with their noise.",
             fix="Take more bits, or leave them out: they follow from what a sum carries.",
         )
-    while high / low > 1 + 1e-9:
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if wraparound_at(plan, middle) <= wraparound else (low, middle)
+    low, _ = _narrowed(low, high, lambda scale: wraparound_at(plan, scale) > wraparound)
     return _scale(plan, low, "ring")
 
 
@@ -133,13 +132,21 @@ def fewest_bits(plan: Plan, wraparound: float = 1e-9, scale: float | None = None
 
 def _least_scale(plan: Plan) -> float:
     """Where rounding adds COARSEST to a sensitivity; the finest that there is, where that is coarser."""
+
+    def is_fine(scale: float) -> bool:
+        norm = scale * plan.clip_norm
+        return _sensitivity(plan, norm) <= (1 + COARSEST) * norm
+
     high, _ = _finest(plan)
-    low = high * 2.0**-100
+    return _narrowed(high * 2.0**-100, high, is_fine)[1]
+
+
+def _narrowed(low: float, high: float, is_high: Callable[[float], bool]) -> tuple[float, float]:
+    """Where one turns into the other, between these two, to nine digits."""
     while high / low > 1 + 1e-9:
         middle = math.sqrt(low * high)
-        norm = middle * plan.clip_norm
-        low, high = (low, middle) if _sensitivity(plan, norm) <= (1 + COARSEST) * norm else (middle, high)
-    return high
+        low, high = (low, middle) if is_high(middle) else (middle, high)
+    return low, high
 
 
 def _finest(plan: Plan) -> tuple[float, Limit]:

@@ -115,7 +115,7 @@ class ConvexLocal:
         return Repeated(count=len(rounds), event=PoissonSampled(sampling_rate=self.sampling_rate, event=noise))
 
     def sums(self, round: int) -> Sums:
-        return Sums(rate=self.sampling_rate)
+        return Sums(rate=self.sampling_rate, passes=self.passes)
 
     def check(self, loss: Loss, params: Params, inputs: Tensor) -> None:
         self._check_size(LinearHead.of(loss, params, inputs).table(params))

@@ -20,10 +20,19 @@ UNLIKELY = 1e-12  # a chance that a utility may be left to
 
 
 class Sums(NamedTuple):
-    """An update is made up of `times` sums, and each example is in each of them with probability `rate`."""
+    """An update is made up of `times` sums, and each example is in each of them with probability `rate`.
+
+    It is added to one `passes` times; at least `parts` vectors are added up, whoever is in them.
+    """
 
     times: int = 1
     rate: float = 1.0
+    passes: int = 1
+    parts: int = 1
+
+    def added(self, examples: int) -> int:
+        """How many vectors one sum of a client with so many examples has, at most."""
+        return max(self.passes * examples, self.parts)
 
     def most(self, examples: int) -> int:
         """How many examples all sums have together, but for a chance of UNLIKELY (Bernstein's inequality)."""
