@@ -6,15 +6,19 @@ import importlib.util
 import math
 import pkgutil
 from typing import Annotated, Any, ClassVar, get_args, get_origin, get_type_hints
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
 import discreet
+from discreet.algorithms import Algorithm
 from discreet.errors import InvalidInput
 from discreet.experiment.promise import Privacy
-from discreet.mechanisms import AnyMechanism
+from discreet.mechanisms import AnyMechanism, Gaussian
 from discreet.part import Count, Flag, Index, NonNegative, Positive, Probability, Rate, Real, part, plain, read
+from discreet.sampling import Poisson
+from discreet.training import DpSgd, LocalSgd
 
 
 @part
@@ -127,3 +131,22 @@ def test_what_is_allowed_is_said_in_the_words_of_a_file() -> None:
         Privacy(unit="patient", against="server", epsilon=1, delta=1e-5)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match=r"kind must be one of 'none', 'gaussian', .*, and got 'gauss'"):
         read(AnyMechanism, {"kind": "gauss"})
+
+
+@pytest.mark.parametrize("kind", [DpSgd, Gaussian, Poisson, Algorithm, Privacy])
+def test_a_part_cannot_be_subclassed(kind: type) -> None:
+    with pytest.raises(InvalidInput, match=f"Quiet is a subclass of {kind.__name__}, and a guarantee would be"):
+        type("Quiet", (kind,), {"train": lambda *given: None})
+
+
+def test_an_object_that_only_passes_for_a_part_is_refused() -> None:
+    disguised = Mock(spec=Gaussian(clip_norm=1.0, noise_multiplier=1.0), kind="gaussian")
+    with pytest.raises(InvalidInput, match="must be a part itself, and got an object of the class Mock"):
+        Algorithm(trainer=LocalSgd(learning_rate=1.0, batch_size=1, steps=1), mechanism=disguised)
+
+
+def test_a_part_whose_method_was_replaced_is_refused() -> None:
+    quiet = Gaussian(clip_norm=1.0, noise_multiplier=1.0)
+    object.__setattr__(quiet, "on_server", lambda total, *rest: (total, {}))
+    with pytest.raises(InvalidInput, match="its 'on_server' was replaced"):
+        Algorithm(trainer=LocalSgd(learning_rate=1.0, batch_size=1, steps=1), mechanism=quiet)

@@ -17,9 +17,23 @@ ONE, EACH = "one for all", "one for each"
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def part(cls: type[T]) -> type[T]:
-    """Make `cls` a frozen record whose fields are checked whenever one is built, in Python or from a file."""
+    """Make `cls` a frozen record whose fields are checked whenever one is built, in Python or from a file.
+
+    A part can't be subclassed: what is certified of it would be believed of whatever the subclass does.
+    """
     record: Any = dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))(cls)
+    record.__discreet_part__ = True
+    record.__init_subclass__ = classmethod(_refuse_subclass)
     return _speaking(record)  # type: ignore[no-any-return]
+
+
+def _refuse_subclass(subclass: type, /, **more: Any) -> None:
+    parents = ", ".join(parent.__name__ for parent in subclass.__mro__[1:] if "__discreet_part__" in vars(parent))
+    raise InvalidInput(
+        f"{subclass.__name__} is a subclass of {parents}, and a guarantee would be certified for what {parents} does, "
+        "not for what the subclass does.",
+        fix=f"Use {parents} itself, with other fields.",
+    )
 
 
 def resolve(*kinds: type) -> None:
@@ -38,9 +52,24 @@ def _speaking(record: Any) -> Any:
             checked(self, *args, **fields)
         except ValidationError as error:
             raise InvalidInput(sentence(error)) from None
+        for name, value in vars(self).items():
+            for each in value if isinstance(value, tuple) else (value,):
+                _check_exact(f"{type(self).__name__}: {name}", each)
 
     record.__init__ = build
     return record
+
+
+def _check_exact(where: str, value: Any) -> None:
+    """Refuse an object that only passes for a part, or whose methods were replaced."""
+    kind = type(value)
+    if not hasattr(value, "__discreet_part__"):
+        return
+    if "__discreet_part__" not in vars(kind):
+        raise InvalidInput(f"{where} must be a part itself, and got an object of the class {kind.__name__}.")
+    replaced = [name for name in vars(value) if callable(getattr(kind, name, None))]
+    if replaced:
+        raise InvalidInput(f"{where} must be a {kind.__name__} as it is shipped, and its {replaced[0]!r} was replaced.")
 
 
 def read(kind: Any, data: Any) -> Any:

@@ -305,7 +305,7 @@ PRICES = clients_from_arrays(torch.arange(24.0).reshape(6, 4) / 24, torch.arange
         (Several(4, 3), NUMBERS, None, "must give one tensor, and gave tuple"),
         (nn.Linear(4, 2), PRICES, None, "as many numbers as an example has targets"),
         (PackedWords(), SENTENCES, None, "Packed sequences differ in shape"),
-        (Remembering(), NUMBERS, None, "state that forward\\(\\) changes"),
+        (Remembering(), NUMBERS, None, "forward\\(\\) changes its tensor 'seen'"),
         (nn.Linear(4, 3), NUMBERS, lambda outputs, targets: 1.0, "must give a tensor, and gave float"),
         (nn.Linear(4, 3), NUMBERS, lambda outputs, targets: outputs.sum(dim=0), "one number an example"),
         (nn.Linear(4, 3), NUMBERS, lambda outputs, targets: (outputs - outputs.mean(0)).norm(), "mixes them"),

@@ -41,6 +41,29 @@ def test_a_rectified_recurrent_layer_gives_the_same():
     torch.testing.assert_close(found, layer(inputs))
 
 
+@pytest.mark.parametrize(
+    "cell",
+    [nn.RNNCell(5, 4), nn.RNNCell(5, 4, nonlinearity="relu"), nn.GRUCell(5, 4, bias=False), nn.LSTMCell(5, 4)],
+    ids=["rnn", "rectified rnn", "gru without bias", "lstm"],
+)
+def test_recurrent_cells_give_the_same(cell: nn.RNNCellBase):
+    cell, inputs = cell.double(), torch.randn(3, 5, dtype=torch.float64)
+    start = cell(inputs)
+    for given in ((inputs,), (inputs, start)):
+        with Vectorised():
+            found = cell(*given)
+        torch.testing.assert_close(found, cell(*given))
+
+
+@pytest.mark.parametrize("slopes", [1, 4])
+@pytest.mark.parametrize("shape", [(3, 4), (3, 4, 2, 2)])
+def test_a_learned_slope_gives_the_same(slopes: int, shape: tuple[int, ...]):
+    layer, inputs = nn.PReLU(slopes).double(), torch.randn(shape, dtype=torch.float64)
+    with Vectorised():
+        found = layer(inputs)
+    torch.testing.assert_close(found, layer(inputs))
+
+
 @pytest.mark.parametrize("given", ["nothing", "causal", "flags", "numbers", "scale", "groups", "blind"])
 def test_attention_gives_the_same(given: str):
     torch.manual_seed(0)

@@ -52,7 +52,7 @@ TRAINERS = {
 
 def loss() -> ModuleLoss:
     found = ModuleLoss.of(MODULE, lambda outputs, targets: cross_entropy(outputs, targets, reduction="none"))
-    return replace(found, apart=True)
+    return replace(found, independent=True)
 
 
 def simulated(trainer: AnyTrainer) -> Simulation:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from discreet.batches import Batch
 from discreet.params import Params, norms, repeated
 from discreet.training import per_example
-from discreet.training.apart import keeps_apart
+from discreet.training.example_isolation import isolates_examples
 from discreet.training.layers import Product, layers_of
 from discreet.training.module_loss import ModuleLoss
 from discreet.training.per_example import Clip, _by_vmap, clipped_sum
@@ -181,13 +181,13 @@ def test_gradients_are_those_of_each_example_alone(kind: type) -> None:
 
 def test_only_networks_that_are_known_to_keep_examples_apart_take_whole_batches() -> None:
     plain = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8, 3))
-    trusted = ModuleLoss(plain, lambda *given: given[1], apart=True)
-    assert keeps_apart(trusted)
-    assert not keeps_apart(ModuleLoss(plain, trusted.loss))  # who knows what the loss does
-    assert not keeps_apart(ModuleLoss(nn.Sequential(nn.Flatten(0)), trusted.loss, apart=True))
-    assert not keeps_apart(ModuleLoss(Centred(), trusted.loss, apart=True))
+    trusted = ModuleLoss(plain, lambda *given: given[1], independent=True)
+    assert isolates_examples(trusted)
+    assert not isolates_examples(ModuleLoss(plain, trusted.loss))  # who knows what the loss does
+    assert not isolates_examples(ModuleLoss(nn.Sequential(nn.Flatten(0)), trusted.loss, independent=True))
+    assert not isolates_examples(ModuleLoss(Centred(), trusted.loss, independent=True))
     plain.register_forward_hook(lambda layer, given, output: output - output.mean(0))
-    assert not keeps_apart(trusted)
+    assert not isolates_examples(trusted)
 
 
 def test_a_tiny_gradient_beside_a_huge_input_is_clipped_too() -> None:

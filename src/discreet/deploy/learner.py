@@ -62,6 +62,7 @@ class Learner:
         model.check(loaded)
         dtype = getattr(torch, experiment.dtype)
         params = {name: value.to(dtype) for name, value in model.params.items()}
+        model.verify_isolation(loaded, params)
         data, algorithm = loaded.train.to(CPU, dtype), experiment.algorithm
         lasting = keeping.lasting(algorithm, experiment.privacy, experiment.rounds, app.population)
         return cls(

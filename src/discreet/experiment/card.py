@@ -136,6 +136,8 @@ def _assumed(job: Job, done: int, made: Sequence[Made] | None, others: Sequence[
     yield from chances.said(job.algorithm, job.population, done)
     if not shared and not others:
         yield FIRST_RUN if job.deployed is not None and not job.deployed.rehearsal else THIS_RUN
+    if job.verified is not None:
+        yield job.verified
     yield "How many clients there are, and how many examples each holds, is public."
     most = job.population.max_multiplicity
     yield "No example lies in two clients." if most == 1 else f"No example lies in more than {most} clients."

@@ -58,6 +58,7 @@ class Job:
     declared: Population | None = None  # of clients who hold their data themselves
     remote: Callable[[], Engine] | None = None  # how they are reached
     deployed: Deployed | None = None
+    verified: str | None = None  # what was verified of a model that is the user's own
 
     @property
     def population(self) -> Population:

@@ -61,6 +61,7 @@ def from_source(
         text=source.text,
         folder=folder,
         declared=declared,
+        own_model=isinstance(experiment.model, Own),
     )
 
 
@@ -100,6 +101,7 @@ def from_objects(
         resolved=resolved,
         text="",
         folder=None,
+        own_model=True,
     )
 
 
@@ -111,6 +113,7 @@ def _assembled(
     algorithm: Algorithm,
     settings: Settings,
     resolved: dict[str, Any],
+    own_model: bool,
     **rest: Any,
 ) -> Job:
     if isinstance(algorithm.sparsifier, PublicTopK) and task.public is None:
@@ -135,6 +138,7 @@ def _assembled(
     data = task.train.to(device, dtype)
     params = {name: value.to(device, dtype) for name, value in model.params.items()}
     algorithm.trainer.check(model.loss, params, data.inputs[:1][None])
+    verified = model.verify_isolation(task, params)
     return Job(
         task=task,
         data=data,
@@ -145,6 +149,7 @@ def _assembled(
         algorithm=algorithm,
         settings=settings,
         resolved=document.written(resolved),
+        verified=verified if own_model else None,
         **rest,
     )
 

@@ -24,6 +24,11 @@ def check_layers(module: nn.Module) -> None:
 def _problem(layer: nn.Module) -> tuple[str, str] | None:
     if any(is_lazy(value) for value in [*layer.parameters(recurse=False), *layer.buffers(recurse=False)]):
         return "has no shape yet", "Pass one batch of zeros through the module first."
+    if hasattr(layer, "_orig_mod") or vars(layer).get("_compiled_call_impl") is not None:
+        return (
+            "is compiled, and can't be differentiated example by example",
+            "Pass the module as it was before compile.",
+        )
     match layer:
         case _BatchNorm() if layer.training or not layer.track_running_stats:
             groups = 1 if isinstance(layer, nn.BatchNorm1d) else math.gcd(32, layer.num_features)

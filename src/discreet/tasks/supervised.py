@@ -13,10 +13,14 @@ from torch.nn import functional
 from discreet.errors import InvalidInput
 from discreet.params import Params
 from discreet.tasks import trial
+from discreet.tasks.fresh_copy import fresh_copy
 from discreet.tasks.layers import check_layers
 from discreet.tasks.task import Kind, Task
 from discreet.tasks.vectorised import Vectorised
+from discreet.training.example_isolation import isolates_examples
+from discreet.training.isolation_check import carries_state, mixes_clients, mixes_examples
 from discreet.training.module_loss import ModuleLoss
+from discreet.training.shipped_modules import runs_only_shipped_code
 
 LossFunction: TypeAlias = Callable[[Tensor, Tensor], Tensor]  # (outputs, targets) -> one loss an example, or their mean
 Metric: TypeAlias = Callable[[Tensor, Tensor], Any]  # (outputs, targets) -> a number, or several by name
@@ -28,8 +32,11 @@ TRIED = 32  # examples a check looks at
 class Supervised:
     """The module is copied and never changed; it trains in the mode (`train()` or `eval()`) it comes in.
 
-    `params` are its trainable parameters; frozen ones and buffers are held apart and stay as they are.
+    `params` are its trainable parameters; frozen ones and buffers are held apart and stay as they are. Code that torch
+    or this package does not ship runs on a fresh copy in every call, so that it carries nothing to the next one.
     """
+
+    loss: ModuleLoss
 
     def __init__(
         self, module: nn.Module, kind: Kind, loss: LossFunction | None = None, metric: Metric | None = None
@@ -39,7 +46,7 @@ class Supervised:
         check_layers(module)
         self.kind = kind
         self._own_loss, self._metric = loss, metric
-        self._hold(copy.deepcopy(module))
+        self._hold(trial.copied(module))
         if not self.params:
             raise InvalidInput("The module has no trainable parameter.", fix="Set requires_grad_(True) on some.")
 
@@ -51,8 +58,9 @@ class Supervised:
 
     def _loss(self, params: Params, inputs: Tensor, targets: Tensor) -> Tensor:
         """One loss an example (a `training.Loss`), under torch.func's grad and vmap or without."""
+        module = fresh_copy(self._module) if self._copies else self._module
         with Vectorised():
-            outputs = functional_call(self._module, {**self._held_like(params), **params}, (inputs,))
+            outputs = functional_call(module, {**self._held_like(params), **params}, (inputs,))
             return self._losses(outputs, targets)
 
     def evaluate(self, params: Params, inputs: Tensor, targets: Tensor) -> dict[str, float]:
@@ -80,33 +88,45 @@ class Supervised:
 
     def check(self, task: Task) -> None:
         """Try some examples, so that what can't work is said in a sentence before training starts."""
-        examples = sum(task.train.sizes)
-        index = torch.linspace(
-            0, examples - 1, min(examples, TRIED), dtype=torch.float64
-        ).long()  # many clients and labels
-        device = next(iter(self.params.values())).device
-        inputs, targets = (each.to(device) for each in task.train.examples(index))
-        try:
-            with torch.no_grad():
-                outputs = copy.deepcopy(self._module)(inputs)
-        except (RuntimeError, TypeError, ValueError, IndexError, AttributeError) as error:
-            raise InvalidInput(
-                f"The model can't take inputs of the shape {task.input_shape} ({inputs.dtype}): {_first_line(error)}",
-                fix="Its forward() gets a batch of them.",
-            ) from error
+        inputs, targets = self._tried(task)
+        outputs = trial.forward(self._module, inputs, task.input_shape)
         self._check_outputs(self._tensor(outputs), task)
         trial.check_apart(self._module, inputs)
         self._check_own_loss(outputs, targets)
         if self._metric is not None:
             trial.numbers(self._metric, self._tensor(outputs), targets)
-        try:
-            each = vmap(grad(self._single), in_dims=(None, 0, 0), randomness="different")
-            each(self.params, inputs[:2], targets[:2])
-        except (RuntimeError, TypeError, ValueError, IndexError) as error:
-            raise InvalidInput(
-                f"The model can't be differentiated example by example: {_first_line(error)}",
-                fix="Avoid .item(), branches on data, and state that forward() changes.",
-            ) from error
+        each = vmap(grad(self._single), in_dims=(None, 0, 0), randomness="different")
+        trial.differentiated(each, self.params, inputs[:2], targets[:2])
+
+    def verify_isolation(self, task: Task, params: Params) -> str:
+        """Verify on the device and in the precision of `params` that examples, clients and calls don't mix.
+
+        A network that mixes examples in a whole batch is given one example at a time from here on. Returns what was
+        verified, for a guarantee's card.
+        """
+        like = next(iter(params.values()))
+        inputs, targets = (each.to(like.device) for each in self._tried(task))
+        inputs = inputs.to(like.dtype) if inputs.is_floating_point() else inputs
+        persistent = self.to(like.device)
+        persistent._copies = False
+        given = params, inputs, targets
+        if trial.differentiated(carries_state, persistent._loss, *given):
+            raise trial.keeps_state()
+        if trial.differentiated(mixes_examples, self.loss, *given):
+            self.loss = ModuleLoss(self._module, self._loss)  # one example at a time
+            if trial.differentiated(mixes_examples, self.loss, *given):
+                raise trial.keeps_state()
+        if trial.differentiated(mixes_clients, self.loss, *given):
+            raise trial.keeps_state()
+        return trial.verified(type(self._module).__name__, like, whole_batches=isolates_examples(self.loss))
+
+    def _tried(self, task: Task) -> tuple[Tensor, Tensor]:
+        """A few examples, of many clients and labels."""
+        examples = sum(task.train.sizes)
+        index = torch.linspace(0, examples - 1, min(examples, TRIED), dtype=torch.float64).long()
+        device = next(iter(self.params.values())).device
+        inputs, targets = (each.to(device) for each in task.train.examples(index))
+        return inputs, targets
 
     def _hold(self, module: nn.Module) -> None:
         own = {name: value.detach().clone() for name, value in module.named_parameters()}
@@ -115,7 +135,8 @@ class Supervised:
         self.params: Params = {name: value for name, value in own.items() if name in trained}
         self._held: Params = {name: value for name, value in own.items() if name not in trained}
         self._held |= dict(module.named_buffers())
-        self.loss = ModuleLoss(module, self._loss, apart=True)
+        self._copies = not (runs_only_shipped_code(module) and self._own_loss is None)
+        self.loss = ModuleLoss(module, self._loss, independent=True)
 
     def _single(self, params: Params, example: Tensor, target: Tensor) -> Tensor:
         return self.loss(params, example[None], target[None])[0]
@@ -125,7 +146,7 @@ class Supervised:
         name, now = next(iter(params.items()))
         changed = now.dtype if now.dtype != self.params[name].dtype else None
         return {
-            name: value.to(now.device, changed if value.is_floating_point() else None)
+            name: value.to(now.device, changed if value.is_floating_point() else None, copy=self._copies)
             for name, value in self._held.items()
         }
 
@@ -134,7 +155,8 @@ class Supervised:
         if self.kind == "regression":
             predicted = _aligned(predicted, targets)
         if self._own_loss is not None:
-            return self._one_by_one(self._own_loss, predicted, targets)
+            own = fresh_copy(self._own_loss) if self._copies else self._own_loss
+            return self._one_by_one(own, predicted, targets)
         losses = _default_loss(self.kind, predicted, targets)
         if losses.shape[0] != examples:
             raise InvalidInput(f"The model's outputs make {losses.shape[0]} losses for {examples} examples.")
@@ -238,7 +260,3 @@ def _tensor_loss(value: Any) -> Tensor:
             f"The loss must give a tensor, and gave {type(value).__name__}.", fix="Leave out .item() and float()."
         )
     return value
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().split("\n")[0][:200].rstrip(".") + "."

@@ -5,14 +5,90 @@ A trial proves nothing: it helps people. What a guarantee needs, training keeps 
 
 import copy
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from discreet.errors import DiscreetError, InvalidInput
+from discreet.training.isolation_check import fixed_randomness
 
+T = TypeVar("T")
 FEW = 8  # examples that are looked at one by one
+REPEATS = 4  # calls with other random numbers, by which a module that draws some is recognised
+
+
+def copied(module: nn.Module) -> nn.Module:
+    """A deep copy of the module; what can't be copied is said in a sentence."""
+    try:
+        return copy.deepcopy(module)
+    except Exception as error:  # anybody's objects may be in it
+        raise InvalidInput(
+            f"The model can't be copied: {_first_line(error)}",
+            fix="Pass it as it was built, before any data went through it, without tensors kept from forward().",
+        ) from error
+
+
+def forward(module: nn.Module, inputs: Tensor, shape: tuple[int, ...]) -> Any:
+    """What a copy of the module gives for a batch; whatever it raises or changes is said in a sentence."""
+    tried = copy.deepcopy(module)
+    before = copy.deepcopy(tried.state_dict())
+    try:
+        with torch.no_grad():
+            outputs = tried(inputs)
+    except DiscreetError:
+        raise
+    except Exception as error:  # it may fail in any way
+        raise InvalidInput(
+            f"The model can't take inputs of the shape {shape} ({inputs.dtype}): {_first_line(error)}",
+            fix="Its forward() gets a batch of them.",
+        ) from error
+    for name, value in tried.state_dict().items():
+        if not torch.equal(value, before[name]):
+            raise InvalidInput(
+                f"The model's forward() changes its tensor {name!r}, and training keeps such tensors as they are.",
+                fix="Leave out what forward() collects from the data, or freeze it with .eval().",
+            )
+    return outputs
+
+
+def differentiated(compute: Callable[..., T], *given: Any) -> T:
+    """What is computed by torch.func's grad and vmap through a user's code; whatever fails is said in a sentence."""
+    try:
+        return compute(*given)
+    except DiscreetError:
+        raise
+    except Exception as error:  # the code is anybody's
+        raise InvalidInput(
+            f"The model can't be differentiated example by example: {_first_line(error)}",
+            fix="Avoid .item(), branches on data, state that forward() changes, and autograd functions without "
+            "setup_context and vmap.",
+        ) from error
+
+
+def keeps_state() -> InvalidInput:
+    return InvalidInput(
+        "The model keeps state: what it computes for the same examples depends on those that it saw before, so one "
+        "client's data would reach another client's update.",
+        fix="Let forward() compute everything from its inputs and parameters, and change nothing in the module or in "
+        "global variables.",
+    )
+
+
+def verified(name: str, like: Tensor, *, whole_batches: bool) -> str:
+    """What a card says of a user's own model."""
+    how = (
+        "It is made of torch's own layers, unchanged, so whole batches go through it."
+        if whole_batches
+        else "Its code is not ours, so it gets one example at a time where examples are protected, and a fresh copy of "
+        "the module for every call."
+    )
+    return (
+        f"The model {name} was verified before training, on {like.device.type} in {str(like.dtype).split('.')[1]}: "
+        "replacing one example changed no other example's gradient, replacing one client's data changed no other "
+        f"client's gradient, and repeated calls agreed. {how} What code keeps outside the module, in global variables "
+        "or files, is covered by these trials only."
+    )
 
 
 def check_apart(module: nn.Module, inputs: Tensor) -> None:
@@ -20,16 +96,21 @@ def check_apart(module: nn.Module, inputs: Tensor) -> None:
     tried = copy.deepcopy(module).eval()
     few = inputs[:FEW]
     with torch.no_grad():
-        together, again = tried(few), tried(few)
-        if not isinstance(together, Tensor) or not torch.equal(together, again):
+        together, *again = (_seeded(tried, few, seed) for seed in range(REPEATS))
+        if not isinstance(together, Tensor) or not all(torch.equal(together, each) for each in again):
             return
-        alone = torch.cat([tried(few[i : i + 1]) for i in range(len(few))])
+        alone = torch.cat([_seeded(tried, few[i : i + 1], 0) for i in range(len(few))])
     scale = float(together.abs().max()) if together.numel() else 0.0
     if alone.shape != together.shape or float((alone - together).abs().max()) > 1e-3 * scale + 1e-6:
         raise InvalidInput(
             "The model mixes examples: what it gives for one depends on the others in its batch.",
             fix="Its forward() must treat each example alone: no mean, softmax, sort or attention over dimension 0.",
         )
+
+
+def _seeded(module: nn.Module, inputs: Tensor, seed: int) -> Any:
+    with fixed_randomness(seed, inputs.device):
+        return module(inputs)
 
 
 def of_own(what: str, function: Callable[..., Any], *given: Any) -> Any:
@@ -53,3 +134,8 @@ def numbers(metric: Callable[..., Any], outputs: Tensor, targets: Tensor) -> dic
     except (TypeError, ValueError, RuntimeError):
         got = {name: type(value).__name__ for name, value in named.items()}
         raise InvalidInput(f"A metric must give a number, or numbers by name, and gave {got}.") from None
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().split("\n")
+    return (lines[0][:200].rstrip(".") or type(error).__name__) + "."

@@ -1,4 +1,4 @@
-"""Recurrent layers and attention in operations that torch.func can vectorise.
+"""Recurrent layers, attention and PReLU in operations that torch.func can vectorise.
 
 torch's own kernels for these loop over clients under vmap, or fail when weights are shared by examples. The user's
 module stays as it is: the operations are exchanged while its loss is taken.
@@ -6,6 +6,7 @@ module stays as it is: the operations are exchanged while its loss is taken.
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NoReturn
 
 import torch
@@ -20,7 +21,7 @@ Step = Callable[[Tensor, State, Sequence[Tensor | None]], State]
 
 
 class Vectorised(TorchFunctionMode):
-    """Within it, recurrent layers and attention run as plain matrix products; results are the same."""
+    """Within it, these layers run as plain matrix products and element-wise operations; results are the same."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         substitute = SUBSTITUTES.get(func, func)
@@ -75,13 +76,35 @@ def gru(*given: Any) -> tuple[Tensor, Tensor]:
 
 
 def rnn_tanh(*given: Any) -> tuple[Tensor, Tensor]:
-    output, (hidden,) = _unrolled(lambda *step: _rnn_step(torch.tanh, *step), *given)
+    output, (hidden,) = _unrolled(partial(_rnn_step, torch.tanh), *given)
     return output, hidden
 
 
 def rnn_relu(*given: Any) -> tuple[Tensor, Tensor]:
-    output, (hidden,) = _unrolled(lambda *step: _rnn_step(torch.relu, *step), *given)
+    output, (hidden,) = _unrolled(partial(_rnn_step, torch.relu), *given)
     return output, hidden
+
+
+def lstm_cell(inputs: Tensor, state: State, *weights: Tensor | None) -> State:
+    return _cell(_lstm_step, inputs, state, *weights)
+
+
+def gru_cell(inputs: Tensor, hidden: Tensor, *weights: Tensor | None) -> Tensor:
+    return _cell(_gru_step, inputs, (hidden,), *weights)[0]
+
+
+def rnn_tanh_cell(inputs: Tensor, hidden: Tensor, *weights: Tensor | None) -> Tensor:
+    return _cell(partial(_rnn_step, torch.tanh), inputs, (hidden,), *weights)[0]
+
+
+def rnn_relu_cell(inputs: Tensor, hidden: Tensor, *weights: Tensor | None) -> Tensor:
+    return _cell(partial(_rnn_step, torch.relu), inputs, (hidden,), *weights)[0]
+
+
+def prelu(inputs: Tensor, weight: Tensor) -> Tensor:
+    """One slope for all channels, or one for each, which lie in dimension 1."""
+    slope = weight if len(weight) == 1 else weight.reshape(-1, *[1] * (inputs.dim() - 2))
+    return torch.where(inputs > 0, inputs, slope * inputs)
 
 
 SUBSTITUTES: dict[Any, Callable[..., Any]] = {
@@ -92,7 +115,21 @@ SUBSTITUTES: dict[Any, Callable[..., Any]] = {
     torch.gru: gru,
     torch.rnn_tanh: rnn_tanh,
     torch.rnn_relu: rnn_relu,
+    torch.lstm_cell: lstm_cell,
+    torch.gru_cell: gru_cell,
+    torch.rnn_tanh_cell: rnn_tanh_cell,
+    torch.rnn_relu_cell: rnn_relu_cell,
+    functional.prelu: prelu,
 }
+
+
+def _cell(
+    step: Step, inputs: Tensor, state: State, from_input: Tensor | None, from_hidden: Tensor | None, *biases: Any
+) -> State:
+    """One time step of one layer."""
+    assert from_input is not None
+    input_bias, hidden_bias = biases or (None, None)
+    return step(functional.linear(inputs, from_input, input_bias), state, (from_hidden, input_bias, hidden_bias, None))
 
 
 def _unrolled(step: Step, *given: Any) -> tuple[Tensor, State]:

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from discreet.params import Params
 from discreet.randomness import drawn_from
 from discreet.training.module_loss import ModuleLoss
+from discreet.training.shipped_modules import Tap, is_shipped_layer
 
 
 class Gradient(Protocol):
@@ -139,7 +140,7 @@ def layers_of(loss: object, params: Params) -> dict[str, nn.Module] | None:
 
 @lru_cache(maxsize=64)
 def _layers(module: nn.Module, names: frozenset[str]) -> dict[str, nn.Module] | None:
-    found = {name: layer for name, layer in module.named_modules() if type(layer) in KNOWN}
+    found = {name: layer for name, layer in module.named_modules() if type(layer) in KNOWN and is_shipped_layer(layer)}
     held = {f"{name}.{own}" if name else own for name, layer in found.items() for own, _ in layer.named_parameters()}
     tied = len({id(value) for value in module.parameters()}) != len(
         list(module.named_parameters(remove_duplicate=False))
@@ -180,14 +181,14 @@ Layout = Callable[[Tensor], Tensor]
 def tapped(layers: dict[str, nn.Module], taps: Taps, seen: Taps, layout: Layout) -> Iterator[None]:
     """Record what goes into each layer, and add a zero to what comes out: the gradient there is that zero's."""
 
-    def hook(name: str) -> Callable[[nn.Module, tuple[Tensor, ...], Tensor], Tensor]:
-        def record(layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
+    def tap(name: str) -> Tap:
+        def record(inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
             seen[name] = inputs[0]
             return layout(output) + taps[name]
 
-        return record
+        return Tap(record)
 
-    with _hooked(layers, hook):
+    with _hooked({name: (layer, tap(name)) for name, layer in layers.items()}):
         yield
 
 
@@ -197,10 +198,11 @@ def output_shapes(
     """What each layer puts out for one example; None when a layer is used twice or not at all."""
     found: dict[str, list[torch.Size]] = {name: [] for name in layers}
 
-    def hook(name: str) -> Callable[[nn.Module, tuple[Tensor, ...], Tensor], None]:
-        return lambda layer, inputs, output: found[name].append(output.shape[1:])
+    def tap(name: str) -> Tap:
+        return Tap(lambda inputs, output: found[name].append(output.shape[1:]))
 
-    with torch.no_grad(), drawn_from(0, inputs.device), _hooked(layers, hook):  # nobody misses what dropout draws here
+    taps = {name: (layer, tap(name)) for name, layer in layers.items()}
+    with torch.no_grad(), drawn_from(0, inputs.device), _hooked(taps):  # nobody misses what dropout draws here
         loss(params, inputs[:1], targets[:1])
     if any(len(shapes) != 1 for shapes in found.values()):
         return None
@@ -208,8 +210,8 @@ def output_shapes(
 
 
 @contextmanager
-def _hooked(layers: dict[str, nn.Module], hook: Callable[[str], Callable[..., Tensor | None]]) -> Iterator[None]:
-    handles = [layer.register_forward_hook(hook(name)) for name, layer in layers.items()]
+def _hooked(taps: dict[str, tuple[nn.Module, Tap]]) -> Iterator[None]:
+    handles = [layer.register_forward_hook(tap) for layer, tap in taps.values()]
     try:
         yield
     finally:

@@ -9,7 +9,7 @@ from torch.nn import functional
 from discreet.clipping import factors
 from discreet.errors import InvalidInput
 from discreet.params import Params
-from discreet.training.apart import keeps_apart
+from discreet.training.example_isolation import isolates_examples
 from discreet.training.module_loss import ModuleLoss
 from discreet.training.trainer import Loss
 
@@ -96,8 +96,8 @@ def _front(loss: ModuleLoss) -> nn.Module | None:
     if type(module) is not nn.Sequential or not len(module) or type(module[-1]) is not nn.Linear:
         raise _refused(f"a {type(module).__name__} of another make")
     front = module[:-1]
-    if front.state_dict() or not keeps_apart(loss):
-        raise _refused("layers before it that have weights, or are not known to keep examples apart")
+    if front.state_dict() or not isolates_examples(loss):
+        raise _refused("layers before it that have weights, or that may mix examples")
     return front
 
 

@@ -16,12 +16,12 @@ from discreet.training.trainer import Loss
 class ModuleLoss:
     """A `Loss` that takes its examples through `module`, once each.
 
-    `apart` says that what comes out of the module becomes one loss an example, none of which looks at another.
+    `independent` says that each example's loss is computed from the module's output for that example alone.
     """
 
     module: nn.Module
     loss: Loss
-    apart: bool = False
+    independent: bool = False
     plans: dict[object, Any] = field(default_factory=dict, repr=False, compare=False)  # how its gradients are had
     recordings: Recordings = field(default_factory=Recordings, repr=False, compare=False)  # live as long as it does
 

@@ -1,0 +1,133 @@
+"""Verifies that a network lets no example change another's gradient, no client another's, and no call the next one.
+
+It runs before training, on the device and in the precision that train, in training mode, with the same random numbers
+for every comparison. What it can't rule out, training does not rely on: see docs/decisions/0005-example-isolation.md.
+"""
+
+import random
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import TypeAlias, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from discreet.batches import Batch
+from discreet.params import Params, repeated
+from discreet.randomness import drawn_from
+from discreet.training.layers import Gradient
+from discreet.training.local_step import gradients
+from discreet.training.per_example import gradients_by_way, plan_for
+from discreet.training.trainer import Loss
+
+CLIENTS, EXAMPLES = 2, 3
+TOLERANCE = 1e-4  # relative: kernels of a GPU may add in another order
+
+Rows: TypeAlias = list[Tensor]  # one flat gradient each
+T = TypeVar("T")
+
+
+def mixes_examples(loss: Loss, params: Params, inputs: Tensor, targets: Tensor) -> bool:
+    """Whether replacing one example changes the gradient of another one, in any way in which they may be computed."""
+    stacked = repeated(params, CLIENTS)
+    for batch, changed in _pairs(inputs, targets):
+        plan_for(loss, stacked, batch)  # found once, by calls that draw random numbers too
+        before, after = (_drawn(inputs, partial(gradients_by_way, loss, stacked, each)) for each in (batch, changed))
+        for way in before:
+            if not _agree(_rows(before[way])[1:], _rows(after[way])[1:]):  # all but the one that was replaced
+                return True
+    return False
+
+
+def mixes_clients(loss: Loss, params: Params, inputs: Tensor, targets: Tensor) -> bool:
+    """Whether replacing one client's data changes another client's gradient."""
+    for batch, changed in _pairs(inputs, targets):
+        for shared, model in ((True, params), (False, repeated(params, CLIENTS))):
+            before, after = (_client_gradients(loss, model, each, shared=shared) for each in (batch, changed))
+            if not _agree(before[1:], after[1:]):
+                return True
+    return False
+
+
+def carries_state(loss: Loss, params: Params, inputs: Tensor, targets: Tensor) -> bool:
+    """Whether a call on the same inputs, with the same random numbers, gives something else after other calls.
+
+    `loss` must call one and the same module every time.
+    """
+    (batch, changed), *_ = _pairs(inputs, targets)
+    model = repeated(params, CLIENTS)
+    first = _client_gradients(loss, model, batch, shared=False)
+    again = _client_gradients(loss, model, batch, shared=False)
+    for _ in range(EXAMPLES):
+        _client_gradients(loss, model, changed, shared=False)
+    later = _client_gradients(loss, model, batch, shared=False)
+    return not (_agree(first, again) and _agree(first, later))
+
+
+def _pairs(inputs: Tensor, targets: Tensor) -> list[tuple[Batch, Batch]]:
+    """Two batches each that differ in the first client's first example: of real inputs, and of random ones."""
+    index = torch.arange(CLIENTS * EXAMPLES + 1, device=inputs.device) % len(inputs)
+    real, labels = inputs[index], targets[index]
+    made_up = [real]
+    if inputs.is_floating_point():
+        generator = torch.Generator(inputs.device).manual_seed(0)
+        made_up.append(torch.randn(real.shape, generator=generator, device=inputs.device, dtype=inputs.dtype))
+    pairs = []
+    for values in made_up:
+        other = values[-1:] * -2 + 1 if inputs.is_floating_point() else values[-1:].flip(-1)
+        batch = _batch(values[:-1], labels[:-1])
+        pairs.append((batch, _batch(torch.cat([other, values[1:-1]]), torch.cat([labels[-1:], labels[1:-1]]))))
+    return pairs
+
+
+def _batch(inputs: Tensor, targets: Tensor) -> Batch:
+    everyone = torch.ones(CLIENTS, EXAMPLES, dtype=torch.bool, device=inputs.device)
+    own_inputs, own_targets = (each.reshape(CLIENTS, EXAMPLES, *each.shape[1:]) for each in (inputs, targets))
+    return Batch(own_inputs, own_targets, everyone, everyone[:, 0])
+
+
+def _client_gradients(loss: Loss, params: Params, batch: Batch, *, shared: bool) -> Rows:
+    taken = gradients(loss, shared=shared)
+    found = _drawn(batch.inputs, partial(taken, params, batch.inputs, batch.targets, batch.mask))
+    return [_flat([value[client] for value in found.values()]) for client in range(CLIENTS)]
+
+
+def _rows(found: Mapping[str, Gradient]) -> Rows:
+    """Each example's gradient by itself."""
+    examples = len(next(iter(found.values())).squares())
+    one_hot = torch.eye(examples, dtype=torch.float64, device=next(iter(found.values())).squares().device)
+    return [_flat([each.summed(weights[None])[0] for each in found.values()]) for weights in one_hot]
+
+
+def _flat(values: list[Tensor]) -> Tensor:
+    return torch.cat([value.detach().double().flatten() for value in values])
+
+
+def _agree(some: Rows, others: Rows) -> bool:
+    """Whether all are equal but for rounding; what is not a number counts as equal to itself."""
+    for one, other in zip(some, others, strict=True):
+        scale = float(one.nan_to_num(0, 0, 0).abs().max()) if one.numel() else 0.0
+        if not torch.allclose(one, other, rtol=0, atol=TOLERANCE * scale + 1e-12, equal_nan=True):
+            return False
+    return True
+
+
+def _drawn(inputs: Tensor, compute: Callable[[], T]) -> T:
+    with fixed_randomness(0, inputs.device):
+        return compute()
+
+
+@contextmanager
+def fixed_randomness(seed: int, device: torch.device) -> Iterator[None]:
+    """Within it torch's, Python's and numpy's own generators start from `seed`; afterwards they are where they were."""
+    python, arrays = random.getstate(), np.random.get_state()
+    random.seed(seed)
+    np.random.seed(seed)
+    try:
+        with drawn_from(seed, device):
+            yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(arrays)
