@@ -8,6 +8,7 @@ from discreet.algorithms import Algorithm, dp_fedavg, fedavg, pfl
 from discreet.engines.embedded import EmbeddedEngine, measured
 from discreet.engines.engine import Simulation
 from discreet.engines.reference import ReferenceEngine
+from discreet.errors import DiscreetError
 from discreet.params import Params
 from discreet.randomness import RunKey
 from discreet.sparsifiers import RandomK, TopK
@@ -16,6 +17,8 @@ from discreet.training import GradientDescent, LocalSgd
 from discreet.training.pieces import Asam, Blur, L1Clip, Sam
 from discreet.training.schedules import Harmonic
 from tests.federations import images
+from tests.training import user_modules
+from tests.training.test_isolation import REFUSED, accepted, largest_move, update_after
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
@@ -136,3 +139,19 @@ def test_what_cannot_be_recorded_trains_all_the_same() -> None:
     assert not model.loss.recordings.kept
     other = trained(algorithm, GPU, 6, dropout=0.5)  # and afterwards others are recorded as before
     assert all(bool(torch.isfinite(value).all()) for value in other.values())
+
+
+@pytest.mark.parametrize("name", sorted(set(user_modules.ALL) - REFUSED))
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+def test_a_users_module_keeps_examples_and_clients_apart_on_a_gpu(name: str):
+    supervised, task = accepted(name, device=GPU)
+    assert largest_move(supervised, task) <= 2 * (1 + 1e-5)
+    first, second = update_after(supervised, task, None), update_after(supervised, task, 0)
+    for key in first:
+        torch.testing.assert_close(first[key], second[key], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["a bank in a list", "a bank in a global", "a hidden state", "a count of calls"])
+def test_a_module_that_keeps_state_is_refused_on_a_gpu(name: str):
+    with pytest.raises(DiscreetError, match="keeps state"):
+        accepted(name, device=GPU)

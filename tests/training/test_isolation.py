@@ -3,6 +3,7 @@ client's update, or the module is refused in a sentence.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 import torch
@@ -42,14 +43,15 @@ def task_for(name: str) -> Task:
     return clients_from_arrays(inputs, targets, sizes=[EXAMPLES, EXAMPLES], classes=CLASSES)
 
 
-def accepted(name: str, module: nn.Module | None = None) -> tuple[Supervised, Task]:
+def accepted(name: str, module: nn.Module | None = None, device: torch.device = CPU) -> tuple[Supervised, Task]:
     """As a run prepares it; raises where the module is refused."""
     torch.manual_seed(3)
     task = task_for(name)
     supervised = Supervised(module or user_modules.ALL[name](), "classification")
     supervised.check(task)
+    supervised = supervised.to(device)
     supervised.verify_isolation(task, supervised.params)
-    return supervised, task
+    return supervised, replace(task, train=task.train.to(device, torch.float32))
 
 
 def batch_of(task: Task, replaced: int | None = None) -> Batch:
@@ -59,12 +61,12 @@ def batch_of(task: Task, replaced: int | None = None) -> Batch:
         other = task.train.inputs[EXAMPLES + replaced]
         inputs[replaced] = 50 * other if inputs.is_floating_point() else other
         targets[replaced] = (targets[replaced] + 1) % CLASSES
-    mask = torch.ones(1, EXAMPLES, dtype=torch.bool)
+    mask = torch.ones(1, EXAMPLES, dtype=torch.bool, device=inputs.device)
     return Batch(inputs[None], targets[None], mask, mask[:, 0])
 
 
 def summed(supervised: Supervised, batch: Batch) -> Params:
-    with fixed_randomness(5, CPU):
+    with fixed_randomness(5, batch.inputs.device):
         return clipped_sum(supervised.loss, repeated(supervised.params, 1), batch, Clip(CLIP))
 
 
@@ -80,11 +82,12 @@ def update_after(supervised: Supervised, task: Task, replaced: int | None) -> Pa
     model = repeated(supervised.params, 1)
     taken = gradients(supervised.loss, shared=False)
     mine = Batch(task.train.inputs[None, EXAMPLES:], task.train.targets[None, EXAMPLES:], *batch_of(task)[2:])
-    with fixed_randomness(6, CPU):
+    device = mine.inputs.device
+    with fixed_randomness(6, device):
         for _ in range(15):
             theirs = batch_of(task, replaced)
             taken(model, theirs.inputs, theirs.targets, theirs.mask)
-    with fixed_randomness(7, CPU):
+    with fixed_randomness(7, device):
         return taken(model, mine.inputs, mine.targets, mine.mask)
 
 

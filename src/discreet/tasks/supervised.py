@@ -107,10 +107,8 @@ class Supervised:
         like = next(iter(params.values()))
         inputs, targets = (each.to(like.device) for each in self._tried(task))
         inputs = inputs.to(like.dtype) if inputs.is_floating_point() else inputs
-        persistent = self.to(like.device)
-        persistent._copies = False
         given = params, inputs, targets
-        if trial.differentiated(carries_state, persistent._loss, *given):
+        if self._copies and trial.differentiated(carries_state, self._persistent(like.device)._loss, *given):
             raise trial.keeps_state()
         if trial.differentiated(mixes_examples, self.loss, *given):
             self.loss = ModuleLoss(self._module, self._loss)  # one example at a time
@@ -119,6 +117,12 @@ class Supervised:
         if trial.differentiated(mixes_clients, self.loss, *given):
             raise trial.keeps_state()
         return trial.verified(type(self._module).__name__, like, whole_batches=isolates_examples(self.loss))
+
+    def _persistent(self, device: torch.device) -> "Supervised":
+        """One that calls the same module every time, so that state it keeps shows."""
+        found = self.to(device)
+        found._copies = False
+        return found
 
     def _tried(self, task: Task) -> tuple[Tensor, Tensor]:
         """A few examples, of many clients and labels."""

@@ -22,7 +22,8 @@ from discreet.training.local_step import gradients
 from discreet.training.per_example import gradients_by_way, plan_for
 from discreet.training.trainer import Loss
 
-CLIENTS, EXAMPLES = 2, 3
+CLIENTS, EXAMPLES = 2, 2
+OTHERS = 3  # calls in between
 TOLERANCE = 1e-4  # relative: kernels of a GPU may add in another order
 
 Rows: TypeAlias = list[Tensor]  # one flat gradient each
@@ -36,18 +37,18 @@ def mixes_examples(loss: Loss, params: Params, inputs: Tensor, targets: Tensor) 
         plan_for(loss, stacked, batch)  # found once, by calls that draw random numbers too
         before, after = (_drawn(inputs, partial(gradients_by_way, loss, stacked, each)) for each in (batch, changed))
         for way in before:
-            if not _agree(_rows(before[way])[1:], _rows(after[way])[1:]):  # all but the one that was replaced
+            if not _agree(_other_rows(before[way]), _other_rows(after[way])):
                 return True
     return False
 
 
 def mixes_clients(loss: Loss, params: Params, inputs: Tensor, targets: Tensor) -> bool:
     """Whether replacing one client's data changes another client's gradient."""
-    for batch, changed in _pairs(inputs, targets):
-        for shared, model in ((True, params), (False, repeated(params, CLIENTS))):
-            before, after = (_client_gradients(loss, model, each, shared=shared) for each in (batch, changed))
-            if not _agree(before[1:], after[1:]):
-                return True
+    models = ((True, params), (False, repeated(params, CLIENTS)))  # as in the first local step, and in later ones
+    for (batch, changed), (shared, model) in zip(_pairs(inputs, targets), models, strict=True):
+        before, after = (_client_gradients(loss, model, each, shared=shared) for each in (batch, changed))
+        if not _agree(before[1:], after[1:]):
+            return True
     return False
 
 
@@ -60,7 +61,7 @@ def carries_state(loss: Loss, params: Params, inputs: Tensor, targets: Tensor) -
     model = repeated(params, CLIENTS)
     first = _client_gradients(loss, model, batch, shared=False)
     again = _client_gradients(loss, model, batch, shared=False)
-    for _ in range(EXAMPLES):
+    for _ in range(OTHERS):
         _client_gradients(loss, model, changed, shared=False)
     later = _client_gradients(loss, model, batch, shared=False)
     return not (_agree(first, again) and _agree(first, later))
@@ -70,16 +71,20 @@ def _pairs(inputs: Tensor, targets: Tensor) -> list[tuple[Batch, Batch]]:
     """Two batches each that differ in the first client's first example: of real inputs, and of random ones."""
     index = torch.arange(CLIENTS * EXAMPLES + 1, device=inputs.device) % len(inputs)
     real, labels = inputs[index], targets[index]
-    made_up = [real]
-    if inputs.is_floating_point():
-        generator = torch.Generator(inputs.device).manual_seed(0)
-        made_up.append(torch.randn(real.shape, generator=generator, device=inputs.device, dtype=inputs.dtype))
     pairs = []
-    for values in made_up:
+    for values in (real, _random_like(real)):
         other = values[-1:] * -2 + 1 if inputs.is_floating_point() else values[-1:].flip(-1)
         batch = _batch(values[:-1], labels[:-1])
         pairs.append((batch, _batch(torch.cat([other, values[1:-1]]), torch.cat([labels[-1:], labels[1:-1]]))))
     return pairs
+
+
+def _random_like(inputs: Tensor) -> Tensor:
+    """Normal numbers; of whole numbers (words, say) those that are there, in another order."""
+    generator = torch.Generator().manual_seed(0)
+    if inputs.is_floating_point():
+        return torch.randn(inputs.shape, generator=generator).to(inputs)
+    return inputs.flatten()[torch.randperm(inputs.numel(), generator=generator)].reshape(inputs.shape)
 
 
 def _batch(inputs: Tensor, targets: Tensor) -> Batch:
@@ -94,21 +99,23 @@ def _client_gradients(loss: Loss, params: Params, batch: Batch, *, shared: bool)
     return [_flat([value[client] for value in found.values()]) for client in range(CLIENTS)]
 
 
-def _rows(found: Mapping[str, Gradient]) -> Rows:
-    """Each example's gradient by itself."""
-    examples = len(next(iter(found.values())).squares())
-    one_hot = torch.eye(examples, dtype=torch.float64, device=next(iter(found.values())).squares().device)
+def _other_rows(found: Mapping[str, Gradient]) -> Rows:
+    """Each example's gradient by itself, but for the first one's, which was replaced."""
+    squares = next(iter(found.values())).squares()
+    one_hot = torch.eye(len(squares), device=squares.device)[1:]
     return [_flat([each.summed(weights[None])[0] for each in found.values()]) for weights in one_hot]
 
 
 def _flat(values: list[Tensor]) -> Tensor:
-    return torch.cat([value.detach().double().flatten() for value in values])
+    return torch.cat([value.detach().flatten() for value in values])
 
 
 def _agree(some: Rows, others: Rows) -> bool:
     """Whether all are equal but for rounding; what is not a number counts as equal to itself."""
     for one, other in zip(some, others, strict=True):
-        scale = float(one.nan_to_num(0, 0, 0).abs().max()) if one.numel() else 0.0
+        if torch.equal(one, other):
+            continue
+        scale = float(one.nan_to_num(0, 0, 0).abs().max())
         if not torch.allclose(one, other, rtol=0, atol=TOLERANCE * scale + 1e-12, equal_nan=True):
             return False
     return True
