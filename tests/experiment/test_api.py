@@ -124,3 +124,27 @@ def test_what_there_is_can_be_listed_and_nothing_else_is_there():
     assert all(getattr(d, name) for name in d.__all__)
     with pytest.raises(AttributeError, match="no attribute 'fly'"):
         _ = d.fly  # type: ignore[attr-defined]
+
+
+class OwnNet(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(4, 6), nn.Linear(6, 3)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        outputs: Tensor = self.last(self.first(inputs).relu())
+        return outputs
+
+
+@pytest.mark.parametrize(
+    ("module", "said"),
+    [(nn.Linear(4, 3), "runs nothing but torch's own layers"), (OwnNet(), "gets one example at a time")],
+)
+def test_the_card_of_an_own_model_says_what_was_verified(module: nn.Module, said: str, tmp_path: Path):
+    torch.manual_seed(0)
+    clients = d.clients_from_arrays(torch.randn(20, 4), torch.arange(20) % 3, sizes=[10, 10], classes=3)
+    algorithm = d.pfl(local_steps=1, sampling_rate=0.5, clip_norm=0.5, learning_rate=1.0, noise_multiplier=1.0)
+    run = d.train(module, clients, rounds=1, algorithm=algorithm, out=tmp_path / "run")
+    (sentence,) = [each for each in run.guarantee.assumptions if "was verified before training" in each]
+    assert "on cpu in float32" in sentence
+    assert said in sentence

@@ -17,7 +17,6 @@ from discreet.tasks.fresh_copy import fresh_copy
 from discreet.tasks.layers import check_layers
 from discreet.tasks.task import Kind, Task
 from discreet.tasks.vectorised import Vectorised
-from discreet.training.example_isolation import isolates_examples
 from discreet.training.isolation_check import carries_state, mixes_clients, mixes_examples
 from discreet.training.module_loss import ModuleLoss
 from discreet.training.shipped_modules import runs_only_shipped_code
@@ -116,7 +115,7 @@ class Supervised:
                 raise trial.keeps_state()
         if trial.differentiated(mixes_clients, self.loss, *given):
             raise trial.keeps_state()
-        return trial.verified(type(self._module).__name__, like, whole_batches=isolates_examples(self.loss))
+        return trial.verified(type(self._module).__name__, like, own_code=self._copies)
 
     def _persistent(self, device: torch.device) -> "Supervised":
         """One that calls the same module every time, so that state it keeps shows."""

@@ -75,19 +75,19 @@ def keeps_state() -> InvalidInput:
     )
 
 
-def verified(name: str, like: Tensor, *, whole_batches: bool) -> str:
+def verified(name: str, like: Tensor, *, own_code: bool) -> str:
     """What a card says of a user's own model."""
-    how = (
-        "It is made of torch's own layers, unchanged, so whole batches go through it."
-        if whole_batches
-        else "Its code is not ours, so it gets one example at a time where examples are protected, and a fresh copy of "
-        "the module for every call."
-    )
-    return (
+    trials = (
         f"The model {name} was verified before training, on {like.device.type} in {str(like.dtype).split('.')[1]}: "
-        "replacing one example changed no other example's gradient, replacing one client's data changed no other "
-        f"client's gradient, and repeated calls agreed. {how} What code keeps outside the module, in global variables "
-        "or files, is covered by these trials only."
+        "replacing one example changed no other example's gradient, and replacing one client's data changed no other "
+        "client's gradient."
+    )
+    if not own_code:
+        return f"{trials} It runs nothing but torch's own layers, as they are shipped."
+    return (
+        f"{trials} Repeated calls agreed. Its code is the user's own, so it gets one example at a time where examples "
+        "are protected, and a fresh copy of the module for every call. What it keeps outside the module, in global "
+        "variables or files, is covered by these trials only."
     )
 
 
