@@ -1,8 +1,7 @@
 """The ray engine without Ray: its workers are played here, one after the other, and lost as a test wishes."""
 
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,10 +16,10 @@ from discreet.broadcast import Broadcast
 from discreet.engines.embedded import EmbeddedEngine
 from discreet.engines.engine import CohortSum, Simulation
 from discreet.engines.ray import engine as ray_engine
-from discreet.engines.ray.engine import Answer, RayEngine, parcelled, shared_block
+from discreet.engines.ray.engine import RayEngine, parcelled, shared_block
 from discreet.engines.ray.portions import cut, empty, holding, portion
 from discreet.engines.ray.shares import Shares
-from discreet.engines.ray.worker import Told, Worker
+from discreet.engines.ray.worker import Told
 from discreet.errors import DiscreetError, InvalidInput
 from discreet.experiment import config, run
 from discreet.experiment.preparing import from_source
@@ -28,62 +27,12 @@ from discreet.population import Population
 from discreet.randomness import RunKey
 from discreet.sampling import FixedSize, Poisson
 from discreet.tasks.supervised import Supervised
+from tests.engines.ray_crew import PlayedHere
 from tests.federations import cross_entropy, federation, linear
 
 DATA = federation(7, 1, 12, 4, 9, 4, 30, 2)
 EVERYONE = list(range(8))
 PLAIN = dp_fedavg(learning_rate=0.3, batch_size=30, clip_norm=0.5, noise_multiplier=1.0)
-
-
-@dataclass
-class PlayedHere:
-    """A crew whose calls are answered in the order that `first` chooses, and lost where `lost` says so."""
-
-    size: int
-    embedded: EmbeddedEngine
-    first: Callable[[int], int] = lambda calls: 0
-    lost: Callable[[], bool] = lambda: False
-    ended: int = 0
-    fetched: list[tuple[int, int]] = field(default_factory=list)  # which worker, which portion
-
-    def __post_init__(self) -> None:
-        data = self.embedded.simulation.federation
-        self.groups = cut(data, 5)
-        self.portions = [portion(data, clients) for clients in self.groups]
-        self.workers = {at: self._worker(at) for at in range(self.size)}
-        self.calls: list[tuple[int, Told, int, list[int]]] = []
-
-    def _worker(self, at: int) -> Worker:
-        data = empty(self.embedded.simulation.federation)
-        portion_of = {client: place for place, clients in enumerate(self.groups) for client in clients}
-
-        def fetch(place: int):
-            self.fetched.append((at, place))
-            return self.portions[place]
-
-        return Worker(
-            replace(self.embedded, simulation=replace(self.embedded.simulation, federation=data)), portion_of, fetch
-        )
-
-    def idle(self) -> list[int]:
-        return sorted(set(self.workers) - {call[0] for call in self.calls})
-
-    def told(self, told: Told) -> Told:
-        return told
-
-    def play(self, worker: int, told: Told, parcel: int, clients: list[int]) -> None:
-        self.calls.append((worker, told, parcel, clients))
-
-    def answer(self) -> Answer | None:
-        worker, told, parcel, clients = self.calls.pop(self.first(len(self.calls)))
-        found = self.workers[worker].play(told, clients)
-        return Answer(worker, parcel, None if self.lost() else found)
-
-    def replace(self, worker: int) -> None:
-        self.workers[worker] = self._worker(worker)
-
-    def end(self) -> None:
-        self.ended += 1
 
 
 def embedded(algorithm: Algorithm, block: int = 2, loss=cross_entropy) -> EmbeddedEngine:

@@ -1,0 +1,112 @@
+"""Carries out the run of a case, in this process and on one thread."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from discreet.deploy.server import serve
+from discreet.engines.embedded import HOST_MEMORY
+from discreet.engines.ray import crew
+from discreet.engines.ray.crew import Cluster
+from discreet.experiment import api, run
+from discreet.experiment.config import Flower, Ray
+from discreet.experiment.record import Record
+from discreet.privacy.events import GaussianNoise, PoissonSampled
+from discreet.privacy.ledger import Budget, Ledger
+from discreet.privacy.release import Release
+from tests.deploy.sites import founded, wired
+from tests.digests.cases import Case
+from tests.engines.ray_crew import PlayedHere
+
+SECOND_MASK = 6  # the number of the exchange in which masked vectors of the second round are sent
+SILENT_NODE = 102
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The run directory, and every ledger that the run wrote to: its own or the shared one, then the clients'."""
+
+    record: Record
+    ledgers: tuple[Path, ...]
+
+
+class _Stopped(Exception):
+    """Stands for a process that ends after a round."""
+
+
+def run_case(case: Case, folder: Path, *, real_ray: bool = False) -> Finished:
+    """Train in a new folder. A Ray cluster is started for `real_ray` only; otherwise its workers run here."""
+    engine = case.load().experiment.engine
+    with _one_thread():
+        if isinstance(engine, Flower):
+            return _deployed(case, folder)
+        with _workers_here() if isinstance(engine, Ray) and not real_ray else nullcontext():
+            return _simulated(case, folder)
+
+
+def _simulated(case: Case, folder: Path) -> Finished:
+    out, keys = folder / "run", folder / "keys"
+    shared = _used_ledger(folder / "shared.jsonl") if case.shared_ledger else None
+
+    def stop(line: dict[str, Any]) -> None:
+        if line["round"] == case.stop_after:
+            raise _Stopped
+
+    with suppress(_Stopped):
+        run.start(api.prepared(case.load()), out, shared, keys, stop)
+    record = Record.open(out)
+    if case.stop_after is not None:
+        job, record = api.reopened(out, keys)
+        run.resume(job, record, keys, lambda line: None)
+    return Finished(record, (record.ledger,) if record.ledger else ())
+
+
+def _deployed(case: Case, folder: Path) -> Finished:
+    """A server and clients with all that real ones have but a network; one client misses a message."""
+    site = founded(folder, case.path.read_text(encoding="utf-8"))
+    wire = wired(folder, site, [])
+    wire.lost = lambda node, number: (node, number) == (SILENT_NODE, SECOND_MASK)
+    record = serve(site, "run", wire, lambda text: None).record
+    assert record.ledger is not None
+    own = [ledger for each in site.deployment.clients for ledger in (folder / each.name).glob("ledger-*.jsonl")]
+    return Finished(record, (record.ledger, *own))
+
+
+def _used_ledger(path: Path) -> Path:
+    """A ledger of whole clients on which an earlier run has spent something."""
+    budget = Budget(unit="client", relation="add_or_remove", view="public", epsilon=20.0, delta=1e-2)
+    ledger = Ledger.create(path, [budget], mode="filter")
+    event = PoissonSampled(sampling_rate=0.5, event=GaussianNoise(noise_multiplier=2.0))
+    earlier = [Release(unit="client", relation="add_or_remove", view="public", event=event)]
+    ledger.commit(ledger.reserve("earlier run round 0", earlier), earlier)
+    return path
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """The last bits of a sum depend on how many threads compute it."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+@contextmanager
+def _workers_here() -> Iterator[None]:
+    """The ray engine with its workers in this process, where Ray need not be installed."""
+
+    def join(address: str, workers: int, device: torch.device) -> Cluster:
+        return Cluster(size=workers, gpus=0.0, memory=HOST_MEMORY, ours=False)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Cluster, "check", staticmethod(lambda address, workers, device: None))
+        patch.setattr(Cluster, "joined", staticmethod(join))
+        patch.setattr(crew, "RayCrew", lambda cluster, embedded: PlayedHere(cluster.size, embedded))
+        yield

@@ -1,0 +1,118 @@
+"""The twelve runs have every kind of engine and of every part between them, and what is special about each happens."""
+
+from collections.abc import Iterator
+from typing import Any, Literal, get_args, get_type_hints
+
+import pytest
+
+from discreet.aggregation import AnyAggregation
+from discreet.experiment.config import AnyEngine
+from discreet.mechanisms import AnyMechanism
+from discreet.sampling import AnySampling
+from discreet.server_optimizers import AnyServer
+from discreet.sparsifiers import AnySparsifier
+from discreet.training import AnyTrainer
+from tests.digests.cases import CASES, EXPERIMENTS
+from tests.digests.keep import KEPT, MACHINE, read_kept
+
+PARTS = {
+    "sampling": AnySampling,
+    "trainer": AnyTrainer,
+    "sparsifier": AnySparsifier,
+    "mechanism": AnyMechanism,
+    "aggregation": AnyAggregation,
+    "server": AnyServer,
+}
+
+
+def kinds(union: Any) -> set[str]:
+    """The kinds that a union of parts names."""
+    parts = get_args(get_args(union)[0])
+    return {kind for part in parts for kind in get_args(get_type_hints(part)["kind"])}
+
+
+def guarantees() -> Iterator[dict[str, Any]]:
+    for case in CASES:
+        yield from read_kept(case.name)["card"]["guarantees"]
+
+
+def entries(name: str, of: Literal["open", "reserve", "commit", "void"]) -> list[dict[str, Any]]:
+    """Of the run's first ledger."""
+    return [entry for entry in read_kept(name)["ledgers"][0] if entry["type"] == of]
+
+
+def test_twelve_runs_are_kept_and_each_is_a_file() -> None:
+    names = {case.name for case in CASES}
+    assert len(CASES) == len(names) == 12
+    assert {path.stem for path in EXPERIMENTS.iterdir()} == names
+    assert {path.stem for path in KEPT.iterdir()} == names | {MACHINE}
+
+
+def test_every_kind_of_engine_is_in_some_run() -> None:
+    assert {case.load().experiment.engine.kind for case in CASES} == kinds(AnyEngine)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_every_kind_of_part_is_in_some_run(part: str) -> None:
+    assert {getattr(case.load().experiment.algorithm, part).kind for case in CASES} == kinds(PARTS[part])
+
+
+def test_all_runs_are_seeded_and_compute_in_doubles_on_the_cpu() -> None:
+    """Which is where two machines agree to nine digits."""
+    experiments = [case.load().experiment for case in CASES]
+    assert all(each.seed is not None and (each.dtype, each.device) == ("float64", "cpu") for each in experiments)
+    assert all(read_kept(case.name)["model"]["dtypes"] == ["torch.float64"] for case in CASES)
+
+
+def test_both_units_all_views_and_both_accountants_are_certified() -> None:
+    found = list(guarantees())
+    assert {each["unit"] for each in found} == {"example", "client"}
+    assert {each["view"] for each in found} == {"server", "client", "public"}
+    assert {each["accountant"] for each in found} == {"pld", "rdp"}
+
+
+@pytest.mark.parametrize(
+    ("name", "contributors", "voided"), [("shards_skellam", [6, 0, 5], 0), ("discrete_gaussian", [0, 6, 5], 1)]
+)
+def test_clients_drop_out_of_secure_sums_and_a_lost_round_counts_only_if_something_was_revealed(
+    name: str, contributors: list[int], voided: int
+) -> None:
+    """Of eight and of seven clients; a round with other shares of noise than planned is committed as what it became."""
+    assert read_kept(name)["contributors"] == contributors
+    assert len(entries(name, "void")) == voided
+    assert len(entries(name, "commit")) == 3 - voided
+    assert any(entry["releases"] is not None for entry in entries(name, "commit"))
+
+
+def test_a_client_drops_out_of_the_deployed_run_and_four_ledgers_of_clients_are_kept() -> None:
+    found = read_kept("flower_skellam")
+    assert found["contributors"] == [4, 3, 4]
+    assert len(found["ledgers"]) == 5
+
+
+def test_clients_have_rates_clips_noise_and_epsilons_of_their_own_and_one_leaves() -> None:
+    experiment = next(case for case in CASES if case.name == "own_budgets").load().experiment
+    trainer: Any = experiment.algorithm.trainer
+    assert experiment.privacy is not None
+    lists = [trainer.sampling_rate, trainer.clip_norm, trainer.noise_multiplier, experiment.privacy.epsilon]
+    assert all(isinstance(each, tuple) and len(set(each)) > 1 for each in lists)
+    found = read_kept("own_budgets")
+    assert found["card"]["left"] == [{"client": 0, "rounds": 2}]
+    assert found["contributors"] == [3, 3, 2, 2, 2, 2]
+
+
+def test_the_published_variant_has_a_claim() -> None:
+    assert sum(len(each["claims"]) for each in read_kept("as_published")["card"]["guarantees"]) == 1
+
+
+def test_the_shared_ledger_holds_an_earlier_run() -> None:
+    assert entries("sam_top_k", "open")[0]["mode"] == "filter"
+    assert [entry["key"] for entry in entries("sam_top_k", "reserve")] == [
+        "earlier run round 0",
+        *(f"run … round {round}" for round in range(3)),
+    ]
+
+
+def test_runs_are_resumed_on_the_embedded_and_on_the_secure_engine() -> None:
+    resumed = [case.load().experiment.engine.kind for case in CASES if case.stop_after is not None]
+    assert resumed == ["embedded", "secure"]
