@@ -10,6 +10,7 @@ import pytest
 
 PUBLIC: dict[str, list[str]] = {
     "discreet": [
+        "Person",
         "Privacy",
         "Run",
         "__version__",

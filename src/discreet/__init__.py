@@ -6,6 +6,7 @@ from typing import Any
 __version__ = "0.1.0"
 
 _WHERE = {
+    "Person": "discreet.privacy.release",
     "Privacy": "discreet.experiment.promise",
     "Run": "discreet.experiment.api",
     "clients_from_arrays": "discreet.tasks",

@@ -11,7 +11,7 @@ import typer
 from rich.console import RenderableType
 from rich.table import Table
 
-from discreet.cli.options import COUNT, DataDir
+from discreet.cli.options import COUNT, AcceptDataRanges, DataDir
 from discreet.cli.output import Json, emit, on_stderr
 from discreet.cli.run import Set
 from discreet.cli.waiting import waiting
@@ -57,6 +57,7 @@ def compare(
     device: Annotated[
         Literal["auto", "cpu", "cuda"] | None, typer.Option(metavar="WHERE", help="auto (default), cpu or cuda.")
     ] = None,
+    accept_data_ranges: AcceptDataRanges = False,
     as_json: Json = False,
 ) -> None:
     """Run experiments with several seeds each, and compare them.
@@ -72,7 +73,7 @@ def compare(
     found = cells.cells(files, [cells.sweep(each) for each in sweep or ()], overrides, data_dir)
     results = Results(out if out is not None else _folder(files))
     results.refuse_taken()
-    asked, there, data = cells.runs(found, seeds), results.found(), compare.Data()
+    asked, there, data = cells.runs(found, seeds), results.found(), compare.Data(accept_data_ranges=accept_data_ranges)
     missing = list({run.key: run for run in asked if run.key not in there}.values())  # equal files are run once
     total = len({run.key for run in asked})
     with waiting(quiet=as_json) as watch:
@@ -83,6 +84,7 @@ def compare(
             finished = compare.conduct(missing, results, data, observer)
     options = {"--sweep": sweep or (), "--set": overrides, "--out": [out], "--data-dir": [data_dir]}
     words = [word for option, given in options.items() for each in given if each for word in (option, str(each))]
+    words += ["--accept-data-ranges"] if accept_data_ranges else []
     command = shlex.join(["discreet", "compare", *map(str, files), "--seeds", str(seeds), *words])
     report(_rows(found, asked, seeds, results), results, command, finished, as_json)
 

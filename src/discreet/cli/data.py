@@ -36,7 +36,7 @@ Examples:
 OWNERS_EYES = "This page is about private data and protected by nothing: for the data owner's eyes only."
 REPLACE = (
     "Its numbers come from the data. Replace them by publicly known bounds before training, then delete the line "
-    "taken_from_data."
+    "taken_from_data: while it is there, training refuses them, unless it is told --accept-data-ranges."
 )
 
 app = typer.Typer(

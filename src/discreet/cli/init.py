@@ -49,5 +49,8 @@ def init(
     steps = [f"discreet plan {file}", f"discreet run {file}"]
     if table is not None:
         steps.insert(0, f"discreet data check {table} --client {client} --label {label} --write-ranges {ranges}")
-    page = [f"Wrote {file}. Next:", *(f"  {step}" for step in steps)]
+    listed = list(steps)
+    if table is not None:
+        listed.insert(1, f"replace the numbers in {ranges} by publicly known ones, and delete its line taken_from_data")
+    page = [f"Wrote {file}. Next:", *(f"  {step}" for step in listed)]
     emit(lambda: {"file": str(file), "next": steps}, lambda: ["\n".join(page)], as_json=as_json)

@@ -26,6 +26,10 @@ DataDir: TypeAlias = Annotated[
     typer.Option(metavar="DIR", help="Where data sets lie; default: $DISCREET_DATA, else your cache."),
 ]
 
+AcceptDataRanges: TypeAlias = Annotated[
+    bool, typer.Option("--accept-data-ranges", help="Train on ranges taken from the data; no guarantee covers them.")
+]
+
 
 class Number(click.ParamType):  # type: ignore[type-arg]  # it takes one only from click 8.5 on
     """A number that is checked where it is typed, by the same strict types that the records are made of."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 import typer
 from rich.console import RenderableType
 
-from discreet.cli.options import DataDir
+from discreet.cli.options import AcceptDataRanges, DataDir
 from discreet.cli.output import Json, emit, on_stderr
 from discreet.cli.waiting import watched
 from discreet.errors import InvalidInput
@@ -55,6 +55,7 @@ def run(
     key_dir: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Where a run's secret key lies until it ends.")
     ] = None,
+    accept_data_ranges: AcceptDataRanges = False,
     as_json: Json = False,
 ) -> None:
     """Train the experiment in FILE, or the built-in one on digits.
@@ -62,13 +63,13 @@ def run(
     Writes a run directory with the model, the guarantee and report.html. The noise is computed from the promise in
     FILE; `discreet init` writes one to start from.
     """
-    if resume is not None and (file or out or ledger or settings or device):
+    if resume is not None and (file or out or ledger or settings or device or accept_data_ranges):
         raise InvalidInput("--resume goes on as the run was started: it takes no FILE and no other option.")
     overrides = (*(settings or ()), *([f"device={device}"] if device else ()))
     if resume is not None:
         trained = again(resume, key_dir, data_dir, as_json)
     else:
-        trained = first(file, overrides, out, ledger, key_dir, data_dir, as_json)
+        trained = first(file, overrides, out, ledger, key_dir, data_dir, as_json, accept_data_ranges=accept_data_ranges)
     report(trained, as_json)
 
 
@@ -80,9 +81,11 @@ def first(
     key_dir: Path | None,
     data_dir: Path | None,
     quiet: bool,
+    *,
+    accept_data_ranges: bool = False,
 ) -> "Outcome":
     """A new run, from a file to its end."""
-    from discreet.experiment import api, config
+    from discreet.experiment import api, config, data_ranges, person_bound
     from discreet.experiment.advice import advice
     from discreet.experiment.record import refuse_taken
     from discreet.experiment.run import start
@@ -91,9 +94,10 @@ def first(
     where = out if out is not None else api.new_directory(file.stem if file else "digits")
     refuse_taken(where)
     with watched(source, quiet=quiet) as ready:
-        job = api.prepared(ready)
+        job = api.prepared(ready, accept_data_ranges=accept_data_ranges)
+    data_ranges.check_accepted(job.task.ranges_from_data, accepted=accept_data_ranges)
     if not quiet:
-        for sentence in advice(job):
+        for sentence in [*warnings(job.task.ranges_from_data), *person_bound.notice(job.task), *advice(job)]:
             on_stderr().print(sentence)
     with watching(job, quiet=quiet) as watch:
         return start(job, where, ledger, key_dir, watch)
@@ -104,8 +108,18 @@ def again(directory: Path, key_dir: Path | None, data_dir: Path | None, quiet: b
     from discreet.experiment.run import resume
 
     job, record = api.reopened(directory, key_dir, data_dir)
+    if not quiet:
+        for sentence in warnings(job.task.ranges_from_data):
+            on_stderr().print(sentence)
     with watching(job, quiet=quiet) as watch:
         return resume(job, record, key_dir, watch)
+
+
+def warnings(ranges_from_data: bool) -> Iterator[str]:
+    """What stands next to the promise, at the start of a run and at its end."""
+    from discreet.experiment import data_ranges
+
+    yield from (f"Warning: {sentence}" for sentence in data_ranges.warnings(ranges_from_data))
 
 
 def watching(job: "Job", *, quiet: bool) -> "AbstractContextManager[Watch]":
@@ -136,6 +150,7 @@ def data(ended: "Outcome", page: Path) -> dict[str, Any]:
         "run": str(ended.record.path),
         **ended.brief(),
         "guarantees": [plain(each) for each in ended.guarantees],
+        "data_ranges": ended.record.identity.data_ranges,
         "report": str(page),
     }
 
@@ -145,6 +160,9 @@ def _page(ended: "Outcome", page: Path) -> Iterator[RenderableType]:
 
     yield card.words(list(ended.guarantees))
     yield ""
+    for sentence in warnings(ended.record.identity.data_ranges):
+        yield sentence
+        yield ""
     yield from where(ended, page)
     if ended.stopped:
         yield ""

@@ -10,7 +10,7 @@ from pydantic import AfterValidator
 from discreet.deploy.certificates import is_node_key
 from discreet.errors import InvalidInput
 from discreet.experiment import document
-from discreet.part import Count, part
+from discreet.part import Count, Flag, part
 
 DEPLOYMENT, CARDS = "deployment.toml", "clients"
 
@@ -38,12 +38,16 @@ class Declared:
 
 @part
 class Deployment:
-    """Where the server is, the key it signs with, and who the clients are."""
+    """Where the server is, the key it signs with, and who the clients are.
+
+    `data_ranges` says that the experiment's ranges were taken from data, which the server's owner accepted.
+    """
 
     address: str
     server_key: Key
     clients: tuple[Declared, ...]
     max_multiplicity: Count = 1
+    data_ranges: Flag = False
 
     def __post_init__(self) -> None:
         tell_apart(self.clients)

@@ -15,12 +15,14 @@ from discreet.deploy.policy import Owned, Period
 from discreet.deploy.spending import allowance, ledgers_of
 from discreet.engines.planned_sums import degree_of, planned
 from discreet.errors import InvalidInput, Unsupported
-from discreet.experiment import document
+from discreet.experiment import document, person_bound
+from discreet.experiment.data_ranges import check_accepted
 from discreet.experiment.record import making, refuse_taken
 from discreet.part import plain
 from discreet.privacy.ledger import Budget, Ledger
 from discreet.privacy.release import Relation, Release
 from discreet.tasks import OwnTable
+from discreet.tasks.loading import check_names_persons
 
 POLICY = """\
 # What the owner of this data allows. The node keeps to it whatever a server says. Read it before you start the node,
@@ -40,6 +42,7 @@ minimum_cohort = {cohort}       # no sum of fewer clients
 {trust}trust_server_with_updates = false
 {code}own_code = false         # true: Python that lies in the app folder may run on this machine
 seeds = false            # true: noise from a seed, which protects nobody: for data that need no protection
+data_ranges = {data_ranges}      # true: ranges that were taken from data, which no guarantee covers
 
 # Where it is counted what was learned of this data. Every deployment on the same rows has to name the same folder (with
 # `discreet deploy enroll --ledgers`): those that count apart allow each its own budget, and together the sum of them.
@@ -74,17 +77,28 @@ OWN_CODE = """
 SUMMED = "# true: the server may see updates that no noise protects from it; this experiment does not ask for that\n"
 
 
-def enroll(app: App, client: str, folder: Path, data: Path | None, ledgers: Path | None = None) -> Card:
+def enroll(
+    app: App,
+    client: str,
+    folder: Path,
+    data: Path | None,
+    ledgers: Path | None = None,
+    *,
+    accept_data_ranges: bool = False,
+) -> Card:
     """Make the client's folder. What is written as budget is what the agreed experiment takes; its owner decides.
 
     `ledgers` is where other deployments count what they learn of the same data; a ledger that began there keeps its
-    budgets and its period. Nothing of the experiment's own Python is loaded.
+    budgets and its period. Nothing of the experiment's own Python is loaded. Ranges that were taken from data are
+    refused, unless the owner accepts them.
     """
     refuse_taken(folder)
-    _check_data(app, app.number(client), data)
+    accepted = _check_data(app, app.number(client), data, accept_data_ranges=accept_data_ranges)
     algorithm = app.experiment.algorithm
     found = None if ledgers is None else shared(ledgers)
-    text = _policy(app, algorithm, client, folder, data, ledgers or folder, found)
+    if found is not None:
+        person_bound.check_budgets(Ledger.open(found[1]).budgets, app.experiment.privacy, str(found[1]))
+    text = _policy(app, algorithm, client, folder, data, ledgers or folder, found, data_ranges=accepted)
     with making("client's folder", folder):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.chmod(0o700)
@@ -99,18 +113,26 @@ def enroll(app: App, client: str, folder: Path, data: Path | None, ledgers: Path
     return card
 
 
-def _check_data(app: App, client: int, data: Path | None) -> None:
-    """As the node will when it starts: what it would refuse is found before a card is handed out."""
+def _check_data(app: App, client: int, data: Path | None, *, accept_data_ranges: bool) -> bool:
+    """As the node will when it starts: what it would refuse is found before a card is handed out.
+
+    Whether its columns are scaled by ranges that were taken from data, and accepted.
+    """
+    privacy = app.experiment.privacy
+    if privacy is not None and privacy.person is not None:
+        check_names_persons(app.experiment.task, privacy.person)
     if data is None:
         if isinstance(app.experiment.task, OwnTable):
             raise InvalidInput(
                 "The experiment is about tables, of which each client has its own, and none was named.",
                 fix="Name this client's own table: --data FILE",
             )
-        return  # dealt out: the node fetches it when it starts
+        return False  # dealt out: the node fetches it when it starts
     if not data.is_file():
         raise InvalidInput(f"There is no file {data}.", fix="Name this client's own table: --data FILE")
-    held_by(app, client, data)
+    loaded = held_by(app, client, data)
+    check_accepted(loaded.ranges_from_data, accepted=accept_data_ranges)
+    return loaded.ranges_from_data
 
 
 def shared(ledgers: Path) -> tuple[Period, Path] | None:
@@ -148,6 +170,8 @@ def _policy(
     data: Path | None,
     ledgers: Path,
     found: tuple[Period, Path] | None,
+    *,
+    data_ranges: bool,
 ) -> str:
     budget = _budget(app, algorithm)
     period, budgets = ("year", (budget,)) if found is None else (found[0], Ledger.open(found[1]).budgets)
@@ -161,6 +185,7 @@ def _policy(
         cohort=max(2, planned(algorithm, app.population.clients).needed),
         graph=GRAPH if on_a_graph(app) else "",
         trust=CLEAR if trusts_server(app) else SUMMED,
+        data_ranges=str(data_ranges).lower(),
         code=OWN_CODE.format(files=", ".join(app.own_files)) if app.own_files else "",
         ledgers=_seen_from(ledgers, folder),
         period=period,

@@ -16,7 +16,7 @@ from discreet.deploy.deployment import CARDS, DEPLOYMENT, Declared, Deployment
 from discreet.deploy.site import Site
 from discreet.engines.engine import FEWEST
 from discreet.errors import InvalidInput
-from discreet.experiment import document, preparing
+from discreet.experiment import data_ranges, document, preparing
 from discreet.experiment.config import Flower, Source
 from discreet.experiment.job import Job
 from discreet.experiment.record import making, refuse_taken
@@ -30,7 +30,15 @@ HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,250}[A-Za-z0-9])?")  # a name, o
 PORTS = range(1, 2**16)
 
 
-def init(folder: Path, source: Source, clients: Sequence[Declared], address: str, hosts: Sequence[str]) -> Deployment:
+def init(
+    folder: Path,
+    source: Source,
+    clients: Sequence[Declared],
+    address: str,
+    hosts: Sequence[str],
+    *,
+    accept_data_ranges: bool = False,
+) -> Deployment:
     """Write both folders, with the noise computed for these clients. What goes wrong leaves nothing behind."""
     refuse_taken(folder)
     _check(address)
@@ -38,7 +46,8 @@ def init(folder: Path, source: Source, clients: Sequence[Declared], address: str
     engine = experiment.engine if isinstance(experiment.engine, Flower) else Flower()
     source = replace(source, experiment=replace(experiment, engine=engine))
     key = public_draws(experiment)
-    task = experiment.task.load(key.generator("task"), source.places)
+    task = experiment.load_task(key.generator("task"), source.places)
+    data_ranges.check_accepted(task.ranges_from_data, accepted=accept_data_ranges)
     declared = list(clients) or _of_task(experiment.task, task)
     population = Population(
         examples=tuple(each.examples for each in declared), max_multiplicity=task.train.max_multiplicity
@@ -64,6 +73,7 @@ def _written(
         server_key=certificates.write_signing_key(server / "server.key"),
         clients=tuple(declared),
         max_multiplicity=ready.population.max_multiplicity,
+        data_ranges=ready.task.ranges_from_data,
     )
     (app / DEPLOYMENT).write_text(document.written(plain(deployment)), encoding="utf-8")
     resolved = document.parsed(ready.resolved, RESOLVED) | {"task": _shared(source, app)}

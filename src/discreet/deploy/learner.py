@@ -15,7 +15,7 @@ from discreet.deploy.policy import Owned
 from discreet.engines.flower import messages
 from discreet.engines.flower.errors import NotOurs
 from discreet.errors import InvalidInput
-from discreet.experiment import keeping
+from discreet.experiment import data_ranges, keeping, person_bound
 from discreet.experiment.preparing import built
 from discreet.federation import Federation
 from discreet.mechanisms import AdaptiveGaussian
@@ -48,6 +48,7 @@ class Learner:
     seed: int | None
     lasting: Mapping[int, int]
     secret: bytes = field(repr=False)
+    notices: tuple[str, ...] = ()  # what the data's owner should know of it
 
     @classmethod
     def of(cls, app: App, owned: Owned, secret: bytes, data_dir: Path | None = None) -> "Learner":
@@ -55,6 +56,7 @@ class Learner:
         experiment, places = app.experiment, app.source(data_dir).places
         client = app.number(owned.policy.client)
         loaded = held_by(app, client, owned.data, data_dir)
+        owned.policy.allow_data_ranges(loaded.ranges_from_data)
         place = 0 if owned.data is not None else client
         module = built(experiment, loaded, places.folder, public_draws(experiment).generator("model"))
         loss = None if experiment.loss is None else local(experiment.loss, places.folder)
@@ -65,8 +67,20 @@ class Learner:
         model.verify_isolation(loaded, params)
         data, algorithm = loaded.train.to(CPU, dtype), experiment.algorithm
         lasting = keeping.lasting(algorithm, experiment.privacy, experiment.rounds, app.population)
+        warned = (f"Warning: {each}" for each in data_ranges.warnings(loaded.ranges_from_data))
         return cls(
-            app.digest, algorithm, app.population, model, params, data, client, place, experiment.seed, lasting, secret
+            app.digest,
+            algorithm,
+            app.population,
+            model,
+            params,
+            data,
+            client,
+            place,
+            experiment.seed,
+            lasting,
+            secret,
+            (*warned, *person_bound.notice(loaded)),
         )
 
     def check_cohort(self, round: int, cohort: tuple[int, ...]) -> None:
@@ -151,7 +165,8 @@ def held_by(app: App, client: int, own: Path | None, data_dir: Path | None = Non
                 fix="Leave it out: here each client has its share of the task.",
             )
         task = replace(task, path=str(own.resolve()))
-    loaded = task.load(public_draws(app.experiment).generator("task"), app.source(data_dir).places)
+    experiment = replace(app.experiment, task=task)
+    loaded = experiment.load_task(public_draws(experiment).generator("task"), app.source(data_dir).places)
     _check(app, client, loaded.client_names, loaded.train.sizes, own=own is not None)
     return loaded
 
@@ -177,8 +192,10 @@ def _check(app: App, client: int, names: tuple[str, ...], sizes: tuple[int, ...]
         )
     size = sizes[0 if own else client]
     if size != declared.examples:
+        person = None if app.experiment.privacy is None else app.experiment.privacy.person
+        rule = "" if person is None else f" after rows of persons with more than {person.max_examples} were left out"
         raise InvalidInput(
-            f"{declared.name} was declared with {declared.examples} examples to train on, and holds {size}.",
+            f"{declared.name} was declared with {declared.examples} examples to train on, and holds {size}{rule}.",
             fix="Is this the right table? If so, declare the right number: it is public, and the noise is computed "
             "from it.",
         )

@@ -48,6 +48,7 @@ class Policy:
     ledgers: str = "."  # where they lie, as seen from this file
     period: Period = "year"
     seeds: Flag = False
+    data_ranges: Flag = False
     budgets: tuple[Budget, ...]
     members: dict[FileName, Key] | None = None  # written by `discreet deploy accept`, once all cards are there
 
@@ -67,6 +68,16 @@ class Policy:
             raise Refused(
                 "The experiment has a seed, so whoever knows it can take the noise off, and the policy allows none.",
                 fix="Leave the seed out of the experiment; `seeds = true` is for data that need no protection.",
+            )
+
+    def allow_data_ranges(self, from_data: bool) -> None:
+        """Whether columns may be scaled by ranges that were taken from data, maybe from this client's."""
+        if from_data and not self.data_ranges:
+            raise Refused(
+                "The experiment's ranges were taken from data (taken_from_data = true), so no guarantee covers what "
+                "they reveal, and the policy allows none.",
+                fix="Agree on publicly known ranges; or, if these may be used, its owner sets data_ranges = true in "
+                "policy.toml.",
             )
 
     def allow_own_code(self, files: Sequence[str]) -> None:

@@ -14,7 +14,7 @@ from discreet.engines.flower.carrier import Carrier
 from discreet.engines.flower.engine import FlowerEngine
 from discreet.engines.flower.waiting import Waiting
 from discreet.errors import InvalidInput
-from discreet.experiment import api, keys, preparing, run
+from discreet.experiment import api, data_ranges, keys, preparing, run
 from discreet.experiment.config import Flower
 from discreet.experiment.job import Deployed, Job
 from discreet.experiment.outcome import Outcome
@@ -54,6 +54,8 @@ def serve(
         key = RunKey.fresh() if before is None else keys.recall(before.identity.id, site.key_dir)
     ready = prepared(site, app, name, key, carrier, say, data_dir, rehearsal=rehearsal)
     watch = _watch(ready, say)
+    for sentence in data_ranges.warnings(ready.task.ranges_from_data):
+        say(f"Warning: {sentence}")
     if before is None:
         say(f"Run {name!r} begins: {ready.rounds} rounds, {ready.population.clients} clients.")
         outcome = run.start(ready, where, None, site.key_dir, watch)
@@ -112,7 +114,8 @@ def prepared(
     )
     remote = FlowerEngine(calls, ready.algorithm, ready.population, ready.rounds, engine.session_rounds)
     deployed = Deployed(again(site, name, rehearsal=rehearsal), rehearsal, lambda: _others(site, name))
-    return replace(ready, remote=lambda: remote, deployed=deployed)
+    accepted = app.deployment.data_ranges
+    return replace(ready, remote=lambda: remote, deployed=deployed, accept_data_ranges=accepted)
 
 
 def _others(site: Site, name: str) -> list[str]:

@@ -5,7 +5,7 @@ import importlib
 import json
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -30,6 +30,7 @@ from discreet.places import Places
 from discreet.privacy.guarantee import Guarantee
 from discreet.randomness import RunKey
 from discreet.tasks import AnyTask, Task
+from discreet.tasks.loading import load_task
 
 PathLike: TypeAlias = str | Path
 
@@ -87,22 +88,26 @@ def train(
     dtype: Precision = "float32",
     device: Device = "auto",
     data_dir: PathLike | None = None,
+    accept_data_ranges: bool = False,
 ) -> Run:
     """Train `model` on the clients' data for so many rounds, under the promise, and write a run directory.
 
     The noise is computed from the promise. `ledger` names one that outlives this run; without it the run keeps its
     own, which counts this run only. `resume` goes on with a run that was stopped, given the same arguments. A seed
     makes the run repeatable, and then its noise protects nobody. The module that is passed in is never changed.
-    `data_dir` is where data sets lie that clients name; `discreet data get` puts them there.
+    `data_dir` is where data sets lie that clients name; `discreet data get` puts them there. A table whose ranges were
+    taken from the data is trained on only with `accept_data_ranges`, since no guarantee covers what they reveal.
     """
     read(Count, rounds)
     if seed is not None:
         read(Index, seed)
     before = None if resume is None else Record.open(Path(resume))
     key = _key(seed) if before is None or seed is not None else keys.recall(before.identity.id, _path(key_dir))
-    task = (
-        clients if isinstance(clients, Task) else clients.load(key.generator("task"), Places.of(data=_path(data_dir)))
-    )
+    if isinstance(clients, Task):
+        task = clients
+    else:
+        places = Places.of(data=_path(data_dir))
+        task = load_task(clients, key.generator("task"), places, None if privacy is None else privacy.person)
     module = model if isinstance(model, nn.Module) else model.build(task, key.generator("model"))
     ready = preparing.from_objects(
         task,
@@ -127,6 +132,7 @@ def train(
             f"{before.path} was made by another experiment than these arguments describe.",
             fix="Pass the arguments that it was started with, or start a new run.",
         )
+    ready = replace(ready, accept_data_ranges=accept_data_ranges or _has_accepted(before))
     with _watching(ready, Console(), progress) as watch:
         if before is None:
             where = Path(out) if out is not None else new_directory(task.name)
@@ -147,9 +153,10 @@ def load(directory: PathLike, module: nn.Module | None = None, data_dir: PathLik
     return Run(record.path, found["rounds"], found["metrics"], cards, found["stopped"], module, _path(data_dir))
 
 
-def prepared(source: Source) -> Job:
+def prepared(source: Source, *, accept_data_ranges: bool = False) -> Job:
     """All that can be wrong with an experiment shows here, before anything is written."""
-    return preparing.from_source(source, _key(source.experiment.seed))
+    ready = preparing.from_source(source, _key(source.experiment.seed))
+    return replace(ready, accept_data_ranges=accept_data_ranges)
 
 
 def reopened(directory: Path, key_dir: Path | None, data_dir: Path | None = None) -> tuple[Job, Record]:
@@ -164,7 +171,8 @@ def reopened(directory: Path, key_dir: Path | None, data_dir: Path | None = None
     key = keys.recall(record.identity.id, key_dir) if experiment.seed is None else _key(experiment.seed)
     places = Places.of(Path(record.identity.folder), data_dir)
     source = Source(experiment, record.text("experiment.toml"), places)
-    return preparing.from_source(source, key), record
+    ready = preparing.from_source(source, key)
+    return replace(ready, accept_data_ranges=_has_accepted(record)), record
 
 
 def finished(outcome: Outcome, module: nn.Module | None = None) -> Run:
@@ -198,7 +206,12 @@ def _rebuilt(record: Record, data_dir: Path | None) -> nn.Module:
     experiment = _experiment(record)
     anyhow = torch.Generator()  # only shapes count: the weights come from the record
     places = Places.of(Path(record.identity.folder), data_dir)
-    return preparing.built(experiment, experiment.task.load(anyhow, places), places.folder, anyhow)
+    return preparing.built(experiment, experiment.load_task(anyhow, places), places.folder, anyhow)
+
+
+def _has_accepted(record: Record | None) -> bool:
+    """Whether ranges taken from the data were accepted when the run was started."""
+    return record is not None and record.identity.data_ranges
 
 
 def _experiment(record: Record) -> Experiment:

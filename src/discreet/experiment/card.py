@@ -6,7 +6,7 @@ from typing import Any
 
 from discreet.algorithms import chances, claims
 from discreet.engines.planned_sums import degree_of
-from discreet.experiment import keeping
+from discreet.experiment import keeping, person_bound
 from discreet.experiment.config import Flower, Secure
 from discreet.experiment.job import Job
 from discreet.experiment.made import Made
@@ -144,6 +144,8 @@ def _assumed(job: Job, done: int, made: Sequence[Made] | None, others: Sequence[
     if job.public is not None:
         yield f"{job.public.sizes[0]:,} examples that no client holds are public, by declaration: nobody protects them."
     yield from job.task.facts
+    if job.task.person is not None:
+        yield person_bound.assumption(job.task.person, deployed=job.declared is not None)
 
 
 def _played(job: Job) -> str:
@@ -197,6 +199,8 @@ def _uncovered(job: Job, shared_budgets: list[dict[str, Any]], others: Sequence[
             f"{', '.join(others)}. What they reveal comes on top of ε; each client's own ledger counts all of them."
         )
     yield from job.task.not_covered
+    if job.task.person is not None:
+        yield person_bound.not_covered(job.task.person)
     if len(job.test[0]):
         yield "Accuracy and loss, computed without noise on test examples."
         if job.task.kind == "regression":

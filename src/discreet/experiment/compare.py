@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from discreet.algorithms.loudness import noise_of
-from discreet.experiment import card, preparing
+from discreet.experiment import card, data_ranges, preparing
 from discreet.experiment import run as loop
 from discreet.experiment.cells import Run, data_of, named
 from discreet.experiment.config import Source
@@ -39,6 +39,7 @@ def plan(asked: Sequence[Run], data: "Data", watch: Watch) -> None:
         watch("planning", number, len(firsts))
         with named(run.cell.label):
             ready = data.job(run, watch)
+            data_ranges.check_accepted(ready.task.ranges_from_data, accepted=ready.accept_data_ranges)
             card.guarantees(ready, ready.rounds, None, shared=False)  # it is kept, so the run's end costs nothing more
 
 
@@ -61,6 +62,7 @@ def conduct(asked: Sequence[Run], results: Results, data: "Data", observer: Obse
 class Data:
     """What was read last stays: runs that share data follow each other."""
 
+    accept_data_ranges: bool = False
     _held: dict[str, tuple[str, Any]] = field(default_factory=dict)
 
     def job(self, run: Run, watch: Watch | None = None) -> Job:
@@ -68,20 +70,20 @@ class Data:
         source, key = run.source, RunKey.seed(run.seed)
         if watch is not None:
             source = replace(source, places=replace(source.places, watch=watch))
-        return preparing.from_source(source, key, self.task(source, key))
+        ready = preparing.from_source(source, key, self.task(source, key))
+        return replace(ready, accept_data_ranges=self.accept_data_ranges)
 
     def task(self, source: Source, key: RunKey) -> Task:
         """As the task itself would load it; only what no other run has read yet is read."""
         record: Any = source.experiment.task
-        whole = f"{data_of(source)} {plain(record)} {key.secret.hex()}"
+        person = None if source.experiment.privacy is None else source.experiment.privacy.person
+        whole = f"{data_of(source)} {plain(record)} {person} {key.secret.hex()}"
         task: Task = self._once("task", whole, lambda: self._loaded(record, source, key))
         return task
 
     def _loaded(self, record: Any, source: Source, key: RunKey) -> Task:
-        loaded: Task
         if not hasattr(record, "examples"):
-            loaded = record.load(key.generator("task"), source.places)
-            return loaded
+            return source.experiment.load_task(key.generator("task"), source.places)
         examples: Examples = self._once("examples", data_of(source), lambda: record.examples(source.places))
         return examples.dealt(record.clients, record.partition, key.generator("task"))
 
@@ -117,6 +119,7 @@ def _made(run: Run, data: Data, watch: loop.Watch) -> Result | None:
         "noise_multiplier": noise_of(ready.algorithm),
         "seconds": round(time.perf_counter() - began, 3),
         "device": ready.device.type,
+        "data_ranges": ready.task.ranges_from_data,
         "stopped": ended.stopped,
         "training": lines[-1].get("training") if lines else None,
         "diagnostics": _averaged(lines),

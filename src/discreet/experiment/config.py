@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
+import torch
 from pydantic import Field
 
 from discreet.algorithms import Algorithm
@@ -15,7 +16,8 @@ from discreet.experiment.starter import BUILT_IN
 from discreet.models import AnyModel
 from discreet.part import Count, Flag, Index, NonNegative, Positive, part, plain
 from discreet.places import Places
-from discreet.tasks import AnyTask
+from discreet.tasks import AnyTask, Task
+from discreet.tasks.loading import load_task
 
 Device: TypeAlias = Literal["auto", "cpu", "cuda"]
 Precision: TypeAlias = Literal["float32", "float64"]
@@ -120,6 +122,10 @@ class Experiment:
             dtype=self.dtype,
             device=self.device,
         )
+
+    def load_task(self, generator: torch.Generator, places: Places) -> Task:
+        """The data; where one person is promised something, with few rows of each."""
+        return load_task(self.task, generator, places, None if self.privacy is None else self.privacy.person)
 
     def resolved(self, algorithm: Algorithm) -> dict[str, Any]:
         """The parts in full, as plain data: what the run directory stores. `algorithm` is ours with its noise."""

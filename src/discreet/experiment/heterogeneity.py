@@ -76,9 +76,9 @@ def heterogeneity(data: Federation, kind: Kind, classes: int, iterations: int = 
 def of_table(table: Table, ranges: Ranges, *, client: str, label: str) -> Heterogeneity:
     """Of all rows of a user's own table."""
     encoding = Encoding.of(table, ranges, client=client, label=label)
-    _, sizes, inputs, targets = grouped(table, encoding)
+    found = grouped(table, encoding)
     kind: Kind = "classification" if isinstance(encoding.label, Values) else "regression"
-    return heterogeneity(Federation(inputs, targets, sizes), kind, encoding.label.width)
+    return heterogeneity(Federation(found.inputs, found.targets, found.sizes), kind, encoding.label.width)
 
 
 def label_distance(data: Federation, classes: int) -> float:

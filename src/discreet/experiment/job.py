@@ -59,6 +59,7 @@ class Job:
     remote: Callable[[], Engine] | None = None  # how they are reached
     deployed: Deployed | None = None
     verified: str | None = None  # what was verified of a model that is the user's own
+    accept_data_ranges: bool = False  # whether whoever trains has accepted ranges that were taken from the data
 
     @property
     def population(self) -> Population:

@@ -124,7 +124,8 @@ def certifiable(kind: Kind, rounds: int, population: Population, made: Sequence[
     """All that may be said of so many rounds of these clients, what the promise is about first.
 
     A client-level release also says something of one example: any change to it turns the client's update into
-    another of at most the same norm, so it is priced as a replacement.
+    another of at most the same norm, so it is priced as a replacement. Where persons have few rows because others were
+    left out, one example or client less may bring other rows in: nothing is said of those units.
     """
     if rounds == 0:
         return []
@@ -152,6 +153,8 @@ def certifiable(kind: Kind, rounds: int, population: Population, made: Sequence[
                 clients=kind.clients,
             )
         )
+    if kind.privacy.person is not None:
+        listed = [each for each in listed if each.unit == kind.privacy.unit]
     return sorted(listed, key=lambda each: (each.unit, each.view) != promised)
 
 

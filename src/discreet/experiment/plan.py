@@ -9,7 +9,7 @@ from discreet import per_client
 from discreet.aggregation import Lattice
 from discreet.algorithms.loudness import noise_of, noise_to_signal
 from discreet.algorithms.traffic import bits
-from discreet.experiment import card, keeping
+from discreet.experiment import card, data_ranges, keeping, person_bound
 from discreet.experiment.advice import advice
 from discreet.experiment.config import Source
 from discreet.experiment.job import Job
@@ -49,8 +49,11 @@ def planned(source: Source, job: Job) -> dict[str, Any]:
         "secure_sums": job.algorithm.aggregation.secure,
         "local_work": local_work(job)._asdict(),
         "by_client": _by_client(job, cards),
-        "warnings": list(warnings(job.algorithm, job.population, cards, distinct)),
-        "advice": list(advice(job)),
+        "warnings": [
+            *data_ranges.before_training(job.task.ranges_from_data),
+            *warnings(job.algorithm, job.population, cards, distinct),
+        ],
+        "advice": [*person_bound.notice(job.task), *advice(job)],
         "other_epsilons": _others(source, job),
         "guarantees": [plain(each) for each in cards],
     }

@@ -12,7 +12,7 @@ from discreet.algorithms import Algorithm
 from discreet.engines import planned_sums
 from discreet.engines.engine import FEWEST
 from discreet.errors import InvalidInput
-from discreet.experiment import document, keeping
+from discreet.experiment import document, keeping, person_bound
 from discreet.experiment.config import Experiment, Flower, Secure, Settings, Source
 from discreet.experiment.job import Job
 from discreet.experiment.promise import Privacy
@@ -40,7 +40,7 @@ def from_source(
     """
     experiment, folder, public = source.experiment, source.places.folder, public or key
     if task is None:
-        task = experiment.task.load(public.generator("task"), source.places)
+        task = experiment.load_task(public.generator("task"), source.places)
     module = built(experiment, task, folder, public.generator("model"))
     own = {"loss": experiment.loss, "metric": experiment.metric}
     functions = {what: None if name is None else local(name, folder) for what, name in own.items()}
@@ -124,6 +124,7 @@ def _assembled(
             fix='Use recipe = "ddp_fedavg" with noise = "skellam", or engine = { kind = "embedded" }.',
         )
     population = rest.get("declared") or task.train.population
+    person_bound.check_task(task, rest["privacy"], private=bool(algorithm.releases(population, 0)))
     fewest = algorithm.sampling.cohorts(population)[0]
     if isinstance(settings.engine, Secure) and fewest < FEWEST:
         raise InvalidInput(

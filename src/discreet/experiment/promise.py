@@ -14,7 +14,7 @@ from discreet.population import Population
 from discreet.privacy.events import Composed, Event
 from discreet.privacy.ledger import Budget
 from discreet.privacy.ledger.charges import charges
-from discreet.privacy.release import Relation, Release, Unit, View
+from discreet.privacy.release import Person, Relation, Release, Unit, View
 from discreet.privacy.wording import name_of
 
 
@@ -33,6 +33,11 @@ class Privacy:
     @property
     def most(self) -> float:
         return per_client.most(self.epsilon)
+
+    @property
+    def person(self) -> Person | None:
+        """The person whose rows the data must bound; None where the promise is for another unit."""
+        return self.unit if isinstance(self.unit, Person) else None
 
     def times(self, factor: float) -> "Privacy":
         """The same promise at so many times the epsilon, for every client."""

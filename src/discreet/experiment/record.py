@@ -38,7 +38,8 @@ from discreet.privacy.ledger.log import sync_directory
 class Identity:
     """What a resume needs to know. `ledger` is None when the run keeps its own, `folder` when Python gave the data.
 
-    `again` is the command that goes on with it, where that is not `discreet run`.
+    `again` is the command that goes on with it, where that is not `discreet run`. `data_ranges` says that it
+    trains on ranges taken from the data, which was accepted when it was started.
     """
 
     id: str
@@ -47,6 +48,7 @@ class Identity:
     seeded: bool
     private: bool
     again: str | None = None
+    data_ranges: bool = False
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from discreet.algorithms import ServerState
 from discreet.engines.engine import CohortSum, NotMade
 from discreet.errors import BudgetRefused, InvalidInput
-from discreet.experiment import card, diagnostics, environment, keeping, keys, made
+from discreet.experiment import card, data_ranges, diagnostics, environment, keeping, keys, made, person_bound
 from discreet.experiment.diagnostics import finite, sayable
 from discreet.experiment.interrupt import graceful
 from discreet.experiment.job import Job
@@ -29,6 +29,7 @@ DIED = "The server stopped in this round, and may have seen its sum: it counts, 
 def start(job: Job, out: Path, ledger: Path | None, key_dir: Path | None, watch: Watch) -> Outcome:
     """Make the run directory and train. A budget that can't pay for the first round refuses before it is made."""
     refuse_taken(out)
+    data_ranges.check_accepted(job.task.ranges_from_data, accepted=job.accept_data_ranges)
     private = bool(job.algorithm.releases(job.population, 0))
     card.guarantees(job, job.rounds, None, shared=False)  # what can't be certified afterwards isn't trained
     job.reach()
@@ -38,6 +39,7 @@ def start(job: Job, out: Path, ledger: Path | None, key_dir: Path | None, watch:
         if not ledger.exists():
             raise InvalidInput(f"There is no ledger {ledger}.", fix=f"Make it first: discreet ledger create {ledger}")
         data_ledger = Ledger.open(ledger := ledger.resolve())
+        person_bound.check_budgets(data_ledger.budgets, job.privacy, str(ledger))
         asked = data_ledger, data_ledger.reserve(_name(run, 0), planned(job, 0, shared=True))
 
     def own_ledger(folder: Path) -> None:
@@ -52,6 +54,7 @@ def start(job: Job, out: Path, ledger: Path | None, key_dir: Path | None, watch:
         seeded=job.key.seeded,
         private=private or ledger is not None,
         again=None if job.deployed is None else job.deployed.again,
+        data_ranges=job.task.ranges_from_data,
     )
     texts = {"resolved.toml": job.resolved, "environment.json": environment.described(job.device)}
     if job.text:
@@ -70,6 +73,9 @@ def start(job: Job, out: Path, ledger: Path | None, key_dir: Path | None, watch:
 
 def resume(job: Job, record: Record, key_dir: Path | None, watch: Watch) -> Outcome:
     """Go on after the last checkpoint, bit for bit as if the run had never stopped."""
+    data_ranges.check_accepted(job.task.ranges_from_data, accepted=job.accept_data_ranges)
+    if record.identity.ledger is not None:
+        person_bound.check_budgets(Ledger.open(record.identity.ledger).budgets, job.privacy, record.identity.ledger)
     with record.held():
         checkpoint = record.checkpoint(job.algorithm.init(job.params))
         record.rewind(checkpoint)
@@ -230,6 +236,8 @@ def _ended(job: Job, record: Record, key_dir: Path | None, ended: _Ended) -> Out
     cards = card.guarantees(job, ended.done, ledger, shared=shared, made=ended.made)
     metrics = finite(job.evaluate(ended.state.params))
     found = card.data(job, ended.done, ended.stopped, cards, ledger) | {"metrics": metrics}
+    if job.task.person is not None and job.declared is None:
+        found |= {"rows_left_out": job.task.rows_left_out}
     record.finish(job.model.module_with(ended.state.params).state_dict(), found, card.words(cards))
     if ended.done == job.rounds:
         keys.forget(record.identity.id, key_dir)

@@ -32,6 +32,10 @@ RELATIONS: dict[Relation, str] = {
     "zero_out": "zero-out: this {unit}'s contribution, or an empty one; that it was asked isn't hidden",
     "replace": "replace: this {unit}, or any other in its place; how many there are isn't hidden",
 }
+DATA_RANGES = (
+    "The ranges that scale the columns were taken from the data (taken_from_data = true): what they reveal of it comes "
+    "on top of ε, and no guarantee covers it."
+)
 
 
 def sentence(viewer: str, unit: Unit, relation: Relation, false_alarms: float, recognised: float) -> str:

@@ -93,6 +93,7 @@ def _sections(*, public: bool) -> Iterator[sections.Section]:
         yield sections.quality
         yield sections.norms
         yield sections.cohorts
+        yield sections.left_out
     yield sections.experiment_in_public if public else sections.experiment
     yield sections.environment_in_public if public else sections.environment
     yield sections.ledger

@@ -13,6 +13,7 @@ from discreet.report.story import METRICS
 
 SEEDED = "These runs are seeded, so they protect nobody: each ε is what the same run certifies without a seed."
 TUNING = "Choosing among rows by their results is tuning, which no ε here covers."
+DATA_RANGES = "Ranges were taken from the data: what they reveal of it comes on top of every ε, and none covers it."
 NOTHING = "–"
 PROMISE = ("δ", "protects", "from")  # the columns that say what an ε is about
 
@@ -184,6 +185,8 @@ def notes(rows: Sequence[Row]) -> list[str]:
     said = [f"Mean ± standard error over {seeds}."] if max(counts) > 1 else []
     if any(row.results and row.epsilon is None for row in rows):
         said.append("ε = ∞: nothing is promised.")
+    if any(each.get("data_ranges") for row in rows for each in row.results):
+        said.append(DATA_RANGES)
     return [*said, f"{SEEDED} {TUNING}"]
 
 

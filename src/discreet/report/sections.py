@@ -1,8 +1,11 @@
 """What stands on a run's page, one function a section; a section about which the run says nothing is None."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableMapping
 from typing import Any, TypeAlias
+
+import tomlkit
+from tomlkit.exceptions import TOMLKitError
 
 from discreet.privacy.guarantee import leading
 from discreet.privacy.wording import brief, rounded_up
@@ -114,6 +117,15 @@ def cohorts(story: Story) -> Html | None:
     return _uncovered("Who took part, by round", why + sent, [chart])
 
 
+def left_out(story: Story) -> Html | None:
+    """Rows of persons who have more than may be used."""
+    rows = story.rows_left_out
+    if rows is None:
+        return None
+    said = f"{rows:,} row{' was' if rows == 1 else 's were'} left out, so that no person has more rows than promised."
+    return _section("Rows left out", tag("p", said), covered=False)
+
+
 def experiment(story: Story) -> Html | None:
     if not story.resolved and not story.written:
         return None
@@ -123,12 +135,14 @@ def experiment(story: Story) -> Html | None:
 
 
 def experiment_in_public(story: Story) -> Html | None:
-    """Only what was resolved: its fields are public by declaration, and comments are not."""
+    """Only what was resolved: its fields are public by declaration, and comments are not.
+
+    Ranges that were taken from the data are left out.
+    """
     if not story.resolved:
         return None
-    return _section(
-        "The experiment", folded("The experiment, every part resolved", _code(story.resolved), in_print=True)
-    )
+    text = _without_ranges(story.resolved) if story.data_ranges else story.resolved
+    return _section("The experiment", folded("The experiment, every part resolved", _code(text), in_print=True))
 
 
 def environment(story: Story) -> Html | None:
@@ -151,6 +165,18 @@ def ledger(story: Story) -> Html | None:
         return None
     why = "Written before data was touched. Keep its head and length: they show whether its end was cut off."
     return _section("The ledger", tag("p", why), terms(entries))
+
+
+def _without_ranges(resolved: str) -> str:
+    """The experiment with no bound or list of values in it; a file that holds them may be named."""
+    try:
+        whole = tomlkit.parse(resolved)
+    except TOMLKitError:
+        return "It can't be read, and may hold ranges that were taken from the data."
+    task = whole.get("task")
+    if isinstance(task, MutableMapping) and isinstance(task.get("ranges"), MutableMapping):
+        task["ranges"] = "left out: taken from the data"
+    return tomlkit.dumps(whole)
 
 
 def _guarantees(story: Story, *, public: bool) -> Html | None:

@@ -75,6 +75,17 @@ class Story:
         return self.experiment.get("seed") is not None or True in told
 
     @property
+    def data_ranges(self) -> bool:
+        """Whether columns were scaled by ranges that were taken from the data, which no guarantee covers."""
+        return self.identity.get("data_ranges") is True
+
+    @property
+    def rows_left_out(self) -> int | None:
+        """How many rows were left out because a person had more; None where no person is promised anything."""
+        found = self.closing.get("rows_left_out")
+        return found if isinstance(found, int) else None
+
+    @property
     def stopped(self) -> str | None:
         """Why the run ended early, in the run's own words."""
         why = self.closing.get("stopped")

@@ -22,7 +22,12 @@ class Verdict:
 def judged(story: Story) -> Verdict:
     """What the run may say of itself. It is only good when something is certified, kept, and not seeded away."""
     verdict = _privacy(story)
-    return Verdict(verdict.mood, verdict.sentence, (*verdict.more, *_progress(story)))
+    return Verdict(verdict.mood, verdict.sentence, (*verdict.more, *_warnings(story), *_progress(story)))
+
+
+def _warnings(story: Story) -> tuple[str, ...]:
+    """What a reader of the promise must know beside it."""
+    return (f"Warning: {wording.DATA_RANGES}",) if story.data_ranges else ()
 
 
 def _privacy(story: Story) -> Verdict:

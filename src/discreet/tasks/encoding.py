@@ -1,5 +1,6 @@
 """How a table becomes numbers: each column by what is publicly known of it, the rows client after client."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -9,23 +10,26 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from discreet.errors import InvalidInput
+from discreet.tasks.person_rows import PersonRows
 from discreet.tasks.ranges import Column, Range, Ranges, Values, as_number
 from discreet.tasks.table import Cells, Chunk, Table, is_missing, texts
 
 
 @dataclass(frozen=True)
 class Encoding:
-    """Where client, label and features lie, and what is publicly known of them."""
+    """Where client, label, features and the names of persons lie, and what is publicly known of them."""
 
     client_at: int
     label_at: int
     label: Range | Values
     features: tuple[tuple[int, Range | Values], ...]
+    person_at: int | None = None
 
     @classmethod
-    def of(cls, table: Table, ranges: Ranges, *, client: str, label: str) -> "Encoding":
+    def of(cls, table: Table, ranges: Ranges, *, client: str, label: str, person: str | None = None) -> "Encoding":
         known = ranges.columns
-        others = table.features(client, label)
+        person_at = None if person is None else _person_at(table, ranges, person, label)
+        others = [(at, name) for at, name in table.features(client, label) if at != person_at]
         if stray := [name for name in known if name not in table.columns]:
             raise InvalidInput(
                 f"The ranges name column {stray[0]!r}, which {table.path} doesn't have.",
@@ -45,43 +49,69 @@ class Encoding:
                 f"The label {label!r} needs a public range too.",
                 fix="Give it { values = […] } with at least two classes, or { min = …, max = … } for a number.",
             )
-        return cls(table.columns.index(client), table.columns.index(label), target, features)
+        return cls(table.columns.index(client), table.columns.index(label), target, features, person_at)
+
+
+def _person_at(table: Table, ranges: Ranges, person: str, label: str) -> int:
+    """Where persons are named: in a column of the table that is never an input."""
+    at = table.index(person, "person")
+    if person == label:
+        raise InvalidInput(f"Column {person!r} can't be both the label and the person.", fix="Name two columns.")
+    if ranges.columns.get(person, "ignore") != "ignore":
+        raise InvalidInput(
+            f"Column {person!r} names persons, and the ranges make it an input.",
+            fix='Set it to "ignore" in the ranges, or leave it out there.',
+        )
+    return at
 
 
 class Grouped(NamedTuple):
-    """The clients in the order of their names, how many rows each has, and the rows, one client's after the other's."""
+    """The clients in the order of their names, how many rows each has, and the rows, one client's after the other's.
+
+    `left_out` counts the rows of persons who have more than may be used; no other field holds anything of them.
+    """
 
     names: tuple[str, ...]
     sizes: tuple[int, ...]
     inputs: Tensor
     targets: Tensor
+    left_out: int = 0
 
 
-def grouped(table: Table, encoding: Encoding) -> Grouped:
-    """The whole table as numbers."""
+def grouped(table: Table, encoding: Encoding, most: int | None = None) -> Grouped:
+    """The whole table as numbers; with `most`, only so many rows of each person, all in one client."""
     clients: dict[str, int] = {}
-    owners, inputs, targets = [], [], []
+    owners, inputs, targets, used = [], [], [], []
+    chosen = None if most is None else PersonRows(most)
     for chunk in table.chunks():
-        own = texts(chunk.cells(encoding.client_at))
-        if nameless := [place for place, name in enumerate(own) if is_missing(name)]:
-            raise _nameless(own[nameless[0]], table, encoding.client_at, chunk.rows[nameless[0]])
+        own = _names(table, chunk, encoding.client_at, "client")
         owners.append(np.array([clients.setdefault(name, len(clients)) for name in own]))
         inputs.append(np.hstack([_inputs(table, chunk, at, column) for at, column in encoding.features]))
         targets.append(_encoded(table, chunk, encoding.label_at, encoding.label))
+        used.append(_used_rows(table, chunk, encoding, own, chosen))
     if not owners:
         raise InvalidInput(f"{table.path} names its columns and has no rows.")
     names = sorted(clients)
     rank = np.empty(len(names), dtype=np.int64)
     rank[[clients[name] for name in names]] = np.arange(len(names))
-    ranks = rank[np.concatenate(owners)]
-    order = ranks.argsort(kind="stable")
-    sizes = tuple(np.bincount(ranks).tolist())
+    is_used = np.concatenate(used)
+    keep = np.flatnonzero(is_used)
+    ranks = rank[np.concatenate(owners)[keep]]
+    order = keep[ranks.argsort(kind="stable")]
+    sizes = tuple(np.bincount(ranks, minlength=len(names)).tolist())
+    if 0 in sizes:
+        raise InvalidInput(
+            f"The client {names[sizes.index(0)]!r} has no row left: all its rows are of persons whose first row is in "
+            "another client.",
+            fix="Take these rows out of the table.",
+        )
     target_type = torch.int64 if isinstance(encoding.label, Values) else torch.float32
     return Grouped(
         tuple(names),
         sizes,
         torch.from_numpy(np.concatenate(inputs)[order]),
         torch.from_numpy(np.concatenate(targets)[order]).to(target_type),
+        len(is_used) - len(keep),
     )
 
 
@@ -125,12 +155,27 @@ def _choice(cell: str, column: Values) -> int:
     return -1 if found is None else found
 
 
-def _nameless(cell: str, table: Table, at: int, row: int) -> InvalidInput:
-    got = repr(cell) if cell else "nothing"
-    return InvalidInput(
-        f"{table.row.capitalize()} {row}, column {table.columns[at]!r} must name a client, and got {got}.",
-        fix="Name the client, or drop the row.",
-    )
+def _used_rows(
+    table: Table, chunk: Chunk, encoding: Encoding, clients: Sequence[str], chosen: PersonRows | None
+) -> NDArray[np.bool_]:
+    """Which rows of the chunk are used: all, or those that the bound on each person leaves."""
+    if chosen is None or encoding.person_at is None:
+        return np.ones(len(clients), dtype=np.bool_)
+    persons = _names(table, chunk, encoding.person_at, "person")
+    return np.array([chosen.uses(*row) for row in zip(persons, clients, strict=True)], dtype=np.bool_)
+
+
+def _names(table: Table, chunk: Chunk, at: int, what: str) -> Sequence[str]:
+    """The cells of a column that must name a client, or a person, in every row."""
+    names = texts(chunk.cells(at))
+    for row, name in zip(chunk.rows, names, strict=True):
+        if is_missing(name):
+            got = repr(name) if name else "nothing"
+            raise InvalidInput(
+                f"{table.row.capitalize()} {row}, column {table.columns[at]!r} must name a {what}, and got {got}.",
+                fix=f"Name the {what}, or drop the row.",
+            )
+    return names
 
 
 def unreadable(cell: str, column: Range | Values, table: Table, at: int, row: int) -> InvalidInput:

@@ -16,7 +16,8 @@ HEAD = (
     "",
     "The values below were copied from the data, so they reveal something of it: a largest value",
     "is somebody's value. Replace each by bounds that everybody could know (an age lies in 0..120),",
-    "list categories by the form's definition, then delete the line taken_from_data.",
+    "list categories by the form's definition, then delete the line taken_from_data: while it is there,",
+    "training refuses these ranges, unless it is told --accept-data-ranges.",
     'A column that training should not see is set to "ignore".',
 )
 

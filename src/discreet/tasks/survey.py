@@ -148,7 +148,10 @@ def survey(table: Table, *, client: str, label: str, ranges: Ranges | None = Non
     if ranges is None:
         notes.append("Training needs a file with publicly known ranges: --write-ranges FILE makes a start.")
     elif ranges.taken_from_data:
-        notes.append("The ranges say that they were taken from the data: the guarantee card will say so too.")
+        notes.append(
+            "The ranges say that they were taken from the data, so no guarantee covers what they reveal: training "
+            "refuses them, unless it is told --accept-data-ranges."
+        )
     return Survey(
         str(table.path), dict(sizes), tuple(each for _, each in features), target, tuple(problems), tuple(notes)
     )

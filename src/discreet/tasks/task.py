@@ -8,6 +8,7 @@ from torch import Tensor
 
 from discreet.errors import InvalidInput
 from discreet.federation import Federation, all_finite
+from discreet.privacy.release import Person
 
 Kind: TypeAlias = Literal["classification", "regression"]
 
@@ -19,6 +20,10 @@ class Task:
     `public` are examples that no client holds and no guarantee covers, as one client's, where there are some. `facts`
     and `not_covered` are sentences for the card: how inputs were scaled and what is public; what was fitted on
     private data. Evaluation is never covered by a guarantee.
+
+    `ranges_from_data` says that columns are scaled by ranges that were taken from the data. Where `person` is set, no
+    person has more than its `max_examples` rows, or rows in two clients; `rows_left_out` counts the rows that are
+    missing for that, which is a private number.
     """
 
     name: str
@@ -31,6 +36,9 @@ class Task:
     facts: tuple[str, ...] = ()
     not_covered: tuple[str, ...] = ()
     public: Federation | None = None
+    ranges_from_data: bool = False
+    person: Person | None = None
+    rows_left_out: int = 0
 
     def __post_init__(self) -> None:
         if len(self.client_names) != len(self.train.sizes):

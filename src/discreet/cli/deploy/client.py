@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from discreet.cli.options import DataDir, Number
+from discreet.cli.options import AcceptDataRanges, DataDir, Number
 from discreet.cli.output import Json, emit, say
 from discreet.errors import InvalidInput, Unsupported
 from discreet.part import NonNegative
@@ -28,6 +28,7 @@ def enroll(
     ledgers: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Where other deployments on the same rows count; one budget.")
     ] = None,
+    accept_data_ranges: AcceptDataRanges = False,
     as_json: Json = False,
 ) -> None:
     """Make the client NAME's folder: keys, card and policy.
@@ -41,7 +42,7 @@ def enroll(
 
     where, agreed = folder or Path(name), App.open(app)
     kept = None if ledgers is None else shared(ledgers)
-    made = make(agreed, name, where, data, ledgers)
+    made = make(agreed, name, where, data, ledgers, accept_data_ranges=accept_data_ranges)
     card = where / f"{name}.toml"
     page = [
         f"Made {where}. Its card is {fingerprint(made)}. Next:",
@@ -143,6 +144,8 @@ def client(
         raise Unsupported("Flower is not installed here.", fix="pip install 'discreet[flower]'") from None
     emit(lambda: {"client": node.owned.policy.client, "app": node.app.digest}, list, as_json=as_json)
     say(f"{node.owned.policy.client} has its data, {node.learner.data.sizes[node.learner.place]} examples.")
+    for sentence in node.learner.notices:
+        say(sentence)
     if supernode is not None:
         executor.serve(supernode, node.answer, say)
     else:

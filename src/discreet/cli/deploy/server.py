@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from discreet.cli.options import DataDir
+from discreet.cli.options import AcceptDataRanges, DataDir
 from discreet.cli.output import Json, emit, say
+from discreet.cli.run import warnings
 from discreet.errors import BudgetRefused, DiscreetError, InvalidInput
 
 if TYPE_CHECKING:
@@ -31,6 +32,9 @@ node takes part before its owner has set graphs = true."""
 OWN_CODE = """\
 Note: clients would run files of yours, {files}. No node starts before its owner has read them and has
 set own_code = true."""
+DATA_RANGES = """\
+Warning: the ranges that scale the columns were taken from data, and no guarantee covers what they reveal. Each client
+has to accept that too: discreet deploy enroll NAME --accept-data-ranges"""
 
 Folder: TypeAlias = Annotated[Path, typer.Argument(metavar="DIR", hidden=True)]
 Name: TypeAlias = Annotated[
@@ -51,6 +55,7 @@ def init(
         int, typer.Option(metavar="PORT", show_default=False, help="The one port that they reach (8000).")
     ] = PORT,
     data_dir: DataDir = None,
+    accept_data_ranges: AcceptDataRanges = False,
     as_json: Json = False,
 ) -> None:
     """Make a deployment in DIR of the experiment in FILE.
@@ -66,7 +71,7 @@ def init(
 
     source = config.load(file, (), data_dir)
     hosts = list(dict.fromkeys([host, "localhost", "127.0.0.1"]))
-    made = make(folder, source, _declared(clients), f"{host}:{port}", hosts)
+    made = make(folder, source, _declared(clients), f"{host}:{port}", hosts, accept_data_ranges=accept_data_ranges)
     names = [each.name for each in made.clients]
     steps = [
         f"hand {folder / 'app'} to each client, who enrolls: discreet deploy enroll NAME --app app",
@@ -85,12 +90,15 @@ def init(
         page.append(ON_A_GRAPH)
     if app.own_files:
         page.append(OWN_CODE.format(files=", ".join(app.own_files)))
+    if made.data_ranges:
+        page.append(DATA_RANGES)
     result = {
         "folder": str(folder),
         "clients": names,
         "server_sees_updates": in_clear,
         "graph": graph,
         "own_code": list(app.own_files),
+        "data_ranges": made.data_ranges,
     }
     emit(lambda: result, lambda: ["\n".join(page)], as_json=as_json)
 
@@ -162,7 +170,12 @@ def _report(site: "Site", name: str, found: dict[str, Any], *, as_json: bool) ->
         raise kinds[found["exit_code"]](found["error"], fix=fix)
     emit(
         lambda: {"run": str(where), **{key: found[key] for key in REPORTED}},
-        lambda: [(where / "guarantee.txt").read_text(), f"Results lie in {where}", *_why(found["stopped"])],
+        lambda: [
+            (where / "guarantee.txt").read_text(),
+            *warnings(site.deployment.data_ranges),
+            f"Results lie in {where}",
+            *_why(found["stopped"]),
+        ],
         as_json=as_json,
     )
     raise typer.Exit(found["exit_code"])

@@ -1,0 +1,205 @@
+"""Promises about tables that only their owners hold: a node checks its own rows, its owner accepts the ranges."""
+
+from pathlib import Path
+
+import pytest
+
+from discreet.cli import main as cli
+from discreet.deploy.accepting import Cards
+from discreet.deploy.app import App
+from discreet.deploy.deployment import CARDS, Declared
+from discreet.deploy.enrolment import enroll
+from discreet.deploy.init import init
+from discreet.deploy.node import Node
+from discreet.deploy.policy import Refused
+from discreet.deploy.server import serve
+from discreet.deploy.site import Site
+from discreet.errors import InvalidInput
+from discreet.experiment import config
+from discreet.privacy.ledger import Budget, Ledger
+from tests.deploy.sites import changed, wired, written
+
+EXAMPLE = """\
+rounds = 1
+model = { kind = "linear" }
+
+[task]
+kind = "csv"
+path = "table.csv"
+client = "hospital"
+label = "ill"
+ranges = "ranges.toml"
+test_fraction = 0.0
+
+[privacy]
+unit = "example"
+against = "server"
+epsilon = 50.0
+delta = 1e-3
+
+[algorithm]
+recipe = "pfl"
+noise_multiplier = 2.0
+sampling_rate = 0.5
+clip_norm = 0.5
+learning_rate = 1.0
+"""
+PERSON = EXAMPLE.replace('"example"', '{ kind = "person", column = "patient", max_examples = 2 }')
+RANGES = '[columns]\npatient = "ignore"\nage = { min = 0, max = 100 }\nill = { values = [0, 1] }\n'
+TAKEN = f"taken_from_data = true\n{RANGES}"
+NAMES = ("north", "south", "east")
+
+
+def table(path: Path, hospital: str, persons: str) -> Path:
+    """A row for each letter, which is the person's name."""
+    lines = [f"{hospital},{person},{20 + row},{row % 2}" for row, person in enumerate(persons)]
+    path.write_text("\n".join(["hospital,patient,age,ill", *lines]) + "\n")
+    return path
+
+
+def deployment(folder: Path, text: str, ranges: str = RANGES, examples: int = 4, *, accept: bool = False) -> App:
+    (folder / "ranges.toml").write_text(ranges)
+    table(folder / "table.csv", "nowhere", "abcd")
+    declared = [Declared(name=name, examples=examples) for name in NAMES]
+    source = config.load(written(folder, text))
+    init(folder / "site", source, declared, "127.0.0.1:1", ["127.0.0.1"], accept_data_ranges=accept)
+    return App.open(folder / "site" / "app")
+
+
+def enrolled(folder: Path, app: App, persons: str, *, accept: bool = False) -> Site:
+    """All clients, each with a table in which these persons have a row for every time that they are named."""
+    for name in NAMES:
+        data = table(folder / f"{name}.csv", name, persons)
+        enroll(app, name, folder / name, data, accept_data_ranges=accept)
+        (app.folder / CARDS / f"{name}.toml").write_text((folder / name / f"{name}.toml").read_text())
+    for name in NAMES:
+        cards = Cards.open(folder / name)
+        cards.accept(cards.code)
+    return Site(folder / "site")
+
+
+def card_of(folder: Path, site: Site) -> str:
+    """Of a whole run, in one process."""
+    heard: list[str] = []
+    ended = serve(site, "first", wired(folder, site, heard), heard.append)
+    assert ended.done == 1, heard
+    return " ".join((site.run("first") / "guarantee.txt").read_text().split())
+
+
+def test_a_stand_in_without_the_column_is_refused_and_nothing_is_left(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="has no column 'visitor' for the person"):
+        deployment(tmp_path, PERSON.replace('"patient"', '"visitor"'))
+    assert not (tmp_path / "site").exists()
+
+
+def test_a_task_that_is_dealt_out_names_no_persons(tmp_path: Path) -> None:
+    """Neither when the deployment is made, nor when somebody has put it into the agreed folder."""
+    digits = EXAMPLE.partition("[task]")[0] + 'task = { kind = "digits", clients = 3 }\n\n[privacy]'
+    digits += PERSON.partition("[privacy]")[2]
+    with pytest.raises(InvalidInput, match="the task 'digits' has no such column"):
+        init(tmp_path / "site", config.load(written(tmp_path, digits)), [], "127.0.0.1:1", ["127.0.0.1"])
+    plain = digits.replace('{ kind = "person", column = "patient", max_examples = 2 }', '"example"')
+    init(tmp_path / "site", config.load(written(tmp_path, plain)), [], "127.0.0.1:1", ["127.0.0.1"])
+    resolved = tmp_path / "site" / "app" / "resolved.toml"
+    unit = 'unit = { kind = "person", column = "patient", max_examples = 2 }'
+    assert 'unit = "example"' in resolved.read_text()
+    resolved.write_text(resolved.read_text().replace('unit = "example"', unit))
+    with pytest.raises(InvalidInput, match="the task 'digits' has no such column"):
+        enroll(App.open(resolved.parent), "client-0", tmp_path / "node", None)
+    assert not (tmp_path / "node").exists()
+
+
+def test_a_client_whose_table_names_no_persons_gets_no_card(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    app = deployment(tmp_path, PERSON)
+    data = tmp_path / "north.csv"
+    data.write_text("hospital,name,age,ill\n" + "north,a,20,0\n" * 4)
+    words = ["deploy", "enroll", "north", "--app", str(app.folder), "--out", str(tmp_path / "north")]
+    assert cli.run([*words, "--data", str(data)]) == InvalidInput.exit_code
+    assert "has no column 'patient' for the person. Its columns: hospital, name, age, ill." in " ".join(
+        capsys.readouterr().err.split()
+    )
+    assert not (tmp_path / "north").exists()
+
+
+def test_a_node_whose_table_has_changed_counts_nothing(tmp_path: Path) -> None:
+    app = deployment(tmp_path, PERSON)
+    enrolled(tmp_path, app, "abcd")
+    data = tmp_path / "north.csv"
+    data.write_text(data.read_text().replace("patient", "name"))
+    with pytest.raises(InvalidInput, match="has no column 'patient' for the person"):
+        Node.open(tmp_path / "north", lambda line: None)
+    table(data, "north", "aaab")
+    with pytest.raises(
+        InvalidInput, match=r"declared with 4 examples .* holds 3 after rows of persons with more than 2"
+    ):
+        Node.open(tmp_path / "north", lambda line: None)
+    assert not list((tmp_path / "north").glob("*.jsonl"))
+
+
+def test_rows_beyond_the_bound_are_left_out_at_the_node_and_the_card_says_what_nobody_checked(tmp_path: Path) -> None:
+    app = deployment(tmp_path, PERSON)
+    site = enrolled(tmp_path, app, "aaabbb")
+    node = Node.open(tmp_path / "north", lambda line: None)
+    assert node.learner.data.sizes == (4,)
+    assert any("2 rows are left out" in each for each in node.learner.notices)
+    node.close()
+    written = card_of(tmp_path, site)
+    assert "a client uses at most 2 rows, the first in its own table" in written
+    assert "That no person has rows at two clients was declared; nobody checked." in written
+    assert "rows_left_out" not in (site.run("first") / "guarantee.json").read_text()
+
+
+def test_a_policy_that_counts_persons_refuses_an_experiment_that_does_not(tmp_path: Path) -> None:
+    app = deployment(tmp_path, EXAMPLE)
+    enrolled(tmp_path, app, "abcd")
+    changed(tmp_path / "north", 'unit = "example"', 'unit = { kind = "person", column = "patient", max_examples = 2 }')
+    with pytest.raises(
+        InvalidInput, match=r"policy.toml has a budget for one person \(column 'patient', at most 2 rows"
+    ):
+        Node.open(tmp_path / "north", lambda line: None)
+    assert not list((tmp_path / "north").glob("*.jsonl"))
+
+
+def test_a_shared_ledger_for_examples_takes_no_experiment_for_persons(tmp_path: Path) -> None:
+    app, ledgers = deployment(tmp_path, PERSON), tmp_path / "ledgers"
+    ledgers.mkdir()
+    budget = Budget(unit="example", relation="zero_out", view="server", epsilon=50.0, delta=1e-3)
+    Ledger.create(ledgers / "ledger.jsonl", [budget], "filter")
+    data = table(tmp_path / "north.csv", "north", "abcd")
+    with pytest.raises(InvalidInput, match=r"has a budget for one example, .* may bring another in"):
+        enroll(app, "north", tmp_path / "north", data, ledgers)
+    assert not (tmp_path / "north").exists()
+
+
+def test_ranges_from_data_are_accepted_by_the_server_and_by_every_client(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(InvalidInput, match="--accept-data-ranges"):
+        deployment(tmp_path, EXAMPLE, TAKEN)
+    assert not (tmp_path / "site").exists()
+    words = [
+        "deploy",
+        "init",
+        str(tmp_path / "site"),
+        str(tmp_path / "experiment.toml"),
+        "--clients",
+        "north=4,south=4",
+    ]
+    assert cli.run([*words, "--accept-data-ranges"]) == 0
+    assert "Warning: the ranges that scale the columns were taken from data" in capsys.readouterr().out
+    app = App.open(tmp_path / "site" / "app")
+    data = table(tmp_path / "north.csv", "north", "abcd")
+    words = ["deploy", "enroll", "north", "--app", str(app.folder), "--out", str(tmp_path / "north")]
+    assert cli.run([*words, "--data", str(data)]) == InvalidInput.exit_code
+    assert "--accept-data-ranges" in capsys.readouterr().err
+    assert not (tmp_path / "north").exists()
+
+
+def test_a_run_on_accepted_ranges_warns_and_its_card_never_calls_them_public(tmp_path: Path) -> None:
+    site = enrolled(tmp_path, deployment(tmp_path, EXAMPLE, TAKEN, accept=True), "abcd", accept=True)
+    written = card_of(tmp_path, site)
+    assert "they were taken from the data itself" in written
+    assert "ranges are public" not in written
+    changed(tmp_path / "north", "data_ranges = true", "data_ranges = false")
+    with pytest.raises(Refused, match="its owner sets data_ranges = true"):
+        Node.open(tmp_path / "north", lambda line: None)

@@ -1,0 +1,198 @@
+"""A promise for one person holds only where the data names persons, and each has few rows, all in one client."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import discreet
+from discreet.cli.main import run
+from discreet.errors import InvalidInput
+from discreet.experiment import api, card, config
+from discreet.experiment.job import Job
+from discreet.privacy.ledger import Budget, Ledger
+from discreet.privacy.release import Person, Unit
+
+EXPERIMENT = """\
+rounds = 2
+model = { kind = "linear" }
+
+[task]
+kind = "csv"
+path = "visits.csv"
+client = "hospital"
+label = "ill"
+ranges = { age = { min = 0, max = 100 }, patient = "ignore", ill = { values = [0, 1] } }
+test_fraction = 0.0
+
+[privacy]
+unit = { kind = "person", column = "patient", max_examples = 2 }
+against = "server"
+epsilon = 20.0
+delta = 1e-3
+
+[algorithm]
+recipe = "pfl"
+noise_multiplier = 2.0
+sampling_rate = 0.5
+clip_norm = 0.5
+learning_rate = 1.0
+"""
+# Ann has four rows in the north and one in the south; Bob and Cy have one or two rows each.
+VISITS = [
+    ("north", "ann", 10, 0),
+    ("north", "bob", 20, 1),
+    ("south", "cy", 30, 0),
+    ("north", "ann", 40, 1),
+    ("south", "ann", 50, 0),
+    ("north", "ann", 60, 1),
+    ("south", "cy", 70, 1),
+    ("north", "ann", 80, 0),
+]
+ARRAYS = {"inputs": torch.randn(20, 3), "targets": torch.arange(20) % 2, "sizes": [10, 10], "classes": 2}
+PATIENT = Person(column="patient", max_examples=2)
+PFL = {"noise_multiplier": 2.0, "sampling_rate": 0.5, "clip_norm": 0.5, "learning_rate": 1.0}
+
+
+def experiment(folder: Path, text: str = EXPERIMENT) -> Path:
+    rows = [",".join(map(str, row)) for row in VISITS]
+    (folder / "visits.csv").write_text("\n".join(["hospital,patient,age,ill", *rows]) + "\n")
+    (folder / "experiment.toml").write_text(text)
+    return folder / "experiment.toml"
+
+
+def prepared(folder: Path, *overrides: str, text: str = EXPERIMENT) -> Job:
+    return api.prepared(config.load(experiment(folder, text), overrides))
+
+
+def privacy(unit: Any = PATIENT) -> discreet.Privacy:
+    return discreet.Privacy(unit=unit, against="server", epsilon=20.0, delta=1e-3)
+
+
+@pytest.mark.parametrize("command", ["plan", "run", "compare"])
+def test_a_person_column_that_does_not_exist_is_refused(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.chdir(tmp_path)
+    file = experiment(tmp_path, EXPERIMENT.replace('"patient", max', '"pateint", max'))
+    assert run([command, str(file)]) == InvalidInput.exit_code
+    said = " ".join(capsys.readouterr().err.split())
+    assert "has no column 'pateint' for the person" in said
+    assert "Its columns: hospital, patient, age, ill." in said
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_task_without_columns_is_refused(tmp_path: Path):
+    with pytest.raises(InvalidInput, match="named by column 'patient', and the task 'digits' has no such column"):
+        prepared(tmp_path, "task={kind='digits', clients=3}")
+
+
+def test_arrays_that_name_no_persons_are_refused(tmp_path: Path):
+    task = discreet.clients_from_arrays(**ARRAYS)
+    with pytest.raises(InvalidInput, match="whose rows are not bounded by column 'patient'"):
+        discreet.train(
+            torch.nn.Linear(3, 2),
+            task,
+            rounds=1,
+            algorithm=discreet.pfl(**PFL),
+            privacy=privacy(),
+            out=tmp_path / "out",
+            key_dir=tmp_path,
+        )
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_rows_that_are_trained_on_are_few_of_each_person_and_in_one_client(tmp_path: Path):
+    """Of Ann the rows at ages 10 and 40 are used: her first two, in the client of her first row."""
+    task = prepared(tmp_path).task
+    assert (task.client_names, task.train.sizes) == (("north", "south"), (3, 2))
+    ages = [round((value + 1) * 50) for value in task.train.inputs[:, 0].tolist()]
+    assert ages == [10, 20, 40, 30, 70]
+    assert task.rows_left_out == 3
+
+
+def test_the_card_says_the_rule_and_keeps_the_number_of_rows_left_out_to_itself(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    out = tmp_path / "out"
+    assert run(["run", str(experiment(tmp_path)), "--out", str(out), "--key-dir", str(tmp_path / "keys")]) == 0
+    told = capsys.readouterr()
+    assert "3 rows are left out" in " ".join(told.err.split())
+    written = " ".join((out / "guarantee.txt").read_text().split())
+    assert "at most 2 rows are used, the first in the table's order" in written
+    assert "How many rows were left out" in written
+    assert "3 rows" not in written
+    assert "3 rows were left out" in " ".join((out / "report.html").read_text().split())
+    assert run(["report", str(out), "--public"]) == 0
+    assert "3 rows" not in (out / "report-public.html").read_text()
+
+
+def test_only_the_person_is_certified_where_rows_are_left_out(tmp_path: Path):
+    """One example less may bring another row of the same person in, so nothing is said of one example."""
+    cards = card.guarantees(prepared(tmp_path), 2, None, shared=False)
+    assert [each.unit for each in cards] == [PATIENT]
+
+
+def test_the_plan_says_that_rows_are_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert run(["plan", str(experiment(tmp_path))]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "2 clients with 5 examples" in said
+    assert "3 rows are left out" in said
+
+
+@pytest.mark.parametrize(
+    ("unit", "promised", "sentence"),
+    [
+        (Person(column="patient", max_examples=2), "example", "one person (column 'patient', at most 2 rows)"),
+        (Person(column="patient", max_examples=1), None, "one person (column 'patient', at most 1 row)"),
+        (Person(column="name", max_examples=2), None, "one person (column 'name', at most 2 rows)"),
+        ("example", None, "may bring another in"),
+    ],
+    ids=["a promise for an example", "fewer rows", "another column", "a budget for an example"],
+)
+def test_a_ledger_that_counts_for_another_unit_refuses_the_run(
+    unit: Unit, promised: str | None, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    budget = Budget(unit=unit, relation="zero_out", view="server", epsilon=500.0, delta=1e-3)
+    Ledger.create(tmp_path / "ledger.jsonl", [budget])
+    change = [] if promised is None else ["--set", f"privacy.unit={promised}"]
+    words = ["run", str(experiment(tmp_path)), "--ledger", str(tmp_path / "ledger.jsonl")]
+    assert run([*words, *change, "--out", str(tmp_path / "out")]) == InvalidInput.exit_code
+    assert sentence in " ".join(capsys.readouterr().err.split())
+    assert not (tmp_path / "out").exists()
+    assert Ledger.open(tmp_path / "ledger.jsonl").summary()["budgets"][0]["spent"] == 0
+
+
+def test_a_ledger_for_the_same_person_is_charged(tmp_path: Path):
+    unit = Person(column="patient", max_examples=3)
+    budget = Budget(unit=unit, relation="zero_out", view="server", epsilon=500.0, delta=1e-3)
+    Ledger.create(tmp_path / "ledger.jsonl", [budget], "filter")
+    words = ["run", str(experiment(tmp_path)), "--ledger", str(tmp_path / "ledger.jsonl"), "--json"]
+    assert run([*words, "--out", str(tmp_path / "out"), "--key-dir", str(tmp_path / "keys")]) == 0
+    assert Ledger.open(tmp_path / "ledger.jsonl").summary()["budgets"][0]["spent"] > 0
+
+
+def test_a_table_from_python_bounds_the_person_that_is_promised(tmp_path: Path):
+    experiment(tmp_path)
+    named = {"client": "hospital", "label": "ill", "test_fraction": 0.0}
+    ranges = {"age": {"min": 0, "max": 100}, "ill": {"values": [0, 1]}}
+    task = discreet.clients_from_csv(tmp_path / "visits.csv", **named, ranges=ranges, person=PATIENT)
+    settings: dict[str, Any] = {"rounds": 1, "algorithm": discreet.pfl(**PFL), "key_dir": tmp_path}
+    done = discreet.train(torch.nn.Linear(1, 2), task, privacy=privacy(), out=tmp_path / "out", **settings)
+    assert done.guarantee is not None
+    assert done.guarantee.unit == PATIENT
+    assert json.loads((tmp_path / "out" / "guarantee.json").read_text())["rows_left_out"] == 3
+    stricter = privacy(Person(column="patient", max_examples=1))
+    with pytest.raises(InvalidInput, match="at most 1 row"):
+        discreet.train(torch.nn.Linear(1, 2), task, privacy=stricter, out=tmp_path / "less", **settings)
+    with pytest.raises(InvalidInput, match="leaves out rows of persons"):
+        discreet.train(torch.nn.Linear(1, 2), task, privacy=privacy("example"), out=tmp_path / "other", **settings)
+
+
+def test_a_run_for_persons_is_resumed_and_loaded_on_the_same_rows(tmp_path: Path):
+    """The model has one input, the age: the column that names persons is none."""
+    file, keys = experiment(tmp_path), str(tmp_path / "keys")
+    assert run(["run", str(file), "--out", str(tmp_path / "out"), "--key-dir", keys]) == 0
+    assert discreet.load(tmp_path / "out").model(torch.zeros(1, 1)).shape == (1, 2)
