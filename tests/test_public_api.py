@@ -81,7 +81,7 @@ PUBLIC: dict[str, list[str]] = {
     ],
     "discreet.privacy.ledger": ["Budget", "Ledger", "Mode", "Ticket", "verify"],
     "discreet.privacy.parallel": ["epsilon"],
-    "discreet.privacy.release": ["Person", "Release", "grouped", "numbered", "scaled"],
+    "discreet.privacy.release": ["Person", "Release", "grouped", "numbered", "relations_for", "scaled"],
 }
 ALIASES = {"Mode"}  # a type, which can't carry a docstring
 HEAVY = ["torch", "numpy", "scipy", "dp_accounting", "pydantic", "typer"]

@@ -530,7 +530,7 @@ def test_row_26_every_guarantee_names_its_unit_its_relation_and_who_looks() -> N
             Release(**{name: value for name, value in whole.items() if name != missing})
     protects = {name: recipe.protects for name, recipe in RECIPES.items() if recipe.paper}
     found = {name: {(each.unit, each.relation, each.view) for each in listed} for name, listed in protects.items()}
-    assert found["pfl"] == found["fl_sgd_gaussian"] == {("example", "add_or_remove", "server")}
+    assert found["pfl"] == found["fl_sgd_gaussian"] == {("example", "zero_out", "server")}
     assert found["ldp_fedavg"] == {("client", "replace", "server")}
     assert found["dp_fedavg"] == found["dp_fedsam"] == {("client", "add_or_remove", "public")}
     words = said(Guarantee.certify(Release(**whole), 1e-5))

@@ -26,7 +26,7 @@ LOCAL = {"learning_rate": 0.1, "batch_size": 5}
 def test_pfl_protects_examples_from_the_server() -> None:
     algorithm = pfl(learning_rate=1, clip_norm=1, sampling_rate=0.25, local_steps=3, noise_multiplier=2.0)
     (release,) = algorithm.over(10, TEN)
-    assert (release.unit, release.view, release.relation) == ("example", "server", "add_or_remove")
+    assert (release.unit, release.view, release.relation) == ("example", "server", "zero_out")
     sampled = PoissonSampled(sampling_rate=0.25, event=GaussianNoise(noise_multiplier=2.0))
     assert steps(release.event) == {sampled: 30}
 

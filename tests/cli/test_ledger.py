@@ -25,7 +25,7 @@ def test_a_new_ledger_holds_its_budget_and_nothing_else(path: Path, discreet: Di
     summary = discreet("ledger show --json", path).json
     (budget,) = summary["budgets"]
     assert (budget["epsilon"], budget["delta"], budget["spent"]) == (2, 1e-5, 0)
-    assert (budget["unit"], budget["view"], budget["relation"]) == ("example", "server", "add_or_remove")
+    assert (budget["unit"], budget["view"], budget["relation"]) == ("example", "server", "zero_out")
     assert summary["mode"] == "filter"
 
 
@@ -82,6 +82,37 @@ def test_a_person_is_named_by_a_column(tmp_path: Path, discreet: Discreet):
     summary = discreet(f"{line} --json", tmp_path / "ledger.jsonl").json
     assert summary["budgets"][0]["unit"] == {"kind": "person", "column": "patient", "max_examples": 20}
     assert "person (patient)" in discreet("ledger show", tmp_path / "ledger.jsonl").out
+
+
+@pytest.mark.parametrize(
+    ("options", "relation"),
+    [
+        ("", "zero_out"),
+        ("--unit example", "zero_out"),
+        ("--unit person:patient:20", "zero_out"),
+        ("--unit client", "add_or_remove"),
+        ("--unit example --relation add-or-remove", "add_or_remove"),
+        ("--unit client --relation zero-out", "zero_out"),
+        ("--relation replace", "replace"),
+    ],
+)
+def test_examples_and_persons_are_promised_what_sizes_that_are_public_allow(
+    options: str, relation: str, tmp_path: Path, discreet: Discreet
+):
+    ran = discreet(f"ledger create --epsilon 2 --delta 1e-5 {options} --json", tmp_path / "ledger.jsonl")
+    assert ran.json["budgets"][0]["relation"] == relation
+
+
+def test_an_older_ledger_is_restated_with_what_it_spent(tmp_path: Path, discreet: Discreet):
+    path = tmp_path / "ledger.jsonl"
+    discreet("ledger create --epsilon 2 --delta 1e-5 --relation add-or-remove", path)
+    Ledger.open(path).reserve("a/1", [RELEASE])
+    before = discreet("ledger show --json", path).json["budgets"][0]
+    assert discreet("ledger restate --json", path).json["budgets"] == [before | {"relation": "zero_out"}]
+    assert "zero-out" in discreet("ledger show", path).out
+    again = discreet("ledger restate", path)
+    assert (again.code, again.out) == (2, "")
+    assert "there is nothing to restate. See what it promises: discreet ledger show" in again.err
 
 
 def test_each_client_has_a_line_of_its_own(path: Path, discreet: Discreet):

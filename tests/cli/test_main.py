@@ -46,8 +46,9 @@ def test_every_help_page_fits_80_columns_and_starts_with_what_it_is_for(path: st
 
 @pytest.mark.parametrize("path", LEAVES)
 def test_every_command_takes_json_and_prints_exactly_one_object(path: str, discreet: Discreet, tmp_path: Path):
-    there, new = tmp_path / "there.jsonl", tmp_path / "new.jsonl"
+    there, new, old = tmp_path / "there.jsonl", tmp_path / "new.jsonl", tmp_path / "old.jsonl"
     discreet("ledger create --epsilon 1 --delta 1e-5", there)
+    discreet("ledger create --epsilon 1 --delta 1e-5 --relation add-or-remove", old)
     table = tmp_path / "visits.csv"
     table.write_text("clinic,age,back\na,30,yes\na,40,no\nb,50,yes\nb,60,no\n")
     finished = tmp_path / "finished"
@@ -87,6 +88,7 @@ def test_every_command_takes_json_and_prints_exactly_one_object(path: str, discr
         "ledger create": f"{new} --epsilon 1 --delta 1e-5",
         "ledger show": f"{there}",
         "ledger verify": f"{there}",
+        "ledger restate": f"{old}",
         "demo": "",
         "run": f"--out {tmp_path / 'run'} --set rounds=2",
         "plan": "",

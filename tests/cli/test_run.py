@@ -115,7 +115,7 @@ def test_too_little_noise_for_the_promise_is_refused_with_exit_code_3(discreet: 
 
 
 def test_a_budget_that_ends_in_mid_run_keeps_the_model_and_exits_with_3(discreet: Discreet, tmp_path: Path):
-    budget = Budget(unit="example", relation="add_or_remove", view="server", epsilon=1.5, delta=1e-4)
+    budget = Budget(unit="example", relation="zero_out", view="server", epsilon=1.5, delta=1e-4)
     Ledger.create(tmp_path / "data.jsonl", [budget])
     ran = discreet("run small.toml --out result --ledger data.jsonl --json")
     assert ran.code == 3

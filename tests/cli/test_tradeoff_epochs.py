@@ -35,7 +35,7 @@ def test_the_object_holds_every_split_with_its_flags(discreet: Discreet):
         assert bool(cost["reason"]) is not cost["valid"]
     assert whole["noise"]["mean"] == pytest.approx(found["whole_run"]["mean_noise"])
     assert found["claim"]["proven"] is False
-    assert (found["unit"], found["relation"], found["epsilon"]) == ("example", "add_or_remove", 1.2)
+    assert (found["unit"], found["relation"], found["epsilon"]) == ("example", "zero_out", 1.2)
 
 
 def test_it_is_drawn(discreet: Discreet, tmp_path: Path):

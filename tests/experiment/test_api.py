@@ -89,7 +89,7 @@ def test_a_ledger_may_be_named(clients: Task, tmp_path: Path):
     from discreet.privacy.ledger import Budget, Ledger
 
     ledger = tmp_path / "data.jsonl"
-    Ledger.create(ledger, [Budget(unit="example", relation="add_or_remove", view="server", epsilon=0.1, delta=1e-4)])
+    Ledger.create(ledger, [Budget(unit="example", relation="zero_out", view="server", epsilon=0.1, delta=1e-4)])
     with pytest.raises(BudgetRefused):
         d.train(nn.Linear(4, 2), clients, rounds=5, algorithm=PFL, privacy=PROMISE, out=tmp_path / "run", ledger=ledger)
 

@@ -33,7 +33,7 @@ def ignore(line: dict[str, Any]) -> None:
 
 def epsilon(noise: float, rounds: int, rate: float = 0.1, delta: float = 1e-5) -> float:
     step = PoissonSampled(sampling_rate=rate, event=GaussianNoise(noise_multiplier=noise))
-    return accountant.epsilon(Repeated(count=rounds, event=step), delta, "add_or_remove")
+    return accountant.epsilon(Repeated(count=rounds, event=step), delta, "zero_out")
 
 
 def test_each_client_gets_the_noise_that_its_own_epsilon_takes():
@@ -85,18 +85,18 @@ def test_own_budgets_are_budgets_of_the_ledger(tmp_path: Path):
 
 
 def test_a_budget_for_some_does_not_count_what_others_release(tmp_path: Path):
-    of_one = Budget(unit="example", relation="add_or_remove", view="server", epsilon=1.0, delta=1e-5, clients=(1,))
+    of_one = Budget(unit="example", relation="zero_out", view="server", epsilon=1.0, delta=1e-5, clients=(1,))
     ledger = Ledger.create(tmp_path / "ledger.jsonl", [of_one])
 
     def release(*clients: int) -> Release:
         event = GaussianNoise(noise_multiplier=5.0)
-        return Release(unit="example", relation="add_or_remove", view="server", event=event, clients=clients)
+        return Release(unit="example", relation="zero_out", view="server", event=event, clients=clients)
 
     ledger.reserve("other", [release(0, 2)])
     assert ledger.summary()["budgets"][0]["spent"] == 0
     ledger.reserve("own", [release(0, 1)])
     assert ledger.summary()["budgets"][0]["spent"] == pytest.approx(
-        accountant.epsilon(GaussianNoise(noise_multiplier=5.0), 1e-5, "add_or_remove")
+        accountant.epsilon(GaussianNoise(noise_multiplier=5.0), 1e-5, "zero_out")
     )
 
 

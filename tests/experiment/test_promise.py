@@ -121,6 +121,34 @@ def test_an_example_in_two_clients_is_not_protected_by_protecting_one_of_them():
     assert [each.unit for each in keeping.certifiable(Kind(None, kept, None), 30, overlapping)] == ["client"]
 
 
+PATIENT = Person(column="patient", max_examples=3)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "wanted", "relation"),
+    [
+        (PFL, privacy("example", "server"), "zero_out"),
+        (PFL, privacy(PATIENT, "server", epsilon=20.0), "zero_out"),
+        (DP_FEDAVG, privacy("example", "public"), "zero_out"),
+        (DP_FEDAVG, privacy("client", "public"), "add_or_remove"),
+    ],
+)
+def test_a_run_keeps_a_budget_for_what_its_releases_hide(algorithm: Algorithm, wanted: Privacy, relation: str):
+    """How many examples a client holds is public, so nothing about one is promised under add-or-remove."""
+    kept = keeping.kept(algorithm, wanted, 30, PEOPLE)
+    (budget,) = keeping.budgets(kept, wanted, 30, PEOPLE)
+    assert (budget.unit, budget.relation) == (wanted.unit, relation)
+
+
+@pytest.mark.parametrize("unit", ["example", PATIENT])
+def test_a_blank_in_its_place_takes_the_noise_that_a_removal_took(unit: Unit):
+    """The relation was corrected, not the price: both leave the same sums."""
+    wanted = privacy(unit, "server", epsilon=20.0)
+    first = cards(keeping.kept(PFL, wanted, 30, PEOPLE), wanted)[0]
+    assert (first.unit, first.relation) == (unit, "zero_out")
+    assert accountant.epsilon(first.event, 1e-5, "zero_out") == accountant.epsilon(first.event, 1e-5, "add_or_remove")
+
+
 def test_nothing_is_spent_before_the_first_round():
     assert keeping.spent(PFL.with_noise(1.0), privacy("example", "server"), 0, PEOPLE) == 0
     assert cards(PFL.with_noise(1.0), None, rounds=0) == []

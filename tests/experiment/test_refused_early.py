@@ -76,7 +76,7 @@ def test_a_training_for_linear_heads_refuses_another_model_when_the_job_is_made(
 
 def test_a_refused_run_leaves_no_directory_and_spends_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     (tmp_path / "head.toml").write_text(HEAD)
-    budget = Budget(unit="example", relation="add_or_remove", view="server", epsilon=50.0, delta=1e-4)
+    budget = Budget(unit="example", relation="zero_out", view="server", epsilon=50.0, delta=1e-4)
     Ledger.create(tmp_path / "led.jsonl", [budget])
     where = ["--out", str(tmp_path / "out"), "--ledger", str(tmp_path / "led.jsonl")]
     for command in (["plan"], ["run", *where]):

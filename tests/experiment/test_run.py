@@ -5,6 +5,7 @@ import os
 import signal
 import stat
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,11 @@ from discreet.experiment import api, config, keys, run
 from discreet.experiment.job import Job
 from discreet.experiment.outcome import Outcome
 from discreet.experiment.record import Record
+from discreet.part import read
 from discreet.privacy.events import steps
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger import Budget, Ledger
+from discreet.privacy.release import Release
 from discreet.randomness import RunKey
 from tests.experiment.conftest import Prepared
 
@@ -252,7 +255,7 @@ def test_two_processes_cannot_train_one_run(prepared: Prepared, tmp_path: Path):
 
 
 def budget(epsilon: float) -> Budget:
-    return Budget(unit="example", relation="add_or_remove", view="server", epsilon=epsilon, delta=1e-4)
+    return Budget(unit="example", relation="zero_out", view="server", epsilon=epsilon, delta=1e-4)
 
 
 def test_a_shared_ledger_stops_a_run_where_its_budget_ends(prepared: Prepared, tmp_path: Path):
@@ -282,6 +285,35 @@ def test_a_ledger_that_cannot_pay_for_the_first_round_refuses_before_anything_is
         start(prepared(*CLIENTS), tmp_path / "run", ledger=tmp_path / "data.jsonl")
     assert not (tmp_path / "run").exists()
     assert not state.exists() or not list(state.rglob("*.key"))
+
+
+def test_an_older_ledger_refuses_a_run_until_it_is_restated(prepared: Prepared, tmp_path: Path):
+    ledger = Ledger.create(tmp_path / "data.jsonl", [replace(budget(9.0), relation="add_or_remove")], "filter")
+    with pytest.raises(Unsupported, match=r"so a removed one shows\. .*discreet ledger restate PATH"):
+        start(prepared(), tmp_path / "run", ledger=ledger.path)
+    assert not (tmp_path / "run").exists()
+    assert ledger.summary()["releases"] == {"committed": 0, "reserved": 0, "voided": 0}
+    ledger.restate()
+    assert start(prepared(), tmp_path / "run", ledger=ledger.path).stopped is None
+
+
+def test_a_run_of_an_older_version_goes_on_once_its_own_ledger_is_restated(prepared: Prepared, tmp_path: Path):
+    start(prepared("seed=1"), tmp_path / "run", interrupting(2))
+    path = tmp_path / "run" / "ledger.jsonl"
+    entries = [json.loads(line) for line in path.read_text().splitlines()]
+    (kept,) = Ledger.open(path).budgets
+    path.unlink()
+    older = Ledger.create(path, [replace(kept, relation="add_or_remove")])
+    for entry in entries:
+        if entry["type"] == "reserve":
+            made = [replace(read(Release, each), relation="add_or_remove") for each in entry["releases"]]
+            older.commit(older.reserve(entry["key"], made), made)
+    with pytest.raises(Unsupported, match="discreet ledger restate PATH"):
+        again(tmp_path / "run")
+    older.restate()
+    ended = again(tmp_path / "run")
+    assert (ended.done, ended.stopped) == (4, None)
+    assert older.summary()["releases"] == {"committed": 4, "reserved": 0, "voided": 0}
 
 
 def test_a_run_that_can_not_start_gives_back_what_it_reserved(prepared: Prepared, tmp_path: Path):

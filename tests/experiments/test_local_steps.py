@@ -40,7 +40,7 @@ def test_every_setting_can_be_read_and_keeps_the_promise_but_for_the_claim(metho
         assert experiment.rounds == 5
         if METHODS[method].claim:
             (claim,) = stated(experiment.algorithm, 5, TEN)
-            assert accountant.epsilon(claim.release.event, 1e-5, "add_or_remove") == pytest.approx(1.0, abs=1e-3)
+            assert accountant.epsilon(claim.release.event, 1e-5, "zero_out") == pytest.approx(1.0, abs=1e-3)
             assert experiment.privacy is None
         else:
             assert experiment.privacy is not None

@@ -16,7 +16,7 @@ from discreet.privacy.wording import brief, described, in_a_thousand, rounded_do
 
 NOISE = GaussianNoise(noise_multiplier=1.5)
 EVENT = Repeated(count=60, event=PoissonSampled(sampling_rate=0.25, event=NOISE))
-PFL = Release(unit="example", relation="add_or_remove", view="server", event=EVENT)
+PFL = Release(unit="example", relation="zero_out", view="server", event=EVENT)
 CLAIM = Claim(epsilon=0.62, delta=1e-5, source="Theorem 4.6", reason="it counts a local state as aggregated")
 PATIENT = Person(column="patient", max_examples=5)
 
@@ -27,7 +27,7 @@ def card() -> Guarantee:
 
 
 def test_a_card_names_everything_it_must(card: Guarantee):
-    assert (card.unit, card.relation, card.view) == ("example", "add_or_remove", "server")
+    assert (card.unit, card.relation, card.view) == ("example", "zero_out", "server")
     assert 0 < card.epsilon < math.inf
     assert (card.delta, card.accountant, card.version) == (1e-4, "pld", __version__)
     assert card.second.epsilon == pytest.approx(card.epsilon, rel=1e-2)
@@ -68,6 +68,8 @@ def test_every_card_fits_80_columns_and_speaks_of_its_unit(unit: Unit, relation:
         ("example", "add_or_remove", "server", "what the server sees can tell whether any one example was used"),
         ("client", "add_or_remove", "public", "only the released models can tell whether any one client took part"),
         ("client", "zero_out", "server", "can tell any one client's contribution from an empty one"),
+        ("example", "zero_out", "server", "can tell whether any one example or a blank in its place was used"),
+        (PATIENT, "zero_out", "server", "whether any one person's examples or blanks in their place were used"),
         (
             PATIENT,
             "replace",
@@ -83,9 +85,9 @@ def test_the_plain_sentence_is_exact(unit: Unit, relation: Relation, view: View,
 def test_the_plain_sentence_tells_what_an_attack_achieves(card: Guarantee):
     attack = Attack(false_positive_rate=0.001, true_positive_rate=0.00512)
     assert dataclasses.replace(card, attacks=(attack,)).sentence() == (
-        "Whoever sees what the server sees can tell whether any one example was used no better than this: allowed 1 "
-        "false alarm in 1,000, the best possible attack recognises at most 5.2 in 1,000, where blind guessing "
-        "recognises 1."
+        "Whoever sees what the server sees can tell whether any one example or a blank in its place was used no better "
+        "than this: allowed 1 false alarm in 1,000, the best possible attack recognises at most 5.2 in 1,000, where "
+        "blind guessing recognises 1."
     )
 
 
@@ -93,6 +95,28 @@ def test_a_person_card_assumes_bounded_rows():
     card = Guarantee.certify(dataclasses.replace(PFL, unit=PATIENT), 1e-4)
     assert "No person has more than 5 rows, and none has rows in two clients." in card.assumptions
     assert "at most 5" in card.words()
+
+
+@pytest.mark.parametrize("unit", ["example", PATIENT])
+def test_a_card_for_blanks_says_that_sizes_are_public(unit: Unit):
+    card = Guarantee.certify(dataclasses.replace(PFL, unit=unit), 1e-4)
+    words = " ".join(card.words().split())
+    assert "in its place; how many" in words if unit == "example" else "in their place; how many" in words
+    assert "how many examples a client holds is public" in words
+    assert "follow from how many examples each client holds, which is public" in words
+    assert "Whether a client holds one example more or less." in card.not_covered
+    assert not any("public constant" in each for each in card.assumptions)
+
+
+def test_a_card_for_removals_assumes_a_divisor_that_no_removal_changes():
+    card = Guarantee.certify(dataclasses.replace(PFL, relation="add_or_remove"), 1e-4)
+    assert "Whatever a sum is divided by is a public constant, never counted from the data." in card.assumptions
+    assert "Whether a client holds one example more or less." not in card.not_covered
+
+
+def test_a_blank_and_a_removal_have_the_same_price(card: Guarantee):
+    removal = Guarantee.certify(dataclasses.replace(PFL, relation="add_or_remove"), 1e-4)
+    assert (card.epsilon, card.mu, card.attacks) == (removal.epsilon, removal.mu, removal.attacks)
 
 
 def test_an_infinite_epsilon_is_said_and_saved(card: Guarantee):

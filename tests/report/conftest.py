@@ -33,7 +33,7 @@ clip_norm = 0.5
 
 
 def released(rounds: int) -> Release:
-    return Release(unit="example", relation="add_or_remove", view="server", event=Repeated(count=rounds, event=STEP))
+    return Release(unit="example", relation="zero_out", view="server", event=Repeated(count=rounds, event=STEP))
 
 
 @pytest.fixture(scope="session")
@@ -68,7 +68,7 @@ def run(tmp_path: Path, certified: Guarantee) -> Path:
     """A finished private run, with its own ledger."""
     folder = tmp_path / "digits-1"
     folder.mkdir()
-    budget = Budget(unit="example", relation="add_or_remove", view="server", epsilon=2, delta=1e-4)
+    budget = Budget(unit="example", relation="zero_out", view="server", epsilon=2, delta=1e-4)
     ledger = Ledger.create(folder / "ledger.jsonl", [budget])
     for at in range(4):
         ledger.commit(ledger.reserve(f"run/{at}", [released(1)]), [released(1)])

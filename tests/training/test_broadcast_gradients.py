@@ -84,7 +84,7 @@ def test_sums_are_counted_at_the_whole_noise_and_uploads_at_one_share():
     for view, noise in {"public": 4.0, "client": 15**0.5, "server": 1.0}.items():  # a client knows one of 16 shares
         step = PoissonSampled(sampling_rate=0.1, event=GaussianNoise(noise_multiplier=noise))
         assert steps(found[view].event) == pytest.approx({step: 15})  # type: ignore[index]
-        assert (found[view].unit, found[view].relation) == ("example", "add_or_remove")  # type: ignore[index]
+        assert (found[view].unit, found[view].relation) == ("example", "zero_out")  # type: ignore[index]
 
 
 def test_at_the_local_state_only_the_share_is_certified_and_the_theorem_is_a_claim():
@@ -101,10 +101,10 @@ def test_at_the_local_state_only_the_share_is_certified_and_the_theorem_is_a_cla
     )
     (release,) = algorithm.over(1, population)
     assert (release.unit, release.view) == ("example", "server")
-    assert accountant.epsilon(release.event, 1e-5, "add_or_remove") == pytest.approx(3.53, abs=0.01)
+    assert accountant.epsilon(release.event, 1e-5, "zero_out") == pytest.approx(3.53, abs=0.01)
     (claim,) = stated(algorithm, 1, population)
     assert claim.source == "by paper 002's Theorem 4.6"
-    assert accountant.epsilon(claim.release.event, 1e-5, "add_or_remove") == pytest.approx(0.48, abs=0.01)
+    assert accountant.epsilon(claim.release.event, 1e-5, "zero_out") == pytest.approx(0.48, abs=0.01)
 
 
 @pytest.mark.parametrize(("steps", "reason"), [(1, "sent in clear"), (2, "a client's later steps")])

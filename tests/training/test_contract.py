@@ -89,7 +89,7 @@ def test_what_it_reveals_can_be_priced_and_more_rounds_reveal_no_less(name: str)
         if found[0] is None or found[1] is None:
             assert found == [None, None]
             continue
-        few, many = (accountant.epsilon(each, 1e-5, "add_or_remove") for each in found)  # type: ignore[arg-type]
+        few, many = (accountant.epsilon(each, 1e-5, "zero_out") for each in found)  # type: ignore[arg-type]
         assert 0 < few <= many < math.inf
 
 

@@ -122,7 +122,7 @@ def test_one_promise_fixes_both_noises():
     assert isinstance(found.trainer, DenoisedRelease)
     assert found.trainer.state_noise == pytest.approx(2 * found.mechanism.noise_multiplier)
     (event,) = (each.event for each in found.over(4, population) if each.view == "public")
-    assert accountant.epsilon(event, 1e-5, "add_or_remove") == pytest.approx(1.0, abs=1e-3)
+    assert accountant.epsilon(event, 1e-5, "zero_out") == pytest.approx(1.0, abs=1e-3)
 
 
 def test_noise_of_another_kind_is_refused():

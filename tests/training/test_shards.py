@@ -59,7 +59,7 @@ def test_counting_the_bound_on_the_norm_would_promise_1_and_give_more_than_2():
     target = EpsilonTarget(epsilon=1.0, delta=1e-5)
     noise = calibration.noise(lambda z: Repeated(count=10, event=GaussianNoise(noise_multiplier=z)), target)
     true = Repeated(count=10, event=GaussianNoise(noise_multiplier=noise / 2))
-    assert accountant.epsilon(true, 1e-5, "add_or_remove") == pytest.approx(2.15, abs=0.01)
+    assert accountant.epsilon(true, 1e-5, "zero_out") == pytest.approx(2.15, abs=0.01)
 
 
 def test_an_update_is_the_mean_of_its_shards_clipped_updates():

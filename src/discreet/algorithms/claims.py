@@ -61,7 +61,7 @@ def stated(algorithm: "Algorithm", rounds: int, population: Population) -> list[
     if isinstance(algorithm.trainer, DpSgd) and local is not None:
         whole = _times_as_much(local, math.sqrt(population.clients))
         later = max(algorithm.trainer.fitted(population).steps or (1,)) > 1
-        release = Release(unit="example", relation="add_or_remove", view="server", event=whole)
+        release = Release(unit="example", relation="zero_out", view="server", event=whole)
         found.append(Stated(release, "by paper 002's Theorem 4.6", own_state() if later else IN_CLEAR))
     if noise is not None and breaks_the_sum(algorithm):
         rate = algorithm.sampling.expected_cohort(population) / population.clients

@@ -1,4 +1,8 @@
-"""What rounds of an algorithm reveal, of whom, and to whom."""
+"""What rounds of an algorithm reveal, of whom, and to whom.
+
+Of an example it is always what stood in its place, the example or a blank (zero-out), and never that it was there: how
+many examples a client holds is public, and divides its sums.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -39,10 +43,10 @@ def _each(
     if local is not None:
         # An example that lies in m clients is touched by each of them.
         event: Event = Repeated(count=population.max_multiplicity, event=local)
-        found.append(Release(unit="example", relation="add_or_remove", view="server", event=event, clients=payers))
+        found.append(Release(unit="example", relation="zero_out", view="server", event=event, clients=payers))
     if alone is not None and algorithm.mechanism.unit == "example":
         event = _exposed(algorithm, alone, population, rounds)
-        found.append(Release(unit="example", relation="add_or_remove", view="server", event=event, clients=payers))
+        found.append(Release(unit="example", relation="zero_out", view="server", event=event, clients=payers))
     elif alone is not None:
         # Whoever sees an upload by itself knows whose it is, and any other update might have stood there.
         event = _times(alone, len(rounds))
@@ -69,7 +73,7 @@ def _sum(
             continue  # nobody brings a share: whoever takes part knows no more than the public
         if noise is not None and mechanism.unit == "example":
             event = _exposed(algorithm, noise, population, rounds)
-            found.append(Release(unit="example", relation="add_or_remove", view=view, event=event, clients=cohort))
+            found.append(Release(unit="example", relation="zero_out", view=view, event=event, clients=cohort))
         elif noise is not None:
             found.append(_of_clients(algorithm, noise, view, population, rounds, cohort))
     return found

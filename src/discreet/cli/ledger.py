@@ -21,7 +21,7 @@ from discreet.cli.options import (
 )
 from discreet.cli.output import Json, emit
 from discreet.part import read
-from discreet.privacy.release import Person, Unit, numbered
+from discreet.privacy.release import Person, Unit, numbered, relations_for
 from discreet.privacy.wording import brief, rounded_down, rounded_up
 
 EPILOG = """\b
@@ -82,9 +82,13 @@ def create(
     unit: UnitOption = "example",
     view: ViewOption = "server",
     relation: Annotated[
-        RelationWord,
-        typer.Option(metavar="HOW", show_default=False, help="add-or-remove (default), zero-out or replace."),
-    ] = "add-or-remove",
+        RelationWord | None,
+        typer.Option(
+            metavar="HOW",
+            show_default=False,
+            help="zero-out (default), replace or add-or-remove (default for clients).",
+        ),
+    ] = None,
     mode: Annotated[
         Literal["filter", "plan"],
         typer.Option(metavar="HOW", show_default=False, help="filter (default) for many runs; plan for one, tighter."),
@@ -94,18 +98,35 @@ def create(
     """A new ledger at PATH, with the most that may be spent.
 
     A filter holds for any number of runs, each planned after seeing the last. A plan is tighter, and holds for one
-    run whose rounds and noise are fixed before it starts.
+    run whose rounds and noise are fixed before it starts. How many examples a client holds is public, so a budget for
+    examples or persons is for what stands in their place (zero-out), not for whether they are there.
     """
     from discreet.privacy.ledger import Budget, Ledger
 
+    protected = unit_from(unit)
     budget = Budget(
-        unit=unit_from(unit),
-        relation=relation_from(relation),
+        unit=protected,
+        relation=relations_for(protected)[0] if relation is None else relation_from(relation),
         view=view,
         epsilon=needed("--epsilon", epsilon),
         delta=needed("--delta", delta),
     )
     summary = Ledger.create(path, [budget], mode).summary()
+    emit(lambda: summary, lambda: _standing(summary), as_json=as_json)
+
+
+@app.command()
+def restate(path: File, as_json: Json = False) -> None:
+    """Let an older ledger at PATH promise zero-out for examples.
+
+    Older versions promised add-or-remove for examples and persons, which no release keeps: how many examples a client
+    holds is public and divides its noise, so a removed one shows. What was spent stays spent, and one line is added.
+    """
+    from discreet.privacy.ledger import Ledger
+
+    ledger = Ledger.open(path)
+    ledger.restate()
+    summary = ledger.summary()
     emit(lambda: summary, lambda: _standing(summary), as_json=as_json)
 
 

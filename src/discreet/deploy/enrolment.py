@@ -20,7 +20,9 @@ from discreet.experiment.data_ranges import check_accepted
 from discreet.experiment.record import making, refuse_taken
 from discreet.part import plain
 from discreet.privacy.ledger import Budget, Ledger
-from discreet.privacy.release import Relation, Release
+from discreet.privacy.ledger.charges import charges
+from discreet.privacy.release import Release, relations_for
+from discreet.privacy.wording import relation_in_full
 from discreet.tasks import OwnTable
 from discreet.tasks.loading import check_names_persons
 
@@ -49,8 +51,9 @@ data_ranges = {data_ranges}      # true: ranges that were taken from data, which
 ledgers = "{ledgers}"
 period = "{period}"          # after which a new ledger begins; "ever", "year", "quarter" or "month"
 
-# The most that may be learned of one unit in a period, over all runs that are counted there.
-{budgets}"""
+# The most that may be learned of one unit in a period, over all runs that are counted there. `relation` says what an
+# onlooker may not tell apart.
+{relations}{budgets}"""
 AGREED = """\
 # This is what the agreed experiment takes, with a tenth of its rounds to spare for those that have to be made again.
 """
@@ -174,7 +177,8 @@ def _policy(
     data_ranges: bool,
 ) -> str:
     budget = _budget(app, algorithm)
-    period, budgets = ("year", (budget,)) if found is None else (found[0], Ledger.open(found[1]).budgets)
+    period, budgets = ("year", (budget,)) if found is None else (found[0], _begun_budgets(found[1], app, algorithm))
+    relations = dict.fromkeys(relation_in_full(each.relation, each.unit) for each in budgets)
     head = POLICY.format(
         client=client,
         app=_seen_from(app.folder, folder),
@@ -189,6 +193,7 @@ def _policy(
         code=OWN_CODE.format(files=", ".join(app.own_files)) if app.own_files else "",
         ledgers=_seen_from(ledgers, folder),
         period=period,
+        relations="".join(f"# {each}\n" for each in relations),
         budgets=AGREED if found is None else OPENED.format(ledger=found[1].name),
     )
     return head + document.written({"budgets": [plain(each) for each in budgets]})
@@ -217,8 +222,7 @@ def _budget(app: App, algorithm: Algorithm) -> Budget:
     if not found:
         raise InvalidInput("The experiment adds no noise: there is nothing that a policy could allow.")
     unit, view = (privacy.unit, privacy.against) if privacy else (found[0].unit, found[0].view)
-    relations: tuple[Relation, ...] = ("add_or_remove", "zero_out", "replace")
-    for relation in relations:
+    for relation in relations_for(unit):
         budget = Budget(
             unit=unit,
             relation=relation,
@@ -231,6 +235,18 @@ def _budget(app: App, algorithm: Algorithm) -> Budget:
         except Unsupported:
             continue
     raise InvalidInput(f"The experiment does not protect one {unit} against the {view}.")
+
+
+def _begun_budgets(ledger: Path, app: App, algorithm: Algorithm) -> tuple[Budget, ...]:
+    """The budgets of a ledger that has begun; refused where it could not count the experiment, as a node would."""
+    budgets = Ledger.open(ledger).budgets
+    asked = algorithm.over(app.experiment.rounds, app.population)
+    try:
+        for budget in budgets:
+            charges(budget, asked)
+    except Unsupported as unread:
+        raise InvalidInput(f"{ledger} can't count this experiment: {unread.problem}", fix=unread.fix) from None
+    return budgets
 
 
 def _seen_from(path: Path, folder: Path) -> str:

@@ -82,7 +82,8 @@ class Node:
         """Whether it could answer a first round: else its owner hears so now, and not the server later."""
         if self.learner.algorithm.aggregation.secure:
             self.owned.policy.allow_secure_sums()
-        self.spending.check(self.day())
+        first = spending.releases(self.learner.algorithm, self.learner.population, self.learner.client, 0)
+        self.spending.check(self.day(), first)
 
     def close(self) -> None:
         """Let another process work on the folder."""

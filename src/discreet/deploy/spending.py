@@ -76,10 +76,10 @@ class Spending:
         except BudgetRefused as refusal:
             raise BudgetRefused(f"This node's own ledger refuses: {refusal.problem}", fix=refusal.fix) from None
         except Unsupported as unread:
-            raise Refused(f"The algorithm does not protect what the policy asks for: {unread.problem}") from None
+            raise _unprotected(unread) from None
 
-    def check(self, day: date) -> None:
-        """What would be refused on this day whatever is asked for; nothing is begun."""
+    def check(self, day: date, asked: Sequence[Release]) -> None:
+        """What would be refused on this day whenever this is asked for; nothing is begun."""
         if not self._folder.is_dir():
             raise Refused(
                 f'policy.toml has ledgers = "{self._policy.ledgers}", and there is no such folder.',
@@ -87,6 +87,11 @@ class Spending:
             )
         if self._begun(day).exists():
             self.ledger(day)
+        try:
+            for budget in self._policy.budgets:
+                charges(budget, asked)
+        except Unsupported as unread:
+            raise _unprotected(unread) from None
 
     def standing(self) -> str:
         """What the ledger that counted last has spent of each budget, in words."""
@@ -162,6 +167,13 @@ class Spending:
         except InvalidInput:
             if not path.exists():  # else another process was faster
                 raise
+
+
+def _unprotected(unread: Unsupported) -> Refused:
+    return Refused(
+        f"The algorithm does not protect what the policy asks for: {unread.problem}",
+        fix=f"Correct `budgets` in policy.toml, and in the ledger if one has begun. {unread.fix}",
+    )
 
 
 def expected(budget: Budget, algorithm: Algorithm, population: Population, rounds: int) -> Event | None:

@@ -14,7 +14,7 @@ from discreet.population import Population
 from discreet.privacy.events import Composed, Event
 from discreet.privacy.ledger import Budget
 from discreet.privacy.ledger.charges import charges
-from discreet.privacy.release import Person, Relation, Release, Unit, View
+from discreet.privacy.release import Person, Relation, Release, Unit, View, relations_for
 from discreet.privacy.wording import name_of
 
 
@@ -67,14 +67,14 @@ def reading(
     """What the releases of clients who are alike are worth for the promise, by the ledger's own rules; refused where
     they say nothing of it.
 
-    A cohort of a fixed size protects against replacing one client; everything else against one more or less.
+    It is read under the strongest relation that holds: of examples and persons, whose number is public, what stood in
+    their place; of clients one more or less, or a replacement where a cohort has a fixed size.
     """
     found = over(algorithm, rounds, population, made)
     overlapping = privacy.unit != "client" and population.max_multiplicity > 1
     # an example that lies in several clients is not protected by protecting any one of them
     releases = [each for each in found if not (overlapping and each.unit == "client")]
-    relations: tuple[Relation, ...] = ("add_or_remove", "zero_out", "replace")
-    for relation in relations:
+    for relation in relations_for(privacy.unit):
         budget = Budget(
             unit=privacy.unit,
             relation=relation,

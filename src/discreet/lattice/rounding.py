@@ -63,8 +63,8 @@ def l2_of_a_rounded_sum(norm: float, dimension: int, vectors: int = 1) -> float:
     Proof. `rounded` is ⌈y − u⌉, with u drawn apart from the data: 1 − u makes it ⌊y + u⌋. Couple two neighbours by the
     same u; what is private for every fixed u is private on average, since divergences are jointly convex. For fixed u
     let y' = y + g, ‖g‖ ≤ b, and k = ⌈y' − u⌉ − ⌈y − u⌉. As x ≤ ⌈x⌉ < x + 1, each |k_j − g_j| < 1; hence
-    ‖k‖ ≤ ‖g‖ + ‖k − g‖ < b + √d, under add-or-remove. In doubles, u < y − ⌊y⌋ is decided to 2^-53, and a sum of m
-    vectors is off by at most m·2^-53·Σ‖y_i‖ ≤ m²·2^-53·b, for either neighbour.
+    ‖k‖ ≤ ‖g‖ + ‖k − g‖ < b + √d, for one vector more or less. In doubles, u < y − ⌊y⌋ is decided to 2^-53, and a sum
+    of m vectors is off by at most m·2^-53·Σ‖y_i‖ ≤ m²·2^-53·b, for either neighbour.
     """
     in_doubles = 1 + 2.0**-50
     return norm + vectors * vectors * 2.0**-52 * norm + in_doubles * math.sqrt(dimension)

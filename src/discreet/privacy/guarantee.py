@@ -163,7 +163,7 @@ def entries(card: Guarantee) -> list[tuple[str, str]]:
     return [
         ("Certified", f"ε = {rounded_up(card.epsilon)} at δ = {brief(card.delta)}"),
         ("Unit", wording.unit_in_full(card.unit, card.view, card.clients)),
-        ("Neighbours", wording.RELATIONS[card.relation].format(unit=wording.name_of(card.unit))),
+        ("Neighbours", wording.relation_in_full(card.relation, card.unit)),
         ("Who looks", wording.VIEWS[card.view]),
         ("What happened", wording.described(card.event)),
         ("Counted by", _ACCOUNTANTS.get(card.accountant, card.accountant)),

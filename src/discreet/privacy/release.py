@@ -38,6 +38,15 @@ class Person:
 Unit: TypeAlias = Literal["example", "client"] | Person
 
 
+def relations_for(unit: Unit) -> tuple[Relation, ...]:
+    """The relations that a promise about this unit can be made for, the strongest first.
+
+    How many examples a client holds is public, and so are the divisors, rates and numbers of steps that follow from
+    it. So a removed example shows, and so does a removed person: what can be hidden is what stood in their place.
+    """
+    return ("add_or_remove", "zero_out", "replace") if unit == "client" else ("zero_out", "replace")
+
+
 @part
 class Release:
     """One thing that leaves the data's side.
@@ -75,9 +84,9 @@ def numbered(clients: Sequence[int]) -> str:
 def grouped(event: Event, size: int) -> Event:
     """The same event, seen by a unit that holds up to `size` of the units it was priced for.
 
-    Guarantee: dominates the true pair under add-or-remove. A group is in a Poisson sample with probability
-    1 − (1−q)^size and then moves the sum by at most `size` sensitivities; hockey-stick divergences are convex
-    in the number of members drawn, so drawing all of them is the worst.
+    Guarantee: dominates the true pair under add-or-remove and zero-out, which leave the same sums. A group is in a
+    Poisson sample with probability 1 − (1−q)^size and then moves the sum by at most `size` sensitivities; hockey-stick
+    divergences are convex in the number of members drawn, so drawing all of them is the worst.
     """
     match event:
         case Repeated():

@@ -27,11 +27,6 @@ VIEWS: dict[View, str] = {
     "client": "another client: the released models, and its own share of the noise",
     "public": "the public: the released models, and nothing else",
 }
-RELATIONS: dict[Relation, str] = {
-    "add_or_remove": "add or remove: the data with this {unit} and without",
-    "zero_out": "zero-out: this {unit}'s contribution, or an empty one; that it was asked isn't hidden",
-    "replace": "replace: this {unit}, or any other in its place; how many there are isn't hidden",
-}
 DATA_RANGES = (
     "The ranges that scale the columns were taken from the data (taken_from_data = true): what they reveal of it comes "
     "on top of ε, and no guarantee covers it."
@@ -50,13 +45,37 @@ def sentence(viewer: str, unit: Unit, relation: Relation, false_alarms: float, r
     )
 
 
+def relation_in_full(relation: Relation, unit: Unit) -> str:
+    """How neighbours differ, and what therefore isn't hidden."""
+    name = name_of(unit)
+    match relation:
+        case "add_or_remove":
+            return f"add or remove: the data with this {name} and without"
+        case "zero_out":
+            held = "how many examples a client holds is public"
+            return (
+                "zero-out: "
+                + {
+                    "example": f"this example, or a blank in its place; {held}",
+                    "person": f"this person's examples, or blanks in their place; {held}",
+                    "client": "this client's contribution, or an empty one; that it was asked isn't hidden",
+                }[name]
+            )
+        case "replace":
+            return f"replace: this {name}, or any other in its place; how many there are isn't hidden"
+
+
 def _secret(unit: Unit, relation: Relation) -> str:
     name = name_of(unit)
     match relation:
         case "add_or_remove":
             return f"whether any one {name} {'took part' if name == 'client' else 'was used'}"
         case "zero_out":
-            return f"any one {name}'s contribution from an empty one"
+            return {
+                "example": "whether any one example or a blank in its place was used",
+                "person": "whether any one person's examples or blanks in their place were used",
+                "client": "any one client's contribution from an empty one",
+            }[name]
         case "replace":
             return f"any one {name} from another in {'their' if name == 'person' else 'its'} place"
 
@@ -121,6 +140,11 @@ def assumed(release: Release) -> Iterator[str]:
         yield "Who is sampled is drawn in secret, afresh for every step, and stays unknown to this view."
     if release.relation == "add_or_remove":
         yield "Whatever a sum is divided by is a public constant, never counted from the data."
+    elif release.relation == "zero_out" and release.unit != "client":
+        yield (
+            "Divisors, sampling rates and numbers of steps follow from how many examples each client holds, which is "
+            "public, and never from what is in them."
+        )
     else:
         yield f"How many {'people' if name == 'person' else f'{name}s'} there are is public."
     noises = (
@@ -142,6 +166,8 @@ def uncovered(release: Release) -> Iterator[str]:
         yield f"One person under several values of {release.unit.column!r}."
     else:
         yield f"Several {release.unit}s together: whoever stands behind many is protected less."
+    if release.relation == "zero_out" and release.unit != "client":
+        yield "Whether a client holds one example more or less."
     yield "Tuning, model selection and evaluation on the same data."
     yield "Preprocessing fitted on the data: scalers, vocabularies, projections."
     yield "Metrics, norms, counts and cohort sizes that are sent in clear."

@@ -37,7 +37,7 @@ class Averaged(NamedTuple):
 
 
 def averaged(local_epsilon: float, clients: int, steps: int, sampling_rate: float, delta: float) -> Averaged:
-    """The mean of models that are each (local_epsilon, δ)-private for examples, by add or remove, on disjoint data.
+    """The mean of models that are each (local_epsilon, δ)-private for examples, by zero-out, on disjoint data.
 
     σ_total = √N·σ_LDP (paper 002, Section 5 and Table 1), with σ_LDP the least noise at which the paper's accountant
     says local_epsilon for S steps. Claimed is what it says at σ_total; that is wrong for S > 1 and N > 1, since the

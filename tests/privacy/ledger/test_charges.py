@@ -36,6 +36,15 @@ def test_what_hides_a_content_does_not_hide_who_took_part():
         charged({"relation": "add_or_remove"}, release(GAUSSIAN, relation="zero_out"))
     with pytest.raises(Unsupported, match="whether it took part"):
         charged({"unit": PATIENT}, release(GAUSSIAN, relation="zero_out"))
+    with pytest.raises(Unsupported, match="whether it took part") as of_a_client:
+        charged({"unit": "client"}, release(GAUSSIAN, unit="client", relation="zero_out"))
+    assert of_a_client.value.fix == 'Make the budget for relation "zero_out".'
+
+
+@pytest.mark.parametrize("of_release", ["add_or_remove", "zero_out"])
+def test_a_persons_examples_are_blanked_at_the_price_of_their_removal(of_release: str):
+    made = release(SAMPLED, relation=of_release)
+    assert charged({"unit": PATIENT, "relation": "zero_out"}, made) == [(grouped(SAMPLED, 3), "add_or_remove")]
 
 
 @pytest.mark.parametrize("of_release", ["add_or_remove", "zero_out", "replace"])

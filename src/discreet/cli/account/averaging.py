@@ -55,7 +55,7 @@ class Answer:
             "epsilon": found.epsilon,
             "delta": self.delta,
             "unit": "example",
-            "relation": "add_or_remove",
+            "relation": "zero_out",
             "view": "public",
             "claimed_epsilon": found.claimed,
             "claim_holds": found.sound,
@@ -76,7 +76,7 @@ class Answer:
             f"The mean of {self.parties:,} model{'s' if self.parties > 1 else ''}, each of {steps}, Poisson sampling "
             f"at rate {brief(self.sampling_rate)}"
         )
-        yield f"for any one example, by add or remove; δ = {brief(self.delta)}"
+        yield f"for any one example or a blank in its place; δ = {brief(self.delta)}"
         yield "against those who see the mean and none of the models"
         yield ""
         table = Table(box=None, padding=(0, 3, 0, 0), pad_edge=False)

@@ -72,7 +72,7 @@ class Answer:
             "epsilon": self.epsilon,
             "delta": self.delta,
             "unit": "example",
-            "relation": "add_or_remove",
+            "relation": "zero_out",
             "loss": self.loss,
             "bias": self.bias,
             "pool": self.pool,

@@ -50,7 +50,7 @@ class Answer:
             "epsilon": self.epsilon,
             "delta": self.delta,
             "unit": "example",
-            "relation": "add_or_remove",
+            "relation": "zero_out",
             "noise_multiplier": self.noise_multiplier,
             "share": self.share,
             "least_clients": self.least_clients,

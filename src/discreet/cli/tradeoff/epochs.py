@@ -45,7 +45,7 @@ class Answer:
             "epsilon": self.epsilon,
             "delta": self.delta,
             "unit": "example",
-            "relation": "add_or_remove",
+            "relation": "zero_out",
             "noise_multiplier": self.noise_multiplier,
             "sampling_rate": self.training.sampling_rate,
             "steps_per_epoch": self.training.steps_per_epoch,

@@ -88,7 +88,7 @@ class Answer:
             **asked,
             "step": self.step,
             "unit": "example",
-            "relation": "add_or_remove",
+            "relation": "zero_out",
             "utility_proof": {"valid": self.utility.valid, "reason": self.utility.reason},
             "notes": self.notes,
         }

@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
 from discreet.privacy.ledger.charges import charges
@@ -42,6 +43,15 @@ class Accounts:
         self._everyone: Bill = ()
         self._own: dict[int, Bill] = {}
         self._held: Counter[Bill] = Counter()  # how many clients owe each bill of their own
+
+    @property
+    def shows_removals(self) -> bool:
+        """Whether the budget promises what no release of examples keeps: that a removed one is hidden."""
+        return self.budget.relation == "add_or_remove" and self.budget.unit != "client"
+
+    def restate(self) -> None:
+        """Promise zero-out instead; bills stay as they are, since both relations have the same price."""
+        self.budget = replace(self.budget, relation="zero_out")
 
     @property
     def clients(self) -> int:

@@ -74,20 +74,27 @@ def _as_it_is(release: Release, budget: Budget) -> Charge:
             fix='Make the budget for relation "replace", or use Poisson sampling.',
         )
     _refuse_presence_for_content(release, budget)
-    # a contribution of zero is one of those that adding or removing bounds. Both units of a replacement are bounded
-    # by the same norm, so the accountant prices it from the same event.
+    # A blank adds nothing to a sum, so it leaves the sum that a removal leaves: what adding or removing costs, a blank
+    # costs too. Both units of a replacement are bounded by the same norm, so it is priced from the same event.
     relation: Relation = "replace" if budget.relation == "replace" else "add_or_remove"
     return Charge(release.clients, release.event, relation)
 
 
 def _refuse_presence_for_content(release: Release, budget: Budget) -> None:
-    if release.relation == "zero_out" and budget.relation == "add_or_remove":
+    if release.relation != "zero_out" or budget.relation != "add_or_remove":
+        return
+    problem = (
+        f"The release holds for the content of one {_named(release.unit)}, and the budget ({budget}) is for whether it "
+        "took part, which does not follow"
+    )
+    if budget.unit == "client":
         # whoever joins may bring more than a contribution: where clients share the noise, their share of it shows
-        raise Unsupported(
-            f"The release holds for the content of one {_named(release.unit)}, and the budget ({budget}) is for "
-            "whether it took part, which does not follow.",
-            fix='Make the budget for relation "zero_out".',
-        )
+        raise Unsupported(f"{problem}.", fix='Make the budget for relation "zero_out".')
+    # never "make a new ledger": it would be a second budget for data of which the old one has spent
+    raise Unsupported(
+        f"{problem}: how many examples a client holds is public and divides its noise, so a removed one shows.",
+        fix="Let the budget promise zero_out instead, with what it has spent: discreet ledger restate PATH",
+    )
 
 
 def _as_group(release: Release, budget: Budget) -> Charge:
@@ -95,7 +102,7 @@ def _as_group(release: Release, budget: Budget) -> Charge:
         raise Unsupported(
             f"An example-level release can be counted for a person only under add_or_remove or zero_out; the release "
             f"is under {release.relation}, and the budget under {budget.relation}.",
-            fix="Make the budget for relation add_or_remove.",
+            fix='Make the budget for relation "zero_out", and use an algorithm that protects single examples so.',
         )
     _refuse_presence_for_content(release, budget)
     assert isinstance(budget.unit, Person)  # `_readings` offers this to persons only

@@ -82,6 +82,17 @@ class Voided:
 
 
 @part
+class Restated:
+    """From here on, the budgets for examples and persons promise zero-out where they promised add-or-remove.
+
+    What was counted stays counted, at the same ε: a blank adds nothing to a sum, so it leaves what a removal leaves.
+    """
+
+    type: Literal["restate"] = "restate"
+    relation: Literal["zero_out"] = "zero_out"
+
+
+@part
 class Recovered:
     """A writer died in mid-line; this line took the place of what it left, which nobody had been told was written."""
 
@@ -91,4 +102,4 @@ class Recovered:
     torn_start: str
 
 
-Entry: TypeAlias = Annotated[Opened | Reserved | Committed | Voided | Recovered, Field(discriminator="type")]
+Entry: TypeAlias = Annotated[Opened | Reserved | Committed | Voided | Restated | Recovered, Field(discriminator="type")]

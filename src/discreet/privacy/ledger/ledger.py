@@ -9,7 +9,7 @@ from discreet.errors import InvalidInput, LedgerDamaged
 from discreet.part import plain, read
 from discreet.privacy.events import Event
 from discreet.privacy.ledger.accounts import Charges
-from discreet.privacy.ledger.entries import Budget, Committed, Entry, Mode, Opened, Reserved, Ticket, Voided
+from discreet.privacy.ledger.entries import Budget, Committed, Entry, Mode, Opened, Reserved, Restated, Ticket, Voided
 from discreet.privacy.ledger.log import RESTORE, Log, Record
 from discreet.privacy.ledger.meters import ANY_GAUSSIAN, best_order
 from discreet.privacy.ledger.tally import Tally, digest
@@ -34,8 +34,8 @@ class Ledger:
         self.path = Path(path)
         self._log = Log(self.path, wait)
         self._tally: Tally | None = None
-        with self._caught_up(to_write=False) as tally:
-            self.budgets = tally.header.budgets
+        with self._caught_up(to_write=False):
+            pass
 
     @classmethod
     def create(
@@ -61,6 +61,11 @@ class Ledger:
     def open(cls, path: str | Path) -> "Ledger":
         """Read a ledger and check its whole chain."""
         return cls(path)
+
+    @property
+    def budgets(self) -> tuple[Budget, ...]:
+        with self._caught_up(to_write=False) as tally:
+            return tally.budgets
 
     def reserve(self, key: str, releases: Sequence[Release]) -> Ticket:
         """Ask before data is touched. BudgetRefused if any budget would be passed; nothing is then recorded.
@@ -125,6 +130,22 @@ class Ledger:
                 self._log.sync()
                 return
             entry = Voided(ticket=ticket.seq)
+            self._write(tally, entry, plain(entry))
+
+    def restate(self) -> None:
+        """Let the budgets for examples and persons promise zero-out, where they promised add-or-remove.
+
+        How many examples a client holds is public, so releases of examples keep the one and not the other. What was
+        spent stays spent: both have the same ε. Nothing of the file changes but for one line more.
+        """
+        with self._caught_up(to_write=True) as tally:
+            if not tally.restatable():
+                raise InvalidInput(
+                    f"No budget of {self.path} promises add_or_remove for examples or persons, so there is nothing to "
+                    "restate.",
+                    fix="See what it promises: discreet ledger show",
+                )
+            entry = Restated()
             self._write(tally, entry, plain(entry))
 
     def verify(self) -> dict[str, Any]:

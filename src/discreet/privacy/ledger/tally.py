@@ -17,6 +17,7 @@ from discreet.privacy.ledger.entries import (
     Opened,
     Recovered,
     Reserved,
+    Restated,
     Ticket,
     Voided,
 )
@@ -57,6 +58,14 @@ class Tally:
             by_filter = self.header.mode == "filter"
             meter = Filter(budget, prices, self.header.orders[position]) if by_filter else Plan(budget, prices)
             self._books.append(Accounts(budget, prices, meter))
+
+    @property
+    def budgets(self) -> tuple[Budget, ...]:
+        return tuple(book.budget for book in self._books)
+
+    def restatable(self) -> list[Accounts]:
+        """The accounts whose budgets promise that a removed example, or person, is hidden."""
+        return [book for book in self._books if book.shows_removals]
 
     def under(self, key: str) -> Reservation | None:
         """What is reserved or committed under this key; a voided reservation leaves its key free."""
@@ -109,6 +118,9 @@ class Tally:
                 held = self._settled(entry.ticket, record, {"reserved"})
                 self._charge(held.charges, times=-1)
                 held.state = "voided"
+            case Restated():
+                for book in self.restatable():
+                    book.restate()
             case Recovered():
                 self.recovered += 1
             case Opened():
@@ -193,9 +205,19 @@ def _adaptive(releases: Sequence[Release]) -> bool:
     return any(release.adaptive for release in releases)
 
 
-def digest(releases: Any) -> str:
-    """One short name for these releases, from their plain data: the same releases have the same."""
-    return hashlib.sha256(json.dumps(releases, separators=(",", ":")).encode()).hexdigest()
+def digest(releases: Sequence[dict[str, Any]]) -> str:
+    """One short name for these releases, from their plain data: the same releases have the same.
+
+    Older versions wrote add_or_remove of the examples whose releases are now zero_out, so both have the same name: a
+    run that began under one may go on under the other.
+    """
+    named = [_restated(each) for each in releases]
+    return hashlib.sha256(json.dumps(named, separators=(",", ":")).encode()).hexdigest()
+
+
+def _restated(release: dict[str, Any]) -> dict[str, Any]:
+    older = release["relation"] == "add_or_remove" and release["unit"] != "client"
+    return release | {"relation": "zero_out"} if older else release
 
 
 def above(value: float, limit: float) -> str:
