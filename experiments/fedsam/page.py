@@ -7,7 +7,7 @@ from discreet.experiment.results import Result
 from discreet.privacy.wording import rounded_up
 from experiments.common import pictures
 from experiments.common.means import Mean, gap_said, is_clear, paired, said
-from experiments.fedsam import published
+from experiments.fedsam import coverage, published
 from experiments.fedsam.cells import HERE, METHODS, RADII, SETTINGS, chosen
 
 DOCS = HERE.parents[1] / "docs" / "results"
@@ -64,6 +64,10 @@ READING = """Differences are taken seed by seed, ± their standard error. One is
 three seeds, at 4.3 standard errors. Then the claim holds or fails; otherwise these runs show no clear difference.
 """
 
+CHANCE = """The table has {tests} such tests, not corrected for their number: if no two algorithms differed, about 5 %
+of them would be expected to come out clear.
+"""
+
 
 def write(results: list[Result], folder: Path = DOCS) -> Path:
     """The page and its picture; the path of the page."""
@@ -83,6 +87,7 @@ def _page(results: list[Result], folder: Path) -> Iterator[str]:
     yield _picture(results, folder, federations)
     yield ""
     yield from _radii(results)
+    yield from coverage.section(results)
     yield from published.table()
 
 
@@ -116,20 +121,21 @@ def _row(runs: list[Result], baseline: list[Result]) -> str:
 
 
 def _claims(results: list[Result], federations: list[str]) -> Iterator[str]:
+    told: list[tuple[str, Callable[[list[Result]], dict[int, float]], int]] = [
+        ("updates are smaller with SAM: ‖Δ‖", lambda runs: _diagnosed(runs, "norm"), 3),
+        ("clips are more alike with SAM: α̃", lambda runs: _diagnosed(runs, "deviation"), 4),
+        ("the gap is smaller with SAM", _gap, 2),
+    ]
     yield "## Do the paper's claims hold here?"
     yield ""
     yield READING
+    yield CHANCE.format(tests=(len(CLAIMS) + len(told)) * len(federations))
     yield "| claim | " + " | ".join(NAMES[data] for data in federations) + " |"
     yield "|---|" + "---|" * len(federations)
     for less, found, claim in CLAIMS:
         yield (
             f"| {claim} | " + " | ".join(_verdict(_compared(results, data, less, found)) for data in federations) + " |"
         )
-    told: list[tuple[str, Callable[[list[Result]], dict[int, float]], int]] = [
-        ("updates are smaller with SAM: ‖Δ‖", lambda runs: _diagnosed(runs, "norm"), 3),
-        ("clips are more alike with SAM: α̃", lambda runs: _diagnosed(runs, "deviation"), 4),
-        ("the gap is smaller with SAM", _gap, 2),
-    ]
     for claim, of, digits in told:
         cells = [_verdict(_compared(results, data, "dp_fedavg", "dp_fedsam", of), digits, -1) for data in federations]
         yield f"| {claim} | " + " | ".join(cells) + " |"

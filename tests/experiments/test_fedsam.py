@@ -9,7 +9,7 @@ import pytest
 from discreet.experiment import config
 from discreet.experiment.keeping import kept
 from discreet.population import Population
-from experiments.fedsam import cells, page, published, reproduce
+from experiments.fedsam import cells, coverage, page, published, reproduce
 
 FILES = sorted(cells.HERE.glob("*.toml"))
 WRITERS = Population(examples=(150,) * 300)
@@ -133,6 +133,20 @@ def test_a_radius_of_its_own_is_no_result_of_the_files():
         [" 0.5 ", " **50.00** (n = 1) "],
         [" 1.0 ", " – "],
     ]
+
+
+def test_the_page_counts_the_tests_behind_its_verdicts():
+    told = "\n".join(page._claims(runs("dp_fedavg", 0.5), ["femnist", "mnist"]))
+    rows = [line for line in told.splitlines() if line.startswith("| ")][1:]
+    assert f"The table has {2 * len(rows)} such tests" in told
+
+
+def test_missing_runs_are_counted_with_what_they_cost():
+    every = [run(cell.method, seed, 0.5, cell.data, **dict(cell.radius)) for cell in cells.asked() for seed in range(3)]
+    assert "All 78 runs that the script asks for were made." in coverage.section(every)
+    beyond = [run("dp_fedavg", 3, 0.5)]
+    told = "Not run: 15 of the 78 runs that the script asks for, about 2 GPU-minutes."
+    assert told in coverage.section([*every[:63], *beyond])
 
 
 def test_the_page_is_written_alike_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
