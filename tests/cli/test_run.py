@@ -169,3 +169,44 @@ def test_an_interrupted_run_is_resumed_to_its_end(discreet: Discreet, tmp_path: 
     assert discreet("run --resume result").code == 2
     lines = [json.loads(line) for line in (tmp_path / "result" / "rounds.jsonl").read_text().splitlines()]
     assert [line["round"] for line in lines] == [1, 2, 3, 4]
+
+
+TABLE = """\
+rounds = 2
+model = { kind = "linear" }
+algorithm = { recipe = "pfl", local_steps = 1, sampling_rate = 0.5, clip_norm = 0.5, learning_rate = 1.0 }
+
+[task]
+kind = "csv"
+path = "visits.csv"
+client = "hospital"
+label = "ill"
+ranges = { age = { min = 0, max = 100 }, ill = { values = [0, 1] } }
+
+[privacy]
+unit = "example"
+against = "server"
+epsilon = 8.0
+delta = 1e-3
+"""
+
+
+def test_a_row_that_changed_since_a_run_was_started_is_refused_with_exit_code_2(
+    discreet: Discreet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    rows = [f"{hospital},{age},{age % 2}\n" for hospital in ("north", "south") for age in range(30, 60)]
+    (tmp_path / "visits.csv").write_text("hospital,age,ill\n" + "".join(rows))
+    (tmp_path / "visits.toml").write_text(TABLE)
+    with monkeypatch.context() as broken:
+        broken.setattr("discreet.experiment.run._Training.settle", lambda *_: (_ for _ in ()).throw(OSError("gone")))
+        assert discreet("run visits.toml --out result").code == 1
+    before = {path.name: path.read_bytes() for path in (tmp_path / "result").iterdir()}
+    (tmp_path / "visits.csv").write_text("hospital,age,ill\n" + "".join([*rows[:-1], "south,60,1\n"]))
+    ran = discreet("run --resume result")
+    assert ran.code == 2
+    said = " ".join(ran.err.split())
+    assert "was started with other " in said
+    assert "Restore what it was started with, or start a new run, which spends its budget anew." in said
+    assert {path.name: path.read_bytes() for path in (tmp_path / "result").iterdir()} == before
+    (tmp_path / "visits.csv").write_text("hospital,age,ill\n" + "".join(rows))
+    assert discreet("run --resume result").code == 0

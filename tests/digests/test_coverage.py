@@ -109,7 +109,7 @@ def test_the_shared_ledger_holds_an_earlier_run() -> None:
     assert entries("sam_top_k", "open")[0]["mode"] == "filter"
     assert [entry["key"] for entry in entries("sam_top_k", "reserve")] == [
         "earlier run round 0",
-        *(f"run … round {round}" for round in range(3)),
+        *(f"run … round {round} of …" for round in range(3)),
     ]
 
 

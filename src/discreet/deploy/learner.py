@@ -16,6 +16,7 @@ from discreet.engines.flower import messages
 from discreet.engines.flower.errors import NotOurs
 from discreet.errors import InvalidInput
 from discreet.experiment import data_ranges, keeping, person_bound
+from discreet.experiment.fingerprint import client_fingerprint
 from discreet.experiment.preparing import built
 from discreet.federation import Federation
 from discreet.mechanisms import AdaptiveGaussian
@@ -35,6 +36,7 @@ class Learner:
     """`place` is where this client's examples lie in `data`; `client` is its number in the deployment.
 
     `experiment` is the digest of what was agreed, and `lasting` the rounds of those whose budgets end before the run.
+    `fingerprint` names the data and the code here: noise and charges belong to both.
     """
 
     experiment: str
@@ -47,6 +49,7 @@ class Learner:
     place: int
     seed: int | None
     lasting: Mapping[int, int]
+    fingerprint: str
     secret: bytes = field(repr=False)
     notices: tuple[str, ...] = ()  # what the data's owner should know of it
 
@@ -69,18 +72,19 @@ class Learner:
         lasting = keeping.lasting(algorithm, experiment.privacy, experiment.rounds, app.population)
         warned = (f"Warning: {each}" for each in data_ranges.warnings(loaded.ranges_from_data))
         return cls(
-            app.digest,
-            algorithm,
-            app.population,
-            model,
-            params,
-            data,
-            client,
-            place,
-            experiment.seed,
-            lasting,
-            secret,
-            (*warned, *person_bound.notice(loaded)),
+            experiment=app.digest,
+            algorithm=algorithm,
+            population=app.population,
+            model=model,
+            params=params,
+            data=data,
+            client=client,
+            place=place,
+            seed=experiment.seed,
+            lasting=lasting,
+            fingerprint=client_fingerprint(data, secret),
+            secret=secret,
+            notices=(*warned, *person_bound.notice(loaded)),
         )
 
     def check_cohort(self, round: int, cohort: tuple[int, ...]) -> None:
@@ -143,11 +147,13 @@ class Learner:
     def _rows(self, run: str, broadcast: Broadcast) -> SecretRows | SimulatedRows:
         """Each run of each experiment has a key of its own, so that two which begin with one model share no noise.
 
+        So have other examples: a question whose first answer was lost from the journal is not answered about them under
+        the noise of that answer.
         A seed gives the streams of a simulation, and so its very bits.
         """
         if self.seed is not None:
             return RunKey.seed(self.seed).rows(broadcast.round, b"", [self.client], CPU)
-        name = f"{self.experiment} {run}".encode()
+        name = f"{self.experiment} {run} {self.fingerprint}".encode()
         derived = hashlib.blake2b(name, key=self.secret, digest_size=KEY_BYTES, person=b"discreet run")
         return RunKey(derived.digest()).secret_rows(broadcast.round, broadcast.digest, self.client)
 

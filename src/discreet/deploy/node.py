@@ -248,7 +248,7 @@ class Node:
             first = min(about.round, self.journal.counted(about.run))
         made = []
         for round in range(first, about.round + 1):
-            key = f"experiment {about.experiment} run {about.run} round {round} "
+            key = f"experiment {about.experiment} run {about.run} round {round} of {self.learner.fingerprint} "
             key += entry.name if round == about.round else "not asked"
             asked = spending.releases(algorithm, population, client, round)
             made.append(self.spending.reserve(key, asked, self.day()))

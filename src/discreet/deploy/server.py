@@ -19,6 +19,7 @@ from discreet.experiment.config import Flower
 from discreet.experiment.job import Deployed, Job
 from discreet.experiment.outcome import Outcome
 from discreet.experiment.record import Record
+from discreet.experiment.resume_check import check_version
 from discreet.experiment.run import Line
 from discreet.privacy.ledger import Ledger
 from discreet.randomness import RunKey
@@ -44,8 +45,8 @@ def serve(
 
     When clients refuse or stay away, what was trained until then is written down as that of any run that was stopped.
     """
+    check_resumable(site, name, rehearsal=rehearsal)
     app, where = App.open(site.app), site.run(name)
-    refuse_finished(site, name, rehearsal=rehearsal)
     before = Record.open(where) if where.exists() else None
     seed = app.experiment.seed
     if seed is not None:
@@ -67,14 +68,18 @@ def serve(
     return outcome
 
 
-def refuse_finished(site: Site, name: str, *, rehearsal: bool) -> None:
-    """Before anything is started for it."""
+def check_resumable(site: Site, name: str, *, rehearsal: bool) -> None:
+    """Refuse a run that is finished or of another version, before anything is started for it."""
     where = site.run(name)
-    if where.exists() and Record.open(where).finished():
+    if not where.exists():
+        return
+    record = Record.open(where)
+    if record.finished():
         raise InvalidInput(
             f"The run {name!r} is finished.",
             fix=f"Name a new one: {again(site, '…', rehearsal=rehearsal)}",
         )
+    check_version(record)
 
 
 def again(site: Site, name: str, *, rehearsal: bool) -> str:

@@ -8,13 +8,13 @@ from typing import Any
 from discreet.deploy import commands, lock
 from discreet.deploy.following import follow
 from discreet.deploy.rehearsal import CLIENTS, rehearsed
-from discreet.deploy.server import refuse_finished
+from discreet.deploy.server import check_resumable
 from discreet.deploy.site import Site
 
 
 def simulate(site: Site, name: str, say: Callable[[str], None]) -> tuple[Site, dict[str, Any]]:
     """One run, every client of which checks, counts and answers as on its own machine; where it lies, and its end."""
-    refuse_finished(site.rehearsal(name), name, rehearsal=True)
+    check_resumable(site.rehearsal(name), name, rehearsal=True)
     played = rehearsed(site, name)
     say(f"Starting Flower's simulation of {len(played.deployment.clients)} clients, which takes a moment.")
     with _superlink(played):

@@ -24,6 +24,7 @@ from discreet.experiment.job import Job
 from discreet.experiment.outcome import Outcome
 from discreet.experiment.promise import Privacy
 from discreet.experiment.record import Record
+from discreet.experiment.resume_check import check_version
 from discreet.models import AnyModel
 from discreet.part import Count, Index, read
 from discreet.places import Places
@@ -93,15 +94,16 @@ def train(
     """Train `model` on the clients' data for so many rounds, under the promise, and write a run directory.
 
     The noise is computed from the promise. `ledger` names one that outlives this run; without it the run keeps its
-    own, which counts this run only. `resume` goes on with a run that was stopped, given the same arguments. A seed
-    makes the run repeatable, and then its noise protects nobody. The module that is passed in is never changed.
-    `data_dir` is where data sets lie that clients name; `discreet data get` puts them there. A table whose ranges were
-    taken from the data is trained on only with `accept_data_ranges`, since no guarantee covers what they reveal.
+    own, which counts this run only. `resume` goes on with a run that was stopped, given the same arguments, data and
+    code; others are refused. A seed makes the run repeatable, and then its noise protects nobody. The module that is
+    passed in is never changed. `data_dir` holds the data sets that clients name; `discreet data get` puts them there.
+    A table whose ranges were taken from the data is trained on only with `accept_data_ranges`, since no guarantee
+    covers what they reveal.
     """
     read(Count, rounds)
     if seed is not None:
         read(Index, seed)
-    before = None if resume is None else Record.open(Path(resume))
+    before = None if resume is None else _opened(Path(resume))
     key = _key(seed) if before is None or seed is not None else keys.recall(before.identity.id, _path(key_dir))
     if isinstance(clients, Task):
         task = clients
@@ -127,11 +129,6 @@ def train(
             device=device,
         ),
     )
-    if before is not None and before.text("resolved.toml") != ready.resolved:
-        raise InvalidInput(
-            f"{before.path} was made by another experiment than these arguments describe.",
-            fix="Pass the arguments that it was started with, or start a new run.",
-        )
     ready = replace(ready, accept_data_ranges=accept_data_ranges or _has_accepted(before))
     with _watching(ready, Console(), progress) as watch:
         if before is None:
@@ -167,12 +164,20 @@ def reopened(directory: Path, key_dir: Path | None, data_dir: Path | None = None
     if record.finished():
         keys.forget(record.identity.id, key_dir)
         raise InvalidInput(f"The run in {directory} is finished.", fix="Start a new run to train longer.")
+    check_version(record)
     experiment = _experiment(record)
     key = keys.recall(record.identity.id, key_dir) if experiment.seed is None else _key(experiment.seed)
     places = Places.of(Path(record.identity.folder), data_dir)
     source = Source(experiment, record.text("experiment.toml"), places)
     ready = preparing.from_source(source, key)
     return replace(ready, accept_data_ranges=_has_accepted(record)), record
+
+
+def _opened(directory: Path) -> Record:
+    """A run that this version may go on with."""
+    record = Record.open(directory)
+    check_version(record)
+    return record
 
 
 def finished(outcome: Outcome, module: nn.Module | None = None) -> Run:

@@ -2,7 +2,7 @@
 
 experiment.toml           as it was given, with its comments
 resolved.toml             all parts in full, with the noise that was computed
-run.json                  the run's id, its ledger, and what file names are relative to
+run.json                  the run's id, its ledger, what file names are relative to, and a fingerprint of data and code
 environment.json          versions and the machine
 rounds.jsonl              a line a round; nothing in it is covered by a guarantee but `epsilon`
 checkpoint.safetensors    the server's state after the last round that is safe, and which round that is
@@ -20,7 +20,7 @@ import shlex
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from torch import Tensor
 from discreet.algorithms import ServerState
 from discreet.errors import InvalidInput
 from discreet.experiment import lines
+from discreet.experiment.fingerprint import Fingerprint
 from discreet.privacy.ledger.log import sync_directory
 
 
@@ -38,8 +39,9 @@ from discreet.privacy.ledger.log import sync_directory
 class Identity:
     """What a resume needs to know. `ledger` is None when the run keeps its own, `folder` when Python gave the data.
 
-    `again` is the command that goes on with it, where that is not `discreet run`. `data_ranges` says that it
-    trains on ranges taken from the data, which was accepted when it was started.
+    `again` is the command that goes on with it, where that is not `discreet run`. `data_ranges` says that it trains on
+    ranges taken from the data, which was accepted when it was started. A run of an older version may have no
+    fingerprint; it can be read, and not resumed.
     """
 
     id: str
@@ -49,6 +51,18 @@ class Identity:
     private: bool
     again: str | None = None
     data_ranges: bool = False
+    fingerprint: Fingerprint | None = None
+
+    @classmethod
+    def read(cls, data: dict[str, Any]) -> "Identity":
+        """From run.json. What a newer version added is left out: it matters to a resume alone, and that is refused."""
+        known = {field.name: data[field.name] for field in fields(cls) if field.name in data}
+        return cls(**known | {"fingerprint": Fingerprint.read(data.get("fingerprint"))})
+
+    def round_key(self, round: int) -> str:
+        """What a round is reserved under: one run, of exactly this experiment, data and code."""
+        assert self.fingerprint is not None  # a run that has none is neither started nor resumed
+        return f"run {self.id} round {round} of {self.fingerprint.digest}"
 
 
 @dataclass(frozen=True)
@@ -91,8 +105,8 @@ class Record:
     @classmethod
     def open(cls, path: Path) -> "Record":
         try:
-            return cls(path, Identity(**json.loads((path / "run.json").read_bytes())))
-        except (OSError, ValueError, TypeError):
+            return cls(path, Identity.read(json.loads((path / "run.json").read_bytes())))
+        except (OSError, ValueError, TypeError, AttributeError):
             raise InvalidInput(
                 f"{path} is no run directory: it has no run.json that can be read.",
                 fix="Name a directory that `discreet run` has made.",
@@ -139,13 +153,16 @@ class Record:
         }
         _place(self.path / "checkpoint.safetensors", _tensors(tensors, about))
 
+    def has_checkpoint(self) -> bool:
+        return (self.path / "checkpoint.safetensors").exists()
+
     def checkpoint(self, like: ServerState) -> Checkpoint | None:
         """The last one, if a round was ever finished; it must be of this run and of this very experiment.
 
         Its tensors come in the order of `like`, since the noise is drawn for one after the other.
         """
         path = self.path / "checkpoint.safetensors"
-        if not path.exists():
+        if not self.has_checkpoint():
             return None
         try:
             with safetensors.safe_open(path, framework="pt") as file:

@@ -10,13 +10,24 @@ from typing import Any, TypeAlias
 from discreet.algorithms import ServerState
 from discreet.engines.engine import CohortSum, NotMade
 from discreet.errors import BudgetRefused, InvalidInput
-from discreet.experiment import card, data_ranges, diagnostics, environment, keeping, keys, made, person_bound
+from discreet.experiment import (
+    card,
+    data_ranges,
+    diagnostics,
+    environment,
+    fingerprint,
+    keeping,
+    keys,
+    made,
+    person_bound,
+)
 from discreet.experiment.diagnostics import finite, sayable
 from discreet.experiment.interrupt import graceful
 from discreet.experiment.job import Job
 from discreet.experiment.made import Made
 from discreet.experiment.outcome import Outcome
 from discreet.experiment.record import Checkpoint, Identity, Record, refuse_taken
+from discreet.experiment.resume_check import check_unchanged
 from discreet.experiment.round_releases import cohort, named, planned, released
 from discreet.privacy.ledger import Ledger, Ticket
 from discreet.secagg.errors import RoundOver
@@ -33,37 +44,39 @@ def start(job: Job, out: Path, ledger: Path | None, key_dir: Path | None, watch:
     private = bool(job.algorithm.releases(job.population, 0))
     card.guarantees(job, job.rounds, None, shared=False)  # what can't be certified afterwards isn't trained
     job.reach()
-    run = secrets.token_hex(8)
-    asked: tuple[Ledger, Ticket] | None = None
     if ledger is not None:
         if not ledger.exists():
             raise InvalidInput(f"There is no ledger {ledger}.", fix=f"Make it first: discreet ledger create {ledger}")
-        data_ledger = Ledger.open(ledger := ledger.resolve())
-        person_bound.check_budgets(data_ledger.budgets, job.privacy, str(ledger))
-        asked = data_ledger, data_ledger.reserve(_name(run, 0), planned(job, 0, shared=True))
-
-    def own_ledger(folder: Path) -> None:
-        if private and ledger is None:
-            budgets = keeping.budgets(job.algorithm, job.privacy, job.rounds, job.population)
-            Ledger.create(folder / "ledger.jsonl", budgets)
-
+        ledger = ledger.resolve()
     identity = Identity(
-        id=run,
+        id=secrets.token_hex(8),
         ledger=None if ledger is None else str(ledger),
         folder=None if job.folder is None else str(job.folder),
         seeded=job.key.seeded,
         private=private or ledger is not None,
         again=None if job.deployed is None else job.deployed.again,
         data_ranges=job.task.ranges_from_data,
+        fingerprint=fingerprint.take(job),
     )
+    asked: tuple[Ledger, Ticket] | None = None
+    if ledger is not None:
+        data_ledger = Ledger.open(ledger)
+        person_bound.check_budgets(data_ledger.budgets, job.privacy, str(ledger))
+        asked = data_ledger, data_ledger.reserve(identity.round_key(0), planned(job, 0, shared=True))
+
+    def own_ledger(folder: Path) -> None:
+        if private and ledger is None:
+            budgets = keeping.budgets(job.algorithm, job.privacy, job.rounds, job.population)
+            Ledger.create(folder / "ledger.jsonl", budgets)
+
     texts = {"resolved.toml": job.resolved, "environment.json": environment.described(job.device)}
     if job.text:
         texts["experiment.toml"] = job.text
     try:
-        keys.store(job.key, run, key_dir)
+        keys.store(job.key, identity.id, key_dir)
         record = Record.create(out, identity, texts, own_ledger)
     except BaseException:
-        keys.forget(run, key_dir)
+        keys.forget(identity.id, key_dir)
         if asked:
             asked[0].void(asked[1])  # nothing was trained yet
         raise
@@ -72,11 +85,15 @@ def start(job: Job, out: Path, ledger: Path | None, key_dir: Path | None, watch:
 
 
 def resume(job: Job, record: Record, key_dir: Path | None, watch: Watch) -> Outcome:
-    """Go on after the last checkpoint, bit for bit as if the run had never stopped."""
+    """Go on after the last checkpoint, bit for bit as if the run had never stopped.
+
+    Other data or other code than the run was started with is refused, and then nothing was written.
+    """
     data_ranges.check_accepted(job.task.ranges_from_data, accepted=job.accept_data_ranges)
     if record.identity.ledger is not None:
         person_bound.check_budgets(Ledger.open(record.identity.ledger).budgets, job.privacy, record.identity.ledger)
     with record.held():
+        check_unchanged(job, record)
         checkpoint = record.checkpoint(job.algorithm.init(job.params))
         record.rewind(checkpoint)
         return _ended(job, record, key_dir, _train(job, record, checkpoint, watch, resumed=True))
@@ -156,13 +173,13 @@ class _Training:
         if self.ledger is None:
             return None
         releases = planned(self.job, round, shared=self.record.identity.ledger is not None)
-        return self.ledger.reserve(_name(self.record.identity.id, round), releases) if releases else None
+        return self.ledger.reserve(self.record.identity.round_key(round), releases) if releases else None
 
     def is_open(self, round: int) -> bool:
         """Whether the round was begun with real clients, and nobody said how it ended."""
         if self.ledger is None or self.job.remote is None:
             return False
-        return self.ledger.is_open(_name(self.record.identity.id, round))
+        return self.ledger.is_open(self.record.identity.round_key(round))
 
     def round(self, round: int, state: ServerState) -> tuple[ServerState, Line]:
         """The state and the line after it; of a round that was lost, the state before.
@@ -242,7 +259,3 @@ def _ended(job: Job, record: Record, key_dir: Path | None, ended: _Ended) -> Out
     if ended.done == job.rounds:
         keys.forget(record.identity.id, key_dir)
     return Outcome(record, ended.done, ended.state, ended.stopped, ended.refused, tuple(cards), metrics)
-
-
-def _name(run: str, round: int) -> str:
-    return f"run {run} round {round}"

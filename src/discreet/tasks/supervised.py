@@ -49,6 +49,11 @@ class Supervised:
         if not self.params:
             raise InvalidInput("The module has no trainable parameter.", fix="Set requires_grad_(True) on some.")
 
+    @property
+    def own_functions(self) -> tuple[LossFunction | None, Metric | None]:
+        """The user's own loss and metric; None where the task's are used."""
+        return self._own_loss, self._metric
+
     def to(self, device: torch.device, dtype: torch.dtype | None = None) -> "Supervised":
         """The same on another device or in another precision; done once, it spares a copy at every step."""
         moved = copy.copy(self)

@@ -1,0 +1,210 @@
+"""A digest of what a user's own functions and modules do, wherever their source stands.
+
+Bytecode is read rather than source text: the script that resumes a run differs from the one that started it at least
+in the call itself, and code that was typed into an interpreter has no file. Followed are the functions, classes and
+values that the code names; of installed packages only the name and the version count.
+"""
+
+import functools
+import hashlib
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from pathlib import Path, PurePath
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from discreet.tasks.cache import digest
+
+PLAIN = (  # whose representation is their value
+    *(str, bytes, int, float, complex, type(None), type(...), range, slice),
+    *(np.generic, torch.dtype, torch.device, PurePath, re.Pattern),
+)
+LIBRARIES = {"discreet", "torch", "numpy", *sys.stdlib_module_names}
+INSTALLED = {"site-packages", "dist-packages"}
+# Of a class: where it stands, what it says of itself, and what Python keeps there.
+NOT_CODE = {"__module__", "__doc__", "__dict__", "__weakref__", "__firstlineno__", "__static_attributes__"}
+HOOKS = ("_forward_pre_hooks", "_forward_hooks")
+
+
+def code_digest(*objects: Any, trained: Iterable[Tensor] = ()) -> str:
+    """One digest for all that these functions, classes and modules do; of `trained` tensors only the shape counts."""
+    walk = _Walk([each for each in objects if each is not None], {id(each) for each in trained})
+    walk.visit(objects)
+    walk.finish()
+    return hashlib.sha256("\n".join(walk.lines).encode()).hexdigest()
+
+
+class _Walk:
+    """Describes objects line by line: functions, classes and objects once each, in the order in which they turn up."""
+
+    def __init__(self, roots: list[Any], trained: set[int]) -> None:
+        self.lines: list[str] = []
+        self._trained = trained
+        self._own = {_package(each) for each in roots} - LIBRARIES  # installed, maybe, and yet what was asked about
+        self._numbers: dict[int, int] = {}
+        self._found: list[Any] = []  # kept, since an id belongs to its object only while that lives
+
+    def visit(self, value: Any) -> None:
+        if isinstance(value, PLAIN):
+            self.lines.append(f"{type(value).__name__} {value!r}")
+        elif isinstance(value, Tensor):
+            self._tensor(value)
+        elif isinstance(value, np.ndarray):
+            self._array(value)
+        elif isinstance(value, CodeType):
+            self._code(value)
+        elif isinstance(value, tuple):
+            self._each("tuple", value)
+        else:
+            if id(value) not in self._numbers:
+                self._numbers[id(value)] = len(self._found)
+                self._found.append(value)
+            self.lines.append(f"object {self._numbers[id(value)]}")
+
+    def finish(self) -> None:
+        """Describe what was found, and what turns up meanwhile."""
+        for value in self._found:  # which grows
+            self._describe(value)
+
+    def _describe(self, value: Any) -> None:
+        if isinstance(value, FunctionType):
+            self._function(value)
+        elif isinstance(value, MethodType):
+            self._each("method", (value.__func__, value.__self__))
+        elif isinstance(value, functools.partial):
+            self._each("partial", (value.func, value.args, value.keywords))
+        elif isinstance(value, staticmethod | classmethod):
+            self._each(type(value).__name__, (value.__func__,))
+        elif isinstance(value, property):
+            self._each("property", (value.fget, value.fset, value.fdel))
+        elif isinstance(value, list):
+            self._each("list", value)
+        elif isinstance(value, AbstractSet):
+            self._each("set", sorted(value, key=repr))  # whose own order differs from process to process
+        elif isinstance(value, Mapping):
+            self._each("mapping", (each for pair in value.items() for each in pair))
+        elif isinstance(value, ModuleType):
+            self._module(value)
+        elif isinstance(value, type):
+            self._class(value)
+        elif isinstance(value, nn.Module):
+            self._network(value)
+        elif isinstance(value, BuiltinFunctionType):
+            self.lines.append(f"builtin {_named(value)}")
+        else:
+            self._object(value)
+
+    def _each(self, what: str, values: Iterable[Any]) -> None:
+        held = list(values)
+        self.lines.append(f"{what} of {len(held)}")
+        for each in held:
+            self.visit(each)
+
+    def _tensor(self, value: Tensor) -> None:
+        if id(value) in self._trained:
+            self.lines.append(f"trained {value.dtype} {tuple(value.shape)}")
+        else:
+            self.lines.append(f"tensor {digest(value if value.layout == torch.strided else value.to_dense())}")
+
+    def _array(self, value: Any) -> None:
+        if value.dtype.hasobject:
+            self._each("objects", value.ravel().tolist())
+        else:
+            content = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
+            self.lines.append(f"array {value.dtype} {value.shape} {content}")
+
+    def _code(self, code: CodeType) -> None:
+        """What it does, and not where it stands: no file, no line, and no name of its own."""
+        about = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
+        names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
+        self.lines.append(f"code {about} {names} {code.co_code.hex()} {code.co_exceptiontable.hex()}")
+        self._each("constants", code.co_consts)
+
+    def _function(self, function: FunctionType) -> None:
+        if not self._is_own(function):
+            self.lines.append(f"function {_named(function)}")
+            return
+        cells = tuple(_contents(cell) for cell in function.__closure__ or ())
+        self._each("function", (function.__code__, function.__defaults__, function.__kwdefaults__, cells))
+        for name in sorted({*_names(function.__code__)}):
+            if name in function.__globals__:
+                self.lines.append(f"global {name}")
+                self.visit(function.__globals__[name])
+
+    def _class(self, kind: type) -> None:
+        if not self._is_own(kind):
+            self.lines.append(f"class {_named(kind)}")
+            return
+        self._each(f"class {kind.__name__}", kind.__bases__)
+        for name, value in sorted(vars(kind).items()):
+            if name not in NOT_CODE:
+                self.lines.append(f"attribute {name}")
+                self.visit(value)
+
+    def _module(self, module: ModuleType) -> None:
+        file = Path(getattr(module, "__file__", None) or "")
+        if self._is_own(module) and file.is_file():
+            self.lines.append(f"module {hashlib.sha256(file.read_bytes()).hexdigest()}")
+        else:
+            self.lines.append(f"module {_named(module)}")
+
+    def _network(self, network: nn.Module) -> None:
+        self._each("network", (type(network), network.training))
+        inside = vars(nn.Module())
+        self._fields({name: value for name, value in vars(network).items() if name not in inside})
+        for hooks in HOOKS:
+            self._each(hooks, getattr(network, hooks).values())
+        for held in (network._parameters, network._buffers, network._modules):
+            self._each("held", (each for pair in held.items() for each in pair))
+
+    def _object(self, value: Any) -> None:
+        self.visit(type(value))
+        if self._is_own(type(value)):
+            self._fields(getattr(value, "__dict__", {}))
+
+    def _fields(self, fields: Mapping[str, Any]) -> None:
+        self._each("fields", (each for pair in sorted(fields.items()) for each in pair))
+
+    def _is_own(self, value: Any) -> bool:
+        """Whether it is the user's: neither of a library nor installed, unless it is what was asked about."""
+        package = _package(value)
+        if package in LIBRARIES:
+            return False
+        file = getattr(sys.modules.get(_home(value)), "__file__", None)
+        return package in self._own or file is None or not INSTALLED & {*Path(file).parts}
+
+
+def _contents(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # a variable that has no value yet
+        return None
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            yield from _names(each)
+
+
+def _home(value: Any) -> str:
+    """The module that it was written in."""
+    named = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
+    return named if isinstance(named, str) else type(value).__module__
+
+
+def _package(value: Any) -> str:
+    return _home(value).partition(".")[0]
+
+
+def _named(value: Any) -> str:
+    name = getattr(value, "__qualname__", "")
+    version = getattr(sys.modules.get(_package(value)), "__version__", "")
+    return f"{_home(value)} {name} {version}".strip()

@@ -1,0 +1,122 @@
+"""A deployment's run goes on as it was agreed on, and a client's noise and ledger know its data."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from discreet.deploy import learner
+from discreet.deploy.app import App
+from discreet.deploy.certificates import key_from
+from discreet.deploy.node import Node
+from discreet.deploy.server import serve
+from discreet.deploy.site import Site
+from discreet.engines.flower import messages
+from discreet.engines.flower.messages import About
+from discreet.errors import InvalidInput
+from discreet.experiment.record import Record
+from discreet.tasks import Task
+from tests.deploy.asking import RUN, counted, same, started_anew
+from tests.deploy.sites import PLAIN, Wire, copied, wired
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+UNSEEDED = PLAIN.replace("seed = 7\n", "")
+
+
+class Killed(BaseException):
+    """As a machine that goes down: nothing catches it."""
+
+
+def killed(folder: Path) -> Site:
+    """A run whose server died in its second round."""
+    site = copied(folder, UNSEEDED)
+    wire = wired(folder, site, [])
+
+    def die(node: int, number: int) -> bool:
+        if number == 2:
+            raise Killed
+        return False
+
+    wire.lost = die
+    with pytest.raises(Killed):
+        serve(site, "first", wire, lambda text: None)
+    for node in wire.nodes_at.values():
+        node.close()
+    return site
+
+
+def edited(site: Site, old: str, new: str) -> None:
+    path = site.app / "resolved.toml"
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_run_of_the_same_name_does_not_go_on_with_another_experiment(tmp_path: Path) -> None:
+    site = killed(tmp_path)
+    edited(site, "clip_norm = 0.5", "clip_norm = 5.0")
+    before, silent = files(tmp_path), Wire({})
+    with pytest.raises(InvalidInput, match="was started with another experiment, and can't go on"):
+        serve(site, "first", silent, lambda text: None)
+    assert files(tmp_path) == before
+    assert not silent.passed
+
+
+def test_how_long_the_server_waits_may_be_changed_while_a_run_is_stopped(tmp_path: Path) -> None:
+    site = killed(tmp_path)
+    edited(site, "timeout = 60", "timeout = 30")
+    assert serve(site, "first", wired(tmp_path, site, []), lambda text: None).done == 3
+
+
+def test_a_run_of_another_version_is_refused_for_its_version(tmp_path: Path) -> None:
+    site = killed(tmp_path)
+    path = site.run("first") / "run.json"
+    before = Record.open(site.run("first")).identity.fingerprint
+    assert before is not None
+    path.write_text(path.read_text().replace(f'"discreet": "{before.versions["discreet"]}"', '"discreet": "0.0.9"'))
+    with pytest.raises(InvalidInput, match=r"was started by discreet 0\.0\.9, and this is discreet"):
+        serve(site, "first", Wire({}), lambda text: None)
+
+
+def with_one_other_label(held_by: Any) -> Any:
+    def held(*arguments: Any) -> Task:
+        found: Task = held_by(*arguments)
+        targets = found.train.targets.clone()
+        at = 0 if found.train.order is None else int(found.train.order[0])
+        targets[at] = (targets[at] + 1) % 10
+        return replace(found, train=replace(found.train, targets=targets))
+
+    return held
+
+
+def test_the_same_question_about_other_data_is_counted_and_gets_other_noise_though_the_journal_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under the same noise, the two answers would differ by what the changed example does."""
+    site = copied(tmp_path, UNSEEDED)
+    node = Node.open(tmp_path / "client-0", lambda text: None)
+    about = About(kind="train", run=RUN, experiment=App.open(site.app).digest, round=0, client=0, cohort=(0, 1, 2))
+    broadcast = node.learner.algorithm.broadcast(node.learner.algorithm.init(node.learner.params), 0)
+    body = messages.spread(broadcast.params, broadcast.announced)
+    request = messages.request(about, body, key_from(site.server / "server.key"))
+    first = node.answer(request)
+    shutil.rmtree(tmp_path / "client-0" / "runs")
+
+    unchanged = started_anew(node)
+    assert unchanged.answer(request) == first
+    assert counted(unchanged) == 1
+    shutil.rmtree(tmp_path / "client-0" / "runs")
+
+    monkeypatch.setattr(learner, "held_by", with_one_other_label(learner.held_by))
+    changed = started_anew(unchanged)
+    assert isinstance(messages.told(changed.answer(request)), bytes)
+    assert counted(changed) == 2
+    like = {name: value[None] for name, value in broadcast.params.items()}
+    drawn = [each.learner._rows(RUN, broadcast).at("any").open().normal(like) for each in (unchanged, changed)]
+    assert not same(*drawn)
