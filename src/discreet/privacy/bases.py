@@ -6,6 +6,7 @@ so all sums are of positive numbers and nothing cancels (differences of δ's or 
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Protocol
 
 import numpy as np
@@ -48,7 +49,7 @@ def base(noise: Noise, factor: float = 1.0) -> Base:
         case GaussianNoise():
             return GaussianBase(factor / noise.noise_multiplier)
         case LaplaceNoise():
-            return LaplaceBase(factor / noise.noise_multiplier)
+            return LaplaceBase(laplace_shift(noise, factor))
         case SkellamNoise() if moves_one_coordinate(noise, factor) and noise.variance <= LARGEST_SKELLAM:
             return SkellamBase(noise.variance, math.floor(factor * noise.l2_sensitivity))
         case _:
@@ -56,6 +57,13 @@ def base(noise: Noise, factor: float = 1.0) -> Base:
                 f"No dominating pair is listed for this {noise.kind.replace('_', ' ')} noise.",
                 fix="Its Rényi bound is what is certified.",
             )
+
+
+def laplace_shift(noise: LaplaceNoise, factor: float) -> float:
+    """How far the noise moves, in its own scale: the quotient, rounded up to the next double unless it is one."""
+    shift = factor / noise.noise_multiplier
+    exact = Fraction(factor) / Fraction(noise.noise_multiplier)
+    return shift if Fraction(shift) >= exact else math.nextafter(shift, math.inf)
 
 
 def moves_one_coordinate(noise: SkellamNoise, factor: float) -> bool:

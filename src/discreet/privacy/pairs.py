@@ -15,6 +15,9 @@ from discreet.privacy.bases import Array, Base, base, log_expm1
 from discreet.privacy.events import GaussianNoise, PoissonSampled, SampledWithoutReplacement, Step
 from discreet.privacy.release import Relation
 
+OVERFLOW = 700.0  # e^x is a double up to here
+ROUNDING = 4e-15  # relative, of a loss that was computed through sampling: some twenty roundings of a double
+
 
 class Atoms(NamedTuple):
     losses: Array
@@ -49,9 +52,13 @@ class Pair:
 
     @property
     def tops(self) -> tuple[float, float]:
-        """The largest loss forward, and backward."""
+        """The largest loss forward, and backward; rounded up where sampling makes it a computed one."""
         both = self.sampling.directions(np.array([-self.base.top, self.base.top]), np.zeros(2))
-        return float(both.forward.losses.max()), float(both.backward.losses.max())
+        forward, backward = float(both.forward.losses.max()), float(both.backward.losses.max())
+        return self._rounded_up(forward), self._rounded_up(backward)
+
+    def _rounded_up(self, loss: float) -> float:
+        return loss if loss == self.base.top else loss * (1 + ROUNDING)
 
 
 def pair(step: Step, relation: Relation) -> Pair:
@@ -166,6 +173,6 @@ class Antipodal:
 
 def _mixed(rate: float, losses: Array) -> Array:
     """log(1 − q + q e^ℓ), to full relative precision however small q or ℓ."""
-    small = np.log1p(rate * np.expm1(np.minimum(losses, 30.0)))
-    large = np.maximum(losses, 30.0)
-    return np.where(losses < 30.0, small, large + math.log(rate) + np.log1p((1 - rate) / rate * np.exp(-large)))
+    small = np.log1p(rate * np.expm1(np.minimum(losses, OVERFLOW)))
+    large = np.maximum(losses, OVERFLOW)
+    return np.where(losses < OVERFLOW, small, large + math.log(rate) + np.log1p((1 - rate) / rate * np.exp(-large)))

@@ -19,12 +19,15 @@ from discreet.errors import Unsupported
 from discreet.privacy import gaussian
 from discreet.privacy.bases import LARGEST_SHIFT, Array, GaussianBase
 from discreet.privacy.events import Event, GaussianNoise, steps
+from discreet.privacy.moments import Moments, graded_edges, moment_atoms
 from discreet.privacy.pairs import Atoms, Directions, Pair, Whole, pair
 from discreet.privacy.release import Relation
 from discreet.privacy.spectrum import Spectrum, compose, tilted
 
 TOLERANCE = 2e-4  # how much the grid may add to ε, absolutely above 1 and relatively below
 IGNORED = 1e-5  # of δ: what losses too rare to matter may have
+SMALLEST = 5e-324  # a δ that is not 0 is reported as this double at least
+LAST_DIGITS = 2e-15  # relative error of a term of a bound, which is added to the bound
 
 
 def supports(event: Event, relation: Relation) -> bool:
@@ -91,9 +94,10 @@ class _Side:
             above = np.cumsum(np.exp(atoms.log_masses[order]))
             rare = int(np.searchsorted(above, allowed / (count * len(self.counts))))
             ceiling = float(atoms.losses[order[rare - 1]]) if rare else math.inf
-            fresh = self._side(each.atoms(np.array([ceiling])))
-            infinite += count * float(np.exp(fresh.log_masses[fresh.losses > ceiling]).sum())
-            pilots.append(_below(fresh, ceiling))
+            if rare:
+                atoms = self._side(each.atoms(graded_edges(ceiling, _steepest_tilt(each, ceiling))))
+                infinite += count * float(np.exp(atoms.log_masses[atoms.losses > ceiling]).sum())
+            pilots.append(_below(atoms, ceiling))
             ceilings.append(ceiling)
         return replace(self, pilots=tuple(pilots), ceilings=tuple(ceilings), infinite=infinite)
 
@@ -103,7 +107,7 @@ class _Side:
             return 0.0, 0.0
         rest = delta - self.infinite
         tilt = self._best(lambda tilt: _converted(tilt, self.cumulant(tilt), rest))
-        return max(0.0, _converted(tilt, self.cumulant(tilt), rest)), tilt
+        return max(0.0, _converted(tilt, self.cumulant_bound(tilt), rest)), tilt
 
     def epsilon(self, delta: float, near: float, tilt: float) -> float:
         return min(self._spectrum(tilt, near).epsilon(delta - self.infinite), near, self.top)  # `near` is a bound too
@@ -111,15 +115,14 @@ class _Side:
     def delta(self, epsilon: float) -> float:
         if epsilon >= self.top:
             return 0.0
-        bound = _exp(self._chernoff(epsilon)[0])
-        found = min(self.advantage(), bound)
+        found = bound = min(self.advantage(), _exp(self._chernoff(epsilon)[0]))
         while found > 0:  # what is negligible is known only once δ is: each turn brings it down to where it is
             side = self.cut(IGNORED * found)
             tilt = side._chernoff(epsilon)[1]
             found, before = side._spectrum(tilt, epsilon).delta(epsilon) + side.infinite, found
             if side.infinite <= 100 * IGNORED * found or not found < before / 2:
                 break
-        return min(1.0, found, bound)
+        return max(SMALLEST, min(1.0, found, bound))
 
     def true_positive_rate(self, rate: float) -> float:
         # Under Q the cumulant at s is ours at s − 1; look where Q's tail holds `rate`, untilted below P's middle.
@@ -145,20 +148,26 @@ class _Side:
         )
 
     def cumulant(self, tilt: float) -> float:
-        """log E e^(tilt·loss) of the composition: tilt times its Rényi divergence of order tilt + 1."""
+        """log E e^(tilt·loss) of the composition: tilt times its Rényi divergence of order tilt + 1.
+
+        It is quick and may lose digits, so it decides where to look and never what is reported.
+        """
         return sum(n * _cumulant(a, tilt) for n, a in zip(self.counts, self.pilots, strict=True))
+
+    def cumulant_bound(self, tilt: float) -> float:
+        """The same, and never below it."""
+        return sum(n * Moments(a).log(tilt) for n, a in zip(self.counts, self.pilots, strict=True))
 
     def _chernoff(self, epsilon: float) -> tuple[float, float]:
         """log P[loss ≥ ε] at most, and the tilt that shows it."""
         tilt = self._best(lambda tilt: self.cumulant(tilt) - tilt * epsilon)
-        return self.cumulant(tilt) - tilt * epsilon, tilt
+        cumulant, threshold = self.cumulant_bound(tilt), tilt * epsilon
+        return cumulant - threshold + LAST_DIGITS * (cumulant + threshold), tilt
 
     def _best(self, objective: Callable[[float], float]) -> float:
         """The tilt that minimises `objective`, unimodal in it, by golden section on a log scale."""
-        largest = [
-            max(each.base.max_tilt, 2000 / max(c, 1e-12)) for each, c in zip(self.pairs, self.ceilings, strict=True)
-        ]
-        low, high = math.log(1e-6), math.log(min(largest))
+        steepest = min(_steepest_tilt(each, c) for each, c in zip(self.pairs, self.ceilings, strict=True))
+        low, high = math.log(1e-6), math.log(steepest)
         ratio = (math.sqrt(5) - 1) / 2
         left, right = high - ratio * (high - low), low + ratio * (high - low)
         at_left, at_right = objective(math.exp(left)), objective(math.exp(right))
@@ -176,7 +185,7 @@ class _Side:
     def _spectrum(self, tilt: float, near: float) -> Spectrum:
         spacing = self._spacing(tilt, near)
         if len(self.tops) == 1 and math.isfinite(self.tops[0]):  # a largest loss between two points would be split
-            spacing = self.tops[0] / math.ceil(self.tops[0] / spacing)
+            spacing = self.tops[0] / math.ceil(self.tops[0] / spacing) * (1 + LAST_DIGITS)  # not just above a point
         return compose(self._atoms, self.pilots, self.counts, tilt=tilt, spacing=spacing, near=near)
 
     def _spacing(self, tilt: float, near: float) -> float:
@@ -216,11 +225,16 @@ def _sides(event: Event, relation: Relation) -> Sequence[_Side] | float:
     if isinstance(found, float):
         return found
     pairs, counts, unlimited = tuple(found), tuple(found.values()), (math.inf,) * len(found)
-    both = [each.atoms(np.empty(0)) for each in pairs]
+    both = [moment_atoms(each) for each in pairs]
     forward = _Side(tuple(each.forward for each in both), pairs, counts, forward=True, ceilings=unlimited)
     if all(each.forward is each.backward for each in both):
         return [forward]
     return [forward, replace(forward, pilots=tuple(each.backward for each in both), forward=False)]
+
+
+def _steepest_tilt(each: Pair, ceiling: float) -> float:
+    """Up to which tilt a step's pilot is looked at: the more its largest loss is lowered, the more."""
+    return max(each.base.max_tilt, 2000 / max(ceiling, 1e-12))
 
 
 def _pairs(event: Event, relation: Relation) -> dict[Pair, int] | float:
@@ -237,8 +251,9 @@ def _pairs(event: Event, relation: Relation) -> dict[Pair, int] | float:
 
 
 def _converted(tilt: float, cumulant: float, delta: float) -> float:
-    """ε from the Rényi divergence of order tilt + 1 (Canonne, Kamath, Steinke 2020, Prop. 12)."""
-    return (cumulant - math.log(delta) - math.log1p(tilt)) / tilt + math.log(tilt) - math.log1p(tilt)
+    """ε from the Rényi divergence of order tilt + 1 (Canonne, Kamath, Steinke 2020, Prop. 12), rounded up."""
+    terms = (cumulant / tilt, -math.log(delta) / tilt, -math.log1p(tilt) / tilt, -math.log1p(1 / tilt))
+    return math.fsum(terms) + LAST_DIGITS * math.fsum(map(abs, terms))
 
 
 def _cumulant(atoms: Atoms, tilt: float) -> float:

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from discreet.privacy import discrete_gaussian, skellam
-from discreet.privacy.bases import Array, log_expm1
+from discreet.privacy.bases import Array, laplace_shift, log_expm1
 from discreet.privacy.events import (
     DiscreteGaussianNoise,
     DistributedDiscreteGaussianNoise,
@@ -21,13 +21,15 @@ from discreet.privacy.events import (
     Step,
     steps,
 )
-from discreet.privacy.pairs import Atoms, pair, require_replace
+from discreet.privacy.moments import Moments, exp_minus_line, moment_atoms
+from discreet.privacy.pairs import pair, require_replace
 from discreet.privacy.release import Relation
 
 Conversion: TypeAlias = Literal["balle", "mironov"]
 Curve: TypeAlias = Callable[[Array], Array]
 
 LEAST_INTEGRATED = 0.01  # noise multiplier; below it the sampled loss bends too sharply to integrate
+ROUNDING = 1e-11  # relative: what sums of up to a thousand logarithms lose, and more
 LARGEST_SUM = 1024  # the binomial sums stop here: larger orders only matter where the noise is large, and cost
 ORDERS: Array = np.unique(
     np.concatenate(
@@ -150,29 +152,37 @@ def _unsampled(noise: Noise, orders: Array, factor: float = 1.0) -> Array:
             l2 = factor * noise.l2_sensitivity
             return discrete_gaussian.rdp_bound(orders, noise.variance, noise.shares, l2, noise.dimension)
         case LaplaceNoise():
-            return _laplace(factor / noise.noise_multiplier, orders)
+            return _laplace(laplace_shift(noise, factor), orders)
         case SkellamNoise():
             l1, l2 = factor * noise.l1_sensitivity, factor * noise.l2_sensitivity
             return _interpolated(lambda at: skellam.rdp_bound(at, noise.variance, l1, l2), orders)
 
 
 def _laplace(shift: float, orders: Array) -> Array:
-    """Mironov 2017, Table II: log[α/(2α−1)·e^((α−1)s) + (α−1)/(2α−1)·e^(−αs)]/(α−1)."""
+    """Mironov 2017, Table II: log[α/(2α−1)·e^((α−1)s) + (α−1)/(2α−1)·e^(−αs)]/(α−1), rounded up.
+
+    Where it is small it is log(1 + α/(2α−1)·f((α−1)s) + (α−1)/(2α−1)·f(−αs))/(α−1) with f(x) = e^x − 1 − x, which
+    is the same and adds up nothing but positive numbers.
+    """
     finite = np.where(np.isinf(orders), 2.0, orders)
-    up = np.log(finite / (2 * finite - 1)) + (finite - 1) * shift
-    down = np.log((finite - 1) / (2 * finite - 1)) - finite * shift
-    return np.where(np.isinf(orders), shift, np.logaddexp(up, down) / (finite - 1))
+    up, down = finite / (2 * finite - 1), (finite - 1) / (2 * finite - 1)
+    ahead, behind = (finite - 1) * shift, -finite * shift
+    excess = up * exp_minus_line(np.minimum(ahead, 1.0)) + down * exp_minus_line(behind)
+    large = np.logaddexp(np.log(up) + ahead, np.log(down) + behind)
+    values = np.where(ahead < 1.0, np.log1p(excess), large) / (finite - 1)
+    return np.where(np.isinf(orders), shift, values * (1 + ROUNDING))
 
 
 def _integrated(step: Step, relation: Relation, orders: Array, *, forward_only: bool = False) -> Array:
-    """The divergence of the dominating pair itself, by quadrature: log Σ mass·e^((α−1)·loss)/(α−1)."""
+    """The divergence of the dominating pair itself, by quadrature from above: log E e^((α−1)·loss)/(α−1)."""
     whole = pair(step, relation)
-    both = whole.atoms(np.empty(0))
-    sides: tuple[Atoms, ...] = (both.forward,) if forward_only or both.forward is both.backward else both
+    both = moment_atoms(whole)
+    sides = (both.forward,) if forward_only or both.forward is both.backward else both
+    moments = [Moments(side) for side in sides]
     values = np.full(orders.shape, max(whole.tops) if not forward_only else whole.tops[0])
     for i in np.flatnonzero(orders - 1 <= whole.base.max_tilt):
         tilt = orders[i] - 1
-        values[i] = max(float(np.logaddexp.reduce(s.log_masses + tilt * s.losses)) for s in sides) / tilt
+        values[i] = max(each.log(tilt) for each in moments) / tilt
     return values
 
 
@@ -233,7 +243,7 @@ def _binomial(
         order = int(orders[i])
         drawn = np.arange(2, order + 1, dtype=np.float64)
         log_sum = amplified(order, drawn, log_chance(order, drawn), values[: order - 1])
-        result[i] = np.logaddexp(0.0, log_sum) / (order - 1)
+        result[i] = np.logaddexp(0.0, log_sum + ROUNDING) / (order - 1)
     return result
 
 

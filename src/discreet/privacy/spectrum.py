@@ -13,6 +13,7 @@ LARGEST_GRID = 2**20  # points of a composition; beyond it the grid is made coar
 LARGEST_STEP = 2**17  # points of one step, likewise
 LEFT_OUT = 1e-10  # of the tilted mass, at most, on each side of the window; counted
 ROUNDING = 1e-9  # relative, far above what 1e6-fold composition in doubles loses
+LAST_DIGITS = 2e-15  # relative error of tilt·loss, and so an absolute one of the logarithm of a mass
 DEEP = 50.0  # atoms whose tilted weight is below e^-50 of the largest are left out, and counted
 REACH = 100.0  # how far from a loss e^(−loss) is formed, so that it can't overflow
 BEHIND = 8.0  # how far below it tails are summed before they are asked for
@@ -138,7 +139,7 @@ def compose(
         log_scale=sum(count * each.log_total for count, each in zip(counts, gridded, strict=True)),
         left_out=2 * LEFT_OUT + lost,
         near=near,
-        rounding=ROUNDING * max(1.0, sum(counts) / 1e6),
+        rounding=ROUNDING * max(1.0, sum(counts) / 1e6) + LAST_DIGITS * abs(tilt) * (abs(middle) + half),
     )
 
 
