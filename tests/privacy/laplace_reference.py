@@ -6,6 +6,7 @@ draws x are ±shift outside [0, shift] and 2x − shift inside, as in docs/notes
 
 from collections.abc import Callable
 from itertools import pairwise
+from typing import TypeAlias
 
 import mpmath
 from mpmath import mpf
@@ -14,7 +15,7 @@ from discreet.privacy.events import LaplaceNoise, PoissonSampled, Step
 from discreet.privacy.release import Relation
 
 DIGITS = 50
-Number = float | mpf
+Number: TypeAlias = float | mpf
 
 
 def laplace_step(noise_multiplier: float, rate: float) -> Step:
@@ -176,10 +177,10 @@ def _expected(value: Callable[[mpf], mpf], shift: mpf, q: mpf, order: mpf, lowes
     ends = {lowest, shift}
     width = (shift - lowest) / mpmath.ceil((shift - lowest) / 2)
     ends |= {lowest + k * width for k in range(int((shift - lowest) / width))}
-    for k in range(1, 12):  # the powers change by e^10 between these
+    for k in range(1, 7):  # the powers change by e^16 between these
         for mixed in (
-            mpmath.log1p(q * mpmath.expm1(shift)) - 10 * k / order,
-            mpmath.log1p(q * mpmath.expm1(-shift)) + 10 * k / order,
+            mpmath.log1p(q * mpmath.expm1(shift)) - 16 * k / order,
+            mpmath.log1p(q * mpmath.expm1(-shift)) + 16 * k / order,
         ):
             if mpmath.expm1(mixed) > -q:
                 ends.add((mpmath.log1p(mpmath.expm1(mixed) / q) + shift) / 2)

@@ -72,6 +72,22 @@ def test_a_tiny_rate_loses_no_digits() -> None:
     assert found == pytest.approx(1e-16 * math.expm1(1.0), rel=1e-9)
 
 
+@pytest.mark.parametrize(("rate", "z", "order"), [(1.3e-5, 4.0, 1.22), (1e-4, 1.0, 1.07), (1e-7, 2.0, 2.5)])
+def test_a_divergence_far_below_one_is_never_below_its_integral(rate: float, z: float, order: float) -> None:
+    """The first two were low by 4e-5 and 2e-7. E_Q[(1 + u)^α − 1 − αu] with u = q(P/Q − 1) is the moment, less 1."""
+    with mpmath.workdps(50):
+        q, s, a = mpmath.mpf(rate), mpmath.mpf(z), mpmath.mpf(order)
+
+        def integrand(x: mpmath.mpf) -> mpmath.mpf:
+            moved = q * mpmath.expm1((2 * x - 1) / (2 * s * s))
+            return mpmath.npdf(x, 0, s) * (mpmath.exp(a * mpmath.log1p(moved)) - 1 - a * moved)
+
+        ends = [k * s for k in range(-12, 21)]
+        exact = mpmath.log1p(mpmath.quad(integrand, ends, maxdegree=4, method="gauss-legendre")) / (a - 1)
+        found = mpmath.mpf(float(rdp.curve(gaussian(z, rate=rate), np.array([order]))[0]))
+        assert exact <= found <= exact * (1 + mpmath.mpf("1e-8"))
+
+
 def test_between_whole_orders_a_chord_is_an_upper_bound() -> None:
     noise = GaussianNoise(noise_multiplier=1.0)
     orders = np.array([1.3, 2.5, 7.9])

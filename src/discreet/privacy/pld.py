@@ -19,7 +19,7 @@ from discreet.errors import Unsupported
 from discreet.privacy import gaussian
 from discreet.privacy.bases import LARGEST_SHIFT, Array, GaussianBase
 from discreet.privacy.events import Event, GaussianNoise, steps
-from discreet.privacy.moments import Moments, graded_edges, moment_atoms
+from discreet.privacy.moments import Moments, approximate_log_moment, graded_edges, moment_atoms
 from discreet.privacy.pairs import Atoms, Directions, Pair, Whole, pair
 from discreet.privacy.release import Relation
 from discreet.privacy.spectrum import Spectrum, compose, tilted
@@ -150,12 +150,12 @@ class _Side:
     def cumulant(self, tilt: float) -> float:
         """log E e^(tilt·loss) of the composition: tilt times its Rényi divergence of order tilt + 1.
 
-        It is quick and may lose digits, so it decides where to look and never what is reported.
+        Approximate: it decides where to look, and never what is reported.
         """
-        return sum(n * _cumulant(a, tilt) for n, a in zip(self.counts, self.pilots, strict=True))
+        return sum(n * approximate_log_moment(a, tilt) for n, a in zip(self.counts, self.pilots, strict=True))
 
     def cumulant_bound(self, tilt: float) -> float:
-        """The same, and never below it."""
+        """An upper bound of the cumulant that exceeds it by a relative 1e-9 or so."""
         return sum(n * Moments(a).log(tilt) for n, a in zip(self.counts, self.pilots, strict=True))
 
     def _chernoff(self, epsilon: float) -> tuple[float, float]:
@@ -254,16 +254,6 @@ def _converted(tilt: float, cumulant: float, delta: float) -> float:
     """ε from the Rényi divergence of order tilt + 1 (Canonne, Kamath, Steinke 2020, Prop. 12), rounded up."""
     terms = (cumulant / tilt, -math.log(delta) / tilt, -math.log1p(tilt) / tilt, -math.log1p(1 / tilt))
     return math.fsum(terms) + LAST_DIGITS * math.fsum(map(abs, terms))
-
-
-def _cumulant(atoms: Atoms, tilt: float) -> float:
-    """log Σ mass·e^(tilt·loss); as log(1 + Σ mass·(e^… − 1)) where that is small, since 10^12 of them may be added."""
-    powers = tilt * atoms.losses
-    if tilt >= 0 and powers.max() < 30:  # below 0 the sum may come as close to −1 as rounding goes
-        return math.log1p(float((np.exp(atoms.log_masses) * np.expm1(powers)).sum()))
-    logs = atoms.log_masses + powers
-    peak = float(logs.max())
-    return peak + math.log(float(np.exp(logs - peak).sum()))
 
 
 def _exp(x: float) -> float:
