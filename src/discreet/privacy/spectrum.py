@@ -14,6 +14,7 @@ LARGEST_STEP = 2**17  # points of one step, likewise
 LEFT_OUT = 1e-10  # of the tilted mass, at most, on each side of the window; counted
 ROUNDING = 1e-9  # relative, far above what 1e6-fold composition in doubles loses
 LAST_DIGITS = 2e-15  # relative error of tilt·loss, and so an absolute one of the logarithm of a mass
+TRANSFORM = 1e-15  # error of an FFT in doubles, in the Euclidean norm, and of each factor that is multiplied there
 DEEP = 50.0  # atoms whose tilted weight is below e^-50 of the largest are left out, and counted
 REACH = 100.0  # how far from a loss e^(−loss) is formed, so that it can't overflow
 BEHIND = 8.0  # how far below it tails are summed before they are asked for
@@ -129,7 +130,10 @@ def compose(
     middle, half = _window([(each.losses(spacing), each.weights) for each in gridded], counts, spacing)
     points = 2 * half / spacing + 2
     size = _fast_size(math.ceil(points))
-    first = math.floor((middle - half) / spacing)
+    fits = sum(count * (each.weights.size - 1) for count, each in zip(counts, gridded, strict=True)) < size
+    lowest = sum(count * each.first for count, each in zip(counts, gridded, strict=True))
+    first = lowest if fits else math.floor((middle - half) / spacing)
+    noise = TRANSFORM * math.sqrt(size) * (30 + sum(counts))
     weights = np.roll(_power(gridded, counts, size), -(first % size))
     return Spectrum(
         spacing=spacing,
@@ -137,7 +141,7 @@ def compose(
         weights=np.maximum(weights, 0.0),
         tilt=tilt,
         log_scale=sum(count * each.log_total for count, each in zip(counts, gridded, strict=True)),
-        left_out=2 * LEFT_OUT + lost,
+        left_out=lost + min(noise, 2 * LEFT_OUT) if fits else lost + 2 * LEFT_OUT,
         near=near,
         rounding=ROUNDING * max(1.0, sum(counts) / 1e6) + LAST_DIGITS * abs(tilt) * (abs(middle) + half),
     )
