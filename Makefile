@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test test-slow test-deploy test-browser lint bench docs lock clean
+.PHONY: demo test test-slow test-deploy test-browser mutants lint bench docs lock clean
 
 demo: $(READY)
 	@$(BIN)/discreet demo
@@ -19,6 +19,9 @@ test-deploy: .venv/.flower ## a real SuperLink and real clients, with TLS and ke
 
 test-browser: .venv/.browser ## the planner's page in Chromium without a window (Debian's package chromium)
 	$(BIN)/python -m pytest tests/browser -m browser -n 0
+
+mutants: $(READY) ## puts each known fault into a copy of the package; its test must fail (docs/mutants.md)
+	$(BIN)/python -m tests.mutants.run
 
 lint: $(READY)
 	$(BIN)/ruff check .

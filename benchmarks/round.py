@@ -20,6 +20,7 @@ from discreet.algorithms import dp_fedavg
 from discreet.engines.embedded import EmbeddedEngine
 from discreet.engines.engine import Simulation
 from discreet.federation import Federation
+from discreet.purposes import Purpose
 from discreet.randomness import RunKey
 from discreet.sampling import FixedSize
 from discreet.tasks.supervised import Supervised
@@ -61,10 +62,10 @@ def ours(inputs: Tensor, targets: Tensor) -> Callable[[], None]:
 
     def run() -> None:
         number = next(rounds)
-        cohort = algorithm.sampling.sample(population, number, key.generator("sampling", number))
+        cohort = algorithm.sampling.sample(population, number, key.generator(Purpose.SAMPLING, number))
         broadcast = algorithm.broadcast(state[0], number)
         gathered = engine.gather(broadcast, cohort)
-        noise = simulation.rows(broadcast, [-1]).at("server")
+        noise = simulation.rows(broadcast, [-1]).at(Purpose.SERVER)
         state[0] = algorithm.server_step(
             state[0], broadcast, gathered.total, len(gathered.contributors), population, noise
         )

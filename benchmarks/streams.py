@@ -15,6 +15,7 @@ import torch
 from randomgen import AESCounter, ChaCha
 
 from discreet.params import Params
+from discreet.purposes import Purpose
 from discreet.randomness import CPU, Rows, RunKey
 
 
@@ -48,7 +49,7 @@ def openings() -> dict[str, Callable[[], object]]:
 
 def opened(rows: Rows) -> Params:
     """The first number of a new stream."""
-    return rows.at("noise").open().normal({"weight": torch.zeros(1)})
+    return rows.at(Purpose.NOISE).open().normal({"weight": torch.zeros(1)})
 
 
 def blocks() -> dict[str, Rows]:

@@ -21,6 +21,7 @@ NAVIGATION = (
     ("docs/scale.md", "Scale"),
     ("docs/errata.md", "Errata"),
     ("docs/glossary.md", "Glossary"),
+    ("docs/mutants.md", "Mutants"),
     ("docs/notes/README.md", "Notes"),
     ("docs/results/accounting.md", "Results"),
     ("docs/decisions/README.md", "Decisions"),

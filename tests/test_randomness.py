@@ -7,6 +7,7 @@ was written, with sound streams; no test's exceeds 1e-6.
 import hashlib
 import math
 import random
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -15,12 +16,14 @@ import torch
 from scipy import stats
 
 from discreet.params import Params
+from discreet.purposes import Purpose
 from discreet.randomness import CPU, Rows, RunKey, _derived
 from discreet.secret_streams import SecretRows
 
 SECRET = b"a secret of exactly 32 bytes ..."
 KEY = RunKey(SECRET)
 DIGEST = bytes(range(32))
+NAMES = [("a", "b"), ("ab",), ("a, b",), ("a', 'b",), ("b", "a"), (1,), ("1",)]
 MODEL = {"weight": torch.zeros(30, 4), "bias": torch.zeros(4), "scale": torch.zeros(())}
 
 
@@ -87,7 +90,7 @@ def test_streams_of_different_places_are_uncorrelated(kind: str) -> None:
         block(kind, (1,)),
         block(kind, round=1),
         block(kind, digest=DIGEST[::-1]),
-        *(here.at(*name) for name in [("a", "b"), ("ab",), ("a, b",), ("a', 'b",), ("b", "a"), (1,), ("1",)]),
+        *(replace(here, name=(*here.name, *name)) for name in NAMES),
     ]
     drawn = [long(rows, 40_000) for rows in places]
     for one, other in combinations(drawn, 2):
@@ -146,7 +149,7 @@ def test_drawing_touches_no_stream_but_its_own(kind: str) -> None:
         first = torch.rand(3)
     with rows.drawing():
         assert torch.equal(torch.rand(3), first)
-    with rows.at("other").drawing():
+    with rows.at(Purpose.TRAIN).drawing():
         assert not torch.equal(torch.rand(3), first)
     stream = rows.open()
     stream.normal(MODEL), stream.uniform([9])
@@ -154,9 +157,14 @@ def test_drawing_touches_no_stream_but_its_own(kind: str) -> None:
     assert (np.random.get_state()[1].tolist(), random.getstate()) == before[1:]  # type: ignore[index]
 
 
+def test_two_fresh_keys_share_no_stream() -> None:
+    one, other = (RunKey.fresh().rows(0, DIGEST, [0], CPU) for _ in range(2))
+    assert not same(one.open().normal(MODEL), other.open().normal(MODEL))
+
+
 def test_the_key_never_shows(kind: str) -> None:
     rows = block(kind)
-    stream = rows.at("noise").open()
+    stream = rows.at(Purpose.NOISE).open()
     stream.normal(MODEL)
     for shown in (repr(KEY), repr(rows), repr(stream), str(stream)):
         assert "secret of" not in shown
@@ -172,12 +180,12 @@ def test_laplace_noise_is_laplace(kind: str) -> None:
 
 def test_a_simulated_stream_is_the_mersenne_twister_of_its_own_624_words() -> None:
     """Beside numpy's twister with the same words: so all of them count, and not 32 bits of a seed."""
-    words = hashlib.shake_256(_derived(SECRET, ("a", 1))).digest(4 * 624)
+    words = hashlib.shake_256(_derived(SECRET, ("sampling", 1))).digest(4 * 624)
     twister = np.random.MT19937()
     key = np.frombuffer(words, dtype="<u4")
     twister.state = {"bit_generator": "MT19937", "state": {"key": key, "pos": 624}}
     raw = twister.random_raw(1000)
-    drawn = torch.empty(1000, dtype=torch.float32).uniform_(generator=KEY.generator("a", 1))
+    drawn = torch.empty(1000, dtype=torch.float32).uniform_(generator=KEY.generator(Purpose.SAMPLING, 1))
     assert drawn.tolist() == ((raw & (2**24 - 1)) / 2**24).tolist()
 
 

@@ -58,3 +58,13 @@ def test_in_a_round_robin_nobody_joins_more_often_than_it_says(rounds: int) -> N
 def test_a_cohort_larger_than_the_population_is_refused() -> None:
     with pytest.raises(InvalidInput, match="A cohort of 11 can't be drawn from 10 clients"):
         FixedSize(cohort=11).sample(TEN, 0, generator())
+
+
+def test_poisson_draws_each_client_independently_of_the_others() -> None:
+    """Coins of rate 0.3 give cohorts of variance 10·0.3·0.7 = 2.1, and a fixed size gives 0.
+
+    Over 5,000 draws the variance is 2.1 to within 0.042 (its deviation), so five of those have a rate of 6e-7.
+    """
+    source = generator(5)
+    sizes = torch.tensor([len(Poisson(rate=0.3).sample(TEN, t, source)) for t in range(5000)], dtype=torch.float64)
+    assert abs(float(sizes.var()) - 2.1) < 5 * 0.042

@@ -2,6 +2,7 @@
 
 import ast
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,6 +14,7 @@ from randomgen import ChaCha
 
 from discreet import secret_streams
 from discreet.errors import InvalidInput, UnsoundCombination, Unsupported
+from discreet.purposes import Purpose
 from discreet.randomness import RunKey
 
 KEY = RunKey(b"a secret of exactly 32 bytes ...")
@@ -28,11 +30,12 @@ def test_what_a_key_is_made_from_can_be_read_back(place: tuple[object, ...]) -> 
 
 def test_every_place_has_a_key_of_its_own() -> None:
     here = KEY.secret_rows(1, DIGEST, 11)
-    places = [here, KEY.secret_rows(11, DIGEST, 1), KEY.secret_rows(1, DIGEST[::-1], 11), here.at(11)]
-    places += [here.at(*name) for name in [("a", "b"), ("ab",), ("a", "", "b"), ("a, b",), ("",), (1,), ("1",), (-1,)]]
+    places = [here, KEY.secret_rows(11, DIGEST, 1), KEY.secret_rows(1, DIGEST[::-1], 11), replace(here, name=(11,))]
+    names = [("a", "b"), ("ab",), ("a", "", "b"), ("a, b",), ("",), (1,), ("1",), (-1,)]
+    places += [replace(here, name=name) for name in names]
     keys = {tuple(g.bit_generator.state["state"]["keysetup"]) for rows in places for g in rows.generators()}
     assert len(keys) == len(places) == 12
-    assert here.at("a").at("b") == here.at("a", "b")
+    assert here.at(Purpose.LOCAL, 1).at(Purpose.NOISE).name == ("local", 1, "noise")
 
 
 def test_all_256_bits_of_a_key_count() -> None:
@@ -96,7 +99,7 @@ def test_a_generator_that_is_not_chacha20_is_refused(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("name", [0.5, True, np.int64(3), None, object()])
 def test_a_name_that_is_not_written_in_one_way_is_refused(name: object) -> None:
     with pytest.raises(InvalidInput, match="named by whole numbers and strings"):
-        KEY.secret_rows(0, DIGEST, 0).at(name)
+        KEY.secret_rows(0, DIGEST, 0).at(Purpose.LOCAL, name)  # type: ignore[arg-type]
 
 
 def test_noise_without_a_whole_secret_or_a_broadcast_is_refused() -> None:

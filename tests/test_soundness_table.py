@@ -52,6 +52,7 @@ from discreet.privacy.events import (
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.release import Release
 from discreet.privacy.wording import rounded_up
+from discreet.purposes import Purpose
 from discreet.randomness import CPU, RunKey
 from discreet.sampling import AnySampling, FixedSize, Poisson, RoundRobin
 from discreet.sparsifiers import AnySparsifier, PublishedTopK, RandomK, ServerTopK, TopK
@@ -398,7 +399,9 @@ def test_row_20_a_cohort_is_drawn_by_the_secret_key_and_priced_as_it_was_drawn(t
     refused(AnySampling, kind="poisson", rate=0.1, cohort=50)
     many, fixed = Population(examples=(1,) * 500), FixedSize(cohort=50)
     one, other = (RunKey.fresh() for _ in range(2))
-    assert fixed.sample(many, 0, one.generator("sampling", 0)) != fixed.sample(many, 0, other.generator("sampling", 0))
+    assert fixed.sample(many, 0, one.generator(Purpose.SAMPLING, 0)) != fixed.sample(
+        many, 0, other.generator(Purpose.SAMPLING, 0)
+    )
     (release,) = dp_fedavg(**LOCAL, clip_norm=1.0, sampling=fixed, noise_multiplier=0.95).releases(many, 0)
     assert (release.relation, type(release.event)) == ("replace", SampledWithoutReplacement)
     (release,) = dp_fedavg(**LOCAL, clip_norm=1.0, sampling=RoundRobin(cohort=50), noise_multiplier=0.95).over(1, many)

@@ -20,6 +20,7 @@ from discreet.experiment import config, keeping, preparing, run
 from discreet.experiment.config import Experiment, Settings
 from discreet.partition import Iid, Overlapping
 from discreet.places import Places
+from discreet.purposes import Purpose
 from discreet.randomness import RunKey
 from discreet.tasks.examples import Examples
 from experiments.pfl.cells import HERE, RESULTS, TABLES, Cell, cells, results, table
@@ -52,7 +53,7 @@ def measured(cell: Cell, seed: int, device: str, data_dir: Path | None) -> dict[
     began, key, asked = time.perf_counter(), RunKey.seed(seed), experiment(cell)
     examples = _examples(asked.task, Places.of(HERE, data_dir))
     partition = Overlapping(fraction=0.1) if cell.overlapping else Iid()
-    task = examples.dealt(cell.clients, partition, key.generator("task"))
+    task = examples.dealt(cell.clients, partition, key.generator(Purpose.TASK))
     algorithm, privacy = asked.algorithm, asked.privacy
     if cell.overlapping and privacy is not None:
         # The paper's noise is that of one client alone; what it is worth when clients overlap is certified instead.
@@ -60,7 +61,7 @@ def measured(cell: Cell, seed: int, device: str, data_dir: Path | None) -> dict[
         algorithm, privacy = keeping.kept(algorithm, privacy, cell.rounds, apart), None
     ready = preparing.from_objects(
         task,
-        asked.model.build(task, key.generator("model")),
+        asked.model.build(task, key.generator(Purpose.MODEL)),
         {"loss": None, "metric": None},
         rounds=cell.rounds,
         seed=seed,

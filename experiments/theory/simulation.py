@@ -11,6 +11,7 @@ from discreet.experiment.config import Settings
 from discreet.experiment.job import Job
 from discreet.experiment.promise import Privacy
 from discreet.experiment.results import Result
+from discreet.purposes import Purpose
 from discreet.randomness import RunKey
 from discreet.tasks.given import clients_from_arrays
 from discreet.training.schedules import Harmonic
@@ -31,14 +32,14 @@ def run(case: Case, seed: int) -> Result:
     steepest, cut, joined = 0.0, 0, 0
     for round in range(case.rounds):
         broadcast = algorithm.broadcast(state, round)
-        cohort = algorithm.sampling.sample(ready.population, round, ready.key.generator("sampling", round))
+        cohort = algorithm.sampling.sample(ready.population, round, ready.key.generator(Purpose.SAMPLING, round))
         gradients = found.losses.gradients(broadcast.params[WEIGHT][0])
         steepest = max(steepest, float(gradients.norm(dim=1).max()))
         own = gradients[dealt(case, seed)[cohort]]
         cut += int((own.norm(p=order, dim=1) > clip).sum())
         joined += len(cohort)
         total = engine.gather(broadcast, cohort).total
-        noise = simulation.rows(broadcast, [-1]).at("server")
+        noise = simulation.rows(broadcast, [-1]).at(Purpose.SERVER)
         state = algorithm.server_step(state, broadcast, total, len(cohort), ready.population, noise)
     return {
         "key": case.key(seed),
@@ -86,4 +87,4 @@ def recipe(case: Case) -> Algorithm:
 
 def dealt(case: Case, seed: int) -> torch.Tensor:
     """The order in which clients take their turns: random, and fixed for the run."""
-    return torch.randperm(WORLDS[case.world].clients, generator=RunKey.seed(seed).generator("turns"))
+    return torch.randperm(WORLDS[case.world].clients, generator=RunKey.seed(seed).generator(Purpose.TURNS))

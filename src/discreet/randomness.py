@@ -8,7 +8,7 @@ import hashlib
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from typing import Any, Protocol
 
@@ -19,6 +19,7 @@ from torch import Tensor
 from discreet.discrete_noise import discrete_gaussian, shares, skellam
 from discreet.errors import UnsoundCombination
 from discreet.params import Params, count, restored
+from discreet.purposes import Purpose, stream_name
 from discreet.secret_streams import SecretRows
 
 CPU = torch.device("cpu")
@@ -53,8 +54,8 @@ class Rows(Protocol):
     @property
     def clients(self) -> Sequence[int]: ...
 
-    def at(self, *name: object) -> "Rows":
-        """The streams for another purpose."""
+    def at(self, purpose: Purpose, *numbers: int | str) -> "Rows":
+        """The streams for another purpose; numbers tell several streams of one purpose apart."""
 
     def open(self) -> Streams:
         """The streams from their beginning."""
@@ -75,9 +76,9 @@ class RunKey:
     def seed(cls, seed: int) -> "RunKey":
         return cls(hashlib.blake2b(f"seed {seed}".encode(), digest_size=32).digest(), seeded=True)
 
-    def generator(self, *name: object) -> torch.Generator:
+    def generator(self, purpose: Purpose, *numbers: int | str) -> torch.Generator:
         """A generator on the host for what the run itself decides: who joins, how a model starts."""
-        return _generator(self.secret, name, CPU)
+        return _generator(self.secret, stream_name(purpose, numbers), CPU)
 
     def rows(self, round: int, digest: bytes, clients: Sequence[int], device: torch.device) -> "SimulatedRows":
         return SimulatedRows(self.secret + digest, (round,), tuple(clients), device)
@@ -97,12 +98,12 @@ class SimulatedRows:
     """Streams of torch's own generators: fast, reproducible, and not secret enough for a real client's real data."""
 
     secret: bytes = field(repr=False)
-    name: tuple[object, ...]
+    name: tuple[int | str, ...]
     clients: tuple[int, ...]
     device: torch.device
 
-    def at(self, *name: object) -> "SimulatedRows":
-        return SimulatedRows(self.secret, self.name + name, self.clients, self.device)
+    def at(self, purpose: Purpose, *numbers: int | str) -> "SimulatedRows":
+        return replace(self, name=self.name + stream_name(purpose, numbers))
 
     def open(self) -> "SimulatedStreams":
         return SimulatedStreams(self)
@@ -110,7 +111,7 @@ class SimulatedRows:
     @contextmanager
     def drawing(self) -> Iterator[None]:
         """Within it, what a network draws by itself (dropout, say) comes from the block's own stream."""
-        seed = _seed(self.secret, (*self.name, "network", *self.clients))
+        seed = _seed(self.secret, (*self.name, Purpose.NETWORK.value, *self.clients))
         with drawn_from(seed, self.device):
             yield
 

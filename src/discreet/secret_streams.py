@@ -18,6 +18,7 @@ from torch import Tensor
 from discreet.discrete_noise import discrete_gaussian, shares, skellam
 from discreet.errors import InvalidInput, Unsupported
 from discreet.params import Params
+from discreet.purposes import Purpose, stream_name
 
 KEY_BYTES = 32
 FLOATS = (torch.float32, torch.float64)
@@ -38,7 +39,7 @@ class SecretRows:
     secret: bytes = field(repr=False)
     round: int
     digest: bytes
-    name: tuple[object, ...]
+    name: tuple[int | str, ...]
     clients: tuple[int, ...]
     device: torch.device
 
@@ -62,8 +63,8 @@ class SecretRows:
                 )
         _chacha20()
 
-    def at(self, *name: object) -> "SecretRows":
-        return replace(self, name=self.name + name)
+    def at(self, purpose: Purpose, *numbers: int | str) -> "SecretRows":
+        return replace(self, name=self.name + stream_name(purpose, numbers))
 
     def open(self) -> "SecretStreams":
         return SecretStreams(self)

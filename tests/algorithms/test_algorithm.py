@@ -6,18 +6,22 @@ import pytest
 
 from discreet.algorithms import Algorithm, dp_fedavg, dp_fedsam_top, fedavg, ldp_fedavg, pfl
 from discreet.algorithms.claims import stated
+from discreet.engines.engine import Simulation
 from discreet.errors import InvalidInput, UnsoundCombination
 from discreet.experiment.keeping import kept
 from discreet.experiment.promise import Privacy
 from discreet.mechanisms import DistributedGaussian, Gaussian, LocalNoise
+from discreet.params import norms, zeros_like
 from discreet.part import plain, read
 from discreet.population import Population
 from discreet.privacy.accountant import epsilon
 from discreet.privacy.events import GaussianNoise, LaplaceNoise, PoissonSampled, SampledWithoutReplacement, steps
+from discreet.randomness import CPU, RunKey
 from discreet.sampling import Everyone, FixedSize, Poisson, RoundRobin
 from discreet.sparsifiers import PublishedTopK
 from discreet.training import DpSgd, GradientDescent, LocalSgd
 from discreet.training.pieces import L2Clip
+from tests.federations import cross_entropy, federation, linear
 
 TEN = Population(examples=(20,) * 10)
 LOCAL = {"learning_rate": 0.1, "batch_size": 5}
@@ -70,6 +74,38 @@ def test_fedavg_promises_nothing() -> None:
 def test_weights_by_examples_under_a_clip_are_refused_with_what_to_use() -> None:
     with pytest.raises(UnsoundCombination, match='weighting = "uniform"'):
         Algorithm(trainer=LocalSgd(**LOCAL, epochs=1), mechanism=Gaussian(clip_norm=1.0), weighting="by_examples")
+
+
+def test_under_a_clip_a_client_with_many_examples_counts_no_more_than_one_with_few() -> None:
+    """Weights by counts after the clip would let the largest client move the sum by more than it is priced for."""
+    algorithm = dp_fedavg(learning_rate=100.0, batch_size=2, clip_norm=0.5, sampling_rate=0.5, noise_multiplier=1.0)
+    data = federation(2, 40)
+    simulation = Simulation(algorithm, data, cross_entropy, RunKey.seed(1))
+    sent = simulation.step(algorithm.broadcast(algorithm.init(linear()), 0), [0, 1])
+    assert norms(sent.rows).tolist() == pytest.approx([1, 1], rel=1e-4)  # both at the clip, which is the unit
+    assert simulation.weights([0, 1]).tolist() == [1, 1]
+
+
+def test_a_round_that_nobody_joined_moves_the_model_by_the_servers_noise() -> None:
+    """Else a model that stays where it was would say that nobody was drawn."""
+    algorithm = dp_fedavg(**LOCAL, clip_norm=1, sampling_rate=0.2, noise_multiplier=2.0)
+    state = algorithm.init(linear())
+    broadcast, noise = algorithm.broadcast(state, 0), RunKey.seed(1).rows(0, b"", [-1], CPU)
+    moved = algorithm.server_step(state, broadcast, zeros_like(linear()), 0, TEN, noise).params
+    assert all(bool((moved[name] != value).all()) for name, value in state.params.items())
+
+
+@pytest.mark.parametrize("rounds", [1, 7])
+def test_every_round_that_a_client_joins_is_counted(rounds: int) -> None:
+    for algorithm, each in (
+        (pfl(learning_rate=1, clip_norm=1, sampling_rate=0.25, local_steps=3, noise_multiplier=2.0), 3),
+        (dp_fedavg(**LOCAL, clip_norm=1, sampling_rate=0.2, noise_multiplier=2.0), 1),
+    ):
+        (release,) = algorithm.over(rounds, TEN)
+        assert sum(steps(release.event).values()) == each * rounds
+        assert sum(sum(steps(one.event).values()) for r in range(rounds) for one in algorithm.releases(TEN, r)) == (
+            each * rounds
+        )
 
 
 @pytest.mark.parametrize(

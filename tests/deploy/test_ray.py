@@ -20,6 +20,7 @@ from discreet.experiment.job import Job
 from discreet.experiment.preparing import from_source
 from discreet.experiment.record import Record
 from discreet.params import Params
+from discreet.purposes import Purpose
 from discreet.randomness import CPU, RunKey
 from discreet.training import Loss
 from tests.federations import cross_entropy, federation, linear
@@ -76,11 +77,11 @@ def trained(engine: RayEngine | EmbeddedEngine, params: Params, rounds: int) -> 
     algorithm, key = simulation.algorithm, simulation.key
     state = algorithm.init(params)
     for round in range(rounds):
-        cohort = algorithm.sampling.sample(engine.population, round, key.generator("sampling", round))
+        cohort = algorithm.sampling.sample(engine.population, round, key.generator(Purpose.SAMPLING, round))
         broadcast = algorithm.broadcast(state, round)
         found = engine.gather(broadcast, cohort)
         assert sorted(found.contributors) == sorted(cohort)
-        noise = simulation.rows(broadcast, [-1]).at("server")
+        noise = simulation.rows(broadcast, [-1]).at(Purpose.SERVER)
         state = algorithm.server_step(state, broadcast, found.total, len(cohort), engine.population, noise)
     return state.params
 

@@ -17,6 +17,7 @@ from discreet.engines.flower import messages
 from discreet.engines.flower.messages import About
 from discreet.errors import InvalidInput
 from discreet.experiment.record import Record
+from discreet.purposes import Purpose
 from discreet.tasks import Task
 from tests.deploy.asking import RUN, counted, same, started_anew
 from tests.deploy.sites import PLAIN, Wire, copied, wired
@@ -118,5 +119,5 @@ def test_the_same_question_about_other_data_is_counted_and_gets_other_noise_thou
     assert isinstance(messages.told(changed.answer(request)), bytes)
     assert counted(changed) == 2
     like = {name: value[None] for name, value in broadcast.params.items()}
-    drawn = [each.learner._rows(RUN, broadcast).at("any").open().normal(like) for each in (unchanged, changed)]
+    drawn = [each.learner._rows(RUN, broadcast).at(Purpose.NOISE).open().normal(like) for each in (unchanged, changed)]
     assert not same(*drawn)

@@ -12,13 +12,16 @@ from discreet.deploy.app import App
 from discreet.deploy.certificates import key_from
 from discreet.deploy.entries import main
 from discreet.deploy.journal import KEPT, Entry
+from discreet.deploy.learner import Learner
 from discreet.deploy.node import Node
 from discreet.deploy.server import prepared, serve
+from discreet.deploy.spending import Spending
 from discreet.engines.flower import messages
 from discreet.errors import BudgetRefused
 from discreet.experiment.record import Record
 from discreet.privacy.wording import rounded_up
 from discreet.randomness import RunKey
+from discreet.sampling import FixedSize
 from tests.deploy.asking import RUN, Asked, counted, refusal, same, started_anew
 from tests.deploy.sites import PLAIN, SECURE, changed, copied, wired
 
@@ -85,6 +88,24 @@ def test_two_questions_are_two_charges_even_when_both_are_taken_for_the_first_at
     for broadcast in ("one", "another", "one"):
         node._count(about, Entry(0, broadcast))
     assert counted(node) == 2
+
+
+def test_a_node_counts_a_round_before_it_looks_at_its_data(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, _, node, about, body, key = asked
+    order: list[str] = []
+    reserve, update = Spending.reserve, Learner.update
+    monkeypatch.setattr(Spending, "reserve", lambda *given: order.append("reserve") or reserve(*given))
+    monkeypatch.setattr(Learner, "update", lambda *given: order.append("update") or update(*given))
+    assert isinstance(messages.told(node.answer(messages.request(about, body, key))), bytes)
+    assert order == ["reserve", "update"]
+
+
+def test_under_a_secret_draw_a_node_pays_for_rounds_that_it_was_not_asked_in(asked: Asked) -> None:
+    """The price of a draw is one for each round, whoever is drawn: else only those who were would pay."""
+    _, _, node, about, _, _ = asked
+    drawn = replace(node.learner, algorithm=replace(node.learner.algorithm, sampling=FixedSize(cohort=2)))
+    replace(node, learner=drawn)._count(replace(about, round=2), Entry(0, "one"))
+    assert counted(node) == 3
 
 
 def test_the_noise_of_one_experiment_is_not_that_of_another(asked: Asked) -> None:

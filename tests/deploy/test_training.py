@@ -1,6 +1,7 @@
 """Whole runs in one process, with no network: the model they train, and what becomes of it when a client goes."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,10 +11,11 @@ from discreet.deploy.server import prepared, serve
 from discreet.deploy.site import Site
 from discreet.engines.flower import messages
 from discreet.experiment import api, config, run
+from discreet.experiment.job import Job
 from discreet.experiment.record import Record
 from discreet.params import Params
 from discreet.randomness import RunKey
-from tests.deploy.asking import same
+from tests.deploy.asking import counted, same
 from tests.deploy.sites import CENTRAL, PLAIN, SECURE, changed, copied, wired, written
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -133,3 +135,34 @@ def test_a_run_that_was_stopped_goes_on_with_its_model_and_its_ledger(tmp_path: 
     assert "Run 'first' goes on after round 1 of 3." in heard
     assert outcome.done == 3
     assert same(trained(site, "first"), reference(tmp_path, PLAIN))
+
+
+def test_a_run_without_a_seed_goes_on_with_its_own_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With another key it would be another run to the clients, who would answer a round again with other noise."""
+
+    class Killed(BaseException):
+        pass
+
+    site, heard, keys = copied(tmp_path, PLAIN.replace("seed = 7\n", "")), list[str](), list[RunKey]()
+    wire = wired(tmp_path, site, heard)
+
+    def killed(node: int, number: int) -> bool:
+        if number == 2:
+            raise Killed
+        return False
+
+    def noted(site: Site, app: App, name: str, key: RunKey, *given: Any, **named: Any) -> Job:
+        keys.append(key)
+        return prepared(site, app, name, key, *given, **named)
+
+    monkeypatch.setattr("discreet.deploy.server.prepared", noted)
+    wire.lost = killed
+    with pytest.raises(Killed):
+        serve(site, "first", wire, heard.append)
+    for node in wire.nodes_at.values():
+        node.close()
+    again = wired(tmp_path, site, heard)
+    assert serve(site, "first", again, heard.append).done == 3
+    assert keys[0] == keys[1]
+    assert not keys[0].seeded
+    assert {counted(node) for node in again.nodes_at.values()} == {3}

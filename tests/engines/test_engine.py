@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 import torch
 
 from discreet.algorithms import dp_fedavg
@@ -9,7 +10,9 @@ from discreet.algorithms.algorithm import Sent
 from discreet.broadcast import Broadcast
 from discreet.engines.engine import CohortSum, Simulation
 from discreet.engines.reference import ReferenceEngine
+from discreet.lattice import Encoding
 from discreet.mechanisms import Gaussian, NoPrivacy
+from discreet.purposes import Purpose
 from discreet.randomness import RunKey
 from discreet.sparsifiers import RandomK
 from tests.federations import cross_entropy, federation, linear
@@ -57,3 +60,27 @@ def test_without_a_clip_all_is_kept_and_nobody_is_nothing() -> None:
     assert CohortSum.of([([0], sent)], Broadcast(0, MODEL, {}), NoPrivacy()).kept.tolist() == [1]
     nobody = CohortSum.of([], Broadcast(0, MODEL, {}), Gaussian(clip_norm=2.0))
     assert (nobody.contributors, float(nobody.total["w"]), nobody.clipped, float(nobody.signal)) == ((), 0, 0, 0)
+
+
+SECRET = RunKey(b"from the operating system, 32 b.")
+BROADCASTS = {
+    "model": Broadcast(0, {"w": torch.ones(1)}, {}),
+    "announced clip": Broadcast(0, MODEL, {"clip": torch.tensor(2.0)}),
+    "way onto the lattice": Broadcast(0, MODEL, {"clip": torch.tensor(1.0)}, Encoding(100.0, 32)),
+}
+
+
+@pytest.mark.parametrize("real", [False, True], ids=["simulated", "real"])
+@pytest.mark.parametrize("other", BROADCASTS)
+def test_without_a_seed_two_broadcasts_in_one_round_share_no_noise(other: str, real: bool) -> None:
+    """The difference of two updates that share their noise shows them bare, to whoever can ask twice in a round."""
+    algorithm = dp_fedavg(learning_rate=1.0, batch_size=2, clip_norm=1.0, sampling_rate=0.5, noise_multiplier=1.0)
+    simulation = Simulation(algorithm, federation(3, 3), cross_entropy, SECRET, real=real)
+    first = Broadcast(0, MODEL, {"clip": torch.tensor(1.0)})
+
+    def drawn(broadcast: Broadcast, client: int) -> torch.Tensor:
+        return simulation.rows(broadcast, [client]).at(Purpose.SHARE).open().normal({"w": torch.zeros(5)})["w"]
+
+    for client in (0, 1, -1):  # -1 is the server
+        assert torch.equal(drawn(first, client), drawn(Broadcast(0, MODEL, dict(first.announced)), client))
+        assert bool((drawn(first, client) != drawn(BROADCASTS[other], client)).all())

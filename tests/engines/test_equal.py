@@ -24,6 +24,7 @@ from discreet.mechanisms import (
     NoPrivacy,
 )
 from discreet.params import Params
+from discreet.purposes import Purpose
 from discreet.randomness import CPU, RunKey
 from discreet.sampling import Everyone, FixedSize, Poisson, RoundRobin
 from discreet.server_optimizers import ServerAdam, ServerSgd
@@ -118,7 +119,7 @@ def trained(
 ) -> Params:
     state = algorithm.init(params)
     for round in range(rounds):
-        cohort = algorithm.sampling.sample(engine.population, round, key.generator("sampling", round))
+        cohort = algorithm.sampling.sample(engine.population, round, key.generator(Purpose.SAMPLING, round))
         broadcast = algorithm.broadcast(state, round, engine.simulation.public_update)
         gathered = engine.gather(broadcast, cohort)
         state = algorithm.server_step(

@@ -1,5 +1,6 @@
 """The few lines that a Python program needs."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,22 @@ def test_a_run_made_in_python_is_resumed_in_python(clients: Task, tmp_path: Path
         d.train(net, clients, **{**given, "rounds": 6}, resume=tmp_path / "run")
     resumed = d.train(net, clients, **given, resume=tmp_path / "run")
     assert (resumed.rounds, resumed.metrics) == (5, whole.metrics)
+
+
+def test_a_run_without_a_seed_goes_on_with_its_own_key(clients: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Two copies of a stopped run end in the same bytes: a round that is made again has the noise that it had."""
+    net, given = nn.Linear(4, 2), {"rounds": 3, "algorithm": PFL, "privacy": PROMISE}
+    with monkeypatch.context() as broken:
+        broken.setattr("discreet.experiment.record.Record.append", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            d.train(net, clients, **given, out=tmp_path / "run", key_dir=tmp_path / "keys")
+    models = []
+    for copy in ("one", "two"):
+        shutil.copytree(tmp_path / "run", tmp_path / copy)
+        shutil.copytree(tmp_path / "keys", tmp_path / f"{copy} keys")
+        assert d.train(net, clients, **given, resume=tmp_path / copy, key_dir=tmp_path / f"{copy} keys").rounds == 3
+        models.append((tmp_path / copy / "model.safetensors").read_bytes())
+    assert models[0] == models[1]
 
 
 def test_an_experiment_from_a_file_is_opened_with_its_model(small: Path, tmp_path: Path):

@@ -16,6 +16,7 @@ from discreet.experiment.cells import Run
 from discreet.experiment.compare import Data
 from discreet.experiment.results import Result, Results
 from discreet.partition import Dirichlet
+from discreet.purposes import Purpose
 from discreet.randomness import RunKey
 from discreet.tasks import Digits, Mnist
 from tests.tasks.test_mnist import small as small_mnist
@@ -133,7 +134,7 @@ def test_a_data_set_is_read_once_however_it_is_dealt_out(tmp_path: Path, monkeyp
             task = Mnist(clients=clients, partition=Dirichlet(alpha=1.0))
             source = replace(built_in, experiment=replace(built_in.experiment, task=task), places=places)
             shared, key = data.task(source, RunKey.seed(seed)), RunKey.seed(seed)
-            alone = task.load(key.generator("task"), places)
+            alone = task.load(key.generator(Purpose.TASK), places)
             assert shared.train.sizes == alone.train.sizes
             index = torch.arange(sum(alone.train.sizes))
             assert all(map(torch.equal, shared.train.examples(index), alone.train.examples(index)))

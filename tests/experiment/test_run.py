@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import stat
 from collections import Counter
@@ -11,11 +12,13 @@ from typing import Any
 
 import pytest
 
+from discreet.engines.embedded import EmbeddedEngine
 from discreet.errors import BudgetRefused, InvalidInput, Unsupported
 from discreet.experiment import api, config, keys, run
 from discreet.experiment.job import Job
 from discreet.experiment.outcome import Outcome
 from discreet.experiment.record import Record
+from discreet.experiment.round_releases import cohort
 from discreet.part import read
 from discreet.privacy.events import steps
 from discreet.privacy.guarantee import Guarantee
@@ -119,6 +122,56 @@ def test_without_a_seed_no_two_runs_are_alike_and_no_card_speaks_of_seeds(prepar
     assert "seed" not in said
     assert "simulated" in said
     assert "counts this run" in said
+
+
+def test_a_round_is_reserved_before_data_is_touched_and_kept_before_it_is_committed(
+    prepared: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """A crash after a commit without a checkpoint would make a round again that counts as done."""
+    order: list[str] = []
+
+    def noted(owner: type, name: str) -> None:
+        wrapped = getattr(owner, name)
+
+        def called(*given: Any, **named: Any) -> Any:
+            order.append(name)
+            return wrapped(*given, **named)
+
+        monkeypatch.setattr(owner, name, called)
+
+    for owner, name in ((Ledger, "reserve"), (EmbeddedEngine, "gather"), (Record, "save"), (Ledger, "commit")):
+        noted(owner, name)
+    start(prepared("rounds=3"), tmp_path / "run")
+    assert order == ["reserve", "gather", "save", "commit"] * 3
+
+
+def test_a_run_without_a_seed_goes_on_with_its_own_key(prepared: Prepared, tmp_path: Path, state: Path):
+    """Two copies of a stopped run end in the same bytes: a round that is made again has the noise that it had."""
+    start(prepared(), tmp_path / "run", interrupting(2))
+    models = []
+    for copy in ("one", "two"):
+        shutil.copytree(tmp_path / "run", tmp_path / copy)
+        shutil.copytree(state / "discreet" / "keys", tmp_path / f"{copy} keys")
+        job, record = api.reopened(tmp_path / copy, tmp_path / f"{copy} keys")
+        assert not job.key.seeded
+        assert run.resume(job, record, tmp_path / f"{copy} keys", ignore).done == 4
+        models.append((tmp_path / copy / "model.safetensors").read_bytes())
+    assert models[0] == models[1]
+
+
+def test_a_resumed_round_has_the_cohort_that_it_had(prepared: Prepared, tmp_path: Path):
+    """Drawn anew, others would take part in what is counted once."""
+    job = prepared(*CLIENTS[:1], *CLIENTS[2:], "algorithm.sampling_rate=0.5", "algorithm.noise_multiplier=50.0")
+    start(job, tmp_path / "run", interrupting(1))
+    resumed, _ = api.reopened(tmp_path / "run", None)
+    assert [cohort(resumed, round) for round in range(20)] == [cohort(job, round) for round in range(20)]
+
+
+def test_a_run_in_which_nobody_is_ever_drawn_still_moves_its_model_by_noise(prepared: Prepared, tmp_path: Path):
+    job = prepared(*CLIENTS[:1], *CLIENTS[2:], "algorithm.sampling_rate=0.05", "seed=1", "rounds=1")
+    ended = start(job, tmp_path / "run")
+    assert [line["clients"] for line in ended.record.rounds()] == [0]
+    assert all(bool((ended.state.params[name] != value).all()) for name, value in job.params.items())
 
 
 def test_both_engines_run_the_same_loop(prepared: Prepared, tmp_path: Path):

@@ -119,6 +119,16 @@ def test_the_deviation_of_the_sums_noise_is_what_it_claims(mechanism: Mechanism)
     assert abs(float(standard.square().mean()) - 1) / spread < 5
 
 
+@pytest.mark.parametrize("mechanism", [m for m in PRIVATE if m.noise()], ids=lambda m: m.kind)
+def test_the_server_adds_all_its_noise_though_nobody_joined(mechanism: Mechanism) -> None:
+    """A sum without noise would say that nobody was drawn. As above: |z| < 5 has a false-alarm rate of 6e-7."""
+    noise = mechanism.noise()
+    assert isinstance(noise, GaussianNoise)
+    _, released = drawn(mechanism.fitted(COHORT, COHORT), 0)
+    standard = released / (noise.noise_multiplier * moved_by_one(mechanism))
+    assert abs(float(standard.square().mean()) - 1) / math.sqrt(2 / standard.numel()) < 5
+
+
 @pytest.mark.parametrize("joined", [0, 1, 3, 4])
 def test_with_a_share_for_everybody_the_sum_has_the_same_noise_however_many_join(joined: int) -> None:
     """z²C² for each number of joiners: |z| < 5 has a false-alarm rate of 6e-7; a share too few has z > 30."""
@@ -205,6 +215,16 @@ def test_a_share_of_noise_protects_an_upload_by_itself_less() -> None:
     noise = mechanism.own_noise()
     assert isinstance(noise, GaussianNoise)
     assert noise.noise_multiplier == pytest.approx(0.1343, abs=1e-4)  # paper 004's, seen in clear
+
+
+@pytest.mark.parametrize("known", [0, 1, 3])
+def test_whoever_knows_shares_of_the_noise_is_priced_at_the_others(known: int) -> None:
+    """Of four shares of z² = 4 each: 16, 12 and 4 are left. Who knows them all is protected by nothing."""
+    mechanism = DistributedGaussian(clip_norm=1.0, noise_multiplier=4.0, shares=4)
+    noise = mechanism.noise(known=known)
+    assert isinstance(noise, GaussianNoise)
+    assert noise.noise_multiplier**2 == pytest.approx(16 - 4 * known)
+    assert mechanism.noise(known=4) is None
 
 
 def test_an_adaptive_clip_settles_at_its_quantile() -> None:

@@ -119,6 +119,18 @@ def test_the_direction_that_removes_is_not_always_taken_for_granted() -> None:
     assert pld.epsilon(event, 1e-5) < analytic.epsilon(math.sqrt(3), 1e-5)
 
 
+@pytest.mark.parametrize("loss", [0.2, 0.5, 1.0])
+def test_the_worse_of_both_directions_is_counted(loss: float) -> None:
+    """One step at q = 0.3 and z = 1. Removing a unit costs q·δ(log((e^ε − 1 + q)/q)) of the unsampled step; adding one
+    costs (1 − e^ε(1 − q))·δ(log(e^ε·q/(1 − e^ε(1 − q)))) where that is positive, which is less.
+    """
+    q, rest = 0.3, 1 - math.exp(loss) * 0.7
+    removed = q * analytic.delta(1.0, math.log((math.exp(loss) - 1 + q) / q))
+    added = rest * analytic.delta(1.0, math.log(math.exp(loss) * q / rest)) if rest > 0 else 0.0
+    assert added < 0.9 * removed
+    assert pld.delta(gaussian(1.0, rate=q), loss) == pytest.approx(removed, rel=1e-3)
+
+
 def test_unlike_steps_compose() -> None:
     parts = (gaussian(1.0, rate=0.1, times=10), laplace(5.0, times=2), gaussian(3.0))
     together = pld.epsilon(Composed(events=parts), 1e-5)

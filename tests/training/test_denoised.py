@@ -16,6 +16,7 @@ from discreet.part import plain, read
 from discreet.population import Population
 from discreet.privacy import accountant
 from discreet.privacy.events import GaussianNoise, PoissonSampled, SkellamNoise, steps
+from discreet.purposes import Purpose
 from discreet.randomness import CPU, RunKey
 from discreet.training import BroadcastGradients, DenoisedRelease
 from tests.federations import cross_entropy, federation, linear
@@ -37,7 +38,7 @@ def by_hand(trainer: DenoisedRelease, *, examples: int) -> tuple[list[torch.Tens
     """The clipped sums of each step, and the noisy ones that drive the state, with every example in every batch."""
     assert trainer.state_noise is not None
     held, model = federation(6), linear()
-    noises = RunKey.seed(0).rows(0, b"", [0], CPU).at("noise").open()
+    noises = RunKey.seed(0).rows(0, b"", [0], CPU).at(Purpose.NOISE).open()
     clean, noisy = [], []
     for _ in range(3):
         total = torch.zeros(18, dtype=torch.float64)

@@ -14,6 +14,7 @@ from discreet.errors import InvalidInput
 from discreet.params import Params, norms, repeated, zeros_like
 from discreet.population import Population
 from discreet.privacy.events import GaussianNoise, PoissonSampled, Repeated
+from discreet.purposes import Purpose
 from discreet.randomness import CPU, RunKey
 from discreet.training import DpSgd, poisson
 from discreet.training.per_example import Clip, clipped_sum
@@ -69,6 +70,23 @@ def test_one_example_moves_the_sum_by_no_more_than_the_clip(bad: float) -> None:
     assert all(bool(torch.isfinite(value).all()) for value in with_it.values())
 
 
+@pytest.mark.parametrize("size", [-1.0, -100.0])
+def test_each_example_is_clipped_and_not_their_sum(size: float) -> None:
+    """Three examples of gradient 1 and one against them, at a clip of ½: the sum is 1, and 1½ without it.
+
+    A clip of the sum alone would turn ½ into −½ where the one is large: twice the clip.
+    """
+
+    def sum_of(*gradients: float) -> float:
+        inputs = torch.tensor(gradients, dtype=torch.float64)[None, :, None]
+        batch = Batch(inputs, torch.zeros(1, len(gradients)), torch.ones(1, len(gradients)).bool(), None)
+        model = {"w": torch.zeros(1, 1, dtype=torch.float64)}
+        return float(clipped_sum(lambda model, x, y: (x * model["w"]).sum(dim=1), model, batch, Clip(0.5))["w"])
+
+    assert sum_of(1, 1, 1) == pytest.approx(1.5, rel=1e-4)
+    assert sum_of(1, 1, 1, size) == pytest.approx(1.0, rel=1e-4)
+
+
 def test_the_noise_has_the_variance_that_the_event_claims() -> None:
     """Chi-square on 2,000 × 18 normals: |z| < 5 has a false-alarm rate of 6e-7, and 3 % more noise has z = 8."""
     data, clip_norm, z = federation(10), 0.5, 1.3
@@ -98,9 +116,9 @@ def test_the_sum_is_divided_by_the_expected_size_whoever_was_drawn() -> None:
     rows = KEY.rows(0, b"", [0], CPU)
     quiet = trainer(sampling_rate=1.0, noise_multiplier=0.01, learning_rate=8.0)
     delta = quiet.train(cross_entropy, Broadcast(0, linear(), {}), data.block([0]), rows)
-    (batch,) = data.block([0]).poisson(1.0, rows.at("batch").open(), 100)
+    (batch,) = data.block([0]).poisson(1.0, rows.at(Purpose.BATCH).open(), 100)
     summed = clipped_sum(cross_entropy, repeated(linear(), 1), batch, Clip(0.5))
-    noise = rows.at("noise").open().normal(linear())
+    noise = rows.at(Purpose.NOISE).open().normal(linear())
     for name in delta:
         assert torch.allclose(delta[name], -8.0 * (summed[name] + 0.005 * noise[name]) / 8)
 
@@ -124,16 +142,44 @@ def test_the_size_of_a_piece_changes_no_result() -> None:
         assert torch.allclose(whole[name], pieces[name], rtol=1e-12, atol=1e-14)
 
 
-def test_noise_differs_between_clients_rounds_and_steps() -> None:
-    broadcast = [Broadcast(round, linear(), {}) for round in (0, 1)]
-    seen = set()
-    for round in (0, 1):
-        rows = KEY.rows(round, b"", [0, 1], CPU)
-        local = trainer(sampling_rate=1e-12, steps=1)
-        delta = local.train(cross_entropy, broadcast[round], federation(3, 3).block([0, 1]), rows)
-        seen |= {float(delta["bias"][0, 0]), float(delta["bias"][1, 0])}
-        seen.add(float(rows.at("encode").open().normal(linear())["bias"][0, 0]))
-    assert len(seen) == 6
+def noise_alone(local: DpSgd, round: int, clients: list[int]) -> torch.Tensor:
+    """The updates of clients of whose examples none is drawn, a row a client."""
+    rows, data = KEY.rows(round, b"", clients, CPU), federation(3, 3).block(clients)
+    delta = local.train(cross_entropy, Broadcast(round, linear(), {}), data, rows)
+    return torch.cat([value.flatten(start_dim=1) for value in delta.values()], dim=1)
+
+
+def test_no_two_rounds_have_the_same_noise() -> None:
+    local = trainer(sampling_rate=1e-12)
+    one, other = (noise_alone(local, round, [0]) for round in (0, 1))
+    assert bool((one != other).all())
+
+
+def test_no_two_clients_have_the_same_noise() -> None:
+    one, other = noise_alone(trainer(sampling_rate=1e-12), 0, [0, 1])
+    assert bool((one != other).all())
+
+
+def test_no_two_steps_have_the_same_noise() -> None:
+    """Two steps without gradients move the model by the sum of their noises: with one noise, by twice the first."""
+    first, both = (noise_alone(trainer(sampling_rate=1e-12, steps=steps), 0, [0]) for steps in (1, 2))
+    assert not torch.isclose(both - first, first, rtol=1e-3).any()
+
+
+def test_a_step_is_divided_by_the_expected_batch_and_not_by_the_realised_one() -> None:
+    """Each example's loss falls by w, so whatever is drawn, a step is a whole multiple of η/(qn): how many were."""
+    quiet, data = trainer(clip_norm=1.0, noise_multiplier=1e-6), federation(8)
+    counts = []
+    for at in range(20):
+        delta = quiet.train(
+            lambda model, x, y: -model["w"] + 0 * x.sum(dim=1),
+            Broadcast(at, {"w": torch.zeros(1, dtype=torch.float64)}, {}),
+            data.block([0]),
+            KEY.rows(at, b"", [0], CPU),
+        )
+        counts.append(float(delta["w"]) * (0.5 * 8))
+    assert len({round(count) for count in counts}) > 3  # of 8 examples, each with chance ½
+    assert all(abs(count - round(count)) < 1e-3 for count in counts)
 
 
 def test_an_epoch_is_as_many_steps_as_see_every_example_once():

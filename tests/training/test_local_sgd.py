@@ -5,6 +5,7 @@ import torch
 
 from discreet.broadcast import Broadcast
 from discreet.errors import InvalidInput
+from discreet.purposes import Purpose
 from discreet.randomness import CPU, RunKey
 from discreet.training import LocalSgd
 from discreet.training.schedules import Exponential, Inverse
@@ -18,7 +19,7 @@ def by_torch(local: LocalSgd, data, client: int, rate: float) -> dict[str, torch
     optimiser = torch.optim.SGD(params.values(), lr=rate, momentum=local.momentum, weight_decay=local.weight_decay)
     block = data.block([client])
     for batch in block.shuffled(
-        local.batch_size, local._steps(block), KEY.rows(0, b"", [client], CPU).at("batches").open()
+        local.batch_size, local._steps(block), KEY.rows(0, b"", [client], CPU).at(Purpose.BATCHES).open()
     ):
         optimiser.zero_grad()
         mask = batch.mask[0]

@@ -62,6 +62,17 @@ def test_the_noise_is_there_when_nobody_is_drawn_and_has_the_variance_that_is_cl
     assert abs(float(standard.square().mean()) - 1) / math.sqrt(2 / standard.numel()) < 5
 
 
+def test_no_two_steps_have_the_same_noise() -> None:
+    """Two steps without gradients move the model by the sum of their noises: with one noise, by twice the first."""
+    first, both = (
+        trainer(sampling_rate=1e-9, noise_multiplier=3.0, steps=steps).train(
+            cross_entropy, Broadcast(0, linear(), {}), federation(3).block([0]), KEY.rows(0, b"", [0], CPU)
+        )["weight"]
+        for steps in (1, 2)
+    )
+    assert not torch.isclose(both - first, first, rtol=1e-3).any()
+
+
 def test_clipped_minibatches_count_half_their_noise_and_clipped_examples_all_of_it() -> None:
     population = Population(examples=(50,) * 4)
     common = {"learning_rate": 0.1, "sampling_rate": 0.2, "clip_norm": 1.0, "noise_multiplier": 2.0}

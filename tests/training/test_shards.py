@@ -13,6 +13,7 @@ from discreet.population import Population
 from discreet.privacy import accountant, calibration
 from discreet.privacy.calibration import EpsilonTarget
 from discreet.privacy.events import GaussianNoise, Repeated, steps
+from discreet.purposes import Purpose
 from discreet.randomness import CPU, RunKey
 from discreet.training import LocalSgd, Shards
 from discreet.training.pieces import Sam
@@ -66,13 +67,13 @@ def test_an_update_is_the_mean_of_its_shards_clipped_updates():
     """Three shards by hand: what each example drew, then local SGD on each by its own stream."""
     held, key = federation(9), RunKey.seed(5)
     rows = key.rows(0, b"", [0], CPU)
-    drawn = (rows.at("shard").open().uniform([9])[0] * 3).floor()
+    drawn = (rows.at(Purpose.SHARD).open().uniform([9])[0] * 3).floor()
     assert sorted(set(drawn.tolist())) == [0, 1, 2]
     total = torch.zeros(18, dtype=DOUBLE)
     for shard in range(3):
         own = drawn == shard
         batches = Batches(held.inputs[own], held.targets[own], (0,), (int(own.sum()),))
-        delta = LOCAL.train(cross_entropy, Broadcast(0, linear(), {}), batches, rows.at("local", shard))
+        delta = LOCAL.train(cross_entropy, Broadcast(0, linear(), {}), batches, rows.at(Purpose.LOCAL, shard))
         one = torch.cat([value.flatten() for value in delta.values()])
         total += one * min(1.0, 0.5 / float(one.norm())) / 3
     assert torch.allclose(update(TRAINER, held.inputs, held.targets, 5), total, rtol=1e-4)

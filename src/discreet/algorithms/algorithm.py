@@ -19,6 +19,7 @@ from discreet.params import Params, norms, scale
 from discreet.part import Flag, part
 from discreet.population import Population
 from discreet.privacy.release import Release
+from discreet.purposes import Purpose
 from discreet.randomness import Rows
 from discreet.sampling import AnySampling, Everyone
 from discreet.server_optimizers import AnyServer, ServerSgd
@@ -88,12 +89,12 @@ class Algorithm:
         """Train, select, weigh, bound, encode, add the client's own noise. Weights come before the bound."""
         whole = self.mechanism.unit == "client"
         heard = replace(broadcast, encoding=None) if whole else broadcast  # what is clipped as a whole is rounded later
-        delta = self.trainer.train(loss, heard, batches, rows.at("train"))
+        delta = self.trainer.train(loss, heard, batches, rows.at(Purpose.TRAIN))
         chosen = self.sparsifier.select(delta, broadcast.announced)
         weighed = per_client.scaled(chosen, weights) if self.weighting == "by_examples" else chosen
         bounded = self.mechanism.bound(weighed, broadcast)
-        encoded = self.aggregation.encode(bounded, broadcast.encoding, rows.at("encode"), bounded=whole)
-        shared = self.mechanism.share(encoded, broadcast, rows.at("share"))
+        encoded = self.aggregation.encode(bounded, broadcast.encoding, rows.at(Purpose.ENCODE), bounded=whole)
+        shared = self.mechanism.share(encoded, broadcast, rows.at(Purpose.SHARE))
         clean = None if shared is encoded else encoded
         sizes = norms(chosen) if broadcast.encoding is None else broadcast.encoding.norms(chosen)
         return Sent(self.sparsifier.finish(shared, broadcast.announced), sizes, clean)

@@ -22,6 +22,7 @@ from discreet.experiment.job import Job
 from discreet.experiment.record import making, refuse_taken
 from discreet.part import plain
 from discreet.population import Population
+from discreet.purposes import Purpose
 from discreet.tasks import OwnTable, Task
 from discreet.tasks.ranges import found_at
 
@@ -46,7 +47,7 @@ def init(
     engine = experiment.engine if isinstance(experiment.engine, Flower) else Flower()
     source = replace(source, experiment=replace(experiment, engine=engine))
     key = public_draws(experiment)
-    task = experiment.load_task(key.generator("task"), source.places)
+    task = experiment.load_task(key.generator(Purpose.TASK), source.places)
     data_ranges.check_accepted(task.ranges_from_data, accepted=accept_data_ranges)
     declared = list(clients) or _of_task(experiment.task, task)
     population = Population(

@@ -23,6 +23,7 @@ from discreet.mechanisms import AdaptiveGaussian
 from discreet.own_code import local
 from discreet.params import Params
 from discreet.population import Population
+from discreet.purposes import Purpose
 from discreet.randomness import CPU, RunKey, SimulatedRows
 from discreet.secagg.errors import BadMessage
 from discreet.secret_streams import KEY_BYTES, SecretRows
@@ -61,7 +62,7 @@ class Learner:
         loaded = held_by(app, client, owned.data, data_dir)
         owned.policy.allow_data_ranges(loaded.ranges_from_data)
         place = 0 if owned.data is not None else client
-        module = built(experiment, loaded, places.folder, public_draws(experiment).generator("model"))
+        module = built(experiment, loaded, places.folder, public_draws(experiment).generator(Purpose.MODEL))
         loss = None if experiment.loss is None else local(experiment.loss, places.folder)
         model = Supervised(module, loaded.kind, loss=loss)
         model.check(loaded)
@@ -136,9 +137,9 @@ class Learner:
     def update(self, run: str, broadcast: Broadcast, entry: Entry) -> Params:
         """What this client sends. The same run, broadcast and entry give the same bytes."""
         rows = self._rows(run, broadcast)
-        rows = rows.at("attempt", entry.attempt) if entry.attempt else rows
+        rows = rows.at(Purpose.ATTEMPT, entry.attempt) if entry.attempt else rows
         if self.seed is None and entry.session:  # even where the journal forgot, no two sessions share noise
-            rows = rows.at("session", entry.session)
+            rows = rows.at(Purpose.SESSION, entry.session)
         weight = torch.tensor([self.algorithm.weights(self.population)[self.client]], dtype=torch.float64)
         with rows.drawing():
             sent = self.algorithm.client_step(self.model.loss, broadcast, self.data.block([self.place]), weight, rows)
@@ -172,7 +173,7 @@ def held_by(app: App, client: int, own: Path | None, data_dir: Path | None = Non
             )
         task = replace(task, path=str(own.resolve()))
     experiment = replace(app.experiment, task=task)
-    loaded = experiment.load_task(public_draws(experiment).generator("task"), app.source(data_dir).places)
+    loaded = experiment.load_task(public_draws(experiment).generator(Purpose.TASK), app.source(data_dir).places)
     _check(app, client, loaded.client_names, loaded.train.sizes, own=own is not None)
     return loaded
 

@@ -15,6 +15,7 @@ from discreet.mechanisms import Mechanism
 from discreet.params import Params, add, norms, total, zeros_like
 from discreet.per_client import worst
 from discreet.population import Population
+from discreet.purposes import Purpose
 from discreet.randomness import RunKey, SimulatedRows
 from discreet.secret_streams import SecretRows
 from discreet.sparsifiers import PublicUpdate
@@ -117,7 +118,7 @@ class Simulation:
         assert data is not None
         rows, trainer = self.rows(broadcast, [PUBLIC]), worst(self.algorithm.trainer)  # nobody's own numbers
         with rows.drawing():
-            delta = trainer.train(self.loss, broadcast, data.block([0]), rows.at("public"))
+            delta = trainer.train(self.loss, broadcast, data.block([0]), rows.at(Purpose.PUBLIC))
         return {name: value[0] for name, value in delta.items()}
 
     def rows(self, broadcast: Broadcast, clients: list[int]) -> SimulatedRows | SecretRows:

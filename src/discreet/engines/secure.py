@@ -13,6 +13,7 @@ from discreet.engines.planned_sums import planned
 from discreet.errors import InvalidInput
 from discreet.params import flat, restored
 from discreet.population import Population
+from discreet.purposes import Purpose
 from discreet.secagg.errors import TooFewClients
 from discreet.secagg.rehearsal import Leaves, Rehearsal
 from discreet.secagg.terms import Terms
@@ -71,7 +72,7 @@ class SecureEngine:
         """Who drops out of this round, and before which message: the run's key decides."""
         if not self.drop_out:
             return {}
-        coins = torch.rand(2, len(cohort), generator=self.embedded.simulation.key.generator("drop out", round))
+        coins = torch.rand(2, len(cohort), generator=self.embedded.simulation.key.generator(Purpose.DROP_OUT, round))
         stages = (coins[1] * len(STAGES)).long().tolist()
         return {each: STAGES[stages[at]] for at, each in enumerate(cohort) if coins[0, at] < self.drop_out}
 

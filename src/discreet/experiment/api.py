@@ -29,6 +29,7 @@ from discreet.models import AnyModel
 from discreet.part import Count, Index, read
 from discreet.places import Places
 from discreet.privacy.guarantee import Guarantee
+from discreet.purposes import Purpose
 from discreet.randomness import RunKey
 from discreet.tasks import AnyTask, Task
 from discreet.tasks.loading import load_task
@@ -109,8 +110,8 @@ def train(
         task = clients
     else:
         places = Places.of(data=_path(data_dir))
-        task = load_task(clients, key.generator("task"), places, None if privacy is None else privacy.person)
-    module = model if isinstance(model, nn.Module) else model.build(task, key.generator("model"))
+        task = load_task(clients, key.generator(Purpose.TASK), places, None if privacy is None else privacy.person)
+    module = model if isinstance(model, nn.Module) else model.build(task, key.generator(Purpose.MODEL))
     ready = preparing.from_objects(
         task,
         module,

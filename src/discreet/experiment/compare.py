@@ -19,6 +19,7 @@ from discreet.experiment.results import Result, Results
 from discreet.part import plain
 from discreet.places import Watch
 from discreet.privacy.wording import name_of
+from discreet.purposes import Purpose
 from discreet.randomness import RunKey
 from discreet.tasks import Task
 from discreet.tasks.examples import Examples
@@ -82,10 +83,11 @@ class Data:
         return task
 
     def _loaded(self, record: Any, source: Source, key: RunKey) -> Task:
+        drawn = key.generator(Purpose.TASK)
         if not hasattr(record, "examples"):
-            return source.experiment.load_task(key.generator("task"), source.places)
+            return source.experiment.load_task(drawn, source.places)
         examples: Examples = self._once("examples", data_of(source), lambda: record.examples(source.places))
-        return examples.dealt(record.clients, record.partition, key.generator("task"))
+        return examples.dealt(record.clients, record.partition, drawn)
 
     def _once(self, what: str, key: str, make: Callable[[], Any]) -> Any:
         if what not in self._held or self._held[what][0] != key:

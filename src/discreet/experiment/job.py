@@ -20,6 +20,7 @@ from discreet.experiment.promise import Privacy
 from discreet.federation import Federation
 from discreet.params import Params
 from discreet.population import Population
+from discreet.purposes import Purpose
 from discreet.randomness import RunKey
 from discreet.tasks import Task
 from discreet.tasks.supervised import Supervised
@@ -132,7 +133,7 @@ class Job:
     @cached_property
     def _training(self) -> tuple[Tensor, Tensor]:
         held = sum(self.data.sizes)
-        drawn = torch.randperm(held, generator=self.key.generator("training examples"))[:TRAINING_EXAMPLES]
+        drawn = torch.randperm(held, generator=self.key.generator(Purpose.TRAINING_EXAMPLES))[:TRAINING_EXAMPLES]
         return self.data.examples(drawn.sort().values)
 
     @cached_property

@@ -11,6 +11,7 @@ from torch import Tensor
 from discreet.batches import Batch
 from discreet.errors import InvalidInput
 from discreet.federation import Federation
+from discreet.purposes import Purpose
 from discreet.randomness import RunKey
 from discreet.theory.convergence import Constants
 
@@ -46,7 +47,7 @@ def synthetic(
 
     Inputs are standard normal; w has the norm `distance`, and w_l is random, of mean square norm `spread`².
     """
-    drawn = RunKey.seed(seed).generator("pilot")
+    drawn = RunKey.seed(seed).generator(Purpose.PILOT)
 
     def normal(*shape: int) -> Tensor:
         return torch.randn(*shape, generator=drawn, dtype=torch.float64)

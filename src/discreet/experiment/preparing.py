@@ -20,6 +20,7 @@ from discreet.models import Own
 from discreet.own_code import local
 from discreet.part import plain
 from discreet.population import Population
+from discreet.purposes import Purpose
 from discreet.randomness import RunKey
 from discreet.sparsifiers.common import PublicTopK, no_public_data
 from discreet.tasks import Task
@@ -40,8 +41,8 @@ def from_source(
     """
     experiment, folder, public = source.experiment, source.places.folder, public or key
     if task is None:
-        task = experiment.load_task(public.generator("task"), source.places)
-    module = built(experiment, task, folder, public.generator("model"))
+        task = experiment.load_task(public.generator(Purpose.TASK), source.places)
+    module = built(experiment, task, folder, public.generator(Purpose.MODEL))
     own = {"loss": experiment.loss, "metric": experiment.metric}
     functions = {what: None if name is None else local(name, folder) for what, name in own.items()}
     population = declared or task.train.population

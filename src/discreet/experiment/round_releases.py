@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from discreet.experiment.job import Job
 from discreet.privacy.release import Release
+from discreet.purposes import Purpose
 
 
 def planned(job: Job, round: int, *, shared: bool) -> list[Release]:
@@ -35,5 +36,5 @@ def named(job: Job, cohort: Sequence[int]) -> tuple[int, ...] | None:
 
 def cohort(job: Job, round: int) -> list[int]:
     """Those who are drawn, but for the ones whose budget is spent."""
-    drawn = job.algorithm.sampling.sample(job.population, round, job.key.generator("sampling", round))
+    drawn = job.algorithm.sampling.sample(job.population, round, job.key.generator(Purpose.SAMPLING, round))
     return sorted(set(drawn) - job.left(round))

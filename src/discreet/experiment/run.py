@@ -30,6 +30,7 @@ from discreet.experiment.record import Checkpoint, Identity, Record, refuse_take
 from discreet.experiment.resume_check import check_unchanged
 from discreet.experiment.round_releases import cohort, named, planned, released
 from discreet.privacy.ledger import Ledger, Ticket
+from discreet.purposes import Purpose
 from discreet.secagg.errors import RoundOver
 
 Line: TypeAlias = dict[str, Any]  # what rounds.jsonl says of one round
@@ -201,7 +202,7 @@ class _Training:
                     raise
                 self.refusal = lost
             return state, self._told(_lost(round, lost.problem, revealed=revealed), state, None, began)
-        noise = self.simulation.rows(broadcast, [-1]).at("server")
+        noise = self.simulation.rows(broadcast, [-1]).at(Purpose.SERVER)
         left = job.left(round)
         joined = len(gathered.contributors)
         state = job.algorithm.server_step(state, broadcast, gathered.total, joined, job.population, noise, left)

@@ -12,6 +12,7 @@ from discreet.params import Params, add, repeated, scale
 from discreet.part import Count, Flag, Positive, Rate, part
 from discreet.population import Population
 from discreet.privacy.events import Event, Noise
+from discreet.purposes import Purpose
 from discreet.randomness import Rows
 from discreet.training import poisson
 from discreet.training.descent import at_round
@@ -54,10 +55,10 @@ class BroadcastGradients:
         assert self.steps is not None
         assert self.sampling_rate is not None
         assert self.expected_batch is not None
-        start, coins = repeated(broadcast.params, batches.clients), rows.at("batch").open()
+        start, coins = repeated(broadcast.params, batches.clients), rows.at(Purpose.BATCH).open()
         clip = Clip(self.clip_norm, self.automatic)
         factor = -at_round(self.learning_rate, self.schedule, broadcast) / self.expected_batch
-        encoding, uniform = broadcast.encoding, rows.at("rounding").open().uniform
+        encoding, uniform = broadcast.encoding, rows.at(Purpose.ROUNDING).open().uniform
         exact = None if encoding is None else torch.float64  # in float32, a large sum would move by more than the clip
         total: Params | None = None
         for _ in range(at(self.steps, broadcast.round)):

@@ -15,6 +15,7 @@ from discreet.params import Params
 from discreet.part import Count, NonNegative, Positive, Rate, part
 from discreet.population import Population
 from discreet.privacy.events import Event, Noise, PoissonSampled, Repeated
+from discreet.purposes import Purpose
 from discreet.randomness import Rows
 from discreet.training.descent import at_round
 from discreet.training.linear_head import LinearHead
@@ -141,12 +142,12 @@ class ConvexLocal:
         """A pass, the same each time: streams begin anew, and an example keeps its place and its coin."""
         assert self.batch_size is not None
         steps = [-(-size // self.batch_size) for size in batches.sizes]
-        drawn = batches.shuffled(self.batch_size, steps, rows.at("batches").open())
+        drawn = batches.shuffled(self.batch_size, steps, rows.at(Purpose.BATCHES).open())
         if self.sampling_rate == 1:
             yield from drawn
             return
         # a coin for each place: the examples in them are a secret permutation, so each has one of its own
-        joined = rows.at("coins").open().uniform(batches.sizes) < self.sampling_rate
+        joined = rows.at(Purpose.COINS).open().uniform(batches.sizes) < self.sampling_rate
         lacking = max(steps) * self.batch_size - joined.shape[1]
         table = functional.pad(joined, (0, lacking)).to(batches.inputs.device)
         for step, batch in enumerate(drawn):

@@ -14,6 +14,7 @@ from discreet.params import Params, add, repeated, scale, subtract, zeros_like
 from discreet.part import Count, Flag, Multiplier, Positive, Rate, part
 from discreet.population import Population
 from discreet.privacy.events import Event, GaussianNoise, Noise
+from discreet.purposes import Purpose
 from discreet.randomness import Rows
 from discreet.training import poisson
 from discreet.training.descent import at_round
@@ -63,7 +64,7 @@ class DenoisedRelease:
         state = repeated(broadcast.params, batches.clients)
         step = at_round(self.learning_rate, self.schedule, broadcast) / self.expected_batch
         clip, total = Clip(self.clip_norm, self.automatic), zeros_like(state)
-        coins, noises = rows.at("batch").open(), rows.at("noise").open()
+        coins, noises = rows.at(Purpose.BATCH).open(), rows.at(Purpose.NOISE).open()
         for _ in range(at(self.steps, broadcast.round)):
             summed = poisson.summed(loss, state, batches, self.sampling_rate, clip, coins, self.piece)
             noisy = add(summed, scale(noises.normal(broadcast.params), self.state_noise * self.clip_norm))

@@ -13,6 +13,7 @@ from discreet.params import Params, add, repeated, subtract
 from discreet.part import Count, Flag, Multiplier, NonNegative, PerClient, Positive, Rate, part
 from discreet.population import Population
 from discreet.privacy.events import Event, GaussianNoise, Noise
+from discreet.purposes import Purpose
 from discreet.randomness import Rows
 from discreet.training import poisson
 from discreet.training.descent import Descent, at_round
@@ -69,7 +70,7 @@ class DpSgd:
         clips = per_client.rows(self.clip_norm, rows.clients, device)
         clip = Clip(clips[:, None] if isinstance(clips, Tensor) else clips, self.automatic)
         spread = per_client.rows(self.noise_multiplier, rows.clients, device) * clips
-        noises, coins = rows.at("noise").open(), rows.at("batch").open()
+        noises, coins = rows.at(Purpose.NOISE).open(), rows.at(Purpose.BATCH).open()
         for _ in range(at(self.steps, broadcast.round)):
             summed = poisson.summed(loss, state.params, batches, rates, clip, coins, self.piece)
             noisy = add(summed, per_client.scaled(noises.normal(broadcast.params), spread))

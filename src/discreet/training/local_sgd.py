@@ -12,6 +12,7 @@ from discreet.params import Params
 from discreet.part import Count, NonNegative, Positive, part
 from discreet.population import Population
 from discreet.privacy.events import Event, Noise
+from discreet.purposes import Purpose
 from discreet.randomness import Rows
 from discreet.training.descent import at_round
 from discreet.training.local_step import LocalStep
@@ -47,7 +48,7 @@ class LocalSgd:
 
     def train(self, loss: Loss, broadcast: Broadcast, batches: Batches, rows: Rows) -> Params:
         rate = at_round(self.learning_rate, self.schedule, broadcast)
-        drawn = batches.shuffled(self.batch_size, self._steps(batches), rows.at("batches").open())
+        drawn = batches.shuffled(self.batch_size, self._steps(batches), rows.at(Purpose.BATCHES).open())
         return self._step.walk(loss, broadcast, batches.clients, ((batch, rate) for batch in drawn))
 
     def fitted(self, population: Population) -> Self:

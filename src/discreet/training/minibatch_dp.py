@@ -14,6 +14,7 @@ from discreet.params import Params, add, repeated, subtract, zeros_like
 from discreet.part import Count, Multiplier, PerClient, Positive, Rate, part
 from discreet.population import Population
 from discreet.privacy.events import Event, GaussianNoise, Noise, PoissonSampled, Repeated
+from discreet.purposes import Purpose
 from discreet.randomness import Rows, Streams
 from discreet.training import poisson
 from discreet.training.descent import Descent, at_round
@@ -53,7 +54,7 @@ class MinibatchDp:
         rates = per_client.rows(self.sampling_rate, rows.clients, torch.device("cpu"))  # coins are tossed on the host
         clips = per_client.rows(self.clip_norm, rows.clients, batches.inputs.device)
         spread = per_client.rows(self.noise_multiplier, rows.clients, batches.inputs.device) * clips
-        noises, coins = rows.at("noise").open(), rows.at("batch").open()
+        noises, coins = rows.at(Purpose.NOISE).open(), rows.at(Purpose.BATCH).open()
         for _ in range(at(self.steps, broadcast.round)):
             clipped = clip(self._mean(loss, state.params, batches, rates, coins), clips)
             noise = per_client.scaled(noises.normal(broadcast.params), spread)

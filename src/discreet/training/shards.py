@@ -13,6 +13,7 @@ from discreet.params import Params, add, per_client, repeated, scale, zeros_like
 from discreet.part import Count, Positive, part
 from discreet.population import Population
 from discreet.privacy.events import Event, Noise, Repeated
+from discreet.purposes import Purpose
 from discreet.randomness import Rows
 from discreet.training.local_sgd import LocalSgd
 from discreet.training.trainer import Loss, Sums
@@ -42,10 +43,10 @@ class Shards:
         if broadcast.encoding is not None:  # what is rounded is priced as if it was added up in doubles
             start = {name: value.double() for name, value in start.items()}
         total = zeros_like(repeated(start, batches.clients))
-        drawn = (rows.at("shard").open().uniform(batches.sizes) * self.shards).floor()
+        drawn = (rows.at(Purpose.SHARD).open().uniform(batches.sizes) * self.shards).floor()
         for shard in range(self.shards):
             held, empty = _part(batches, drawn == shard)
-            local = self.local.train(loss, broadcast, held, rows.at("local", shard))
+            local = self.local.train(loss, broadcast, held, rows.at(Purpose.LOCAL, shard))
             update = clip({name: value.to(start[name].dtype) for name, value in local.items()}, self.clip_norm)
             total = add(total, per_client((~empty).double().to(batches.inputs.device), update))
         return scale(total, 1 / self.shards)

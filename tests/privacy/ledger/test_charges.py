@@ -68,8 +68,11 @@ def test_a_fixed_size_can_not_be_one_more_or_less(of_release: str):
 @pytest.mark.parametrize("unit", ["example", PATIENT])
 @pytest.mark.parametrize("of_budget", ["add_or_remove", "zero_out", "replace"])
 @pytest.mark.parametrize("event", [GAUSSIAN, SAMPLED, FIXED])
-def test_a_clients_release_counts_for_what_a_client_holds_as_its_replacement(unit: Any, of_budget: str, event: Event):
-    made = release(event, unit="client", relation="replace", view="public")
+@pytest.mark.parametrize("of_release", ["add_or_remove", "zero_out", "replace"])
+def test_a_clients_release_counts_for_what_a_client_holds_as_its_replacement(
+    unit: Any, of_budget: str, event: Event, of_release: str
+):
+    made = release(event, unit="client", relation=of_release, view="public")
     assert charged({"unit": unit, "relation": of_budget, "view": "public"}, made) == [(event, "replace")]
 
 
