@@ -18,7 +18,7 @@ from discreet.training.pieces import Asam, Blur, L1Clip, Sam
 from discreet.training.schedules import Harmonic
 from tests.federations import images
 from tests.training import user_modules
-from tests.training.test_isolation import REFUSED, accepted, largest_move, update_after
+from tests.training.test_isolation import REFUSED, accepted, batch_of, largest_move, summed, update_after
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
@@ -149,6 +149,14 @@ def test_a_users_module_keeps_examples_and_clients_apart_on_a_gpu(name: str):
     first, second = update_after(supervised, task, None), update_after(supervised, task, 0)
     for key in first:
         torch.testing.assert_close(first[key], second[key], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["gru", "lstm", "gru cell"])
+def test_a_recurrent_layers_clipped_sum_is_the_hosts(name: str):
+    (host, task), (gpu, moved) = accepted(name), accepted(name, device=GPU)
+    expected, found = summed(host, batch_of(task)), summed(gpu, batch_of(moved))
+    for key in expected:
+        torch.testing.assert_close(found[key].cpu(), expected[key], rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["a bank in a list", "a bank in a global", "a hidden state", "a count of calls"])

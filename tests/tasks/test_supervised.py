@@ -211,6 +211,27 @@ def test_dropout_inside_attention_and_recurrent_layers_trains(name: str):
     assert all(bool(torch.isfinite(value).all()) for value in found.values())
 
 
+@pytest.mark.parametrize("name", ["gru", "lstm", "rnn", "deep lstm"])
+@pytest.mark.filterwarnings("ignore:LSTM with projections")  # torch's own, outside of training too
+def test_a_recurrent_layer_that_asks_where_its_weights_are_as_on_a_gpu_trains(
+    name: str, monkeypatch: pytest.MonkeyPatch
+):
+    """On a GPU flatten_parameters() asks for the addresses of all weights, which tensors under vmap don't have."""
+
+    def ask(layer: nn.RNNBase) -> None:
+        assert all(weight.data_ptr() for weight in layer._flat_weights)
+
+    inputs, targets = data(name)
+    mask = torch.ones(CLIENTS, EXAMPLES, dtype=torch.bool)
+    supervised = Supervised(MODULES[name](), "classification")
+    params = {key: value.expand(CLIENTS, *value.shape) for key, value in supervised.params.items()}
+    batch = Batch(inputs, targets, mask, mask[:, 0])
+    expected = clipped_sum(supervised.loss, params, batch, Clip(CLIP))
+    monkeypatch.setattr(nn.RNNBase, "flatten_parameters", ask)
+    found = clipped_sum(supervised.loss, params, batch, Clip(CLIP))
+    assert all(torch.equal(found[key], expected[key]) for key in expected)
+
+
 def test_the_users_module_is_never_changed_and_what_is_frozen_stays():
     module = Counting()
     before = copy.deepcopy(module.state_dict())

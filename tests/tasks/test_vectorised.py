@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from discreet.tasks.vectorised import Vectorised
+from discreet.tasks.vectorised import Vectorised, no_flattening
 
 
 @pytest.mark.parametrize("kind", [nn.RNN, nn.GRU, nn.LSTM])
@@ -39,6 +39,21 @@ def test_a_rectified_recurrent_layer_gives_the_same():
     with Vectorised():
         found = layer(inputs)
     torch.testing.assert_close(found, layer(inputs))
+
+
+def test_recurrent_layers_flatten_their_weights_again_after_the_loss_was_taken(monkeypatch: pytest.MonkeyPatch):
+    asked: list[Any] = []
+    monkeypatch.setattr(nn.RNNBase, "flatten_parameters", lambda layer: asked.append(layer))
+    layer, own = nn.GRU(5, 4), nn.GRU(5, 4)
+    own.flatten_parameters = lambda: asked.append("own")  # type: ignore[method-assign]
+    asked.clear()
+    with no_flattening(nn.ModuleList([layer, own])):
+        layer.flatten_parameters()
+        own.flatten_parameters()
+    assert asked == ["own"]
+    layer.flatten_parameters()
+    own.flatten_parameters()
+    assert asked == ["own", layer, "own"]
 
 
 @pytest.mark.parametrize(

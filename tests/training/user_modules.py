@@ -122,7 +122,7 @@ KEPT: list[Tensor] = []
 
 def _bank_in_a_global(self: Any, x: Tensor) -> Tensor:
     KEPT.append(x.detach().mean(dim=0))
-    return x + KEPT[-2] if len(KEPT) > 1 else x
+    return x + KEPT[-2].to(x.device) if len(KEPT) > 1 else x
 
 
 class BankInTheClass(Forward):
@@ -156,7 +156,7 @@ def _calls(self: Any, x: Tensor) -> Tensor:
 
 def _cached(self: Any, x: Tensor) -> Tensor:
     if self.mask is None:
-        self.mask = torch.ones(6, dtype=x.dtype)
+        self.mask = torch.ones(6, dtype=x.dtype, device=x.device)
     return x * self.mask
 
 

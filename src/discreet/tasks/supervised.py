@@ -16,7 +16,7 @@ from discreet.tasks import trial
 from discreet.tasks.fresh_copy import fresh_copy
 from discreet.tasks.layers import check_layers
 from discreet.tasks.task import Kind, Task
-from discreet.tasks.vectorised import Vectorised
+from discreet.tasks.vectorised import Vectorised, no_flattening
 from discreet.training.isolation_check import carries_state, mixes_clients, mixes_examples
 from discreet.training.module_loss import ModuleLoss
 from discreet.training.shipped_modules import runs_only_shipped_code
@@ -63,7 +63,7 @@ class Supervised:
     def _loss(self, params: Params, inputs: Tensor, targets: Tensor) -> Tensor:
         """One loss an example (a `training.Loss`), under torch.func's grad and vmap or without."""
         module = fresh_copy(self._module) if self._copies else self._module
-        with Vectorised():
+        with Vectorised(), no_flattening(module):
             outputs = functional_call(module, {**self._held_like(params), **params}, (inputs,))
             return self._losses(outputs, targets)
 

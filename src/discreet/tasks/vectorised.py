@@ -5,12 +5,13 @@ module stays as it is: the operations are exchanged while its loss is taken.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, NoReturn
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
@@ -18,6 +19,7 @@ from discreet.errors import Unsupported
 
 State = tuple[Tensor, ...]
 Step = Callable[[Tensor, State, Sequence[Tensor | None]], State]
+FLATTEN = "flatten_parameters"
 
 
 class Vectorised(TorchFunctionMode):
@@ -26,6 +28,23 @@ class Vectorised(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         substitute = SUBSTITUTES.get(func, func)
         return substitute(*args, **(kwargs or {}))
+
+
+@contextmanager
+def no_flattening(module: nn.Module) -> Iterator[None]:
+    """Within it the module's recurrent layers leave their weights where they are in memory.
+
+    On a GPU a recurrent layer whose weights were replaced asks for their addresses, to place them side by side for
+    cuDNN. Under vmap a tensor has no address, and `Vectorised` does not call cuDNN's recurrent kernels.
+    """
+    layers = [each for each in module.modules() if isinstance(each, nn.RNNBase) and FLATTEN not in vars(each)]
+    for layer in layers:
+        vars(layer)[FLATTEN] = _do_nothing
+    try:
+        yield
+    finally:
+        for layer in layers:
+            del vars(layer)[FLATTEN]
 
 
 def attention(
@@ -121,6 +140,10 @@ SUBSTITUTES: dict[Any, Callable[..., Any]] = {
     torch.rnn_relu_cell: rnn_relu_cell,
     functional.prelu: prelu,
 }
+
+
+def _do_nothing() -> None:
+    """In place of a layer's flatten_parameters()."""
 
 
 def _cell(
