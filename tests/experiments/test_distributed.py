@@ -113,6 +113,17 @@ def test_fewer_seeds_are_said_on_the_page(tmp_path: Path):
     assert "160 rounds: not run yet." in text
 
 
+def test_missing_runs_are_counted_and_a_page_without_any_says_so(tmp_path: Path):
+    found = []
+    for data, rounds in EVERY:
+        for method in methods(data):
+            points = grid(data, method, rounds)
+            found += [made(each, 0, [70.0]) for each in points if METHODS[method].tuned]
+            found += [made(points[0], seed, [70.0]) for seed in seeds(method)]
+    assert page.write(found, tmp_path).read_text().endswith("None is missing.\n")
+    assert page.write(found[2:], tmp_path).read_text().endswith("makes the other 2.\n")
+
+
 def test_of_a_setting_the_rate_that_is_drawn_is_one_over_whole_steps():
     """512 of 5600 take 11 steps; one client's own noise is that of one client."""
     drawn = EPOCH["fashion", 20].drawn(1)
