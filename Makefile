@@ -15,7 +15,7 @@ test-slow: $(READY)
 	$(BIN)/python -m pytest -m slow
 
 test-deploy: .venv/.flower ## a real SuperLink and real clients, with TLS and keys, on this machine
-	$(BIN)/python -m pytest tests/deploy -m deploy -n 2 --dist loadfile --timeout 240
+	$(BIN)/python -m pytest tests/deploy -m deploy -n 2 --dist loadfile --timeout 900
 
 test-browser: .venv/.browser ## the planner's page in Chromium without a window (Debian's package chromium)
 	$(BIN)/python -m pytest tests/browser -m browser -n 0

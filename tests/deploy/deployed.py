@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,11 +11,12 @@ from discreet.deploy.policy import Owned
 from discreet.deploy.site import Site
 from discreet.deploy.spending import allowance
 from discreet.privacy.ledger import Ledger
-from tests.deploy.processes import Processes, free_port, waited
+from tests.deploy.processes import Processes, free_port
 from tests.deploy.sites import changed, founded
 
 QUIET = {"FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1"}
 CLIENTS = ("client-0", "client-1", "client-2")
+Line = dict[str, object]  # of rounds.jsonl
 
 
 @contextmanager
@@ -58,13 +59,6 @@ class Deployed:
         )
         self.processes.until("supernode", "SuperNode ID:")
 
-    def be_patient(self, seconds: int) -> None:
-        """How long the server waits for clients that don't answer is its own matter, which nobody agreed on."""
-        path = self.site.app / "resolved.toml"
-        text = path.read_text()
-        assert "patience = 60" in text
-        path.write_text(text.replace("patience = 60", f"patience = {seconds}"))
-
     def marked(self) -> Path:
         """The bundle that is submitted from now on writes this file wherever its client half is imported."""
         mark, bundle = self.folder / "written-by-the-bundle", self.site.app / "client_app.py"
@@ -74,22 +68,30 @@ class Deployed:
     def submit(self, name: str) -> None:
         self.processes.discreet(f"submit-{name}", "deploy", "submit", "site", "--name", name)
 
-    def ended(self, name: str, within: float = 200.0) -> int:
-        return self.processes.started[f"submit-{name}"].wait(timeout=within)
+    def ended(self, name: str) -> int:
+        return self.processes.exit_code(f"submit-{name}")
 
-    def rounds(self, name: str) -> list[dict[str, object]]:
+    def rounds(self, name: str) -> list[Line]:
         path = self.site.run(name) / "rounds.jsonl"
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
     def after(self, name: str, rounds: int) -> None:
-        said = f"submit-{name}"
-        waited(lambda: len(self.rounds(name)) >= rounds, 60, lambda: f"{name}: {self.processes.said(said)[-2000:]}")
+        """Wait until the run has made so many rounds."""
+        self._until_rounds(name, lambda lines: len(lines) >= rounds, f"{rounds} rounds of {name}")
 
     def until_a_round_of(self, name: str, clients: int) -> None:
-        waited(
-            lambda: any(line["clients"] == clients for line in self.rounds(name)),
-            90,
-            lambda: f"{name}: {self.processes.said(f'submit-{name}')[-2000:]}",
+        self._until_rounds(
+            name,
+            lambda lines: any(line["clients"] == clients for line in lines),
+            f"a round of {name} with {clients} clients",
+        )
+
+    def _until_rounds(self, name: str, enough: Callable[[list[Line]], bool], awaited: str) -> None:
+        """A run that ends before fails the test at once."""
+        submitted = f"submit-{name}"
+        self.processes.wait_until(lambda: self.processes.has_ended(submitted) or enough(self.rounds(name)), awaited)
+        assert enough(self.rounds(name)), (
+            f"{submitted} ended before {awaited}: {self.processes.said(submitted)[-2000:]}"
         )
 
     def counted(self, client: str) -> int:

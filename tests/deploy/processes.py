@@ -5,13 +5,16 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.deploy.progress import STILL, Progress, cpu_wanted, descendants, is_running, wait_until
+
 DISCREET = str(Path(sys.executable).with_name("discreet"))
+ENDING = 15.0  # seconds without progress in which a process may end by itself when its test is over
+SHOWN = 2000  # characters of each process's output in the message of a wait that failed
 
 
 @dataclass
@@ -19,75 +22,99 @@ class Processes:
     folder: Path
     started: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
 
-    def start(self, name: str, *command: str, settings: dict[str, str] | None = None) -> "subprocess.Popen[bytes]":
+    def start(self, name: str, *command: str, settings: Mapping[str, str] | None = None) -> None:
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "1000", **(settings or {})}
         with open(self.folder / f"{name}.log", "ab") as log:
             self.started[name] = subprocess.Popen(
                 command, cwd=self.folder, env=environment, stdout=log, stderr=log, start_new_session=True
             )
-        return self.started[name]
 
-    def discreet(self, name: str, *arguments: str) -> "subprocess.Popen[bytes]":
-        return self.start(name, DISCREET, *arguments)
-
-    def call(self, *arguments: str, within: float = 60.0) -> str:
-        """A command that ends by itself; what it printed."""
-        found = subprocess.run(
-            [DISCREET, *arguments], cwd=self.folder, capture_output=True, text=True, timeout=within, check=False
-        )
-        assert found.returncode == 0, found.stderr
-        return found.stdout
+    def discreet(self, name: str, *arguments: str) -> None:
+        self.start(name, DISCREET, *arguments)
 
     def said(self, name: str) -> str:
         path = self.folder / f"{name}.log"
         return " ".join(path.read_text(errors="replace").split()) if path.exists() else ""
 
-    def until(self, name: str, words: str, within: float = 60.0) -> None:
-        """Wait until the process has said this, or fail with what it said instead."""
-        waited(lambda: words in self.said(name), within, lambda: f"{name} never said {words!r}: {self.said(name)}")
+    def wait_until(self, ready: Callable[[], bool], awaited: str, still: float = STILL) -> None:
+        """Wait as long as any of the processes advances; `awaited` says in a failure what did not come."""
+        progress = Progress(self._written, self._wanted, still)
+        wait_until(ready, progress, lambda: f"Waited for {awaited}. {self._last_words()}")
+
+    def until(self, name: str, words: str, times: int = 1) -> None:
+        """Wait until the process has said this so many times; one that ends before fails the test at once."""
+
+        def is_said() -> bool:
+            return self.said(name).count(words) >= times
+
+        self.wait_until(lambda: self.has_ended(name) or is_said(), f"{name} to say {words!r}")
+        assert is_said(), f"{name} never said {words!r}. {self._last_words()}"
+
+    def has_ended(self, name: str) -> bool:
+        return self.started[name].poll() is not None
+
+    def exit_code(self, name: str) -> int:
+        """Wait until the process has ended by itself."""
+        self.wait_until(lambda: self.has_ended(name), f"{name} to end")
+        return int(self.started[name].returncode)
 
     def end(self, name: str, how: signal.Signals = signal.SIGTERM) -> None:
         """End this process and its children, which are in its group."""
-        process = self.started[name]
-        try:
-            os.killpg(process.pid, how)
-        except ProcessLookupError:
-            return
-        try:
-            process.wait(timeout=15)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait(timeout=15)
+        self._signal_group(name, how)
+        self.wait_until(lambda: self.has_ended(name), f"{name} to end after {how.name}")
 
     def kill_tree(self, name: str) -> None:
-        """At once, with all that it has started, wherever that is: as when a machine goes down."""
-        for each in [*_descendants(self.started[name].pid), self.started[name].pid]:
-            with suppress(ProcessLookupError):
-                os.kill(each, signal.SIGKILL)
-        self.started[name].wait(timeout=15)
+        """At once, with all that it has started, wherever that is: as when a machine goes down.
+
+        All are stopped before the first is killed, so that none starts another or hears of a death.
+        """
+        root, found = self.started[name].pid, set[int]()
+        while new := {root, *descendants(root)} - found:
+            _signal_each(new, signal.SIGSTOP)
+            found |= new
+        _signal_each(found, signal.SIGKILL)
+        self.wait_until(lambda: self.has_ended(name) and not any(map(is_running, found)), f"{name} to be killed")
 
     def end_all(self) -> None:
-        for process in self.started.values():
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGTERM)
+        """Leave nothing behind; what does not end by itself is killed."""
         for name in self.started:
-            self.end(name)
+            self._signal_group(name, signal.SIGTERM)
+        try:
+            self.wait_until(lambda: all(map(self.has_ended, self.started)), "all to end", ENDING)
+        except AssertionError:
+            for name in self.started:
+                self._signal_group(name, signal.SIGKILL)
+                self.started[name].wait()
+
+    def _signal_group(self, name: str, how: signal.Signals) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self.started[name].pid, how)
+
+    def _written(self) -> dict[Path, int]:
+        """How much is in the processes' logs, and in the rounds and ledgers of their runs."""
+        found = {}
+        for path in [*self.folder.glob("*.log"), *self.folder.rglob("*.jsonl")]:
+            with suppress(FileNotFoundError):  # it was renamed
+                found[path] = path.stat().st_size
+        return found
+
+    def _wanted(self) -> dict[int, float]:
+        running = [self.started[name].pid for name in self.started if not self.has_ended(name)]
+        return cpu_wanted([each for process in running for each in (process, *descendants(process))])
+
+    def _last_words(self) -> str:
+        """The last output of each process, and whether it has ended."""
+        shown = []
+        for name, process in self.started.items():
+            state = "running" if process.poll() is None else f"ended with {process.returncode}"
+            shown.append(f"\n--- {name} ({state}): {self.said(name)[-SHOWN:]}")
+        return "".join(shown)
 
 
-def _descendants(pid: int) -> list[int]:
-    """Children and their children, as Linux lists them."""
-    found = []
-    for listed in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in map(int, listed.read_text().split()):
-            found += [child, *_descendants(child)]
-    return found
-
-
-def waited(ready: Callable[[], bool], within: float, failed: Callable[[], str]) -> None:
-    until = time.monotonic() + within
-    while not ready():
-        assert time.monotonic() < until, failed()
-        time.sleep(0.05)
+def _signal_each(processes: set[int], how: signal.Signals) -> None:
+    for each in processes:
+        with suppress(ProcessLookupError):
+            os.kill(each, how)
 
 
 def free_port() -> int:

@@ -81,6 +81,13 @@ sampling = { kind = "everyone" }
 )
 
 
+def patient(text: str) -> str:
+    """The same experiment, whose server waits for clients as long as their nodes are there, however slow they are."""
+    limits = "timeout = 60, patience = 4"
+    assert limits in text
+    return text.replace(limits, "timeout = 600, patience = 600")
+
+
 def written(folder: Path, text: str) -> Path:
     path = folder / "experiment.toml"
     path.write_text(text)

@@ -20,14 +20,13 @@ from discreet.experiment import api, config, run
 from discreet.experiment.record import Record
 from discreet.privacy.ledger import Ledger
 from tests.deploy.deployed import CLIENTS, QUIET, Deployed, up
-from tests.deploy.processes import waited
-from tests.deploy.sites import SECURE, founded, written
+from tests.deploy.sites import SECURE, founded, patient, written
 
 pytest.importorskip("flwr")
 pytestmark = pytest.mark.deploy
 
 ROUNDS = 4
-AGREED = SECURE.replace("rounds = 3", f"rounds = {ROUNDS}").replace("patience = 4", "patience = 60")
+AGREED = patient(SECURE.replace("rounds = 3", f"rounds = {ROUNDS}"))
 PLANNED = 2 * ROUNDS + 2  # that the owners allow, and a tenth more: two runs, one that is stopped, a round that is lost
 
 
@@ -73,8 +72,8 @@ def test_whoever_reaches_the_open_port_can_neither_run_code_nor_register_a_node(
             f'[superlink]\ndefault = "it"\n\n[superlink.it]\naddress = "{address}"\nroot-certificates = {authority}\n'
         )
         flwr = str(Path(sys.executable).with_name("flwr"))
-        process = deployed.processes.start("outside", flwr, *asked, "it", settings={**QUIET, "FLWR_HOME": str(home)})
-        ended.append(process.wait(timeout=60))
+        deployed.processes.start("outside", flwr, *asked, "it", settings={**QUIET, "FLWR_HOME": str(home)})
+        ended.append(deployed.processes.exit_code("outside"))
     assert ended[0] == 0, deployed.processes.said("outside")
     assert 0 not in ended[1:], deployed.processes.said("outside")
     for call in ("list-runs", "register-node", "start-run"):
@@ -104,7 +103,6 @@ def test_a_client_may_work_for_a_stock_supernode_which_runs_nothing_that_was_shi
 def test_a_client_and_then_the_server_die_in_mid_run_and_the_run_goes_on(deployed: Deployed) -> None:
     """The server counts the round that was under way, and goes on after it; a client may have counted it or not."""
     before = {name: deployed.counted(name) for name in CLIENTS}
-    deployed.be_patient(10)
     deployed.submit("second")
     deployed.after("second", 1)
     deployed.processes.end("client-2", signal.SIGKILL)
@@ -119,7 +117,7 @@ def test_a_client_and_then_the_server_die_in_mid_run_and_the_run_goes_on(deploye
     ledger = Ledger.open(deployed.site.run("second") / "ledger.jsonl").verify()["records"]
     deployed.processes.until("client-0", "is away; waiting for it.")
     deployed.processes.discreet("server", "deploy", "server", "site")
-    waited(lambda: deployed.processes.said("server").count("The server is up") == 2, 60, lambda: "it never came up")
+    deployed.processes.until("server", "The server is up", times=2)
     deployed.processes.until("client-0", "is back.")
     deployed.processes.discreet("client-2", "deploy", "client", "client-2")
     deployed.submit("second")
@@ -139,9 +137,9 @@ def test_a_strange_node_is_not_taken_in_and_a_strange_server_not_spoken_to(deplo
     (deployed.folder / "stranger" / "node.key").unlink()
     write_node_key(deployed.folder / "stranger" / "node.key")
     founded(_made(deployed.folder / "other"), SECURE, f"127.0.0.1:{deployed.port}")
-    stranger = deployed.processes.discreet("stranger", "deploy", "client", "stranger", "--wait", "3")
-    deceived = deployed.processes.discreet("deceived", "deploy", "client", "other/client-0")
-    assert (stranger.wait(timeout=60), deceived.wait(timeout=60)) == (2, 2)
+    deployed.processes.discreet("stranger", "deploy", "client", "stranger", "--wait", "3")
+    deployed.processes.discreet("deceived", "deploy", "client", "other/client-0")
+    assert [deployed.processes.exit_code(name) for name in ("stranger", "deceived")] == [2, 2]
     assert "does not take this node in: its key stranger/node.key is not registered" in deployed.processes.said(
         "stranger"
     )

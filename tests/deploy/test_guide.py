@@ -3,14 +3,13 @@
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from tests.deploy.processes import Processes, free_port, waited
+from tests.deploy.processes import Processes, free_port
 
 pytest.importorskip("flwr")
 pytestmark = pytest.mark.deploy
@@ -68,14 +67,13 @@ class Replay:
             words[0] = sys.executable
         elif words[0] == "discreet":
             words[0] = str(Path(sys.executable).with_name("discreet"))
+        name = f"{len(self.processes.started)}-{re.sub(r'[^a-z]+', '-', command)[:60]}"
+        self.processes.start(name, *words)
         if (stays := STAYS.get(words[2])) is not None:
-            name = "-".join(words[1:])
-            self.processes.start(name, *words)
-            waited(lambda: stays in self._log(name), 60, lambda: f"{command}: {self._log(name)}")
-            return self._log(name)
-        done = subprocess.run(words, cwd=self.folder, capture_output=True, text=True, timeout=120, check=False)
-        assert done.returncode == 0, f"{command}: {done.stderr}"
-        return (done.stderr + done.stdout).replace(f"{self.folder}/", "")
+            self.processes.until(name, stays)
+        else:
+            assert self.processes.exit_code(name) == 0, f"{command}: {self._log(name)}"
+        return self._log(name).replace(f"{self.folder}/", "")
 
     def _log(self, name: str) -> str:
         return (self.folder / f"{name}.log").read_text()

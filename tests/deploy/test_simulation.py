@@ -10,22 +10,24 @@ from discreet.experiment import api, config, run
 from discreet.experiment.record import Record
 from discreet.privacy.ledger import Ledger
 from tests.deploy.processes import Processes
-from tests.deploy.sites import SECURE, copied, written
+from tests.deploy.sites import SECURE, copied, patient, written
 
 pytest.importorskip("flwr")
 pytest.importorskip("ray")
 pytestmark = pytest.mark.deploy
 
+AGREED = patient(SECURE)
+
 
 def test_flowers_simulation_trains_the_reference_model_and_every_client_counts(tmp_path: Path) -> None:
-    site, processes = copied(tmp_path, SECURE), Processes(tmp_path)
+    site, processes = copied(tmp_path, AGREED), Processes(tmp_path)
     try:
-        found = processes.discreet("simulate", "deploy", "simulate", "site", "--name", "played")
-        assert found.wait(timeout=150) == 0, processes.said("simulate")[-2000:]
+        processes.discreet("simulate", "deploy", "simulate", "site", "--name", "played")
+        assert processes.exit_code("simulate") == 0, processes.said("simulate")[-2000:]
     finally:
         processes.end_all()
     torch.set_num_threads(1)
-    source = config.load(written(tmp_path, SECURE), ('engine={kind="reference"}',))
+    source = config.load(written(tmp_path, AGREED), ('engine={kind="reference"}',))
     run.start(api.prepared(source), tmp_path / "reference", None, None, lambda line: None)
     played = site.rehearsal("played")
     trained, wanted = Record.open(played.run("played")).model(), Record.open(tmp_path / "reference").model()

@@ -1,0 +1,95 @@
+"""Waiting in tests follows progress: a wait lasts while processes write or work, so that a slow machine fails none."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+STILL = 90.0  # seconds without progress after which a wait is given up; longer than any clock of a healthy deployment
+BUSY = 0.2  # the share of that time for which a working process wants a CPU; an idle one, which only polls, wants less
+LONGEST = 600.0  # seconds that any wait may last
+POLL, SAMPLE = 0.05, 1.0  # seconds between two looks at what is awaited, and at the progress towards it
+NANOSECOND = 1e-9
+
+
+@dataclass
+class Progress:
+    """Whether processes have advanced lately.
+
+    `written` changes whenever they leave something behind. `wanted` is how long each of them has wanted a CPU until
+    now, running or waiting for one, in seconds by process number.
+    """
+
+    written: Callable[[], object]
+    wanted: Callable[[], Mapping[int, float]]
+    still: float = STILL
+    clock: Callable[[], float] = time.monotonic
+    _latest: tuple[float, object, Mapping[int, float]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._latest = (self.clock(), self.written(), self.wanted())
+
+    def stalled(self) -> bool:
+        """Whether nothing was written and no process worked for `still` seconds."""
+        since, written, wanted = self._latest
+        now = (self.clock(), self.written(), self.wanted())
+        worked = max((each - wanted.get(process, 0.0) for process, each in now[2].items()), default=0.0)
+        if now[1] != written or worked >= BUSY * self.still:
+            self._latest = now
+            return False
+        return now[0] - since >= self.still
+
+
+def wait_until(
+    ready: Callable[[], bool],
+    progress: Progress,
+    describe: Callable[[], str],
+    *,
+    longest: float = LONGEST,
+    pause: Callable[[float], None] = time.sleep,
+) -> None:
+    """Return once `ready`; fail with what `describe` says when progress has stalled, or after `longest` seconds."""
+    clock = progress.clock
+    began = sampled = clock()
+    while not ready():
+        if clock() - sampled >= SAMPLE:
+            sampled = clock()
+            assert not progress.stalled(), f"No progress for {progress.still:g} seconds. {describe()}"
+            assert sampled - began < longest, f"Not done after {longest:g} seconds. {describe()}"
+        pause(POLL)
+
+
+def cpu_wanted(processes: Iterable[int]) -> dict[int, float]:
+    """How long all threads of each process have run or waited for a CPU, as Linux counts it, in seconds.
+
+    Unlike the time that they ran, it grows as fast on a machine with many other processes.
+    """
+    found = {}
+    for process in processes:
+        total = 0
+        for thread in Path(f"/proc/{process}/task").glob("*/schedstat"):
+            with suppress(OSError):  # it has ended
+                ran, waited, _ = thread.read_text().split()
+                total += int(ran) + int(waited)
+        found[process] = total * NANOSECOND
+    return found
+
+
+def descendants(process: int) -> list[int]:
+    """Children and their children, as Linux lists them."""
+    found = []
+    for listed in Path(f"/proc/{process}/task").glob("*/children"):
+        with suppress(OSError):  # the thread has ended
+            for child in map(int, listed.read_text().split()):
+                found += [child, *descendants(child)]
+    return found
+
+
+def is_running(process: int) -> bool:
+    """Whether it is there, and no zombie."""
+    try:
+        state = Path(f"/proc/{process}/stat").read_text()
+    except OSError:
+        return False
+    return state.rpartition(")")[2].split()[0] not in "ZX"
