@@ -18,7 +18,7 @@ from flwr.supercore.inflatable.inflatable_object import (
 )
 from flwr.supercore.task_identity import TaskIdentity
 
-from discreet.engines.flower.grid import packed
+from discreet.engines.flower.content import packed
 from discreet.engines.flower.mailbox import MOST, Mailbox
 
 NODE, TTL = Node(node_id=7), 40.0

@@ -10,7 +10,8 @@ from flwr.serverapp import Grid, ServerApp
 from flwr.supercore import log
 
 from discreet.engines.flower.carrier import OURS, Answer, Carrier
-from discreet.engines.flower.grid import GridCarrier, hasten, packed, unpacked
+from discreet.engines.flower.content import packed, unpacked
+from discreet.engines.flower.grid import GridCarrier
 from discreet.engines.flower.waiting import Waiting
 
 Say: TypeAlias = Callable[[str], None]
@@ -23,7 +24,6 @@ def server_app(main: Main) -> ServerApp:
     app = ServerApp()
 
     def run(grid: Grid, context: Context) -> None:
-        hasten()
         main(lambda waiting: GridCarrier(grid, waiting), context.run_config, _say)
 
     app.main()(run)

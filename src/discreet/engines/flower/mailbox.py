@@ -9,60 +9,37 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 from flwr.app import Message
 from flwr.app.message import remove_content_from_message
-from flwr.common.serde import message_from_proto, message_to_proto
+from flwr.common.serde import message_to_proto
 from flwr.proto import fleet_pb2 as fleet
 from flwr.proto.message_pb2 import ConfirmMessageReceivedRequest
 from flwr.proto.node_pb2 import Node
 from flwr.supercore.inflatable.inflatable_object import (
     get_all_nested_objects,
     get_object_tree,
-    iterate_object_tree,
     no_object_id_recompute,
 )
-from flwr.supercore.inflatable.inflatable_protobuf_utils import (
-    make_pull_object_fn_protobuf,
-    make_push_object_fn_protobuf,
-)
-from flwr.supercore.inflatable.inflatable_utils import (
-    ObjectPullError,
-    ObjectUnavailableError,
-    inflate_object_from_contents,
-    push_objects,
-)
+from flwr.supercore.inflatable.inflatable_protobuf_utils import make_push_object_fn_protobuf
+from flwr.supercore.inflatable.inflatable_utils import ObjectPullError, push_objects
 from flwr.supercore.task_identity import TaskIdentity
 from flwr.supernode.fleet_http_client import FleetHttpClient
 
+from discreet.engines.flower.announced import Announced
 from discreet.engines.flower.carrier import Answer
-from discreet.engines.flower.grid import packed, unpacked
+from discreet.engines.flower.content import packed, unpacked
 
 MOST = 16  # messages that are announced and not there: of more than that, the oldest are given up
 
 
-@dataclass(frozen=True)
-class Announced:
-    """A message of which some bytes may still be missing, and when nobody waits for its answer any more."""
+class Awaited(NamedTuple):
+    """A message, and until when somebody waits for its answer."""
 
-    run: int
-    name: str
-    objects: tuple[str, ...]
+    message: Announced
     until: float
-    contents: dict[str, bytes] = field(default_factory=dict)
-
-    def fetched(self, client: FleetHttpClient, node: Node) -> bool:
-        """Whether all its bytes are here now; those that are missing are asked for, each once."""
-        pull = make_pull_object_fn_protobuf(client.PullObject, node, self.run)
-        try:
-            for each in self.objects:
-                if each not in self.contents:
-                    self.contents[each] = pull(each)
-        except (ObjectUnavailableError, httpx.TransportError):
-            return False
-        return True
 
 
 @dataclass
@@ -74,14 +51,13 @@ class Mailbox:
     answer: Answer
     say: Callable[[str], None]
     clock: Callable[[], float] = time.monotonic
-    _announced: deque[Announced] = field(default_factory=lambda: deque(maxlen=MOST))
+    _announced: deque[Awaited] = field(default_factory=lambda: deque(maxlen=MOST))
 
     def announce(self, came: fleet.PullMessagesResponse) -> None:
         with self._staying():
             for proto, tree in zip(came.messages_list, came.message_object_trees, strict=True):
-                about = message_from_proto(proto).metadata
-                objects = tuple(each.object_id for each in iterate_object_tree(tree))
-                self._announced.append(Announced(about.run_id, about.message_id, objects, self.clock() + about.ttl))
+                message = Announced.read(proto, tree)
+                self._announced.append(Awaited(message, self.clock() + message.ttl))
 
     def deal(self) -> bool:
         """Answer every message that is whole by now; whether there was one, or one was given up."""
@@ -90,12 +66,12 @@ class Mailbox:
         self._announced = deque(left, MOST)
         return dealt
 
-    def _is_over(self, each: Announced) -> bool:
+    def _is_over(self, each: Awaited) -> bool:
         with self._staying():
-            if not each.fetched(self.client, self.node):
+            if not each.message.fetch(self.client.PullObject, self.node):
                 return self.clock() >= each.until
             try:
-                self._answer(each)
+                self._answer(each.message)
             except httpx.TransportError:  # the same answer, which is kept, goes out once more
                 return self.clock() >= each.until
         return True
@@ -112,8 +88,7 @@ class Mailbox:
     def _answer(self, taken: Announced) -> None:
         received = ConfirmMessageReceivedRequest(node=self.node, run_id=taken.run, message_object_id=taken.name)
         self.client.ConfirmMessageReceived(received)
-        message: Any = inflate_object_from_contents(taken.name, taken.contents)
-        message.metadata.__dict__["_message_id"] = taken.name
+        message = taken.message()
         request = unpacked(message)
         if request is None:
             return  # not ours: whoever sent it gets no answer

@@ -1,0 +1,167 @@
+"""Replies that are announced and not there, garbled, or in another's name: a client spoils only its own answer."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytest.importorskip("flwr")
+
+from flwr.app import Message
+from flwr.app.message import remove_content_from_message
+from flwr.common.serde import message_from_proto, message_to_proto
+from flwr.proto import message_pb2
+from flwr.proto import runtime_pb2 as runtime
+from flwr.proto.node_pb2 import NodeInfo
+from flwr.supercore.inflatable.inflatable_object import (
+    get_all_nested_objects,
+    get_object_tree,
+    no_object_id_recompute,
+)
+from flwr.supercore.run import Run
+from flwr.supercore.task_identity import TaskIdentity
+from flwr.superlink.grid.http_grid import HttpGrid
+
+from discreet.engines.flower.content import packed
+from discreet.engines.flower.grid import GridCarrier
+from discreet.engines.flower.waiting import Waiting
+
+NODES = (100, 101, 102)
+RUN, TIMEOUT, PATIENCE = 5, 600.0, 30.0
+NEVER = float("inf")
+
+
+class SuperLink:
+    """One whose nodes answer every message at once; time is what the server sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.there_at = dict.fromkeys(NODES, 0.0)  # when the bytes of each node's replies come
+        self.gone_at = dict.fromkeys(NODES, NEVER)  # when its heartbeats are missed
+        self.altered: Callable[[int, bytes], bytes] = lambda node, content: content
+        self.source: Callable[[int], int] = lambda node: node  # which node a reply says that it comes from
+        self.replies: dict[str, tuple[int, Any]] = {}  # by the message that is answered
+        self.objects: dict[str, tuple[int, bytes]] = {}
+        self.expired: set[int] = set()  # nodes whose replies are announced, and their objects forgotten
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+    def GetNodes(self, asked: runtime.GetNodesRequest) -> runtime.GetNodesResponse:
+        online = [node for node in NODES if self.now < self.gone_at[node]]
+        return runtime.GetNodesResponse(nodes=[NodeInfo(node_id=node) for node in online])
+
+    def PushMessages(self, asked: runtime.PushAppMessagesRequest) -> runtime.PushAppMessagesResponse:
+        names = []
+        for proto in asked.messages_list:
+            message = message_from_proto(proto)
+            node = message.metadata.dst_node_id
+            names.append(message.metadata.message_id)
+            self.replies[names[-1]] = node, self._reply(node, message)
+        return runtime.PushAppMessagesResponse(message_ids=names)
+
+    def PushObject(self, asked: message_pb2.PushObjectRequest) -> message_pb2.PushObjectResponse:
+        raise AssertionError("no object of a request is asked for")
+
+    def PullMessages(self, asked: runtime.PullAppMessagesRequest) -> runtime.PullAppMessagesResponse:
+        """Each reply is announced once, as the SuperLink does it."""
+        came = [self.replies.pop(name)[1] for name in asked.message_ids if name in self.replies]
+        with no_object_id_recompute():
+            return runtime.PullAppMessagesResponse(
+                messages_list=[message_to_proto(remove_content_from_message(reply)) for reply in came],
+                message_object_trees=[get_object_tree(reply) for reply in came],
+            )
+
+    def PullObject(self, asked: message_pb2.PullObjectRequest) -> message_pb2.PullObjectResponse:
+        node, content = self.objects[asked.object_id]
+        there = self.now >= self.there_at[node]
+        return message_pb2.PullObjectResponse(
+            object_found=node not in self.expired, object_available=there, object_content=content if there else b""
+        )
+
+    def ConfirmMessageReceived(self, asked: message_pb2.ConfirmMessageReceivedRequest) -> None:
+        pass
+
+    def _reply(self, node: int, message: Any) -> Any:
+        TaskIdentity.run_id, TaskIdentity.node_id = RUN, node
+        reply = Message(packed(b"from %d" % node), reply_to=message)
+        reply.metadata.__dict__["_src_node_id"] = self.source(node)
+        reply.metadata.__dict__["_message_id"] = reply.object_id
+        with no_object_id_recompute():
+            for name, each in get_all_nested_objects(reply).items():
+                self.objects[name] = node, self.altered(node, each.deflate())
+        return reply
+
+
+@pytest.fixture
+def link() -> SuperLink:
+    return SuperLink()
+
+
+def exchanged(link: SuperLink, enough: int = 2) -> dict[int, bytes]:
+    TaskIdentity.run_id, TaskIdentity.node_id, TaskIdentity.task_id = RUN, 1, 3
+    grid = HttpGrid(token="any")
+    grid.set_run(Run.create_empty(RUN))
+    grid._client = link
+    carrier = GridCarrier(grid, Waiting(TIMEOUT, PATIENCE, lambda: link.now), link.sleep)
+    return carrier.exchange(dict.fromkeys(NODES, b"a request"), enough)
+
+
+def answers(*nodes: int) -> dict[int, bytes]:
+    return {node: b"from %d" % node for node in nodes}
+
+
+def test_replies_that_are_there_are_taken_at_once(link: SuperLink) -> None:
+    assert exchanged(link) == answers(*NODES)
+    assert link.now == 0
+
+
+@pytest.mark.parametrize("silent", NODES)
+def test_a_reply_whose_bytes_never_come_is_waited_for_no_longer_than_none(link: SuperLink, silent: int) -> None:
+    """As when a client is killed between the two, or lies; wherever it is in the order of replies."""
+    link.there_at[silent] = NEVER
+    assert exchanged(link) == answers(*{*NODES} - {silent})
+    assert PATIENCE <= link.now < PATIENCE + 3
+
+
+def test_where_too_few_replies_have_their_bytes_waiting_ends_after_the_timeout(link: SuperLink) -> None:
+    link.there_at[100] = link.there_at[101] = NEVER
+    assert exchanged(link) == answers(102)
+    assert TIMEOUT <= link.now < TIMEOUT + 3
+
+
+def test_a_reply_without_bytes_is_given_up_when_its_node_is_gone(link: SuperLink) -> None:
+    """The SuperLink says so of a reply that was not announced; of one that was, nobody does."""
+    link.there_at[101], link.gone_at[101] = NEVER, PATIENCE / 3
+    assert exchanged(link, enough=3) == answers(100, 102)
+    assert PATIENCE / 3 <= link.now < PATIENCE / 3 + 3
+
+
+def test_bytes_that_come_late_and_in_time_are_taken_soon(link: SuperLink) -> None:
+    link.there_at[101] = PATIENCE / 2
+    assert exchanged(link) == answers(*NODES)
+    assert PATIENCE / 2 <= link.now < PATIENCE / 2 + 3
+
+
+def test_bytes_that_come_right_after_their_announcement_are_not_slept_through(link: SuperLink) -> None:
+    link.there_at = dict.fromkeys(NODES, 0.1)
+    assert exchanged(link) == answers(*NODES)
+    assert link.now < 0.2
+
+
+def test_a_reply_whose_objects_have_expired_is_not_waited_for(link: SuperLink) -> None:
+    link.expired = {101}
+    assert exchanged(link) == answers(100, 102)
+    assert link.now == 0
+
+
+@pytest.mark.parametrize("content", [b"", b"garbled", b"Message \x00"])
+def test_a_reply_that_is_garbled_is_as_none(link: SuperLink, content: bytes) -> None:
+    link.altered = lambda node, own: content if node == 101 else own
+    assert exchanged(link) == answers(100, 102)
+
+
+def test_a_reply_counts_as_that_of_the_node_which_was_asked_whatever_it_says(link: SuperLink) -> None:
+    """The metadata in a reply's bytes is its sender's word; which message it answers the SuperLink has checked."""
+    link.source = lambda node: 100
+    assert exchanged(link) == answers(*NODES)
