@@ -1,6 +1,7 @@
 """What whoever submits a run hears of it: our lines and no others, how it ended, and that Ctrl-C ends it there too."""
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -65,12 +66,14 @@ def test_a_run_that_goes_on_is_not_submitted_twice_and_its_end_stays_for_whoever
     heard, end = list[str](), site.ended("first")
     end.write_text(json.dumps(ENDED))
     with site.going("first"):
-        with pytest.raises(InvalidInput, match=r"The run 'first' is going on already\."):
+        with pytest.raises(InvalidInput) as refused:
             follow(site, "first", played([FLOWERS]), {}, heard.append)
-        with pytest.raises(InvalidInput, match=r"The run 'first' is going on already\."):
+        assert refused.value.problem == f"The run 'first' is going on already, as process {os.getpid()}."
+        assert refused.value.fix == f"Wait until it has ended, or end it first: kill {os.getpid()}"
+        with pytest.raises(InvalidInput, match="is going on already"):
             by_flower(site, heard)  # as when two were submitted at the same moment
     assert json.loads(end.read_text()) == ENDED
-    assert heard == ["Error: The run 'first' is going on already."]
+    assert heard == [f"Error: {refused.value}"]
 
 
 def test_a_run_that_was_refused_and_left_no_end_is_told_in_our_own_words(site: Site) -> None:

@@ -1,5 +1,6 @@
 """A deployment as its server has it on its disk: where everything lies."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -45,11 +46,19 @@ class Site:
 
     @contextmanager
     def going(self, name: str) -> Iterator[None]:
-        """While one process makes the run of this name, no other does, nor says how it ended."""
+        """While one process makes the run of this name, no other does, nor says how it ended; the lock names it."""
         path = self.run(name).with_name(f"{name}.lock")
         path.parent.mkdir(parents=True, exist_ok=True)
         with open(path, "ab") as file:
-            lines.hold(file, f"The run {name!r} is going on already.")
+            process = path.read_text()
+            lines.hold(
+                file,
+                f"The run {name!r} is going on already, as process {process}.",
+                fix=f"Wait until it has ended, or end it first: kill {process}",
+            )
+            file.truncate(0)
+            file.write(str(os.getpid()).encode())
+            file.flush()
             yield
 
     def ended(self, name: str) -> Path:

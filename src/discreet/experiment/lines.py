@@ -26,9 +26,9 @@ def read(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines]
 
 
-def hold(file: IO[bytes], busy: str) -> None:
+def hold(file: IO[bytes], busy: str, fix: str = "") -> None:
     """Lock an open file until it is closed; refused with this sentence while another process holds it."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        raise InvalidInput(busy) from None
+        raise InvalidInput(busy, fix=fix) from None

@@ -12,6 +12,7 @@ from flwr.supercore import log
 from discreet.engines.flower.carrier import OURS, Answer, Carrier
 from discreet.engines.flower.content import packed, unpacked
 from discreet.engines.flower.grid import GridCarrier
+from discreet.engines.flower.parent import end_with_parent
 from discreet.engines.flower.waiting import Waiting
 
 Say: TypeAlias = Callable[[str], None]
@@ -24,6 +25,7 @@ def server_app(main: Main) -> ServerApp:
     app = ServerApp()
 
     def run(grid: Grid, context: Context) -> None:
+        end_with_parent()
         main(lambda waiting: GridCarrier(grid, waiting), context.run_config, _say)
 
     app.main()(run)
