@@ -5,6 +5,7 @@ import json
 import os
 import socket
 import subprocess
+import threading
 from base64 import b64encode
 from collections.abc import Callable
 from datetime import timedelta
@@ -303,6 +304,30 @@ def test_a_node_waits_for_a_server_that_is_not_up_yet_and_ends_when_its_key_is_u
         node._activated(Unready(), b"", place, said.append)  # type: ignore[arg-type]
     assert not answers
     assert said == ["Waiting for server:1: it is not up yet."]
+
+
+def test_a_heartbeat_that_did_not_come_through_is_sent_again_sooner() -> None:
+    """Calls have five seconds each, and a node that was not heard for twenty is taken for gone."""
+    answers, waits = [200, 0, 503, 200], list[float]()
+    request = httpx.Request("POST", "https://server")
+
+    class Slow:
+        def SendNodeHeartbeat(self, asked: object) -> None:
+            status = answers.pop(0)
+            if status == 0:
+                raise httpx.ReadTimeout("no answer yet")
+            httpx.Response(status, request=request).raise_for_status()
+
+    class Ended(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            assert timeout is not None
+            waits.append(timeout)
+            if not answers:
+                self.set()
+            return self.is_set()
+
+    node._beat(Slow(), Node(node_id=1), Ended())  # type: ignore[arg-type]
+    assert waits == [7.0, 2.0, 2.0, 7.0]
 
 
 def test_submitting_to_a_server_that_is_not_up_is_said_at_once(tmp_path: Path) -> None:

@@ -20,9 +20,9 @@ from discreet.experiment import document
 from discreet.secagg import keys
 
 CONNECTION = "deployment"
-STARTS = 60.0  # seconds that a SuperLink has to come up
+STARTS = 300.0  # seconds that a SuperLink has to come up, on a slow machine too; one that ended is not waited for
 ENDS = 8.0  # seconds that it has to end before it is killed; `discreet deploy server` waits a little longer
-ANSWERS = 60.0  # seconds that a command of Flower's has, which asks it something
+ANSWERS = 180.0  # seconds that a command of Flower's has, which asks it something
 BOXES = "".join(map(chr, range(0x2500, 0x2580)))  # which Flower draws around what it says
 
 

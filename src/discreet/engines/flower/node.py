@@ -2,8 +2,8 @@
 
 It speaks flwr 1.41's own Fleet API, with TLS, node keys and heartbeats. Unlike `flower-supernode` it never fetches the
 app bundle that a server ships, so there is nothing of it to run; and it asks for messages more often than every three
-seconds, which is most of a stock round. This file, `mailbox.py`, `executor.py`, `grid.py` and `front.py` know flwr's
-internals.
+seconds, which is most of a stock round. This file, `announced.py`, `mailbox.py`, `replies.py`, `executor.py` and
+`front.py` know flwr's internals.
 """
 
 import ssl
@@ -169,6 +169,8 @@ def _activated(client: FleetHttpClient, public: bytes, place: Place, say: Callab
 
 def _beat(client: FleetHttpClient, node: Node, stop: threading.Event) -> None:
     while not stop.is_set():
-        with suppress(httpx.HTTPError):  # the next one may come through
+        try:
             client.SendNodeHeartbeat(SendNodeHeartbeatRequest(node=node, heartbeat_interval=HEARTBEAT))
-        stop.wait(HEARTBEAT * 0.7)
+            stop.wait(HEARTBEAT * 0.7)
+        except httpx.HTTPError:  # on a slow machine the next one may come through before the node is taken for gone
+            stop.wait(AWAY)
