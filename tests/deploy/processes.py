@@ -21,31 +21,39 @@ SHOWN = 2000  # characters of each process's output in the message of a wait tha
 class Processes:
     folder: Path
     started: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
+    _earlier: dict[str, int] = field(default_factory=dict)  # bytes in each log from earlier processes of that name
 
     def start(self, name: str, *command: str, settings: Mapping[str, str] | None = None) -> None:
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "1000", **(settings or {})}
         with open(self.folder / f"{name}.log", "ab") as log:
+            self._earlier[name] = log.tell()
             self.started[name] = subprocess.Popen(
-                command, cwd=self.folder, env=environment, stdout=log, stderr=log, start_new_session=True
+                command,
+                cwd=self.folder,
+                env=environment,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                preexec_fn=_hear_interrupts,
             )
 
     def discreet(self, name: str, *arguments: str) -> None:
         self.start(name, DISCREET, *arguments)
 
     def said(self, name: str) -> str:
-        path = self.folder / f"{name}.log"
-        return " ".join(path.read_text(errors="replace").split()) if path.exists() else ""
+        """All that processes of this name have said, in one line."""
+        return self._said(name, 0)
 
     def wait_until(self, ready: Callable[[], bool], awaited: str, still: float = STILL) -> None:
         """Wait as long as any of the processes advances; `awaited` says in a failure what did not come."""
         progress = Progress(self._written, self._wanted, still)
         wait_until(ready, progress, lambda: f"Waited for {awaited}. {self._last_words()}")
 
-    def until(self, name: str, words: str, times: int = 1) -> None:
-        """Wait until the process has said this so many times; one that ends before fails the test at once."""
+    def until(self, name: str, words: str) -> None:
+        """Wait until the process has said this since it was started; one that ends before fails the test at once."""
 
         def is_said() -> bool:
-            return self.said(name).count(words) >= times
+            return words in self._said(name, self._earlier[name])
 
         self.wait_until(lambda: self.has_ended(name) or is_said(), f"{name} to say {words!r}")
         assert is_said(), f"{name} never said {words!r}. {self._last_words()}"
@@ -86,6 +94,10 @@ class Processes:
                 self._signal_group(name, signal.SIGKILL)
                 self.started[name].wait()
 
+    def _said(self, name: str, begin: int) -> str:
+        text = (self.folder / f"{name}.log").read_bytes()[begin:].decode(errors="replace")
+        return " ".join(text.split())
+
     def _signal_group(self, name: str, how: signal.Signals) -> None:
         with suppress(ProcessLookupError):
             os.killpg(self.started[name].pid, how)
@@ -109,6 +121,11 @@ class Processes:
             state = "running" if process.poll() is None else f"ended with {process.returncode}"
             shown.append(f"\n--- {name} ({state}): {self.said(name)[-SHOWN:]}")
         return "".join(shown)
+
+
+def _hear_interrupts() -> None:
+    """Tests may run in the background of a shell, whose processes ignore SIGINT, and so do those that they start."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _signal_each(processes: set[int], how: signal.Signals) -> None:

@@ -107,6 +107,26 @@ def test_a_process_that_ends_without_the_awaited_words_fails_the_wait_at_once(pr
     assert processes.exit_code("short") == 3
 
 
+def test_what_an_earlier_process_of_the_name_said_is_not_taken_for_the_words_of_this_one(processes: Processes) -> None:
+    processes.start("client", SHELL, "-c", "echo ready")
+    assert processes.exit_code("client") == 0
+    processes.start("client", SHELL, "-c", "echo it is broken")
+    with pytest.raises(AssertionError, match="client never said 'ready'"):
+        processes.until("client", "ready")
+    assert processes.said("client") == "ready it is broken"
+
+
+def test_an_interrupt_reaches_a_process_though_the_tests_ignore_it(processes: Processes) -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        processes.start("asleep", SHELL, "-c", "echo up; mkfifo never; read line <>never")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    processes.until("asleep", "up")
+    processes.end("asleep", signal.SIGINT)
+    assert processes.exit_code("asleep") == -signal.SIGINT
+
+
 def test_a_killed_tree_leaves_no_process_in_whatever_group_it_is(processes: Processes) -> None:
     """The child is in a session of its own, as Flower's are."""
     program = "import os; os.setsid(); print('up', flush=True); os.read(0, 1)"
