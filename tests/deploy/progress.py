@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 STILL = 90.0  # seconds without progress after which a wait is given up; longer than any clock of a healthy deployment
-BUSY = 0.2  # the share of that time for which a working process wants a CPU; an idle one, which only polls, wants less
+BUSY = 1 / 3  # the share of that time for which a working process wants a CPU; an idle SuperLink wants one for 0.16
 LONGEST = 600.0  # seconds that any wait may last
 POLL, SAMPLE = 0.05, 1.0  # seconds between two looks at what is awaited, and at the progress towards it
 NANOSECOND = 1e-9
