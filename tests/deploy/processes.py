@@ -10,10 +10,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.deploy.progress import STILL, Progress, cpu_wanted, descendants, is_running, wait_until
+from tests.deploy.progress import Progress, cpu_wanted, descendants, is_running, wait_until
 
 DISCREET = str(Path(sys.executable).with_name("discreet"))
-ENDING = 15.0  # seconds without progress in which a process may end by itself when its test is over
 SHOWN = 2000  # characters of each process's output in the message of a wait that failed
 
 
@@ -44,9 +43,9 @@ class Processes:
         """All that processes of this name have said, in one line."""
         return self._said(name, 0)
 
-    def wait_until(self, ready: Callable[[], bool], awaited: str, still: float = STILL) -> None:
+    def wait_until(self, ready: Callable[[], bool], awaited: str) -> None:
         """Wait as long as any of the processes advances; `awaited` says in a failure what did not come."""
-        progress = Progress(self._written, self._wanted, still)
+        progress = Progress(self._written, self._wanted)
         wait_until(ready, progress, lambda: f"Waited for {awaited}. {self._last_words()}")
 
     def until(self, name: str, words: str) -> None:
@@ -84,15 +83,10 @@ class Processes:
         self.wait_until(lambda: self.has_ended(name) and not any(map(is_running, found)), f"{name} to be killed")
 
     def end_all(self) -> None:
-        """Leave nothing behind; what does not end by itself is killed."""
+        """Leave nothing behind."""
         for name in self.started:
-            self._signal_group(name, signal.SIGTERM)
-        try:
-            self.wait_until(lambda: all(map(self.has_ended, self.started)), "all to end", ENDING)
-        except AssertionError:
-            for name in self.started:
-                self._signal_group(name, signal.SIGKILL)
-                self.started[name].wait()
+            if not self.has_ended(name):
+                self.kill_tree(name)
 
     def _said(self, name: str, begin: int) -> str:
         text = (self.folder / f"{name}.log").read_bytes()[begin:].decode(errors="replace")
