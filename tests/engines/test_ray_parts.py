@@ -1,6 +1,7 @@
 """The ray engine without Ray: its workers are played here, one after the other, and lost as a test wishes."""
 
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,12 +16,13 @@ from discreet.algorithms import RECIPES, Algorithm, dp_fedavg, fedavg
 from discreet.broadcast import Broadcast
 from discreet.engines.embedded import EmbeddedEngine
 from discreet.engines.engine import CohortSum, Simulation
+from discreet.engines.ray import crew
 from discreet.engines.ray import engine as ray_engine
 from discreet.engines.ray.engine import RayEngine, parcelled, shared_block
 from discreet.engines.ray.portions import cut, empty, holding, portion
 from discreet.engines.ray.shares import Shares
 from discreet.engines.ray.worker import Told
-from discreet.errors import DiscreetError, InvalidInput
+from discreet.errors import DiscreetError, InvalidInput, Unsupported
 from discreet.experiment import config, run
 from discreet.experiment.preparing import from_source
 from discreet.population import Population
@@ -214,3 +216,20 @@ def test_blocks_are_so_small_that_every_worker_has_one() -> None:
     assert shared_block(4096, replace(everyone, sampling=FixedSize(cohort=10)), alike, workers=2) == 5
     assert shared_block(4096, replace(everyone, sampling=Poisson(rate=0.4)), alike, workers=2) == 5
     assert shared_block(4096, everyone, alike, workers=1000) == 1
+
+
+@pytest.mark.parametrize(("failures", "started"), [(0, True), (2, True), (3, False)])
+def test_a_cluster_that_does_not_start_in_time_is_started_again(failures: int, started: bool) -> None:
+    tried: list[str] = []
+
+    def init(address: str, **options: object) -> None:
+        tried.append(address)
+        if tried.count(address) <= failures:
+            raise Exception("The current node timed out during startup.")
+
+    ray = SimpleNamespace(init=init, shutdown=lambda: tried.append("shutdown"))
+    expected = nullcontext() if started else pytest.raises(Unsupported, match="did not start on this machine: The cur")
+    with expected:
+        crew._start_here(ray)
+    assert tried.count("local") == min(failures + 1, 3)
+    assert tried.count("shutdown") == failures

@@ -14,7 +14,7 @@ from discreet.engines.embedded import HOST_MEMORY, EmbeddedEngine
 from discreet.engines.ray.engine import Answer
 from discreet.engines.ray.portions import cut, empty, portion
 from discreet.engines.ray.worker import Told, Worker
-from discreet.errors import DiscreetError, InvalidInput
+from discreet.errors import DiscreetError, InvalidInput, Unsupported
 
 LOCAL = "local"
 OLDEST = (2, 60)  # whose clusters ask for a token by themselves; those that earlier ones start are open to the network
@@ -90,7 +90,7 @@ def _connect(ray: Any, address: str, workers: int | None) -> None:
         # RAY_AUTH_MODE is left to Ray, which asks for a token unless the user said otherwise: once Ray is imported, to
         # set it here would change it for the cluster alone, and not for this process
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nobody is told of it
-        ray.init(LOCAL, num_cpus=max(workers or 1, os.cpu_count() or 1), include_dashboard=False, **quiet)
+        _start_here(ray, num_cpus=max(workers or 1, os.cpu_count() or 1), include_dashboard=False, **quiet)
         return
     try:
         _knock(address)
@@ -101,6 +101,20 @@ def _connect(ray: Any, address: str, workers: int | None) -> None:
             fix="Start one with: ray start --head; set RAY_AUTH_MODE=token and its RAY_AUTH_TOKEN here; or use "
             'address = "local".',
         ) from error
+
+
+def _start_here(ray: Any, attempts: int = 3, **options: Any) -> None:
+    """Start a cluster on this machine. Ray gives itself 30 seconds, which a busy machine may not meet at first."""
+    try:
+        ray.init(LOCAL, **options)
+    except Exception as error:  # Ray raises a plain one
+        ray.shutdown()
+        if attempts == 1:
+            raise Unsupported(
+                f"Ray did not start on this machine: {' '.join(str(error).split())[:200].rstrip('.')}.",
+                fix='Try again when the machine is less busy, or use engine = { kind = "embedded" }.',
+            ) from error
+        _start_here(ray, attempts - 1, **options)
 
 
 def _knock(address: str) -> None:
