@@ -11,10 +11,11 @@ from discreet.privacy.pairs import Atoms
 
 LARGEST_GRID = 2**20  # points of a composition; beyond it the grid is made coarser, which only costs tightness
 LARGEST_STEP = 2**17  # points of one step, likewise
-LEFT_OUT = 1e-10  # of the tilted mass, at most, on each side of the window; counted
+LEFT_OUT = 1e-12  # of the tilted mass, at most, on each side of the window; counted
 ROUNDING = 1e-9  # relative, far above what 1e6-fold composition in doubles loses
 LAST_DIGITS = 2e-15  # relative error of tilt·loss, and so an absolute one of the logarithm of a mass
 TRANSFORM = 1e-15  # error of an FFT in doubles, in the Euclidean norm, and of each factor that is multiplied there
+MOST_NOISE = 2e-10  # of the tilted mass, that transforms may lose to rounding in all; far above what is seen
 DEEP = 50.0  # atoms whose tilted weight is below e^-50 of the largest are left out, and counted
 REACH = 100.0  # how far from a loss e^(−loss) is formed, so that it can't overflow
 BEHIND = 8.0  # how far below it tails are summed before they are asked for
@@ -141,7 +142,7 @@ def compose(
         weights=np.maximum(weights, 0.0),
         tilt=tilt,
         log_scale=sum(count * each.log_total for count, each in zip(counts, gridded, strict=True)),
-        left_out=lost + min(noise, 2 * LEFT_OUT) if fits else lost + 2 * LEFT_OUT,
+        left_out=lost + min(noise, MOST_NOISE) + (0.0 if fits else 2 * LEFT_OUT),
         near=near,
         rounding=ROUNDING * max(1.0, sum(counts) / 1e6) + LAST_DIGITS * abs(tilt) * (abs(middle) + half),
     )
