@@ -10,6 +10,7 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
+from torch import nn
 
 import discreet
 from discreet.algorithms import Algorithm
@@ -150,3 +151,31 @@ def test_a_part_whose_method_was_replaced_is_refused() -> None:
     object.__setattr__(quiet, "on_server", lambda total, *rest: (total, {}))
     with pytest.raises(InvalidInput, match="its 'on_server' was replaced"):
         Algorithm(trainer=LocalSgd(learning_rate=1.0, batch_size=1, steps=1), mechanism=quiet)
+
+
+class Registering:
+    """A mixin with a hook of its own, which would hide ours."""
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        return
+
+
+def test_a_mixin_does_not_make_a_subclass_of_a_part_a_part() -> None:
+    class Quiet(Registering, Gaussian):
+        pass
+
+    quiet = Quiet(clip_norm=1.0, noise_multiplier=1.0)
+    with pytest.raises(InvalidInput, match="must be a part itself, and got an object of the class Quiet"):
+        Algorithm(trainer=LocalSgd(learning_rate=1.0, batch_size=1, steps=1), mechanism=quiet)
+    with pytest.raises(InvalidInput, match="Quiet is a subclass of"):
+        part(Quiet)
+
+
+def test_a_subclass_of_an_algorithm_is_not_trained() -> None:
+    class Loud(Registering, Algorithm):
+        pass
+
+    trainer = LocalSgd(learning_rate=1.0, batch_size=1, steps=1)
+    clients = discreet.clients_from_arrays([[0.0]] * 4, [0, 1, 0, 1], sizes=[2, 2])
+    with pytest.raises(InvalidInput, match="must be a part itself, and got an object of the class Loud"):
+        discreet.train(nn.Linear(1, 2), clients, rounds=1, algorithm=Loud(trainer=trainer))

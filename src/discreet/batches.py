@@ -71,24 +71,24 @@ class Batches:
         chosen = torch.zeros(self.clients, -(-most // max(1, each)) * each, dtype=torch.int64)
         chosen[client, place] = example
         for first in range(0, chosen.shape[1], max(1, each)):
-            piece = chosen[:, first : first + each]
             mask = first + torch.arange(each) < counts[:, None]
-            yield self._batch(self._index(piece, mask), mask.to(self._device), None)
+            piece = torch.where(mask, chosen[:, first : first + each], chosen[:, :1])  # never one that was not drawn
+            yield self._batch(self._index(piece), mask.to(self._device), None)
 
     def whole(self) -> Batch:
         """All examples of every client, in the order they lie in, as wide as the largest client needs."""
         width = max(self.sizes)
         column = torch.arange(rounded(width) if self._device.type == "cuda" else width)
         mask = column < torch.tensor(self.sizes)[:, None]
-        return self._batch(self._index(column, mask), mask.to(self._device), None)
+        return self._batch(self._index(torch.where(mask, column, 0)), mask.to(self._device), None)
 
     @property
     def _device(self) -> torch.device:
         return self.inputs.device
 
-    def _index(self, chosen: Tensor, mask: Tensor) -> Tensor:
-        """Where in the data a client's examples lie; cells without one point at its first."""
-        place = torch.where(mask, chosen, 0) + torch.tensor(self.starts)[:, None]
+    def _index(self, chosen: Tensor) -> Tensor:
+        """Where in the data a client's examples lie."""
+        place = chosen + torch.tensor(self.starts)[:, None]
         return (place if self.order is None else self.order[place]).to(self._device)
 
     def _batch(self, index: Tensor, mask: Tensor, active: Tensor | None) -> Batch:

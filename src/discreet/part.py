@@ -12,6 +12,8 @@ from pydantic.dataclasses import dataclass, rebuild_dataclass
 from discreet.errors import InvalidInput
 
 T = TypeVar("T")
+PARTS: set[type] = set()  # every class that is a part
+PLAIN = frozenset({type(None), bool, int, float, str, tuple, dict, list})
 ONE, EACH = "one for all", "one for each"
 
 
@@ -21,14 +23,16 @@ def part(cls: type[T]) -> type[T]:
 
     A part can't be subclassed: what is certified of it would be believed of whatever the subclass does.
     """
+    if any(parent in PARTS for parent in cls.__mro__):
+        _refuse_subclass(cls)
     record: Any = dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))(cls)
-    record.__discreet_part__ = True
+    PARTS.add(record)
     record.__init_subclass__ = classmethod(_refuse_subclass)
     return _speaking(record)  # type: ignore[no-any-return]
 
 
 def _refuse_subclass(subclass: type, /, **more: Any) -> None:
-    parents = ", ".join(parent.__name__ for parent in subclass.__mro__[1:] if "__discreet_part__" in vars(parent))
+    parents = ", ".join(parent.__name__ for parent in subclass.__mro__[1:] if parent in PARTS)
     raise InvalidInput(
         f"{subclass.__name__} is a subclass of {parents}, and a guarantee would be certified for what {parents} does, "
         "not for what the subclass does.",
@@ -54,19 +58,21 @@ def _speaking(record: Any) -> Any:
             raise InvalidInput(sentence(error)) from None
         for name, value in vars(self).items():
             for each in value if isinstance(value, tuple) else (value,):
-                _check_exact(f"{type(self).__name__}: {name}", each)
+                check_exact(f"{type(self).__name__}: {name}", each)
 
     record.__init__ = build
     return record
 
 
-def _check_exact(where: str, value: Any) -> None:
+def check_exact(where: str, value: Any) -> None:
     """Refuse an object that only passes for a part, or whose methods were replaced."""
     kind = type(value)
-    if not hasattr(value, "__discreet_part__"):
+    if kind in PLAIN:
         return
-    if "__discreet_part__" not in vars(kind):
-        raise InvalidInput(f"{where} must be a part itself, and got an object of the class {kind.__name__}.")
+    if kind not in PARTS:
+        if isinstance(value, tuple(PARTS)):
+            raise InvalidInput(f"{where} must be a part itself, and got an object of the class {kind.__name__}.")
+        return
     replaced = [name for name in vars(value) if callable(getattr(kind, name, None))]
     if replaced:
         raise InvalidInput(f"{where} must be a {kind.__name__} as it is shipped, and its {replaced[0]!r} was replaced.")

@@ -230,6 +230,6 @@ def test_a_cluster_that_does_not_start_in_time_is_started_again(failures: int, s
     ray = SimpleNamespace(init=init, shutdown=lambda: tried.append("shutdown"))
     expected = nullcontext() if started else pytest.raises(Unsupported, match="did not start on this machine: The cur")
     with expected:
-        crew._start_here(ray)
+        crew._start_here(ray, {})
     assert tried.count("local") == min(failures + 1, 3)
     assert tried.count("shutdown") == failures

@@ -4,6 +4,7 @@ client's update, or the module is refused in a sentence.
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -12,12 +13,15 @@ from torch.nn.modules.module import register_module_forward_hook
 
 from discreet.batches import Batch
 from discreet.errors import DiscreetError
+from discreet.models.resnet18 import Block
 from discreet.params import Params, norms, repeated
 from discreet.randomness import CPU
 from discreet.tasks import Supervised, Task, clients_from_arrays
+from discreet.tasks.supervised import LossFunction
 from discreet.training.isolation_check import fixed_randomness
 from discreet.training.local_step import gradients
 from discreet.training.per_example import Clip, clipped_sum
+from discreet.training.shipped_modules import runs_only_shipped_code
 from tests.training import user_modules
 from tests.training.user_modules import CLASSES, FEATURES, LENGTH, SEQUENCES, WORDS
 
@@ -29,7 +33,8 @@ REFUSED = {
     *("transformer over examples", "a bank in a list", "a bank in an attribute", "a bank in a global"),
     *("a bank in the class", "a hidden state", "a running mean", "an assigned running mean", "a count of calls"),
     *("spectral norm", "an old function", "compiled", "compiled in place", "a branch on data", "item", "numpy"),
-    *("nonzero", "checkpoint", "scripted"),
+    *("nonzero", "checkpoint", "scripted", "a vmap rule of its own", "a bank in a closure", "a bank in a store"),
+    *("a bank behind a weak reference",),
 }
 
 
@@ -164,3 +169,59 @@ def test_a_class_that_only_claims_to_be_ours_gets_one_example_at_a_time():
 
     with pytest.raises(DiscreetError, match="mixes examples"):
         accepted("", nn.Sequential(Mean(FEATURES, 6), nn.Linear(6, CLASSES)))
+
+
+def test_a_network_of_ours_with_a_function_in_place_of_a_layer_gets_one_example_at_a_time():
+    block = Block(32, 32, 1)
+    del block.shortcut
+    block.shortcut = lambda x: x - x.mean(dim=0) if torch.is_grad_enabled() else x
+    assert not runs_only_shipped_code(block)
+
+
+def test_a_patched_function_of_torch_itself_is_noticed(monkeypatch: pytest.MonkeyPatch):
+    plain = torch.tanh
+    monkeypatch.setattr(torch, "tanh", lambda x: plain(x - x.mean(dim=0)))
+    assert not runs_only_shipped_code(nn.Sequential(nn.Linear(2, 2), nn.Tanh()))
+
+
+def bank_in_a_loss() -> LossFunction:
+    kept: list[Tensor] = []
+
+    def loss(outputs: Tensor, targets: Tensor) -> Tensor:
+        kept.append(outputs.detach())
+        return nn.functional.cross_entropy(outputs + (kept[-20].mean() if len(kept) > 20 else 0), targets)
+
+    return loss
+
+
+def test_a_loss_that_keeps_what_it_saw_is_refused():
+    task = task_for("linear")
+    supervised = Supervised(nn.Linear(FEATURES, CLASSES), "classification", loss=bank_in_a_loss())
+    with pytest.raises(DiscreetError, match="keeps state"):
+        supervised.check(task)
+
+
+def one_hot(outputs: Tensor, targets: Tensor) -> Tensor:
+    return -(nn.functional.one_hot(targets) * outputs.log_softmax(dim=1)).sum(dim=1)
+
+
+class Squeezed(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(FEATURES, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.layer(x).squeeze()
+        return out
+
+
+@pytest.mark.parametrize(
+    ("module", "loss", "said"),
+    [
+        (nn.Linear(FEATURES, CLASSES), one_hot, "can't be differentiated example by example"),
+        (Squeezed(), nn.BCEWithLogitsLoss(), "must keep the first dimension"),
+    ],
+)
+def test_what_torch_would_say_of_a_model_or_a_loss_is_said_in_a_sentence(module: nn.Module, loss: Any, said: str):
+    with pytest.raises(DiscreetError, match=said):
+        Supervised(module, "classification", loss=loss).check(task_for("linear"))

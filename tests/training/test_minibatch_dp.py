@@ -14,6 +14,7 @@ from discreet.errors import InvalidInput
 from discreet.params import norms
 from discreet.population import Population
 from discreet.privacy.events import GaussianNoise, PoissonSampled, steps
+from discreet.purposes import Purpose
 from discreet.randomness import CPU, RunKey
 from discreet.training import MinibatchDp
 from tests.federations import cross_entropy, federation, linear
@@ -86,3 +87,25 @@ def test_clipped_minibatches_count_half_their_noise_and_clipped_examples_all_of_
 def test_another_word_for_clipping_is_refused() -> None:
     with pytest.raises(InvalidInput, match='"example" or "minibatch"'):
         fl_sgd_gaussian(learning_rate=1, sampling_rate=0.1, clip_norm=1, clipping="batch")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("content", [1.0, 3e38])
+def test_an_example_that_is_not_drawn_changes_nothing_whatever_it_holds(content: float) -> None:
+    """Cells of a batch that hold no example used to point at a client's first one, drawn or not."""
+    quiet, params = trainer(sampling_rate=0.3), {name: value.float() + 2 for name, value in linear().items()}
+    params["weight"][0] *= -1  # logits that overflow, and differ
+    undrawn = 0
+    for round in range(30):
+        rows = KEY.rows(round, b"", [0, 1], CPU)
+        updates = []
+        for first in (0.0, content):
+            data = federation(6, 9)
+            inputs = data.inputs.float()
+            inputs[0] = first
+            block = type(data)(inputs, data.targets, (6, 9)).block([0, 1])
+            drawn = rows.at(Purpose.BATCH).open().uniform((6, 9))[0, 0] < 0.3
+            updates.append(quiet.train(cross_entropy, Broadcast(round, params, {}), block, rows))
+        if not drawn:
+            undrawn += 1
+            assert all(torch.equal(updates[0][name], updates[1][name]) for name in params)
+    assert undrawn > 10

@@ -3,6 +3,7 @@
 import copy
 import random
 import types
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -100,6 +101,64 @@ class NewFunction(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:  # type: ignore[override]
         return grad
+
+
+class Quantise(torch.autograd.Function):
+    """Its own vmap rule is given all examples at once, and scales all of them by the largest."""
+
+    @staticmethod
+    def forward(x: Tensor) -> tuple[Tensor, Tensor]:  # type: ignore[override]
+        scale = (x.abs().max() / 8).clamp(min=1)
+        return x / scale, scale
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.save_for_backward(output[1])
+        ctx.mark_non_differentiable(output[1])
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor, _: Tensor) -> Tensor:  # type: ignore[override]
+        return grad / ctx.saved_tensors[0]
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, x: Tensor) -> Any:
+        out, scale = Quantise.apply(x)
+        return (out, scale), (in_dims[0], None)
+
+
+def _queue(length: int) -> Callable[[Tensor], Tensor]:
+    """Keeps what passes in a closure, which no copy of the module reaches."""
+    kept: list[Tensor] = []
+
+    def push(x: Tensor) -> Tensor:
+        kept.append(x.detach())
+        return x + kept[-length].mean(dim=0) if len(kept) > length else x
+
+    return push
+
+
+class Store:
+    """One for all: a copy of it is itself."""
+
+    def __init__(self) -> None:
+        self.kept: list[Tensor] = []
+
+    def __deepcopy__(self, memo: Any) -> "Store":
+        return self
+
+
+def _bank_in_a_store(self: Any, x: Tensor) -> Tensor:
+    self.store.kept.append(x.detach().mean(dim=0))
+    return x + self.store.kept[-12] if len(self.store.kept) > 12 else x
+
+
+def _bank_behind_a_weak_reference(self: Any, x: Tensor) -> Tensor:
+    kept = self.reference().kept
+    kept.append(x.detach().mean(dim=0))
+    return x + kept[-12] if len(kept) > 12 else x
+
+
+STORES = [Store()]
 
 
 def _bank_in_a_list(self: Any, x: Tensor) -> Tensor:
@@ -291,6 +350,7 @@ VECTORS: dict[str, Callable[[], nn.Module]] = {
     "a forward hook": lambda: _hooked(pre=False),
     "a pre-hook": lambda: _hooked(pre=True),
     "a new function over the batch": between(lambda self, x: NewFunction.apply(x)),
+    "a vmap rule of its own": between(lambda self, x: Quantise.apply(x)[0]),
     # these keep state
     "a bank in a list": between(_bank_in_a_list, bank=[]),
     "a bank in an attribute": between(_bank_in_an_attribute, kept=None),
@@ -301,6 +361,9 @@ VECTORS: dict[str, Callable[[], nn.Module]] = {
     "a running mean": between(_running_mean, running=torch.zeros(6)),
     "an assigned running mean": between(_assigned_running_mean, running=torch.zeros(6)),
     "a count of calls": between(_calls, calls=0),
+    "a bank in a closure": lambda: Forward(lambda self, x: self.push(x), push=_queue(12)),
+    "a bank in a store": lambda: Forward(_bank_in_a_store, store=Store()),
+    "a bank behind a weak reference": lambda: Forward(_bank_behind_a_weak_reference, reference=weakref.ref(STORES[0])),
     "spectral norm": lambda: nn.Sequential(nn.utils.parametrizations.spectral_norm(nn.Linear(FEATURES, CLASSES))),
     # torch.func can't take these
     "an old function": between(lambda self, x: OldFunction.apply(x)),

@@ -176,7 +176,9 @@ def where(ended: "Outcome", page: Path) -> Iterator[RenderableType]:
     yield f"Results lie in {ended.record.path}"
     yield f"  to look at:   {page.name}"
     yield "  to use:       model.safetensors, or discreet.load() in Python"
-    yield "  to hand on:   guarantee.txt, resolved.toml"
+    identity = ended.record.identity
+    secret = identity.data_ranges or identity.seeded  # bounds of the data, or the seed, stand in resolved.toml
+    yield f"  to hand on:   guarantee.txt{'' if secret else ', resolved.toml'}"
 
 
 def measured(metrics: dict[str, Any]) -> Iterator[str]:

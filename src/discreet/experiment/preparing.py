@@ -18,7 +18,7 @@ from discreet.experiment.job import Job
 from discreet.experiment.promise import Privacy
 from discreet.models import Own
 from discreet.own_code import local
-from discreet.part import plain
+from discreet.part import check_exact, plain
 from discreet.population import Population
 from discreet.purposes import Purpose
 from discreet.randomness import RunKey
@@ -117,6 +117,8 @@ def _assembled(
     own_model: bool,
     **rest: Any,
 ) -> Job:
+    check_exact("algorithm", algorithm)
+    check_exact("privacy", rest.get("privacy"))
     if isinstance(algorithm.sparsifier, PublicTopK) and task.public is None:
         raise no_public_data()
     if isinstance(settings.engine, Secure) and not algorithm.aggregation.secure:

@@ -14,6 +14,7 @@ from discreet.errors import InvalidInput
 from discreet.params import Params
 from discreet.tasks import trial
 from discreet.tasks.fresh_copy import fresh_copy
+from discreet.tasks.kept_tensors import reachable_tensors
 from discreet.tasks.layers import check_layers
 from discreet.tasks.task import Kind, Task
 from discreet.tasks.vectorised import Vectorised, no_flattening
@@ -65,7 +66,14 @@ class Supervised:
         module = fresh_copy(self._module) if self._copies else self._module
         with Vectorised(), no_flattening(module):
             outputs = functional_call(module, {**self._held_like(params), **params}, (inputs,))
-            return self._losses(outputs, targets)
+            losses = self._losses(outputs, targets)
+        self._check_nothing_kept()
+        return losses
+
+    def _check_nothing_kept(self) -> None:
+        """Refuse code that holds a tensor it did not hold before: the next call would see it."""
+        if self._copies and reachable_tensors(self._module, self._own_loss).keys() - self._first_tensors.keys():
+            raise trial.keeps_state()
 
     def evaluate(self, params: Params, inputs: Tensor, targets: Tensor) -> dict[str, float]:
         """Loss, accuracy or mean squared error, and the user's metric, in eval mode; nothing where there is no data."""
@@ -143,6 +151,7 @@ class Supervised:
         self.params: Params = {name: value for name, value in own.items() if name in trained}
         self._held: Params = {name: value for name, value in own.items() if name not in trained}
         self._held |= dict(module.named_buffers())
+        self._first_tensors = reachable_tensors(module, self._own_loss)
         self._copies = not (runs_only_shipped_code(module) and self._own_loss is None)
         self.loss = ModuleLoss(module, self._loss, independent=True)
 
@@ -190,7 +199,7 @@ class Supervised:
                 f"The loss gave the shape {tuple(whole.shape)} for {len(targets)} examples.",
                 fix='It must give one number an example (reduction="none"), or their mean.',
             )
-        losses = self._losses(outputs, targets)
+        losses = trial.differentiated(self._losses, outputs, targets)
         if whole.dim():
             expected = [(whole if whole.dim() == 1 else whole.flatten(start_dim=1).mean(dim=1), losses)]
         else:

@@ -44,7 +44,7 @@ def forward(module: nn.Module, inputs: Tensor, shape: tuple[int, ...]) -> Any:
             fix="Its forward() gets a batch of them.",
         ) from error
     for name, value in tried.state_dict().items():
-        if not torch.equal(value, before[name]):
+        if isinstance(value, Tensor) and not torch.equal(value.nan_to_num(), before[name].nan_to_num()):
             raise InvalidInput(
                 f"The model's forward() changes its tensor {name!r}, and training keeps such tensors as they are.",
                 fix="Leave out what forward() collects from the data, or freeze it with .eval().",
@@ -61,8 +61,8 @@ def differentiated(compute: Callable[..., T], *given: Any) -> T:
     except Exception as error:  # the code is anybody's
         raise InvalidInput(
             f"The model can't be differentiated example by example: {_first_line(error)}",
-            fix="Avoid .item(), branches on data, state that forward() changes, and autograd functions without "
-            "setup_context and vmap.",
+            fix="Avoid .item(), branches on data, state that forward() changes, tensors on another device, and "
+            "autograd functions without setup_context and generate_vmap_rule.",
         ) from error
 
 
@@ -86,8 +86,8 @@ def verified(name: str, like: Tensor, *, own_code: bool) -> str:
         return f"{trials} It runs nothing but torch's own layers, as they are shipped."
     return (
         f"{trials} Repeated calls agreed. Its code is the user's own, so it gets one example at a time where examples "
-        "are protected, and a fresh copy of the module for every call. What it keeps outside the module, in global "
-        "variables or files, is covered by these trials only."
+        "are protected, and a fresh copy of the module for every call, after which it may hold no new tensor. What it "
+        "keeps in other ways, in files say, is covered by these trials only."
     )
 
 
@@ -95,13 +95,18 @@ def check_apart(module: nn.Module, inputs: Tensor) -> None:
     """Refuse a module that gives an example something else when others are there; one that draws at random passes."""
     tried = copy.deepcopy(module).eval()
     few = inputs[:FEW]
-    with torch.no_grad():
-        together, *again = (_seeded(tried, few, seed) for seed in range(REPEATS))
-        if not isinstance(together, Tensor) or not all(torch.equal(together, each) for each in again):
-            return
-        alone = torch.cat([_seeded(tried, few[i : i + 1], 0) for i in range(len(few))])
+    together, *again = (_seeded(tried, few, seed) for seed in range(REPEATS))
+    if not isinstance(together, Tensor) or not all(torch.equal(together, each) for each in again):
+        return
+    singles = [_seeded(tried, few[i : i + 1], 0) for i in range(len(few))]
+    if any(each.shape != (1, *together.shape[1:]) for each in singles):
+        raise InvalidInput(
+            f"The model gives {tuple(together.shape)} for {len(few)} examples, and {tuple(singles[0].shape)} for one.",
+            fix="Its forward() must keep the first dimension, also of one example: squeeze(-1) instead of squeeze().",
+        )
+    alone = torch.cat(singles)
     scale = float(together.abs().max()) if together.numel() else 0.0
-    if alone.shape != together.shape or float((alone - together).abs().max()) > 1e-3 * scale + 1e-6:
+    if float((alone - together).abs().max()) > 1e-3 * scale + 1e-6:
         raise InvalidInput(
             "The model mixes examples: what it gives for one depends on the others in its batch.",
             fix="Its forward() must treat each example alone: no mean, softmax, sort or attention over dimension 0.",
@@ -109,8 +114,8 @@ def check_apart(module: nn.Module, inputs: Tensor) -> None:
 
 
 def _seeded(module: nn.Module, inputs: Tensor, seed: int) -> Any:
-    with fixed_randomness(seed, inputs.device):
-        return module(inputs)
+    with torch.no_grad(), fixed_randomness(seed, inputs.device):
+        return of_own("model", module, inputs)
 
 
 def of_own(what: str, function: Callable[..., Any], *given: Any) -> Any:

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 import torch
 from torch import Tensor, nn
+from torch._functorch import autograd_function
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
@@ -23,7 +24,20 @@ FLATTEN = "flatten_parameters"
 
 
 class Vectorised(TorchFunctionMode):
-    """Within it, these layers run as plain matrix products and element-wise operations; results are the same."""
+    """Within it, these layers run as plain matrix products and element-wise operations; results are the same.
+
+    A function or operator with a vmap rule of its own would be given the whole batch, so it is refused.
+    """
+
+    def __enter__(self) -> "Vectorised":
+        self._apply_rule = autograd_function.custom_function_call_vmap_helper
+        autograd_function.custom_function_call_vmap_helper = _refuse_rule  # type: ignore[assignment]
+        super().__enter__()  # type: ignore[no-untyped-call]
+        return self
+
+    def __exit__(self, *how: Any) -> None:
+        super().__exit__(*how)  # type: ignore[no-untyped-call]
+        autograd_function.custom_function_call_vmap_helper = self._apply_rule
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         substitute = SUBSTITUTES.get(func, func)
@@ -140,6 +154,14 @@ SUBSTITUTES: dict[Any, Callable[..., Any]] = {
     torch.rnn_relu_cell: rnn_relu_cell,
     functional.prelu: prelu,
 }
+
+
+def _refuse_rule(interpreter: Any, rule: Any, operation: Any, *given: Any, **more: Any) -> NoReturn:
+    name = getattr(operation, "__name__", operation)
+    raise Unsupported(
+        f"{name} has a vmap rule of its own, which would see all examples at once.",
+        fix="Set generate_vmap_rule = True on the autograd function instead of writing vmap().",
+    )
 
 
 def _do_nothing() -> None:

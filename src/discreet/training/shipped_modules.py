@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import BuiltinFunctionType, FunctionType, MethodDescriptorType
+from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, WrapperDescriptorType
 from typing import Any
 
 import torch
@@ -45,9 +45,14 @@ INDEPENDENT: frozenset[type[nn.Module]] = frozenset(  # in these layers no examp
         nn.Softplus,
     }
 )
-FUNCTIONS = (  # what those layers call
+FUNCTIONS = (  # of torch.nn.functional
     *("linear", "conv2d", "pad", "group_norm", "layer_norm", "max_pool2d", "avg_pool2d", "adaptive_avg_pool2d"),
     *("dropout", "dropout2d", "relu", "leaky_relu", "elu", "selu", "gelu", "silu", "softplus", "cross_entropy"),
+)
+CALLED: tuple[tuple[Any, tuple[str, ...]], ...] = (  # what those layers, and our models, call
+    (functional, FUNCTIONS),
+    (torch, ("tanh", "sigmoid", "relu", "group_norm", "layer_norm", "conv2d")),
+    (Tensor, ("flatten", "mean", "sum", "softmax", "reshape", "relu", "tanh", "__add__", "__mul__", "__sub__")),
 )
 OUR_MODELS = "discreet.models."
 TORCH, DISCREET = Path(torch.__file__).parent, Path(__file__).parent.parent
@@ -73,7 +78,7 @@ def runs_only_shipped_code(network: nn.Module) -> bool:
         not has_global_overrides()
         and all(_is_known(module) and not _is_overridden(module) for module in modules)
         and all(_is_unpatched(kind) for kind in {type(module) for module in modules})
-        and all(_is_shipped(getattr(functional, name)) for name in FUNCTIONS)
+        and all(_is_shipped(getattr(place, name)) for place, names in CALLED for name in names)
     )
 
 
@@ -104,10 +109,12 @@ def _is_overridden(module: nn.Module) -> bool:
     """Whether this instance has a method, a hook or a kind of tensor of its own."""
     own = vars(module)
     shadowed = any(callable(getattr(type(module), name, None)) for name in own if name != "training")
+    called = any(callable(value) for name, value in own.items() if not name.startswith("_"))
     hooks = [hook for name, value in own.items() if name.endswith("_hooks") and value for hook in value.values()]
     tensors = [*own["_parameters"].values(), *own["_buffers"].values()]
     return (
         shadowed
+        or called
         or any(type(hook) is not Tap for hook in hooks)
         or own.get("_compiled_call_impl") is not None
         or any(value is not None and type(value) not in (Tensor, nn.Parameter) for value in tensors)
@@ -124,7 +131,13 @@ def _is_unpatched(kind: type[nn.Module]) -> bool:
     )
 
 
+def is_shipped_function(function: FunctionType) -> bool:
+    """Whether its code stands in a file of torch's or of ours."""
+    return function.__code__.co_filename.startswith(SHIPPED_IN)
+
+
 def _is_shipped(function: Any) -> bool:
     if isinstance(function, FunctionType):
-        return function.__code__.co_filename.startswith(SHIPPED_IN) and not hasattr(function, "__wrapped__")
-    return isinstance(function, BuiltinFunctionType | MethodDescriptorType)
+        torchs_own = function.__module__ == "torch._tensor"  # whose wrappers are torch's too
+        return is_shipped_function(function) and (torchs_own or not hasattr(function, "__wrapped__"))
+    return isinstance(function, BuiltinFunctionType | MethodDescriptorType | WrapperDescriptorType)

@@ -90,7 +90,7 @@ def _connect(ray: Any, address: str, workers: int | None) -> None:
         # RAY_AUTH_MODE is left to Ray, which asks for a token unless the user said otherwise: once Ray is imported, to
         # set it here would change it for the cluster alone, and not for this process
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nobody is told of it
-        _start_here(ray, num_cpus=max(workers or 1, os.cpu_count() or 1), include_dashboard=False, **quiet)
+        _start_here(ray, {"num_cpus": max(workers or 1, os.cpu_count() or 1), "include_dashboard": False, **quiet})
         return
     try:
         _knock(address)
@@ -103,7 +103,7 @@ def _connect(ray: Any, address: str, workers: int | None) -> None:
         ) from error
 
 
-def _start_here(ray: Any, attempts: int = 3, **options: Any) -> None:
+def _start_here(ray: Any, options: dict[str, Any], attempts: int = 3) -> None:
     """Start a cluster on this machine. Ray gives itself 30 seconds, which a busy machine may not meet at first."""
     try:
         ray.init(LOCAL, **options)
@@ -114,7 +114,7 @@ def _start_here(ray: Any, attempts: int = 3, **options: Any) -> None:
                 f"Ray did not start on this machine: {' '.join(str(error).split())[:200].rstrip('.')}.",
                 fix='Try again when the machine is less busy, or use engine = { kind = "embedded" }.',
             ) from error
-        _start_here(ray, attempts - 1, **options)
+        _start_here(ray, options, attempts - 1)
 
 
 def _knock(address: str) -> None:
