@@ -2,7 +2,8 @@
 
 Bytecode is read rather than source text: the script that resumes a run differs from the one that started it at least
 in the call itself, and code that was typed into an interpreter has no file. Followed are the functions, classes and
-values that the code names; of installed packages only the name and the version count.
+values that the code names. The files of the user's modules that are used count whole, with all that they import; of
+installed packages only the name and the version count.
 """
 
 import functools
@@ -12,13 +13,14 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from pathlib import Path, PurePath
-from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from discreet.experiment.module_files import ModuleFiles, is_installed, is_library
 from discreet.tasks.cache import digest
 
 PLAIN = (  # whose representation is their value
@@ -26,7 +28,7 @@ PLAIN = (  # whose representation is their value
     *(np.generic, torch.dtype, torch.device, PurePath, re.Pattern),
 )
 LIBRARIES = {"discreet", "torch", "numpy", *sys.stdlib_module_names}
-INSTALLED = {"site-packages", "dist-packages"}
+ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 # Of a class: where it stands, what it says of itself, and what Python keeps there.
 NOT_CODE = {"__module__", "__doc__", "__dict__", "__weakref__", "__firstlineno__", "__static_attributes__"}
 HOOKS = ("_forward_pre_hooks", "_forward_hooks")
@@ -47,11 +49,12 @@ class _Walk:
         self.lines: list[str] = []
         self._trained = trained
         self._own = {_package(each) for each in roots} - LIBRARIES  # installed, maybe, and yet what was asked about
+        self._files = ModuleFiles()
         self._numbers: dict[int, int] = {}
         self._found: list[Any] = []  # kept, since an id belongs to its object only while that lives
 
     def visit(self, value: Any) -> None:
-        if isinstance(value, PLAIN):
+        if isinstance(value, PLAIN) and not self._is_own(type(value)):
             self.lines.append(f"{type(value).__name__} {value!r}")
         elif isinstance(value, Tensor):
             self._tensor(value)
@@ -59,7 +62,7 @@ class _Walk:
             self._array(value)
         elif isinstance(value, CodeType):
             self._code(value)
-        elif isinstance(value, tuple):
+        elif type(value) is tuple:
             self._each("tuple", value)
         else:
             if id(value) not in self._numbers:
@@ -71,6 +74,7 @@ class _Walk:
         """Describe what was found, and what turns up meanwhile."""
         for value in self._found:  # which grows
             self._describe(value)
+        self.lines += self._files.lines()
 
     def _describe(self, value: Any) -> None:
         if isinstance(value, FunctionType):
@@ -83,11 +87,11 @@ class _Walk:
             self._each(type(value).__name__, (value.__func__,))
         elif isinstance(value, property):
             self._each("property", (value.fget, value.fset, value.fdel))
-        elif isinstance(value, list):
+        elif type(value) is list:
             self._each("list", value)
         elif isinstance(value, AbstractSet):
-            self._each("set", sorted(value, key=repr))  # whose own order differs from process to process
-        elif isinstance(value, Mapping):
+            self._set(value)
+        elif type(value) in (dict, MappingProxyType):
             self._each("mapping", (each for pair in value.items() for each in pair))
         elif isinstance(value, ModuleType):
             self._module(value)
@@ -96,7 +100,7 @@ class _Walk:
         elif isinstance(value, nn.Module):
             self._network(value)
         elif isinstance(value, BuiltinFunctionType):
-            self.lines.append(f"builtin {_named(value)}")
+            self._each(f"builtin {_named(value)}", (value.__self__,))
         else:
             self._object(value)
 
@@ -127,20 +131,35 @@ class _Walk:
         self._each("constants", code.co_consts)
 
     def _function(self, function: FunctionType) -> None:
-        if not self._is_own(function):
-            self.lines.append(f"function {_named(function)}")
-            return
         cells = tuple(_contents(cell) for cell in function.__closure__ or ())
+        if not self._is_own(function):
+            # A decorator of a library holds the user's function in its closure.
+            self._each(f"function {_named(function)}", cells)
+            self._fields(vars(function))
+            return
         self._each("function", (function.__code__, function.__defaults__, function.__kwdefaults__, cells))
-        for name in sorted({*_names(function.__code__)}):
-            if name in function.__globals__:
-                self.lines.append(f"global {name}")
-                self.visit(function.__globals__[name])
+        self._fields(vars(function))
+        home = _home(function)
+        self._files.add_module(home)
+        self._files.add_imports(function.__code__, function.__globals__.get("__package__") or home.rpartition(".")[0])
+        self._named_values(function.__globals__, {*_names(function.__code__)}, set())
+
+    def _named_values(self, values: Mapping[str, Any], names: set[str], seen: set[int]) -> None:
+        """Visit the values that code names, also those in the user's modules: `package.module.value`."""
+        for name in sorted(names & values.keys()):
+            value = values[name]
+            self.lines.append(f"global {name}")
+            self.visit(value)
+            if isinstance(value, ModuleType) and self._is_own(value) and id(value) not in seen:
+                seen.add(id(value))
+                self._named_values(vars(value), names, seen)
 
     def _class(self, kind: type) -> None:
-        if not self._is_own(kind):
+        methods = (each for each in vars(kind).values() if isinstance(each, FunctionType) and _file(each) is not None)
+        if not self._is_own(kind) and not any(self._is_own(each) for each in methods):
             self.lines.append(f"class {_named(kind)}")
             return
+        self._files.add_module(_home(kind))
         self._each(f"class {kind.__name__}", kind.__bases__)
         for name, value in sorted(vars(kind).items()):
             if name not in NOT_CODE:
@@ -148,11 +167,19 @@ class _Walk:
                 self.visit(value)
 
     def _module(self, module: ModuleType) -> None:
-        file = Path(getattr(module, "__file__", None) or "")
-        if self._is_own(module) and file.is_file():
+        file = _file(module)
+        if self._is_own(module) and module.__name__ != "__main__" and file is not None and file.is_file():
             self.lines.append(f"module {hashlib.sha256(file.read_bytes()).hexdigest()}")
+            self._files.add_module(module.__name__)
         else:
             self.lines.append(f"module {_named(module)}")
+
+    def _set(self, value: AbstractSet[Any]) -> None:
+        """A set's order differs from process to process."""
+        self.visit(type(value))
+        self._each("set", sorted(value, key=lambda each: ADDRESS.sub("", repr(each))))
+        if self._is_own(type(value)):
+            self._state(object.__getstate__(value))  # type: ignore[attr-defined]
 
     def _network(self, network: nn.Module) -> None:
         self._each("network", (type(network), network.training))
@@ -164,20 +191,46 @@ class _Walk:
             self._each("held", (each for pair in held.items() for each in pair))
 
     def _object(self, value: Any) -> None:
+        """Its class and its state: all fields, and what a pickle would hold. Where neither is known, the class only."""
         self.visit(type(value))
-        if self._is_own(type(value)):
-            self._fields(getattr(value, "__dict__", {}))
+        reduced = _reduced(value)
+        if reduced is None or isinstance(reduced, str) or self._is_own(type(value)):
+            self._state(object.__getstate__(value))  # type: ignore[attr-defined]
+        if isinstance(reduced, tuple):
+            make, arguments, state, items, pairs, *_ = (*reduced, None, None, None)
+            self._each("reduced", (make, arguments))
+            self._state(state)
+            self._each("items", items or ())
+            self._each("pairs", pairs or ())
+        elif reduced is not None:
+            self.lines.append(f"global {reduced}")
+
+    def _state(self, state: Any) -> None:
+        """As `__getstate__` gives it: a dict of fields, or a pair of one for `__dict__` and one for slots."""
+        for each in state if isinstance(state, tuple) and len(state) == 2 else (state,):
+            if isinstance(each, dict) and all(isinstance(name, str) for name in each):
+                self._fields(each)
+            else:
+                self.visit(each)
 
     def _fields(self, fields: Mapping[str, Any]) -> None:
-        self._each("fields", (each for pair in sorted(fields.items()) for each in pair))
+        kept = {name: value for name, value in fields.items() if name not in NOT_CODE}
+        self._each("fields", (each for pair in sorted(kept.items(), key=lambda pair: pair[0]) for each in pair))
 
     def _is_own(self, value: Any) -> bool:
         """Whether it is the user's: neither of a library nor installed, unless it is what was asked about."""
-        package = _package(value)
-        if package in LIBRARIES:
-            return False
-        file = getattr(sys.modules.get(_home(value)), "__file__", None)
-        return package in self._own or file is None or not INSTALLED & {*Path(file).parts}
+        package, file = _package(value), _file(value)
+        if file is None or not file.is_absolute():
+            return package not in LIBRARIES
+        return not is_library(file) and (package in self._own or not is_installed(file))
+
+
+def _reduced(value: Any) -> Any:
+    """What a pickle of the object would hold; None where it can't be pickled."""
+    try:
+        return value.__reduce_ex__(2)
+    except Exception:  # a class may refuse in any way
+        return None
 
 
 def _contents(cell: CellType) -> Any:
@@ -195,9 +248,21 @@ def _names(code: CodeType) -> Iterator[str]:
 
 
 def _home(value: Any) -> str:
-    """The module that it was written in."""
-    named = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
+    """The module that it was written in. Decorators copy `__module__` from one function to another."""
+    if isinstance(value, FunctionType):
+        named = value.__globals__.get("__name__")
+    else:
+        named = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
     return named if isinstance(named, str) else type(value).__module__
+
+
+def _file(value: Any) -> Path | None:
+    """The file that it was written in."""
+    if isinstance(value, FunctionType):
+        named = value.__globals__.get("__file__")
+    else:
+        named = getattr(value if isinstance(value, ModuleType) else sys.modules.get(_home(value)), "__file__", None)
+    return Path(named) if isinstance(named, str) else None
 
 
 def _package(value: Any) -> str:

@@ -1,0 +1,131 @@
+"""The source files that a user's own code imports, directly or through other files of the user's.
+
+Imports are read from bytecode and resolved without running anything, so a module that a function imports only when it
+is called counts before the call as well. Installed packages, the standard library and discreet itself are left out;
+`__main__` too, since the script that resumes a run differs from the one that started it.
+"""
+
+import dis
+import hashlib
+import sys
+import sysconfig
+from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib.machinery import ModuleSpec
+from importlib.util import resolve_name
+from pathlib import Path
+from types import CodeType
+
+import numpy as np
+import torch
+
+import discreet
+
+INSTALLED = {"site-packages", "dist-packages"}
+LIBRARY_FOLDERS = {
+    *(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib")),
+    *(Path(package.__file__).resolve().parent for package in (discreet, torch, np)),
+}
+
+
+@cache
+def is_installed(file: Path) -> bool:
+    """Whether the file belongs to an installed package, the standard library, discreet, torch or numpy."""
+    return bool(INSTALLED & {*file.parts}) or is_library(file)
+
+
+@cache
+def is_library(file: Path) -> bool:
+    """Whether the file belongs to the standard library, discreet, torch or numpy."""
+    return not LIBRARY_FOLDERS.isdisjoint(file.resolve().parents)
+
+
+class ModuleFiles:
+    """Collects the user's source files, starting from modules, files and code, and following their imports."""
+
+    def __init__(self) -> None:
+        self._digests: dict[Path, str] = {}
+        self._seen: set[str] = set()
+
+    def lines(self) -> list[str]:
+        """One line for each file, with its name and its digest, in an order that does not depend on the folder."""
+        return sorted(f"file {path.name} {content}" for path, content in self._digests.items())
+
+    def add_module(self, name: str) -> None:
+        """Add the module with this name and the packages that contain it."""
+        if name in self._seen or name == "__main__":
+            return
+        self._seen.add(name)
+        if parent := name.rpartition(".")[0]:
+            self.add_module(parent)
+        if (file := _source_of(name)) is not None:
+            self.add_file(file, name)
+
+    def add_file(self, file: Path, name: str = "") -> None:
+        """Add a source file; `name` is that of its module, which relative imports start from."""
+        path = file.resolve()
+        if path in self._digests or is_installed(file) or path == _main_file() or not path.is_file():
+            return
+        content = path.read_bytes()
+        self._digests[path] = hashlib.sha256(content).hexdigest()
+        try:
+            code = compile(content, str(path), "exec", dont_inherit=True)
+        except (SyntaxError, ValueError):  # an extension module
+            return
+        self.add_imports(code, name if path.stem == "__init__" else name.rpartition(".")[0])
+
+    def add_imports(self, code: CodeType, package: str) -> None:
+        """Add what this code imports; relative imports start from `package`."""
+        for name in _imports(code, package):
+            self.add_module(name)
+
+
+def _imports(code: CodeType, package: str) -> Iterator[str]:
+    """The names of modules that the code imports; `from a import b` gives both a and a.b, which may be a module."""
+    before: list[dis.Instruction] = []
+    for step in dis.get_instructions(code):
+        if step.opname == "IMPORT_NAME":
+            level, wanted = before[-2].argval, before[-1].argval
+            try:
+                name = resolve_name("." * level + step.argval, package)
+            except ImportError:  # relative, outside a package: it would fail when run, too
+                continue
+            yield name
+            yield from (f"{name}.{each}" for each in wanted or () if each != "*")
+        if step.opname != "EXTENDED_ARG":
+            before.append(step)
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            yield from _imports(each, package)
+
+
+def _source_of(name: str) -> Path | None:
+    """The file of a module, loaded or not; None where there is no such module or it has no file."""
+    if (module := sys.modules.get(name)) is not None:
+        file = getattr(module, "__file__", None)
+        return Path(file) if file else None
+    spec = _find_spec(name)
+    return Path(spec.origin) if spec is not None and spec.has_location and spec.origin else None
+
+
+def _find_spec(name: str) -> ModuleSpec | None:
+    """As importlib.util.find_spec, but parent packages are not imported."""
+    parent, path = name.rpartition(".")[0], None
+    if parent:
+        path = _search_path(parent)
+        if path is None:
+            return None
+    found = (finder.find_spec(name, path) for finder in sys.meta_path if hasattr(finder, "find_spec"))
+    return next((spec for spec in found if spec is not None), None)
+
+
+def _search_path(package: str) -> Sequence[str] | None:
+    if (module := sys.modules.get(package)) is not None:
+        return getattr(module, "__path__", None)
+    spec = _find_spec(package)
+    return None if spec is None else spec.submodule_search_locations
+
+
+def _main_file() -> Path | None:
+    file = getattr(sys.modules.get("__main__"), "__file__", None)
+    return Path(file).resolve() if file else None
