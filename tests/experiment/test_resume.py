@@ -5,8 +5,10 @@ and their difference would hold none.
 """
 
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -229,6 +231,76 @@ def test_a_model_with_other_frozen_weights_is_refused(tmp_path: Path, monkeypatc
         r"with another model \(its layers, its code or its frozen weights\)",
         lambda: train(task(*arrays()), frozen, resume=tmp_path / "run"),
     )
+
+
+class Smooth:
+    def __init__(self, share: float) -> None:
+        self.share = share
+
+    def __call__(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        return nn.functional.cross_entropy(outputs, targets, label_smoothing=self.share)
+
+
+def smooth_partial(share: float) -> Callable[[Tensor, Tensor], Tensor]:
+    return partial(nn.functional.cross_entropy, label_smoothing=share)
+
+
+@pytest.mark.parametrize("make", [Smooth, smooth_partial])
+def test_a_loss_without_a_name_goes_on_if_it_is_the_same_and_is_refused_if_not(
+    make: Callable[[float], Callable[[Tensor, Tensor], Tensor]],
+    tmp_path: Path,
+    net: nn.Module,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    first = make(0.1)  # kept, so that the second is at another address
+    with monkeypatch.context() as broken:
+        broken.setattr("discreet.experiment.record.Record.append", lambda *_: die({}))
+        with pytest.raises(Killed):
+            train(task(*arrays()), net, loss=first, out=tmp_path / "run")
+    refused(
+        tmp_path,
+        "with another loss, metric or Python file of its own, and can't",
+        lambda: train(task(*arrays()), net, loss=make(0.2), resume=tmp_path / "run"),
+    )
+    assert train(task(*arrays()), net, loss=make(0.1), resume=tmp_path / "run").rounds == 4
+
+
+@pytest.mark.parametrize("seed", [None, 1])
+def test_a_finished_run_says_from_python_that_it_is_finished(seed: int | None, tmp_path: Path, net: nn.Module):
+    train(task(*arrays()), net, out=tmp_path / "run", seed=seed)
+    before = files(tmp_path)
+    with pytest.raises(InvalidInput, match=r"The run in .* is finished\."):
+        train(task(*arrays()), net, resume=tmp_path / "run", seed=seed)
+    assert files(tmp_path) == before
+
+
+@pytest.mark.parametrize("model", ["net.py:Net", "net.py:make"])
+def test_a_file_that_a_file_of_its_own_imports_through_another_is_refused_if_it_changed(
+    model: str, tmp_path: Path, prepared: Prepared, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "resume_deep.py").write_text("def squash(values):\n    return values.tanh()\n")
+    (tmp_path / "resume_blocks.py").write_text("from resume_deep import squash\n")
+    (tmp_path / "net.py").write_text(
+        "import resume_blocks\n"
+        "from torch import nn\n\n\n"
+        "class Net(nn.Linear):\n"
+        "    def __init__(self):\n"
+        "        super().__init__(64, 10)\n\n"
+        "    def forward(self, inputs):\n"
+        "        return resume_blocks.squash(super().forward(inputs))\n\n\n"
+        "def make():\n"
+        "    return nn.Linear(64, 10)\n"
+    )
+    job = prepared(f'model={{kind="{model}"}}')
+    with pytest.raises(Killed):
+        run.start(job, tmp_path / "run", None, None, die)
+    (tmp_path / "resume_deep.py").write_text("def squash(values):\n    return values.relu()\n")
+    refused(tmp_path, "Python file of its own", lambda: go_on(tmp_path))
+    (tmp_path / "resume_deep.py").write_text("def squash(values):\n    return values.tanh()\n")
+    go_on(tmp_path)
+    for name in ("resume_deep", "resume_blocks"):
+        sys.modules.pop(name)
 
 
 @pytest.fixture

@@ -104,7 +104,7 @@ def train(
     read(Count, rounds)
     if seed is not None:
         read(Index, seed)
-    before = None if resume is None else _opened(Path(resume))
+    before = None if resume is None else _opened(Path(resume), _path(key_dir))
     key = _key(seed) if before is None or seed is not None else keys.recall(before.identity.id, _path(key_dir))
     if isinstance(clients, Task):
         task = clients
@@ -162,9 +162,7 @@ def reopened(directory: Path, key_dir: Path | None, data_dir: Path | None = None
     record = Record.open(directory)
     if record.identity.folder is None:
         raise InvalidInput(f"{directory} was made from Python.", fix="Go on with discreet.train(..., resume=...).")
-    if record.finished():
-        keys.forget(record.identity.id, key_dir)
-        raise InvalidInput(f"The run in {directory} is finished.", fix="Start a new run to train longer.")
+    _refuse_finished(record, key_dir)
     check_version(record)
     experiment = _experiment(record)
     key = keys.recall(record.identity.id, key_dir) if experiment.seed is None else _key(experiment.seed)
@@ -174,11 +172,18 @@ def reopened(directory: Path, key_dir: Path | None, data_dir: Path | None = None
     return replace(ready, accept_data_ranges=_has_accepted(record)), record
 
 
-def _opened(directory: Path) -> Record:
+def _opened(directory: Path, key_dir: Path | None) -> Record:
     """A run that this version may go on with."""
     record = Record.open(directory)
+    _refuse_finished(record, key_dir)
     check_version(record)
     return record
+
+
+def _refuse_finished(record: Record, key_dir: Path | None) -> None:
+    if record.finished():
+        keys.forget(record.identity.id, key_dir)
+        raise InvalidInput(f"The run in {record.path} is finished.", fix="Start a new run to train longer.")
 
 
 def finished(outcome: Outcome, module: nn.Module | None = None) -> Run:

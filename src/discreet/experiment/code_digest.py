@@ -31,6 +31,7 @@ LIBRARIES = {"discreet", "torch", "numpy", *sys.stdlib_module_names}
 ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 # Of a class: where it stands, what it says of itself, and what Python keeps there.
 NOT_CODE = {"__module__", "__doc__", "__dict__", "__weakref__", "__firstlineno__", "__static_attributes__"}
+COMPILERS = ("torch._dynamo", "torch._inductor")  # whose objects count what they compiled, and hold addresses
 HOOKS = ("_forward_pre_hooks", "_forward_hooks")
 
 
@@ -99,6 +100,8 @@ class _Walk:
             self._class(value)
         elif isinstance(value, nn.Module):
             self._network(value)
+        elif isinstance(value, torch.jit.ScriptFunction):
+            self.lines.append(f"script {value.code}")
         elif isinstance(value, BuiltinFunctionType):
             self._each(f"builtin {_named(value)}", (value.__self__,))
         else:
@@ -193,6 +196,8 @@ class _Walk:
     def _object(self, value: Any) -> None:
         """Its class and its state: all fields, and what a pickle would hold. Where neither is known, the class only."""
         self.visit(type(value))
+        if _home(type(value)).startswith(COMPILERS):
+            return
         reduced = _reduced(value)
         if reduced is None or isinstance(reduced, str) or self._is_own(type(value)):
             self._state(object.__getstate__(value))  # type: ignore[attr-defined]

@@ -19,6 +19,7 @@ import torch
 import discreet
 from discreet.experiment import document
 from discreet.experiment.code_digest import code_digest
+from discreet.experiment.module_files import ModuleFiles
 from discreet.federation import Federation
 from discreet.own_code import FORM
 from discreet.randomness import digest as params_digest
@@ -126,13 +127,17 @@ def _examples(data: Federation) -> dict[str, Any]:
     return {name: digest(value) if isinstance(value, torch.Tensor) else value for name, value in held.items()}
 
 
-def _own_files(job: "Job") -> list[tuple[str, str]]:
-    """The Python files that an experiment names, whole: what they import beside what runs may matter too."""
+def _own_files(job: "Job") -> list[str]:
+    """The Python files that an experiment names, whole, and the user's files that they import."""
     if job.folder is None:
         return []
-    named = {place for place in _places(document.parsed(job.resolved, "resolved.toml")) if place.endswith(".py")}
-    files = [(place, job.folder / place) for place in sorted(named)]
-    return [(place, hashlib.sha256(path.read_bytes()).hexdigest()) for place, path in files if path.is_file()]
+    found = ModuleFiles()
+    for place in {*_places(document.parsed(job.resolved, "resolved.toml"))}:
+        if place.endswith(".py"):
+            found.add_file(job.folder / place)
+        else:
+            found.add_module(place)
+    return found.lines()
 
 
 def _places(value: Any) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,7 @@ def from_objects(
         "seed": seed,
         "task": {"kind": "python", "name": task.name, "examples": list(task.train.sizes)},
         "model": {"kind": "python", "name": type(module).__qualname__},
-        **{what: getattr(each, "__qualname__", repr(each)) for what, each in functions.items() if each is not None},
+        **{what: _function_name(each) for what, each in functions.items() if each is not None},
         "privacy": None if privacy is None else plain(privacy),
         "algorithm": plain(algorithm),
         **plain(settings),
@@ -164,6 +165,13 @@ def built(experiment: Experiment, task: Task, folder: Path, generator: torch.Gen
     if isinstance(model, Own) and (folder / model.kind.rpartition(":")[0]).is_file():
         model = replace(model, kind=str(folder / model.kind))
     return model.build(task, generator)
+
+
+def _function_name(function: Callable[..., Any]) -> str:
+    """The same in every process; of a callable object it is the name of its class."""
+    if isinstance(function, partial):
+        return _function_name(function.func)
+    return str(getattr(function, "__qualname__", type(function).__qualname__))
 
 
 def _dimension(module: nn.Module) -> int:
