@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
+from torch.nn.functional import cross_entropy
 
 from discreet.experiment.code_digest import code_digest
 
@@ -45,16 +45,16 @@ class Factor(float):
 class CallableLoss:
     def __init__(self, factor: float) -> None:
         self.factor = factor
-        update_wrapper(self, F.cross_entropy)
+        update_wrapper(self, cross_entropy)
 
     def __call__(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        return F.cross_entropy(outputs, targets) * self.factor
+        return cross_entropy(outputs, targets) * self.factor
 
 
 def wrapped(factor: float) -> Loss:
-    @wraps(F.cross_entropy)
+    @wraps(cross_entropy)
     def loss(outputs: Tensor, targets: Tensor) -> Tensor:
-        return F.cross_entropy(outputs, targets) * factor
+        return cross_entropy(outputs, targets) * factor
 
     return loss
 
@@ -81,6 +81,10 @@ def without_gradient(factor: float) -> Callable[[Tensor], Tensor]:
     return torch.no_grad()(lambda values: values * factor)
 
 
+def scripted(factor: float) -> Callable[[Tensor], Tensor]:
+    return torch.jit.trace(lambda values: values * factor, torch.ones(1))  # type: ignore[no-any-return]
+
+
 def with_attribute(factor: float) -> Callable[[], float]:
     def scale() -> float:
         return scale.factor  # type: ignore[attr-defined, no-any-return]
@@ -89,6 +93,7 @@ def with_attribute(factor: float) -> Callable[[], float]:
     return scale
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's, of TorchScript
 @pytest.mark.parametrize(
     "make",
     [
@@ -109,6 +114,9 @@ def with_attribute(factor: float) -> Callable[[], float]:
         cached,
         without_gradient,
         with_attribute,
+        scripted,
+        lambda factor: torch.compile(nn.Softplus(factor), backend="eager"),
+        lambda factor: torch.compile(wrapped(factor), backend="eager"),
     ],
 )
 def test_a_value_counts_in_whatever_holds_it(make: Callable[[float], Any]):
@@ -159,7 +167,11 @@ LEAF = "def f(values):\n    return values * 0.5\n"
     ("modules", "leaf", "text"),
     [
         ({"own_inner": LEAF}, "own_inner", "import own_inner\ndef loss(o, t): return own_inner.f(o)"),
-        ({"own_pkg__losses": LEAF}, "own_pkg/losses", "import own_pkg.losses\ndef loss(o, t): return own_pkg.losses.f(o)"),
+        (
+            {"own_pkg__losses": LEAF},
+            "own_pkg/losses",
+            "import own_pkg.losses\ndef loss(o, t): return own_pkg.losses.f(o)",
+        ),
         (
             {"own_inner": LEAF, "own_outer": "import own_inner\ndef g(v): return own_inner.f(v)"},
             "own_inner",

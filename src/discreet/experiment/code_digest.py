@@ -101,7 +101,7 @@ class _Walk:
         elif isinstance(value, nn.Module):
             self._network(value)
         elif isinstance(value, torch.jit.ScriptFunction):
-            self.lines.append(f"script {value.code}")
+            self._script(value)
         elif isinstance(value, BuiltinFunctionType):
             self._each(f"builtin {_named(value)}", (value.__self__,))
         else:
@@ -137,8 +137,7 @@ class _Walk:
         cells = tuple(_contents(cell) for cell in function.__closure__ or ())
         if not self._is_own(function):
             # A decorator of a library holds the user's function in its closure.
-            self._each(f"function {_named(function)}", cells)
-            self._fields(vars(function))
+            self._each(f"function {_named(function)}", (cells, vars(function).get("__wrapped__")))
             return
         self._each("function", (function.__code__, function.__defaults__, function.__kwdefaults__, cells))
         self._fields(vars(function))
@@ -182,12 +181,19 @@ class _Walk:
         self.visit(type(value))
         self._each("set", sorted(value, key=lambda each: ADDRESS.sub("", repr(each))))
         if self._is_own(type(value)):
-            self._state(object.__getstate__(value))  # type: ignore[attr-defined]
+            self._state(object.__getstate__(value))
+
+    def _script(self, script: Any) -> None:
+        """What TorchScript compiled from a function, and its constants, which the text only names."""
+        graph = script.inlined_graph  # whose nodes live as long as it does
+        constants = [each.output().toIValue() for each in graph.findAllNodes("prim::Constant")]
+        self._each(f"script {script.code}", constants)
 
     def _network(self, network: nn.Module) -> None:
         self._each("network", (type(network), network.training))
         inside = vars(nn.Module())
-        self._fields({name: value for name, value in vars(network).items() if name not in inside})
+        if not _home(type(network)).startswith(COMPILERS):
+            self._fields({name: value for name, value in vars(network).items() if name not in inside})
         for hooks in HOOKS:
             self._each(hooks, getattr(network, hooks).values())
         for held in (network._parameters, network._buffers, network._modules):
@@ -200,7 +206,7 @@ class _Walk:
             return
         reduced = _reduced(value)
         if reduced is None or isinstance(reduced, str) or self._is_own(type(value)):
-            self._state(object.__getstate__(value))  # type: ignore[attr-defined]
+            self._state(object.__getstate__(value))
         if isinstance(reduced, tuple):
             make, arguments, state, items, pairs, *_ = (*reduced, None, None, None)
             self._each("reduced", (make, arguments))
@@ -234,7 +240,7 @@ def _reduced(value: Any) -> Any:
     """What a pickle of the object would hold; None where it can't be pickled."""
     try:
         return value.__reduce_ex__(2)
-    except Exception:  # a class may refuse in any way
+    except Exception:  # noqa: BLE001 - a class may refuse in any way
         return None
 
 

@@ -24,7 +24,7 @@ import discreet
 INSTALLED = {"site-packages", "dist-packages"}
 LIBRARY_FOLDERS = {
     *(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib")),
-    *(Path(package.__file__).resolve().parent for package in (discreet, torch, np)),
+    *(Path(str(package.__file__)).resolve().parent for package in (discreet, torch, np)),
 }
 
 
@@ -58,13 +58,14 @@ class ModuleFiles:
         self._seen.add(name)
         if parent := name.rpartition(".")[0]:
             self.add_module(parent)
-        if (file := _source_of(name)) is not None:
+        file = _source_of(name)
+        if file is not None and not is_installed(file) and file.resolve() != _main_file():
             self.add_file(file, name)
 
     def add_file(self, file: Path, name: str = "") -> None:
-        """Add a source file; `name` is that of its module, which relative imports start from."""
+        """Add a source file, wherever it is; `name` is that of its module, which relative imports start from."""
         path = file.resolve()
-        if path in self._digests or is_installed(file) or path == _main_file() or not path.is_file():
+        if path in self._digests or not path.is_file():
             return
         content = path.read_bytes()
         self._digests[path] = hashlib.sha256(content).hexdigest()
