@@ -85,6 +85,19 @@ def scripted(factor: float) -> Callable[[Tensor], Tensor]:
     return torch.jit.trace(lambda values: values * factor, torch.ones(1))  # type: ignore[no-any-return]
 
 
+class Scale(nn.Module):
+    def __init__(self, factor: float) -> None:
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, values: Tensor) -> Tensor:
+        return values * self.factor
+
+
+def scripted_module(factor: float) -> nn.Module:
+    return torch.jit.trace(Scale(factor), torch.ones(1))  # type: ignore[no-any-return]
+
+
 def with_attribute(factor: float) -> Callable[[], float]:
     def scale() -> float:
         return scale.factor  # type: ignore[attr-defined, no-any-return]
@@ -115,6 +128,7 @@ def with_attribute(factor: float) -> Callable[[], float]:
         without_gradient,
         with_attribute,
         scripted,
+        scripted_module,
         lambda factor: torch.compile(nn.Softplus(factor), backend="eager"),
         lambda factor: torch.compile(wrapped(factor), backend="eager"),
     ],

@@ -184,13 +184,15 @@ class _Walk:
             self._state(object.__getstate__(value))
 
     def _script(self, script: Any) -> None:
-        """What TorchScript compiled from a function, and its constants, which the text only names."""
+        """What TorchScript compiled from a function or a module, and its constants, which the text only names."""
         graph = script.inlined_graph  # whose nodes live as long as it does
         constants = [each.output().toIValue() for each in graph.findAllNodes("prim::Constant")]
         self._each(f"script {script.code}", constants)
 
     def _network(self, network: nn.Module) -> None:
         self._each("network", (type(network), network.training))
+        if isinstance(network, torch.jit.ScriptModule) and network._c._has_method("forward"):
+            self._script(network)
         inside = vars(nn.Module())
         if not _home(type(network)).startswith(COMPILERS):
             self._fields({name: value for name, value in vars(network).items() if name not in inside})
