@@ -14,7 +14,7 @@ from discreet.deploy.node import Node
 from discreet.deploy.policy import Refused
 from discreet.deploy.server import serve
 from discreet.deploy.site import Site
-from discreet.errors import InvalidInput
+from discreet.errors import InvalidInput, UnsoundCombination
 from discreet.experiment import config
 from discreet.privacy.ledger import Budget, Ledger
 from tests.deploy.sites import changed, wired, written
@@ -203,3 +203,44 @@ def test_a_run_on_accepted_ranges_warns_and_its_card_never_calls_them_public(tmp
     changed(tmp_path / "north", "data_ranges = true", "data_ranges = false")
     with pytest.raises(Refused, match="its owner sets data_ranges = true"):
         Node.open(tmp_path / "north", lambda line: None)
+
+
+CLIENT_LEVEL = (
+    EXAMPLE.partition("[privacy]")[0].replace("test_fraction = 0.0", "test_fraction = 0.0\nmax_multiplicity = 2")
+    + """\
+[privacy]
+unit = "client"
+against = "public"
+epsilon = 8.0
+delta = 1e-3
+
+[algorithm]
+recipe = "dp_fedavg"
+steps = 1
+batch_size = 2
+learning_rate = 0.1
+clip_norm = 1.0
+sampling = { kind = "everyone" }
+"""
+)
+
+
+def test_nobody_enrolls_into_a_ledger_for_examples_where_one_may_lie_in_two_clients(tmp_path: Path) -> None:
+    app = deployment(tmp_path, CLIENT_LEVEL)
+    (tmp_path / "ledgers").mkdir()
+    budget = Budget(unit="example", relation="zero_out", view="public", epsilon=50.0, delta=1e-3)
+    Ledger.create(tmp_path / "ledgers" / "ledger.jsonl", [budget], "filter")
+    data = table(tmp_path / "north.csv", "north", "abcd")
+    with pytest.raises(UnsoundCombination, match="an example may lie in 2 clients"):
+        enroll(app, "north", tmp_path / "north", data, tmp_path / "ledgers")
+    assert not (tmp_path / "north").exists()
+
+
+def test_a_node_with_such_a_budget_does_not_start(tmp_path: Path) -> None:
+    enrolled(tmp_path, deployment(tmp_path, CLIENT_LEVEL), "abcd")
+    node = tmp_path / "north"
+    Node.open(node, lambda line: None).close()
+    changed(node, 'unit = "client"', 'unit = "example"')
+    changed(node, 'relation = "add_or_remove"', 'relation = "zero_out"')
+    with pytest.raises(UnsoundCombination, match=r"policy\.toml has a budget for one example"):
+        Node.open(node, lambda line: None)

@@ -15,7 +15,7 @@ from discreet.deploy.policy import Owned, Period
 from discreet.deploy.spending import allowance, ledgers_of
 from discreet.engines.planned_sums import degree_of, planned
 from discreet.errors import InvalidInput, Unsupported
-from discreet.experiment import document, person_bound
+from discreet.experiment import document, overlap, person_bound
 from discreet.experiment.data_ranges import check_accepted
 from discreet.experiment.record import making, refuse_taken
 from discreet.part import plain
@@ -178,6 +178,8 @@ def _policy(
 ) -> str:
     budget = _budget(app, algorithm)
     period, budgets = ("year", (budget,)) if found is None else (found[0], _begun_budgets(found[1], app, algorithm))
+    where = "The policy" if found is None else str(found[1])
+    overlap.check_budgets(budgets, algorithm, app.population, where)
     relations = dict.fromkeys(relation_in_full(each.relation, each.unit) for each in budgets)
     head = POLICY.format(
         client=client,

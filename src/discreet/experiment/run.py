@@ -19,6 +19,7 @@ from discreet.experiment import (
     keeping,
     keys,
     made,
+    overlap,
     person_bound,
 )
 from discreet.experiment.diagnostics import finite, sayable
@@ -62,7 +63,7 @@ def start(job: Job, out: Path, ledger: Path | None, key_dir: Path | None, watch:
     asked: tuple[Ledger, Ticket] | None = None
     if ledger is not None:
         data_ledger = Ledger.open(ledger)
-        person_bound.check_budgets(data_ledger.budgets, job.privacy, str(ledger))
+        _check_budgets(job, data_ledger)
         asked = data_ledger, data_ledger.reserve(identity.round_key(0), planned(job, 0, shared=True))
 
     def own_ledger(folder: Path) -> None:
@@ -92,12 +93,18 @@ def resume(job: Job, record: Record, key_dir: Path | None, watch: Watch) -> Outc
     """
     data_ranges.check_accepted(job.task.ranges_from_data, accepted=job.accept_data_ranges)
     if record.identity.ledger is not None:
-        person_bound.check_budgets(Ledger.open(record.identity.ledger).budgets, job.privacy, record.identity.ledger)
+        _check_budgets(job, Ledger.open(record.identity.ledger))
     with record.held():
         check_unchanged(job, record)
         checkpoint = record.checkpoint(job.algorithm.init(job.params))
         record.rewind(checkpoint)
         return _ended(job, record, key_dir, _train(job, record, checkpoint, watch, resumed=True))
+
+
+def _check_budgets(job: Job, shared: Ledger) -> None:
+    """What a ledger that runs share can't count soundly is refused before anything is reserved."""
+    person_bound.check_budgets(shared.budgets, job.privacy, str(shared.path))
+    overlap.check_budgets(shared.budgets, job.algorithm, job.population, str(shared.path))
 
 
 @dataclass(frozen=True)
