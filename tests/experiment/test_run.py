@@ -19,11 +19,9 @@ from discreet.experiment.job import Job
 from discreet.experiment.outcome import Outcome
 from discreet.experiment.record import Record
 from discreet.experiment.round_releases import cohort
-from discreet.part import read
 from discreet.privacy.events import steps
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger import Budget, Ledger
-from discreet.privacy.release import Release
 from discreet.randomness import RunKey
 from tests.experiment.conftest import Prepared
 
@@ -348,25 +346,6 @@ def test_an_older_ledger_refuses_a_run_until_it_is_restated(prepared: Prepared, 
     assert ledger.summary()["releases"] == {"committed": 0, "reserved": 0, "voided": 0}
     ledger.restate()
     assert start(prepared(), tmp_path / "run", ledger=ledger.path).stopped is None
-
-
-def test_a_run_of_an_older_version_goes_on_once_its_own_ledger_is_restated(prepared: Prepared, tmp_path: Path):
-    start(prepared("seed=1"), tmp_path / "run", interrupting(2))
-    path = tmp_path / "run" / "ledger.jsonl"
-    entries = [json.loads(line) for line in path.read_text().splitlines()]
-    (kept,) = Ledger.open(path).budgets
-    path.unlink()
-    older = Ledger.create(path, [replace(kept, relation="add_or_remove")])
-    for entry in entries:
-        if entry["type"] == "reserve":
-            made = [replace(read(Release, each), relation="add_or_remove") for each in entry["releases"]]
-            older.commit(older.reserve(entry["key"], made), made)
-    with pytest.raises(Unsupported, match="discreet ledger restate PATH"):
-        again(tmp_path / "run")
-    older.restate()
-    ended = again(tmp_path / "run")
-    assert (ended.done, ended.stopped) == (4, None)
-    assert older.summary()["releases"] == {"committed": 4, "reserved": 0, "voided": 0}
 
 
 def test_a_run_that_can_not_start_gives_back_what_it_reserved(prepared: Prepared, tmp_path: Path):

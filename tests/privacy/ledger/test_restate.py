@@ -77,20 +77,21 @@ def test_an_older_version_s_lines_are_counted_as_they_were(tmp_path: Path):
     assert [line["type"] for line in lines(ledger.path)][-2:] == ["restate", "commit"]
 
 
-def test_a_release_that_was_counted_before_is_the_same_one_after(tmp_path: Path):
-    """A run that goes on asks again for its last round, under its key: that costs nothing a second time."""
+@pytest.mark.parametrize("restated", [False, True])
+def test_a_known_key_with_another_relation_is_refused(restated: bool, tmp_path: Path):
+    """A blank in an example's place is another release than its removal, under whatever key it comes."""
     ledger = older(tmp_path / "ledger.jsonl")
-    before = ledger.reserve("run/1", [release()])
-    ledger.restate()
-    spent_before = spent(ledger.summary())
-    assert ledger.reserve("run/1", [release(relation="zero_out")]) == before
-    ledger.commit(before, [release(relation="zero_out")])
-    ledger.commit(before, [release()])
-    assert spent(ledger.summary()) == spent_before
-    with pytest.raises(InvalidInput, match="already used for other releases"):
-        ledger.reserve("run/1", [release(20.0, relation="zero_out")])
-    with pytest.raises(InvalidInput, match="already used for other releases"):
-        ledger.reserve("run/1", [release(relation="replace")])
+    ticket = ledger.reserve("run/1", [release()])
+    ledger.commit(ticket, [release()])
+    if restated:
+        ledger.restate()
+    before = ledger.path.read_bytes()
+    for relation in ("zero_out", "replace"):
+        with pytest.raises(InvalidInput, match="already used for other releases"):
+            ledger.reserve("run/1", [release(relation=relation)])
+        with pytest.raises(InvalidInput, match="already committed, as other releases"):
+            ledger.commit(ticket, [release(relation=relation)])
+    assert ledger.path.read_bytes() == before
 
 
 def test_of_a_client_both_relations_are_two_releases(tmp_path: Path):
