@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from discreet.cli.main import run as command
 from discreet.engines.embedded import EmbeddedEngine
 from discreet.errors import BudgetRefused, InvalidInput, Unsupported
 from discreet.experiment import api, config, keys, run
@@ -21,8 +22,10 @@ from discreet.experiment.record import Record
 from discreet.experiment.round_releases import cohort
 from discreet.privacy.events import steps
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.ledger import Budget, Ledger
+from discreet.privacy.ledger import Budget, Ledger, Ticket
+from discreet.privacy.release import Release
 from discreet.randomness import RunKey
+from discreet.report import page
 from tests.experiment.conftest import Prepared
 
 FILES = {
@@ -297,6 +300,79 @@ def test_a_checkpoint_belongs_to_its_experiment(prepared: Prepared, tmp_path: Pa
     resolved.write_text(resolved.read_text().replace("learning_rate = 4.0", "learning_rate = 8.0"))
     with pytest.raises(InvalidInput, match="another experiment"):
         again(tmp_path / "run")
+
+
+OUTCOME = ("guarantee.json", "guarantee.txt", "model.safetensors", "report.html", "report-public.html")
+
+
+class Killed(BaseException):
+    """As a process that is gone: nothing catches it."""
+
+
+def stopped_with_reports(job: Job, out: Path) -> None:
+    start(job, out, interrupting(2))
+    page.write(out)
+    page.write(out, public=True)
+    assert all((out / name).is_file() for name in OUTCOME)
+
+
+@pytest.mark.parametrize("killed", [3, 4])
+def test_a_resumed_run_that_is_killed_has_no_card_of_before(killed: int, prepared: Prepared, tmp_path: Path):
+    """Its rounds are spent: the card of the stop before them would say too small an epsilon."""
+    out = tmp_path / "run"
+    stopped_with_reports(prepared("seed=1"), out)
+
+    def die(line: dict[str, Any]) -> None:
+        if line["round"] == killed:
+            raise Killed
+
+    with pytest.raises(Killed):
+        again(out, die)
+    assert not [name for name in OUTCOME if (out / name).exists()]
+    with pytest.raises(InvalidInput, match="is unfinished: it has no model yet") as refusal:
+        api.load(out)
+    assert f"discreet run --resume {out}" in refusal.value.fix
+    for public in ([], ["--public"]):
+        assert command(["report", str(out), *public]) == InvalidInput.exit_code
+    assert again(out).stopped is None
+    assert api.load(out).rounds == 4
+
+
+def test_the_card_of_before_is_gone_when_a_resumed_run_reserves_its_next_round(
+    prepared: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    out = tmp_path / "run"
+    stopped_with_reports(prepared("seed=1"), out)
+    left: list[list[str]] = []
+    reserve = Ledger.reserve
+
+    def watched(ledger: Ledger, key: str, releases: list[Release]) -> Ticket:
+        if " round 2 of " in key:
+            left.append([name for name in OUTCOME if (out / name).exists()])
+        return reserve(ledger, key, releases)
+
+    monkeypatch.setattr(Ledger, "reserve", watched)
+    again(out)
+    assert left == [[]]
+
+
+def test_a_resume_that_is_refused_leaves_the_card_as_it_was(prepared: Prepared, tmp_path: Path):
+    out = tmp_path / "run"
+    stopped_with_reports(prepared("seed=1"), out)
+    (out / "resolved.toml").write_text((out / "resolved.toml").read_text() + "\n")
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    with pytest.raises(InvalidInput):
+        again(out)
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+
+
+def test_a_model_without_its_card_is_not_loaded(prepared: Prepared, tmp_path: Path):
+    """As of a run that was killed between the two."""
+    start(prepared("seed=1"), tmp_path / "run")
+    (tmp_path / "run" / "guarantee.json").unlink()
+    with pytest.raises(InvalidInput, match="has no guarantee yet") as refusal:
+        api.load(tmp_path / "run")
+    assert "discreet run --resume" in refusal.value.fix
 
 
 def test_two_processes_cannot_train_one_run(prepared: Prepared, tmp_path: Path):

@@ -2,7 +2,6 @@
 
 import copy
 import importlib
-import json
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
@@ -146,7 +145,7 @@ def load(directory: PathLike, module: nn.Module | None = None, data_dir: PathLik
     """Open a run. Its model is built again from the experiment; one that came from Python needs its `module`."""
     record = Record.open(Path(directory))
     record.model()  # a run without a model is not one to load
-    found = json.loads(record.text("guarantee.json"))
+    found = record.guarantee()
     cards = tuple(read(Guarantee, card) for card in found["guarantees"])
     return Run(record.path, found["rounds"], found["metrics"], cards, found["stopped"], module, _path(data_dir))
 

@@ -9,7 +9,9 @@ checkpoint.safetensors    the server's state after the last round that is safe, 
 ledger.jsonl              the run's own ledger, where it was given none
 model.safetensors         the model at the end
 guarantee.json, .txt      what may be said of the run
-report.html               the same, to look at
+report.html               the same, to look at; report-public.html, to hand on
+
+The last three are there when a run has ended or was stopped, and are removed when it goes on.
 """
 
 import hashlib
@@ -33,6 +35,8 @@ from discreet.errors import InvalidInput
 from discreet.experiment import lines
 from discreet.experiment.fingerprint import Fingerprint
 from discreet.privacy.ledger.log import sync_directory
+
+OUTCOME = ("guarantee.json", "guarantee.txt", "report-public.html", "report.html", "model.safetensors")
 
 
 @dataclass(frozen=True)
@@ -198,15 +202,23 @@ class Record:
         try:
             _place(self.path / "rounds.jsonl", b"".join(json.dumps(line).encode() + b"\n" for line in wanted))
         except OSError as error:
-            raise InvalidInput(
-                f"{self.path} can't be written to ({error.strerror}), so the run in it can't go on.",
-                fix="Go on as the user whose run it is, on a disk with room.",
-            ) from None
+            raise self._unwritable(error) from None
 
     def finish(self, model: Mapping[str, Tensor], guarantee: Mapping[str, Any], card: str) -> None:
         _place(self.path / "model.safetensors", _tensors(model, None))
-        _place(self.path / "guarantee.json", _json(guarantee))
         _place(self.path / "guarantee.txt", f"{card}\n".encode())
+        _place(self.path / "guarantee.json", _json(guarantee))  # last: with it the run counts as ended
+
+    def remove_outcome(self) -> None:
+        """Take away what an earlier stop has left. A run that goes on spends more than its old card says, so the card
+        must be gone before the next round is reserved.
+        """
+        try:
+            for name in OUTCOME:
+                (self.path / name).unlink(missing_ok=True)
+        except OSError as error:
+            raise self._unwritable(error) from None
+        sync_directory(self.path)
 
     def finished(self) -> bool:
         """Whether the last round was made, and what a run leaves at its end is here."""
@@ -219,8 +231,26 @@ class Record:
     def model(self) -> dict[str, Tensor]:
         path = self.path / "model.safetensors"
         if not path.exists():
-            raise InvalidInput(f"{self.path} has no model yet.", fix=f"Go on with it: {self.again}")
+            raise self._unfinished("model")
         return safetensors.torch.load_file(path)
+
+    def guarantee(self) -> dict[str, Any]:
+        """How the run ended, its metrics and its cards, as plain data."""
+        if not (self.path / "guarantee.json").exists():
+            raise self._unfinished("guarantee")
+        found: dict[str, Any] = json.loads(self.text("guarantee.json"))
+        return found
+
+    def _unfinished(self, missing: str) -> InvalidInput:
+        return InvalidInput(
+            f"The run in {self.path} is unfinished: it has no {missing} yet.", fix=f"Go on with it: {self.again}"
+        )
+
+    def _unwritable(self, error: OSError) -> InvalidInput:
+        return InvalidInput(
+            f"{self.path} can't be written to ({error.strerror}), so the run in it can't go on.",
+            fix="Go on as the user whose run it is, on a disk with room.",
+        )
 
 
 def refuse_taken(path: Path) -> None:

@@ -125,6 +125,8 @@ def _train(job: Job, record: Record, checkpoint: Checkpoint | None, watch: Watch
     refusal: BudgetRefused | NotMade | None = None
     if done:  # the commit that the last process may not have lived to make
         training.settle(training.reserve(done - 1) if made.of_line(line) else None, line)
+    if resumed:
+        record.remove_outcome()
     with graceful() as stop:
         while done < job.rounds and not stop.asked and refusal is None:
             try:
