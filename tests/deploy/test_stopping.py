@@ -2,8 +2,9 @@
 
 import json
 import math
+import signal
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -137,6 +138,25 @@ def test_where_the_last_round_is_lost_so_the_run_is_done(tmp_path: Path) -> None
     site, heard = copied(tmp_path, PLAIN), list[str]()
     outcome = serve(site, "first", refusing(tmp_path, site, 102, number=3), heard.append)
     assert (outcome.done, outcome.stopped, outcome.record.finished()) == (3, None, True)
+
+
+@dataclass
+class Listening(Wire):
+    """Notes who hears SIGTERM while the server waits for clients."""
+
+    handlers: list[object] = field(default_factory=list)
+
+    def exchange(self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf) -> dict[int, bytes]:
+        self.handlers.append(signal.getsignal(signal.SIGTERM))
+        return super().exchange(requests, enough, limit)
+
+
+def test_sigterm_ends_a_run_with_real_clients_at_once(tmp_path: Path) -> None:
+    """Its round may never end: without a SuperLink nobody answers, and the process would hold the run's lock."""
+    site, heard = copied(tmp_path, PLAIN), list[str]()
+    wire = Listening(wired(tmp_path, site, heard).nodes_at)
+    serve(site, "first", wire, heard.append)
+    assert set(wire.handlers) == {signal.getsignal(signal.SIGTERM)}
 
 
 def test_a_run_whose_first_round_is_refused_says_how_to_go_on_with_it(

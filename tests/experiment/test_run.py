@@ -64,12 +64,12 @@ def ignore(line: dict[str, Any]) -> None:
     pass
 
 
-def interrupting(*rounds: int) -> run.Watch:
-    """Presses Ctrl-C once for each time that a round is named, when it is over."""
+def interrupting(*rounds: int, by: signal.Signals = signal.SIGINT) -> run.Watch:
+    """Presses Ctrl-C once for each time that a round is named, when it is over; or sends another signal."""
 
     def watch(line: dict[str, Any]) -> None:
         for _ in range(rounds.count(line["round"])):
-            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), by)
 
     return watch
 
@@ -307,6 +307,22 @@ OUTCOME = ("guarantee.json", "guarantee.txt", "model.safetensors", "report.html"
 
 class Killed(BaseException):
     """As a process that is gone: nothing catches it."""
+
+
+def test_sigterm_stops_after_the_round_with_all_saved_as_ctrl_c_does(prepared: Prepared, tmp_path: Path):
+    def unheard(*_: object) -> None:
+        raise AssertionError("The run did not take SIGTERM.")
+
+    before = signal.signal(signal.SIGTERM, unheard)
+    try:
+        stopped = start(prepared("seed=9"), tmp_path / "run", interrupting(2, by=signal.SIGTERM))
+        assert (stopped.done, stopped.guarantees[0].epsilon) == (2, api.load(tmp_path / "run").guarantees[0].epsilon)
+        assert signal.getsignal(signal.SIGTERM) is unheard
+        with pytest.raises(KeyboardInterrupt):
+            again(tmp_path / "run", interrupting(3, 3, by=signal.SIGTERM))
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert again(tmp_path / "run").done == 4
 
 
 def stopped_with_reports(job: Job, out: Path) -> None:

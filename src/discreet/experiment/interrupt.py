@@ -1,4 +1,4 @@
-"""Ctrl-C: the first asks to stop after the round, the second stops at once."""
+"""Ctrl-C and SIGTERM: the first asks to stop after the round, the second stops at once."""
 
 import signal
 import threading
@@ -14,8 +14,12 @@ class Stop:
 
 
 @contextmanager
-def graceful() -> Iterator[Stop]:
-    """Inside, a first interrupt only sets `asked`. Signals reach the main thread alone; elsewhere nothing changes."""
+def graceful(*, terminate: bool = True) -> Iterator[Stop]:
+    """Inside, a first interrupt only sets `asked`. Signals reach the main thread alone; elsewhere nothing changes.
+
+    With `terminate`, SIGTERM is taken as Ctrl-C is. A run with real clients leaves it alone: its round may wait for
+    ever, for a SuperLink that is gone, and SIGTERM is what ends its process then.
+    """
     stop = Stop()
 
     def handle(number: int, frame: FrameType | None) -> None:
@@ -26,8 +30,10 @@ def graceful() -> Iterator[Stop]:
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
-    before = signal.signal(signal.SIGINT, handle)
+    taken = (signal.SIGINT, signal.SIGTERM) if terminate else (signal.SIGINT,)
+    before = {number: signal.signal(number, handle) for number in taken}
     try:
         yield stop
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)

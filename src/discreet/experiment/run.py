@@ -127,7 +127,7 @@ def _train(job: Job, record: Record, checkpoint: Checkpoint | None, watch: Watch
         training.settle(training.reserve(done - 1) if made.of_line(line) else None, line)
     if resumed:
         record.remove_outcome()
-    with graceful() as stop:
+    with graceful(terminate=job.remote is None) as stop:
         while done < job.rounds and not stop.asked and refusal is None:
             try:
                 ticket = training.reserve(done)
