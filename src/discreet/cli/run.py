@@ -31,8 +31,8 @@ Examples:
 \b
 Exit codes: 0 trained; 2 wrong input, or --resume with other data or code than
 the run was started with, nothing written; 3 refused by the budget (the last
-model is kept); 1 interrupted, or anything else. Ctrl-C stops after the round,
-with all saved; a second one stops at once.
+model is kept); 1 interrupted, or anything else. Ctrl-C or SIGTERM stops after
+the round, with all saved; a second one stops at once.
 """
 
 File: TypeAlias = Annotated[Path | None, typer.Argument(metavar="[FILE]", hidden=True)]

@@ -47,7 +47,12 @@ class Spectrum:
                 tails = self._tails(at)
             value, slope = tails.log_delta_and_slope(at)
             low, high = (at, high) if value > target else (low, at)
-            step = (target - value) / slope
+            if slope:
+                step = (target - value) / slope
+            elif value > target and at >= (self.first + self.weights.size) * self.spacing:
+                return math.inf  # above all losses only what was left out remains, however large ε is
+            else:
+                step = math.inf if value > target else -math.inf  # no slope: bisect
             if abs(step) <= 1e-12 * max(at, 1e-3):
                 break
             if at + step <= 0 and self.delta(0.0) <= delta:
