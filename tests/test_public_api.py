@@ -50,7 +50,7 @@ PUBLIC: dict[str, list[str]] = {
         "UnsoundCombination",
         "Unsupported",
     ],
-    "discreet.part": ["part", "plain", "read", "resolve", "sentence"],
+    "discreet.part": ["check_exact", "part", "plain", "read", "resolve", "sentence"],
     "discreet.privacy.accountant": ["Account", "account", "confirmed", "delta", "epsilon", "true_positive_rate"],
     "discreet.privacy.calibration": ["AttackTarget", "EpsilonTarget", "excess", "noise", "rounds", "sampling_rate"],
     "discreet.privacy.events": [
