@@ -2,6 +2,7 @@
 
 import copy
 import math
+import pickle
 from typing import Any
 
 import pytest
@@ -496,3 +497,9 @@ def test_a_metric_that_fails_later_is_not_a_number_and_ends_no_run():
     found = supervised.evaluate(supervised.params, NUMBERS.train.inputs, NUMBERS.train.targets)
     assert math.isnan(found["fickle"])
     assert 0 <= found["accuracy"] <= 1
+
+
+def test_a_model_that_was_sent_to_another_process_still_computes_its_loss():
+    supervised = pickle.loads(pickle.dumps(Supervised(Counting(), "classification")))
+    losses = supervised.loss(supervised.params, torch.zeros(2, 64), torch.tensor([0, 1]))
+    assert losses.shape == (2,)

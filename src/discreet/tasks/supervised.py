@@ -55,6 +55,11 @@ class Supervised:
         """The user's own loss and metric; None where the task's are used."""
         return self._own_loss, self._metric
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """In another process, or in a copy, the same tensors are other objects."""
+        self.__dict__.update(state)
+        self._first_tensors = reachable_tensors(self._module, self._own_loss)
+
     def to(self, device: torch.device, dtype: torch.dtype | None = None) -> "Supervised":
         """The same on another device or in another precision; done once, it spares a copy at every step."""
         moved = copy.copy(self)
