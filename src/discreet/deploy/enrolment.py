@@ -1,6 +1,7 @@
 """A client joins: keys that never leave its machine, a card to hand on, and a policy for its owner to read."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
 
@@ -15,7 +16,8 @@ from discreet.deploy.policy import Owned, Period
 from discreet.deploy.spending import allowance, ledgers_of
 from discreet.engines.planned_sums import degree_of, planned
 from discreet.errors import InvalidInput, Unsupported
-from discreet.experiment import document, overlap, person_bound
+from discreet.experiment import document
+from discreet.experiment.budget_check import check_budgets
 from discreet.experiment.data_ranges import check_accepted
 from discreet.experiment.record import making, refuse_taken
 from discreet.part import plain
@@ -99,8 +101,6 @@ def enroll(
     accepted = _check_data(app, app.number(client), data, accept_data_ranges=accept_data_ranges)
     algorithm = app.experiment.algorithm
     found = None if ledgers is None else shared(ledgers)
-    if found is not None:
-        person_bound.check_budgets(Ledger.open(found[1]).budgets, app.experiment.privacy, str(found[1]))
     text = _policy(app, algorithm, client, folder, data, ledgers or folder, found, data_ranges=accepted)
     with making("client's folder", folder):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -177,9 +177,11 @@ def _policy(
     data_ranges: bool,
 ) -> str:
     budget = _budget(app, algorithm)
-    period, budgets = ("year", (budget,)) if found is None else (found[0], _begun_budgets(found[1], app, algorithm))
+    period, budgets = ("year", (budget,)) if found is None else (found[0], Ledger.open(found[1]).budgets)
     where = "The policy" if found is None else str(found[1])
-    overlap.check_budgets(budgets, algorithm, app.population, where)
+    check_budgets(budgets, app.experiment.privacy, algorithm, app.population, where)
+    if found is not None:
+        _check_counted(budgets, app, algorithm, where)
     relations = dict.fromkeys(relation_in_full(each.relation, each.unit) for each in budgets)
     head = POLICY.format(
         client=client,
@@ -239,16 +241,14 @@ def _budget(app: App, algorithm: Algorithm) -> Budget:
     raise InvalidInput(f"The experiment does not protect one {unit} against the {view}.")
 
 
-def _begun_budgets(ledger: Path, app: App, algorithm: Algorithm) -> tuple[Budget, ...]:
-    """The budgets of a ledger that has begun; refused where it could not count the experiment, as a node would."""
-    budgets = Ledger.open(ledger).budgets
+def _check_counted(budgets: Sequence[Budget], app: App, algorithm: Algorithm, ledger: str) -> None:
+    """Refuse a ledger that has begun and could not count the experiment, as a node would."""
     asked = algorithm.over(app.experiment.rounds, app.population)
     try:
         for budget in budgets:
             charges(budget, asked)
     except Unsupported as unread:
         raise InvalidInput(f"{ledger} can't count this experiment: {unread.problem}", fix=unread.fix) from None
-    return budgets
 
 
 def _seen_from(path: Path, folder: Path) -> str:

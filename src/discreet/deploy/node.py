@@ -20,7 +20,7 @@ from discreet.engines.flower.errors import NotOurs
 from discreet.engines.flower.messages import About, Refusal
 from discreet.engines.planned_sums import planned
 from discreet.errors import BudgetRefused, DiscreetError, InvalidInput, LedgerDamaged, LedgerUnavailable
-from discreet.experiment import overlap, person_bound
+from discreet.experiment.budget_check import check_budgets
 from discreet.params import flat
 from discreet.secagg import keys
 from discreet.secagg.client import Client
@@ -60,8 +60,8 @@ class Node:
         owned.policy.allow_algorithm(app.digest)  # before anything of the app is loaded: it may bring its own Python
         owned.policy.allow_seed(app.experiment.seed)
         owned.policy.allow_own_code(app.own_files)
-        person_bound.check_budgets(owned.policy.budgets, app.experiment.privacy, "policy.toml")
-        overlap.check_budgets(owned.policy.budgets, app.experiment.algorithm, app.population, "policy.toml")
+        experiment = app.experiment
+        check_budgets(owned.policy.budgets, experiment.privacy, experiment.algorithm, app.population, "policy.toml")
         if not os.access(folder, os.W_OK):
             raise InvalidInput(
                 f"{folder} can't be written to, and a node writes there what it answers before it is sent.",

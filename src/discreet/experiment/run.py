@@ -19,9 +19,8 @@ from discreet.experiment import (
     keeping,
     keys,
     made,
-    overlap,
-    person_bound,
 )
+from discreet.experiment.budget_check import check_budgets
 from discreet.experiment.diagnostics import finite, sayable
 from discreet.experiment.interrupt import graceful
 from discreet.experiment.job import Job
@@ -103,8 +102,7 @@ def resume(job: Job, record: Record, key_dir: Path | None, watch: Watch) -> Outc
 
 def _check_budgets(job: Job, shared: Ledger) -> None:
     """What a ledger that runs share can't count soundly is refused before anything is reserved."""
-    person_bound.check_budgets(shared.budgets, job.privacy, str(shared.path))
-    overlap.check_budgets(shared.budgets, job.algorithm, job.population, str(shared.path))
+    check_budgets(shared.budgets, job.privacy, job.algorithm, job.population, str(shared.path))
 
 
 @dataclass(frozen=True)

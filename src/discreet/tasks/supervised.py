@@ -46,7 +46,7 @@ class Supervised:
         check_layers(module)
         self.kind = kind
         self._own_loss, self._metric = loss, metric
-        self._hold(trial.copied(module))
+        self._hold(trial.copy_module(module))
         if not self.params:
             raise InvalidInput("The module has no trainable parameter.", fix="Set requires_grad_(True) on some.")
 
@@ -78,7 +78,7 @@ class Supervised:
     def _check_nothing_kept(self) -> None:
         """Refuse code that holds a tensor it did not hold before: the next call would see it."""
         if self._copies and reachable_tensors(self._module, self._own_loss).keys() - self._first_tensors.keys():
-            raise trial.keeps_state()
+            raise trial.state_refusal()
 
     def evaluate(self, params: Params, inputs: Tensor, targets: Tensor) -> dict[str, float]:
         """Loss, accuracy or mean squared error, and the user's metric, in eval mode; nothing where there is no data."""
@@ -113,7 +113,7 @@ class Supervised:
         if self._metric is not None:
             trial.numbers(self._metric, self._tensor(outputs), targets)
         each = vmap(grad(self._single), in_dims=(None, 0, 0), randomness="different")
-        trial.differentiated(each, self.params, inputs[:2], targets[:2])
+        trial.differentiate(each, self.params, inputs[:2], targets[:2])
 
     def verify_isolation(self, task: Task, params: Params) -> str:
         """Verify on the device and in the precision of `params` that examples, clients and calls don't mix.
@@ -125,15 +125,15 @@ class Supervised:
         inputs, targets = (each.to(like.device) for each in self._tried(task))
         inputs = inputs.to(like.dtype) if inputs.is_floating_point() else inputs
         given = params, inputs, targets
-        if self._copies and trial.differentiated(carries_state, self._persistent(like.device)._loss, *given):
-            raise trial.keeps_state()
-        if trial.differentiated(mixes_examples, self.loss, *given):
+        if self._copies and trial.differentiate(carries_state, self._persistent(like.device)._loss, *given):
+            raise trial.state_refusal()
+        if trial.differentiate(mixes_examples, self.loss, *given):
             self.loss = ModuleLoss(self._module, self._loss)  # one example at a time
-            if trial.differentiated(mixes_examples, self.loss, *given):
-                raise trial.keeps_state()
-        if trial.differentiated(mixes_clients, self.loss, *given):
-            raise trial.keeps_state()
-        return trial.verified(type(self._module).__name__, like, own_code=self._copies)
+            if trial.differentiate(mixes_examples, self.loss, *given):
+                raise trial.state_refusal()
+        if trial.differentiate(mixes_clients, self.loss, *given):
+            raise trial.state_refusal()
+        return trial.describe_verification(type(self._module).__name__, like, own_code=self._copies)
 
     def _persistent(self, device: torch.device) -> "Supervised":
         """One that calls the same module every time, so that state it keeps shows."""
@@ -204,7 +204,7 @@ class Supervised:
                 f"The loss gave the shape {tuple(whole.shape)} for {len(targets)} examples.",
                 fix='It must give one number an example (reduction="none"), or their mean.',
             )
-        losses = trial.differentiated(self._losses, outputs, targets)
+        losses = trial.differentiate(self._losses, outputs, targets)
         if whole.dim():
             expected = [(whole if whole.dim() == 1 else whole.flatten(start_dim=1).mean(dim=1), losses)]
         else:

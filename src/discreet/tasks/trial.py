@@ -18,7 +18,7 @@ FEW = 8  # examples that are looked at one by one
 REPEATS = 4  # calls with other random numbers, by which a module that draws some is recognised
 
 
-def copied(module: nn.Module) -> nn.Module:
+def copy_module(module: nn.Module) -> nn.Module:
     """A deep copy of the module; what can't be copied is said in a sentence."""
     try:
         return copy.deepcopy(module)
@@ -52,7 +52,7 @@ def forward(module: nn.Module, inputs: Tensor, shape: tuple[int, ...]) -> Any:
     return outputs
 
 
-def differentiated(compute: Callable[..., T], *given: Any) -> T:
+def differentiate(compute: Callable[..., T], *given: Any) -> T:
     """What is computed by torch.func's grad and vmap through a user's code; whatever fails is said in a sentence."""
     try:
         return compute(*given)
@@ -66,7 +66,7 @@ def differentiated(compute: Callable[..., T], *given: Any) -> T:
         ) from error
 
 
-def keeps_state() -> InvalidInput:
+def state_refusal() -> InvalidInput:
     return InvalidInput(
         "The model keeps state: what it computes for the same examples depends on those that it saw before, so one "
         "client's data would reach another client's update.",
@@ -75,7 +75,7 @@ def keeps_state() -> InvalidInput:
     )
 
 
-def verified(name: str, like: Tensor, *, own_code: bool) -> str:
+def describe_verification(name: str, like: Tensor, *, own_code: bool) -> str:
     """What a card says of a user's own model."""
     trials = (
         f"The model {name} was verified before training, on {like.device.type} in {str(like.dtype).split('.')[1]}: "

@@ -35,7 +35,9 @@ def mixes_examples(loss: Loss, params: Params, inputs: Tensor, targets: Tensor) 
     stacked = repeated(params, CLIENTS)
     for batch, changed in _pairs(inputs, targets):
         plan_for(loss, stacked, batch)  # found once, by calls that draw random numbers too
-        before, after = (_drawn(inputs, partial(gradients_by_way, loss, stacked, each)) for each in (batch, changed))
+        before, after = (
+            _compute_seeded(inputs, partial(gradients_by_way, loss, stacked, each)) for each in (batch, changed)
+        )
         for way in before:
             if not _agree(_other_rows(before[way]), _other_rows(after[way])):
                 return True
@@ -95,7 +97,7 @@ def _batch(inputs: Tensor, targets: Tensor) -> Batch:
 
 def _client_gradients(loss: Loss, params: Params, batch: Batch, *, shared: bool) -> Rows:
     taken = gradients(loss, shared=shared)
-    found = _drawn(batch.inputs, partial(taken, params, batch.inputs, batch.targets, batch.mask))
+    found = _compute_seeded(batch.inputs, partial(taken, params, batch.inputs, batch.targets, batch.mask))
     return [_flat([value[client] for value in found.values()]) for client in range(CLIENTS)]
 
 
@@ -121,7 +123,7 @@ def _agree(some: Rows, others: Rows) -> bool:
     return True
 
 
-def _drawn(inputs: Tensor, compute: Callable[[], T]) -> T:
+def _compute_seeded(inputs: Tensor, compute: Callable[[], T]) -> T:
     with fixed_randomness(0, inputs.device):
         return compute()
 

@@ -54,6 +54,9 @@ CALLED: tuple[tuple[Any, tuple[str, ...]], ...] = (  # what those layers, and ou
     (torch, ("tanh", "sigmoid", "relu", "group_norm", "layer_norm", "conv2d")),
     (Tensor, ("flatten", "mean", "sum", "softmax", "reshape", "relu", "tanh", "__add__", "__mul__", "__sub__")),
 )
+GLOBAL_HOOKS = tuple(  # on all modules, by what they are called at
+    value for name, value in vars(torch_module).items() if name.startswith("_global_") and isinstance(value, dict)
+)
 OUR_MODELS = "discreet.models."
 TORCH, DISCREET = Path(torch.__file__).parent, Path(__file__).parent.parent
 SHIPPED_IN = (f"{TORCH}{os.sep}", f"{DISCREET}{os.sep}")
@@ -89,9 +92,7 @@ def is_shipped_layer(layer: nn.Module) -> bool:
 
 def has_global_overrides() -> bool:
     """Whether hooks on all modules, or a mode that rewrites torch's functions, are active."""
-    hooks = any(
-        value for name, value in vars(torch_module).items() if name.startswith("_global_") and isinstance(value, dict)
-    )
+    hooks = any(GLOBAL_HOOKS)
     modes = [*_get_current_function_mode_stack(), *_get_current_dispatch_mode_stack()]  # type: ignore[no-untyped-call]
     return hooks or any(type(mode) is not DeviceContext for mode in modes)
 
