@@ -26,15 +26,7 @@ from results import machine, provenance, verdict, versions
 
 from discreet.privacy import accountant, calibration, pld
 from discreet.privacy.calibration import EpsilonTarget
-from discreet.privacy.events import (
-    Composed,
-    Event,
-    GaussianNoise,
-    LaplaceNoise,
-    PoissonSampled,
-    Repeated,
-    SkellamNoise,
-)
+from discreet.privacy.events import Composed, Event, GaussianNoise, LaplaceNoise, PoissonSampled, Repeated, SkellamNoise
 
 PAGE = Path(__file__).parents[1] / "docs" / "results" / "accounting.md"
 DELTA = 1e-5

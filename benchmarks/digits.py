@@ -16,9 +16,10 @@ from tempfile import TemporaryDirectory
 
 from results import FOLDER, machine, provenance, verdict, versions
 
-from discreet.experiment import api, config
-from discreet.experiment.config import Experiment
-from discreet.experiment.starter import BUILT_IN
+from discreet.experiment import api
+from discreet.experiment.configuration import experiment_file
+from discreet.experiment.configuration.experiment_file import Experiment
+from discreet.experiment.configuration.starter_files import BUILT_IN
 
 GOAL_MEAN, GOAL_LEAST = 0.88, 0.83
 
@@ -72,7 +73,7 @@ def main() -> None:
 
 
 def measure(runs: int, first_seed: int | None, overrides: list[str]) -> Series:
-    experiment = config.load(None, tuple(overrides)).experiment
+    experiment = experiment_file.load(None, tuple(overrides)).experiment
     assert experiment.privacy is not None
     accuracies, seconds = [], []
     for number in range(runs):

@@ -17,8 +17,8 @@ import numpy as np
 import results
 from randomgen import AESCounter
 
-from discreet.discrete_noise import Source, discrete_gaussian, skellam
-from discreet.secret_streams import secret_generator
+from discreet.randomness.secret_streams import secret_generator
+from discreet.secure_sums.discrete_noise import Source, discrete_gaussian, skellam
 
 NUMBERS = 1_000_000  # the parameters of a model
 GOAL = 10.0  # million Skellam draws a second on two cores

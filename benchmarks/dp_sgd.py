@@ -15,11 +15,11 @@ import results
 import torch
 from torch import Tensor, nn
 
-from discreet.broadcast import Broadcast
-from discreet.federation import Federation
-from discreet.randomness import RunKey
-from discreet.tasks.supervised import Supervised
-from discreet.training import DpSgd
+from discreet.algorithms.broadcast import Broadcast
+from discreet.algorithms.training import DpSgd
+from discreet.data.federation import Federation
+from discreet.models.user_module.supervised import Supervised
+from discreet.randomness.streams import RunKey
 
 OURS = "discreet"
 MODES = ("hooks", "ghost", "functorch")

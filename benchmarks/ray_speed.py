@@ -20,15 +20,15 @@ import results
 import torch
 from torch import nn
 
-from discreet.algorithms import dp_fedavg
+from discreet.algorithms.recipes.dp_fedsam import dp_fedavg
+from discreet.data.federation import Federation
 from discreet.engines.embedded import EmbeddedEngine
 from discreet.engines.engine import Engine, Simulation
-from discreet.engines.ray.crew import Cluster, RayCrew
-from discreet.engines.ray.engine import RayEngine
-from discreet.federation import Federation
+from discreet.engines.ray.ray_engine import RayEngine
+from discreet.engines.ray.ray_workers import Cluster, RayCrew
+from discreet.models.user_module.supervised import Supervised
 from discreet.params import Params
-from discreet.randomness import CPU, RunKey
-from discreet.tasks.supervised import Supervised
+from discreet.randomness.streams import CPU, RunKey
 
 EXAMPLES, BATCH = 50, 10
 EMBEDDED, BARE = "embedded", "bare processes"

@@ -16,14 +16,14 @@ import results
 import torch
 from torch import Tensor, nn
 
-from discreet.algorithms import dp_fedavg
+from discreet.algorithms.recipes.dp_fedsam import dp_fedavg
+from discreet.algorithms.sampling import FixedSize
+from discreet.data.federation import Federation
 from discreet.engines.embedded import EmbeddedEngine
 from discreet.engines.engine import Simulation
-from discreet.federation import Federation
-from discreet.purposes import Purpose
-from discreet.randomness import RunKey
-from discreet.sampling import FixedSize
-from discreet.tasks.supervised import Supervised
+from discreet.models.user_module.supervised import Supervised
+from discreet.randomness.purposes import Purpose
+from discreet.randomness.streams import RunKey
 
 CLIENTS, EXAMPLES, COHORT, BATCH = 1000, 50, 50, 10
 TURNS = 3

@@ -22,7 +22,7 @@ import numpy as np
 import results
 from scipy import optimize
 
-from discreet.cli.sizes import in_bytes
+from discreet.cli.size_text import in_bytes
 
 PAGE = results.FOLDER.parent / "scale.md"
 DATA = results.FOLDER / "scale.json"
@@ -100,7 +100,7 @@ def run(cell: Cell) -> dict[str, Any]:
     import torch
 
     import discreet as d
-    from discreet.algorithms.traffic import bits
+    from discreet.algorithms.message_sizes import bits
 
     hidden = max(1, round((cell.parameters - CLASSES) / (INPUTS + 1 + CLASSES)))
     model = torch.nn.Sequential(torch.nn.Linear(INPUTS, hidden), torch.nn.Tanh(), torch.nn.Linear(hidden, CLASSES))
@@ -143,8 +143,8 @@ def _population(size: int) -> dict[str, float]:
     """What it takes to know how much each client has, and to toss a coin for each."""
     import torch
 
-    from discreet.population import Population
-    from discreet.sampling import Poisson
+    from discreet.algorithms.population import Population
+    from discreet.algorithms.sampling import Poisson
 
     began = time.perf_counter()
     clients = Population(examples=(EXAMPLES,) * size)

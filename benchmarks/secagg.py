@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import results
 
-from discreet.secagg import keys
-from discreet.secagg.client import Client
-from discreet.secagg.ring import Vector
-from discreet.secagg.server import Server
-from discreet.secagg.terms import Terms
+from discreet.secure_sums.secagg import key_agreement
+from discreet.secure_sums.secagg.ring_vectors import Vector
+from discreet.secure_sums.secagg.session_client import Client
+from discreet.secure_sums.secagg.session_server import Server
+from discreet.secure_sums.secagg.session_terms import Terms
 
 CLIENTS, LENGTH, BITS = 10, 1_000_000, 32
 LOST = 9  # this client's vector does not come
@@ -196,8 +196,8 @@ def race(turns: int, *, alone: bool) -> tuple[dict[str, dict[str, float]], dict[
 
 def grown(clients: int, *, all_pairs: bool) -> dict[str, Any]:
     """What one signed round costs in a cohort of this size."""
-    identities = tuple(keys.fresh(32) for _ in range(clients))
-    publics = tuple(keys.identity_of(each) for each in identities)
+    identities = tuple(key_agreement.fresh(32) for _ in range(clients))
+    publics = tuple(key_agreement.identity_of(each) for each in identities)
     terms = Terms.chosen(
         clients=clients,
         length=COHORT_LENGTH,

@@ -15,8 +15,8 @@ import torch
 from randomgen import AESCounter, ChaCha
 
 from discreet.params import Params
-from discreet.purposes import Purpose
-from discreet.randomness import CPU, Rows, RunKey
+from discreet.randomness.purposes import Purpose
+from discreet.randomness.streams import CPU, Rows, RunKey
 
 
 def main() -> None:

@@ -17,13 +17,13 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from discreet.algorithms import ddp_fedavg
+from discreet.algorithms.recipes.ddp_fedavg import ddp_fedavg
+from discreet.data.federation import Federation
 from discreet.engines.embedded import EmbeddedEngine
 from discreet.engines.engine import Simulation
-from discreet.federation import Federation
 from discreet.params import Params
 from discreet.privacy import gaussian
-from discreet.randomness import RunKey
+from discreet.randomness.streams import RunKey
 
 CLIENTS, STEPS, CLIP, NOISE = 10, 2, 1.0, 4.0  # the noise of all clients together, in every step
 SHARE = NOISE / math.sqrt(CLIENTS)

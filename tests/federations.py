@@ -3,9 +3,9 @@
 import torch
 from torch import Tensor
 
-from discreet.federation import Federation
+from discreet.algorithms.training import Loss
+from discreet.data.federation import Federation
 from discreet.params import Params
-from discreet.training import Loss
 
 DOUBLE = torch.float64
 

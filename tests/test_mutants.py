@@ -23,16 +23,16 @@ SHAMIR = Mutant(
     area="secure_sums",
     id="shamir",
     fault="A secret of any length is shared.",
-    file="secagg/shamir.py",
+    file="secure_sums/secagg/shamir.py",
     find="    if len(secret) != SECRET_BYTES:",
     replace="    if False:",
-    test="tests/secagg/test_shamir.py::test_a_secret_of_another_length_is_refused",
+    test="tests/secure_sums/secagg/test_shamir.py::test_a_secret_of_another_length_is_refused",
 )
 
 LENGTHS = """
 import pytest
 from discreet.errors import InvalidInput
-from discreet.secagg import shamir
+from discreet.secure_sums.secagg import shamir
 
 def test_lengths():
     with pytest.raises(InvalidInput):

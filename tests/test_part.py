@@ -13,13 +13,13 @@ import pytest
 from torch import nn
 
 import discreet
-from discreet.algorithms import Algorithm
+from discreet.algorithms.algorithm import Algorithm
+from discreet.algorithms.mechanisms import AnyMechanism, Gaussian
+from discreet.algorithms.sampling import Poisson
+from discreet.algorithms.training import DpSgd, LocalSgd
 from discreet.errors import InvalidInput
-from discreet.experiment.promise import Privacy
-from discreet.mechanisms import AnyMechanism, Gaussian
+from discreet.experiment.promise.promise import Privacy
 from discreet.part import Count, Flag, Index, NonNegative, Positive, Probability, Rate, Real, part, plain, read
-from discreet.sampling import Poisson
-from discreet.training import DpSgd, LocalSgd
 
 
 @part

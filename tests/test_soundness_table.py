@@ -14,31 +14,35 @@ import pytest
 import torch
 from torch import nn
 
-from discreet.aggregation import Lattice
-from discreet.algorithms import (
-    RECIPES,
-    Algorithm,
-    ddp_fedavg,
-    dp_fedavg,
-    dp_fedsam,
-    dp_fedsam_top,
-    fl_sgd_gaussian,
-    ldp_fedavg,
-)
-from discreet.algorithms.recipe import SAMPLE
-from discreet.broadcast import Broadcast
-from discreet.discrete_noise import LARGEST_RATE
+from discreet.algorithms.aggregation import Lattice
+from discreet.algorithms.algorithm import Algorithm
+from discreet.algorithms.broadcast import Broadcast
+from discreet.algorithms.mechanisms import AnyMechanism, DistributedGaussian, Gaussian, IntegerNoise, LocalNoise
+from discreet.algorithms.population import Population
+from discreet.algorithms.recipes.ddp_fedavg import ddp_fedavg
+from discreet.algorithms.recipes.dp_fedsam import dp_fedavg, dp_fedsam, dp_fedsam_top
+from discreet.algorithms.recipes.fl_sgd_gaussian import fl_sgd_gaussian
+from discreet.algorithms.recipes.ldp_fedavg import ldp_fedavg
+from discreet.algorithms.recipes.recipe import SAMPLE
+from discreet.algorithms.recipes.registry import RECIPES
+from discreet.algorithms.sampling import AnySampling, FixedSize, Poisson, RoundRobin
+from discreet.algorithms.sparsifiers import AnySparsifier, PublishedTopK, RandomK, ServerTopK, TopK
+from discreet.algorithms.training import AnyTrainer, BroadcastGradients, DpSgd, LocalSgd
+from discreet.algorithms.training.unsupported_layers import check_layers
+from discreet.data.tasks.lending_club import LendingClub
 from discreet.engines.embedded import EmbeddedEngine
 from discreet.engines.engine import Simulation
 from discreet.errors import InvalidInput, UnsoundCombination, Unsupported
-from discreet.experiment import api, card, config, keeping, run
-from discreet.experiment.job import Job
-from discreet.experiment.promise import Privacy
-from discreet.mechanisms import AnyMechanism, DistributedGaussian, Gaussian, IntegerNoise, LocalNoise
+from discreet.experiment import api
+from discreet.experiment.configuration import experiment_file
+from discreet.experiment.loop import training_loop
+from discreet.experiment.loop.job import Job
+from discreet.experiment.promise import calibrate, run_guarantees
+from discreet.experiment.promise.promise import Privacy
 from discreet.models import AnyModel
 from discreet.params import norms, total
 from discreet.part import read
-from discreet.population import Population
+from discreet.planning.theory import distributed_noise
 from discreet.privacy.accountant import epsilon
 from discreet.privacy.events import (
     Event,
@@ -52,14 +56,9 @@ from discreet.privacy.events import (
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.release import Release
 from discreet.privacy.wording import rounded_up
-from discreet.purposes import Purpose
-from discreet.randomness import CPU, RunKey
-from discreet.sampling import AnySampling, FixedSize, Poisson, RoundRobin
-from discreet.sparsifiers import AnySparsifier, PublishedTopK, RandomK, ServerTopK, TopK
-from discreet.tasks.layers import check_layers
-from discreet.tasks.lending_club import LendingClub
-from discreet.theory import distributed
-from discreet.training import AnyTrainer, BroadcastGradients, DpSgd, LocalSgd
+from discreet.randomness.purposes import Purpose
+from discreet.randomness.streams import CPU, RunKey
+from discreet.secure_sums.discrete_noise import LARGEST_RATE
 from tests.federations import federation, linear
 
 TABLE = {
@@ -114,11 +113,11 @@ MODEL = {"w": torch.zeros(3, 4), "b": torch.zeros(5)}
 def job(folder: Path, algorithm: str, *overrides: str) -> Job:
     file = folder / "experiment.toml"
     file.write_text(FILE + algorithm)
-    return api.prepared(config.load(file, overrides))
+    return api.prepared(experiment_file.load(file, overrides))
 
 
 def cards(prepared: Job) -> list[Guarantee]:
-    return card.guarantees(prepared, prepared.rounds, None, shared=False)
+    return run_guarantees.guarantees(prepared, prepared.rounds, None, shared=False)
 
 
 def said(found: Guarantee) -> str:
@@ -246,7 +245,7 @@ def test_row_5_noise_is_cut_for_those_who_neither_tell_nor_leave_and_a_client_kn
     planned = ddp_fedavg(**common, colluding=3, dropouts=2).fitted(SAMPLE, 20)
     assert isinstance(planned.mechanism, IntegerNoise)
     assert planned.mechanism.shares == 10 - 3 - 2
-    one, whole = distributed.share(6.0, 10, colluding=3, dropouts=2), planned.mechanism.deviation(range(10))
+    one, whole = distributed_noise.share(6.0, 10, colluding=3, dropouts=2), planned.mechanism.deviation(range(10))
     assert whole == pytest.approx(one * 10**0.5)
     trusting = ddp_fedavg(**common).fitted(SAMPLE, 20)
     variances = {}
@@ -347,7 +346,7 @@ def test_row_15_noise_is_computed_exactly_and_no_constant_can_be_given() -> None
     """ε = 10 at δ = 1e-4 over five rounds takes z = 1.018 for the sensitivity, so 2·1.018 for the bound on a norm."""
     promised = Privacy(unit="client", against="server", epsilon=10.0, delta=1e-4)
     open_noise = ldp_fedavg(learning_rate=0.1, gradient_bound=1.0, noise="gaussian")
-    mechanism = keeping.kept(open_noise, promised, 5, SAMPLE).mechanism
+    mechanism = calibrate.kept(open_noise, promised, 5, SAMPLE).mechanism
     assert isinstance(mechanism, LocalNoise)
     assert mechanism.noise_multiplier == pytest.approx(2 * 1.018, abs=2e-3)
     refused(AnyMechanism, kind="local_gaussian", c2=1.5)
@@ -418,7 +417,7 @@ def test_row_21_a_share_alone_is_priced_alone_and_the_sum_carries_the_plan_howev
     assert upload.event.noise_multiplier == pytest.approx(0.1343, abs=1e-4)
     promised = Privacy(unit="client", against="server", epsilon=8.0, delta=2e-3)
     with pytest.raises(Unsupported, match="so it is trusted"):  # a server that adds the noise itself
-        keeping.kept(dp_fedavg(**LOCAL, clip_norm=0.2), promised, 1, many)
+        calibrate.kept(dp_fedavg(**LOCAL, clip_norm=0.2), promised, 1, many)
     drawn = Algorithm(sampling=Poisson(rate=0.1), trainer=TRAINER, mechanism=algorithm.mechanism).fitted(many)
     assert {drawn.mechanism.deviation(range(joined)) for joined in range(51)} == {0.95}
 
@@ -486,7 +485,7 @@ def test_row_24_sharpness_aware_steps_change_no_guarantee() -> None:
 
 def test_row_25_delta_is_small_unless_somebody_says_so_and_attacks_are_told_without_it(tmp_path: Path) -> None:
     (found,) = cards(job(tmp_path, PFL))
-    assert found.delta == keeping.DELTA == 1e-5
+    assert found.delta == calibrate.DELTA == 1e-5
     assert found.accountant == "pld"
     loose = "privacy={unit='example', against='server', epsilon=100.0, delta=0.25}"  # 1/M for four clients
     (other,) = cards(job(tmp_path, PFL, loose))
@@ -498,10 +497,10 @@ def test_row_25_delta_is_small_unless_somebody_says_so_and_attacks_are_told_with
 def test_row_25a_a_slow_clients_noise_counts_as_slowly_as_its_gradients() -> None:
     """C = σ = 1, and one of two clients at a tenth of the learning rate: the paper's variance is 2, the sum's 1.01."""
     fast, slow = (
-        distributed.Client(learning_rates=(rate,), clip_norm=1.0, noise_multiplier=1.0) for rate in (1.0, 0.1)
+        distributed_noise.Client(learning_rates=(rate,), clip_norm=1.0, noise_multiplier=1.0) for rate in (1.0, 0.1)
     )
-    assert min(distributed.noise_multipliers([fast, slow])) ** 2 == pytest.approx(1.01)
-    ((step, _),) = steps(distributed.for_everyone([fast, slow])).items()
+    assert min(distributed_noise.noise_multipliers([fast, slow])) ** 2 == pytest.approx(1.01)
+    ((step, _),) = steps(distributed_noise.for_everyone([fast, slow])).items()
     assert step.noise_multiplier**2 == pytest.approx(1.01)  # type: ignore[union-attr]
 
 
@@ -547,7 +546,7 @@ def test_row_27_noise_and_seeds_are_named_on_the_card_and_the_last_round_is_what
     assert "computed in floating point" in words
     assert "no cryptographic source" in words
     assert "computed without noise on test examples" in words
-    ended = run.start(prepared, tmp_path / "run", None, tmp_path / "keys", lambda line: None)
+    ended = training_loop.start(prepared, tmp_path / "run", None, tmp_path / "keys", lambda line: None)
     evaluated = [line["evaluation"]["accuracy"] for line in ended.record.rounds()]
     assert max(evaluated) > evaluated[-1]
     told = json.loads((tmp_path / "run" / "guarantee.json").read_text())["metrics"]["accuracy"]

@@ -11,16 +11,17 @@ from threading import Thread
 
 from playwright.sync_api import expect, sync_playwright
 
-from discreet.experiment import api, config
-from discreet.planner.server import Planner, listening
-from discreet.planner.start import start
+from discreet.experiment import api
+from discreet.experiment.configuration import experiment_file
+from discreet.planning.planner.planner_server import Planner, listening
+from discreet.planning.planner.slider_start import start
 
 TARGET = Path(__file__).parent.parent / "docs" / "images" / "plan.png"
 SIZE = {"width": 1280, "height": 1010}
 
 
 def main() -> None:
-    with listening(start(api.prepared(config.load()))) as server:
+    with listening(start(api.prepared(experiment_file.load()))) as server:
         thread = Thread(target=server.serve_forever)
         thread.start()
         try:

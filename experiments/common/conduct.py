@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from discreet.cli.compare import watching
-from discreet.experiment import cells, compare
-from discreet.experiment.cells import Cell
-from discreet.experiment.results import Result, Results
+from discreet.experiment.comparison import cells, comparison
+from discreet.experiment.comparison.cells import Cell
+from discreet.experiment.comparison.comparison_results import Result, Results
 
 
 def parser(about: str | None, only: Iterable[str], page: str) -> argparse.ArgumentParser:
@@ -62,10 +62,10 @@ def conduct(found: list[Cell], seeds: int, home: Path, out: Path | None = None, 
     missing = [run for key, run in asked.items() if key not in there]
     if not missing:
         return True
-    data = compare.Data()
-    compare.plan(missing, data, lambda what, done, total: None)
+    data = comparison.Data()
+    comparison.plan(missing, data, lambda what, done, total: None)
     with watching(missing, len(asked), quiet=False) as observer:
         for run in missing:
-            if time.perf_counter() - began > limit_s or not compare.conduct([run], kept, data, observer):
+            if time.perf_counter() - began > limit_s or not comparison.conduct([run], kept, data, observer):
                 return False
     return True

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from discreet.experiment import config
-from discreet.experiment.cells import Cell
-from discreet.experiment.results import Result, Results
+from discreet.experiment.comparison.cells import Cell
+from discreet.experiment.comparison.comparison_results import Result, Results
+from discreet.experiment.configuration import experiment_file
 from experiments.common import tuning
 from experiments.common.tuning import written
 from experiments.distributed.published import EPOCH, STEP
@@ -120,7 +120,7 @@ class Asked:
         method = METHODS[self.method]
         against = f'privacy.against="{method.against}"'
         overrides = (f"algorithm={written(self.algorithm())}", f"rounds={self.rounds}", against, *settings)
-        source = config.load(HERE / f"{self.data}.toml", overrides, data_dir)
+        source = experiment_file.load(HERE / f"{self.data}.toml", overrides, data_dir)
         if method.claim:  # it keeps no promise
             source = replace(source, experiment=replace(source.experiment, privacy=None))
         return Cell(self.method, self.swept, source)

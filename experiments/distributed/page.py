@@ -4,10 +4,10 @@ import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from discreet.experiment.results import Result
+from discreet.experiment.comparison.comparison_results import Result
+from discreet.planning.theory.model_averaging import papers_epsilon
 from discreet.privacy import accountant
 from discreet.privacy.wording import rounded_up
-from discreet.theory.averaging import papers_epsilon
 from experiments.common.means import gap_said, paired, said
 from experiments.distributed import table1
 from experiments.distributed.cells import (

@@ -3,8 +3,8 @@
 python -m experiments.distributed.table1
 """
 
+from discreet.planning.theory.model_averaging import Averaged, averaged
 from discreet.privacy.wording import rounded_up
-from discreet.theory.averaging import Averaged, averaged
 
 LOCAL_EPSILON, SAMPLING_RATE, DELTA = 5.0, 0.1, 1e-5
 STEPS = {1: "1 step", 10: "1 epoch, 10 steps", 50: "5 epochs, 50 steps"}

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from discreet.experiment import config
-from discreet.experiment.cells import Cell
-from discreet.experiment.results import Result, Results
+from discreet.experiment.comparison.cells import Cell
+from discreet.experiment.comparison.comparison_results import Result, Results
+from discreet.experiment.configuration import experiment_file
 
 HERE = Path(__file__).parent
 METHODS = {
@@ -55,7 +55,7 @@ class Asked:
     def cell(self, settings: tuple[str, ...] = (), data_dir: Path | None = None) -> Cell:
         radius = tuple(f"algorithm.{name}={value}" for name, value in self.radius)
         overrides = (*SETTINGS[self.data], *radius, *WATCHED, *settings)
-        return Cell(self.method, self.swept, config.load(HERE / f"{self.method}.toml", overrides, data_dir))
+        return Cell(self.method, self.swept, experiment_file.load(HERE / f"{self.method}.toml", overrides, data_dir))
 
 
 def asked(only: str | None = None) -> list[Asked]:

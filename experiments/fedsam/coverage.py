@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from discreet.experiment.results import Result
+from discreet.experiment.comparison.comparison_results import Result
 from experiments.common.means import SEEDS
 from experiments.fedsam.cells import Asked, asked, chosen
 

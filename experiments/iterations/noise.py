@@ -1,15 +1,15 @@
 """How much noise makes our smaller federation's averages as noisy as the paper's, and what that noise really certifies.
 
 A cohort's average of b updates, each of norm at most Ξ = ζΣη, carries noise of E‖w‖²/Ξ² = 2p·m²/b with Laplace noise
-of scale mΞ, and p·m²/b with Gaussian noise of deviation mΞ, in p coordinates (`discreet.theory.local_noise`). It is the
+of scale mΞ, and p·m²/b with Gaussian noise of deviation mΞ, in p coordinates (`planning.theory.local_noise`). It is the
 paper's where m²/b is.
 """
 
 import math
 from dataclasses import dataclass, replace
 
-from discreet.theory import local_noise
-from discreet.theory.local_noise import ClientNoise, Kind
+from discreet.planning.theory import local_noise
+from discreet.planning.theory.local_noise import ClientNoise, Kind
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from discreet.experiment import config
-from discreet.experiment.cells import Cell
-from discreet.experiment.config import Source
-from discreet.mechanisms import NoPrivacy
+from discreet.algorithms.mechanisms import NoPrivacy
+from discreet.experiment.comparison.cells import Cell
+from discreet.experiment.configuration import experiment_file
+from discreet.experiment.configuration.experiment_file import Source
 from experiments.iterations.noise import FEDERATIONS, Federation
 
 HERE = Path(__file__).parent
@@ -77,7 +77,7 @@ class Point:
             certified = self.federation.certified(self.noise, self.turns)
             told |= {"algorithm.noise_multiplier": self.noise, "privacy.epsilon": certified * ROUNDING}
         overrides = tuple(f"{name}={value}" for name, value in told.items())
-        source = config.load(HERE / f"{self.kind}.toml", (*overrides, *settings), data_dir)
+        source = experiment_file.load(HERE / f"{self.kind}.toml", (*overrides, *settings), data_dir)
         return source if self.noise is not None else self._silent(source)
 
     def _silent(self, source: Source) -> Source:

@@ -8,9 +8,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from discreet.experiment import config
-from discreet.experiment.cells import Cell
-from discreet.experiment.results import Result, Results
+from discreet.experiment.comparison.cells import Cell
+from discreet.experiment.comparison.comparison_results import Result, Results
+from discreet.experiment.configuration import experiment_file
 from discreet.privacy import calibration
 from discreet.privacy.calibration import EpsilonTarget
 from discreet.privacy.events import sampled_gaussian
@@ -113,7 +113,7 @@ class Asked:
         method = METHODS[self.method]
         table = written(self._arguments())
         overrides = (f"algorithm={table}", f"rounds={self.rounds}", f"evaluate_every={self.rounds}", *settings)
-        source = config.load(HERE / f"{self.data}.toml", overrides, data_dir)
+        source = experiment_file.load(HERE / f"{self.data}.toml", overrides, data_dir)
         if method.claim:  # it keeps no promise
             source = replace(source, experiment=replace(source.experiment, privacy=None))
         return Cell(self.method, self.swept, source)

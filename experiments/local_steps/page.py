@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from discreet.experiment.results import Result
+from discreet.experiment.comparison.comparison_results import Result
 from discreet.privacy.wording import rounded_up
 from experiments.common.means import Mean, gap_said, paired, said
 from experiments.local_steps.cells import (

@@ -16,13 +16,15 @@ from typing import Any, NoReturn
 
 import torch
 
-from discreet.experiment import config, keeping, preparing, run
-from discreet.experiment.config import Experiment, Settings
-from discreet.partition import Iid, Overlapping
-from discreet.places import Places
-from discreet.purposes import Purpose
-from discreet.randomness import RunKey
-from discreet.tasks.examples import Examples
+from discreet.data.partition import Iid, Overlapping
+from discreet.data.tasks.examples import Examples
+from discreet.experiment.configuration import experiment_file
+from discreet.experiment.configuration.experiment_file import Experiment, Settings
+from discreet.experiment.loop import job_builder, training_loop
+from discreet.experiment.promise import calibrate
+from discreet.paths import Places
+from discreet.randomness.purposes import Purpose
+from discreet.randomness.streams import RunKey
 from experiments.pfl.cells import HERE, RESULTS, TABLES, Cell, cells, results, table
 
 FILTERS: dict[str, Callable[[Cell], str]] = {  # what an option of this name holds a cell against
@@ -36,7 +38,7 @@ FILTERS: dict[str, Callable[[Cell], str]] = {  # what an option of this name hol
 def experiment(cell: Cell) -> Experiment:
     """The cell's file, with what the table varies."""
     path = _file(cell)
-    source = config.load(path, (f"algorithm.epochs={cell.epochs}",))
+    source = experiment_file.load(path, (f"algorithm.epochs={cell.epochs}",))
     promised = source.experiment.privacy
     if promised is not None and cell.epsilon is not None:
         promised = replace(promised, epsilon=cell.epsilon)
@@ -58,8 +60,8 @@ def measured(cell: Cell, seed: int, device: str, data_dir: Path | None) -> dict[
     if cell.overlapping and privacy is not None:
         # The paper's noise is that of one client alone; what it is worth when clients overlap is certified instead.
         apart = replace(task.train.population, max_multiplicity=1)
-        algorithm, privacy = keeping.kept(algorithm, privacy, cell.rounds, apart), None
-    ready = preparing.from_objects(
+        algorithm, privacy = calibrate.kept(algorithm, privacy, cell.rounds, apart), None
+    ready = job_builder.from_objects(
         task,
         asked.model.build(task, key.generator(Purpose.MODEL)),
         {"loss": None, "metric": None},
@@ -71,7 +73,7 @@ def measured(cell: Cell, seed: int, device: str, data_dir: Path | None) -> dict[
         settings=Settings(evaluate_every=cell.rounds, checkpoint_every=cell.rounds, device=device),  # type: ignore[arg-type]
     )
     with tempfile.TemporaryDirectory() as folder:
-        ended = run.start(ready, Path(folder) / "run", None, Path(folder) / "keys", lambda line: None)
+        ended = training_loop.start(ready, Path(folder) / "run", None, Path(folder) / "keys", lambda line: None)
     first = ended.guarantees[0] if ended.guarantees else None
     return asdict(cell) | {
         "seed": seed,

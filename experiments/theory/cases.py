@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
-from discreet.experiment.pilot import Piloted, pilot, synthetic
-from discreet.federation import Federation
-from discreet.theory import horizon
-from discreet.theory.convergence import Bound, Setting, bound
-from discreet.theory.local_noise import ClientNoise, Kind
+from discreet.data.federation import Federation
+from discreet.planning.pilot import Piloted, pilot, synthetic
+from discreet.planning.theory import horizon
+from discreet.planning.theory.convergence import Bound, Setting, bound
+from discreet.planning.theory.local_noise import ClientNoise, Kind
 
 HERE = Path(__file__).parent
 SEEDS = 20  # as many as the paper has

@@ -4,8 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from discreet.experiment.results import Result
-from discreet.theory import horizon
+from discreet.experiment.comparison.comparison_results import Result
+from discreet.planning.theory import horizon
 from experiments.common.means import Mean, is_clear, mean, paired
 from experiments.theory.cases import SEEDS, Case
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from scipy import optimize
 
-from discreet.theory import horizon
-from discreet.theory.convergence import SYNTHETIC, Setting
-from discreet.theory.local_noise import ClientNoise, sensitivity
+from discreet.planning.theory import horizon
+from discreet.planning.theory.convergence import SYNTHETIC, Setting
+from discreet.planning.theory.local_noise import ClientNoise, sensitivity
 
 EPSILONS = (1.0, 3.0, 5.0, 10.0, 20.0, 30.0)
 TURNS = 5  # T_l of the paper's FEMNIST runs

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from discreet.experiment.results import Result
+from discreet.experiment.comparison.comparison_results import Result
 from experiments.common import pictures
 from experiments.common.means import is_clear
 from experiments.common.verdicts import Verdict
@@ -51,7 +51,7 @@ LONG = f"""## Which T is best, at E = {LOCAL}
 
 KNOWN = f"""## What the theorem takes as known
 
-From a pilot on the same synthetic data (`discreet.experiment.pilot`); on private data, no ε would cover it. G is
+From a pilot on the same synthetic data (`discreet.planning.pilot`); on private data, no ε would cover it. G is
 {MARGIN:g} times the largest gradient that a run without noise meets, and ζ cuts nothing up to it: ζ = G in L2 with
 Gaussian noise, ζ = √p·G in L1 with Laplace noise. Where everyone joins, the bound is proven as it stands, as long as
 gradients keep to G. Where clients take turns it is not: the proof draws cohorts at random.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from discreet.experiment.results import Results
+from discreet.experiment.comparison.comparison_results import Results
 from experiments.theory.cases import HERE, SEEDS, every
 
 

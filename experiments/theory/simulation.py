@@ -3,18 +3,18 @@
 import torch
 from torch import nn
 
-from discreet.algorithms import Algorithm
-from discreet.algorithms.loudness import noise_of
-from discreet.algorithms.paper_003 import ldp_fedavg
-from discreet.experiment import preparing
-from discreet.experiment.config import Settings
-from discreet.experiment.job import Job
-from discreet.experiment.promise import Privacy
-from discreet.experiment.results import Result
-from discreet.purposes import Purpose
-from discreet.randomness import RunKey
-from discreet.tasks.given import clients_from_arrays
-from discreet.training.schedules import Harmonic
+from discreet.algorithms.algorithm import Algorithm
+from discreet.algorithms.noise_to_signal import noise_of
+from discreet.algorithms.recipes.ldp_fedavg import ldp_fedavg
+from discreet.algorithms.training.schedules import Harmonic
+from discreet.data.tasks.from_arrays import clients_from_arrays
+from discreet.experiment.comparison.comparison_results import Result
+from discreet.experiment.configuration.experiment_file import Settings
+from discreet.experiment.loop import job_builder
+from discreet.experiment.loop.job import Job
+from discreet.experiment.promise.promise import Privacy
+from discreet.randomness.purposes import Purpose
+from discreet.randomness.streams import RunKey
 from experiments.theory.cases import PARAMETERS, WORLDS, Case, known
 
 WEIGHT = "weight"  # of the one layer
@@ -58,7 +58,7 @@ def prepared(case: Case, seed: int) -> Job:
     task = clients_from_arrays(data.inputs[rows], data.targets[rows], sizes=data.sizes, name="synthetic")
     layer = nn.Linear(PARAMETERS, 1, bias=False)
     nn.init.zeros_(layer.weight)
-    return preparing.from_objects(
+    return job_builder.from_objects(
         task,
         layer,
         {"loss": None, "metric": None},

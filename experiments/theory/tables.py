@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 
-from discreet.theory import horizon
+from discreet.planning.theory import horizon
 from experiments.theory import cases
 from experiments.theory.cases import WORLDS, Case
 from experiments.theory.measured import Longer, Measured, Sweep

@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 from scipy import optimize
 
+from discreet.planning.theory.tradeoffs import Promise
 from discreet.privacy import accountant, classical, rdp
 from discreet.privacy.events import Event, sampled_gaussian, steps
 from discreet.privacy.release import Relation
-from discreet.theory.tradeoffs import Promise
 
 DELTA, SAMPLING_RATE, ROUNDS = 1e-5, 0.1, 100  # those of alike.toml, as a test holds
 PROMISE = Promise(epsilon=1.0, delta=DELTA, sampling_rate=SAMPLING_RATE, rounds=ROUNDS)

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from discreet.experiment.results import Result
-from discreet.theory.utility import averaged
+from discreet.experiment.comparison.comparison_results import Result
+from discreet.planning.theory.utility import averaged
 from experiments.common.means import mean
 from experiments.tradeoffs import plans
 from experiments.tradeoffs.rate import Upload

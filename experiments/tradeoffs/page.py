@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from discreet.experiment.results import Result
+from discreet.experiment.comparison.comparison_results import Result
 from experiments.common import pictures
 from experiments.common.means import mean, said
 from experiments.tradeoffs import tables

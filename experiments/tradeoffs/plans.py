@@ -5,15 +5,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from discreet import per_client
-from discreet.algorithms.traffic import bits
-from discreet.experiment import card
-from discreet.experiment.cells import Run
-from discreet.experiment.compare import Data
-from discreet.experiment.job import Job
-from discreet.experiment.results import Result
+from discreet.algorithms import per_client
+from discreet.algorithms.message_sizes import bits
+from discreet.algorithms.training import MinibatchDp
+from discreet.experiment.comparison.cells import Run
+from discreet.experiment.comparison.comparison import Data
+from discreet.experiment.comparison.comparison_results import Result
+from discreet.experiment.loop.job import Job
+from discreet.experiment.promise import run_guarantees
 from discreet.params import count
-from discreet.training import MinibatchDp
 from experiments.tradeoffs.rate import Clipping, Upload
 
 NAME = "plan"
@@ -47,7 +47,7 @@ def certified(job: Job) -> list[float]:
     """Each client's own ε after the whole run, as its card says."""
     assert job.privacy is not None
     promised, everyone = (job.privacy.unit, job.privacy.against), range(job.population.clients)
-    cards = card.guarantees(job, job.rounds, None, shared=False)
+    cards = run_guarantees.guarantees(job, job.rounds, None, shared=False)
     about = [each for each in cards if (each.unit, each.view) == promised]
     by = {client: each.epsilon for each in about for client in each.clients or everyone}
     return [by[client] for client in everyone]

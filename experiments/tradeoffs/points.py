@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from discreet.experiment import config
-from discreet.experiment.cells import Cell
+from discreet.experiment.comparison.cells import Cell
+from discreet.experiment.configuration import experiment_file
 
 HERE = Path(__file__).parent
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
@@ -57,7 +57,7 @@ class Point:
 
     def cell(self, settings: tuple[str, ...] = (), data_dir: Path | None = None) -> Cell:
         overrides = (*self.settings, f"algorithm.learning_rate={self.rate}", *settings)
-        return Cell(self.file, self.swept, config.load(HERE / f"{self.file}.toml", overrides, data_dir))
+        return Cell(self.file, self.swept, experiment_file.load(HERE / f"{self.file}.toml", overrides, data_dir))
 
 
 def points() -> list[Point]:

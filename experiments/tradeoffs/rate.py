@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from discreet.theory import rates
+from discreet.planning.theory import rates
 
 Clipping = Literal["example", "minibatch"]
 STEP = 0.01  # of the clip: the quantiser's, and less than the deviation of every noise here

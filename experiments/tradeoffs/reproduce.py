@@ -9,8 +9,8 @@ from pathlib import Path
 
 import torch
 
-from discreet.experiment import cells, compare
-from discreet.experiment.results import Result, Results
+from discreet.experiment.comparison import cells, comparison
+from discreet.experiment.comparison.comparison_results import Result, Results
 from experiments.common.conduct import conduct
 from experiments.tradeoffs import plans
 from experiments.tradeoffs.points import HERE, first_rates, points
@@ -28,7 +28,7 @@ def lacking(found: list[Result]) -> int:
 
 def plan(seeds: int, settings: tuple[str, ...], data_dir: Path | None, out: Path = HERE) -> None:
     """Keep what each row plans for each seed, where that is not there yet."""
-    kept, data = Results(out), compare.Data()
+    kept, data = Results(out), comparison.Data()
     asked = cells.runs([point.cell(settings, data_dir) for point in first_rates()], seeds)
     there = kept.found()
     with kept.held():

@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterator
 from itertools import accumulate
 
+from discreet.planning.theory.tradeoffs import bound
 from discreet.privacy.wording import rounded_up
-from discreet.theory.tradeoffs import bound
 from experiments.common.means import mean, said
 from experiments.tradeoffs import accountants
 from experiments.tradeoffs.measured import Measured

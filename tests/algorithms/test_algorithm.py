@@ -4,23 +4,26 @@ from typing import Any
 
 import pytest
 
-from discreet.algorithms import Algorithm, dp_fedavg, dp_fedsam_top, fedavg, ldp_fedavg, pfl
+from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.claims import stated
+from discreet.algorithms.mechanisms import DistributedGaussian, Gaussian, LocalNoise
+from discreet.algorithms.population import Population
+from discreet.algorithms.recipes.dp_fedsam import dp_fedavg, dp_fedsam_top
+from discreet.algorithms.recipes.ldp_fedavg import ldp_fedavg
+from discreet.algorithms.recipes.registry import fedavg, pfl
+from discreet.algorithms.sampling import Everyone, FixedSize, Poisson, RoundRobin
+from discreet.algorithms.sparsifiers import PublishedTopK
+from discreet.algorithms.training import DpSgd, GradientDescent, LocalSgd
+from discreet.algorithms.training.gradient_rules import L2Clip
 from discreet.engines.engine import Simulation
 from discreet.errors import InvalidInput, UnsoundCombination
-from discreet.experiment.keeping import kept
-from discreet.experiment.promise import Privacy
-from discreet.mechanisms import DistributedGaussian, Gaussian, LocalNoise
+from discreet.experiment.promise.calibrate import kept
+from discreet.experiment.promise.promise import Privacy
 from discreet.params import norms, zeros_like
 from discreet.part import plain, read
-from discreet.population import Population
 from discreet.privacy.accountant import epsilon
 from discreet.privacy.events import GaussianNoise, LaplaceNoise, PoissonSampled, SampledWithoutReplacement, steps
-from discreet.randomness import CPU, RunKey
-from discreet.sampling import Everyone, FixedSize, Poisson, RoundRobin
-from discreet.sparsifiers import PublishedTopK
-from discreet.training import DpSgd, GradientDescent, LocalSgd
-from discreet.training.pieces import L2Clip
+from discreet.randomness.streams import CPU, RunKey
 from tests.federations import cross_entropy, federation, linear
 
 TEN = Population(examples=(20,) * 10)

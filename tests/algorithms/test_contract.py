@@ -6,14 +6,10 @@ from typing import get_args
 import pytest
 import torch
 
-from discreet.aggregation import Lattice, Plain
-from discreet.algorithms import Algorithm
-from discreet.broadcast import Broadcast
-from discreet.engines.engine import Simulation
-from discreet.errors import DiscreetError, UnsoundCombination
-from discreet.federation import Federation
-from discreet.lattice import Encoding
-from discreet.mechanisms import (
+from discreet.algorithms.aggregation import Lattice, Plain
+from discreet.algorithms.algorithm import Algorithm
+from discreet.algorithms.broadcast import Broadcast
+from discreet.algorithms.mechanisms import (
     AdaptiveGaussian,
     AnyMechanism,
     DistributedGaussian,
@@ -22,11 +18,15 @@ from discreet.mechanisms import (
     LocalNoise,
     NoPrivacy,
 )
+from discreet.algorithms.training import BroadcastGradients
+from discreet.data.federation import Federation
+from discreet.engines.engine import Simulation
+from discreet.errors import DiscreetError, UnsoundCombination
 from discreet.params import Params, flat
 from discreet.privacy import accountant
-from discreet.randomness import CPU, RunKey
-from discreet.training import BroadcastGradients
-from tests.training.test_contract import HELD, PARAMS, TRAINERS, loss
+from discreet.randomness.streams import CPU, RunKey
+from discreet.secure_sums.lattice import Encoding
+from tests.algorithms.training.test_contract import HELD, PARAMS, TRAINERS, loss
 
 LOUD = {  # far beyond the clips of the mechanisms below
     name: replace(trainer, learning_rate=50.0) if name == "broadcast_gradients" else trainer

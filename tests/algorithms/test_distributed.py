@@ -7,26 +7,28 @@ import pytest
 import torch
 from torch import Tensor
 
-from discreet.aggregation import Lattice, Plain
-from discreet.algorithms import Algorithm, chances, ddp_fedavg, ddp_fedavg_client
+from discreet.algorithms import failure_odds
+from discreet.algorithms.aggregation import Lattice, Plain
+from discreet.algorithms.algorithm import Algorithm
+from discreet.algorithms.mechanisms import DistributedGaussian, Gaussian, IntegerNoise
+from discreet.algorithms.population import Population
+from discreet.algorithms.recipes.ddp_fedavg import ddp_fedavg, ddp_fedavg_client
+from discreet.algorithms.sampling import Everyone, FixedSize, Poisson
+from discreet.algorithms.sparsifiers import PublicTopK, RandomK, ServerTopK
+from discreet.algorithms.training import BroadcastGradients
 from discreet.engines.embedded import EmbeddedEngine
 from discreet.engines.engine import Simulation
 from discreet.engines.reference import ReferenceEngine
 from discreet.engines.secure import SecureEngine
 from discreet.errors import InvalidInput, UnsoundCombination
-from discreet.experiment import keeping
-from discreet.experiment.promise import Privacy
-from discreet.mechanisms import DistributedGaussian, Gaussian, IntegerNoise
+from discreet.experiment.promise import calibrate
+from discreet.experiment.promise.promise import Privacy
 from discreet.params import Params, norms
 from discreet.part import plain, read
-from discreet.population import Population
 from discreet.privacy.events import DistributedDiscreteGaussianNoise, PoissonSampled, SkellamNoise, steps
-from discreet.randomness import RunKey
-from discreet.sampling import Everyone, FixedSize, Poisson
-from discreet.secagg.errors import TooFewClients
-from discreet.secagg.terms import Terms
-from discreet.sparsifiers import PublicTopK, RandomK, ServerTopK
-from discreet.training import BroadcastGradients
+from discreet.randomness.streams import RunKey
+from discreet.secure_sums.secagg.session_errors import TooFewClients
+from discreet.secure_sums.secagg.session_terms import Terms
 from tests.federations import cross_entropy, federation, linear
 
 HELD = federation(4, 9, 6, 7)
@@ -178,14 +180,14 @@ def test_drop_outs_are_survived_up_to_the_plan_and_not_beyond():
 def test_the_promise_finds_noise_and_scale_together():
     wanted = Privacy(unit="example", against="server", epsilon=2.0, delta=1e-5)
     open_noise = ddp_fedavg(**(COMMON | {"noise_multiplier": None}))  # type: ignore[arg-type]
-    kept = keeping.kept(open_noise, wanted, 5, HELD.population, DIMENSION)
+    kept = calibrate.kept(open_noise, wanted, 5, HELD.population, DIMENSION)
     assert kept.aggregation.scale is not None  # type: ignore[union-attr]
-    spent = keeping.spent(kept, wanted, 5, HELD.population)
+    spent = calibrate.spent(kept, wanted, 5, HELD.population)
     assert spent is not None
     assert 1.99 < spent <= 2.0
     trusted = ddp_fedavg(noise="gaussian", **(COMMON | {"noise_multiplier": None}))  # type: ignore[arg-type]
     public = Privacy(unit="example", against="public", epsilon=2.0, delta=1e-5)
-    gaussian = keeping.kept(trusted, public, 5, HELD.population).mechanism.noise_multiplier  # type: ignore[union-attr]
+    gaussian = calibrate.kept(trusted, public, 5, HELD.population).mechanism.noise_multiplier  # type: ignore[union-attr]
     # Skellam noise is certified by Rényi divergences, which are looser than the Gaussian's own distribution by some 9 %
     assert 1.0 < kept.mechanism.noise_multiplier / gaussian < 1.15  # type: ignore[union-attr, operator]
 
@@ -196,7 +198,7 @@ def test_whole_clients_are_hidden_by_content_and_not_by_presence():
     noises = {}
     for sampling in (Everyone(), FixedSize(cohort=3)):
         algorithm = ddp_fedavg_client(learning_rate=0.1, batch_size=4, clip_norm=0.5, sampling=sampling, bits=32)
-        kept = keeping.kept(algorithm, wanted, 5, HELD.population, DIMENSION)
+        kept = calibrate.kept(algorithm, wanted, 5, HELD.population, DIMENSION)
         (release, other) = kept.over(5, HELD.population)
         assert (release.view, other.view) == ("server", "client")
         assert release.relation == ("zero_out" if sampling == Everyone() else "replace")
@@ -291,10 +293,10 @@ def test_a_mask_for_all_goes_with_no_rotation():
 def test_what_is_left_to_chance_is_said_with_its_numbers():
     """10 rounds of 18 coordinates: 1e-8 for the ring, and 2·18·10·2^-52 = 8e-14 for the draws."""
     algorithm = EVERY["skellam"].fitted(HELD.population, DIMENSION)
-    ring, draws = chances.said(algorithm, HELD.population, 10)
+    ring, draws = failure_odds.said(algorithm, HELD.population, 10)
     assert "Over 10 rounds a sum leaves its ring of 17 bits with a probability of at most" in ring
     assert "may add up to 8e-14 to δ, which is not counted" in draws
     exact = EVERY["discrete gaussian"].fitted(HELD.population, DIMENSION)
-    assert len(list(chances.said(exact, HELD.population, 10))) == 1  # its draws are exact
+    assert len(list(failure_odds.said(exact, HELD.population, 10))) == 1  # its draws are exact
     real = ddp_fedavg(noise="gaussian", **COMMON).fitted(HELD.population)  # type: ignore[arg-type]
-    assert list(chances.said(real, HELD.population, 10)) == []
+    assert list(failure_odds.said(real, HELD.population, 10)) == []

@@ -5,15 +5,15 @@ from typing import Any
 import pytest
 import torch
 
-from discreet.algorithms import RECIPES
+from discreet.algorithms.recipes.registry import RECIPES
 from discreet.engines.embedded import EmbeddedEngine
 from discreet.engines.engine import Simulation
 from discreet.engines.secure import SecureEngine
 from discreet.errors import InvalidInput, Unsupported
 from discreet.privacy.events import SkellamNoise, noise_of, steps
-from discreet.randomness import RunKey
+from discreet.randomness.streams import RunKey
+from tests.algorithms.training.test_contract import PARAMS, loss
 from tests.federations import federation
-from tests.training.test_contract import PARAMS, loss
 
 HELD = federation(7, 3, 12)
 

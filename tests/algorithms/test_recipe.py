@@ -4,12 +4,12 @@ from typing import Any, Literal
 
 import pytest
 
-from discreet.algorithms import RECIPES
-from discreet.algorithms.recipe import Recipe, in_words
+from discreet.algorithms.recipes.recipe import Recipe, in_words
+from discreet.algorithms.recipes.registry import RECIPES
+from discreet.algorithms.sampling import AnySampling, Everyone
+from discreet.algorithms.server_optimizers import AnyServer
 from discreet.errors import InvalidInput
-from discreet.experiment.recipes import algorithm_from
-from discreet.sampling import AnySampling, Everyone
-from discreet.server_optimizers import AnyServer
+from discreet.experiment.configuration.algorithm_table import algorithm_from
 
 
 @pytest.mark.parametrize("name", RECIPES)

@@ -5,19 +5,20 @@ import math
 import pytest
 import torch
 
-from discreet.algorithms import RECIPES, Algorithm
-from discreet.broadcast import Broadcast
-from discreet.federation import Federation
+from discreet.algorithms.algorithm import Algorithm
+from discreet.algorithms.broadcast import Broadcast
+from discreet.algorithms.population import Population
+from discreet.algorithms.recipes.registry import RECIPES
+from discreet.algorithms.training import BroadcastGradients, ConvexLocal, DenoisedRelease, DpSgd
+from discreet.algorithms.training.trainer import Loss
+from discreet.data.federation import Federation
 from discreet.params import Params, flat
-from discreet.population import Population
 from discreet.privacy import accountant
 from discreet.privacy.events import GaussianNoise
-from discreet.randomness import CPU, RunKey
-from discreet.training import BroadcastGradients, ConvexLocal, DenoisedRelease, DpSgd
-from discreet.training.trainer import Loss
+from discreet.randomness.streams import CPU, RunKey
 from tests.algorithms.test_contract import EVERY
+from tests.algorithms.training.test_contract import POPULATION, TRAINERS
 from tests.federations import cross_entropy, federation, linear
-from tests.training.test_contract import POPULATION, TRAINERS
 
 KEY, CLIP = RunKey.seed(11), 0.5
 NOISY = {name: Algorithm(trainer=TRAINERS[name].fitted(POPULATION)) for name in ("dp_sgd", "minibatch_dp")}

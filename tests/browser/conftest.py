@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from discreet.planner.server import Planner
-from tests.planner.conftest import QUESTION as ANSWERED
-from tests.planner.conftest import served
+from discreet.planning.planner.planner_server import Planner
+from tests.planning.planner.conftest import QUESTION as ANSWERED
+from tests.planning.planner.conftest import served
 
 QUESTION = replace(ANSWERED, mechanism="dp_sgd", sampling_rate=0.1, local_steps=2)
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from discreet.planner.answer import answer
-from discreet.planner.page import CHARTS, LABELS
-from discreet.planner.server import Planner
+from discreet.planning.planner.planner_page import CHARTS, LABELS
+from discreet.planning.planner.planner_server import Planner
+from discreet.planning.planner.slider_answer import answer
 from tests.browser.conftest import QUESTION
 
 pytestmark = pytest.mark.browser

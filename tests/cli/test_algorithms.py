@@ -4,8 +4,8 @@ import tomllib
 
 import pytest
 
-from discreet.algorithms import RECIPES
-from discreet.experiment.recipes import algorithm_from
+from discreet.algorithms.recipes.registry import RECIPES
+from discreet.experiment.configuration.algorithm_table import algorithm_from
 from tests.cli.conftest import Discreet
 
 

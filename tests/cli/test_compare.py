@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from discreet.experiment import run as loop
+from discreet.experiment.loop import training_loop as loop
 from tests.cli.conftest import Discreet
-from tests.experiment.conftest import SMALL
+from tests.small_experiment import SMALL
 
 OPEN = """\
 rounds = 2
@@ -141,7 +141,7 @@ def test_ctrl_c_keeps_what_is_done_says_how_to_go_on_and_going_on_ends_as_if_not
 
 
 def test_an_interrupted_program_gets_its_object_too(discreet: Discreet, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("discreet.experiment.compare._made", lambda *_: None)
+    monkeypatch.setattr("discreet.experiment.comparison.comparison._made", lambda *_: None)
     ran = discreet("compare small.toml --out none --json")
     assert ran.code == 1
     assert "0 of 3 runs" in ran.json["stopped"]

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.tasks import clients_from_csv
+from discreet.data.tables.table_task import clients_from_csv
 from tests.cli.conftest import Discreet
 
 ROWS = [

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.experiment import config
+from discreet.experiment.configuration import experiment_file
 from tests.cli.conftest import Discreet
 
 HEADER = "hospital,age,ward,readmitted\n"
@@ -29,7 +29,7 @@ def test_the_starter_is_the_built_in_experiment_with_comments(discreet: Discreet
     ran = discreet("init")
     assert (ran.code, ran.err) == (0, "")
     assert "discreet run experiment.toml" in ran.out
-    assert config.load(folder / "experiment.toml").experiment == config.load().experiment
+    assert experiment_file.load(folder / "experiment.toml").experiment == experiment_file.load().experiment
     assert "# the promise" in (folder / "experiment.toml").read_text()
 
 

@@ -11,7 +11,7 @@ from urllib.request import urlopen
 import pytest
 
 from tests.cli.conftest import Discreet
-from tests.experiment.conftest import SMALL
+from tests.small_experiment import SMALL
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there Ctrl-C is no signal that one process sends another")
@@ -43,7 +43,7 @@ def test_the_browser_is_opened_at_the_page_that_is_printed(discreet: Discreet, m
     def interrupted(self: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("discreet.planner.server.Planner.serve_forever", interrupted)
+    monkeypatch.setattr("discreet.planning.planner.planner_server.Planner.serve_forever", interrupted)
     ran = discreet("plan --interactive")
     assert (ran.code, ran.err) == (0, "")
     (url,) = opened

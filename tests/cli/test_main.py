@@ -17,8 +17,8 @@ from discreet.cli import main
 from discreet.deploy.deployment import Deployment
 from discreet.errors import BudgetRefused, LedgerDamaged
 from tests.cli.conftest import Discreet
-from tests.experiment.conftest import SMALL
-from tests.tasks.test_lending_club import ROW
+from tests.data.tasks.test_lending_club import ROW
+from tests.small_experiment import SMALL
 
 
 def commands(command: click.Command, path: str = "") -> Iterator[tuple[str, click.Command]]:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Discreet
-from tests.experiment.conftest import SMALL
+from tests.small_experiment import SMALL
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,7 @@
 import shlex
 from pathlib import Path
 
-from discreet.experiment.starter import BUILT_IN
+from discreet.experiment.configuration.starter_files import BUILT_IN
 from tests.cli.conftest import Discreet
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from discreet.experiment.record import Record
+from discreet.experiment.run_directory.run_record import Record
 from discreet.privacy.ledger import Budget, Ledger
 from tests.cli.conftest import Discreet
-from tests.experiment.conftest import SMALL
+from tests.small_experiment import SMALL
 
 
 @pytest.fixture(autouse=True)
@@ -161,7 +161,9 @@ def test_ctrl_c_in_a_terminal_stops_after_the_round(discreet: Discreet, tmp_path
 def test_an_interrupted_run_is_resumed_to_its_end(discreet: Discreet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     whole = discreet("run small.toml --out whole --set seed=1 --json").json
     with monkeypatch.context() as broken:
-        broken.setattr("discreet.experiment.run._Training.settle", lambda *_: (_ for _ in ()).throw(OSError("gone")))
+        broken.setattr(
+            "discreet.experiment.loop.training_loop._Training.settle", lambda *_: (_ for _ in ()).throw(OSError("gone"))
+        )
         assert discreet("run small.toml --out result --set seed=1").code == 1
     resumed = discreet("run --resume result --json")
     assert resumed.code == 0
@@ -198,7 +200,9 @@ def test_a_row_that_changed_since_a_run_was_started_is_refused_with_exit_code_2(
     (tmp_path / "visits.csv").write_text("hospital,age,ill\n" + "".join(rows))
     (tmp_path / "visits.toml").write_text(TABLE)
     with monkeypatch.context() as broken:
-        broken.setattr("discreet.experiment.run._Training.settle", lambda *_: (_ for _ in ()).throw(OSError("gone")))
+        broken.setattr(
+            "discreet.experiment.loop.training_loop._Training.settle", lambda *_: (_ for _ in ()).throw(OSError("gone"))
+        )
         assert discreet("run visits.toml --out result").code == 1
     before = {path.name: path.read_bytes() for path in (tmp_path / "result").iterdir()}
     (tmp_path / "visits.csv").write_text("hospital,age,ill\n" + "".join([*rows[:-1], "south,60,1\n"]))

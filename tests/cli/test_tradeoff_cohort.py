@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from discreet.cli.tradeoff import dropouts
+from discreet.planning.theory.cohorts import Cohort, Work, planned_share
 from discreet.privacy import accountant
 from discreet.privacy.events import sampled_gaussian
-from discreet.theory.cohorts import Cohort, Work, planned_share
 from tests.cli.conftest import Discreet
 
 
@@ -74,7 +74,7 @@ def test_a_ring_that_holds_nothing_is_named_on_the_page(discreet: Discreet):
 
 
 def test_a_wrong_ring_is_refused_before_anything_is_computed(discreet: Discreet, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("discreet.theory.cohorts.noise", lambda *_: pytest.fail("computed"))
+    monkeypatch.setattr("discreet.planning.theory.cohorts.noise", lambda *_: pytest.fail("computed"))
     assert discreet("tradeoff cohort --bits 1").code == 2
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from discreet.cli.tradeoff.iterations_answer import Answer
 from discreet.cli.tradeoff.iterations_picture import picture
-from discreet.theory.convergence import SYNTHETIC, Setting
-from discreet.theory.local_noise import ClientNoise
+from discreet.planning.theory.convergence import SYNTHETIC, Setting
+from discreet.planning.theory.local_noise import ClientNoise
 from tests.cli.conftest import Discreet
 
 FEMNIST = "--noise gaussian --epsilon 10 --clients 3500 --cohort 350 --parameters 214590 --clip 3 --iterations 240"

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from discreet.cli.tradeoff import ldp_picture
-from discreet.theory import exact_noise
-from discreet.theory.noisy_sgd import Group
-from discreet.theory.tradeoffs import Promise
-from discreet.theory.utility import Learning
+from discreet.planning.theory import exact_noise
+from discreet.planning.theory.noisy_sgd import Group
+from discreet.planning.theory.tradeoffs import Promise
+from discreet.planning.theory.utility import Learning
 from tests.cli.conftest import Discreet
 
 LINE = "tradeoff ldp --epsilon 1 --delta 1e-4 --sampling-rate 1e-3 --rounds 70000 --dimension 10000 --clients 100"
@@ -138,7 +138,7 @@ def test_a_group_that_is_handed_nothing_leaves_all_without_a_utility(discreet: D
 def test_a_picture_that_cannot_be_written_is_refused_before_anything_is_computed(
     discreet: Discreet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("discreet.theory.noisy_sgd.together", lambda *_: pytest.fail("computed"))
+    monkeypatch.setattr("discreet.planning.theory.noisy_sgd.together", lambda *_: pytest.fail("computed"))
     (tmp_path / "folder.png").mkdir()
     for name, why in (("missing/a.png", "there is no folder"), ("folder.png", "it is a folder")):
         ran = discreet("tradeoff ldp --picture", tmp_path / name)

@@ -4,16 +4,16 @@ from pathlib import Path
 
 import torch
 
-from discreet.broadcast import Broadcast
+from discreet.algorithms.broadcast import Broadcast
 from discreet.deploy.certificates import key_from
-from discreet.deploy.node import Node
+from discreet.deploy.client_node import Node
 from discreet.deploy.site import Site
-from discreet.engines.flower import messages
-from discreet.engines.flower.engine import FlowerEngine
-from discreet.engines.flower.messages import About
+from discreet.engines.flower import signed_messages
+from discreet.engines.flower.flower_engine import FlowerEngine
+from discreet.engines.flower.signed_messages import About
 from discreet.params import Params
-from discreet.secagg import keys
-from discreet.secagg.wire import Writer
+from discreet.secure_sums.secagg import key_agreement
+from discreet.secure_sums.secagg.wire import Writer
 from tests.deploy.sites import Wire
 
 RUN = "a" * 32  # a run's name, as servers make them
@@ -28,8 +28,8 @@ def started_anew(node: Node) -> Node:
 
 
 def refusal(node: Node, request: bytes) -> str:
-    answer = messages.told(node.answer(request))
-    assert isinstance(answer, messages.Refusal)
+    answer = signed_messages.told(node.answer(request))
+    assert isinstance(answer, signed_messages.Refusal)
     return answer.why
 
 
@@ -44,10 +44,10 @@ def same(left: Params, right: Params) -> bool:
 
 def signed(head: bytes, key: bytes) -> bytes:
     said = Writer().blob(head).done()
-    return keys.sign(key, messages.PURPOSE + said) + said
+    return key_agreement.sign(key, signed_messages.PURPOSE + said) + said
 
 
 def sent(wire: Wire, exchange: int, node: int, site: Site) -> tuple[About, bytes, bytes]:
     """A request that passed, opened, and the key to sign another one with."""
-    about, body = messages.parsed(wire.passed[exchange][node][0], bytes.fromhex(site.deployment.server_key))
+    about, body = signed_messages.parsed(wire.passed[exchange][node][0], bytes.fromhex(site.deployment.server_key))
     return about, body, key_from(site.server / "server.key")

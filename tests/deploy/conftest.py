@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from discreet.deploy.app import App
+from discreet.deploy.agreed_folder import App
 from discreet.deploy.certificates import key_from
-from discreet.deploy.node import Node
-from discreet.deploy.server import prepared
-from discreet.engines.flower import messages
-from discreet.engines.flower.engine import FlowerEngine
-from discreet.engines.flower.messages import About
-from discreet.randomness import RunKey
+from discreet.deploy.client_node import Node
+from discreet.deploy.deployed_run import prepared
+from discreet.engines.flower import signed_messages
+from discreet.engines.flower.flower_engine import FlowerEngine
+from discreet.engines.flower.signed_messages import About
+from discreet.randomness.streams import RunKey
 from tests.deploy.asking import RUN, Asked, Begun
 from tests.deploy.sites import PLAIN, SECURE, copied, wired
 
@@ -33,7 +33,7 @@ def asked(tmp_path: Path) -> Asked:
     )
     about = About(kind="train", run=RUN, experiment=app.digest, round=0, client=0, cohort=(0, 1, 2))
     broadcast = node.learner.algorithm.broadcast(node.learner.algorithm.init(node.learner.params), 0)
-    return tmp_path, site, node, about, messages.spread(broadcast.params, broadcast.announced), key
+    return tmp_path, site, node, about, signed_messages.spread(broadcast.params, broadcast.announced), key
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from discreet.deploy.app import App
+from discreet.deploy.agreed_folder import App
+from discreet.deploy.client_ledger import allowance
 from discreet.deploy.policy import Owned
 from discreet.deploy.site import Site
-from discreet.deploy.spending import allowance
 from discreet.privacy.ledger import Ledger
 from tests.deploy.processes import Processes, free_port
 from tests.deploy.sites import changed, founded

@@ -9,14 +9,14 @@ from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 
-from discreet.deploy.accepting import Cards
-from discreet.deploy.app import App
+from discreet.deploy.agreed_folder import App
+from discreet.deploy.client_node import Node
 from discreet.deploy.deployment import CARDS
 from discreet.deploy.enrolment import enroll
-from discreet.deploy.init import init
-from discreet.deploy.node import Node
+from discreet.deploy.new_deployment import init
+from discreet.deploy.peer_cards import Cards
 from discreet.deploy.site import Site
-from discreet.experiment import config
+from discreet.experiment.configuration import experiment_file
 
 SECURE = """\
 rounds = 3
@@ -96,7 +96,7 @@ def written(folder: Path, text: str) -> Path:
 
 def founded(folder: Path, text: str, address: str = "127.0.0.1:1") -> Site:
     """A deployment whose clients are enrolled, whose cards are where they belong, and who accepted each other's."""
-    source = config.load(written(folder, text))
+    source = experiment_file.load(written(folder, text))
     site = Site(folder / "site")
     init(site.folder, source, [], address, ["127.0.0.1"])
     app = App.open(site.app)

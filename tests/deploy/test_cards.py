@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 
 from discreet.cli import main as cli
-from discreet.deploy.accepting import Cards
 from discreet.deploy.certificates import write_signing_key
 from discreet.deploy.deployment import Card
+from discreet.deploy.peer_cards import Cards
 from discreet.deploy.policy import Owned, Refused
 from discreet.deploy.site import Site
-from discreet.engines.planned_sums import Planned
+from discreet.engines.secure_terms import Planned
 from discreet.errors import InvalidInput
-from discreet.experiment import document
+from discreet.experiment.configuration import toml_document
 from discreet.part import plain
-from discreet.secagg.terms import Terms
+from discreet.secure_sums.secagg.session_terms import Terms
 from tests.deploy.sites import SECURE, copied
 
 
@@ -23,7 +23,7 @@ def other_card(site: Site, folder: Path, name: str) -> Card:
     """A card that the server made up, in the place of a client's own."""
     (own,) = [card for card in site.deployment.cards(site.app) if card.name == name]
     made = replace(own, identity=write_signing_key(folder / "made-up.key"))
-    (site.app / "clients" / f"{name}.toml").write_text(document.written(plain(made)))
+    (site.app / "clients" / f"{name}.toml").write_text(toml_document.written(plain(made)))
     return made
 
 

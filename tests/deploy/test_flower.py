@@ -14,10 +14,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from discreet.deploy import commands
+from discreet.deploy import flower_commands
 from discreet.deploy.certificates import write_node_key, write_signing_key
-from discreet.experiment import api, config, run
-from discreet.experiment.record import Record
+from discreet.experiment import api
+from discreet.experiment.configuration import experiment_file
+from discreet.experiment.loop import training_loop
+from discreet.experiment.run_directory.run_record import Record
 from discreet.privacy.ledger import Ledger
 from tests.deploy.deployed import CLIENTS, QUIET, Deployed, up
 from tests.deploy.sites import SECURE, founded, patient, written
@@ -43,8 +45,8 @@ def test_three_clients_train_the_reference_model_and_run_nothing_that_was_shippe
     assert deployed.ended("first") == 0, deployed.processes.said("submit-first")[-2000:]
     assert [line["clients"] for line in deployed.rounds("first")] == [3] * ROUNDS
     torch.set_num_threads(1)
-    source = config.load(written(deployed.folder, AGREED), ('engine={kind="reference"}',))
-    run.start(api.prepared(source), deployed.folder / "reference", None, None, lambda line: None)
+    source = experiment_file.load(written(deployed.folder, AGREED), ('engine={kind="reference"}',))
+    training_loop.start(api.prepared(source), deployed.folder / "reference", None, None, lambda line: None)
     found, wanted = Record.open(deployed.site.run("first")).model(), Record.open(deployed.folder / "reference").model()
     assert all(torch.equal(found[name], wanted[name]) for name in wanted)
     assert not mark.exists()
@@ -62,7 +64,7 @@ def test_whoever_reaches_the_open_port_can_neither_run_code_nor_register_a_node(
     authority = json.dumps(str(deployed.site.app / "ca.crt"))
     card = home / "node.pub"
     card.write_text(f"{write_node_key(home / 'node.key')}\n")
-    inner, door = commands.inner(deployed.site), f"127.0.0.1:{deployed.port}"
+    inner, door = flower_commands.inner(deployed.site), f"127.0.0.1:{deployed.port}"
     assert inner.startswith("127.0.0.1:")
     assert inner != door
     register, start = ("supernode", "register", str(card)), ("run", str(deployed.site.app))
@@ -78,7 +80,7 @@ def test_whoever_reaches_the_open_port_can_neither_run_code_nor_register_a_node(
     assert 0 not in ended[1:], deployed.processes.said("outside")
     for call in ("list-runs", "register-node", "start-run"):
         assert f"404 Not Found' for url 'https://{door}/v1/control/{call}'" in deployed.processes.said("outside")
-    known = commands.nodes(deployed.site)
+    known = flower_commands.nodes(deployed.site)
     assert known is not None
     assert len(known) == len(CLIENTS)
 

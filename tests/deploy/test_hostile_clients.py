@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 import torch
 
-from discreet.broadcast import Broadcast
-from discreet.deploy.app import App
-from discreet.deploy.server import prepared
+from discreet.algorithms.broadcast import Broadcast
+from discreet.deploy.agreed_folder import App
+from discreet.deploy.deployed_run import prepared
 from discreet.deploy.site import Site
-from discreet.engines.flower import messages
-from discreet.engines.flower.calls import HELLO
-from discreet.engines.flower.engine import FlowerEngine
-from discreet.engines.flower.waiting import Waiting
+from discreet.engines.flower import signed_messages
+from discreet.engines.flower.client_calls import HELLO
+from discreet.engines.flower.flower_engine import FlowerEngine
+from discreet.engines.flower.reply_deadline import Waiting
 from discreet.params import Params
-from discreet.randomness import RunKey
+from discreet.randomness.streams import RunKey
 from tests.deploy.sites import PLAIN, SECURE, Wire, copied, wired
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -31,18 +31,20 @@ class Lying(Wire):
 
     def exchange(self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf) -> dict[int, bytes]:
         came = super().exchange(requests, enough)
-        about, _ = messages.parsed(requests[102], bytes.fromhex(self.nodes_at[102].owned.policy.server_key))
+        about, _ = signed_messages.parsed(requests[102], bytes.fromhex(self.nodes_at[102].owned.policy.server_key))
         return came if about.kind == "hello" else came | {102: self.lie(came[102])}
 
 
 def altered(change: Callable[[Params], Params]) -> Callable[[bytes], bytes]:
-    return lambda reply: messages.answered(messages.tensors(change(messages.tensors_from(reply[1:]))))
+    return lambda reply: signed_messages.answered(
+        signed_messages.tensors(change(signed_messages.tensors_from(reply[1:])))
+    )
 
 
 @pytest.mark.parametrize(
     "lie",
     [
-        lambda reply: messages.answered(b"garbage"),
+        lambda reply: signed_messages.answered(b"garbage"),
         altered(lambda row: {"x": torch.zeros(1)}),
         altered(lambda row: {**row, "x": torch.zeros(())}),
         altered(lambda row: {name: value.flatten()[:3] for name, value in row.items()}),
@@ -68,10 +70,10 @@ def test_an_update_in_clear_that_does_not_fit_the_model_is_as_none(
 def test_a_refusal_is_one_line_that_can_be_printed() -> None:
     """It ends in a server's terminal, which must not take it for progress, or for orders."""
     said = "\x1b]0;owned\x07\x1b[2J\nround 99 of 3, accuracy 1.0 " + "x" * 5000
-    told = messages.told(messages.refused(messages.Refusal(said)))
-    assert isinstance(told, messages.Refusal)
+    told = signed_messages.told(signed_messages.refused(signed_messages.Refusal(said)))
+    assert isinstance(told, signed_messages.Refusal)
     assert told.why.isprintable()
-    assert len(told.why) == messages.MOST_WORDS + 1
+    assert len(told.why) == signed_messages.MOST_WORDS + 1
     assert told.why.startswith("]0;owned [2J round 99 of 3, accuracy 1.0 xxx")
 
 

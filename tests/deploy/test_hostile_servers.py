@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 import torch
 
-from discreet.deploy.app import App
+from discreet.deploy.agreed_folder import App
 from discreet.deploy.certificates import key_from
+from discreet.deploy.client_node import Node
+from discreet.deploy.deployed_run import prepared
 from discreet.deploy.journal import Entry
-from discreet.deploy.node import Node
-from discreet.deploy.server import prepared
-from discreet.engines.flower import messages
-from discreet.engines.flower.messages import About
+from discreet.engines.flower import signed_messages
+from discreet.engines.flower.signed_messages import About
 from discreet.params import Params
-from discreet.randomness import RunKey
-from discreet.secagg.client import Client
-from discreet.secagg.terms import Terms
+from discreet.randomness.streams import RunKey
+from discreet.secure_sums.secagg.session_client import Client
+from discreet.secure_sums.secagg.session_terms import Terms
 from tests.deploy.asking import RUN, Begun, counted, refusal, sent
 from tests.deploy.sites import PLAIN, SECURE, copied, founded, wired
 
@@ -58,11 +58,11 @@ def test_a_mask_that_is_not_the_rounds_own_is_refused_and_costs_nothing(
     told: Params = {name: value for name, value in (broadcast.announced | change).items() if value is not None}
     about = About(kind="train", run=RUN, experiment=node.app.digest, round=0, client=0, cohort=(0, 1, 2))
     key = key_from(site.server / "server.key")
-    said = refusal(node, messages.request(about, messages.spread(broadcast.params, told), key))
+    said = refusal(node, signed_messages.request(about, signed_messages.spread(broadcast.params, told), key))
     assert "than this algorithm has, which would change what an update may reveal" in said
     assert counted(node) == 0
-    honest = messages.request(about, messages.spread(broadcast.params, broadcast.announced), key)
-    assert isinstance(messages.told(node.answer(honest)), bytes)
+    honest = signed_messages.request(about, signed_messages.spread(broadcast.params, broadcast.announced), key)
+    assert isinstance(signed_messages.told(node.answer(honest)), bytes)
 
 
 def test_a_secure_sum_for_another_experiment_or_run_is_refused(begun: Begun) -> None:
@@ -71,9 +71,9 @@ def test_a_secure_sum_for_another_experiment_or_run_is_refused(begun: Begun) -> 
     engine.gather(broadcast, [0, 1, 2])
     about, body, key = sent(wire, 1, 100, site)
     assert about.kind == "session"
-    other = messages.purpose("0" * 64, about.run)
+    other = signed_messages.purpose("0" * 64, about.run)
     strange = replace(Terms.from_bytes(body), purpose=other)
-    said = refusal(wire.nodes_at[100], messages.request(about, strange.to_bytes(), key))
+    said = refusal(wire.nodes_at[100], signed_messages.request(about, strange.to_bytes(), key))
     assert said.startswith("The secure sum is for another experiment or another run.")
 
 
@@ -115,6 +115,8 @@ def test_what_goes_wrong_with_the_data_in_hand_is_told_to_its_owner_alone(
     broadcast = learner.algorithm.broadcast(learner.algorithm.init(learner.params), 0)
     about = About(kind="train", run=RUN, experiment=node.app.digest, round=0, client=0, cohort=(0, 1, 2))
     key = key_from(site.server / "server.key")
-    said = refusal(node, messages.request(about, messages.spread(broadcast.params, broadcast.announced), key))
+    said = refusal(
+        node, signed_messages.request(about, signed_messages.spread(broadcast.params, broadcast.announced), key)
+    )
     assert said == "The request could not be answered (ValueError); the node's owner sees why."
     assert "4711" in heard[-1]

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from discreet.cli import main as cli
-from discreet.deploy.app import App
+from discreet.deploy.agreed_folder import App
+from discreet.deploy.client_ledger import Spending, releases
+from discreet.deploy.client_node import Node, today
 from discreet.deploy.enrolment import enroll
-from discreet.deploy.node import Node, today
 from discreet.deploy.policy import PERIODS, Owned, Period, Refused, period_of
-from discreet.deploy.spending import Spending, releases
 from discreet.errors import BudgetRefused, InvalidInput
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.release import Release

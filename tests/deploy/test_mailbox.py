@@ -18,8 +18,8 @@ from flwr.supercore.inflatable.inflatable_object import (
 )
 from flwr.supercore.task_identity import TaskIdentity
 
-from discreet.engines.flower.content import packed
 from discreet.engines.flower.mailbox import MOST, Mailbox
+from discreet.engines.flower.message_content import packed
 
 NODE, TTL = Node(node_id=7), 40.0
 

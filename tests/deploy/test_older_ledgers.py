@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from discreet.cli import main as cli
-from discreet.deploy.app import App
+from discreet.deploy.agreed_folder import App
+from discreet.deploy.client_ledger import Spending, releases
+from discreet.deploy.client_node import Node, today
 from discreet.deploy.enrolment import enroll
-from discreet.deploy.node import Node, today
 from discreet.deploy.policy import Owned, Refused
-from discreet.deploy.spending import Spending, releases
 from discreet.errors import InvalidInput
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.release import Release

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from discreet.cli import main as cli
-from discreet.deploy.app import App, own_files
+from discreet.deploy.agreed_folder import App, own_files
+from discreet.deploy.client_node import Node
 from discreet.deploy.enrolment import enroll
-from discreet.deploy.node import Node
+from discreet.deploy.local_deployment import CLIENTS, rehearsed
 from discreet.deploy.policy import Refused
-from discreet.deploy.rehearsal import CLIENTS, rehearsed
 from discreet.errors import InvalidInput
-from discreet.experiment import document
-from discreet.experiment.config import Experiment
+from discreet.experiment.configuration import toml_document
+from discreet.experiment.configuration.experiment_file import Experiment
 from discreet.models import Own
 from tests.deploy.sites import PLAIN, changed, copied, founded, written
 
@@ -151,7 +151,7 @@ extractor = { kind = "eyes.py:Eyes", weights = "eyes.safetensors", arguments = {
 
 def test_an_extractor_of_ones_own_is_python_too_and_its_weights_are_agreed_on() -> None:
     def files(text: str) -> tuple[str, ...]:
-        return own_files(document.built(Experiment, document.parsed(text, "features")))
+        return own_files(toml_document.built(Experiment, toml_document.parsed(text, "features")))
 
     assert files(FEATURES) == ("eyes.py", "eyes.safetensors")
     with pytest.raises(InvalidInput, match=r"weights are named as a file beside the experiment, and got '\.\./eyes\.s"):

@@ -5,20 +5,20 @@ from pathlib import Path
 
 import pytest
 
-from discreet.deploy.app import App
+from discreet.deploy.agreed_folder import App
 from discreet.deploy.certificates import key_from
-from discreet.deploy.node import Node
+from discreet.deploy.client_node import Node
+from discreet.deploy.deployed_run import prepared
 from discreet.deploy.policy import Owned, Refused
-from discreet.deploy.server import prepared
-from discreet.engines.flower import messages
-from discreet.engines.flower.errors import ClientsRefused
-from discreet.engines.flower.messages import About
-from discreet.engines.planned_sums import Planned
+from discreet.engines.flower import signed_messages
+from discreet.engines.flower.flower_errors import ClientsRefused
+from discreet.engines.flower.signed_messages import About
+from discreet.engines.secure_terms import Planned
 from discreet.errors import InvalidInput
-from discreet.randomness import RunKey
-from discreet.secagg import keys
-from discreet.secagg.degree import Assumed
-from discreet.secagg.terms import Terms
+from discreet.randomness.streams import RunKey
+from discreet.secure_sums.secagg import key_agreement
+from discreet.secure_sums.secagg.degree import Assumed
+from discreet.secure_sums.secagg.session_terms import Terms
 from tests.deploy.asking import RUN, Asked, refusal, started_anew
 from tests.deploy.sites import CENTRAL, PLAIN, SECURE, changed, copied, wired
 
@@ -31,14 +31,14 @@ def test_an_algorithm_that_the_owner_did_not_allow_is_refused(asked: Asked) -> N
     with pytest.raises(Refused, match="The policy does not allow the algorithm"):
         started_anew(node)
     strict = replace(node, owned=Owned.open(folder / "client-0"))
-    assert "The policy does not allow the algorithm" in refusal(strict, messages.request(about, body, key))
+    assert "The policy does not allow the algorithm" in refusal(strict, signed_messages.request(about, body, key))
 
 
 def test_a_change_of_the_policy_counts_from_the_next_start_on(asked: Asked) -> None:
     folder, _, node, about, body, key = asked
     changed(folder / "client-0", "minimum_cohort = 2", "minimum_cohort = 4")
-    assert isinstance(messages.told(node.answer(messages.request(about, body, key))), bytes)
-    assert "sums of at least 4 clients" in refusal(started_anew(node), messages.request(about, body, key))
+    assert isinstance(signed_messages.told(node.answer(signed_messages.request(about, body, key))), bytes)
+    assert "sums of at least 4 clients" in refusal(started_anew(node), signed_messages.request(about, body, key))
 
 
 def test_a_changed_algorithm_has_another_digest(asked: Asked) -> None:
@@ -88,14 +88,14 @@ def test_an_update_in_clear_is_refused_where_the_owner_asks_for_a_secure_sum(ask
     folder, _, node, about, body, key = asked
     changed(folder / "client-0", "secure_sum = false", "secure_sum = true")
     again = started_anew(node)
-    assert "The policy asks for a secure sum" in refusal(again, messages.request(about, body, key))
+    assert "The policy asks for a secure sum" in refusal(again, signed_messages.request(about, body, key))
 
 
 def test_an_update_in_clear_is_refused_where_the_noise_is_enough_only_for_sums(tmp_path: Path) -> None:
     site, heard = copied(tmp_path, SECURE), list[str]()
     node, key = Node.open(tmp_path / "client-0", heard.append), key_from(site.server / "server.key")
     about = About(kind="train", run=RUN, experiment=App.open(site.app).digest, round=0, client=0, cohort=(0, 1, 2))
-    assert "enough only for sums" in refusal(node, messages.request(about, b"", key))
+    assert "enough only for sums" in refusal(node, signed_messages.request(about, b"", key))
 
 
 def test_a_cohort_below_the_owners_minimum_is_refused(asked: Asked) -> None:
@@ -103,7 +103,7 @@ def test_a_cohort_below_the_owners_minimum_is_refused(asked: Asked) -> None:
     changed(folder / "client-0", "minimum_cohort = 2", "minimum_cohort = 4")
     again = started_anew(node)
     assert "sums of at least 4 clients, and the server would make one of 3" in refusal(
-        again, messages.request(about, body, key)
+        again, signed_messages.request(about, body, key)
     )
 
 
@@ -132,7 +132,7 @@ def test_a_graph_is_refused_unless_the_owner_allows_it_and_it_withstands_what_th
 ) -> None:
     """Of 300 clients the graph lets 30 collude and 15 leave; the noise was sized for as many, and then for one more."""
     copied(tmp_path, SECURE)
-    identities = [keys.identity_of(keys.fresh(32)) for _ in range(300)]
+    identities = [key_agreement.identity_of(key_agreement.fresh(32)) for _ in range(300)]
     members = {f"client-{at}": each.hex() for at, each in enumerate(identities)}
     policy = replace(Owned.open(tmp_path / "client-0").policy, members=members)
     terms = on_a_graph(identities, Assumed(colluding=0.1, leaving=0.05))

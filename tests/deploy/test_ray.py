@@ -9,20 +9,23 @@ from typing import Any
 import pytest
 import torch
 
-from discreet.algorithms import RECIPES, Algorithm, dp_fedavg
+from discreet.algorithms.algorithm import Algorithm
+from discreet.algorithms.recipes.dp_fedsam import dp_fedavg
+from discreet.algorithms.recipes.registry import RECIPES
+from discreet.algorithms.training import Loss
 from discreet.engines.embedded import EmbeddedEngine
 from discreet.engines.engine import Simulation
-from discreet.engines.ray.crew import Cluster, RayCrew
-from discreet.engines.ray.engine import RayEngine
+from discreet.engines.ray.ray_engine import RayEngine
+from discreet.engines.ray.ray_workers import Cluster, RayCrew
 from discreet.errors import InvalidInput
-from discreet.experiment import config, run
-from discreet.experiment.job import Job
-from discreet.experiment.preparing import from_source
-from discreet.experiment.record import Record
+from discreet.experiment.configuration import experiment_file
+from discreet.experiment.loop import training_loop
+from discreet.experiment.loop.job import Job
+from discreet.experiment.loop.job_builder import from_source
+from discreet.experiment.run_directory.run_record import Record
 from discreet.params import Params
-from discreet.purposes import Purpose
-from discreet.randomness import CPU, RunKey
-from discreet.training import Loss
+from discreet.randomness.purposes import Purpose
+from discreet.randomness.streams import CPU, RunKey
 from tests.federations import cross_entropy, federation, linear
 
 pytestmark = pytest.mark.deploy
@@ -149,7 +152,7 @@ def test_more_workers_than_there_are_cpus_are_refused() -> None:
 
 
 def job(net: Path, *settings: str) -> Job:
-    source = config.load(None, (*DIGITS, f'model={{kind="{net}:Net"}}', *settings))
+    source = experiment_file.load(None, (*DIGITS, f'model={{kind="{net}:Net"}}', *settings))
     return from_source(source, RunKey.seed(7))
 
 
@@ -166,9 +169,9 @@ def test_a_run_that_is_stopped_and_resumed_is_embeddeds_own_bit_for_bit(tmp_path
         if line["round"] == 2:
             os.kill(os.getpid(), signal.SIGINT)
 
-    first = run.start(job(net, ON_RAY), tmp_path / "run", None, tmp_path / "keys", stop)
+    first = training_loop.start(job(net, ON_RAY), tmp_path / "run", None, tmp_path / "keys", stop)
     assert first.done == 2
-    second = run.resume(job(net, ON_RAY), Record.open(tmp_path / "run"), tmp_path / "keys", quiet)
+    second = training_loop.resume(job(net, ON_RAY), Record.open(tmp_path / "run"), tmp_path / "keys", quiet)
     assert second.done == 4
     kept, here = second.record.checkpoint(second.state), job(net)
     assert kept is not None

@@ -22,9 +22,9 @@ from flwr.supercore.run import Run
 from flwr.supercore.task_identity import TaskIdentity
 from flwr.superlink.grid.http_grid import HttpGrid
 
-from discreet.engines.flower.content import packed
-from discreet.engines.flower.grid import GridCarrier
-from discreet.engines.flower.waiting import Waiting
+from discreet.engines.flower.grid_carrier import GridCarrier
+from discreet.engines.flower.message_content import packed
+from discreet.engines.flower.reply_deadline import Waiting
 
 NODES = (100, 101, 102)
 RUN, TIMEOUT, PATIENCE = 5, 600.0, 30.0

@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
+from discreet.data.tasks.task import Task
 from discreet.deploy import learner
-from discreet.deploy.app import App
+from discreet.deploy.agreed_folder import App
 from discreet.deploy.certificates import key_from
-from discreet.deploy.node import Node
-from discreet.deploy.server import serve
+from discreet.deploy.client_node import Node
+from discreet.deploy.deployed_run import serve
 from discreet.deploy.site import Site
-from discreet.engines.flower import messages
-from discreet.engines.flower.messages import About
+from discreet.engines.flower import signed_messages
+from discreet.engines.flower.signed_messages import About
 from discreet.errors import InvalidInput
-from discreet.experiment.record import Record
-from discreet.purposes import Purpose
-from discreet.tasks import Task
+from discreet.experiment.run_directory.run_record import Record
+from discreet.randomness.purposes import Purpose
 from tests.deploy.asking import RUN, counted, same, started_anew
 from tests.deploy.sites import PLAIN, Wire, copied, wired
 
@@ -104,8 +104,8 @@ def test_the_same_question_about_other_data_is_counted_and_gets_other_noise_thou
     node = Node.open(tmp_path / "client-0", lambda text: None)
     about = About(kind="train", run=RUN, experiment=App.open(site.app).digest, round=0, client=0, cohort=(0, 1, 2))
     broadcast = node.learner.algorithm.broadcast(node.learner.algorithm.init(node.learner.params), 0)
-    body = messages.spread(broadcast.params, broadcast.announced)
-    request = messages.request(about, body, key_from(site.server / "server.key"))
+    body = signed_messages.spread(broadcast.params, broadcast.announced)
+    request = signed_messages.request(about, body, key_from(site.server / "server.key"))
     first = node.answer(request)
     shutil.rmtree(tmp_path / "client-0" / "runs")
 
@@ -116,7 +116,7 @@ def test_the_same_question_about_other_data_is_counted_and_gets_other_noise_thou
 
     monkeypatch.setattr(learner, "held_by", with_one_other_label(learner.held_by))
     changed = started_anew(unchanged)
-    assert isinstance(messages.told(changed.answer(request)), bytes)
+    assert isinstance(signed_messages.told(changed.answer(request)), bytes)
     assert counted(changed) == 2
     like = {name: value[None] for name, value in broadcast.params.items()}
     drawn = [each.learner._rows(RUN, broadcast).at(Purpose.NOISE).open().normal(like) for each in (unchanged, changed)]

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 from discreet.cli import main as cli
-from discreet.deploy.app import App
+from discreet.deploy.agreed_folder import App
 from discreet.deploy.certificates import check_certificates, key_from
-from discreet.deploy.commands import check, superlink, superlink_itself
+from discreet.deploy.client_node import Node
 from discreet.deploy.deployment import DEPLOYMENT, Declared, Deployment
-from discreet.deploy.entries import answering, main
+from discreet.deploy.entry_points import answering, main
+from discreet.deploy.flower_commands import check, superlink, superlink_itself
 from discreet.deploy.learner import Learner
-from discreet.deploy.node import Node
 from discreet.deploy.policy import Owned
-from discreet.engines.flower import messages
-from discreet.engines.flower.waiting import Waiting
+from discreet.engines.flower import signed_messages
+from discreet.engines.flower.reply_deadline import Waiting
 from discreet.errors import InvalidInput
 from tests.deploy.asking import Asked, signed, started_anew
 from tests.deploy.sites import PLAIN, SECURE, Wire, copied, written
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 def test_flower_is_started_with_tls_and_with_node_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     site = copied(tmp_path, PLAIN)
-    monkeypatch.setattr("discreet.deploy.commands._tool", lambda name: name)
+    monkeypatch.setattr("discreet.deploy.flower_commands._tool", lambda name: name)
     command = superlink_itself(site, "127.0.0.1:8123")
     assert {"--ssl-certfile", "--ssl-keyfile", "--ssl-ca-certfile", "--enable-supernode-auth"} <= set(command)
     assert command[command.index("--port") + 1] == "8123"
@@ -164,9 +164,9 @@ def test_two_processes_can_not_work_on_one_folder(asked: Asked) -> None:
 def test_flowers_own_process_opens_the_folder_for_each_message_and_leaves_it(asked: Asked) -> None:
     folder, _, node, about, body, key = asked
     node.close()
-    good, bad = messages.request(about, body, key), signed(b"null", key)
+    good, bad = signed_messages.request(about, body, key), signed(b"null", key)
     told = [answering({"node": str(folder / "client-0")}, {}, lambda text: None)(each)[0] for each in (good, bad, good)]
-    assert told == [messages.ANSWERED, messages.REFUSED, messages.ANSWERED]
+    assert told == [signed_messages.ANSWERED, signed_messages.REFUSED, signed_messages.ANSWERED]
 
 
 def test_a_node_that_can_not_start_leaves_its_folder_free(tmp_path: Path) -> None:
@@ -216,7 +216,7 @@ def test_submit_says_how_the_run_ended_with_its_kind_and_exit_code(
     (tmp_path / "end.json").write_text(json.dumps({"error": "It is spent.", "stopped": None, "exit_code": code}))
     site.ended("first").parent.mkdir()
     played = ["cp", str(tmp_path / "end.json"), str(site.ended("first"))]
-    monkeypatch.setattr("discreet.deploy.commands.run", lambda site, name: played)
+    monkeypatch.setattr("discreet.deploy.flower_commands.run", lambda site, name: played)
     ended = cli.run(["deploy", "submit", str(site.folder), "--json"])
     said = json.loads(capfd.readouterr().err)["error"]
     assert (ended, said["kind"]) == (left, kind)
@@ -232,7 +232,7 @@ def test_submit_of_a_run_that_was_stopped_ends_with_the_reason_below_the_card(
     site.run("first").mkdir(parents=True)
     (site.run("first") / "guarantee.txt").write_text("Guarantee card\n")
     played = ["cp", str(tmp_path / "end.json"), str(site.ended("first"))]
-    monkeypatch.setattr("discreet.deploy.commands.run", lambda site, name: played)
+    monkeypatch.setattr("discreet.deploy.flower_commands.run", lambda site, name: played)
     assert cli.run(["deploy", "submit", str(site.folder)]) == 3
     said = capfd.readouterr().out
     assert said.startswith("Guarantee card")

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from discreet.deploy.app import App
+from discreet.deploy.agreed_folder import App
+from discreet.deploy.deployed_run import prepared
 from discreet.deploy.journal import Entry
-from discreet.deploy.server import prepared
-from discreet.engines.flower import messages
-from discreet.engines.flower.errors import ClientsRefused
-from discreet.randomness import RunKey
-from discreet.secagg.errors import TooFewClients
-from discreet.secagg.terms import Terms
+from discreet.engines.flower import signed_messages
+from discreet.engines.flower.flower_errors import ClientsRefused
+from discreet.randomness.streams import RunKey
+from discreet.secure_sums.secagg.session_errors import TooFewClients
+from discreet.secure_sums.secagg.session_terms import Terms
 from tests.deploy.asking import Begun, counted, refusal, same, sent, started_anew
 from tests.deploy.sites import SECURE, Wire, changed, copied, wired
 
@@ -62,7 +62,9 @@ def test_two_sessions_that_a_server_gives_one_name_are_two_attempts_with_two_noi
     assert [each.contributors for each in sums] == [(0, 1, 2), (0, 1)]
     assert [counted(node) for node in wire.nodes_at.values()] == [2, 2, 1]
     third = wire.nodes_at[102].learner
-    alone = third.update("", third.heard(0, messages.spread(broadcast.params, broadcast.announced)), Entry(0, ""))
+    alone = third.update(
+        "", third.heard(0, signed_messages.spread(broadcast.params, broadcast.announced)), Entry(0, "")
+    )
     difference = {name: sums[0].total[name] - sums[1].total[name] for name in alone}
     assert not same(difference, alone)
 
@@ -87,10 +89,10 @@ def test_a_mask_that_is_asked_for_again_is_the_same_and_another_question_gets_no
     node = started_anew(wire.nodes_at[100])
     assert node.answer(request) == reply
     about, body, key = sent(wire, 3, 100, site)
-    number, members, spread = messages.masked(body)
-    params, announced = messages.gathered(spread, node.learner.params)
-    other = messages.spread({name: value + 1 for name, value in params.items()}, announced)
-    question = messages.request(about, messages.mask(number, members, other), key)
+    number, members, spread = signed_messages.masked(body)
+    params, announced = signed_messages.gathered(spread, node.learner.params)
+    other = signed_messages.spread({name: value + 1 for name, value in params.items()}, announced)
+    question = signed_messages.request(about, signed_messages.mask(number, members, other), key)
     assert "the question was another one" in refusal(node, question)
     assert counted(node) == 1
 
@@ -101,17 +103,19 @@ def test_a_mask_that_can_not_be_made_costs_nothing(begun: Begun) -> None:
     wire.lost = lambda node, number: number > 1
     with pytest.raises(TooFewClients):
         engine.gather(broadcast, [0, 1, 2])
-    spread = messages.spread(broadcast.params, broadcast.announced)
+    spread = signed_messages.spread(broadcast.params, broadcast.announced)
     about, _, key = sent(wire, 1, 100, site)
     about, node = replace(about, kind="mask"), wire.nodes_at[100]
-    why = refusal(node, messages.request(about, messages.mask(0, b"", spread), key))
+    why = refusal(node, signed_messages.request(about, signed_messages.mask(0, b"", spread), key))
     assert "masked when the set-up is done" in why
     assert counted(node) == 0
     wire.lost = lambda node, number: False
     engine.gather(broadcast, [0, 1, 2])
     assert counted(node) == 1
     for number in (0, 3):
-        why = refusal(node, messages.request(replace(about, round=1), messages.mask(number, b"", spread), key))
+        why = refusal(
+            node, signed_messages.request(replace(about, round=1), signed_messages.mask(number, b"", spread), key)
+        )
         assert f"and got {number}: a round's keys serve once" in why
     assert counted(node) == 1
 
@@ -124,8 +128,8 @@ def test_a_session_that_is_aborted_at_its_first_mask_stays_so(begun: Begun) -> N
         engine.gather(broadcast, [0, 1, 2])
     about, body, key = sent(wire, 3, 101, site)
     node, mine = wire.nodes_at[100], replace(about, client=0)
-    assert "The secure sum was left" in refusal(node, messages.request(mine, body, key))
-    assert "was aborted, and its secrets are erased" in refusal(node, messages.request(mine, body, key))
+    assert "The secure sum was left" in refusal(node, signed_messages.request(mine, body, key))
+    assert "was aborted, and its secrets are erased" in refusal(node, signed_messages.request(mine, body, key))
     assert counted(node) == 0
 
 
@@ -143,4 +147,4 @@ def test_a_session_of_other_numbers_is_not_begun(begun: Begun, terms: dict[str, 
     engine.gather(broadcast, [0, 1, 2])
     about, body, key = sent(wire, 1, 100, site)
     spoiled = replace(Terms.from_bytes(body), **terms)
-    assert refusal(wire.nodes_at[100], messages.request(about, spoiled.to_bytes(), key)) == why
+    assert refusal(wire.nodes_at[100], signed_messages.request(about, spoiled.to_bytes(), key)) == why

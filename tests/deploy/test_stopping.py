@@ -10,16 +10,18 @@ from pathlib import Path
 import pytest
 
 from discreet.cli import main as cli
-from discreet.deploy.entries import main
-from discreet.deploy.server import serve
+from discreet.deploy.deployed_run import serve
+from discreet.deploy.entry_points import main
 from discreet.deploy.site import Site
-from discreet.engines.flower import messages
-from discreet.engines.flower.calls import Calls, Member
-from discreet.engines.flower.errors import ClientsAway, ClientsRefused
+from discreet.engines.flower import signed_messages
+from discreet.engines.flower.client_calls import Calls, Member
+from discreet.engines.flower.flower_errors import ClientsAway, ClientsRefused
 from discreet.errors import BudgetRefused, InvalidInput
-from discreet.experiment import api, config, run
-from discreet.experiment.card import DEPLOYED, FIRST_RUN, REHEARSED
-from discreet.experiment.record import Record
+from discreet.experiment import api
+from discreet.experiment.configuration import experiment_file
+from discreet.experiment.loop import training_loop
+from discreet.experiment.promise.run_guarantees import DEPLOYED, FIRST_RUN, REHEARSED
+from discreet.experiment.run_directory.run_record import Record
 from discreet.privacy.ledger import Ledger
 from tests.deploy.asking import same
 from tests.deploy.sites import PLAIN, SECURE, Wire, copied, wired, written
@@ -40,7 +42,7 @@ class Refusing(Wire):
         if len(self.passed) != self.number:
             return super().exchange(requests, enough, limit)
         self.passed.append({})
-        no = messages.refused(messages.Refusal("It is spent.", spent=True))
+        no = signed_messages.refused(signed_messages.Refusal("It is spent.", spent=True))
         return {node: no for node in requests if node not in self.silent}
 
 
@@ -100,7 +102,7 @@ def test_a_run_that_clients_refuse_midway_leaves_its_model_its_card_and_its_page
     where = site.run("first")
     assert {"model.safetensors", "guarantee.txt", "report.html"} <= {each.name for each in where.iterdir()}
     assert api.load(where).model is not None
-    one = api.prepared(config.load(written(tmp_path, PLAIN))).spent(1)
+    one = api.prepared(experiment_file.load(written(tmp_path, PLAIN))).spent(1)
     assert one is not None
     assert outcome.guarantees[0].epsilon == pytest.approx(one)
 
@@ -113,8 +115,8 @@ def test_a_run_that_clients_refused_goes_on_when_it_is_submitted_again(tmp_path:
     outcome = serve(site, "first", wired(tmp_path, site, heard), heard.append)
     assert "Run 'first' goes on after round 1 of 3." in heard
     assert (outcome.done, outcome.stopped, outcome.exit_code) == (3, None, 0)
-    source = config.load(written(tmp_path, PLAIN), ('engine={kind="reference"}',))
-    run.start(api.prepared(source), tmp_path / "reference", None, None, lambda line: None)
+    source = experiment_file.load(written(tmp_path, PLAIN), ('engine={kind="reference"}',))
+    training_loop.start(api.prepared(source), tmp_path / "reference", None, None, lambda line: None)
     assert same(Record.open(site.run("first")).model(), Record.open(tmp_path / "reference").model())
 
 
@@ -126,7 +128,7 @@ def test_a_refused_round_that_a_silent_client_may_still_answer_counts_and_is_not
     closed(wire)
     assert (outcome.done, outcome.exit_code) == (2, BudgetRefused.exit_code)
     assert [line.get("revealed") for line in outcome.record.rounds()] == [None, True]
-    two = api.prepared(config.load(written(tmp_path, PLAIN))).spent(2)
+    two = api.prepared(experiment_file.load(written(tmp_path, PLAIN))).spent(2)
     assert two is not None
     assert outcome.guarantees[0].epsilon == pytest.approx(two)
     again = serve(site, "first", wired(tmp_path, site, heard), heard.append)
@@ -235,7 +237,7 @@ def test_a_sum_that_the_server_had_opened_when_it_died_counts_and_is_not_made_ag
     outcome = serve(site, "first", wire, heard.append)
     lines = outcome.record.rounds()
     assert [line["clients"] for line in lines] == [3, 0, 3]
-    assert lines[1]["lost"] == run.DIED
+    assert lines[1]["lost"] == training_loop.DIED
     assert outcome.guarantees[0].epsilon == pytest.approx(spent(site))
     assert spent(site) > before
     assert all(node.journal.counted(node.app.digest) <= 3 for node in wire.nodes_at.values())

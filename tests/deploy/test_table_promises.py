@@ -5,17 +5,17 @@ from pathlib import Path
 import pytest
 
 from discreet.cli import main as cli
-from discreet.deploy.accepting import Cards
-from discreet.deploy.app import App
+from discreet.deploy.agreed_folder import App
+from discreet.deploy.client_node import Node
+from discreet.deploy.deployed_run import serve
 from discreet.deploy.deployment import CARDS, Declared
 from discreet.deploy.enrolment import enroll
-from discreet.deploy.init import init
-from discreet.deploy.node import Node
+from discreet.deploy.new_deployment import init
+from discreet.deploy.peer_cards import Cards
 from discreet.deploy.policy import Refused
-from discreet.deploy.server import serve
 from discreet.deploy.site import Site
 from discreet.errors import InvalidInput, UnsoundCombination
-from discreet.experiment import config
+from discreet.experiment.configuration import experiment_file
 from discreet.privacy.ledger import Budget, Ledger
 from tests.deploy.sites import changed, wired, written
 
@@ -61,7 +61,7 @@ def deployment(folder: Path, text: str, ranges: str = RANGES, examples: int = 4,
     (folder / "ranges.toml").write_text(ranges)
     table(folder / "table.csv", "nowhere", "abcd")
     declared = [Declared(name=name, examples=examples) for name in NAMES]
-    source = config.load(written(folder, text))
+    source = experiment_file.load(written(folder, text))
     init(folder / "site", source, declared, "127.0.0.1:1", ["127.0.0.1"], accept_data_ranges=accept)
     return App.open(folder / "site" / "app")
 
@@ -97,9 +97,9 @@ def test_a_task_that_is_dealt_out_names_no_persons(tmp_path: Path) -> None:
     digits = EXAMPLE.partition("[task]")[0] + 'task = { kind = "digits", clients = 3 }\n\n[privacy]'
     digits += PERSON.partition("[privacy]")[2]
     with pytest.raises(InvalidInput, match="the task 'digits' has no such column"):
-        init(tmp_path / "site", config.load(written(tmp_path, digits)), [], "127.0.0.1:1", ["127.0.0.1"])
+        init(tmp_path / "site", experiment_file.load(written(tmp_path, digits)), [], "127.0.0.1:1", ["127.0.0.1"])
     plain = digits.replace('{ kind = "person", column = "patient", max_examples = 2 }', '"example"')
-    init(tmp_path / "site", config.load(written(tmp_path, plain)), [], "127.0.0.1:1", ["127.0.0.1"])
+    init(tmp_path / "site", experiment_file.load(written(tmp_path, plain)), [], "127.0.0.1:1", ["127.0.0.1"])
     resolved = tmp_path / "site" / "app" / "resolved.toml"
     unit = 'unit = { kind = "person", column = "patient", max_examples = 2 }'
     assert 'unit = "example"' in resolved.read_text()

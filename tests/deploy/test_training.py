@@ -5,16 +5,18 @@ from typing import Any
 
 import pytest
 
-from discreet.deploy.app import App
+from discreet.deploy.agreed_folder import App
 from discreet.deploy.certificates import write_signing_key
-from discreet.deploy.server import prepared, serve
+from discreet.deploy.deployed_run import prepared, serve
 from discreet.deploy.site import Site
-from discreet.engines.flower import messages
-from discreet.experiment import api, config, run
-from discreet.experiment.job import Job
-from discreet.experiment.record import Record
+from discreet.engines.flower import signed_messages
+from discreet.experiment import api
+from discreet.experiment.configuration import experiment_file
+from discreet.experiment.loop import training_loop
+from discreet.experiment.loop.job import Job
+from discreet.experiment.run_directory.run_record import Record
 from discreet.params import Params
-from discreet.randomness import RunKey
+from discreet.randomness.streams import RunKey
 from tests.deploy.asking import counted, same
 from tests.deploy.sites import CENTRAL, PLAIN, SECURE, changed, copied, wired, written
 
@@ -26,8 +28,8 @@ def trained(site: Site, name: str) -> Params:
 
 
 def reference(folder: Path, text: str) -> Params:
-    source = config.load(written(folder, text), ('engine={kind="reference"}',))
-    run.start(api.prepared(source), folder / "reference", None, None, lambda line: None)
+    source = experiment_file.load(written(folder, text), ('engine={kind="reference"}',))
+    training_loop.start(api.prepared(source), folder / "reference", None, None, lambda line: None)
     return Record.open(folder / "reference").model()
 
 
@@ -110,7 +112,7 @@ def test_no_round_that_was_broadcast_from_is_made_again(tmp_path: Path) -> None:
     serve(site, "first", wire, heard.append)
     assert "Run 'first' goes on after round 2 of 3." in heard
     key = bytes.fromhex(site.deployment.server_key)
-    asked = [messages.parsed(exchange[100][0], key)[0] for exchange in wire.passed]
+    asked = [signed_messages.parsed(exchange[100][0], key)[0] for exchange in wire.passed]
     assert [about.round for about in asked if about.kind == "train"] == [0, 1, 2]
 
 
@@ -155,7 +157,7 @@ def test_a_run_without_a_seed_goes_on_with_its_own_key(tmp_path: Path, monkeypat
         keys.append(key)
         return prepared(site, app, name, key, *given, **named)
 
-    monkeypatch.setattr("discreet.deploy.server.prepared", noted)
+    monkeypatch.setattr("discreet.deploy.deployed_run.prepared", noted)
     wire.lost = killed
     with pytest.raises(Killed):
         serve(site, "first", wire, heard.append)

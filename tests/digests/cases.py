@@ -21,8 +21,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from discreet.experiment import config
-from discreet.experiment.config import Source
+from discreet.experiment.configuration import experiment_file
+from discreet.experiment.configuration.experiment_file import Source
 
 EXPERIMENTS = Path(__file__).parent / "experiments"
 
@@ -40,7 +40,7 @@ class Case:
         return EXPERIMENTS / f"{self.name}.toml"
 
     def load(self) -> Source:
-        return config.load(self.path)
+        return experiment_file.load(self.path)
 
 
 CASES = (

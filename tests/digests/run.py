@@ -9,19 +9,20 @@ from typing import Any
 import pytest
 import torch
 
-from discreet.deploy.server import serve
+from discreet.deploy.deployed_run import serve
 from discreet.engines.embedded import HOST_MEMORY
-from discreet.engines.ray import crew
-from discreet.engines.ray.crew import Cluster
-from discreet.experiment import api, run
-from discreet.experiment.config import Flower, Ray
-from discreet.experiment.record import Record
+from discreet.engines.ray import ray_workers
+from discreet.engines.ray.ray_workers import Cluster
+from discreet.experiment import api
+from discreet.experiment.configuration.experiment_file import Flower, Ray
+from discreet.experiment.loop import training_loop
+from discreet.experiment.run_directory.run_record import Record
 from discreet.privacy.events import GaussianNoise, PoissonSampled
 from discreet.privacy.ledger import Budget, Ledger
 from discreet.privacy.release import Release
 from tests.deploy.sites import founded, wired
 from tests.digests.cases import Case
-from tests.engines.ray_crew import PlayedHere
+from tests.engines.ray_cluster import PlayedHere
 
 SECOND_MASK = 6  # the number of the exchange in which masked vectors of the second round are sent
 SILENT_NODE = 102
@@ -58,11 +59,11 @@ def _simulated(case: Case, folder: Path) -> Finished:
             raise _Stopped
 
     with suppress(_Stopped):
-        run.start(api.prepared(case.load()), out, shared, keys, stop)
+        training_loop.start(api.prepared(case.load()), out, shared, keys, stop)
     record = Record.open(out)
     if case.stop_after is not None:
         job, record = api.reopened(out, keys)
-        run.resume(job, record, keys, lambda line: None)
+        training_loop.resume(job, record, keys, lambda line: None)
     return Finished(record, (record.ledger,) if record.ledger else ())
 
 
@@ -108,5 +109,5 @@ def _workers_here() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Cluster, "check", staticmethod(lambda address, workers, device: None))
         patch.setattr(Cluster, "joined", staticmethod(join))
-        patch.setattr(crew, "RayCrew", lambda cluster, embedded: PlayedHere(cluster.size, embedded))
+        patch.setattr(ray_workers, "RayCrew", lambda cluster, embedded: PlayedHere(cluster.size, embedded))
         yield

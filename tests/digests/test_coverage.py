@@ -5,13 +5,13 @@ from typing import Any, Literal, get_args, get_type_hints
 
 import pytest
 
-from discreet.aggregation import AnyAggregation
-from discreet.experiment.config import AnyEngine
-from discreet.mechanisms import AnyMechanism
-from discreet.sampling import AnySampling
-from discreet.server_optimizers import AnyServer
-from discreet.sparsifiers import AnySparsifier
-from discreet.training import AnyTrainer
+from discreet.algorithms.aggregation import AnyAggregation
+from discreet.algorithms.mechanisms import AnyMechanism
+from discreet.algorithms.sampling import AnySampling
+from discreet.algorithms.server_optimizers import AnyServer
+from discreet.algorithms.sparsifiers import AnySparsifier
+from discreet.algorithms.training import AnyTrainer
+from discreet.experiment.configuration.experiment_file import AnyEngine
 from tests.digests.cases import CASES, EXPERIMENTS
 from tests.digests.keep import KEPT, MACHINE, read_kept
 

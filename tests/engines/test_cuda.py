@@ -4,21 +4,23 @@ import pytest
 import torch
 from torch import nn
 
-from discreet.algorithms import Algorithm, dp_fedavg, fedavg, pfl
+from discreet.algorithms.algorithm import Algorithm
+from discreet.algorithms.recipes.dp_fedsam import dp_fedavg
+from discreet.algorithms.recipes.registry import fedavg, pfl
+from discreet.algorithms.sparsifiers import RandomK, TopK
+from discreet.algorithms.training import GradientDescent, LocalSgd
+from discreet.algorithms.training.gradient_rules import Asam, Blur, L1Clip, Sam
+from discreet.algorithms.training.schedules import Harmonic
 from discreet.engines.embedded import EmbeddedEngine, measured
 from discreet.engines.engine import Simulation
 from discreet.engines.reference import ReferenceEngine
 from discreet.errors import DiscreetError
+from discreet.models.user_module.supervised import Supervised
 from discreet.params import Params
-from discreet.randomness import RunKey
-from discreet.sparsifiers import RandomK, TopK
-from discreet.tasks.supervised import Supervised
-from discreet.training import GradientDescent, LocalSgd
-from discreet.training.pieces import Asam, Blur, L1Clip, Sam
-from discreet.training.schedules import Harmonic
+from discreet.randomness.streams import RunKey
+from tests.algorithms.training import user_modules
+from tests.algorithms.training.test_isolation import REFUSED, accepted, batch_of, largest_move, summed, update_after
 from tests.federations import images
-from tests.training import user_modules
-from tests.training.test_isolation import REFUSED, accepted, batch_of, largest_move, summed, update_after
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 

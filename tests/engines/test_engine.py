@@ -5,16 +5,16 @@ from dataclasses import replace
 import pytest
 import torch
 
-from discreet.algorithms import dp_fedavg
 from discreet.algorithms.algorithm import Sent
-from discreet.broadcast import Broadcast
+from discreet.algorithms.broadcast import Broadcast
+from discreet.algorithms.mechanisms import Gaussian, NoPrivacy
+from discreet.algorithms.recipes.dp_fedsam import dp_fedavg
+from discreet.algorithms.sparsifiers import RandomK
 from discreet.engines.engine import CohortSum, Simulation
 from discreet.engines.reference import ReferenceEngine
-from discreet.lattice import Encoding
-from discreet.mechanisms import Gaussian, NoPrivacy
-from discreet.purposes import Purpose
-from discreet.randomness import RunKey
-from discreet.sparsifiers import RandomK
+from discreet.randomness.purposes import Purpose
+from discreet.randomness.streams import RunKey
+from discreet.secure_sums.lattice import Encoding
 from tests.federations import cross_entropy, federation, linear
 
 MODEL = {"w": torch.zeros(1)}

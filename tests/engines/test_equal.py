@@ -10,29 +10,25 @@ from typing import Any
 import pytest
 import torch
 
-from discreet.algorithms import RECIPES, Algorithm, dp_fedavg, fedavg, pfl
+from discreet.algorithms.algorithm import Algorithm
+from discreet.algorithms.mechanisms import AdaptiveGaussian, DistributedGaussian, Gaussian, LocalNoise, NoPrivacy
+from discreet.algorithms.recipes.dp_fedsam import dp_fedavg
+from discreet.algorithms.recipes.registry import RECIPES, fedavg, pfl
+from discreet.algorithms.sampling import Everyone, FixedSize, Poisson, RoundRobin
+from discreet.algorithms.server_optimizers import ServerAdam, ServerSgd
+from discreet.algorithms.sparsifiers import All, PublicTopK, RandomK, ServerTopK, TopK
+from discreet.algorithms.training import DpSgd, GradientDescent, LocalSgd, Loss, MinibatchDp
+from discreet.algorithms.training.gradient_rules import Asam, Blur, L1Clip, L2Clip, Prox, Sam
+from discreet.algorithms.training.schedules import Exponential, Harmonic
+from discreet.data.federation import Federation
 from discreet.engines.embedded import EmbeddedEngine
 from discreet.engines.engine import Simulation
 from discreet.engines.reference import ReferenceEngine
 from discreet.errors import UnsoundCombination
-from discreet.federation import Federation
-from discreet.mechanisms import (
-    AdaptiveGaussian,
-    DistributedGaussian,
-    Gaussian,
-    LocalNoise,
-    NoPrivacy,
-)
+from discreet.models.user_module.supervised import Supervised
 from discreet.params import Params
-from discreet.purposes import Purpose
-from discreet.randomness import CPU, RunKey
-from discreet.sampling import Everyone, FixedSize, Poisson, RoundRobin
-from discreet.server_optimizers import ServerAdam, ServerSgd
-from discreet.sparsifiers import All, PublicTopK, RandomK, ServerTopK, TopK
-from discreet.tasks.supervised import Supervised
-from discreet.training import DpSgd, GradientDescent, LocalSgd, Loss, MinibatchDp
-from discreet.training.pieces import Asam, Blur, L1Clip, L2Clip, Prox, Sam
-from discreet.training.schedules import Exponential, Harmonic
+from discreet.randomness.purposes import Purpose
+from discreet.randomness.streams import CPU, RunKey
 from tests.federations import convolution, cross_entropy, federation, images, linear
 
 PARTS: dict[str, list[Any]] = {

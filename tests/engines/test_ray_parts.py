@@ -12,24 +12,27 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.algorithms import RECIPES, Algorithm, dp_fedavg, fedavg
-from discreet.broadcast import Broadcast
+from discreet.algorithms.algorithm import Algorithm
+from discreet.algorithms.broadcast import Broadcast
+from discreet.algorithms.population import Population
+from discreet.algorithms.recipes.dp_fedsam import dp_fedavg
+from discreet.algorithms.recipes.registry import RECIPES, fedavg
+from discreet.algorithms.sampling import FixedSize, Poisson
 from discreet.engines.embedded import EmbeddedEngine
 from discreet.engines.engine import CohortSum, Simulation
-from discreet.engines.ray import crew
-from discreet.engines.ray import engine as ray_engine
-from discreet.engines.ray.engine import RayEngine, parcelled, shared_block
-from discreet.engines.ray.portions import cut, empty, holding, portion
-from discreet.engines.ray.shares import Shares
+from discreet.engines.ray import ray_engine as ray_engine
+from discreet.engines.ray import ray_workers
+from discreet.engines.ray.data_portions import cut, empty, holding, portion
+from discreet.engines.ray.ray_engine import RayEngine, parcelled, shared_block
+from discreet.engines.ray.work_split import Shares
 from discreet.engines.ray.worker import Told
 from discreet.errors import DiscreetError, InvalidInput, Unsupported
-from discreet.experiment import config, run
-from discreet.experiment.preparing import from_source
-from discreet.population import Population
-from discreet.randomness import RunKey
-from discreet.sampling import FixedSize, Poisson
-from discreet.tasks.supervised import Supervised
-from tests.engines.ray_crew import PlayedHere
+from discreet.experiment.configuration import experiment_file
+from discreet.experiment.loop import training_loop
+from discreet.experiment.loop.job_builder import from_source
+from discreet.models.user_module.supervised import Supervised
+from discreet.randomness.streams import RunKey
+from tests.engines.ray_cluster import PlayedHere
 from tests.federations import cross_entropy, federation, linear
 
 DATA = federation(7, 1, 12, 4, 9, 4, 30, 2)
@@ -131,9 +134,9 @@ def test_without_ray_or_with_an_old_one_a_sentence_says_what_to_install_and_noth
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: SimpleNamespace | None, said: str
 ) -> None:
     monkeypatch.setitem(sys.modules, "ray", found)
-    job = from_source(config.load(None, ('engine={kind="ray"}', "rounds=1", "seed=1")), RunKey.seed(1))
+    job = from_source(experiment_file.load(None, ('engine={kind="ray"}', "rounds=1", "seed=1")), RunKey.seed(1))
     with pytest.raises(InvalidInput, match=rf"{said}.*pip install 'discreet\[ray\]'"):
-        run.start(job, tmp_path / "run", None, tmp_path / "keys", lambda line: None)
+        training_loop.start(job, tmp_path / "run", None, tmp_path / "keys", lambda line: None)
     assert not (tmp_path / "run").exists()
 
 
@@ -230,6 +233,6 @@ def test_a_cluster_that_does_not_start_in_time_is_started_again(failures: int, s
     ray = SimpleNamespace(init=init, shutdown=lambda: tried.append("shutdown"))
     expected = nullcontext() if started else pytest.raises(Unsupported, match="did not start on this machine: The cur")
     with expected:
-        crew._start_here(ray, {})
+        ray_workers._start_here(ray, {})
     assert tried.count("local") == min(failures + 1, 3)
     assert tried.count("shutdown") == failures

@@ -4,17 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from discreet.algorithms import ddp_fedavg
-from discreet.engines import planned_sums
+from discreet.algorithms.population import Population
+from discreet.algorithms.recipes.ddp_fedavg import ddp_fedavg
+from discreet.algorithms.sampling import FixedSize
+from discreet.engines import secure_terms
 from discreet.engines.embedded import EmbeddedEngine
 from discreet.engines.engine import Simulation
 from discreet.engines.secure import SecureEngine
 from discreet.errors import UnsoundCombination
-from discreet.population import Population
-from discreet.randomness import RunKey
-from discreet.sampling import FixedSize
-from discreet.secagg.errors import TooFewClients
-from discreet.secagg.rehearsal import Leaves
+from discreet.randomness.streams import RunKey
+from discreet.secure_sums.secagg.local_session import Leaves
+from discreet.secure_sums.secagg.session_errors import TooFewClients
 from tests.federations import cross_entropy, federation, linear
 
 HELD = federation(*[4] * 10)
@@ -63,15 +63,15 @@ class _Leaving(SecureEngine):
 def test_a_plan_in_which_half_may_leave_is_refused(colluding: int, dropouts: int):
     algorithm = engine(colluding, dropouts).embedded.simulation.algorithm
     with pytest.raises(UnsoundCombination, match="Its threshold must be at least 6"):
-        planned_sums.degree_of(algorithm, HELD.population, signed=False)
+        secure_terms.degree_of(algorithm, HELD.population, signed=False)
 
 
 def test_a_server_that_may_lie_needs_more_to_stay_than_one_that_is_curious():
     """Seven of ten collude and two leave: eight shares are more than collude; against two lists it takes nine."""
     algorithm = engine(7, 2).embedded.simulation.algorithm
-    planned_sums.degree_of(algorithm, HELD.population, signed=False)
+    secure_terms.degree_of(algorithm, HELD.population, signed=False)
     with pytest.raises(UnsoundCombination, match=r"at least 9, .* and at most the 8"):
-        planned_sums.degree_of(algorithm, HELD.population, signed=True)
+        secure_terms.degree_of(algorithm, HELD.population, signed=True)
 
 
 def test_in_a_large_cohort_the_graph_is_drawn_for_the_plan():

@@ -1,51 +1,5 @@
-"""A small experiment that trains in a tenth of a second, and a state folder that is nobody's own."""
+"""Fixtures of the small experiment, for all tests of this folder."""
 
-from collections.abc import Callable
-from pathlib import Path
+from tests.small_experiment import prepared, small, state
 
-import pytest
-import torch
-
-from discreet.experiment import api, config
-from discreet.experiment.job import Job
-
-SMALL = """\
-rounds = 4
-task = { kind = "digits", clients = 3 }
-model = { kind = "linear" }
-evaluate_every = 2
-
-[privacy]
-unit = "example"
-against = "server"
-epsilon = 2.0
-delta = 1e-4
-
-[algorithm]
-recipe = "pfl"
-local_steps = 1
-sampling_rate = 0.1
-clip_norm = 0.5
-learning_rate = 4.0
-"""
-
-Prepared = Callable[..., Job]
-
-
-@pytest.fixture(autouse=True)
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    torch.set_num_threads(1)
-    return tmp_path / "state"
-
-
-@pytest.fixture
-def small(tmp_path: Path) -> Path:
-    file = tmp_path / "small.toml"
-    file.write_text(SMALL)
-    return file
-
-
-@pytest.fixture
-def prepared(small: Path) -> Prepared:
-    return lambda *overrides: api.prepared(config.load(small, overrides))
+__all__ = ["prepared", "small", "state"]

@@ -15,9 +15,12 @@ from typing import Any
 import torch
 
 from discreet.engines.embedded import EmbeddedEngine
-from discreet.experiment import api, config, record, run
-from discreet.experiment.record import Record
-from discreet.places import Places
+from discreet.experiment import api
+from discreet.experiment.configuration import experiment_file
+from discreet.experiment.loop import training_loop
+from discreet.experiment.run_directory import run_record
+from discreet.experiment.run_directory.run_record import Record
+from discreet.paths import Places
 from discreet.privacy.ledger import Ledger
 
 ROUND = 3  # the call, counted from 1, at which the child dies
@@ -69,7 +72,7 @@ POINTS: dict[str, Callable[[], None]] = {
     "the first reservation was made": lambda: after(Ledger, "reserve", 1),
     "a round was reserved": lambda: after(Ledger, "reserve"),
     "the sum was gathered": lambda: after(EmbeddedEngine, "gather"),
-    "half a checkpoint was written": lambda: instead(record, "_place", 4 + ROUND, a_draft_only),
+    "half a checkpoint was written": lambda: instead(run_record, "_place", 4 + ROUND, a_draft_only),
     "the checkpoint was saved": lambda: after(Record, "save"),
     "the ledger was told": lambda: after(Ledger, "commit"),
     "half a line was written": lambda: instead(Record, "append", ROUND, half_a_line),
@@ -80,13 +83,13 @@ POINTS: dict[str, Callable[[], None]] = {
 
 
 def train(experiment: Path, out: Path, every: int) -> None:
-    source = config.load(experiment, ("seed=7", "rounds=5", f"checkpoint_every={every}"))
-    run.start(api.prepared(source), out, None, None, lambda line: None)
+    source = experiment_file.load(experiment, ("seed=7", "rounds=5", f"checkpoint_every={every}"))
+    training_loop.start(api.prepared(source), out, None, None, lambda line: None)
 
 
 def resume(out: Path) -> None:
     job, found = api.reopened(out, None)
-    run.resume(job, found, None, lambda line: None)
+    training_loop.resume(job, found, None, lambda line: None)
 
 
 def child(work: Callable[[], None]) -> int:
@@ -104,7 +107,9 @@ def child(work: Callable[[], None]) -> int:
 
 def main(experiment: Path, folder: Path) -> dict[str, Any]:
     torch.set_num_threads(1)
-    config.load(experiment).experiment.task.load(torch.Generator(), Places.of())  # imported once, before the forks
+    experiment_file.load(experiment).experiment.task.load(
+        torch.Generator(), Places.of()
+    )  # imported once, before the forks
     train(experiment, folder / "unbroken", 1)
     found = {}
     for every in (1, 2):

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from discreet.experiment.code_digest import code_digest
+from discreet.experiment.run_directory.code_digest import code_digest
 
 BEFORE = """\
 import torch

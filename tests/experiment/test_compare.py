@@ -10,16 +10,20 @@ from pathlib import Path
 import pytest
 import torch
 
+from discreet.data.partition import Dirichlet
+from discreet.data.tasks.digits import Digits
+from discreet.data.tasks.mnist import Mnist
 from discreet.errors import BudgetRefused, InvalidInput
-from discreet.experiment import api, cells, compare, config, run
-from discreet.experiment.cells import Run
-from discreet.experiment.compare import Data
-from discreet.experiment.results import Result, Results
-from discreet.partition import Dirichlet
-from discreet.purposes import Purpose
-from discreet.randomness import RunKey
-from discreet.tasks import Digits, Mnist
-from tests.tasks.test_mnist import small as small_mnist
+from discreet.experiment import api
+from discreet.experiment.comparison import cells, comparison
+from discreet.experiment.comparison.cells import Run
+from discreet.experiment.comparison.comparison import Data
+from discreet.experiment.comparison.comparison_results import Result, Results
+from discreet.experiment.configuration import experiment_file
+from discreet.experiment.loop import training_loop
+from discreet.randomness.purposes import Purpose
+from discreet.randomness.streams import RunKey
+from tests.data.tasks.test_mnist import small as small_mnist
 
 LEARNING = "algorithm.learning_rate"
 
@@ -30,7 +34,7 @@ class Watcher:
     def __init__(self, act: Callable[[Run, int], None] = lambda run, round: None) -> None:
         self.act, self.rounds, self.done = act, 0, list[str]()
 
-    def round(self, run: Run, line: run.Line) -> None:
+    def round(self, run: Run, line: training_loop.Line) -> None:
         self.rounds += 1
         self.act(run, line["round"])
 
@@ -98,17 +102,17 @@ def test_what_cannot_be_read_is_said_with_the_name_of_its_cell(small: Path):
 def test_a_plan_refuses_the_cell_that_breaks_its_promise(small: Path):
     asked = cells.runs(cells.cells([small], [("algorithm.noise_multiplier", ["5", "0.1"])]), 1)
     with pytest.raises(BudgetRefused, match=r"^small, algorithm.noise_multiplier=0.1: .* and 2 is promised"):
-        compare.plan(asked, Data(), lambda *_: None)
+        comparison.plan(asked, Data(), lambda *_: None)
 
 
 def test_a_run_gives_what_discreet_run_gives(small: Path, tmp_path: Path):
     results = Results(tmp_path / "out")
-    assert compare.conduct(two(small), results, Data(), Watcher())
+    assert comparison.conduct(two(small), results, Data(), Watcher())
     kept = {(each["swept"][LEARNING], each["seed"]): each for each in results.found().values()}
     assert sorted(kept) == [("1", 0), ("1", 1), ("4", 0), ("4", 1)]
     for rate, seed in kept:
-        job = api.prepared(config.load(small, (f"{LEARNING}={rate}", f"seed={seed}")))
-        ended = run.start(job, tmp_path / f"run-{rate}-{seed}", None, None, lambda line: None)
+        job = api.prepared(experiment_file.load(small, (f"{LEARNING}={rate}", f"seed={seed}")))
+        ended = training_loop.start(job, tmp_path / f"run-{rate}-{seed}", None, None, lambda line: None)
         found = kept[rate, seed]
         assert found["metrics"] == ended.metrics
         assert (found["epsilon"], found["unit"], found["against"]) == (ended.guarantees[0].epsilon, "example", "server")
@@ -120,15 +124,15 @@ def test_data_is_read_once_for_all_runs_that_share_it(small: Path, tmp_path: Pat
     loads, load = [], Digits.load
     monkeypatch.setattr(Digits, "load", lambda *given: loads.append(1) or load(*given))
     asked, data = two(small), Data()
-    compare.plan(asked, data, lambda *_: None)
-    compare.conduct(asked, Results(tmp_path / "out"), data, Watcher())
+    comparison.plan(asked, data, lambda *_: None)
+    comparison.conduct(asked, Results(tmp_path / "out"), data, Watcher())
     assert len(loads) == 2  # the digits are split by the seed, so once for each seed
 
 
 def test_a_data_set_is_read_once_however_it_is_dealt_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     places, reads, examples = small_mnist(tmp_path, monkeypatch), [], Mnist.examples
     monkeypatch.setattr(Mnist, "examples", lambda *given: reads.append(1) or examples(*given))
-    data, built_in = Data(), config.load()
+    data, built_in = Data(), experiment_file.load()
     for clients in (2, 3):
         for seed in (0, 1):
             task = Mnist(clients=clients, partition=Dirichlet(alpha=1.0))
@@ -170,11 +174,11 @@ def test_an_interrupt_stops_after_the_round_keeps_what_is_done_and_the_rest_goes
             os.kill(os.getpid(), signal.SIGINT)
 
     asked, results, first = two(small), Results(tmp_path / "out"), Watcher(interrupt)
-    assert not compare.conduct(asked, results, Data(), first)
+    assert not comparison.conduct(asked, results, Data(), first)
     assert (len(first.done), first.rounds) == (2, 2 * 4 + 2)
     missing = [each for each in asked if each.key not in results.found()]
     assert [each.seed for each in missing] == [1, 1]
-    assert compare.conduct(missing, results, Data(), Watcher())
+    assert comparison.conduct(missing, results, Data(), Watcher())
     assert len(results.found()) == 4
 
 

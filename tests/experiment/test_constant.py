@@ -9,22 +9,23 @@ import torch
 from torch import nn
 
 import discreet
-from discreet.algorithms import fedavg, pfl
+from discreet.algorithms.recipes.registry import fedavg, pfl
 from discreet.cli.run import measured
-from discreet.experiment import preparing
-from discreet.experiment.config import Settings
-from discreet.experiment.job import Job
-from discreet.partition import Overlapping
-from discreet.randomness import RunKey
-from discreet.tasks import Task, clients_from_arrays
-from discreet.tasks.examples import Examples
+from discreet.data.partition import Overlapping
+from discreet.data.tasks.examples import Examples
+from discreet.data.tasks.from_arrays import clients_from_arrays
+from discreet.data.tasks.task import Task
+from discreet.experiment.configuration.experiment_file import Settings
+from discreet.experiment.loop import job_builder
+from discreet.experiment.loop.job import Job
+from discreet.randomness.streams import RunKey
 
 TARGETS = [1.0, 2.0, 3.0, 6.0]  # their mean is 3
 TEST = (np.zeros((2, 1)), np.array([2.0, 5.0]))  # 1 and 4 from it in squares: 2.5 in the mean
 
 
 def ready(task: Task) -> Job:
-    return preparing.from_objects(
+    return job_builder.from_objects(
         task,
         nn.Linear(1, 1),
         {"loss": None, "metric": None},

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from discreet.experiment.record import Record
+from discreet.experiment.run_directory.run_record import Record
 from discreet.privacy.ledger import Ledger
-from tests.experiment.conftest import SMALL
+from tests.small_experiment import SMALL
 
 Ended = dict[str, tuple[int, int, str]]
 

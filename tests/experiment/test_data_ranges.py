@@ -12,8 +12,9 @@ import torch
 import discreet
 from discreet.cli.main import run
 from discreet.errors import InvalidInput
-from discreet.experiment import api, config
-from discreet.experiment import run as loop
+from discreet.experiment import api
+from discreet.experiment.configuration import experiment_file
+from discreet.experiment.loop import training_loop as loop
 
 EXPERIMENT = """\
 rounds = 1
@@ -139,7 +140,7 @@ def test_python_accepts_them_by_an_argument(here: Path):
 def stop_after_a_round(folder: Path, *, accept: bool) -> None:
     """Start a run of two rounds that is interrupted in the first, as by Ctrl-C."""
     (folder / "experiment.toml").write_text(EXPERIMENT.replace("rounds = 1", "rounds = 2"))
-    job = api.prepared(config.load(folder / "experiment.toml"), accept_data_ranges=accept)
+    job = api.prepared(experiment_file.load(folder / "experiment.toml"), accept_data_ranges=accept)
     stopped = loop.start(job, folder / "out", None, None, lambda line: os.kill(os.getpid(), signal.SIGINT))
     assert stopped.done == 1
 

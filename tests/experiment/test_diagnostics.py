@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from discreet.engines.engine import CohortSum
-from discreet.experiment import diagnostics, run
-from discreet.experiment.job import Job
-from tests.experiment.conftest import Prepared
+from discreet.experiment.loop import diagnostics, training_loop
+from discreet.experiment.loop.job import Job
+from tests.small_experiment import Prepared
 
 CENTRAL = (  # three clients of a model of 650 numbers; z = 2
     'algorithm={recipe="dp_fedavg", learning_rate=0.5, batch_size=32, clip_norm=1.0, noise_multiplier=2.0}',
@@ -26,7 +26,7 @@ def gathered(job: Job, *norms: float, signal: float = 1.0) -> CohortSum:
 
 
 def trained(job: Job, out: Path) -> list[dict[str, Any]]:
-    run.start(job, out, None, None, lambda line: None)
+    training_loop.start(job, out, None, None, lambda line: None)
     return [json.loads(line) for line in (out / "rounds.jsonl").read_text().splitlines()]
 
 
@@ -94,7 +94,7 @@ def test_the_model_is_tried_on_training_examples_where_that_is_asked_for(prepare
 def test_the_training_examples_are_the_same_few_in_every_round(
     prepared: Prepared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("discreet.experiment.job.TRAINING_EXAMPLES", 50)
+    monkeypatch.setattr("discreet.experiment.loop.job.TRAINING_EXAMPLES", 50)
     one, again, other = (prepared(f"seed={seed}") for seed in (1, 1, 2))
     assert len(one._training[0]) == 50
     assert torch.equal(one._training[0], again._training[0])

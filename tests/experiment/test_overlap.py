@@ -6,8 +6,10 @@ import pytest
 
 from discreet.cli.main import run
 from discreet.errors import InvalidInput, UnsoundCombination
-from discreet.experiment import api, config, overlap
-from discreet.experiment import run as running
+from discreet.experiment import api
+from discreet.experiment.configuration import experiment_file
+from discreet.experiment.loop import training_loop as running
+from discreet.experiment.promise import client_overlap
 from discreet.privacy.ledger import Budget, Ledger
 from discreet.privacy.release import Person, Relation, Unit, View
 
@@ -113,8 +115,8 @@ def test_a_stopped_run_is_not_resumed_into_such_a_ledger(tmp_path: Path, monkeyp
         raise KeyboardInterrupt
 
     with monkeypatch.context() as broken:
-        broken.setattr(overlap, "check_budgets", lambda *_: None)
-        broken.setattr("discreet.experiment.record.Record.append", die)
+        broken.setattr(client_overlap, "check_budgets", lambda *_: None)
+        broken.setattr("discreet.experiment.run_directory.run_record.Record.append", die)
         run(words(tmp_path, CLIENTS, counted))
     before = counted.read_bytes()
     job, record = api.reopened(tmp_path / "out", tmp_path / "keys")
@@ -124,9 +126,9 @@ def test_a_stopped_run_is_not_resumed_into_such_a_ledger(tmp_path: Path, monkeyp
 
 
 def test_a_budget_for_a_person_is_refused_alike(tmp_path: Path):
-    job = api.prepared(config.load(experiment(tmp_path, CLIENTS), ()))
+    job = api.prepared(experiment_file.load(experiment(tmp_path, CLIENTS), ()))
     budget = Budget(
         unit=Person(column="patient", max_examples=2), relation="zero_out", view="public", epsilon=9.0, delta=1e-3
     )
     with pytest.raises(InvalidInput, match="a budget for one person"):
-        overlap.check_budgets([budget], job.algorithm, job.population, "The ledger")
+        client_overlap.check_budgets([budget], job.algorithm, job.population, "The ledger")

@@ -7,20 +7,23 @@ from typing import Any
 
 import pytest
 
-from discreet.algorithms import ddp_fedavg, fl_sgd_gaussian, pfl
+from discreet.algorithms.population import Population
+from discreet.algorithms.recipes.ddp_fedavg import ddp_fedavg
+from discreet.algorithms.recipes.fl_sgd_gaussian import fl_sgd_gaussian
+from discreet.algorithms.recipes.registry import pfl
 from discreet.errors import BudgetRefused, InvalidInput, UnsoundCombination, Unsupported
-from discreet.experiment import keeping, run
-from discreet.experiment.promise import Privacy, kinds
-from discreet.population import Population
+from discreet.experiment.loop import training_loop
+from discreet.experiment.promise import calibrate
+from discreet.experiment.promise.promise import Privacy, kinds
 from discreet.privacy import accountant
 from discreet.privacy.events import GaussianNoise, PoissonSampled, Repeated
 from discreet.privacy.guarantee import Guarantee, leading
 from discreet.privacy.ledger import Budget, Ledger
 from discreet.privacy.release import Release
-from discreet.report.page import write
-from discreet.report.story import tell
+from discreet.report.run_data import tell
+from discreet.report.run_page import write
 from discreet.report.verdict import judged
-from tests.experiment.conftest import Prepared
+from tests.small_experiment import Prepared
 
 PEOPLE = Population(examples=(50, 50, 50))
 OWN = Privacy(unit="example", against="server", epsilon=(1.0, 2.0, 2.0), delta=1e-5)
@@ -37,23 +40,23 @@ def epsilon(noise: float, rounds: int, rate: float = 0.1, delta: float = 1e-5) -
 
 
 def test_each_client_gets_the_noise_that_its_own_epsilon_takes():
-    kept = keeping.kept(OPEN, OWN, 30, PEOPLE)
+    kept = calibrate.kept(OPEN, OWN, 30, PEOPLE)
     first, *others = kept.trainer.noise_multiplier  # type: ignore[union-attr, misc]
     assert epsilon(first, 30) == pytest.approx(1.0, rel=1e-3)
     assert others[0] == others[1]
     assert epsilon(others[0], 30) == pytest.approx(2.0, rel=1e-3)
-    assert keeping.spent(kept, OWN, 30, PEOPLE) == pytest.approx(2.0, rel=1e-3)
-    assert keeping.lasting(kept, OWN, 30, PEOPLE) == {}
+    assert calibrate.spent(kept, OWN, 30, PEOPLE) == pytest.approx(2.0, rel=1e-3)
+    assert calibrate.lasting(kept, OWN, 30, PEOPLE) == {}
 
 
 def test_a_client_with_little_noise_can_pay_for_fewer_rounds():
     given = fl_sgd_gaussian(learning_rate=1.0, clip_norm=1.0, sampling_rate=0.1, noise_multiplier=(1.1, 2.0, 2.0))
     wanted = Privacy(unit="example", against="server", epsilon=2.0, delta=1e-5)
-    assert keeping.kept(given, wanted, 30, PEOPLE) == given
-    left = keeping.lasting(given, wanted, 30, PEOPLE)
+    assert calibrate.kept(given, wanted, 30, PEOPLE) == given
+    left = calibrate.lasting(given, wanted, 30, PEOPLE)
     assert set(left) == {0}
     assert epsilon(1.1, left[0]) <= 2.0 < epsilon(1.1, left[0] + 1)
-    spent = keeping.spent(given, wanted, 30, PEOPLE, left)
+    spent = calibrate.spent(given, wanted, 30, PEOPLE, left)
     assert spent == max(epsilon(1.1, left[0]), epsilon(2.0, 30))
 
 
@@ -61,19 +64,19 @@ def test_where_nobody_lasts_to_the_end_it_is_refused():
     given = fl_sgd_gaussian(learning_rate=1.0, clip_norm=1.0, sampling_rate=0.1, noise_multiplier=(1.1, 1.2, 1.2))
     wanted = Privacy(unit="example", against="server", epsilon=2.0, delta=1e-5)
     with pytest.raises(BudgetRefused, match=r"given for client 0 spends epsilon .* affords \d+ rounds"):
-        keeping.kept(given, wanted, 300, PEOPLE)
+        calibrate.kept(given, wanted, 300, PEOPLE)
 
 
 def test_a_client_that_can_not_pay_for_one_round_is_refused_by_name():
     given = fl_sgd_gaussian(learning_rate=1.0, clip_norm=1.0, sampling_rate=0.1, noise_multiplier=(2.0, 0.5, 2.0))
     wanted = Privacy(unit="example", against="server", epsilon=2.0, delta=1e-5)
     with pytest.raises(BudgetRefused, match=r"given for client 1 spends epsilon .* affords 0 rounds"):
-        keeping.kept(given, wanted, 30, PEOPLE)
+        calibrate.kept(given, wanted, 30, PEOPLE)
 
 
 def test_own_budgets_are_budgets_of_the_ledger(tmp_path: Path):
-    kept = keeping.kept(OPEN, OWN, 30, PEOPLE)
-    budgets = keeping.budgets(kept, OWN, 30, PEOPLE)
+    kept = calibrate.kept(OPEN, OWN, 30, PEOPLE)
+    budgets = calibrate.budgets(kept, OWN, 30, PEOPLE)
     assert [(each.clients, each.epsilon) for each in budgets] == [((0,), 1.0), ((1, 2), 2.0)]
     ledger = Ledger.create(tmp_path / "ledger.jsonl", budgets)
     ledger.reserve("all", kept.over(30, PEOPLE))
@@ -111,7 +114,7 @@ def test_a_spent_client_drops_out_and_training_goes_on(prepared: Prepared, tmp_p
     assert set(job.lasting) == {0}
     lasts = job.lasting[0]
     assert 0 < lasts < 6
-    ended = run.start(job, tmp_path / "run", None, None, ignore)
+    ended = training_loop.start(job, tmp_path / "run", None, None, ignore)
     assert ended.stopped is None
     joined = [line["clients"] for line in ended.record.rounds()]
     assert joined == [3] * lasts + [2] * (6 - lasts)
@@ -137,7 +140,7 @@ def test_a_resumed_run_lets_the_same_clients_go(prepared: Prepared, tmp_path: Pa
         "algorithm.noise_multiplier=[0.8, 2.0, 3.0]",
         "privacy.epsilon=3.5",
     )
-    whole = run.start(prepared(*settings), tmp_path / "whole", None, None, ignore)
+    whole = training_loop.start(prepared(*settings), tmp_path / "whole", None, None, ignore)
 
     class Stop(Exception):
         pass
@@ -147,9 +150,9 @@ def test_a_resumed_run_lets_the_same_clients_go(prepared: Prepared, tmp_path: Pa
             raise Stop
 
     with pytest.raises(Stop):
-        run.start(prepared(*settings), tmp_path / "cut", None, None, watch)
+        training_loop.start(prepared(*settings), tmp_path / "cut", None, None, watch)
     record = type(whole.record).open(tmp_path / "cut")
-    resumed = run.resume(prepared(*settings), record, None, ignore)
+    resumed = training_loop.resume(prepared(*settings), record, None, ignore)
     for name, value in whole.state.params.items():
         assert (resumed.state.params[name] == value).all()
 
@@ -179,7 +182,7 @@ def test_the_page_judges_each_client_by_its_own_promise(prepared: Prepared, tmp_
         'algorithm={recipe="fl_sgd_gaussian", learning_rate=1.0, clip_norm=0.5, sampling_rate=0.3}',
         "privacy.epsilon=[1.0, 2.0, 2.0]",
     )
-    ended = run.start(job, tmp_path / "run", None, None, ignore)
+    ended = training_loop.start(job, tmp_path / "run", None, None, ignore)
     story = tell(ended.record.path)
     assert story.promise is not None
     assert (story.promise.epsilon, story.promise.own) == (2.0, (1.0, 2.0, 2.0))
@@ -197,22 +200,22 @@ def test_an_example_in_several_clients_can_not_have_several_budgets():
     given = pfl(learning_rate=1, clip_norm=1, sampling_rate=0.1, noise_multiplier=1.0)
     overlapping = Population(examples=(50, 50, 50), max_multiplicity=2)
     with pytest.raises(UnsoundCombination, match="they protect it differently"):
-        keeping.kept(given, replace(OWN, epsilon=(8.0, 100.0, 100.0)), 20, overlapping)
+        calibrate.kept(given, replace(OWN, epsilon=(8.0, 100.0, 100.0)), 20, overlapping)
 
 
 @pytest.mark.parametrize("noise", [None, 3.0])
 def test_who_leaves_can_not_take_noise_along_that_others_lean_on(noise: float | None):
     shared = ddp_fedavg(learning_rate=1, clip_norm=1, sampling_rate=0.1, noise_multiplier=noise)
     with pytest.raises(Unsupported, match="one noise on the sum serves all"):
-        keeping.kept(shared, OWN, 30, PEOPLE, 10)
+        calibrate.kept(shared, OWN, 30, PEOPLE, 10)
 
 
 def test_the_promised_card_comes_first_and_the_least_protected_of_its_kind():
-    kept = keeping.kept(OPEN, OWN, 30, PEOPLE)
+    kept = calibrate.kept(OPEN, OWN, 30, PEOPLE)
     promised = [
         Guarantee.certify(release, 1e-5)
         for kind in kinds(kept, OWN, PEOPLE)
-        for release in keeping.certifiable(kind, 30, PEOPLE)
+        for release in calibrate.certifiable(kind, 30, PEOPLE)
     ]
     other = replace(promised[0], view="client", epsilon=50.0)
     first, rest = leading([*promised, other])

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from discreet.experiment.code_digest import code_digest
+from discreet.experiment.run_directory.code_digest import code_digest
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 

@@ -10,8 +10,10 @@ import torch
 import discreet
 from discreet.cli.main import run
 from discreet.errors import InvalidInput
-from discreet.experiment import api, card, config
-from discreet.experiment.job import Job
+from discreet.experiment import api
+from discreet.experiment.configuration import experiment_file
+from discreet.experiment.loop.job import Job
+from discreet.experiment.promise import run_guarantees
 from discreet.privacy.ledger import Budget, Ledger
 from discreet.privacy.release import Person, Unit
 
@@ -64,7 +66,7 @@ def experiment(folder: Path, text: str = EXPERIMENT) -> Path:
 
 
 def prepared(folder: Path, *overrides: str, text: str = EXPERIMENT) -> Job:
-    return api.prepared(config.load(experiment(folder, text), overrides))
+    return api.prepared(experiment_file.load(experiment(folder, text), overrides))
 
 
 def privacy(unit: Any = PATIENT) -> discreet.Privacy:
@@ -131,7 +133,7 @@ def test_the_card_says_the_rule_and_keeps_the_number_of_rows_left_out_to_itself(
 
 def test_only_the_person_is_certified_where_rows_are_left_out(tmp_path: Path):
     """One example less may bring another row of the same person in, so nothing is said of one example."""
-    cards = card.guarantees(prepared(tmp_path), 2, None, shared=False)
+    cards = run_guarantees.guarantees(prepared(tmp_path), 2, None, shared=False)
     assert [each.unit for each in cards] == [PATIENT]
 
 

@@ -7,9 +7,11 @@ import pytest
 
 from discreet.cli.main import run
 from discreet.errors import InvalidInput
-from discreet.experiment import api, card, config
-from discreet.experiment.job import Job
-from discreet.experiment.plan import planned
+from discreet.experiment import api
+from discreet.experiment.configuration import experiment_file
+from discreet.experiment.loop.job import Job
+from discreet.experiment.promise import run_guarantees
+from discreet.planning.experiment_plan import planned
 from discreet.privacy.ledger import Budget, Ledger
 
 INTEGERS = """\
@@ -45,7 +47,7 @@ noise_multiplier = 5.0
 
 def prepared(folder: Path, text: str, *overrides: str) -> Job:
     (folder / "experiment.toml").write_text(text)
-    return api.prepared(config.load(folder / "experiment.toml", overrides))
+    return api.prepared(experiment_file.load(folder / "experiment.toml", overrides))
 
 
 @pytest.mark.parametrize(
@@ -89,10 +91,10 @@ def test_a_refused_run_leaves_no_directory_and_spends_nothing(tmp_path: Path, ca
 def test_what_is_left_to_chance_is_on_the_card_and_in_the_plan(tmp_path: Path):
     """3 rounds of 650 parameters: 3e-9 for the ring at most, 2·650·3·2^-52 = 8.7e-13 for the draws."""
     job = prepared(tmp_path, INTEGERS)
-    source = config.load(tmp_path / "experiment.toml")
+    source = experiment_file.load(tmp_path / "experiment.toml")
     found = json.loads(json.dumps(planned(source, job)))
     assert 0 < found["wraparound"] <= 3.1e-9
-    words = " ".join(card.guarantees(job, 3, None, shared=False)[0].assumptions)
+    words = " ".join(run_guarantees.guarantees(job, 3, None, shared=False)[0].assumptions)
     assert "Over 3 rounds a sum leaves its ring of 23 bits with a probability of at most" in words
     assert "may add up to 8.7e-13 to δ, which is not counted" in words
     assert planned(source, prepared(tmp_path, INTEGERS, "privacy.epsilon=1.0"))["wraparound"] <= 3.1e-9
@@ -103,6 +105,6 @@ def test_a_card_of_sums_on_a_graph_says_what_few_neighbours_leave_to_chance(tmp_
     secure = 'engine={kind="secure"}'
     for clients, said in ((10, 0), (400, 1)):
         job = prepared(tmp_path, INTEGERS, secure, f"task.clients={clients}")
-        words = " ".join(card.guarantees(job, 3, None, shared=False)[0].assumptions)
+        words = " ".join(run_guarantees.guarantees(job, 3, None, shared=False)[0].assumptions)
         assert words.count("shares masks with 100 others, on a random graph") == said
         assert words.count("2^-40 a round: over 3 rounds that may add up to 2.8e-12 to δ") == said

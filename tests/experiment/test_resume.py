@@ -17,15 +17,17 @@ import torch
 from torch import Tensor, nn
 
 import discreet as d
+from discreet.data.federation import Federation
+from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
-from discreet.experiment import api, fingerprint, run
-from discreet.experiment.job import Job
-from discreet.experiment.record import Record
-from discreet.federation import Federation
+from discreet.experiment import api
+from discreet.experiment.loop import training_loop
+from discreet.experiment.loop.job import Job
+from discreet.experiment.run_directory import fingerprint
+from discreet.experiment.run_directory.run_record import Record
 from discreet.privacy.ledger import Budget, Ledger
-from discreet.randomness import RunKey
-from discreet.tasks import Task
-from tests.experiment.conftest import Prepared
+from discreet.randomness.streams import RunKey
+from tests.small_experiment import Prepared
 
 PFL = d.pfl(local_steps=1, sampling_rate=0.2, clip_norm=1.0, learning_rate=1.0)
 PROMISE = d.Privacy(unit="example", against="server", epsilon=8, delta=1e-4)
@@ -94,7 +96,7 @@ def stopped(tmp_path: Path, net: nn.Module, monkeypatch: pytest.MonkeyPatch) -> 
         "filter",
     )
     with monkeypatch.context() as broken:
-        broken.setattr("discreet.experiment.record.Record.append", lambda *_: die({}))
+        broken.setattr("discreet.experiment.run_directory.run_record.Record.append", lambda *_: die({}))
         with pytest.raises(Killed):
             train(task(*arrays()), net, out=tmp_path / "run", ledger=tmp_path / "data.jsonl")
     return tmp_path
@@ -159,7 +161,7 @@ def test_another_experiment_is_refused(stopped: Path, net: nn.Module):
 def test_another_seed_is_the_one_reason_that_is_given(tmp_path: Path, net: nn.Module, monkeypatch: pytest.MonkeyPatch):
     """All digests differ under another key, and say nothing of what changed."""
     with monkeypatch.context() as broken:
-        broken.setattr("discreet.experiment.record.Record.append", lambda *_: die({}))
+        broken.setattr("discreet.experiment.run_directory.run_record.Record.append", lambda *_: die({}))
         with pytest.raises(Killed):
             train(task(*arrays()), net, out=tmp_path / "run", seed=1)
     refused(
@@ -177,7 +179,7 @@ def test_a_loss_that_does_something_else_is_refused_and_the_same_again_goes_on(
     tmp_path: Path, net: nn.Module, monkeypatch: pytest.MonkeyPatch
 ):
     with monkeypatch.context() as broken:
-        broken.setattr("discreet.experiment.record.Record.append", lambda *_: die({}))
+        broken.setattr("discreet.experiment.run_directory.run_record.Record.append", lambda *_: die({}))
         with pytest.raises(Killed):
             train(task(*arrays()), net, loss=smooth(0.1), out=tmp_path / "run")
     refused(
@@ -195,7 +197,7 @@ def test_after_a_checkpoint_a_module_may_come_with_other_first_weights(
     each process could otherwise never go on."""
     whole = train(task(*arrays()), net, out=tmp_path / "whole", seed=1)
     with monkeypatch.context() as broken:
-        broken.setattr("discreet.experiment.record.Record.append", lambda *_: die({}))
+        broken.setattr("discreet.experiment.run_directory.run_record.Record.append", lambda *_: die({}))
         with pytest.raises(Killed):
             train(task(*arrays()), net, out=tmp_path / "run", seed=1)
     train(task(*arrays()), nn.Linear(4, 2), resume=tmp_path / "run", seed=1)
@@ -206,7 +208,7 @@ def test_before_a_checkpoint_other_first_weights_are_refused(
     tmp_path: Path, net: nn.Module, monkeypatch: pytest.MonkeyPatch
 ):
     with monkeypatch.context() as broken:
-        broken.setattr("discreet.experiment.record.Record.save", lambda *_: die({}))
+        broken.setattr("discreet.experiment.run_directory.run_record.Record.save", lambda *_: die({}))
         with pytest.raises(Killed):
             train(task(*arrays()), net, out=tmp_path / "run")
     refused(
@@ -221,7 +223,7 @@ def test_a_model_with_other_frozen_weights_is_refused(tmp_path: Path, monkeypatc
     torch.manual_seed(0)
     frozen = nn.Sequential(nn.Linear(4, 4).requires_grad_(False), nn.Linear(4, 2))
     with monkeypatch.context() as broken:
-        broken.setattr("discreet.experiment.record.Record.append", lambda *_: die({}))
+        broken.setattr("discreet.experiment.run_directory.run_record.Record.append", lambda *_: die({}))
         with pytest.raises(Killed):
             train(task(*arrays()), frozen, out=tmp_path / "run")
     with torch.no_grad():
@@ -254,7 +256,7 @@ def test_a_loss_without_a_name_goes_on_if_it_is_the_same_and_is_refused_if_not(
 ):
     first = make(0.1)  # kept, so that the second is at another address
     with monkeypatch.context() as broken:
-        broken.setattr("discreet.experiment.record.Record.append", lambda *_: die({}))
+        broken.setattr("discreet.experiment.run_directory.run_record.Record.append", lambda *_: die({}))
         with pytest.raises(Killed):
             train(task(*arrays()), net, loss=first, out=tmp_path / "run")
     refused(
@@ -294,7 +296,7 @@ def test_a_file_that_a_file_of_its_own_imports_through_another_is_refused_if_it_
     )
     job = prepared(f'model={{kind="{model}"}}')
     with pytest.raises(Killed):
-        run.start(job, tmp_path / "run", None, None, die)
+        training_loop.start(job, tmp_path / "run", None, None, die)
     (tmp_path / "resume_deep.py").write_text("def squash(values):\n    return values.relu()\n")
     refused(tmp_path, "Python file of its own", lambda: go_on(tmp_path))
     (tmp_path / "resume_deep.py").write_text("def squash(values):\n    return values.tanh()\n")
@@ -310,13 +312,13 @@ def from_file(tmp_path: Path, prepared: Prepared) -> Path:
     (tmp_path / "loss.py").write_text(LOSS)
     job = prepared('model={kind="net.py:Net"}', 'loss="loss.py:loss"')
     with pytest.raises(Killed):
-        run.start(job, tmp_path / "run", None, None, die)
+        training_loop.start(job, tmp_path / "run", None, None, die)
     return tmp_path
 
 
 def go_on(folder: Path) -> None:
     job, record = api.reopened(folder / "run", None)
-    run.resume(job, record, None, ignore)
+    training_loop.resume(job, record, None, ignore)
 
 
 def test_a_run_from_a_file_goes_on_with_its_own_python(from_file: Path):
@@ -343,9 +345,9 @@ def test_a_resolved_experiment_that_changed_before_the_first_checkpoint_is_refus
     tmp_path: Path, prepared: Prepared, monkeypatch: pytest.MonkeyPatch
 ):
     with monkeypatch.context() as broken:
-        broken.setattr("discreet.experiment.record.Record.save", lambda *_: die({}))
+        broken.setattr("discreet.experiment.run_directory.run_record.Record.save", lambda *_: die({}))
         with pytest.raises(Killed):
-            run.start(prepared(), tmp_path / "run", None, None, ignore)
+            training_loop.start(prepared(), tmp_path / "run", None, None, ignore)
     resolved = tmp_path / "run" / "resolved.toml"
     resolved.write_text(resolved.read_text().replace("learning_rate = 4.0", "learning_rate = 8.0"))
     refused(tmp_path, "with another experiment, and can't go on", lambda: go_on(tmp_path))

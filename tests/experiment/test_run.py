@@ -15,18 +15,21 @@ import pytest
 from discreet.cli.main import run as command
 from discreet.engines.embedded import EmbeddedEngine
 from discreet.errors import BudgetRefused, InvalidInput, Unsupported
-from discreet.experiment import api, config, keys, run
-from discreet.experiment.job import Job
-from discreet.experiment.outcome import Outcome
-from discreet.experiment.record import Record
-from discreet.experiment.round_releases import cohort
+from discreet.experiment import api
+from discreet.experiment.configuration import experiment_file
+from discreet.experiment.loop import training_loop
+from discreet.experiment.loop.job import Job
+from discreet.experiment.loop.outcome import Outcome
+from discreet.experiment.promise.round_releases import cohort
+from discreet.experiment.run_directory import run_keys
+from discreet.experiment.run_directory.run_record import Record
 from discreet.privacy.events import steps
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger import Budget, Ledger, Ticket
 from discreet.privacy.release import Release
-from discreet.randomness import RunKey
-from discreet.report import page
-from tests.experiment.conftest import Prepared
+from discreet.randomness.streams import RunKey
+from discreet.report import run_page
+from tests.small_experiment import Prepared
 
 FILES = {
     "checkpoint.safetensors",
@@ -64,7 +67,7 @@ def ignore(line: dict[str, Any]) -> None:
     pass
 
 
-def interrupting(*rounds: int, by: signal.Signals = signal.SIGINT) -> run.Watch:
+def interrupting(*rounds: int, by: signal.Signals = signal.SIGINT) -> training_loop.Watch:
     """Presses Ctrl-C once for each time that a round is named, when it is over; or sends another signal."""
 
     def watch(line: dict[str, Any]) -> None:
@@ -74,13 +77,13 @@ def interrupting(*rounds: int, by: signal.Signals = signal.SIGINT) -> run.Watch:
     return watch
 
 
-def start(job: Job, out: Path, watch: run.Watch = ignore, ledger: Path | None = None) -> Outcome:
-    return run.start(job, out, ledger, None, watch)
+def start(job: Job, out: Path, watch: training_loop.Watch = ignore, ledger: Path | None = None) -> Outcome:
+    return training_loop.start(job, out, ledger, None, watch)
 
 
-def again(out: Path, watch: run.Watch = ignore) -> Outcome:
+def again(out: Path, watch: training_loop.Watch = ignore) -> Outcome:
     job, record = api.reopened(out, None)
-    return run.resume(job, record, None, watch)
+    return training_loop.resume(job, record, None, watch)
 
 
 def test_a_run_leaves_its_whole_directory_and_spends_what_it_promised(prepared: Prepared, tmp_path: Path):
@@ -155,7 +158,7 @@ def test_a_run_without_a_seed_goes_on_with_its_own_key(prepared: Prepared, tmp_p
         shutil.copytree(state / "discreet" / "keys", tmp_path / f"{copy} keys")
         job, record = api.reopened(tmp_path / copy, tmp_path / f"{copy} keys")
         assert not job.key.seeded
-        assert run.resume(job, record, tmp_path / f"{copy} keys", ignore).done == 4
+        assert training_loop.resume(job, record, tmp_path / f"{copy} keys", ignore).done == 4
         models.append((tmp_path / copy / "model.safetensors").read_bytes())
     assert models[0] == models[1]
 
@@ -284,7 +287,7 @@ def test_the_key_of_an_unseeded_run_is_its_owners_alone_until_the_run_ends(
 
 def test_a_lost_key_and_a_finished_run_are_sentences(prepared: Prepared, tmp_path: Path):
     stopped = start(prepared(), tmp_path / "run", interrupting(2))
-    keys.forget(stopped.record.identity.id, None)
+    run_keys.forget(stopped.record.identity.id, None)
     with pytest.raises(InvalidInput, match="noise can't be drawn again"):
         again(tmp_path / "run")
     start(prepared("seed=1"), tmp_path / "done")
@@ -327,8 +330,8 @@ def test_sigterm_stops_after_the_round_with_all_saved_as_ctrl_c_does(prepared: P
 
 def stopped_with_reports(job: Job, out: Path) -> None:
     start(job, out, interrupting(2))
-    page.write(out)
-    page.write(out, public=True)
+    run_page.write(out)
+    run_page.write(out, public=True)
     assert all((out / name).is_file() for name in OUTCOME)
 
 
@@ -490,7 +493,7 @@ def test_a_directory_that_holds_something_is_never_written_over(prepared: Prepar
 
 def test_the_text_as_given_is_kept(small: Path, tmp_path: Path):
     small.write_text("# mine\n" + small.read_text())
-    ended = start(api.prepared(config.load(small)), tmp_path / "run")
+    ended = start(api.prepared(experiment_file.load(small)), tmp_path / "run")
     assert ended.record.text("experiment.toml") == small.read_text()
 
 
@@ -568,17 +571,17 @@ def test_the_commit_of_a_lost_round_that_a_crash_cut_off_is_made_up_for(
     """The process dies when the checkpoint is written, and the ledger is not: shares were revealed, so it counts."""
     whole = start(lossy(prepared, "seed=3"), tmp_path / "whole")
     (late,) = [line["round"] for line in whole.record.rounds() if line.get("revealed")]
-    settle = run._Training.settle
+    settle = training_loop._Training.settle
 
-    def dying(training: run._Training, ticket: Any, line: dict[str, Any]) -> None:
+    def dying(training: training_loop._Training, ticket: Any, line: dict[str, Any]) -> None:
         if line["round"] == late:
             raise KeyboardInterrupt
         settle(training, ticket, line)
 
-    monkeypatch.setattr(run._Training, "settle", dying)
+    monkeypatch.setattr(training_loop._Training, "settle", dying)
     with pytest.raises(KeyboardInterrupt):
         start(lossy(prepared, "seed=3"), tmp_path / "run")
-    monkeypatch.setattr(run._Training, "settle", settle)
+    monkeypatch.setattr(training_loop._Training, "settle", settle)
     ended = again(tmp_path / "run")
     assert summary(tmp_path / "run")["releases"] == {"committed": 5, "reserved": 0, "voided": 1}
     assert ended.guarantees[0].epsilon == whole.guarantees[0].epsilon

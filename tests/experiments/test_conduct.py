@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from discreet.experiment import cells
-from discreet.experiment.cells import Cell
-from discreet.experiment.results import Results
+from discreet.experiment.comparison import cells
+from discreet.experiment.comparison.cells import Cell
+from discreet.experiment.comparison.comparison_results import Results
 from experiments.common.conduct import conduct
-from tests.experiment.conftest import SMALL
+from tests.small_experiment import SMALL
 
 
 @pytest.fixture

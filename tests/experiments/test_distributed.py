@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from discreet.algorithms.claims import stated
-from discreet.experiment.keeping import kept
-from discreet.population import Population
+from discreet.algorithms.population import Population
+from discreet.algorithms.training import DpSgd
+from discreet.experiment.promise.calibrate import kept
+from discreet.planning.theory.model_averaging import papers_epsilon
 from discreet.privacy.events import GaussianNoise, noise_of, steps
-from discreet.theory.averaging import papers_epsilon
-from discreet.training import DpSgd
 from experiments.distributed import page
 from experiments.distributed.cells import METHODS, SETS, Asked, best, bests, finals, grid, methods, results, seeds
 from experiments.distributed.published import EPOCH, STEP, Settings

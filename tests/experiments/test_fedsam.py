@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from discreet.experiment import config
-from discreet.experiment.keeping import kept
-from discreet.population import Population
+from discreet.algorithms.population import Population
+from discreet.experiment.configuration import experiment_file
+from discreet.experiment.promise.calibrate import kept
 from experiments.fedsam import cells, coverage, page, published, reproduce
 
 FILES = sorted(cells.HERE.glob("*.toml"))
@@ -54,7 +54,7 @@ def test_files_differ_only_in_what_an_algorithm_has_to_itself(path: Path):
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_each_file_promises_the_same_and_takes_the_same_noise(path: Path):
-    experiment = config.load(path).experiment
+    experiment = experiment_file.load(path).experiment
     algorithm = kept(experiment.algorithm, experiment.privacy, experiment.rounds, WRITERS)
     assert experiment.privacy is not None
     assert (experiment.privacy.unit, experiment.privacy.epsilon) == ("client", 8.0)

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from discreet.experiment import config
-from discreet.experiment.keeping import kept
-from discreet.mechanisms import NoPrivacy
-from discreet.population import Population
+from discreet.algorithms.mechanisms import NoPrivacy
+from discreet.algorithms.population import Population
+from discreet.experiment.configuration import experiment_file
+from discreet.experiment.promise.calibrate import kept
 from experiments.iterations import claims, measured, page, reproduce, tables
 from experiments.iterations.claims import Sweeps
 from experiments.iterations.measured import Measured
@@ -69,7 +69,7 @@ def test_a_point_without_noise_has_no_promise_and_no_mechanism():
 
 @pytest.mark.parametrize("kind", FEDERATIONS)
 def test_the_file_itself_is_an_experiment_with_the_noise_of_one_point(kind: str):
-    experiment = config.load(FOLDER / f"{kind}.toml").experiment
+    experiment = experiment_file.load(FOLDER / f"{kind}.toml").experiment
     federation = FEDERATIONS[kind]
     population = Population(examples=(80,) * federation.ours)
     algorithm: Any = kept(experiment.algorithm, experiment.privacy, experiment.rounds, population)

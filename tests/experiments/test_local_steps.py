@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from discreet.algorithms.claims import stated
-from discreet.experiment.keeping import kept
-from discreet.population import Population
+from discreet.algorithms.population import Population
+from discreet.experiment.promise.calibrate import kept
 from discreet.privacy import accountant
 from experiments.local_steps import page
 from experiments.local_steps.cells import METHODS, ROUNDS, SETS, Asked, best, grid, one_pass, results

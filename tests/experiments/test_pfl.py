@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from discreet.algorithms import Algorithm
-from discreet.experiment import config
-from discreet.experiment.keeping import kept
-from discreet.population import Population
+from discreet.algorithms.algorithm import Algorithm
+from discreet.algorithms.population import Population
+from discreet.experiment.configuration import experiment_file
+from discreet.experiment.promise.calibrate import kept
 from experiments.common import means
 from experiments.pfl import cells, measured, page, reproduce
 
@@ -28,7 +28,7 @@ def test_there_are_four_models_on_three_data_sets_with_and_without_privacy():
 
 @pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda path: path.stem)
 def test_every_file_can_be_read_and_its_noise_keeps_its_promise(path: Path):
-    experiment = config.load(path).experiment
+    experiment = experiment_file.load(path).experiment
     examples = 5000 if path.stem.startswith("cifar") else 6000
     population = Population(examples=(examples,) * 10)
     algorithm: Algorithm = kept(experiment.algorithm, experiment.privacy, experiment.rounds, population)

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.experiment.results import Result, Results
-from discreet.theory.local_noise import ClientNoise
+from discreet.experiment.comparison.comparison_results import Result, Results
+from discreet.planning.theory.local_noise import ClientNoise
 from experiments.theory import cases, numbers, page, reproduce, simulation, tables
 from experiments.theory.cases import HERE, SEEDS, Case, by_local, by_total, every, known
 from experiments.theory.measured import Longer, Measured, Sweep

@@ -9,10 +9,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.experiment import api, config
-from discreet.experiment.job import Job
-from discreet.experiment.keeping import kept, lasting
-from discreet.population import Population
+from discreet.algorithms.population import Population
+from discreet.experiment import api
+from discreet.experiment.configuration import experiment_file
+from discreet.experiment.loop.job import Job
+from discreet.experiment.promise.calibrate import kept, lasting
 from experiments.tradeoffs import accountants, claims, page, plans, reproduce
 from experiments.tradeoffs.measured import Measured
 from experiments.tradeoffs.points import EPSILONS, OWN, Point, alike, first_rates, leaving, own, points
@@ -87,7 +88,7 @@ def job(*overrides: str) -> Job:
         'algorithm={recipe="fl_sgd_gaussian", learning_rate=0.25, clip_norm=0.5, sampling_rate=[0.1, 0.2, 0.3, 0.4]}',
         *overrides,
     )
-    return api.prepared(config.load(None, settings))
+    return api.prepared(experiment_file.load(None, settings))
 
 
 @pytest.mark.parametrize("clipping", ["example", "minibatch"])

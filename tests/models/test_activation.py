@@ -6,7 +6,7 @@ from torch import nn
 
 from discreet.errors import InvalidInput
 from discreet.models import Mlp, PapernotCnn
-from discreet.models.activation import Tempered, TemperedSigmoid, layer
+from discreet.models.networks.activation import Tempered, TemperedSigmoid, layer
 from discreet.part import plain, read
 
 

@@ -6,10 +6,11 @@ import pytest
 import torch
 from torch import nn
 
+from discreet.data.tasks.from_arrays import clients_from_arrays
+from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
 from discreet.models import AnyModel, Linear, Mlp, Own
 from discreet.part import plain, read
-from discreet.tasks import Task, clients_from_arrays
 
 FLAT = clients_from_arrays(torch.zeros(4, 6), [0, 1, 2, 0], sizes=[4], classes=3)
 IMAGES = clients_from_arrays(torch.zeros(4, 1, 2, 3), [0, 1, 2, 0], sizes=[4], classes=3)

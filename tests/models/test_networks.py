@@ -6,17 +6,19 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from discreet.batches import Batch
-from discreet.clipping import ROUNDING
+from discreet.algorithms.clipping import ROUNDING
+from discreet.algorithms.training import per_example
+from discreet.algorithms.training.batches import Batch
+from discreet.algorithms.training.layer_gradients import layers_of
+from discreet.algorithms.training.module_loss import ModuleLoss
+from discreet.algorithms.training.per_example import Clip
+from discreet.data.tasks.from_arrays import clients_from_arrays
+from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
 from discreet.models import AnyModel, EmnistCnn, FemnistCnn, Linear, PapernotCnn, Resnet18, ScatterCnn
-from discreet.models.activation import Tempered
+from discreet.models.networks.activation import Tempered
+from discreet.models.user_module.supervised import Supervised
 from discreet.part import plain, read
-from discreet.tasks import Supervised, Task, clients_from_arrays
-from discreet.training import per_example
-from discreet.training.layers import layers_of
-from discreet.training.module_loss import ModuleLoss
-from discreet.training.per_example import Clip
 
 COUNTED: list[tuple[Any, tuple[int, ...], int, int]] = [
     (PapernotCnn(), (1, 28, 28), 10, 26_010),

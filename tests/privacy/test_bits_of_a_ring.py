@@ -9,9 +9,9 @@ import math
 import numpy as np
 import pytest
 
-from discreet.lattice import l2_after_rounding
 from discreet.privacy import rdp, skellam
 from discreet.privacy.events import PoissonSampled, Repeated, SkellamNoise
+from discreet.secure_sums.lattice import l2_after_rounding
 
 ORDERS = np.arange(2.0, 256.0)
 SIGMA, CLIENTS = 6.822, 10

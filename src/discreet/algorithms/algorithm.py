@@ -8,24 +8,23 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import torch
 
-from discreet import per_client
-from discreet.aggregation import AnyAggregation, Plain
-from discreet.algorithms import releases, soundness
-from discreet.batches import Batches
-from discreet.broadcast import Broadcast
-from discreet.lattice import Grid, Load
-from discreet.mechanisms import AnyMechanism, IntegerNoise, NoPrivacy
+from discreet.algorithms import per_client, releases, soundness
+from discreet.algorithms.aggregation import AnyAggregation, Plain
+from discreet.algorithms.broadcast import Broadcast
+from discreet.algorithms.mechanisms import AnyMechanism, IntegerNoise, NoPrivacy
+from discreet.algorithms.population import Population
+from discreet.algorithms.sampling import AnySampling, Everyone
+from discreet.algorithms.server_optimizers import AnyServer, ServerSgd
+from discreet.algorithms.sparsifiers import All, AnySparsifier, PublicUpdate
+from discreet.algorithms.training import AnyTrainer, Loss, Sums
+from discreet.algorithms.training.batches import Batches
+from discreet.algorithms.training.trainer import UNLIKELY
 from discreet.params import Params, norms, scale
 from discreet.part import Flag, part
-from discreet.population import Population
 from discreet.privacy.release import Release
-from discreet.purposes import Purpose
-from discreet.randomness import Rows
-from discreet.sampling import AnySampling, Everyone
-from discreet.server_optimizers import AnyServer, ServerSgd
-from discreet.sparsifiers import All, AnySparsifier, PublicUpdate
-from discreet.training import AnyTrainer, Loss, Sums
-from discreet.training.trainer import UNLIKELY
+from discreet.randomness.purposes import Purpose
+from discreet.randomness.streams import Rows
+from discreet.secure_sums.lattice import Grid, Load
 
 
 class ServerState(NamedTuple):

@@ -3,13 +3,13 @@
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
+from discreet.algorithms.mechanisms import LocalNoise
+from discreet.algorithms.population import Population
 from discreet.algorithms.soundness import breaks_the_sum
-from discreet.mechanisms import LocalNoise
-from discreet.population import Population
+from discreet.algorithms.training import DpSgd
 from discreet.privacy import gaussian
 from discreet.privacy.events import Composed, Event, PoissonSampled, Repeated, noise_of, steps, with_noise
 from discreet.privacy.release import Release, scaled
-from discreet.training import DpSgd
 
 if TYPE_CHECKING:
     from discreet.algorithms.algorithm import Algorithm

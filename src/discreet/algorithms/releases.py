@@ -7,7 +7,7 @@ many examples a client holds is public, and divides its sums.
 from typing import TYPE_CHECKING
 
 from discreet.algorithms import soundness
-from discreet.population import Population
+from discreet.algorithms.population import Population
 from discreet.privacy.events import Event, Noise, Repeated
 from discreet.privacy.release import Release, View
 

@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from discreet.aggregation import Lattice
+from discreet.algorithms.aggregation import Lattice
+from discreet.algorithms.mechanisms import DistributedGaussian, IntegerNoise, LocalNoise
+from discreet.algorithms.population import Population
+from discreet.algorithms.sampling import RoundRobin
 from discreet.errors import InvalidInput, UnsoundCombination
-from discreet.mechanisms import DistributedGaussian, IntegerNoise, LocalNoise
-from discreet.population import Population
 from discreet.privacy.events import GaussianNoise
-from discreet.sampling import RoundRobin
 
 if TYPE_CHECKING:
     from discreet.algorithms.algorithm import Algorithm

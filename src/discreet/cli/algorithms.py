@@ -28,7 +28,7 @@ def algorithms(name: Name = None, as_json: Json = False) -> None:
     Each with its paper, whom it protects and from whom, and its knobs. NAME shows its formula, all its parameters and
     an [algorithm] table to start from.
     """
-    from discreet.algorithms import RECIPES
+    from discreet.algorithms.recipes.registry import RECIPES
 
     if name is not None and name not in RECIPES:
         raise InvalidInput(f"There is no algorithm {name!r}.", fix=f"There are: {', '.join(RECIPES)}.")
@@ -42,8 +42,8 @@ def algorithms(name: Name = None, as_json: Json = False) -> None:
 
 def facts(name: str) -> dict[str, Any]:
     """All that the recipe says of itself, as plain data."""
-    from discreet.algorithms import RECIPES
-    from discreet.experiment import document
+    from discreet.algorithms.recipes.registry import RECIPES
+    from discreet.experiment.configuration import toml_document
     from discreet.privacy.wording import name_of
 
     recipe = RECIPES[name]
@@ -57,7 +57,7 @@ def facts(name: str) -> dict[str, Any]:
             {"name": knob.name, "type": knob.kind, "required": knob.required, "default": knob.default}
             for knob in recipe.knobs
         ],
-        "example": document.written({"algorithm": {"recipe": name, **recipe.example}}),
+        "example": toml_document.written({"algorithm": {"recipe": name, **recipe.example}}),
     }
 
 

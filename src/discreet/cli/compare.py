@@ -13,14 +13,14 @@ from rich.table import Table
 
 from discreet.cli.options import COUNT, AcceptDataRanges, DataDir
 from discreet.cli.output import Json, emit, on_stderr
+from discreet.cli.progress_bar import waiting
 from discreet.cli.run import Set
-from discreet.cli.waiting import waiting
 
 if TYPE_CHECKING:
-    from discreet.experiment.cells import Cell, Run
-    from discreet.experiment.compare import Observer
-    from discreet.experiment.results import Results
-    from discreet.report.rows import Row
+    from discreet.experiment.comparison.cells import Cell, Run
+    from discreet.experiment.comparison.comparison import Observer
+    from discreet.experiment.comparison.comparison_results import Results
+    from discreet.report.comparison_rows import Row
 
 EPILOG = """\b
 Examples:
@@ -66,22 +66,26 @@ def compare(
     before anything runs. The table has a row a cell: the test metric's mean and standard error, and the certified
     epsilon.
     """
-    from discreet.experiment import cells, compare
-    from discreet.experiment.results import Results
+    from discreet.experiment.comparison import cells, comparison
+    from discreet.experiment.comparison.comparison_results import Results
 
     overrides = (*(settings or ()), *([f"device={device}"] if device else ()))
     found = cells.cells(files, [cells.sweep(each) for each in sweep or ()], overrides, data_dir)
     results = Results(out if out is not None else _folder(files))
     results.refuse_taken()
-    asked, there, data = cells.runs(found, seeds), results.found(), compare.Data(accept_data_ranges=accept_data_ranges)
+    asked, there, data = (
+        cells.runs(found, seeds),
+        results.found(),
+        comparison.Data(accept_data_ranges=accept_data_ranges),
+    )
     missing = list({run.key: run for run in asked if run.key not in there}.values())  # equal files are run once
     total = len({run.key for run in asked})
     with waiting(quiet=as_json) as watch:
-        compare.plan(missing, data, watch)
+        comparison.plan(missing, data, watch)
     finished = True
     if missing:
         with watching(missing, total, quiet=as_json) as observer:
-            finished = compare.conduct(missing, results, data, observer)
+            finished = comparison.conduct(missing, results, data, observer)
     options = {"--sweep": sweep or (), "--set": overrides, "--out": [out], "--data-dir": [data_dir]}
     words = [word for option, given in options.items() for each in given if each for word in (option, str(each))]
     words += ["--accept-data-ranges"] if accept_data_ranges else []
@@ -91,10 +95,10 @@ def compare(
 
 def report(rows: "list[Row]", results: "Results", command: str, finished: bool, as_json: bool) -> None:
     """The table and where all lies; the exit code says whether every run was made."""
-    from discreet.report import comparison
-    from discreet.report.rows import notes
+    from discreet.report import comparison_page
+    from discreet.report.comparison_rows import notes
 
-    page, table = comparison.write(results.folder, rows, command)
+    page, table = comparison_page.write(results.folder, rows, command)
     done = sum(len(row.results) for row in rows)
     total = sum(row.wanted for row in rows)
     stopped = None
@@ -117,7 +121,7 @@ def report(rows: "list[Row]", results: "Results", command: str, finished: bool, 
 
 
 def _rows(found: "Sequence[Cell]", asked: "Sequence[Run]", seeds: int, results: "Results") -> "list[Row]":
-    from discreet.report.rows import Row
+    from discreet.report.comparison_rows import Row
 
     there = results.found()
     keys = {cell.label: [run.key for run in asked if run.cell is cell] for cell in found}
@@ -127,7 +131,7 @@ def _rows(found: "Sequence[Cell]", asked: "Sequence[Run]", seeds: int, results: 
 
 
 def _page(rows: "list[Row]", results: "Results", stopped: str | None) -> Iterator[RenderableType]:
-    from discreet.report.rows import columns, notes, shared
+    from discreet.report.comparison_rows import columns, notes, shared
 
     found = columns(rows)
     told = [column for column in found if column.shared is None]

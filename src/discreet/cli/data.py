@@ -9,14 +9,14 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table as Grid
 
-from discreet.cli import data_sets
+from discreet.cli import datasets
 from discreet.cli.options import needed
 from discreet.cli.output import Json, emit
 from discreet.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from discreet.experiment.heterogeneity import Heterogeneity
-    from discreet.tasks.survey import Survey
+    from discreet.data.heterogeneity import Heterogeneity
+    from discreet.data.tables.table_survey import Survey
 
 GROUP_EPILOG = """\b
 Examples:
@@ -45,8 +45,8 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-app.command("list", epilog=data_sets.LIST_EPILOG)(data_sets.list_)
-app.command("get", epilog=data_sets.GET_EPILOG)(data_sets.get)
+app.command("list", epilog=datasets.LIST_EPILOG)(datasets.list_)
+app.command("get", epilog=datasets.GET_EPILOG)(datasets.get)
 
 File: TypeAlias = Annotated[Path, typer.Argument(metavar="FILE", hidden=True)]  # the text above the options tells of it
 
@@ -76,10 +76,10 @@ def check(
 
     What it prints is about private data and for its owner's eyes only. Exit code 0 when it fits, 2 when not.
     """
-    from discreet.tasks.ranges import ranges_from
-    from discreet.tasks.reading import open_table
-    from discreet.tasks.starter import starter_ranges, write_starter
-    from discreet.tasks.survey import survey
+    from discreet.data.tables.file_reader import open_table
+    from discreet.data.tables.ranges import ranges_from
+    from discreet.data.tables.starter_ranges import starter_ranges, write_starter
+    from discreet.data.tables.table_survey import survey
 
     client, label = needed("--client", client), needed("--label", label)
     if write_ranges is not None and write_ranges.exists():
@@ -92,7 +92,7 @@ def check(
     written = str(write_ranges) if write_ranges is not None else None
     unlike = None
     if non_iid and found.fits:
-        from discreet.experiment.heterogeneity import of_table
+        from discreet.data.heterogeneity import of_table
 
         unlike = of_table(table, known or starter_ranges(found), client=client, label=label)
     facts = {"ranges_written": written} | ({"non_iid": unlike.facts() if unlike else None} if non_iid else {})
@@ -133,7 +133,7 @@ def _page(found: "Survey", written: str | None, unlike: "Heterogeneity | None") 
 
 def _unlike_page(unlike: "Heterogeneity") -> Iterator[RenderableType]:
     """Γ and how the labels differ, in words."""
-    from discreet.experiment.heterogeneity import NOT_COVERED
+    from discreet.data.heterogeneity import NOT_COVERED
 
     how = f"an estimate, by {unlike.iterations:,} iterations of gradient descent" if unlike.iterations else "exactly"
     yield f"How unlike the clients are, by a linear model of all columns ({how}):"

@@ -16,7 +16,7 @@ from discreet.errors import BudgetRefused
 from discreet.privacy.events import Event, GaussianNoise, Repeated
 
 if TYPE_CHECKING:
-    from discreet.experiment.outcome import Outcome
+    from discreet.experiment.loop.outcome import Outcome
 
 ROUNDS, RATE, EPSILON, DELTA = 100, 0.5, 2.0, 1e-4  # as in the built-in experiment, which is trained below
 NEXT = ("discreet init", "discreet run --help", "discreet plan --help", "README.md")
@@ -81,14 +81,15 @@ def _ask(question: Question, noise: float | None) -> Answer:
 
 def _training(trained: "Outcome") -> Chapter:
     """The built-in experiment as `discreet run` runs it: digits of ten clients, 100 rounds, the card, the results."""
-    from discreet.experiment import api, card
+    from discreet.experiment import api
+    from discreet.experiment.promise import run_guarantees
 
     page = api.page(trained.record.path)
     said = data(trained, page)
     return Chapter(
         "What is learned under it, and what may be promised to whom?",
         {"run": said, "guarantee": said["guarantees"][0]},
-        ["$ discreet run\n", card.words(list(trained.guarantees)), "", *where(trained, page)],
+        ["$ discreet run\n", run_guarantees.words(list(trained.guarantees)), "", *where(trained, page)],
     )
 
 

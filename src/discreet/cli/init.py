@@ -34,7 +34,7 @@ def init(
 
     For a table of your own, `discreet data check FILE --write-ranges` then writes the ranges to fill in.
     """
-    from discreet.experiment.starter import starter
+    from discreet.experiment.configuration.starter_files import starter
 
     if table is None and (client or label):
         raise InvalidInput("--client and --label name columns of a table.", fix="Name it with --table.")

@@ -11,7 +11,7 @@ from discreet.cli.options import Number
 from discreet.cli.output import emit
 
 if TYPE_CHECKING:
-    from discreet.experiment.job import Job
+    from discreet.experiment.loop.job import Job
 
 LAST_PORT = 65_535
 
@@ -27,8 +27,8 @@ PORT = Number("port", Annotated[int, BeforeValidator(_port)])
 
 def opened(job: "Job", port: int | None, *, browser: bool, as_json: bool) -> None:
     """Serve the page until it is interrupted. Whoever has the address may use it; it is printed, and nowhere kept."""
-    from discreet.planner.server import listening
-    from discreet.planner.start import start
+    from discreet.planning.planner.planner_server import listening
+    from discreet.planning.planner.slider_start import start
 
     with listening(start(job), port or 0) as server, suppress(KeyboardInterrupt):
         emit(lambda: {"url": server.url}, lambda: _said(server.url), as_json=as_json)

@@ -13,9 +13,9 @@ from rich.table import Table
 from discreet.cli.interactive import PORT, opened
 from discreet.cli.options import DataDir
 from discreet.cli.output import Json, emit
+from discreet.cli.progress_bar import watched
 from discreet.cli.run import Set
-from discreet.cli.sizes import afforded, in_bytes
-from discreet.cli.waiting import watched
+from discreet.cli.size_text import afforded, in_bytes
 from discreet.errors import InvalidInput
 from discreet.part import read
 from discreet.privacy.release import numbered
@@ -53,12 +53,13 @@ def plan(
     do locally, and what another epsilon would cost. Data is read to count clients; nothing is trained, spent or
     written. Without FILE: the built-in experiment on digits.
     """
-    from discreet.experiment import api, config
-    from discreet.experiment.plan import planned
+    from discreet.experiment import api
+    from discreet.experiment.configuration import experiment_file
+    from discreet.planning.experiment_plan import planned
 
     if not interactive and (port is not None or no_browser):
         raise InvalidInput("--port and --no-browser go with --interactive.")
-    source = config.load(file, tuple(settings or ()), data_dir)
+    source = experiment_file.load(file, tuple(settings or ()), data_dir)
     with watched(source, quiet=as_json) as ready:
         job = api.prepared(ready)
     if interactive:

@@ -34,12 +34,12 @@ def report(
     what was spent, and leaves out accuracy, norms and counts: it may be handed to anybody. Each is one file that loads
     nothing.
     """
-    from discreet.report import page
+    from discreet.report import run_page
 
     _refuse_unfinished(run)
     if out is not None and out.suffix.lower() not in ENDINGS:  # so that a slip writes over no model and no ledger
         raise InvalidInput(f"--out must name a file that ends in .html, and got {str(out)!r}.")
-    written = page.write(run, public=public, out=out)
+    written = run_page.write(run, public=public, out=out)
     found = {"run": str(run), "report": str(written), "public": public}
     emit(lambda: found, lambda: _page(run, written, public), as_json=as_json)
 
@@ -49,7 +49,7 @@ def _refuse_unfinished(run: Path) -> None:
     if not run.is_dir():
         raise InvalidInput(f"There is no run directory {run}.", fix="Name one that `discreet run` has made.")
     if (run / "run.json").is_file() and not (run / "guarantee.json").is_file():
-        from discreet.experiment.record import Record
+        from discreet.experiment.run_directory.run_record import Record
 
         raise InvalidInput(
             f"The run in {run} is unfinished: it has no guarantee.json yet.",

@@ -11,15 +11,15 @@ from rich.console import RenderableType
 
 from discreet.cli.options import AcceptDataRanges, DataDir
 from discreet.cli.output import Json, emit, on_stderr
-from discreet.cli.waiting import watched
+from discreet.cli.progress_bar import watched
 from discreet.errors import InvalidInput
 from discreet.part import plain
 from discreet.privacy.wording import brief
 
 if TYPE_CHECKING:
-    from discreet.experiment.job import Job
-    from discreet.experiment.outcome import Outcome
-    from discreet.experiment.run import Watch
+    from discreet.experiment.loop.job import Job
+    from discreet.experiment.loop.outcome import Outcome
+    from discreet.experiment.loop.training_loop import Watch
 
 EPILOG = """\b
 Examples:
@@ -86,12 +86,14 @@ def first(
     accept_data_ranges: bool = False,
 ) -> "Outcome":
     """A new run, from a file to its end."""
-    from discreet.experiment import api, config, data_ranges, person_bound
-    from discreet.experiment.advice import advice
-    from discreet.experiment.record import refuse_taken
-    from discreet.experiment.run import start
+    from discreet.experiment import api
+    from discreet.experiment.configuration import experiment_file
+    from discreet.experiment.loop.training_loop import start
+    from discreet.experiment.promise import data_ranges, person_bound
+    from discreet.experiment.run_directory.run_record import refuse_taken
+    from discreet.planning.advice import advice
 
-    source = config.load(file, overrides, data_dir)
+    source = experiment_file.load(file, overrides, data_dir)
     where = out if out is not None else api.new_directory(file.stem if file else "digits")
     refuse_taken(where)
     with watched(source, quiet=quiet) as ready:
@@ -106,7 +108,7 @@ def first(
 
 def again(directory: Path, key_dir: Path | None, data_dir: Path | None, quiet: bool) -> "Outcome":
     from discreet.experiment import api
-    from discreet.experiment.run import resume
+    from discreet.experiment.loop.training_loop import resume
 
     job, record = api.reopened(directory, key_dir, data_dir)
     if not quiet:
@@ -118,14 +120,14 @@ def again(directory: Path, key_dir: Path | None, data_dir: Path | None, quiet: b
 
 def warnings(ranges_from_data: bool) -> Iterator[str]:
     """What stands next to the promise, at the start of a run and at its end."""
-    from discreet.experiment import data_ranges
+    from discreet.experiment.promise import data_ranges
 
     yield from (f"Warning: {sentence}" for sentence in data_ranges.warnings(ranges_from_data))
 
 
 def watching(job: "Job", *, quiet: bool) -> "AbstractContextManager[Watch]":
     """A live bar in a terminal, a few lines in a log, and nothing for a program; all on stderr."""
-    from discreet.experiment import progress
+    from discreet.experiment.loop import progress
 
     if quiet:
         return progress.silent()
@@ -157,9 +159,9 @@ def data(ended: "Outcome", page: Path) -> dict[str, Any]:
 
 
 def _page(ended: "Outcome", page: Path) -> Iterator[RenderableType]:
-    from discreet.experiment import card
+    from discreet.experiment.promise import run_guarantees
 
-    yield card.words(list(ended.guarantees))
+    yield run_guarantees.words(list(ended.guarantees))
     yield ""
     for sentence in warnings(ended.record.identity.data_ranges):
         yield sentence

@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from discreet.errors import InvalidInput
-from discreet.secagg import keys
+from discreet.secure_sums.secagg import key_agreement
 
 YEARS = 3
 CURVE = ec.SECP384R1
@@ -83,12 +83,12 @@ def is_node_key(text: str) -> bool:
 
 def write_signing_key(path: Path) -> str:
     """An Ed25519 key to sign with; what is public of it is given back, in hexadecimal."""
-    return keys.identity_of(write_key(path)).hex()
+    return key_agreement.identity_of(write_key(path)).hex()
 
 
 def write_key(path: Path) -> bytes:
     """A new secret of 32 bytes, in hexadecimal."""
-    secret = keys.fresh(keys.KEY_BYTES)
+    secret = key_agreement.fresh(key_agreement.KEY_BYTES)
     write_secret(path, secret.hex().encode() + b"\n")
     return secret
 
@@ -99,9 +99,9 @@ def key_from(path: Path) -> bytes:
         found = path.read_bytes().strip()
     except OSError:
         raise InvalidInput(f"There is no key at {path} that can be read.", fix="Restore it from its backup.") from None
-    if not re.fullmatch(rb"[0-9a-fA-F]{%d}" % (2 * keys.KEY_BYTES), found):
+    if not re.fullmatch(rb"[0-9a-fA-F]{%d}" % (2 * key_agreement.KEY_BYTES), found):
         raise InvalidInput(
-            f"A key is {2 * keys.KEY_BYTES} hexadecimal digits, and {path} holds something else.",
+            f"A key is {2 * key_agreement.KEY_BYTES} hexadecimal digits, and {path} holds something else.",
             fix="Restore it from its backup.",
         )
     return bytes.fromhex(found.decode())

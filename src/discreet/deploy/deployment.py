@@ -9,7 +9,7 @@ from pydantic import AfterValidator
 
 from discreet.deploy.certificates import is_node_key
 from discreet.errors import InvalidInput
-from discreet.experiment import document
+from discreet.experiment.configuration import toml_document
 from discreet.part import Count, Flag, part
 
 DEPLOYMENT, CARDS = "deployment.toml", "clients"
@@ -82,7 +82,7 @@ def tell_apart(clients: Iterable[Declared]) -> None:
 def record(kind: Any, path: Path) -> Any:
     """The record that a file describes; what is wrong with it is said with its name."""
     try:
-        return document.built(kind, document.parsed(document.text_of(path), str(path)))
+        return toml_document.built(kind, toml_document.parsed(toml_document.text_of(path), str(path)))
     except InvalidInput as error:
         raise InvalidInput(f"{path}: {error.problem}", fix=error.fix) from None
 

@@ -5,28 +5,28 @@ from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
 
-from discreet.algorithms import Algorithm
+from discreet.algorithms.algorithm import Algorithm
+from discreet.data.tables.table_task import OwnTable
+from discreet.data.tasks.task_loading import check_names_persons
 from discreet.deploy import certificates
-from discreet.deploy.app import App
+from discreet.deploy.agreed_folder import App
+from discreet.deploy.client_ledger import allowance, ledgers_of
+from discreet.deploy.client_node import today
 from discreet.deploy.deployment import Card
 from discreet.deploy.learner import held_by
-from discreet.deploy.node import today
 from discreet.deploy.policy import POLICY as POLICY_FILE
 from discreet.deploy.policy import Owned, Period
-from discreet.deploy.spending import allowance, ledgers_of
-from discreet.engines.planned_sums import degree_of, planned
+from discreet.engines.secure_terms import degree_of, planned
 from discreet.errors import InvalidInput, Unsupported
-from discreet.experiment import document
-from discreet.experiment.budget_check import check_budgets
-from discreet.experiment.data_ranges import check_accepted
-from discreet.experiment.record import making, refuse_taken
+from discreet.experiment.configuration import toml_document
+from discreet.experiment.promise.budget_check import check_budgets
+from discreet.experiment.promise.data_ranges import check_accepted
+from discreet.experiment.run_directory.run_record import making, refuse_taken
 from discreet.part import plain
 from discreet.privacy.ledger import Budget, Ledger
 from discreet.privacy.ledger.charges import charges
 from discreet.privacy.release import Release, relations_for
 from discreet.privacy.wording import relation_in_full
-from discreet.tasks import OwnTable
-from discreet.tasks.loading import check_names_persons
 
 POLICY = """\
 # What the owner of this data allows. The node keeps to it whatever a server says. Read it before you start the node,
@@ -112,7 +112,7 @@ def enroll(
         )
         certificates.write_key(folder / "noise.key")
         (folder / POLICY_FILE).write_text(text, encoding="utf-8")
-        (folder / f"{client}.toml").write_text(document.written(plain(card)), encoding="utf-8")
+        (folder / f"{client}.toml").write_text(toml_document.written(plain(card)), encoding="utf-8")
     return card
 
 
@@ -200,7 +200,7 @@ def _policy(
         relations="".join(f"# {each}\n" for each in relations),
         budgets=AGREED if found is None else OPENED.format(ledger=found[1].name),
     )
-    return head + document.written({"budgets": [plain(each) for each in budgets]})
+    return head + toml_document.written({"budgets": [plain(each) for each in budgets]})
 
 
 def trusts_server(app: App) -> bool:

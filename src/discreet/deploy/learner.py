@@ -7,29 +7,30 @@ from pathlib import Path
 
 import torch
 
-from discreet.algorithms import Algorithm
-from discreet.broadcast import Broadcast
-from discreet.deploy.app import App, public_draws
+from discreet.algorithms.algorithm import Algorithm
+from discreet.algorithms.broadcast import Broadcast
+from discreet.algorithms.mechanisms import AdaptiveGaussian
+from discreet.algorithms.population import Population
+from discreet.algorithms.sparsifiers.common_mask import PublicTopK, mask_of
+from discreet.data.federation import Federation
+from discreet.data.tables.table_task import OwnTable
+from discreet.data.tasks.task import Task
+from discreet.deploy.agreed_folder import App, public_draws
 from discreet.deploy.journal import Entry
 from discreet.deploy.policy import Owned
-from discreet.engines.flower import messages
-from discreet.engines.flower.errors import NotOurs
+from discreet.engines.flower import signed_messages
+from discreet.engines.flower.flower_errors import NotOurs
 from discreet.errors import InvalidInput
-from discreet.experiment import data_ranges, keeping, person_bound
-from discreet.experiment.fingerprint import client_fingerprint
-from discreet.experiment.preparing import built
-from discreet.federation import Federation
-from discreet.mechanisms import AdaptiveGaussian
-from discreet.own_code import local
+from discreet.experiment.loop.job_builder import built
+from discreet.experiment.promise import calibrate, data_ranges, person_bound
+from discreet.experiment.run_directory.fingerprint import client_fingerprint
+from discreet.models.user_module.supervised import Supervised
 from discreet.params import Params
-from discreet.population import Population
-from discreet.purposes import Purpose
-from discreet.randomness import CPU, RunKey, SimulatedRows
-from discreet.secagg.errors import BadMessage
-from discreet.secret_streams import KEY_BYTES, SecretRows
-from discreet.sparsifiers.common import PublicTopK, mask_of
-from discreet.tasks import OwnTable, Task
-from discreet.tasks.supervised import Supervised
+from discreet.randomness.purposes import Purpose
+from discreet.randomness.secret_streams import KEY_BYTES, SecretRows
+from discreet.randomness.streams import CPU, RunKey, SimulatedRows
+from discreet.secure_sums.secagg.session_errors import BadMessage
+from discreet.user_code import local
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class Learner:
         params = {name: value.to(dtype) for name, value in model.params.items()}
         model.verify_isolation(loaded, params)
         data, algorithm = loaded.train.to(CPU, dtype), experiment.algorithm
-        lasting = keeping.lasting(algorithm, experiment.privacy, experiment.rounds, app.population)
+        lasting = calibrate.lasting(algorithm, experiment.privacy, experiment.rounds, app.population)
         warned = (f"Warning: {each}" for each in data_ranges.warnings(loaded.ranges_from_data))
         return cls(
             experiment=app.digest,
@@ -113,7 +114,7 @@ class Learner:
 
     def heard(self, round: int, data: bytes) -> Broadcast:
         """The broadcast in these bytes. What a server may not choose, it can't announce."""
-        params, announced = messages.gathered(data, self.params)
+        params, announced = signed_messages.gathered(data, self.params)
         if not all(bool(value.isfinite().all()) for value in params.values()):
             raise BadMessage("The model that was sent is not finite, so there is nothing to learn from it.")
         mechanism = self.algorithm.mechanism

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from discreet.deploy.deployment import Card, Deployment, FileName, Key
 from discreet.errors import InvalidInput, UnsoundCombination
-from discreet.experiment import document
+from discreet.experiment.configuration import toml_document
 from discreet.part import Count, Flag, part
 from discreet.privacy.ledger import Budget
-from discreet.secagg.terms import Terms
+from discreet.secure_sums.secagg.session_terms import Terms
 
 if TYPE_CHECKING:  # heavy, and named only: an owner who looks at a policy need not wait for it
-    from discreet.algorithms import Algorithm
-    from discreet.engines.planned_sums import Planned
+    from discreet.algorithms.algorithm import Algorithm
+    from discreet.engines.secure_terms import Planned
 
 POLICY = "policy.toml"
 Period: TypeAlias = Literal["ever", "year", "quarter", "month"]
@@ -207,9 +207,9 @@ class Owned:
         path = folder / POLICY
         if not path.exists():
             raise InvalidInput(f"There is no file {path}.", fix="Make one with: discreet deploy enroll")
-        text = document.text_of(path)
+        text = toml_document.text_of(path)
         try:
-            return cls(folder, document.built(Policy, document.parsed(text, "this")))
+            return cls(folder, toml_document.built(Policy, toml_document.parsed(text, "this")))
         except InvalidInput as error:
             raise InvalidInput(
                 f"{path}: {error.problem}",

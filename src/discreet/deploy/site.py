@@ -8,7 +8,7 @@ from pathlib import Path
 
 from discreet.deploy.deployment import Deployment
 from discreet.errors import InvalidInput
-from discreet.experiment import lines
+from discreet.experiment.run_directory import json_lines
 
 APP, SERVER = "app", "server"  # what everybody holds, and what only the server does
 
@@ -51,7 +51,7 @@ class Site:
         path.parent.mkdir(parents=True, exist_ok=True)
         with open(path, "ab") as file:
             process = path.read_text()
-            lines.hold(
+            json_lines.hold(
                 file,
                 f"The run {name!r} is going on already, as process {process}.",
                 fix=f"Wait until it has ended, or end it first: kill {process}",

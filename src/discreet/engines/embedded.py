@@ -7,11 +7,11 @@ from pathlib import Path
 import torch
 
 from discreet.algorithms.algorithm import Sent
-from discreet.batches import rounded
-from discreet.broadcast import Broadcast
+from discreet.algorithms.broadcast import Broadcast
+from discreet.algorithms.population import Population
+from discreet.algorithms.training.batches import rounded
 from discreet.engines.engine import CohortSum, Simulation
 from discreet.params import count
-from discreet.population import Population
 
 LARGEST_BLOCK = 4096
 HOST_MEMORY = 3 * 2**29  # 1.5 GiB

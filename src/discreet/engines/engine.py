@@ -6,20 +6,19 @@ from typing import Protocol
 
 import torch
 
-from discreet.algorithms import Algorithm
-from discreet.algorithms.algorithm import Sent
-from discreet.broadcast import Broadcast
+from discreet.algorithms.algorithm import Algorithm, Sent
+from discreet.algorithms.broadcast import Broadcast
+from discreet.algorithms.mechanisms import Mechanism
+from discreet.algorithms.per_client import worst
+from discreet.algorithms.population import Population
+from discreet.algorithms.sparsifiers import PublicUpdate
+from discreet.algorithms.training import Loss
+from discreet.data.federation import Federation
 from discreet.errors import DiscreetError
-from discreet.federation import Federation
-from discreet.mechanisms import Mechanism
 from discreet.params import Params, add, norms, total, zeros_like
-from discreet.per_client import worst
-from discreet.population import Population
-from discreet.purposes import Purpose
-from discreet.randomness import RunKey, SimulatedRows
-from discreet.secret_streams import SecretRows
-from discreet.sparsifiers import PublicUpdate
-from discreet.training import Loss
+from discreet.randomness.purposes import Purpose
+from discreet.randomness.secret_streams import SecretRows
+from discreet.randomness.streams import RunKey, SimulatedRows
 
 FEWEST = 3  # clients of a secure sum: of two, each could take its own part off
 PUBLIC = -2  # whose streams the server's training on public data has; -1 is the server's noise

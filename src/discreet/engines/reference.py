@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from discreet.broadcast import Broadcast
+from discreet.algorithms.broadcast import Broadcast
+from discreet.algorithms.population import Population
 from discreet.engines.engine import CohortSum, Simulation
-from discreet.population import Population
 
 
 @dataclass(frozen=True)

@@ -6,17 +6,17 @@ from dataclasses import dataclass, replace
 import torch
 
 from discreet.algorithms.algorithm import Sent
-from discreet.broadcast import Broadcast
+from discreet.algorithms.broadcast import Broadcast
+from discreet.algorithms.population import Population
 from discreet.engines.embedded import EmbeddedEngine
 from discreet.engines.engine import FEWEST, CohortSum
-from discreet.engines.planned_sums import planned
+from discreet.engines.secure_terms import planned
 from discreet.errors import InvalidInput
 from discreet.params import flat, restored
-from discreet.population import Population
-from discreet.purposes import Purpose
-from discreet.secagg.errors import TooFewClients
-from discreet.secagg.rehearsal import Leaves, Rehearsal
-from discreet.secagg.terms import Terms
+from discreet.randomness.purposes import Purpose
+from discreet.secure_sums.secagg.local_session import Leaves, Rehearsal
+from discreet.secure_sums.secagg.session_errors import TooFewClients
+from discreet.secure_sums.secagg.session_terms import Terms
 
 STAGES: tuple[Leaves, ...] = ("keys", "shares", "masked", "revealed")  # before which a client may drop out
 

@@ -15,23 +15,34 @@ import torch
 from rich.console import Console
 from torch import nn
 
-from discreet.algorithms import Algorithm
+from discreet.algorithms.algorithm import Algorithm
+from discreet.data.tasks.any_task import AnyTask
+from discreet.data.tasks.task import Task
+from discreet.data.tasks.task_loading import load_task
 from discreet.errors import InvalidInput
-from discreet.experiment import document, keys, preparing, progress, run
-from discreet.experiment.config import AnyEngine, Device, Embedded, Experiment, Precision, Settings, Source
-from discreet.experiment.job import Job
-from discreet.experiment.outcome import Outcome
-from discreet.experiment.promise import Privacy
-from discreet.experiment.record import Record
-from discreet.experiment.resume_check import check_version
+from discreet.experiment.configuration import toml_document
+from discreet.experiment.configuration.experiment_file import (
+    AnyEngine,
+    Device,
+    Embedded,
+    Experiment,
+    Precision,
+    Settings,
+    Source,
+)
+from discreet.experiment.loop import job_builder, progress, training_loop
+from discreet.experiment.loop.job import Job
+from discreet.experiment.loop.outcome import Outcome
+from discreet.experiment.promise.promise import Privacy
+from discreet.experiment.run_directory import run_keys
+from discreet.experiment.run_directory.resume_check import check_version
+from discreet.experiment.run_directory.run_record import Record
 from discreet.models import AnyModel
 from discreet.part import Count, Index, read
-from discreet.places import Places
+from discreet.paths import Places
 from discreet.privacy.guarantee import Guarantee
-from discreet.purposes import Purpose
-from discreet.randomness import RunKey
-from discreet.tasks import AnyTask, Task
-from discreet.tasks.loading import load_task
+from discreet.randomness.purposes import Purpose
+from discreet.randomness.streams import RunKey
 
 PathLike: TypeAlias = str | Path
 
@@ -104,14 +115,14 @@ def train(
     if seed is not None:
         read(Index, seed)
     before = None if resume is None else _opened(Path(resume), _path(key_dir))
-    key = _key(seed) if before is None or seed is not None else keys.recall(before.identity.id, _path(key_dir))
+    key = _key(seed) if before is None or seed is not None else run_keys.recall(before.identity.id, _path(key_dir))
     if isinstance(clients, Task):
         task = clients
     else:
         places = Places.of(data=_path(data_dir))
         task = load_task(clients, key.generator(Purpose.TASK), places, None if privacy is None else privacy.person)
     module = model if isinstance(model, nn.Module) else model.build(task, key.generator(Purpose.MODEL))
-    ready = preparing.from_objects(
+    ready = job_builder.from_objects(
         task,
         module,
         {"loss": loss, "metric": metric},
@@ -133,9 +144,9 @@ def train(
     with _watching(ready, Console(), progress) as watch:
         if before is None:
             where = Path(out) if out is not None else new_directory(task.name)
-            outcome = run.start(ready, where, _path(ledger), _path(key_dir), watch)
+            outcome = training_loop.start(ready, where, _path(ledger), _path(key_dir), watch)
         else:
-            outcome = run.resume(ready, before, _path(key_dir), watch)
+            outcome = training_loop.resume(ready, before, _path(key_dir), watch)
     page(outcome.record.path)
     trained = ready.model.module_with(ready.model.params)
     return finished(outcome, trained)
@@ -152,7 +163,7 @@ def load(directory: PathLike, module: nn.Module | None = None, data_dir: PathLik
 
 def prepared(source: Source, *, accept_data_ranges: bool = False) -> Job:
     """All that can be wrong with an experiment shows here, before anything is written."""
-    ready = preparing.from_source(source, _key(source.experiment.seed))
+    ready = job_builder.from_source(source, _key(source.experiment.seed))
     return replace(ready, accept_data_ranges=accept_data_ranges)
 
 
@@ -164,10 +175,10 @@ def reopened(directory: Path, key_dir: Path | None, data_dir: Path | None = None
     _refuse_finished(record, key_dir)
     check_version(record)
     experiment = _experiment(record)
-    key = keys.recall(record.identity.id, key_dir) if experiment.seed is None else _key(experiment.seed)
+    key = run_keys.recall(record.identity.id, key_dir) if experiment.seed is None else _key(experiment.seed)
     places = Places.of(Path(record.identity.folder), data_dir)
     source = Source(experiment, record.text("experiment.toml"), places)
-    ready = preparing.from_source(source, key)
+    ready = job_builder.from_source(source, key)
     return replace(ready, accept_data_ranges=_has_accepted(record)), record
 
 
@@ -181,7 +192,7 @@ def _opened(directory: Path, key_dir: Path | None) -> Record:
 
 def _refuse_finished(record: Record, key_dir: Path | None) -> None:
     if record.finished():
-        keys.forget(record.identity.id, key_dir)
+        run_keys.forget(record.identity.id, key_dir)
         raise InvalidInput(f"The run in {record.path} is finished.", fix="Start a new run to train longer.")
 
 
@@ -196,11 +207,11 @@ def new_directory(name: str) -> Path:
 
 def page(directory: Path) -> Path:
     """Write report.html. By name, since pages read run directories and so stand above what makes them."""
-    written: Path = importlib.import_module("discreet.report.page").write(directory)
+    written: Path = importlib.import_module("discreet.report.run_page").write(directory)
     return written
 
 
-def _watching(ready: Job, console: Console, wanted: bool | None) -> AbstractContextManager[run.Watch]:
+def _watching(ready: Job, console: Console, wanted: bool | None) -> AbstractContextManager[training_loop.Watch]:
     budget = ready.privacy.most if ready.privacy else None
     if wanted or (wanted is None and (console.is_terminal or console.is_jupyter)):
         return progress.bar(ready.rounds, 0, budget, console)
@@ -216,7 +227,7 @@ def _rebuilt(record: Record, data_dir: Path | None) -> nn.Module:
     experiment = _experiment(record)
     anyhow = torch.Generator()  # only shapes count: the weights come from the record
     places = Places.of(Path(record.identity.folder), data_dir)
-    return preparing.built(experiment, experiment.load_task(anyhow, places), places.folder, anyhow)
+    return job_builder.built(experiment, experiment.load_task(anyhow, places), places.folder, anyhow)
 
 
 def _has_accepted(record: Record | None) -> bool:
@@ -225,7 +236,7 @@ def _has_accepted(record: Record | None) -> bool:
 
 
 def _experiment(record: Record) -> Experiment:
-    return document.built(Experiment, document.parsed(record.text("resolved.toml"), "resolved.toml"))
+    return toml_document.built(Experiment, toml_document.parsed(record.text("resolved.toml"), "resolved.toml"))
 
 
 def _key(seed: int | None) -> RunKey:

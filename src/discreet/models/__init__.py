@@ -4,14 +4,14 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import Discriminator, Tag
 
-from discreet.models.emnist_cnn import EmnistCnn
-from discreet.models.femnist_cnn import FemnistCnn
-from discreet.models.linear import Linear
-from discreet.models.mlp import Mlp
-from discreet.models.own import Own
-from discreet.models.papernot_cnn import PapernotCnn
-from discreet.models.resnet18 import Resnet18
-from discreet.models.scatter_cnn import ScatterCnn
+from discreet.models.networks.emnist_cnn import EmnistCnn
+from discreet.models.networks.femnist_cnn import FemnistCnn
+from discreet.models.networks.linear import Linear
+from discreet.models.networks.mlp import Mlp
+from discreet.models.networks.papernot_cnn import PapernotCnn
+from discreet.models.networks.resnet18 import Resnet18
+from discreet.models.networks.scatter_cnn import ScatterCnn
+from discreet.models.networks.user_model import Own
 
 
 def _which(value: Any) -> str:

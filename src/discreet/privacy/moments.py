@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from discreet.privacy.bases import Array
-from discreet.privacy.pairs import Atoms, Directions, Pair
+from discreet.privacy.dominating_pairs import Atoms, Directions, Pair
+from discreet.privacy.noise_pairs import Array
 
 FIRST_PANEL = 0.25  # tilt × width of the panel next to the largest loss, at the steepest tilt
 GROWTH = 1.1  # each panel further from the largest loss ends this many times as far from it

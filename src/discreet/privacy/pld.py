@@ -17,10 +17,10 @@ import numpy as np
 
 from discreet.errors import Unsupported
 from discreet.privacy import gaussian
-from discreet.privacy.bases import LARGEST_SHIFT, Array, GaussianBase
+from discreet.privacy.dominating_pairs import Atoms, Directions, Pair, Whole, pair
 from discreet.privacy.events import Event, GaussianNoise, steps
 from discreet.privacy.moments import Moments, approximate_log_moment, graded_edges, moment_atoms
-from discreet.privacy.pairs import Atoms, Directions, Pair, Whole, pair
+from discreet.privacy.noise_pairs import LARGEST_SHIFT, Array, GaussianBase
 from discreet.privacy.release import Relation
 from discreet.privacy.spectrum import Spectrum, compose, tilted
 

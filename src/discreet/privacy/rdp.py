@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from discreet.privacy import discrete_gaussian, skellam
-from discreet.privacy.bases import Array, laplace_shift, log_expm1
+from discreet.privacy.dominating_pairs import pair, require_replace
 from discreet.privacy.events import (
     DiscreteGaussianNoise,
     DistributedDiscreteGaussianNoise,
@@ -22,7 +22,7 @@ from discreet.privacy.events import (
     steps,
 )
 from discreet.privacy.moments import Moments, exp_minus_line, moment_atoms
-from discreet.privacy.pairs import pair, require_replace
+from discreet.privacy.noise_pairs import Array, laplace_shift, log_expm1
 from discreet.privacy.release import Relation
 
 Conversion: TypeAlias = Literal["balle", "mironov"]

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.privacy.bases import Array
-from discreet.privacy.pairs import Atoms
+from discreet.privacy.dominating_pairs import Atoms
+from discreet.privacy.noise_pairs import Array
 
 LARGEST_GRID = 2**20  # points of a composition; beyond it the grid is made coarser, which only costs tightness
 LARGEST_STEP = 2**17  # points of one step, likewise

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from discreet.report.figures import Band, Chart, Level, Line
-from discreet.report.story import Series, Story
+from discreet.report.plotly_figures import Band, Chart, Level, Line
+from discreet.report.run_data import Series, Story
 
 
 def quality(story: Story) -> Iterator[Chart]:

@@ -8,8 +8,8 @@ from discreet.privacy import wording
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.release import numbered
 from discreet.privacy.wording import brief, rounded_up
-from discreet.report.card import bound, certified
-from discreet.report.story import Promise, Story
+from discreet.report.guarantee_card import bound, certified
+from discreet.report.run_data import Promise, Story
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from discreet.part import plain
 from discreet.privacy.wording import brief, rounded_up
 
 if TYPE_CHECKING:
-    from discreet.theory.averaging import Averaged
+    from discreet.planning.theory.model_averaging import Averaged
 
 LocalEpsilon: TypeAlias = Annotated[
     float | None, typer.Option(click_type=POSITIVE, metavar="E", help="Each model's own epsilon, as the paper counts.")
@@ -102,7 +102,7 @@ def averaging(
     as_json: Json = False,
 ) -> None:
     """The mean of models that were trained apart (paper 002)."""
-    from discreet.theory.averaging import averaged
+    from discreet.planning.theory.model_averaging import averaged
 
     local, clients = needed("--local-epsilon", local_epsilon), needed("--parties", parties)
     found = averaged(local, clients, steps, sampling_rate, delta)

@@ -9,16 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Option
 
-from discreet.cli.options import (
-    COUNT,
-    POSITIVE,
-    PROBABILITY,
-    RATE,
-    RelationWord,
-    UnitOption,
-    ViewOption,
-    relation_from,
-)
+from discreet.cli.options import COUNT, POSITIVE, PROBABILITY, RATE, RelationWord, UnitOption, ViewOption, relation_from
 from discreet.cli.output import Json
 from discreet.errors import InvalidInput
 from discreet.privacy.events import Noise, PoissonSampled, SampledWithoutReplacement

@@ -2,7 +2,7 @@
 
 import typer
 
-from discreet.cli.deploy import client, server
+from discreet.cli.deploy import client_commands, server_commands
 
 EPILOG = """\b
 In order, at the server (S) and at each client (C):
@@ -17,11 +17,11 @@ S discreet deploy status hospitals
 """
 
 app = typer.Typer(help="Run an experiment on real clients, over Flower.", no_args_is_help=True, epilog=EPILOG)
-app.command("init")(server.init)
-app.command("enroll")(client.enroll)
-app.command("accept")(client.accept)
-app.command("server")(server.server)
-app.command("client")(client.client)
-app.command("submit")(server.submit)
-app.command("simulate")(server.simulate)
-app.command("status")(server.status)
+app.command("init")(server_commands.init)
+app.command("enroll")(client_commands.enroll)
+app.command("accept")(client_commands.accept)
+app.command("server")(server_commands.server)
+app.command("client")(client_commands.client)
+app.command("submit")(server_commands.submit)
+app.command("simulate")(server_commands.simulate)
+app.command("status")(server_commands.status)

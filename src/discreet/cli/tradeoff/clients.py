@@ -9,16 +9,16 @@ from rich.console import RenderableType
 
 from discreet.cli.options import COUNT
 from discreet.cli.output import Json, emit
-from discreet.cli.tradeoff import pfl
-from discreet.cli.tradeoff.pictures import PictureFile, drawn
-from discreet.cli.tradeoff.rows import AMOUNT, COUNTS, SCALE, counted, table, whole
+from discreet.cli.tradeoff import pfl_options
+from discreet.cli.tradeoff.picture_option import PictureFile, drawn
+from discreet.cli.tradeoff.sweep_rows import AMOUNT, COUNTS, SCALE, counted, table, whole
 from discreet.part import plain
 from discreet.privacy.wording import brief, rounded_down, rounded_up
 
 if TYPE_CHECKING:
+    from discreet.planning.theory.client_count import Crowd
+    from discreet.planning.theory.local_epochs import Training
     from discreet.report.curves import Panel, Picture
-    from discreet.theory.crowds import Crowd
-    from discreet.theory.local_epochs import Training
 
 SUMS = (
     "Shared noise holds against those who see only sums, for one step a round or gradients at the broadcast model; see "
@@ -65,7 +65,7 @@ class Answer:
     sharing: tuple["Crowd", ...]
 
     def data(self) -> dict[str, Any]:
-        from discreet.theory.crowds import UNBIASED
+        from discreet.planning.theory.client_count import UNBIASED
 
         return {
             "training": {name: value for name, value in plain(self.training).items() if name != "clients"},
@@ -82,7 +82,7 @@ class Answer:
         }
 
     def page(self) -> Iterator[RenderableType]:
-        from discreet.theory.crowds import UNBIASED
+        from discreet.planning.theory.client_count import UNBIASED
 
         yield (
             f"k clients of PFL (paper 000), each with ε = {brief(self.epsilon)} at δ = {brief(self.delta)} for any one "
@@ -106,8 +106,8 @@ class Answer:
         yield from (f"{note}." for note in (SPREAD, POOL, UNBIASED))
 
     def picture(self) -> "Picture":
+        from discreet.planning.theory.client_count import UNBIASED
         from discreet.report.curves import Picture
-        from discreet.theory.crowds import UNBIASED
 
         return Picture(
             title=f"PFL: more clients at ε = {brief(self.epsilon)} each",
@@ -156,16 +156,16 @@ HEADINGS = ("k", "examples", "noise", "mean: local", "shared", "utility: printed
 
 def clients(
     clients: Clients = (1, 2, 5, 10, 25, 50, 100, 200, 500),
-    epsilon: pfl.Epsilon = 2.93,
-    delta: pfl.Delta = 1e-5,
-    epochs: pfl.Epochs = 20,
-    examples: pfl.Examples = 6000,
+    epsilon: pfl_options.Epsilon = 2.93,
+    delta: pfl_options.Delta = 1e-5,
+    epochs: pfl_options.Epochs = 20,
+    examples: pfl_options.Examples = 6000,
     pool: Pool = 60_000,
-    batch_size: pfl.BatchSize = 256,
-    clip: pfl.Clip = 1.0,
-    learning_rate: pfl.LearningRate = 0.3,
-    dimension: pfl.Dimension = 26_010,
-    lipschitz: pfl.Lipschitz = 1.0,
+    batch_size: pfl_options.BatchSize = 256,
+    clip: pfl_options.Clip = 1.0,
+    learning_rate: pfl_options.LearningRate = 0.3,
+    dimension: pfl_options.Dimension = 26_010,
+    lipschitz: pfl_options.Lipschitz = 1.0,
     loss: Loss = 0.5,
     bias: Bias = 0.0,
     picture: PictureFile = None,
@@ -176,8 +176,8 @@ def clients(
     Theorem 3's utility as printed and corrected, and the noise of the mean when each client adds enough by itself or
     when only their sum has enough. The defaults are the paper's for MNIST.
     """
-    from discreet.theory.crowds import crowd, shared_out
-    from discreet.theory.local_epochs import Training
+    from discreet.planning.theory.client_count import crowd, shared_out
+    from discreet.planning.theory.local_epochs import Training
 
     training = Training(
         examples=examples,

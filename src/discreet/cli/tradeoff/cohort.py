@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 from rich.console import RenderableType
 
 from discreet.cli.output import Json, emit
-from discreet.cli.tradeoff import bits as rings
-from discreet.cli.tradeoff import sharing
-from discreet.cli.tradeoff.pictures import PictureFile, drawn
-from discreet.cli.tradeoff.rows import counted, table, whole
+from discreet.cli.tradeoff import lattice_bits as rings
+from discreet.cli.tradeoff import sharing_options
+from discreet.cli.tradeoff.picture_option import PictureFile, drawn
+from discreet.cli.tradeoff.sweep_rows import counted, table, whole
 from discreet.part import plain
 from discreet.privacy.wording import brief, rounded_up
 
 if TYPE_CHECKING:
+    from discreet.planning.theory.cohorts import Cohort, Shared, Work
     from discreet.report.curves import Panel, Picture
-    from discreet.theory.cohorts import Cohort, Shared, Work
 
 PLANNED = ("N", "share", "mean's noise", "ε, sums", "ε, own state", "paper's share", "its ε")
 PLANNED_SHARE, GIVEN_SHARE = "share for {} dropping out", "the given share"
@@ -93,7 +93,7 @@ class Answer:
         yield from self._notes()
 
     def _notes(self) -> Iterator[str]:
-        from discreet.theory.cohorts import HONEST
+        from discreet.planning.theory.cohorts import HONEST
 
         yield f"{_claim(self.work)}."
         yield f"{HONEST}."
@@ -112,7 +112,7 @@ class Answer:
 
     def _missing(self) -> "Panel":
         from discreet.cli.tradeoff.dropouts import panel
-        from discreet.theory import cohorts
+        from discreet.planning.theory import cohorts
 
         planned = self.share or cohorts.planned_share(self.noise_multiplier, self.ring)
         shares = {GIVEN_SHARE if self.share else PLANNED_SHARE.format(self.dropouts): planned}
@@ -159,19 +159,19 @@ class Answer:
 
 
 def cohort(
-    clients: sharing.Sizes = (3, 5, 10, 20, 50, 100, 200, 500, 1000),
-    colluding: sharing.Colluding = 1,
-    dropouts: sharing.Dropouts = 1,
-    epsilon: sharing.Epsilon = 1.0,
-    share: sharing.Share = None,
-    delta: sharing.Delta = 1e-5,
-    sampling_rate: sharing.SamplingRate = 1 / 11,
-    steps: sharing.Steps = 11,
-    rounds: sharing.Rounds = 20,
-    bits: sharing.Bits = (20, 22, 24, 28, 32, 40),
-    ring_clients: sharing.RingClients = 10,
-    examples: sharing.Examples = 5600,
-    dimension: sharing.Dimension = 26_010,
+    clients: sharing_options.Sizes = (3, 5, 10, 20, 50, 100, 200, 500, 1000),
+    colluding: sharing_options.Colluding = 1,
+    dropouts: sharing_options.Dropouts = 1,
+    epsilon: sharing_options.Epsilon = 1.0,
+    share: sharing_options.Share = None,
+    delta: sharing_options.Delta = 1e-5,
+    sampling_rate: sharing_options.SamplingRate = 1 / 11,
+    steps: sharing_options.Steps = 11,
+    rounds: sharing_options.Rounds = 20,
+    bits: sharing_options.Bits = (20, 22, 24, 28, 32, 40),
+    ring_clients: sharing_options.RingClients = 10,
+    examples: sharing_options.Examples = 5600,
+    dimension: sharing_options.Dimension = 26_010,
     picture: PictureFile = None,
     as_json: Json = False,
 ) -> None:
@@ -181,7 +181,7 @@ def cohort(
     several local steps beside what is certified; and what a ring of so many bits costs. The defaults are the paper's
     for Fashion-MNIST, but for those missing.
     """
-    from discreet.theory import cohorts
+    from discreet.planning.theory import cohorts
 
     work = cohorts.Work(sampling_rate=sampling_rate, steps=steps, rounds=rounds)
     noise = cohorts.noise(work, epsilon, delta)
@@ -211,7 +211,7 @@ def cohort(
 
 
 def _claim(work: "Work") -> str:
-    from discreet.theory.cohorts import BROADCAST, OWN_STATE
+    from discreet.planning.theory.cohorts import BROADCAST, OWN_STATE
 
     return BROADCAST if work.steps == 1 else f"{OWN_STATE}. {BROADCAST}"
 

@@ -4,16 +4,16 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from discreet.planning.theory.cohorts import Cohort, Work
     from discreet.report.curves import Panel
-    from discreet.theory.cohorts import Cohort, Work
 
 POINTS = 12  # of a curve
 
 
 def panel(work: "Work", cohort: "Cohort", shares: Mapping[str, float], delta: float) -> "Panel":
     """ε of the sum against drop-outs, for each share by its name; as many as leave one client to bring noise."""
+    from discreet.planning.theory.cohorts import worth
     from discreet.report.curves import Limit, Panel, curve
-    from discreet.theory.cohorts import worth
 
     xs = counts(cohort)
     return Panel(

@@ -9,15 +9,15 @@ from rich.console import RenderableType
 
 from discreet.cli.options import COUNT
 from discreet.cli.output import Json, emit
-from discreet.cli.tradeoff import pfl
-from discreet.cli.tradeoff.pictures import PictureFile, drawn
-from discreet.cli.tradeoff.rows import counted, table, whole
+from discreet.cli.tradeoff import pfl_options
+from discreet.cli.tradeoff.picture_option import PictureFile, drawn
+from discreet.cli.tradeoff.sweep_rows import counted, table, whole
 from discreet.part import plain
 from discreet.privacy.wording import brief, rounded_up
 
 if TYPE_CHECKING:
+    from discreet.planning.theory.local_epochs import Split, Training
     from discreet.report.curves import Panel, Picture
-    from discreet.theory.local_epochs import Split, Training
 
 Clients: TypeAlias = Annotated[
     int,
@@ -38,7 +38,7 @@ class Answer:
     whole_noise: float  # in the released mean, after all rounds
 
     def data(self) -> dict[str, Any]:
-        from discreet.theory.local_epochs import IN_ALL, ONE_ROUND
+        from discreet.planning.theory.local_epochs import IN_ALL, ONE_ROUND
 
         return {
             "training": plain(self.training),
@@ -56,7 +56,7 @@ class Answer:
         }
 
     def page(self) -> Iterator[RenderableType]:
-        from discreet.theory.local_epochs import IN_ALL, ONE_ROUND
+        from discreet.planning.theory.local_epochs import IN_ALL, ONE_ROUND
 
         training = self.training
         yield (
@@ -95,8 +95,8 @@ class Answer:
         )
 
     def picture(self) -> "Picture":
+        from discreet.planning.theory.local_epochs import IN_ALL, ONE_ROUND
         from discreet.report.curves import Picture
-        from discreet.theory.local_epochs import IN_ALL, ONE_ROUND
 
         return Picture(
             title=f"PFL: {counted(self.training.epochs, 'epoch')} at ε = {brief(self.epsilon)}, cut into rounds of E",
@@ -155,16 +155,16 @@ class Answer:
 
 
 def epochs(
-    epsilon: pfl.Epsilon = 2.93,
-    delta: pfl.Delta = 1e-5,
-    epochs: pfl.Epochs = 20,
+    epsilon: pfl_options.Epsilon = 2.93,
+    delta: pfl_options.Delta = 1e-5,
+    epochs: pfl_options.Epochs = 20,
     clients: Clients = 10,
-    examples: pfl.Examples = 6000,
-    batch_size: pfl.BatchSize = 256,
-    clip: pfl.Clip = 1.0,
-    learning_rate: pfl.LearningRate = 0.3,
-    dimension: pfl.Dimension = 26_010,
-    lipschitz: pfl.Lipschitz = 1.0,
+    examples: pfl_options.Examples = 6000,
+    batch_size: pfl_options.BatchSize = 256,
+    clip: pfl_options.Clip = 1.0,
+    learning_rate: pfl_options.LearningRate = 0.3,
+    dimension: pfl_options.Dimension = 26_010,
+    lipschitz: pfl_options.Lipschitz = 1.0,
     picture: PictureFile = None,
     as_json: Json = False,
 ) -> None:
@@ -173,7 +173,7 @@ def epochs(
     The noise that epsilon takes, what one round of E epochs costs exactly and by the paper's rule of thumb, Theorem 2's
     bound as printed and corrected, and the noise that really reaches the mean. The defaults are the paper's for MNIST.
     """
-    from discreet.theory import local_epochs
+    from discreet.planning.theory import local_epochs
 
     training = local_epochs.Training(
         examples=examples,

@@ -8,12 +8,12 @@ from typer import Option
 from discreet.cli.options import COUNT, PROBABILITY
 from discreet.cli.output import Json, emit
 from discreet.cli.tradeoff.iterations_answer import Answer
-from discreet.cli.tradeoff.pictures import PictureFile, drawn
-from discreet.cli.tradeoff.rows import AMOUNT, SCALE
+from discreet.cli.tradeoff.picture_option import PictureFile, drawn
+from discreet.cli.tradeoff.sweep_rows import AMOUNT, SCALE
 from discreet.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from discreet.theory.convergence import Constants
+    from discreet.planning.theory.convergence import Constants
 
 LARGEST = 2 * 10**7  # numbers that a pilot draws
 WITHOUT_NOISE = "G is the longest gradient that a pilot met without noise, which may lead to longer ones"
@@ -87,9 +87,9 @@ def iterations(
     Theorem 3's bound as printed and corrected, the E and T at which it is least, and whether it converges. The defaults
     are the paper's for Lending Club; mu, lambda, G, Gamma and Y_0, which it doesn't give, are from synthetic clients.
     """
-    from discreet.theory.convergence import Setting
-    from discreet.theory.horizon import whole_locals
-    from discreet.theory.local_noise import ClientNoise
+    from discreet.planning.theory.convergence import Setting
+    from discreet.planning.theory.horizon import whole_locals
+    from discreet.planning.theory.local_noise import ClientNoise
 
     found, source = _piloted(clients, parameters) if pilot else _written()
     given = {
@@ -120,7 +120,7 @@ def iterations(
 
 
 def _written() -> "tuple[Constants, str]":
-    from discreet.theory.convergence import SYNTHETIC
+    from discreet.planning.theory.convergence import SYNTHETIC
 
     return SYNTHETIC, "from a pilot on 5,000 synthetic clients with 11 parameters (--pilot makes them for yours)"
 
@@ -132,7 +132,7 @@ def _piloted(clients: int, parameters: int) -> "tuple[Constants, str]":
             f"A pilot of {clients:,} clients with {parameters:,} parameters draws more than {LARGEST:,} numbers.",
             fix="Leave --pilot out, or give the constants that you know.",
         )
-    from discreet.experiment.pilot import NOT_COVERED, pilot, synthetic  # torch
+    from discreet.planning.pilot import NOT_COVERED, pilot, synthetic  # torch
 
     found = pilot(synthetic(clients, parameters, examples=examples)).constants
     made = f"from a pilot on {clients:,} synthetic clients of {examples:,} examples with {parameters:,} parameters"

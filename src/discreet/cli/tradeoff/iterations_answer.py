@@ -10,15 +10,15 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
 
-from discreet.cli.tradeoff.rows import counted, table, whole
+from discreet.cli.tradeoff.sweep_rows import counted, table, whole
 from discreet.part import plain
 from discreet.privacy.wording import brief, rounded_up
 
 if TYPE_CHECKING:
+    from discreet.planning.theory.convergence import Bound, Setting
+    from discreet.planning.theory.horizon import Best, Fate, Row
+    from discreet.planning.theory.local_noise import Form
     from discreet.report.curves import Picture
-    from discreet.theory.convergence import Bound, Setting
-    from discreet.theory.horizon import Best, Fate, Row
-    from discreet.theory.local_noise import Form
 
 NAMES = {"laplace": "Laplace", "gaussian": "Gaussian"}
 FORMULA, EXPLICIT, WHOLE = "Theorem 5", "T well over γ", "whole T_l"
@@ -36,25 +36,25 @@ class Answer:
 
     @cached_property
     def at(self) -> "Row":
-        from discreet.theory.horizon import row
+        from discreet.planning.theory.horizon import row
 
         return row(self.setting, self.total, self.local)
 
     @cached_property
     def by_local(self) -> "list[Row]":
-        from discreet.theory import horizon
+        from discreet.planning.theory import horizon
 
         return horizon.by_local(self.setting, self.total)
 
     @cached_property
     def by_total(self) -> "list[Row]":
-        from discreet.theory import horizon
+        from discreet.planning.theory import horizon
 
         best = [self.best_total(form)[WHOLE].value for form in horizon.FORMS]
         return horizon.by_total(self.setting, self.local, self.total, *best)
 
     def best_local(self, form: "Form") -> "dict[str, Best]":
-        from discreet.theory import horizon
+        from discreet.planning.theory import horizon
 
         return {
             FORMULA: horizon.printed_local(self.setting, self.total),
@@ -63,7 +63,7 @@ class Answer:
         }
 
     def best_total(self, form: "Form") -> "dict[str, Best]":
-        from discreet.theory import horizon
+        from discreet.planning.theory import horizon
 
         return {
             EXPLICIT: horizon.explicit_total(self.setting, self.local, form),
@@ -71,7 +71,7 @@ class Answer:
         }
 
     def fate(self, form: "Form") -> "Fate":
-        from discreet.theory.horizon import fate
+        from discreet.planning.theory.horizon import fate
 
         return fate(self.setting, form)
 
@@ -81,7 +81,7 @@ class Answer:
         return noise.epsilon if form == "corrected" else noise.certified(self.at.turns)
 
     def data(self) -> dict[str, Any]:
-        from discreet.theory.horizon import FORMS
+        from discreet.planning.theory.horizon import FORMS
 
         return {
             "setting": plain(self.setting),
@@ -167,7 +167,7 @@ class Answer:
 
     def notes(self) -> Iterator[str]:
         """What a reader has to know to read the numbers right."""
-        from discreet.theory.horizon import MEASURED
+        from discreet.planning.theory.horizon import MEASURED
 
         fate, noise = self.fate("corrected"), self.setting.noise
         yield f"The bound {fate.verdict}, because {fate.reason}"

@@ -8,8 +8,8 @@ from discreet.cli.tradeoff.iterations_answer import NAMES, WHOLE, Answer
 from discreet.privacy.wording import brief
 
 if TYPE_CHECKING:
+    from discreet.planning.theory.horizon import Row
     from discreet.report.curves import Curve, Panel, Picture
-    from discreet.theory.horizon import Row
 
 CORRECTED, PRINTED, SILENT = "corrected", "as printed", "without noise"
 UP = "bound on the mean of ‖θ − θ*‖²"
@@ -36,8 +36,8 @@ def picture(answer: Answer) -> "Picture":
 
 def _on_the_way(answer: Answer) -> "Panel":
     """Figures 1 and 2: Y_k while T is planned for."""
+    from discreet.planning.theory.convergence import bound
     from discreet.report.curves import Panel, curve
-    from discreet.theory.convergence import bound
 
     setting, total, local = answer.setting, answer.total, answer.local
     last = total // local
@@ -106,8 +106,8 @@ def _edges(answer: Answer) -> Iterator[str]:
 
 def _by_rule(answer: Answer) -> "Panel":
     """Figure 7: E as a function of T, rounded, whether or not all clients then have as many turns."""
+    from discreet.planning.theory.convergence import bound
     from discreet.report.curves import Panel, curve
-    from discreet.theory.convergence import bound
 
     longest = answer.by_total[-1].total
     totals = sorted({round(longest ** (place / POINTS)) for place in range(POINTS + 1)})

@@ -9,12 +9,12 @@ from typer import Option
 from discreet.cli.options import COUNT, PROBABILITY, RATE
 from discreet.cli.output import Json, emit
 from discreet.cli.tradeoff.ldp_answer import Answer
-from discreet.cli.tradeoff.pictures import PictureFile, drawn
-from discreet.cli.tradeoff.rows import SCALE
+from discreet.cli.tradeoff.picture_option import PictureFile, drawn
+from discreet.cli.tradeoff.sweep_rows import SCALE
 from discreet.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from discreet.theory.noisy_sgd import Group
+    from discreet.planning.theory.noisy_sgd import Group
 
 
 class Given(NamedTuple):
@@ -112,9 +112,9 @@ def ldp(
     The noise that each of the paper's bounds asks for, and ours; what that noise truly costs in epsilon; and the
     utility and bits that follow. The defaults are the paper's.
     """
-    from discreet.theory.noisy_sgd import Group, together
-    from discreet.theory.tradeoffs import Promise
-    from discreet.theory.utility import Learning
+    from discreet.planning.theory.noisy_sgd import Group, together
+    from discreet.planning.theory.tradeoffs import Promise
+    from discreet.planning.theory.utility import Learning
 
     if group and not (clients is None and sampling_rate is None):
         raise InvalidInput(

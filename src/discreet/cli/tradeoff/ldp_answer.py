@@ -9,15 +9,15 @@ from rich.padding import Padding
 from rich.table import Table
 
 from discreet.cli.output import PIPE_WIDTH
-from discreet.cli.tradeoff.rows import counted
+from discreet.cli.tradeoff.sweep_rows import counted
 from discreet.part import plain
 from discreet.privacy.wording import brief, rounded_down, rounded_up
 
 if TYPE_CHECKING:
+    from discreet.planning.theory.exact_noise import Clipping
+    from discreet.planning.theory.noisy_sgd import Group, Joint, Row
+    from discreet.planning.theory.utility import Learning, Utility
     from discreet.report.curves import Picture
-    from discreet.theory.exact_noise import Clipping
-    from discreet.theory.noisy_sgd import Group, Joint, Row
-    from discreet.theory.utility import Learning, Utility
 
 NAMES = {
     "theorem1": "Theorem 1",

@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from discreet.cli.tradeoff.ldp_answer import NAMES
-from discreet.cli.tradeoff.rows import counted
+from discreet.cli.tradeoff.sweep_rows import counted
+from discreet.planning.theory import exact_noise, utility
+from discreet.planning.theory.epsilon_domains import Domain, domain
+from discreet.planning.theory.noisy_sgd import MINIBATCH, PER_EXAMPLE, Group
+from discreet.planning.theory.rates import rates
+from discreet.planning.theory.tradeoffs import FORMS, LEAST_NOISE, bound
+from discreet.planning.theory.utility import Learning
 from discreet.privacy.wording import brief
 from discreet.report.curves import Curve, Limit, Mark, Panel, Picture, Point, curve
-from discreet.theory import exact_noise, utility
-from discreet.theory.domains import Domain, domain
-from discreet.theory.noisy_sgd import MINIBATCH, PER_EXAMPLE, Group
-from discreet.theory.rates import rates
-from discreet.theory.tradeoffs import FORMS, LEAST_NOISE, bound
-from discreet.theory.utility import Learning
 
 BELOW, ABOVE, POINTS = 125.0, 10.0, 31  # ε from some hundredth of what was asked, to ten times that
 ACROSS = "ε promised"

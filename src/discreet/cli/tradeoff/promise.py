@@ -11,19 +11,19 @@ from rich.console import RenderableType
 
 from discreet.cli.options import DataDir
 from discreet.cli.output import Json, emit
+from discreet.cli.progress_bar import watched
 from discreet.cli.run import Set
-from discreet.cli.sizes import afforded, in_bytes
-from discreet.cli.tradeoff.pictures import PictureFile, drawn
-from discreet.cli.tradeoff.rows import POSITIVES, counted, table
-from discreet.cli.waiting import watched
+from discreet.cli.size_text import afforded, in_bytes
+from discreet.cli.tradeoff.picture_option import PictureFile, drawn
+from discreet.cli.tradeoff.sweep_rows import POSITIVES, counted, table
 from discreet.errors import Unsupported
 from discreet.part import plain
 from discreet.privacy.wording import brief, name_of
 
 if TYPE_CHECKING:
-    from discreet.experiment.config import Source
-    from discreet.experiment.job import Job
-    from discreet.experiment.other_promises import Cost
+    from discreet.experiment.configuration.experiment_file import Source
+    from discreet.experiment.loop.job import Job
+    from discreet.planning.other_promises import Cost
     from discreet.report.curves import Panel, Picture
 
 POINTS = 13  # of a curve
@@ -74,7 +74,7 @@ class Answer:
 
     def picture(self) -> "Picture":
         """The same as curves, from a quarter of the least ε to four times the largest."""
-        from discreet.experiment.other_promises import costs
+        from discreet.planning.other_promises import costs
         from discreet.report.curves import Mark, Panel, Picture, Point, curve
 
         known = [each.epsilon for each in (self.today, *self.costs)]
@@ -107,7 +107,7 @@ class Answer:
         )
 
     def _row(self, cost: "Cost") -> dict[str, Any]:
-        from discreet.experiment.plan import sent
+        from discreet.planning.experiment_plan import sent
 
         over = sent(self.job, cost.rounds_at_this_noise)
         return {
@@ -146,10 +146,11 @@ def promise(
     The noise that each takes over all rounds and how loud it is, or the rounds that today's noise affords, and their
     bytes. Data is read to count clients; nothing is trained or spent. Without FILE: the built-in experiment on digits.
     """
-    from discreet.experiment import api, config
-    from discreet.experiment.other_promises import costs, today
+    from discreet.experiment import api
+    from discreet.experiment.configuration import experiment_file
+    from discreet.planning.other_promises import costs, today
 
-    source = config.load(file, tuple(settings or ()), data_dir)
+    source = experiment_file.load(file, tuple(settings or ()), data_dir)
     with watched(source, quiet=as_json) as ready:
         job = api.prepared(ready)
     if job.privacy is None:

@@ -9,15 +9,15 @@ from rich.padding import Padding
 from rich.table import Table
 
 from discreet.cli.output import Json, emit
-from discreet.cli.tradeoff import flatness
-from discreet.cli.tradeoff.pictures import PictureFile, drawn
-from discreet.cli.tradeoff.rows import counted
+from discreet.cli.tradeoff import sam_curves
+from discreet.cli.tradeoff.picture_option import PictureFile, drawn
+from discreet.cli.tradeoff.sweep_rows import counted
 from discreet.part import plain
 from discreet.privacy.wording import brief, rounded_up
 
 if TYPE_CHECKING:
+    from discreet.planning.theory.fedsam import Bound, Generalisation, Landscape, Run, Terms
     from discreet.report.curves import Picture
-    from discreet.theory.fedsam import Bound, Generalisation, Landscape, Run, Terms
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Answer:
     true: "Generalisation"  # with the ε that is certified
 
     def data(self) -> dict[str, Any]:
-        from discreet.theory.fedsam import NO_DIAMETER, ORDER, PRIVACY
+        from discreet.planning.theory.fedsam import NO_DIAMETER, ORDER, PRIVACY
 
         return {
             "run": plain(self.run),
@@ -62,7 +62,7 @@ class Answer:
         }
 
     def page(self) -> Iterator[RenderableType]:
-        from discreet.theory.fedsam import NO_DIAMETER, ORDER, PRIVACY
+        from discreet.planning.theory.fedsam import NO_DIAMETER, ORDER, PRIVACY
 
         run = self.run
         yield (
@@ -110,9 +110,9 @@ class Answer:
         yield "", "generalisation gap at most, with the certified ε", brief(self.true.gap, 4)
 
     def picture(self) -> "Picture":
-        from discreet.cli.tradeoff.flatness import panels
+        from discreet.cli.tradeoff.sam_curves import panels
+        from discreet.planning.theory.fedsam import ORDER, PRIVACY
         from discreet.report.curves import Picture
-        from discreet.theory.fedsam import ORDER, PRIVACY
 
         return Picture(
             title="DP-FedSAM: the terms of its theorems",
@@ -122,23 +122,23 @@ class Answer:
 
 
 def sam(
-    clients: flatness.Clients = 500,
-    cohort: flatness.Cohort = 50,
-    rounds: flatness.Rounds = 300,
-    local_steps: flatness.LocalSteps = 60,
-    learning_rate: flatness.LearningRate = None,
-    radius: flatness.Radius = 0.5,
-    clip: flatness.Clip = 0.2,
-    noise_multiplier: flatness.NoiseMultiplier = 0.95,
-    dimension: flatness.Dimension = 11_173_962,
-    fraction: flatness.Fraction = 1.0,
-    delta: flatness.Delta = 2e-3,
-    smoothness: flatness.Smoothness = 1.0,
-    local_deviation: flatness.LocalDeviation = 1.0,
-    global_deviation: flatness.GlobalDeviation = 1.0,
-    gap: flatness.Gap = 1.0,
-    clipped: flatness.Clipped = 1.0,
-    unlike: flatness.Unlike = 1.0,
+    clients: sam_curves.Clients = 500,
+    cohort: sam_curves.Cohort = 50,
+    rounds: sam_curves.Rounds = 300,
+    local_steps: sam_curves.LocalSteps = 60,
+    learning_rate: sam_curves.LearningRate = None,
+    radius: sam_curves.Radius = 0.5,
+    clip: sam_curves.Clip = 0.2,
+    noise_multiplier: sam_curves.NoiseMultiplier = 0.95,
+    dimension: sam_curves.Dimension = 11_173_962,
+    fraction: sam_curves.Fraction = 1.0,
+    delta: sam_curves.Delta = 2e-3,
+    smoothness: sam_curves.Smoothness = 1.0,
+    local_deviation: sam_curves.LocalDeviation = 1.0,
+    global_deviation: sam_curves.GlobalDeviation = 1.0,
+    gap: sam_curves.Gap = 1.0,
+    clipped: sam_curves.Clipped = 1.0,
+    unlike: sam_curves.Unlike = 1.0,
     picture: PictureFile = None,
     as_json: Json = False,
 ) -> None:
@@ -147,7 +147,7 @@ def sam(
     The sensitivities of Theorem 1 and where they stop to mean anything, the terms of Theorem 3, the generalisation of
     Theorems 4 and 5, and what is certified. The defaults are the paper's for CIFAR-10; what nobody knows is 1.
     """
-    from discreet.theory import fedsam
+    from discreet.planning.theory import fedsam
 
     run = fedsam.Run(
         clients=clients,

@@ -18,7 +18,7 @@ from flwr.supercore.runtime import RuntimeHttpClient
 from flwr.supernode.runtime.run_clientapp import pull_task_input, push_message, push_task_output
 
 from discreet.engines.flower.carrier import Answer
-from discreet.engines.flower.content import packed, unpacked
+from discreet.engines.flower.message_content import packed, unpacked
 
 PAUSE = 0.05
 

@@ -28,9 +28,9 @@ from flwr.supercore.inflatable.inflatable_utils import ObjectPullError, push_obj
 from flwr.supercore.task_identity import TaskIdentity
 from flwr.supernode.fleet_http_client import FleetHttpClient
 
-from discreet.engines.flower.announced import Announced
+from discreet.engines.flower.announced_messages import Announced
 from discreet.engines.flower.carrier import Answer
-from discreet.engines.flower.content import packed, unpacked
+from discreet.engines.flower.message_content import packed, unpacked
 
 MOST = 16  # messages that are announced and not there: of more than that, the oldest are given up
 

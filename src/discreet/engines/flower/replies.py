@@ -14,8 +14,8 @@ from flwr.serverapp import Grid
 from flwr.supercore.inflatable.inflatable_utils import ObjectPullError
 from flwr.superlink.grid.http_grid import HttpGrid
 
-from discreet.engines.flower.announced import Announced
-from discreet.engines.flower.content import unpacked
+from discreet.engines.flower.announced_messages import Announced
+from discreet.engines.flower.message_content import unpacked
 
 
 @dataclass

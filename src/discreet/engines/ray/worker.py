@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import torch
 
 from discreet.algorithms.algorithm import Sent
-from discreet.broadcast import Broadcast
+from discreet.algorithms.broadcast import Broadcast
 from discreet.engines.embedded import EmbeddedEngine
 from discreet.engines.engine import Simulation
-from discreet.engines.ray.portions import Arrays, Portion, array, arrays, holding, tensors
+from discreet.engines.ray.data_portions import Arrays, Portion, array, arrays, holding, tensors
 from discreet.params import Params, add, total
 
 

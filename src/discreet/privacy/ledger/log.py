@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import InvalidInput, LedgerDamaged, LedgerUnavailable
-from discreet.privacy.ledger.lock import locked
+from discreet.privacy.ledger.file_lock import locked
 
 GENESIS = "0" * 64  # what the first record names as the hash before it
 RESTORE = "Restore it from a copy, and don't delete it: what it counted has been released."

@@ -1,0 +1,13 @@
+"""How updates are summed."""
+
+from typing import Annotated, TypeAlias
+
+from pydantic import Field
+
+from discreet.algorithms.aggregation.aggregation import Aggregation
+from discreet.algorithms.aggregation.lattice_sum import Lattice
+from discreet.algorithms.aggregation.plain_sum import Plain
+
+AnyAggregation: TypeAlias = Annotated[Plain | Lattice, Field(discriminator="kind")]
+
+__all__ = ["Aggregation", "AnyAggregation", "Lattice", "Plain"]

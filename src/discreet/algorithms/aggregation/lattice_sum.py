@@ -1,0 +1,125 @@
+"""Updates as integers in a ring, as secure sums need them: whoever sums learns the sum and nothing else."""
+
+import hashlib
+from dataclasses import replace
+from typing import Annotated, Literal, Self
+
+import torch
+from pydantic import Field
+
+from discreet.errors import InvalidInput
+from discreet.params import Params, count
+from discreet.part import Count, Flag, Index, Positive, Probability, part
+from discreet.randomness.streams import Rows
+from discreet.secure_sums import lattice
+from discreet.secure_sums.lattice import Encoding, Grid, Load, Rotation, padded
+from discreet.secure_sums.lattice.ring import MOST_BITS
+from discreet.secure_sums.secagg.ring_vectors import LEAST_BITS
+
+
+@part
+class Lattice:
+    """Scaled, rounded at random, and summed modulo 2^bits.
+
+    Both numbers follow from what a sum carries. The bits are the fewest with which rounding takes no more than 1 % more
+    noise; the scale is the largest at which a sum leaves the ring with probability `wraparound` at most: that spoils a
+    sum, and reveals nothing. A larger one is refused. `rotated` spreads each update over its coordinates by a public
+    random rotation, new in every round, which pays where bits are few.
+
+    Guarantee: what integer noise is priced on is what is sent: the sensitivity after rounding.
+    """
+
+    kind: Literal["lattice"] = "lattice"
+    bits: Annotated[Count, Field(ge=LEAST_BITS, le=MOST_BITS)] | None = None  # none yet: found from what a sum carries
+    scale: Positive | None = None  # none yet: found from that, too
+    rotated: Flag = False
+    seed: Index = 0  # of the rotations, which everybody may know
+    wraparound: Probability = 1e-9
+    dimension: Count | None = None  # of the model; follows from it
+
+    @property
+    def secure(self) -> bool:
+        return True
+
+    def fitted(self, dimension: int | None, load: Load | None) -> Self:
+        if dimension is not None:
+            self._same(dimension)
+        dimension = self.dimension or dimension
+        found = replace(self, dimension=dimension)
+        if dimension is None or load is None:
+            return found
+        if found.bits is None:
+            fewest = lattice.fewest_bits(found._plan(dimension, load), self.wraparound, self.scale)
+            found = replace(found, bits=max(LEAST_BITS, fewest))
+        if found.scale is None:
+            found = replace(found, scale=lattice.fitted(found._plan(dimension, load), self.wraparound).scale)
+        return found
+
+    def check(self, load: Load | None) -> None:
+        if self.scale is not None and self.dimension is not None and load is not None:
+            lattice.check(self._plan(self.dimension, load), self.scale, self.wraparound)
+
+    def leaving(self, load: Load | None) -> float | None:
+        if self.scale is None or self.dimension is None or load is None:
+            return None
+        return lattice.wraparound_at(self._plan(self.dimension, load), self.scale)
+
+    def grid(self, times: int, added: int) -> Grid | None:
+        if self.scale is None or self.dimension is None:
+            return None
+        return Grid(self.scale, self.coordinates(self.dimension), times, added)
+
+    def encoding(self, round: int, params: Params, times: int) -> Encoding | None:
+        assert self.bits is not None
+        assert self.scale is not None
+        assert self.dimension is not None
+        self._same(count(params))
+        device = next(iter(params.values())).device
+        rotation = Rotation.drawn(self.dimension, self._draw(round)) if self.rotated else None
+        if rotation is not None:
+            rotation = replace(rotation, signs=rotation.signs.to(device))
+        return Encoding(self.scale, self.bits, times, rotation)
+
+    def encode(self, unit: Params, encoding: Encoding | None, rows: Rows, *, bounded: bool) -> Params:
+        assert encoding is not None
+        if not bounded and all(value.dtype == torch.int64 for value in unit.values()):
+            return unit  # rows that are bounded by their norm are rounded here, where it is looked at
+        uniform = rows.open().uniform
+        return encoding.of_bounded(unit, uniform) if bounded else encoding.of_sum(unit, uniform)
+
+    def decode(self, total: Params, encoding: Encoding | None, like: Params) -> Params:
+        assert encoding is not None
+        return encoding.back(total, like)
+
+    def coordinates(self, kept: int) -> int:
+        """A rotation is over a power of two."""
+        return padded(kept) if self.rotated else kept
+
+    def width(self, dtype: torch.dtype) -> int:
+        return self.bits or MOST_BITS  # while they are open, at most
+
+    def _same(self, dimension: int) -> None:
+        """Rounding is priced by how many numbers are rounded: for fewer than there are, it would cost too little."""
+        if self.dimension not in (None, dimension):
+            raise InvalidInput(
+                f"The lattice is laid out for a model of {self.dimension:,} numbers, and this one has {dimension:,}.",
+                fix="Leave aggregation.dimension out: it follows from the model.",
+            )
+
+    def _plan(self, dimension: int, load: Load) -> lattice.Plan:
+        return lattice.Plan(
+            bits=self.bits or MOST_BITS,
+            vectors=load.vectors,
+            sums=load.sums,
+            clip_norm=load.norm,
+            dimension=self.coordinates(dimension),
+            noise_deviation=load.deviation,
+            shares=load.shares,
+            noise=load.noise,
+            rotated=self.rotated,
+        )
+
+    def _draw(self, round: int) -> torch.Generator:
+        """On the host, where a seed gives the same numbers on every machine."""
+        seed = hashlib.blake2b(f"rotation {self.seed} {round}".encode(), digest_size=8).digest()
+        return torch.Generator().manual_seed(int.from_bytes(seed, "little", signed=True))

@@ -1,0 +1,48 @@
+"""Updates as they are, in clear."""
+
+from typing import Literal, Self
+
+import torch
+
+from discreet.params import Params
+from discreet.part import part
+from discreet.randomness.streams import Rows
+from discreet.secure_sums.lattice import Encoding, Grid, Load
+
+
+@part
+class Plain:
+    """As real numbers, in clear: whoever sums sees each update."""
+
+    kind: Literal["plain"] = "plain"
+
+    @property
+    def secure(self) -> bool:
+        return False
+
+    def fitted(self, dimension: int | None, load: Load | None) -> Self:
+        return self
+
+    def check(self, load: Load | None) -> None:
+        return
+
+    def leaving(self, load: Load | None) -> float | None:
+        return None
+
+    def grid(self, times: int, added: int) -> Grid | None:
+        return None
+
+    def encoding(self, round: int, params: Params, times: int) -> Encoding | None:
+        return None
+
+    def encode(self, unit: Params, encoding: Encoding | None, rows: Rows, *, bounded: bool) -> Params:
+        return unit
+
+    def decode(self, total: Params, encoding: Encoding | None, like: Params) -> Params:
+        return total
+
+    def coordinates(self, kept: int) -> int:
+        return kept
+
+    def width(self, dtype: torch.dtype) -> int:
+        return 8 * dtype.itemsize

@@ -1,0 +1,108 @@
+"""The central Gaussian mechanism with a clip that follows a quantile of the updates' norms (Andrew et al. 2021)."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal, Self
+
+import torch
+from torch import Tensor
+
+from discreet.algorithms import per_client
+from discreet.algorithms.broadcast import CLIP, Broadcast
+from discreet.algorithms.clipping import clip as clipped
+from discreet.algorithms.mechanisms.mechanism import State
+from discreet.params import Params, add, norms, scale
+from discreet.part import Multiplier, Positive, Probability, Rate, part
+from discreet.privacy.events import GaussianNoise, Noise
+from discreet.randomness.streams import Rows
+from discreet.secure_sums.lattice import Grid
+
+FLAG = "below the clip"
+
+
+@part
+class AdaptiveGaussian:
+    """A client sends its clipped update and whether it was below the clip, as one vector; the server adds the noise.
+
+    The vector is (a·Δ/C, ±c) with a² + c² = 1, so its norm is at most 1 and one Gaussian noise covers both: the price
+    is that of `Gaussian` with the same noise_multiplier, and what the flag takes is signal, c² of it. Then
+    C ← C·exp(−rate·(share below − quantile)). The clip moves and the noise with it, so no price depends on data.
+
+    Guarantee: client level, against those who see only the released models.
+    """
+
+    kind: Literal["adaptive_gaussian"] = "adaptive_gaussian"
+    clip_norm: Positive  # of the first round
+    quantile: Rate = 0.5
+    rate: Positive = 0.2
+    flag: Probability = 0.1  # c: a larger one follows the quantile more closely, and leaves less for the update
+    noise_multiplier: Multiplier | None = None  # none yet: found from the promise
+
+    @property
+    def private(self) -> bool:
+        return True
+
+    @property
+    def unit(self) -> Literal["client", "example"]:
+        return "client"
+
+    @property
+    def order(self) -> int:
+        return 2
+
+    def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
+        noise = per_client.single(noise_multiplier)
+        return self if self.noise_multiplier is not None else replace(self, noise_multiplier=noise)
+
+    def fitted(self, fewest: int, most: int) -> Self:
+        return self
+
+    def init(self, params: Params) -> State:
+        device = next(iter(params.values())).device
+        return {CLIP: torch.tensor(self.clip_norm, dtype=torch.float64, device=device)}
+
+    def announce(self, state: State, bound: float | None) -> Params:
+        return {CLIP: state[CLIP]}
+
+    def bound(self, delta: Params, broadcast: Broadcast) -> Params:
+        norm = broadcast.announced[CLIP]
+        unit = scale(clipped(delta, norm), self._kept / norm)
+        below = norms(delta) <= norm  # what is not finite counts as above
+        sign = below.to(next(iter(delta.values())).dtype) * 2 - 1
+        return unit | {FLAG: self.flag * sign}
+
+    def share(self, encoded: Params, broadcast: Broadcast, rows: Rows) -> Params:
+        return encoded
+
+    def on_server(
+        self, total: Params, state: State, broadcast: Broadcast, cohort: float, joined: int, noise: Rows
+    ) -> tuple[Params, State]:
+        assert self.noise_multiplier is not None
+        norm = broadcast.announced[CLIP]
+        whole = {FLAG: next(iter(total.values())).new_zeros(())} | total  # nobody came: nobody was below
+        drawn = {name: value[0] for name, value in noise.open().normal(whole).items()}
+        noisy = add(whole, scale(drawn, self.noise_multiplier))
+        below = (noisy.pop(FLAG).double() / (self.flag * cohort) + 1) / 2
+        moved = norm * torch.exp(-self.rate * (below.clamp(0, 1) - self.quantile))
+        return scale(noisy, norm / self._kept), {CLIP: moved}
+
+    def noise(self, grid: Grid | None = None, known: int = 0, joined: int | None = None) -> Noise | None:
+        return None if self.noise_multiplier is None else GaussianNoise(noise_multiplier=self.noise_multiplier)
+
+    def own_noise(self, grid: Grid | None = None) -> Noise | None:
+        return None
+
+    def clip(self, broadcast: Broadcast) -> float | Tensor | None:
+        return broadcast.announced[CLIP]
+
+    def deviation(self, contributors: Sequence[int]) -> float | None:
+        return self.noise_multiplier
+
+    @property
+    def beside(self) -> int:
+        return 1
+
+    @property
+    def _kept(self) -> float:
+        return math.sqrt(1 - self.flag**2)

@@ -1,0 +1,113 @@
+"""The Gaussian mechanism with its noise shared out: each client adds a part of it, and only the sum has enough."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal, Self
+
+from torch import Tensor
+
+from discreet.algorithms import per_client
+from discreet.algorithms.broadcast import CLIP, Broadcast
+from discreet.algorithms.clipping import clip as clipped
+from discreet.algorithms.mechanisms import announced_clip
+from discreet.algorithms.mechanisms.mechanism import State
+from discreet.errors import UnsoundCombination
+from discreet.params import Params, add, scale
+from discreet.part import Count, Multiplier, Positive, part
+from discreet.privacy.events import GaussianNoise, Noise
+from discreet.randomness.streams import Rows
+from discreet.secure_sums.lattice import Grid
+
+
+@part
+class DistributedGaussian:
+    """Clip each update to `clip_norm`; each client adds one of `shares` of N(0, (noise_multiplier·clip_norm)²).
+
+    Without `clip_norm` it protects examples: what one can move an update by is then bounded in training
+    (paper 002), and that bound stands in for the clip.
+
+    The server tops up the shares of those who stay away. So where there are as many shares as may join, the sum
+    carries the same noise however many come, and hides who did.
+
+    Guarantee: client level, or example level without `clip_norm`, against those who see released models, when whoever
+    sums and tops up is trusted. One upload by itself carries noise_multiplier/√shares, and that is all that is promised
+    against a server who sees uploads in clear, and knows its own noise.
+    """
+
+    kind: Literal["distributed_gaussian"] = "distributed_gaussian"
+    clip_norm: Positive | None = None
+    noise_multiplier: Multiplier | None = None  # of the sum; none yet: found from the promise
+    shares: Count | None = None  # as many as may join, where none is given
+
+    @property
+    def private(self) -> bool:
+        return True
+
+    @property
+    def unit(self) -> Literal["client", "example"]:
+        return "example" if self.clip_norm is None else "client"
+
+    @property
+    def order(self) -> int:
+        return 2
+
+    def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
+        noise = per_client.single(noise_multiplier)
+        return self if self.noise_multiplier is not None else replace(self, noise_multiplier=noise)
+
+    def fitted(self, fewest: int, most: int) -> Self:
+        if self.shares is not None and self.shares > most:
+            raise UnsoundCombination(
+                f"The noise is cut into {self.shares} shares, and {most} clients bring one each: some would lack.",
+                fix="Leave shares out, and there are as many as may join.",
+            )
+        return self if self.shares is not None else replace(self, shares=most)
+
+    def init(self, params: Params) -> State:
+        return announced_clip.room(params)
+
+    def announce(self, state: State, bound: float | None) -> Params:
+        return announced_clip.norm(state, self.clip_norm, bound)
+
+    def bound(self, delta: Params, broadcast: Broadcast) -> Params:
+        held = delta if self.clip_norm is None else clipped(delta, self.clip_norm)
+        return scale(held, 1 / broadcast.announced[CLIP])
+
+    def share(self, encoded: Params, broadcast: Broadcast, rows: Rows) -> Params:
+        assert self.noise_multiplier is not None
+        assert self.shares is not None
+        drawn = rows.open().normal({name: value[0] for name, value in encoded.items()})
+        return add(encoded, scale(drawn, self.noise_multiplier / math.sqrt(self.shares)))
+
+    def on_server(
+        self, total: Params, state: State, broadcast: Broadcast, cohort: float, joined: int, noise: Rows
+    ) -> tuple[Params, State]:
+        assert self.noise_multiplier is not None
+        assert self.shares is not None
+        if joined < self.shares:
+            drawn = {name: value[0] for name, value in noise.open().normal(total).items()}
+            total = add(total, scale(drawn, self.noise_multiplier * math.sqrt(1 - joined / self.shares)))
+        return scale(total, broadcast.announced[CLIP]), state
+
+    def noise(self, grid: Grid | None = None, known: int = 0, joined: int | None = None) -> Noise | None:
+        if self.noise_multiplier is None or self.shares is None or known >= self.shares:
+            return None
+        return GaussianNoise(noise_multiplier=self.noise_multiplier * math.sqrt(1 - known / self.shares))
+
+    def own_noise(self, grid: Grid | None = None) -> Noise | None:
+        if self.noise_multiplier is None or self.shares is None:
+            return None
+        return GaussianNoise(noise_multiplier=self.noise_multiplier / math.sqrt(self.shares))
+
+    def clip(self, broadcast: Broadcast) -> float | Tensor | None:
+        return self.clip_norm
+
+    def deviation(self, contributors: Sequence[int]) -> float | None:
+        if self.noise_multiplier is None or self.shares is None:
+            return None
+        return self.noise_multiplier * max(1.0, math.sqrt(len(contributors) / self.shares))
+
+    @property
+    def beside(self) -> int:
+        return 0

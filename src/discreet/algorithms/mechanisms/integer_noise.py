@@ -1,0 +1,152 @@
+"""Integer noise in shares, for secure sums: Skellam, whose sums are Skellam again, or discrete Gaussian."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal, Self
+
+import torch
+from torch import Tensor
+
+from discreet.algorithms import per_client
+from discreet.algorithms.broadcast import CLIP, Broadcast
+from discreet.algorithms.clipping import clip as clipped
+from discreet.algorithms.mechanisms import announced_clip
+from discreet.algorithms.mechanisms.mechanism import State
+from discreet.errors import UnsoundCombination
+from discreet.params import Params, add, scale
+from discreet.part import Count, Index, Multiplier, Positive, part
+from discreet.privacy.events import DistributedDiscreteGaussianNoise, Noise, SkellamNoise
+from discreet.randomness.streams import Rows
+from discreet.secure_sums.lattice import Grid, l2_after_rounding, l2_of_a_rounded_sum
+
+
+@part
+class IntegerNoise:
+    """Clip to `clip_norm`, put on the lattice, and add one of `shares` of integer noise: only the sum has enough.
+
+    Without `clip_norm` it protects examples: what one can move an update by is then bounded in training. There are as
+    many shares as clients who neither collude nor drop out: those are taken for granted, at most `colluding` and
+    `dropouts` of a cohort. noise_multiplier is the sum's, over the clip before rounding.
+
+    Guarantee: client level, or example level without `clip_norm`, against whoever sees only sums: the server of a
+    secure sum together with `colluding` clients, another client, and the public. What rounding adds to a sensitivity is
+    priced. Its integers are exact; there is no floating point between the rounding and the sum.
+    """
+
+    kind: Literal["skellam", "discrete_gaussian"]
+    clip_norm: Positive | None = None
+    noise_multiplier: Multiplier | None = None  # of the sum; none yet: found from the promise
+    colluding: Index = 0
+    dropouts: Index = 0
+    shares: Count | None = None  # follows from the cohort
+
+    @property
+    def private(self) -> bool:
+        return True
+
+    @property
+    def unit(self) -> Literal["client", "example"]:
+        return "example" if self.clip_norm is None else "client"
+
+    @property
+    def order(self) -> int:
+        return 2
+
+    def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
+        noise = per_client.single(noise_multiplier)
+        return self if self.noise_multiplier is not None else replace(self, noise_multiplier=noise)
+
+    def fitted(self, fewest: int, most: int) -> Self:
+        honest = fewest - self.colluding - self.dropouts
+        if fewest < 1:
+            raise UnsoundCombination(
+                "Of 0 clients, and a Poisson draw may be empty, none are left to bring any shares of noise.",
+                fix="Draw cohorts of a fixed size, or let everyone join.",
+            )
+        if honest < 1 or (self.shares is not None and self.shares > honest):
+            raise UnsoundCombination(
+                f"Of {fewest} clients, {self.colluding} may collude and {self.dropouts} drop out; {max(honest, 0)} are "
+                f"left to bring {'any' if self.shares is None else self.shares} shares of noise.",
+                fix="Allow for fewer colluding clients and drop-outs, or for a larger cohort.",
+            )
+        return self if self.shares is not None else replace(self, shares=honest)
+
+    def init(self, params: Params) -> State:
+        return announced_clip.room(params)
+
+    def announce(self, state: State, bound: float | None) -> Params:
+        return announced_clip.norm(state, self.clip_norm, bound)
+
+    def bound(self, delta: Params, broadcast: Broadcast) -> Params:
+        """What training put on the lattice, sum by sum, stays as it is: its reach is the clip there, and only there."""
+        on_lattice = any(value.dtype == torch.int64 for value in delta.values())
+        if on_lattice and self.clip_norm is not None:
+            raise UnsoundCombination(
+                "An update was put on the lattice before it was clipped, and integers are not clipped any more.",
+                fix="Round after the clip, or leave clip_norm out to protect single examples.",
+            )
+        if on_lattice:
+            return delta
+        held = delta if self.clip_norm is None else clipped(delta, self.clip_norm)
+        # In doubles: in singles a row as long as the clip may come out longer than 1, which the lattice refuses.
+        return {name: value.double() / broadcast.announced[CLIP] for name, value in held.items()}
+
+    def share(self, encoded: Params, broadcast: Broadcast, rows: Rows) -> Params:
+        assert self.noise_multiplier is not None
+        assert self.shares is not None
+        assert broadcast.encoding is not None
+        one, streams = {name: value[0] for name, value in encoded.items()}, rows.open()
+        variance = (self.noise_multiplier * broadcast.encoding.scale) ** 2 / self.shares
+        if self.kind == "skellam":  # the noise of all sums at once: it is of the same kind
+            return add(encoded, streams.skellam(one, variance))
+        for _ in range(broadcast.encoding.times):
+            encoded = add(encoded, streams.discrete_gaussian(one, variance / broadcast.encoding.times))
+        return encoded
+
+    def on_server(
+        self, total: Params, state: State, broadcast: Broadcast, cohort: float, joined: int, noise: Rows
+    ) -> tuple[Params, State]:
+        return scale(total, broadcast.announced[CLIP]), state
+
+    def noise(self, grid: Grid | None = None, known: int = 0, joined: int | None = None) -> Noise | None:
+        if self.noise_multiplier is None or self.shares is None or grid is None:
+            return None
+        whole = (self.noise_multiplier * grid.scale) ** 2 / grid.times
+        # The shares that nobody who looks knows. Of those who may collude, whoever looks is one.
+        there = self.shares if joined is None else joined - self.colluding
+        honest = there - max(0, known - self.colluding)
+        if honest < 1:
+            return None
+        if self.kind == "skellam":
+            return SkellamNoise(
+                variance=whole * honest / self.shares,
+                l2_sensitivity=self._sensitivity(grid),
+                dimension=grid.dimension,
+            )
+        return DistributedDiscreteGaussianNoise(
+            variance=whole / self.shares,
+            shares=honest,
+            l2_sensitivity=self._sensitivity(grid),
+            dimension=grid.dimension,
+        )
+
+    def own_noise(self, grid: Grid | None = None) -> Noise | None:
+        return None  # nobody sees an upload
+
+    def clip(self, broadcast: Broadcast) -> float | Tensor | None:
+        return self.clip_norm
+
+    def deviation(self, contributors: Sequence[int]) -> float | None:
+        if self.noise_multiplier is None or self.shares is None:
+            return None
+        return self.noise_multiplier * math.sqrt(len(contributors) / self.shares)
+
+    @property
+    def beside(self) -> int:
+        return 0
+
+    def _sensitivity(self, grid: Grid) -> float:
+        if self.unit == "client":
+            return l2_after_rounding(grid.scale, grid.dimension)
+        return l2_of_a_rounded_sum(grid.scale / math.sqrt(grid.times), grid.dimension, grid.added)

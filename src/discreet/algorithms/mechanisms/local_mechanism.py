@@ -1,0 +1,102 @@
+"""Each client for itself: it adds noise that is enough before anything leaves it, so nobody need be trusted."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal, Self
+
+from torch import Tensor
+
+from discreet.algorithms import per_client
+from discreet.algorithms.broadcast import CLIP, Broadcast
+from discreet.algorithms.clipping import clip as clipped
+from discreet.algorithms.mechanisms import announced_clip
+from discreet.algorithms.mechanisms.mechanism import State
+from discreet.params import Params, add, scale
+from discreet.part import Multiplier, PerClient, Positive, part
+from discreet.privacy.events import GaussianNoise, LaplaceNoise, Noise
+from discreet.randomness.streams import Rows
+from discreet.secure_sums.lattice import Grid
+
+
+@part
+class LocalNoise:
+    """Clip the update to `clip_norm`, add Gaussian or Laplace noise of noise_multiplier·clip_norm to each coordinate.
+
+    Gaussian noise goes with the L2 norm, Laplace noise with L1. Without `clip_norm` it is the bound that training
+    keeps by its making: ζ·Ση over a round's local iterations (paper 003). Noise may differ by client: a list names one
+    for each.
+
+    Guarantee: all of a client's data, replaced by any other, against the server and everybody after it. Two updates
+    lie up to 2·clip_norm apart, which the relation counts. Laplace noise is pure: it holds with delta 0.
+    """
+
+    kind: Literal["local_gaussian", "local_laplace"]
+    clip_norm: Positive | None = None
+    noise_multiplier: PerClient[Multiplier] | None = None  # none yet: found from the promise
+
+    @property
+    def private(self) -> bool:
+        return True
+
+    @property
+    def unit(self) -> Literal["client", "example"]:
+        return "client"
+
+    @property
+    def order(self) -> int:
+        return 1 if self.kind == "local_laplace" else 2
+
+    def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
+        return self if self.noise_multiplier is not None else replace(self, noise_multiplier=noise_multiplier)
+
+    def fitted(self, fewest: int, most: int) -> Self:
+        return self
+
+    def init(self, params: Params) -> State:
+        return announced_clip.room(params)
+
+    def announce(self, state: State, bound: float | None) -> Params:
+        return announced_clip.norm(state, self.clip_norm, bound)
+
+    def bound(self, delta: Params, broadcast: Broadcast) -> Params:
+        norm = broadcast.announced[CLIP]
+        return scale(clipped(delta, norm, self.order), 1 / norm)
+
+    def share(self, encoded: Params, broadcast: Broadcast, rows: Rows) -> Params:
+        assert self.noise_multiplier is not None
+        one, streams = {name: value[0] for name, value in encoded.items()}, rows.open()
+        drawn = streams.laplace(one) if self.kind == "local_laplace" else streams.normal(one)
+        device = next(iter(encoded.values())).device
+        return add(encoded, per_client.scaled(drawn, per_client.rows(self.noise_multiplier, rows.clients, device)))
+
+    def on_server(
+        self, total: Params, state: State, broadcast: Broadcast, cohort: float, joined: int, noise: Rows
+    ) -> tuple[Params, State]:
+        return scale(total, broadcast.announced[CLIP]), state
+
+    def noise(self, grid: Grid | None = None, known: int = 0, joined: int | None = None) -> Noise | None:
+        return None
+
+    def own_noise(self, grid: Grid | None = None) -> Noise | None:
+        if self.noise_multiplier is None:
+            return None
+        assert isinstance(self.noise_multiplier, float)  # asked of clients who are alike
+        kind = LaplaceNoise if self.kind == "local_laplace" else GaussianNoise
+        return kind(noise_multiplier=self.noise_multiplier)
+
+    def clip(self, broadcast: Broadcast) -> float | Tensor | None:
+        """For Laplace noise it is in L1, which is never below the L2 norm that is looked at."""
+        return broadcast.announced[CLIP]
+
+    def deviation(self, contributors: Sequence[int]) -> float | None:
+        noise = self.noise_multiplier
+        if noise is None:
+            return None
+        each = (noise[client] if isinstance(noise, tuple) else noise for client in contributors)
+        variance = 2 if self.kind == "local_laplace" else 1  # of noise of multiplier 1
+        return math.sqrt(variance * sum(own**2 for own in each))
+
+    @property
+    def beside(self) -> int:
+        return 0

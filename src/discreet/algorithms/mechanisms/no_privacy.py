@@ -1,0 +1,70 @@
+"""No privacy: the sum as it is."""
+
+from collections.abc import Sequence
+from typing import Literal, Self
+
+from torch import Tensor
+
+from discreet.algorithms.broadcast import Broadcast
+from discreet.algorithms.mechanisms.mechanism import State
+from discreet.params import Params
+from discreet.part import part
+from discreet.privacy.events import Noise
+from discreet.randomness.streams import Rows
+from discreet.secure_sums.lattice import Grid
+
+
+@part
+class NoPrivacy:
+    kind: Literal["none"] = "none"
+
+    @property
+    def private(self) -> bool:
+        return False
+
+    @property
+    def unit(self) -> Literal["client", "example"]:
+        return "client"
+
+    @property
+    def order(self) -> int:
+        return 2
+
+    def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
+        return self
+
+    def fitted(self, fewest: int, most: int) -> Self:
+        return self
+
+    def init(self, params: Params) -> State:
+        return {}
+
+    def announce(self, state: State, bound: float | None) -> Params:
+        return {}
+
+    def bound(self, delta: Params, broadcast: Broadcast) -> Params:
+        return delta
+
+    def share(self, encoded: Params, broadcast: Broadcast, rows: Rows) -> Params:
+        return encoded
+
+    def on_server(
+        self, total: Params, state: State, broadcast: Broadcast, cohort: float, joined: int, noise: Rows
+    ) -> tuple[Params, State]:
+        return total, state
+
+    def noise(self, grid: Grid | None = None, known: int = 0, joined: int | None = None) -> Noise | None:
+        return None
+
+    def own_noise(self, grid: Grid | None = None) -> Noise | None:
+        return None
+
+    def clip(self, broadcast: Broadcast) -> float | Tensor | None:
+        return None
+
+    def deviation(self, contributors: Sequence[int]) -> float | None:
+        return None
+
+    @property
+    def beside(self) -> int:
+        return 0

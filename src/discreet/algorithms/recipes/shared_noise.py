@@ -1,0 +1,47 @@
+"""Noise that clients bring in shares, as recipes ask for it: integers for a secure sum, or real numbers."""
+
+from typing import Literal, TypeAlias, TypedDict
+
+from discreet.algorithms.aggregation import AnyAggregation, Lattice, Plain
+from discreet.algorithms.mechanisms import AnyMechanism, DistributedGaussian, IntegerNoise
+from discreet.errors import InvalidInput
+
+ShareNoise: TypeAlias = Literal["skellam", "discrete_gaussian", "gaussian"]
+
+
+class Shared(TypedDict):
+    """The two parts of an algorithm that go together."""
+
+    mechanism: AnyMechanism
+    aggregation: AnyAggregation
+
+
+def shared(
+    noise: ShareNoise,
+    noise_multiplier: float | None,
+    *,
+    clip_norm: float | None = None,
+    bits: int | None = None,
+    rotated: bool = False,
+    colluding: int = 0,
+    dropouts: int = 0,
+) -> Shared:
+    """Without `clip_norm`, for single examples."""
+    if noise not in ("skellam", "discrete_gaussian", "gaussian"):
+        raise InvalidInput(f'noise must be "skellam", "discrete_gaussian" or "gaussian", and got {noise!r}.')
+    if noise != "gaussian":
+        integers = IntegerNoise(
+            kind=noise,
+            clip_norm=clip_norm,
+            noise_multiplier=noise_multiplier,
+            colluding=colluding,
+            dropouts=dropouts,
+        )
+        return {"mechanism": integers, "aggregation": Lattice(bits=bits, rotated=rotated)}
+    if colluding or dropouts or rotated or bits is not None:
+        raise InvalidInput(
+            'colluding, dropouts, bits and rotated are for secure sums, and noise = "gaussian" is for a trusted one.',
+            fix='Use noise = "skellam", or leave them out.',
+        )
+    real = DistributedGaussian(clip_norm=clip_norm, noise_multiplier=noise_multiplier)
+    return {"mechanism": real, "aggregation": Plain()}

@@ -1,0 +1,136 @@
+"""The largest coordinates: of each client's update before the clip, or of the noisy sum; and as paper 004 has it."""
+
+from typing import Literal
+
+from discreet.algorithms.sparsifiers.sparsifier import PublicUpdate
+from discreet.algorithms.sparsifiers.top_coordinates import largest, where
+from discreet.params import Params
+from discreet.part import Flag, Rate, part
+
+
+@part
+class TopK:
+    """Each client keeps the largest of its own coordinates, a `fraction` of each tensor or of all together.
+
+    Local update sparsification in the order that can be certified (LUS, Cheng et al. 2022): choose, then clip, then
+    noise on every coordinate, kept or not.
+
+    Guarantee: the mechanism's. The choice comes before the clip and is part of the update that the noise covers; where
+    its zeros lie would leak if they had no noise.
+    """
+
+    kind: Literal["top_k"] = "top_k"
+    fraction: Rate
+    per_layer: Flag = True
+
+    @property
+    def follows_data(self) -> bool:
+        return True
+
+    @property
+    def common(self) -> bool:
+        return False
+
+    @property
+    def unsound(self) -> str | None:
+        return None
+
+    def announce(self, params: Params, round: int, public: PublicUpdate | None = None) -> Params:
+        return {}
+
+    def select(self, delta: Params, announced: Params) -> Params:
+        return where(largest(delta, self.fraction, per_layer=self.per_layer), delta)
+
+    def finish(self, sent: Params, announced: Params) -> Params:
+        return sent
+
+    def expand(self, released: Params, announced: Params) -> Params:
+        return released
+
+    def coordinates(self, update: int) -> int:
+        return update
+
+
+@part
+class ServerTopK:
+    """The server keeps the largest coordinates of the noisy sum, a `fraction` of all tensors together.
+
+    Guarantee: the mechanism's; this is post-processing, and free.
+    """
+
+    kind: Literal["server_top_k"] = "server_top_k"
+    fraction: Rate
+
+    @property
+    def follows_data(self) -> bool:
+        return False
+
+    @property
+    def common(self) -> bool:
+        return False
+
+    @property
+    def unsound(self) -> str | None:
+        return None
+
+    def announce(self, params: Params, round: int, public: PublicUpdate | None = None) -> Params:
+        return {}
+
+    def select(self, delta: Params, announced: Params) -> Params:
+        return delta
+
+    def finish(self, sent: Params, announced: Params) -> Params:
+        return sent
+
+    def expand(self, released: Params, announced: Params) -> Params:
+        one = {name: value[None] for name, value in released.items()}
+        chosen = where(largest(one, self.fraction, per_layer=False), one)
+        return {name: value[0] for name, value in chosen.items()}
+
+    def coordinates(self, update: int) -> int:
+        return update
+
+
+@part
+class PublishedTopK:
+    """Paper 004's own order (Algorithm 1, Option II): clip, the client's share of noise, then its largest coordinates.
+
+    Not certified. The paper's ε is that of the sum's noise N(0, σ²C²), to which every client brings a share. Here each
+    deletes its share wherever its own mask is zero, and the mask follows its data: the sum no longer carries that noise
+    everywhere, and how much it carries where depends on what is to be hidden. What is left by post-processing is the
+    guarantee of one share alone, σ/√m. `TopK`, `RandomK` and `ServerTopK` keep the whole.
+    """
+
+    kind: Literal["published_top_k"] = "published_top_k"
+    fraction: Rate
+
+    @property
+    def follows_data(self) -> bool:
+        return True
+
+    @property
+    def common(self) -> bool:
+        return False
+
+    @property
+    def unsound(self) -> str | None:
+        return (
+            "A client that drops coordinates of its noisy update by its own data deletes its share of noise there, "
+            "so the sum doesn't carry the noise that is accounted."
+        )
+
+    def announce(self, params: Params, round: int, public: PublicUpdate | None = None) -> Params:
+        return {}
+
+    def select(self, delta: Params, announced: Params) -> Params:
+        return delta
+
+    def finish(self, sent: Params, announced: Params) -> Params:
+        """Of each tensor: "based on the magnitude of weight in each layer" (section 3.3)."""
+        return where(largest(sent, self.fraction, per_layer=True), sent)
+
+    def expand(self, released: Params, announced: Params) -> Params:
+        return released
+
+    def coordinates(self, update: int) -> int:
+        return update

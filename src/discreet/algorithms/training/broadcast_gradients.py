@@ -1,0 +1,105 @@
+"""Several batches of gradients a round, all taken at the broadcast model: what a sum of noise shares protects."""
+
+from dataclasses import replace
+from typing import Literal, Self
+
+import torch
+from torch import Tensor
+
+from discreet.algorithms.broadcast import CLIP, Broadcast
+from discreet.algorithms.population import Population
+from discreet.algorithms.training import poisson_batches
+from discreet.algorithms.training.batches import Batches
+from discreet.algorithms.training.gradient_step import at_round
+from discreet.algorithms.training.per_example import Clip
+from discreet.algorithms.training.per_round import PerRound, at
+from discreet.algorithms.training.schedules import Constant, Schedule
+from discreet.algorithms.training.trainer import Loss, Sums
+from discreet.params import Params, add, repeated, scale
+from discreet.part import Count, Flag, Positive, Rate, part
+from discreet.privacy.events import Event, Noise
+from discreet.randomness.purposes import Purpose
+from discreet.randomness.streams import Rows
+
+
+@part
+class BroadcastGradients:
+    """The sum over `steps` Poisson batches of clipped gradients, none of which knows of another (paper 002).
+
+    −η/B · Σ_s Σ_{i in batch s} clip(∇ℓ_i(w), C), with w the broadcast model and B the mean client's expected batch,
+    one number for all clients: so every example counts alike, however much its client holds.
+
+    Guarantee: one example moves each of the round's sums by at most ηC/B, and nothing that a client computes depends on
+    noise of its own. So the noise of all clients protects it, however many steps a round has. It adds none itself.
+    """
+
+    kind: Literal["broadcast_gradients"] = "broadcast_gradients"
+    steps: PerRound | None = None
+    epochs: PerRound | None = None
+    sampling_rate: Rate | None = None
+    batch_size: Count | None = None
+    clip_norm: Positive
+    automatic: Flag = False
+    learning_rate: Positive
+    schedule: Schedule = Constant()
+    piece: Count = 512  # examples a client whose gradients are held at once: bounds memory, changes no result
+    expected_batch: Positive | None = None  # the mean client's; follows from the clients
+
+    def __post_init__(self) -> None:
+        poisson_batches.checked(self)
+
+    def fitted(self, population: Population) -> Self:
+        return replace(self, **poisson_batches.for_sums(self, population))
+
+    def train(self, loss: Loss, broadcast: Broadcast, batches: Batches, rows: Rows) -> Params:
+        assert self.steps is not None
+        assert self.sampling_rate is not None
+        assert self.expected_batch is not None
+        start, coins = repeated(broadcast.params, batches.clients), rows.at(Purpose.BATCH).open()
+        clip = Clip(self.clip_norm, self.automatic)
+        factor = -at_round(self.learning_rate, self.schedule, broadcast) / self.expected_batch
+        encoding, uniform = broadcast.encoding, rows.at(Purpose.ROUNDING).open().uniform
+        exact = None if encoding is None else torch.float64  # in float32, a large sum would move by more than the clip
+        total: Params | None = None
+        for _ in range(at(self.steps, broadcast.round)):
+            summed = poisson_batches.summed(loss, start, batches, self.sampling_rate, clip, coins, self.piece, exact)
+            one = scale(summed, factor)
+            if encoding is not None:  # each sum for itself: together, one example would move several at once
+                one = encoding.of_sum(scale(one, 1 / broadcast.announced[CLIP]), uniform)
+            total = one if total is None else add(total, one)
+        assert total is not None
+        return total
+
+    def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
+        return self
+
+    def event(self, population: Population, rounds: range) -> Event | None:
+        return None
+
+    def bound(self, round: int) -> float | None:
+        return None
+
+    def reach(self, round: int) -> float | None:
+        return poisson_batches.reach(self, round)
+
+    def exposed(self, noise: Noise, population: Population, rounds: range) -> Event | None:
+        return poisson_batches.steps_of(self, noise, population, rounds)
+
+    def sums(self, round: int) -> Sums:
+        return poisson_batches.sums(self, round)
+
+    def check(self, loss: Loss, params: Params, inputs: Tensor) -> None:
+        return
+
+    @property
+    def changes(self) -> bool:
+        return len(self.steps or self.epochs or ()) > 1
+
+    def brief(self) -> Self:
+        return replace(self, steps=(2,), epochs=None)
+
+    def copies(self, population: Population) -> float:
+        return poisson_batches.copies(self.fitted(population).sampling_rate or 1.0, self.piece, population)
+
+    def examples(self, population: Population) -> tuple[float, ...]:
+        return poisson_batches.expected(self.fitted(population).sampling_rate or 1.0, population)

@@ -1,0 +1,174 @@
+"""Local passes for linear heads, whose steps never drive two models apart: so one noise a round covers any number."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Literal, Self
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from discreet.algorithms.broadcast import Broadcast
+from discreet.algorithms.population import Population
+from discreet.algorithms.training.batches import Batch, Batches
+from discreet.algorithms.training.gradient_step import at_round
+from discreet.algorithms.training.linear_head import LinearHead
+from discreet.algorithms.training.margin_clip import LARGEST, SMOOTHNESS, margin_clipped
+from discreet.algorithms.training.schedules import Constant, Schedule
+from discreet.algorithms.training.trainer import Loss, Sums
+from discreet.errors import InvalidInput
+from discreet.params import Params
+from discreet.part import Count, NonNegative, Positive, Rate, part
+from discreet.privacy.events import Event, Noise, PoissonSampled, Repeated
+from discreet.randomness.purposes import Purpose
+from discreet.randomness.streams import Rows
+
+MOST_LOGIT = 1e6  # in doubles, logits of this size are off by 1e-10 at most
+
+
+@part
+class ConvexLocal:
+    """`passes` over the client's data in batches of at most B = `batch_size`, one noiseless step for each.
+
+    W ← W − γ/(F²B) · Σ_{i in batch} ĝ_i a_iᵀ − γλ·(W − Wᵗ): a_i are an example's features and the bias's constant 1,
+    scaled down to the norm F = `feature_bound` where they are longer; ĝ_i is the gradient of cross-entropy in the
+    logits W·a_i, clipped to C = `clip_norm` by its margin; Wᵗ is the broadcast model and λ = `strength`. So γ =
+    `learning_rate` is the step for features over F, and at most 4/(1 + 4λ).
+
+    A secret permutation decides which examples share a batch; every pass has the same batches. B may follow from
+    `steps`, the largest client's. With a `sampling_rate` each example takes part in a round by its own secret coin.
+
+    Guarantee: with or without one example, two runs part by γC/(FB) at its step, and every other step is the same
+    non-expansive map of both. So one pass moves an update by at most γC/(FB), however many steps it has, and E passes
+    by γC/(FB) · Σ_{e<E} (1 − γλ)^{Se}, S being the fewest steps of any client. It adds no noise itself. How many
+    examples a client holds is public: one that is removed leaves its place empty.
+    """
+
+    kind: Literal["convex_local"] = "convex_local"
+    learning_rate: Positive
+    clip_norm: Positive
+    feature_bound: Positive
+    batch_size: Count | None = None
+    steps: Count | None = None
+    passes: Count = 1
+    strength: NonNegative = 0.0
+    sampling_rate: Rate = 1.0
+    schedule: Schedule = Constant()
+    fewest_steps: Count | None = None  # of any client in a pass; follows from the clients
+
+    def __post_init__(self) -> None:
+        if (self.batch_size is None) == (self.steps is None):
+            raise InvalidInput(
+                f"{self.kind} needs either batch_size or local steps (local_steps in a recipe, steps in the part), and "
+                f"got {'both' if self.steps else 'neither'}.",
+                fix="Give one, leave out the other.",
+            )
+        first, most = self._rate(0), 2 / (SMOOTHNESS + 2 * self.strength)
+        if first > most:  # a schedule only ever lowers it
+            raise InvalidInput(
+                f"learning_rate must be at most {most:g}, above which a step may drive two models apart, and got "
+                f"{first:g}.",
+                fix="Lower it; feature_bound may be lowered too, which makes the same step larger.",
+            )
+
+    def fitted(self, population: Population) -> Self:
+        size = self.batch_size or -(-max(population.examples) // (self.steps or 1))
+        fewest = max(1, -(-min(population.examples) // size))
+        return replace(self, batch_size=size, steps=None, fewest_steps=fewest)
+
+    def train(self, loss: Loss, broadcast: Broadcast, batches: Batches, rows: Rows) -> Params:
+        """In doubles, and counted from the broadcast model on: rounded to the last digit of large weights, steps would
+        let one example move an update by far more than its reach."""
+        head = LinearHead.of(loss, broadcast.params, batches.inputs[:1, None])
+        table = head.table(broadcast.params)
+        self._check_size(table)
+        start = table.double()
+        moved = start.new_zeros(()).expand(batches.clients, *start.shape)
+        rate = at_round(self.learning_rate, self.schedule, broadcast).to(start.dtype)
+        for _ in range(self.passes):
+            for batch in self._batches(batches, rows):
+                moved = self._stepped(head, moved, start, rate, batch)
+        exact = broadcast.encoding is not None  # what is put on the lattice is rounded there, and priced so
+        return head.params(moved if exact else moved.to(table.dtype))
+
+    def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
+        return self
+
+    def event(self, population: Population, rounds: range) -> Event | None:
+        return None
+
+    def bound(self, round: int) -> float | None:
+        return None
+
+    def reach(self, round: int) -> float | None:
+        if self.batch_size is None or self.fewest_steps is None:
+            return None
+        rate = self._rate(round)
+        between = (1 - rate * self.strength) ** self.fewest_steps  # what is left of a difference after a pass
+        return (
+            rate
+            * min(self.clip_norm, LARGEST)
+            / (self.feature_bound * self.batch_size)
+            * sum(between**each for each in range(self.passes))
+        )
+
+    def exposed(self, noise: Noise, population: Population, rounds: range) -> Event | None:
+        return Repeated(count=len(rounds), event=PoissonSampled(sampling_rate=self.sampling_rate, event=noise))
+
+    def sums(self, round: int) -> Sums:
+        return Sums(rate=self.sampling_rate, passes=self.passes)
+
+    def check(self, loss: Loss, params: Params, inputs: Tensor) -> None:
+        self._check_size(LinearHead.of(loss, params, inputs).table(params))
+
+    @property
+    def changes(self) -> bool:
+        return False
+
+    def brief(self) -> Self:
+        return replace(self, passes=1)
+
+    def copies(self, population: Population) -> float:
+        """Of an example there are its inputs and its features, none larger than the model."""
+        return 5.0 + 2 * (self.fitted(population).batch_size or 1)
+
+    def examples(self, population: Population) -> tuple[float, ...]:
+        return tuple(self.sampling_rate * held for held in population.examples)
+
+    def _rate(self, round: int) -> float:
+        return self.learning_rate * self.schedule.factor(round)
+
+    def _batches(self, batches: Batches, rows: Rows) -> Iterator[Batch]:
+        """A pass, the same each time: streams begin anew, and an example keeps its place and its coin."""
+        assert self.batch_size is not None
+        steps = [-(-size // self.batch_size) for size in batches.sizes]
+        drawn = batches.shuffled(self.batch_size, steps, rows.at(Purpose.BATCHES).open())
+        if self.sampling_rate == 1:
+            yield from drawn
+            return
+        # a coin for each place: the examples in them are a secret permutation, so each has one of its own
+        joined = rows.at(Purpose.COINS).open().uniform(batches.sizes) < self.sampling_rate
+        lacking = max(steps) * self.batch_size - joined.shape[1]
+        table = functional.pad(joined, (0, lacking)).to(batches.inputs.device)
+        for step, batch in enumerate(drawn):
+            here = table[:, step * self.batch_size :][:, : batch.mask.shape[1]]
+            yield batch._replace(mask=batch.mask & here)
+
+    def _check_size(self, table: Tensor) -> None:
+        largest = float(table.norm(dtype=torch.float64)) * self.feature_bound
+        if not largest <= MOST_LOGIT:
+            raise InvalidInput(
+                f"The model's weights reach logits of {largest:.3g}, and above {MOST_LOGIT:g} rounding would move an "
+                "update by more than one example may.",
+                fix="Begin with smaller weights, or lower the learning rate.",
+            )
+
+    def _stepped(self, head: LinearHead, moved: Tensor, start: Tensor, rate: Tensor, batch: Batch) -> Tensor:
+        """From W − Wᵗ to the next: the broadcast weights are never added to, so what is small stays exact."""
+        assert self.batch_size is not None
+        features = head.features(batch.inputs, self.feature_bound).double()
+        logits = features @ start.T + features @ moved.transpose(1, 2)
+        gradients = margin_clipped(logits, batch.targets, self.clip_norm) * batch.mask[..., None]
+        total = gradients.transpose(1, 2) @ features
+        after = moved * (1 - rate * self.strength) - rate / (self.feature_bound**2 * self.batch_size) * total
+        return after if batch.active is None else torch.where(batch.active[:, None, None], after, moved)

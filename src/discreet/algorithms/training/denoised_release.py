@@ -1,0 +1,117 @@
+"""Local DP-SGD whose noise drives the client's own state, and stays there: what is sent is the gradients without it."""
+
+import math
+from dataclasses import replace
+from typing import Literal, Self
+
+from torch import Tensor
+
+from discreet.algorithms import per_client
+from discreet.algorithms.broadcast import Broadcast
+from discreet.algorithms.population import Population
+from discreet.algorithms.training import poisson_batches
+from discreet.algorithms.training.batches import Batches
+from discreet.algorithms.training.gradient_step import at_round
+from discreet.algorithms.training.per_example import Clip
+from discreet.algorithms.training.per_round import PerRound, at
+from discreet.algorithms.training.schedules import Constant, Schedule
+from discreet.algorithms.training.trainer import Loss, Sums
+from discreet.errors import Unsupported
+from discreet.params import Params, add, repeated, scale, subtract, zeros_like
+from discreet.part import Count, Flag, Multiplier, Positive, Rate, part
+from discreet.privacy.events import Event, GaussianNoise, Noise
+from discreet.randomness.purposes import Purpose
+from discreet.randomness.streams import Rows
+
+
+@part
+class DenoisedRelease:
+    """`steps` Poisson batches a round: w ← w − η/B · (g + N(0, σ_L²C²)), and −η/B · Σg is sent.
+
+    g = Σ_{i in batch} clip(∇ℓ_i(w), C) at the client's own state w, B the mean client's expected batch, one number for
+    all, and σ_L = `state_noise`: given, or `ratio` times the noise multiplier of the sum.
+
+    Guarantee: a step is the Gaussian mechanism applied twice to one batch: σ_L on what the state is made of, and σ_Z,
+    the noise over this training's reach, on what is sent. Together they tell as much as one of σ, 1/σ² = 1/σ_L² +
+    1/σ_Z², and the state is a function of what was counted. It is counted as if states were seen, and nobody sees them.
+    """
+
+    kind: Literal["denoised_release"] = "denoised_release"
+    steps: PerRound | None = None
+    epochs: PerRound | None = None
+    sampling_rate: Rate | None = None
+    batch_size: Count | None = None
+    clip_norm: Positive
+    automatic: Flag = False
+    state_noise: Multiplier | None = None  # none yet: `ratio` times the noise of the sum
+    ratio: Positive = 1.0
+    learning_rate: Positive
+    schedule: Schedule = Constant()
+    piece: Count = 512  # examples a client whose gradients are held at once: bounds memory, changes no result
+    expected_batch: Positive | None = None  # the mean client's; follows from the clients
+
+    def __post_init__(self) -> None:
+        poisson_batches.checked(self)
+
+    def fitted(self, population: Population) -> Self:
+        return replace(self, **poisson_batches.for_sums(self, population))
+
+    def train(self, loss: Loss, broadcast: Broadcast, batches: Batches, rows: Rows) -> Params:
+        assert self.steps is not None
+        assert self.sampling_rate is not None
+        assert self.expected_batch is not None
+        assert self.state_noise is not None
+        state = repeated(broadcast.params, batches.clients)
+        step = at_round(self.learning_rate, self.schedule, broadcast) / self.expected_batch
+        clip, total = Clip(self.clip_norm, self.automatic), zeros_like(state)
+        coins, noises = rows.at(Purpose.BATCH).open(), rows.at(Purpose.NOISE).open()
+        for _ in range(at(self.steps, broadcast.round)):
+            summed = poisson_batches.summed(loss, state, batches, self.sampling_rate, clip, coins, self.piece)
+            noisy = add(summed, scale(noises.normal(broadcast.params), self.state_noise * self.clip_norm))
+            state, total = subtract(state, scale(noisy, step)), add(total, summed)
+        return scale(total, -step)
+
+    def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
+        if self.state_noise is not None:
+            return self
+        return replace(self, state_noise=self.ratio * per_client.single(noise_multiplier))
+
+    def event(self, population: Population, rounds: range) -> Event | None:
+        return None
+
+    def bound(self, round: int) -> float | None:
+        return None
+
+    def reach(self, round: int) -> float | None:
+        return poisson_batches.reach(self, round)
+
+    def exposed(self, noise: Noise, population: Population, rounds: range) -> Event | None:
+        if not isinstance(noise, GaussianNoise):
+            raise Unsupported(
+                f"A client's state has Gaussian noise, what it sends has {noise.kind} noise, and both are on one "
+                "secret batch: no accountant here prices the two together.",
+                fix='Use mechanism = {kind = "distributed_gaussian"}.',
+            )
+        sent = noise.noise_multiplier
+        own = self.ratio * sent if self.state_noise is None else self.state_noise
+        both = GaussianNoise(noise_multiplier=1 / math.hypot(1 / own, 1 / sent))
+        return poisson_batches.steps_of(self, both, population, rounds)
+
+    def sums(self, round: int) -> Sums:
+        return poisson_batches.sums(self, round)
+
+    def check(self, loss: Loss, params: Params, inputs: Tensor) -> None:
+        return
+
+    @property
+    def changes(self) -> bool:
+        return len(self.steps or self.epochs or ()) > 1
+
+    def brief(self) -> Self:
+        return replace(self, steps=(2,), epochs=None)
+
+    def copies(self, population: Population) -> float:
+        return 2.0 + poisson_batches.copies(self.fitted(population).sampling_rate or 1.0, self.piece, population)
+
+    def examples(self, population: Population) -> tuple[float, ...]:
+        return poisson_batches.expected(self.fitted(population).sampling_rate or 1.0, population)

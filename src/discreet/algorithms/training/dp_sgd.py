@@ -1,0 +1,116 @@
+"""DP-SGD on the client: per-example clipping, Poisson batches, noise on the sum (Abadi et al. 2016)."""
+
+from dataclasses import replace
+from typing import Literal, Self
+
+import torch
+from torch import Tensor
+
+from discreet.algorithms import per_client
+from discreet.algorithms.broadcast import Broadcast
+from discreet.algorithms.population import Population
+from discreet.algorithms.training import poisson_batches
+from discreet.algorithms.training.batches import Batches
+from discreet.algorithms.training.gradient_step import Descent, at_round
+from discreet.algorithms.training.per_example import Clip
+from discreet.algorithms.training.per_round import PerRound, at
+from discreet.algorithms.training.schedules import Constant, Schedule
+from discreet.algorithms.training.trainer import Loss, Sums
+from discreet.params import Params, add, repeated, subtract
+from discreet.part import Count, Flag, Multiplier, NonNegative, PerClient, Positive, Rate, part
+from discreet.privacy.events import Event, GaussianNoise, Noise
+from discreet.randomness.purposes import Purpose
+from discreet.randomness.streams import Rows
+
+
+@part
+class DpSgd:
+    """Noisy steps, each on a Poisson sample of the client's examples.
+
+    A round has `steps` of them, or `epochs` of as many as it takes to see every example once, on average. The rate is
+    given, or follows from `batch_size` and the largest client, so that all clients step alike. Steps and epochs may
+    differ by round: a list names one for each, and the last holds on. Rate, clip and noise may differ by client: a list
+    names one for each (paper 001).
+
+    Guarantee: one example moves the sum of a step by at most `clip_norm`, whatever its gradient; the sum carries
+    N(0, (noise_multiplier·clip_norm)²) even when nobody was drawn, and is divided by the expected batch size,
+    which is public.
+    """
+
+    kind: Literal["dp_sgd"] = "dp_sgd"
+    steps: PerRound | None = None
+    epochs: PerRound | None = None
+    sampling_rate: PerClient[Rate] | None = None
+    batch_size: Count | None = None
+    clip_norm: PerClient[Positive]
+    automatic: Flag = False  # bring every gradient near the clip, the small ones too (Bu et al. 2023)
+    noise_multiplier: PerClient[Multiplier] | None = None  # none yet: found from the promise
+    learning_rate: Positive
+    momentum: NonNegative = 0.0
+    weight_decay: NonNegative = 0.0
+    schedule: Schedule = Constant()
+    piece: Count = 512  # examples a client whose gradients are held at once: bounds memory, changes no result
+
+    def __post_init__(self) -> None:
+        poisson_batches.checked(self)
+
+    def fitted(self, population: Population) -> Self:
+        return replace(self, **poisson_batches.plan(self, population))
+
+    def train(self, loss: Loss, broadcast: Broadcast, batches: Batches, rows: Rows) -> Params:
+        assert self.noise_multiplier is not None
+        assert self.sampling_rate is not None
+        assert self.steps is not None
+        start = repeated(broadcast.params, batches.clients)
+        state = Descent.start(start, self.momentum)
+        learning_rate = at_round(self.learning_rate, self.schedule, broadcast)
+        device = batches.inputs.device
+        rates = per_client.rows(self.sampling_rate, rows.clients, torch.device("cpu"))  # coins are tossed on the host
+        inverse = (1 / (rates * torch.tensor(batches.sizes, dtype=torch.float64))).to(device)
+        clips = per_client.rows(self.clip_norm, rows.clients, device)
+        clip = Clip(clips[:, None] if isinstance(clips, Tensor) else clips, self.automatic)
+        spread = per_client.rows(self.noise_multiplier, rows.clients, device) * clips
+        noises, coins = rows.at(Purpose.NOISE).open(), rows.at(Purpose.BATCH).open()
+        for _ in range(at(self.steps, broadcast.round)):
+            summed = poisson_batches.summed(loss, state.params, batches, rates, clip, coins, self.piece)
+            noisy = add(summed, per_client.scaled(noises.normal(broadcast.params), spread))
+            mean = per_client.scaled(noisy, inverse)
+            state = state.step(mean, rate=learning_rate, momentum=self.momentum, weight_decay=self.weight_decay)
+        return subtract(state.params, start)
+
+    def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
+        return self if self.noise_multiplier is not None else replace(self, noise_multiplier=noise_multiplier)
+
+    def event(self, population: Population, rounds: range) -> Event | None:
+        if self.noise_multiplier is None:
+            return None
+        assert isinstance(self.noise_multiplier, float)  # an event is asked for of clients who are alike
+        return poisson_batches.steps_of(self, GaussianNoise(noise_multiplier=self.noise_multiplier), population, rounds)
+
+    def bound(self, round: int) -> float | None:
+        return None
+
+    def check(self, loss: Loss, params: Params, inputs: Tensor) -> None:
+        return
+
+    @property
+    def changes(self) -> bool:
+        return len(self.steps or self.epochs or ()) > 1
+
+    def brief(self) -> Self:
+        return replace(self, steps=(2,), epochs=None)
+
+    def copies(self, population: Population) -> float:
+        return poisson_batches.copies(self.fitted(population).sampling_rate or 1.0, self.piece, population)
+
+    def examples(self, population: Population) -> tuple[float, ...]:
+        return poisson_batches.expected(self.fitted(population).sampling_rate or 1.0, population)
+
+    def reach(self, round: int) -> float | None:
+        return None
+
+    def exposed(self, noise: Noise, population: Population, rounds: range) -> Event | None:
+        return None
+
+    def sums(self, round: int) -> Sums:
+        return Sums()

@@ -1,0 +1,95 @@
+"""Full-batch gradient descent on the client, a few iterations a round (paper 003)."""
+
+from dataclasses import replace
+from typing import Literal, Self
+
+from torch import Tensor
+
+from discreet.algorithms.broadcast import Broadcast
+from discreet.algorithms.population import Population
+from discreet.algorithms.training.batches import Batches
+from discreet.algorithms.training.gradient_rules import AnyGradientClip, AnyPerturbation, AnyRegulariser
+from discreet.algorithms.training.gradient_step import at_step
+from discreet.algorithms.training.local_step import LocalStep
+from discreet.algorithms.training.per_round import PerRound, at, over
+from discreet.algorithms.training.schedules import Constant, Schedule
+from discreet.algorithms.training.trainer import Loss, Sums
+from discreet.params import Params
+from discreet.part import Positive, part
+from discreet.privacy.events import Event, Noise
+from discreet.randomness.streams import Rows
+
+
+@part
+class GradientDescent:
+    """`iterations` steps on all of a client's examples: a number, or one for each round, of which the last holds on.
+
+    The schedule goes by iterations, counted over all rounds from 0, whoever joined them: paper 003's
+    η_k = (2/μ)/(k + γ) is a learning rate of 2/μ with a harmonic schedule.
+    """
+
+    kind: Literal["gradient_descent"] = "gradient_descent"
+    learning_rate: Positive
+    iterations: PerRound
+    gradient_clip: AnyGradientClip | None = None
+    perturbation: AnyPerturbation | None = None
+    regulariser: AnyRegulariser | None = None
+    schedule: Schedule = Constant()
+
+    def train(self, loss: Loss, broadcast: Broadcast, batches: Batches, rows: Rows) -> Params:
+        whole = batches.whole()
+        steps = (
+            (whole, at_step(self.learning_rate, self.schedule, k, broadcast)) for k in self._iterations(broadcast.round)
+        )
+        return self._step.walk(loss, broadcast, batches.clients, steps)
+
+    def fitted(self, population: Population) -> Self:
+        return self
+
+    def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
+        return self
+
+    def event(self, population: Population, rounds: range) -> Event | None:
+        return None
+
+    def bound(self, round: int) -> float | None:
+        """ζ·Ση_k over the round's iterations, with a gradient clip ζ and without a regulariser: in the clip's norm.
+
+        True of real numbers; what the model's own precision rounds is left to the mechanism's clip.
+        """
+        factors = sum(map(self.schedule.factor, self._iterations(round)))
+        return self._step.bound(self.learning_rate * factors)
+
+    def check(self, loss: Loss, params: Params, inputs: Tensor) -> None:
+        return
+
+    @property
+    def changes(self) -> bool:
+        return False  # a longer round has a larger bound, and noise is in units of that
+
+    def brief(self) -> Self:
+        return replace(self, iterations=(2,))
+
+    def copies(self, population: Population) -> float:
+        """An example's way through the network is taken to need no more than the model."""
+        return self._step.copies + max(population.examples)
+
+    def examples(self, population: Population) -> tuple[float, ...]:
+        return population.examples
+
+    def reach(self, round: int) -> float | None:
+        return None
+
+    def exposed(self, noise: Noise, population: Population, rounds: range) -> Event | None:
+        return None
+
+    def sums(self, round: int) -> Sums:
+        return Sums()
+
+    @property
+    def _step(self) -> LocalStep:
+        return LocalStep(self.perturbation, self.regulariser, self.gradient_clip)
+
+    def _iterations(self, round: int) -> range:
+        before = over(self.iterations, range(round))
+        return range(before, before + at(self.iterations, round))

@@ -1,0 +1,58 @@
+"""One step of gradient descent for a block of clients, with momentum and weight decay."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from discreet.algorithms.broadcast import Broadcast
+from discreet.algorithms.training.schedules import Schedule
+from discreet.params import Params, aligned, zeros_like
+
+
+class Descent(NamedTuple):
+    """Models and velocities, a row a client. Velocity starts at zero in every round."""
+
+    params: Params
+    velocity: Params | None
+
+    @classmethod
+    def start(cls, params: Params, momentum: float) -> "Descent":
+        return cls(params, zeros_like(params) if momentum else None)
+
+    def step(
+        self,
+        gradient: Params,
+        *,
+        rate: Tensor,
+        momentum: float,
+        weight_decay: float,
+        active: Tensor | None = None,
+    ) -> "Descent":
+        """w ← w − rate·v with v ← momentum·v + gradient + weight_decay·w; clients that are not active stay put."""
+        if weight_decay:
+            gradient = {name: value + weight_decay * self.params[name] for name, value in gradient.items()}
+        velocity = self.velocity
+        if velocity is not None:
+            velocity = {name: momentum * value + gradient[name] for name, value in velocity.items()}
+        direction = gradient if velocity is None else velocity
+        # one pass over the model where value - rate·direction would take two
+        params = {name: value.addcmul(direction[name], -rate.to(value.dtype)) for name, value in self.params.items()}
+        if active is None:
+            return Descent(params, velocity)
+        return Descent(_where(active, params, self.params), velocity and _where(active, velocity, self.velocity or {}))
+
+
+def at_round(learning_rate: float, schedule: Schedule, broadcast: Broadcast) -> Tensor:
+    """The round's learning rate."""
+    return at_step(learning_rate, schedule, broadcast.round, broadcast)
+
+
+def at_step(learning_rate: float, schedule: Schedule, k: int, broadcast: Broadcast) -> Tensor:
+    """The k-th learning rate, made where the model lies: a recorded step reads it anew, and nobody waits for a copy."""
+    device = next(iter(broadcast.params.values())).device
+    return torch.full((), learning_rate * schedule.factor(k), dtype=torch.float64, device=device)
+
+
+def _where(active: Tensor, new: Params, old: Params) -> Params:
+    return {name: torch.where(aligned(active, value), value, old[name]) for name, value in new.items()}

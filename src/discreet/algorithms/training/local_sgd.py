@@ -1,0 +1,105 @@
+"""Plain local SGD: epochs or steps over shuffled batches."""
+
+from dataclasses import replace
+from typing import Literal, Self
+
+from torch import Tensor
+
+from discreet.algorithms.broadcast import Broadcast
+from discreet.algorithms.population import Population
+from discreet.algorithms.training.batches import Batches
+from discreet.algorithms.training.gradient_rules import AnyGradientClip, AnyPerturbation, AnyRegulariser
+from discreet.algorithms.training.gradient_step import at_round
+from discreet.algorithms.training.local_step import LocalStep
+from discreet.algorithms.training.schedules import Constant, Schedule
+from discreet.algorithms.training.trainer import Loss, Sums
+from discreet.errors import InvalidInput
+from discreet.params import Params
+from discreet.part import Count, NonNegative, Positive, part
+from discreet.privacy.events import Event, Noise
+from discreet.randomness.purposes import Purpose
+from discreet.randomness.streams import Rows
+
+
+@part
+class LocalSgd:
+    """`epochs` passes over the client's data, or `steps` batches of it, whoever has how much.
+
+    The schedule goes by rounds. Gradients may be clipped, taken at a perturbed point, and pulled back.
+    """
+
+    kind: Literal["local_sgd"] = "local_sgd"
+    learning_rate: Positive
+    batch_size: Count
+    epochs: Count | None = None
+    steps: Count | None = None
+    momentum: NonNegative = 0.0
+    weight_decay: NonNegative = 0.0
+    gradient_clip: AnyGradientClip | None = None
+    perturbation: AnyPerturbation | None = None
+    regulariser: AnyRegulariser | None = None
+    schedule: Schedule = Constant()
+
+    def __post_init__(self) -> None:
+        if (self.epochs is None) == (self.steps is None):
+            raise InvalidInput(
+                "Local SGD needs either epochs or steps, one of the two.", fix="Give one, leave out the other."
+            )
+
+    def train(self, loss: Loss, broadcast: Broadcast, batches: Batches, rows: Rows) -> Params:
+        rate = at_round(self.learning_rate, self.schedule, broadcast)
+        drawn = batches.shuffled(self.batch_size, self._steps(batches), rows.at(Purpose.BATCHES).open())
+        return self._step.walk(loss, broadcast, batches.clients, ((batch, rate) for batch in drawn))
+
+    def fitted(self, population: Population) -> Self:
+        return self
+
+    def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
+        return self
+
+    def event(self, population: Population, rounds: range) -> Event | None:
+        return None
+
+    def bound(self, round: int) -> float | None:
+        """ζ·steps·η with a gradient clip ζ, in the clip's norm (L2 or L1).
+
+        None without one, with momentum, weight decay or a regulariser, and with epochs: their steps differ by client.
+        True of real numbers; what the model's own precision rounds is left to the mechanism's clip.
+        """
+        if self.steps is None:
+            return None
+        return self._step.bound(self.steps * self.learning_rate * self.schedule.factor(round))
+
+    def check(self, loss: Loss, params: Params, inputs: Tensor) -> None:
+        return
+
+    @property
+    def changes(self) -> bool:
+        return False
+
+    def brief(self) -> Self:
+        return replace(self, steps=2, epochs=None)
+
+    def copies(self, population: Population) -> float:
+        return self._step.copies
+
+    def examples(self, population: Population) -> tuple[float, ...]:
+        return population.examples
+
+    def reach(self, round: int) -> float | None:
+        return None
+
+    def exposed(self, noise: Noise, population: Population, rounds: range) -> Event | None:
+        return None
+
+    def sums(self, round: int) -> Sums:
+        return Sums()
+
+    @property
+    def _step(self) -> LocalStep:
+        return LocalStep(self.perturbation, self.regulariser, self.gradient_clip, self.momentum, self.weight_decay)
+
+    def _steps(self, batches: Batches) -> list[int]:
+        if self.steps is not None:
+            return [self.steps] * batches.clients
+        return [(self.epochs or 1) * -(-size // self.batch_size) for size in batches.sizes]

@@ -1,0 +1,92 @@
+"""One local step for a block of clients: what plain SGD and gradient descent share."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Tensor
+from torch.func import grad, vmap
+
+from discreet.algorithms.broadcast import Broadcast
+from discreet.algorithms.training.batches import Batch
+from discreet.algorithms.training.cuda_graphs import Recordings
+from discreet.algorithms.training.gradient_rules import AnyGradientClip, AnyPerturbation, AnyRegulariser
+from discreet.algorithms.training.gradient_step import Descent
+from discreet.algorithms.training.module_loss import ModuleLoss
+from discreet.algorithms.training.trainer import Loss
+from discreet.params import Params, add, repeated, subtract
+
+
+@dataclass(frozen=True)
+class LocalStep:
+    """The loss's gradient, taken where the perturbation says; clipped; then the regulariser's; then the descent.
+
+    The clip is on the loss's gradient alone: only that depends on data, and a pull back should not be cut short.
+    """
+
+    perturbation: AnyPerturbation | None = None
+    regulariser: AnyRegulariser | None = None
+    gradient_clip: AnyGradientClip | None = None
+    momentum: float = 0.0
+    weight_decay: float = 0.0
+
+    def walk(self, loss: Loss, broadcast: Broadcast, clients: int, steps: Iterable[tuple[Batch, Tensor]]) -> Params:
+        """Each client's update after these steps, given as batches with the rates to step by."""
+        recordings = loss.recordings if isinstance(loss, ModuleLoss) else Recordings()
+        start = {} if self.regulariser is None else broadcast.params  # a recording copies all that it is given
+        state: Descent | None = None
+        for batch, rate in steps:
+            if state is None:
+                first = partial(self._first, loss, clients)
+                state = recordings.play((self, "first"), first, broadcast.params, rate, batch)
+            else:
+                state = recordings.play((self, "next"), partial(self._next, loss), state, start, rate, batch)
+        assert state is not None
+        return subtract(state.params, repeated(broadcast.params, clients))
+
+    def bound(self, rates: float) -> float | None:
+        """ζ·Ση for the sum of a round's rates; None where something beside the clipped gradients moves the model."""
+        if self.gradient_clip is None or self.regulariser is not None or self.momentum or self.weight_decay:
+            return None
+        return self.gradient_clip.bound * rates
+
+    @property
+    def copies(self) -> float:
+        """Model-sized tensors: model, gradient, velocity, update, what a step makes new; and those of the pieces."""
+        return 5.0 + 2 * (self.perturbation is not None) + (self.regulariser is not None)
+
+    def _first(self, loss: Loss, clients: int, params: Params, rate: Tensor, batch: Batch) -> Descent:
+        """All clients still share their weights, which one ordinary pass can use."""
+        gradient = gradients(loss, shared=True)(params, batch.inputs, batch.targets, batch.mask)
+        state = Descent.start(repeated(params, clients), self.momentum)
+        return self._moved(loss, state, gradient, params, rate, batch)
+
+    def _next(self, loss: Loss, state: Descent, start: Params, rate: Tensor, batch: Batch) -> Descent:
+        gradient = gradients(loss, shared=False)(state.params, batch.inputs, batch.targets, batch.mask)
+        return self._moved(loss, state, gradient, start, rate, batch)
+
+    def _moved(
+        self, loss: Loss, state: Descent, gradient: Params, start: Params, rate: Tensor, batch: Batch
+    ) -> Descent:
+        if self.perturbation is not None:
+            there = self.perturbation.perturbed(state.params, gradient)
+            gradient = gradients(loss, shared=False)(there, batch.inputs, batch.targets, batch.mask)
+        if self.gradient_clip is not None:
+            gradient = self.gradient_clip.clipped(gradient)
+        if self.regulariser is not None:
+            gradient = add(gradient, self.regulariser.gradient(state.params, start))
+        return state.step(
+            gradient, rate=rate, momentum=self.momentum, weight_decay=self.weight_decay, active=batch.active
+        )
+
+
+def gradients(loss: Loss, *, shared: bool) -> Callable[..., Params]:
+    """Each client's gradient of its mean loss over the cells that hold an example."""
+
+    def mean(params: Params, inputs: Tensor, targets: Tensor, mask: Tensor) -> Tensor:
+        losses = loss(params, inputs, targets)
+        return torch.where(mask, losses, 0).sum() / mask.sum().clamp(min=1)
+
+    found: Callable[..., Params] = vmap(grad(mean), in_dims=(None if shared else 0, 0, 0, 0), randomness="different")
+    return found

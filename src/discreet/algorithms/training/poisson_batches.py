@@ -1,0 +1,115 @@
+"""Poisson batches of clipped gradients, which several trainers share: how many, how large, and their sums."""
+
+import math
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from discreet.algorithms import per_client
+from discreet.algorithms.population import Population
+from discreet.algorithms.training.batches import Batches
+from discreet.algorithms.training.cuda_graphs import Recordings
+from discreet.algorithms.training.module_loss import ModuleLoss
+from discreet.algorithms.training.per_example import Clip, clipped_sum
+from discreet.algorithms.training.per_round import at, over
+from discreet.algorithms.training.trainer import Loss, Sums
+from discreet.errors import InvalidInput
+from discreet.params import Params, add
+from discreet.privacy.events import Event, Noise, PoissonSampled, Repeated
+from discreet.randomness.streams import Streams
+
+SMALLEST_CLIP = 1e-9
+
+
+def checked(part: Any) -> None:
+    """Steps or epochs, a rate or a batch size, and a clip that single precision can measure."""
+    for one, other in (("steps", "epochs"), ("sampling_rate", "batch_size")):
+        if (getattr(part, one) is None) == (getattr(part, other) is None):
+            raise InvalidInput(
+                f"{part.kind} needs either {one} or {other}, one of the two.", fix="Give one, leave out the other."
+            )
+    least = min(per_client.listed(part.clip_norm, 1))
+    if least < SMALLEST_CLIP:
+        raise InvalidInput(
+            f"clip_norm must be at least {SMALLEST_CLIP:g}, below which single precision can't measure a gradient, "
+            f"and got {least:g}.",
+            fix="Scale clip_norm up and the learning rate down by the same factor.",
+        )
+    if part.epochs is not None and isinstance(part.sampling_rate, tuple):
+        raise InvalidInput(
+            "Clients of different sampling rates would take different numbers of steps in an epoch.",
+            fix="Give steps instead of epochs.",
+        )
+
+
+def plan(part: Any, population: Population) -> dict[str, Any]:
+    """The fields that follow from how much data clients have: steps instead of epochs, a rate instead of a size."""
+    per_client.checked(part, population)
+    rate, steps = part.sampling_rate, part.steps
+    if rate is None:
+        rate = 1 / math.ceil(max(population.examples) / part.batch_size)
+    if steps is None:
+        steps = tuple(each * math.ceil(1 / rate - 1e-9) for each in part.epochs)  # 1/(1/49) is 49.000000000000007
+    return {"steps": steps, "sampling_rate": rate, "epochs": None, "batch_size": None}
+
+
+def for_sums(part: Any, population: Population) -> dict[str, Any]:
+    """The same for training whose updates are sums, divided by one number for all: the mean client's expected batch."""
+    found = plan(part, population)
+    batches = expected(found["sampling_rate"], population)
+    return found | {"expected_batch": part.expected_batch or sum(batches) / len(batches)}
+
+
+def reach(part: Any, round: int) -> float | None:
+    """√S·ηC/B: one example moves each of a round's S sums by ηC/B at most; None before B is known."""
+    if part.expected_batch is None or part.steps is None:
+        return None
+    rate = part.learning_rate * part.schedule.factor(round)
+    return float(rate * part.clip_norm / part.expected_batch * math.sqrt(at(part.steps, round)))
+
+
+def sums(part: Any, round: int) -> Sums:
+    return Sums(at(part.steps, round), part.sampling_rate)
+
+
+def steps_of(part: Any, noise: Noise, population: Population, rounds: range) -> Event:
+    """So many rounds of sampled steps, each with this noise."""
+    found = plan(part, population)
+    sampled = PoissonSampled(sampling_rate=found["sampling_rate"], event=noise)
+    return Repeated(count=over(found["steps"], rounds), event=sampled)
+
+
+def expected(rate: float | tuple[float, ...], population: Population) -> tuple[float, ...]:
+    """How many examples each client's batch is expected to have. Public."""
+    rates = per_client.listed(rate, population.clients)
+    return tuple(each * held for each, held in zip(rates, population.examples, strict=True))
+
+
+def copies(rate: float | tuple[float, ...], piece: int, population: Population) -> float:
+    """About how many model-sized tensors a client needs at once."""
+    largest = per_client.most(rate) * max(population.examples)
+    return 6.0 + 1.5 * min(float(piece), largest + 4 * math.sqrt(largest))
+
+
+def summed(
+    loss: Loss,
+    params: Params,
+    batches: Batches,
+    rates: float | Tensor,
+    clip: Clip,
+    coins: Streams,
+    piece: int,
+    dtype: torch.dtype | None = None,
+) -> Params:
+    """Each client's sum over a new Poisson batch, of which `piece` examples are held at once.
+
+    Gradients are added up in `dtype`; by default in the model's own.
+    """
+    recordings = loss.recordings if isinstance(loss, ModuleLoss) else Recordings()
+    clipped = partial(clipped_sum, loss, dtype=dtype)
+    total = {name: torch.zeros_like(value, dtype=dtype) for name, value in params.items()}
+    for batch in batches.poisson(rates, coins, piece):
+        total = add(total, recordings.play(("clipped sum", dtype), clipped, params, batch, clip))
+    return total

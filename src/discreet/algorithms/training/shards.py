@@ -1,0 +1,100 @@
+"""Any optimiser on shards of a client's data: an example is in one of them, and a clip bounds what that one sends."""
+
+from dataclasses import replace
+from typing import Literal, Self
+
+import torch
+from torch import Tensor
+
+from discreet.algorithms.broadcast import Broadcast
+from discreet.algorithms.clipping import clip
+from discreet.algorithms.population import Population
+from discreet.algorithms.training.batches import Batches
+from discreet.algorithms.training.local_sgd import LocalSgd
+from discreet.algorithms.training.trainer import Loss, Sums
+from discreet.params import Params, add, per_client, repeated, scale, zeros_like
+from discreet.part import Count, Positive, part
+from discreet.privacy.events import Event, Noise, Repeated
+from discreet.randomness.purposes import Purpose
+from discreet.randomness.streams import Rows
+
+
+@part
+class Shards:
+    """The client's examples in `shards` = M disjoint shards, a model trained on each, and the mean of their updates.
+
+    (1/M) · Σ_m clip(Δ_m, C), with Δ_m what `local` makes of the broadcast model on shard m, and C = `clip_norm`. Each
+    example draws its shard anew in every round, by itself; an empty shard's update is zero.
+
+    Guarantee: an example changes the update of one shard, from one vector of norm at most C into another, whatever
+    `local` does. These may be opposite, so it moves the mean by at most 2C/M, and not C/M. It adds no noise itself.
+    """
+
+    kind: Literal["shards"] = "shards"
+    shards: Count
+    clip_norm: Positive
+    local: LocalSgd
+
+    def fitted(self, population: Population) -> Self:
+        return replace(self, local=self.local.fitted(population))
+
+    def train(self, loss: Loss, broadcast: Broadcast, batches: Batches, rows: Rows) -> Params:
+        start = broadcast.params
+        if broadcast.encoding is not None:  # what is rounded is priced as if it was added up in doubles
+            start = {name: value.double() for name, value in start.items()}
+        total = zeros_like(repeated(start, batches.clients))
+        drawn = (rows.at(Purpose.SHARD).open().uniform(batches.sizes) * self.shards).floor()
+        for shard in range(self.shards):
+            held, empty = _part(batches, drawn == shard)
+            local = self.local.train(loss, broadcast, held, rows.at(Purpose.LOCAL, shard))
+            update = clip({name: value.to(start[name].dtype) for name, value in local.items()}, self.clip_norm)
+            total = add(total, per_client((~empty).double().to(batches.inputs.device), update))
+        return scale(total, 1 / self.shards)
+
+    def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
+        return self
+
+    def event(self, population: Population, rounds: range) -> Event | None:
+        return None
+
+    def bound(self, round: int) -> float | None:
+        return self.clip_norm
+
+    def reach(self, round: int) -> float | None:
+        return 2 * self.clip_norm / self.shards
+
+    def exposed(self, noise: Noise, population: Population, rounds: range) -> Event | None:
+        return Repeated(count=len(rounds), event=noise)
+
+    def sums(self, round: int) -> Sums:
+        return Sums(parts=self.shards)
+
+    def check(self, loss: Loss, params: Params, inputs: Tensor) -> None:
+        return
+
+    @property
+    def changes(self) -> bool:
+        return False
+
+    def brief(self) -> Self:
+        return replace(self, shards=2, local=self.local.brief())
+
+    def copies(self, population: Population) -> float:
+        return 2.0 + self.local.copies(population)
+
+    def examples(self, population: Population) -> tuple[float, ...]:
+        return self.local.examples(population)
+
+
+def _part(batches: Batches, chosen: torch.Tensor) -> tuple[Batches, torch.Tensor]:
+    """Each client's chosen examples, and who has none: that one is given its first, to have something to train on."""
+    sizes = chosen.sum(dim=1)
+    empty = sizes == 0
+    chosen = chosen.clone()
+    chosen[empty, 0] = True
+    client, example = chosen.nonzero(as_tuple=True)
+    places = torch.tensor(batches.starts)[client] + example
+    sizes = sizes.clamp(min=1)
+    starts = sizes.cumsum(0) - sizes
+    order = places if batches.order is None else batches.order[places]
+    return Batches(batches.inputs, batches.targets, tuple(starts.tolist()), tuple(sizes.tolist()), order), empty

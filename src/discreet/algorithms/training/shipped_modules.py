@@ -1,0 +1,144 @@
+"""Which networks run nothing but the code that torch and this package ship.
+
+Anything else — a subclass, a patched method, a hook — is somebody's own code: it may look at the whole batch, or keep
+what it saw for the next call.
+"""
+
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, WrapperDescriptorType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.nn.modules import module as torch_module
+from torch.overrides import _get_current_function_mode_stack
+from torch.utils._device import DeviceContext
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
+
+INDEPENDENT: frozenset[type[nn.Module]] = frozenset(  # in these layers no example's output depends on another example
+    {
+        nn.Sequential,
+        nn.Identity,
+        nn.Linear,
+        nn.Conv2d,
+        nn.GroupNorm,
+        nn.LayerNorm,
+        nn.MaxPool2d,
+        nn.AvgPool2d,
+        nn.AdaptiveAvgPool2d,
+        nn.Dropout,
+        nn.Dropout2d,
+        nn.Flatten,
+        nn.ReLU,
+        nn.LeakyReLU,
+        nn.ELU,
+        nn.SELU,
+        nn.GELU,
+        nn.SiLU,
+        nn.Tanh,
+        nn.Sigmoid,
+        nn.Softplus,
+    }
+)
+FUNCTIONS = (  # of torch.nn.functional
+    *("linear", "conv2d", "pad", "group_norm", "layer_norm", "max_pool2d", "avg_pool2d", "adaptive_avg_pool2d"),
+    *("dropout", "dropout2d", "relu", "leaky_relu", "elu", "selu", "gelu", "silu", "softplus", "cross_entropy"),
+)
+CALLED: tuple[tuple[Any, tuple[str, ...]], ...] = (  # what those layers, and our models, call
+    (functional, FUNCTIONS),
+    (torch, ("tanh", "sigmoid", "relu", "group_norm", "layer_norm", "conv2d")),
+    (Tensor, ("flatten", "mean", "sum", "softmax", "reshape", "relu", "tanh", "__add__", "__mul__", "__sub__")),
+)
+GLOBAL_HOOKS = tuple(  # on all modules, by what they are called at
+    value for name, value in vars(torch_module).items() if name.startswith("_global_") and isinstance(value, dict)
+)
+OUR_MODELS = "discreet.models.networks."
+TORCH, DISCREET = Path(torch.__file__).parent, Path(__file__).parents[2]
+SHIPPED_IN = (f"{TORCH}{os.sep}", f"{DISCREET}{os.sep}")
+
+
+@dataclass(frozen=True)
+class Tap:
+    """A forward hook of our own: it records what passes through one layer, and keeps examples apart."""
+
+    record: Callable[[tuple[Tensor, ...], Tensor], Tensor | None]
+
+    def __call__(self, layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor | None:
+        return self.record(inputs, output)
+
+
+def runs_only_shipped_code(network: nn.Module) -> bool:
+    """Guarantee: true only if every module is exactly of a class in INDEPENDENT or of our own models, and nothing on
+    the instance, on its class or in the whole process replaces what it does.
+    """
+    modules = list(network.modules())
+    return (
+        not has_global_overrides()
+        and all(_is_known(module) and not _is_overridden(module) for module in modules)
+        and all(_is_unpatched(kind) for kind in {type(module) for module in modules})
+        and all(_is_shipped(getattr(place, name)) for place, names in CALLED for name in names)
+    )
+
+
+def is_shipped_layer(layer: nn.Module) -> bool:
+    """Whether this one layer, of a class of torch's own, does what torch documents."""
+    return not _is_overridden(layer) and _is_unpatched(type(layer))
+
+
+def has_global_overrides() -> bool:
+    """Whether hooks on all modules, or a mode that rewrites torch's functions, are active."""
+    hooks = any(GLOBAL_HOOKS)
+    modes = [*_get_current_function_mode_stack(), *_get_current_dispatch_mode_stack()]  # type: ignore[no-untyped-call]
+    return hooks or any(type(mode) is not DeviceContext for mode in modes)
+
+
+def _is_known(module: nn.Module) -> bool:
+    kind = type(module)
+    if isinstance(module, nn.Flatten):
+        return kind is nn.Flatten and module.start_dim == 1
+    if kind.__module__.startswith(OUR_MODELS):  # and not only by its word
+        return getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is kind
+    return kind in INDEPENDENT
+
+
+def _is_overridden(module: nn.Module) -> bool:
+    """Whether this instance has a method, a hook or a kind of tensor of its own."""
+    own = vars(module)
+    shadowed = any(callable(getattr(type(module), name, None)) for name in own if name != "training")
+    called = any(callable(value) for name, value in own.items() if not name.startswith("_"))
+    hooks = [hook for name, value in own.items() if name.endswith("_hooks") and value for hook in value.values()]
+    tensors = [*own["_parameters"].values(), *own["_buffers"].values()]
+    return (
+        shadowed
+        or called
+        or any(type(hook) is not Tap for hook in hooks)
+        or own.get("_compiled_call_impl") is not None
+        or any(value is not None and type(value) not in (Tensor, nn.Parameter) for value in tensors)
+    )
+
+
+def _is_unpatched(kind: type[nn.Module]) -> bool:
+    """Whether all functions of the class, and of those it inherits from, stand in files that were shipped."""
+    return all(
+        _is_shipped(value)
+        for owner in kind.__mro__[:-1]
+        for value in vars(owner).values()
+        if callable(value) and not isinstance(value, type)
+    )
+
+
+def is_shipped_function(function: FunctionType) -> bool:
+    """Whether its code stands in a file of torch's or of ours."""
+    return function.__code__.co_filename.startswith(SHIPPED_IN)
+
+
+def _is_shipped(function: Any) -> bool:
+    if isinstance(function, FunctionType):
+        torchs_own = function.__module__ == "torch._tensor"  # whose wrappers are torch's too
+        return is_shipped_function(function) and (torchs_own or not hasattr(function, "__wrapped__"))
+    return isinstance(function, BuiltinFunctionType | MethodDescriptorType | WrapperDescriptorType)

@@ -1,0 +1,112 @@
+"""Getting a data set: streamed beside its place, held against its checksum, then renamed; never half there."""
+
+import hashlib
+import os
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from http.client import HTTPException
+from pathlib import Path
+from typing import IO
+
+from discreet.data.datasets.dataset_catalog import DataSet, Download
+from discreet.data.datasets.dataset_files import ELSEWHERE, archive_in, at
+from discreet.errors import DiscreetError, InvalidInput
+from discreet.paths import Places
+from discreet.privacy.ledger.log import sync_directory
+
+CHUNK = 1 << 18
+PATIENCE = 30  # seconds without a byte
+
+Progress = Callable[[int], None]
+
+
+class _Failed(Exception):
+    """One mirror could not give the file; the sentence says why."""
+
+
+def get(places: Places, data: DataSet, progress: Callable[[Download, int], None]) -> list[Path]:
+    """Download what is not here yet; the paths of what came. What can't be downloaded is left to `verified` to miss."""
+    folder = places.data / data.folder
+    return [
+        fetch(source, data, folder, partial(progress, source))
+        for source in data.downloads
+        if not _is_here(source, data, folder)
+    ]
+
+
+def _is_here(source: Download, data: DataSet, folder: Path) -> bool:
+    if source.inside is None:
+        return at(folder, data, data.files[Path(source.name).stem]) is not None
+    return archive_in(folder, data) is not None or all(at(folder, data, file) for file in data.files.values())
+
+
+def fetch(source: Download, data: DataSet, folder: Path, progress: Progress = lambda got: None) -> Path:
+    """Download one file into the folder, from the first mirror that has it; `progress` is told the bytes so far.
+
+    Guarantee: the name appears only with its whole content, of the published checksum, on the disk.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        draft, name = tempfile.mkstemp(dir=folder, prefix=f".{source.name}.", suffix=".part")
+    except OSError as error:
+        raise InvalidInput(f"{folder} can't be written to ({error.strerror}).", fix=ELSEWHERE) from None
+    try:
+        with os.fdopen(draft, "wb") as file:
+            _from_any(source, data, folder, file, progress)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(name, 0o644)  # a temporary file is its owner's alone
+        os.replace(name, folder / source.name)
+        sync_directory(folder)
+    finally:
+        Path(name).unlink(missing_ok=True)
+        with suppress(OSError):
+            folder.rmdir()  # where nothing came, no empty folder stays; one that holds anything is left alone
+    return folder / source.name
+
+
+def _from_any(source: Download, data: DataSet, folder: Path, file: IO[bytes], progress: Progress) -> None:
+    failures = []
+    for url in source.urls:
+        file.seek(0)
+        file.truncate()
+        try:
+            _stream(url, source, file, progress)
+        except _Failed as failed:
+            failures.append(f"{url}: {failed}")
+        else:
+            return
+    raise DiscreetError(
+        f"{data.name} could not be downloaded ({'; '.join(failures)}).",
+        fix=f"Without a network, put {source.name} from {source.urls[0]} into {folder}; {ELSEWHERE}",
+    )
+
+
+def _stream(url: str, source: Download, file: IO[bytes], progress: Progress) -> None:
+    algorithm, published = source.checksum.split(":")
+    digest, got = hashlib.new(algorithm, usedforsecurity=False), 0
+    try:
+        with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
+            while chunk := answer.read(CHUNK):
+                got += len(chunk)
+                if got > source.size:
+                    raise _Failed(f"it sent more than {source.size:,} bytes")
+                file.write(chunk)
+                digest.update(chunk)
+                progress(got)
+    except (urllib.error.URLError, HTTPException, TimeoutError, ConnectionError) as error:
+        raise _Failed(_reason(error)) from None
+    if got < source.size:
+        raise _Failed(f"it sent {got:,} of {source.size:,} bytes")
+    if digest.hexdigest() != published:
+        raise _Failed(f"what came has {algorithm} {digest.hexdigest()}, not {published}")
+
+
+def _reason(error: Exception) -> str:
+    reason = getattr(error, "reason", error)
+    words = getattr(reason, "strerror", None) or str(reason) or type(error).__name__
+    return " ".join(str(words).split())

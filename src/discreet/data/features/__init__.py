@@ -1,0 +1,1 @@
+"""Features that a fixed network computes once, and the cache that keeps them."""

@@ -1,0 +1,160 @@
+"""A file becomes a table: CSV by the standard library, Parquet by pyarrow, which is needed for nothing else."""
+
+import csv
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from discreet.data.tables.table import Cells, Chunk, Table
+from discreet.errors import InvalidInput
+
+DELIMITERS = ",;\t|"
+ROWS = 1 << 14  # a chunk: enough to make arrays worth while, and a few megabytes at most
+PARQUET = b"PAR1"  # how such a file begins
+
+
+def open_table(path: Path) -> Table:
+    """Whichever of the two it is, by its first bytes."""
+    return parquet_table(path) if _first_bytes(path) == PARQUET else csv_table(path)
+
+
+def csv_table(path: Path) -> Table:
+    if _first_bytes(path) == PARQUET:
+        raise InvalidInput(f"{path} is a Parquet file, not CSV.", fix='Use kind = "parquet", or clients_from_parquet.')
+    first = next(_lines(path), "")
+    delimiter = max(DELIMITERS, key=first.count)  # of equals the first: the comma
+    _, header = next(_records(path, delimiter), (0, []))
+    return Table(path, "csv", tuple(name.strip() for name in header), partial(_csv_chunks, path, delimiter))
+
+
+def parquet_table(path: Path) -> Table:
+    _first_bytes(path)
+    with _parquet_file(path) as file:
+        columns = tuple(str(name).strip() for name in file.schema_arrow.names)
+    return Table(path, "parquet", columns, partial(_parquet_chunks, path))
+
+
+def _first_bytes(path: Path) -> bytes:
+    if not path.is_file():
+        raise InvalidInput(f"There is no file {path}.")
+    try:
+        with path.open("rb") as file:
+            return file.read(len(PARQUET))
+    except OSError as error:
+        raise InvalidInput(f"{path} can't be read: {error.strerror}.") from None
+
+
+def _csv_chunks(path: Path, delimiter: str) -> Iterator[Chunk]:
+    """Rows of stripped cells with the numbers of their lines; what precedes a torn row comes before its error."""
+    records = _records(path, delimiter)
+    _, header = next(records)
+    lines, rows, torn = list[int](), list[list[str]](), None
+    try:
+        for line, cells in records:
+            if len(cells) != len(header):
+                raise InvalidInput(
+                    f"Line {line} of {path} has {len(cells)} cells, and the header names {len(header)}.",
+                    fix="Look for a missing quote or delimiter there.",
+                )
+            lines.append(line)
+            rows.append(cells)
+            if len(rows) == ROWS:
+                yield _turned(lines, rows)
+                lines, rows = [], []
+    except InvalidInput as error:
+        torn = error
+    if rows:
+        yield _turned(lines, rows)
+    if torn:
+        raise torn
+
+
+def _turned(lines: list[int], rows: list[list[str]]) -> Chunk:
+    columns = list(zip(*rows, strict=True))
+    return Chunk(lines, lambda at: [cell.strip() for cell in columns[at]])
+
+
+def _records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Each record with the number of its line; empty lines are passed over."""
+    reader = csv.reader(_lines(path), delimiter=delimiter, strict=True)
+    try:
+        for cells in reader:
+            if any(cell.strip() for cell in cells) or len(cells) > 1:
+                yield reader.line_num, cells
+    except csv.Error as error:
+        raise InvalidInput(
+            f"Line {reader.line_num} of {path} is not CSV: {error}.", fix="Look at its quotes."
+        ) from None
+
+
+def _lines(path: Path) -> Iterator[str]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as text:
+            yield from text
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{path} is not UTF-8 text: {error.reason}.", fix="Save it as CSV in UTF-8.") from None
+    except OSError as error:
+        raise InvalidInput(f"{path} can't be read: {error.strerror}.") from None
+
+
+def _parquet_chunks(path: Path) -> Iterator[Chunk]:
+    arrow, first = _pyarrow(), 1
+    with _parquet_file(path) as file:
+        batches = file.iter_batches(batch_size=ROWS)
+        while True:
+            try:
+                batch = next(batches, None)
+            except (arrow.ArrowException, OSError) as error:
+                raise InvalidInput(f"{path} can't be read from row {first} on: {_line(error)}.") from None
+            if batch is None:
+                return
+            yield Chunk(range(first, first + len(batch)), partial(_cells, arrow, batch))
+            first += len(batch)
+
+
+def _cells(arrow: Any, batch: Any, at: int) -> Cells:
+    column = batch.column(at)
+    numeric = arrow.types.is_integer(column.type) or arrow.types.is_floating(column.type)
+    if numeric and not column.null_count:
+        numbers: Cells = column.to_numpy(zero_copy_only=False)
+        return numbers
+    return list(map(_text, column.to_pylist()))
+
+
+def _text(value: Any) -> str:
+    """As a CSV file would hold it."""
+    match value:
+        case None:
+            return ""
+        case bool():
+            return str(value).lower()
+        case bytes():
+            return value.decode("utf-8", "replace").strip()
+        case _:
+            return str(value).strip()
+
+
+def _parquet_file(path: Path) -> Any:
+    arrow = _pyarrow()
+    try:
+        return arrow.parquet.ParquetFile(path)
+    except (arrow.ArrowException, OSError) as error:
+        raise InvalidInput(f"{path} is not a Parquet file that can be read: {_line(error)}.") from None
+
+
+def _line(error: Exception) -> str:
+    """Arrow's words, which may run over several lines."""
+    return " ".join(str(error).split()).rstrip(".")
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow  # fifty megabytes that most people don't need
+        import pyarrow.parquet
+    except ImportError:
+        raise InvalidInput(
+            "A Parquet file is read by pyarrow, which is not installed.",
+            fix="Install it: pip install 'discreet[parquet]'",
+        ) from None
+    return pyarrow

@@ -1,0 +1,1 @@
+"""What is learned: the built-in digits, public data sets, and a user's own arrays or torch datasets."""

@@ -1,0 +1,164 @@
+"""ACSIncome of 2018 (folktables): whether a person earns over 50,000 dollars a year; each state is a client."""
+
+import warnings
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from discreet.data.datasets.dataset_catalog import named
+from discreet.data.datasets.dataset_files import contents
+from discreet.data.datasets.owner_checksums import Content, own_checksums, own_facts
+from discreet.data.partition import AnyPartition, ByGroup
+from discreet.data.tables.ranges import Range
+from discreet.data.tasks.examples import Examples
+from discreet.data.tasks.task import Task, held_out
+from discreet.errors import InvalidInput
+from discreet.part import Count, Probability, part
+from discreet.paths import Places
+
+
+class Codes(NamedTuple):
+    """Public groups of a column's codes: where each begins, and the last code of all."""
+
+    starts: tuple[int, ...]
+    last: int
+
+
+def _each(first: int, last: int) -> Codes:
+    return Codes(tuple(range(first, last + 1)), last)
+
+
+STARTS = (
+    "10 500 800 1005 1305 1600 2001 2100 2205 2600 3000 3601 3700 4000 4200 4330 4700 5000 6005 6200 6800 7000 7700 "
+    "9005 9800"
+)
+# The 25 groups that the PUMS dictionary of 2018 marks by a prefix: MGR (managers), BUS, FIN, …, TRN, MIL (military).
+OCCUPATIONS = Codes(tuple(map(int, STARTS.split())), 9830)
+# US states; territories; Europe; Asia; Canada; Mexico and Central America; Caribbean; South America; Africa; Oceania.
+BIRTHPLACES = Codes((1, 60, 100, 200, 300, 303, 320, 360, 400, 500), 554)
+
+FEATURES: dict[str, Range | Codes] = {
+    "AGEP": Range(min=17, max=99),
+    "COW": _each(1, 8),
+    "SCHL": Range(min=1, max=24),
+    "MAR": Codes((1, 2), 5),  # married or not, as the files have it; raw codes 2 to 5 are all "not"
+    "OCCP": OCCUPATIONS,
+    "POBP": BIRTHPLACES,
+    "RELP": _each(0, 17),
+    "WKHP": Range(min=1, max=99),
+    "SEX": _each(1, 2),
+    "RAC1P": _each(1, 9),
+}
+LABEL = "PINCP"
+HEADER = ",".join([*FEATURES, LABEL])
+WIDTH = sum(len(known.starts) if isinstance(known, Codes) else 1 for known in FEATURES.values())
+
+PUBLIC = "ACSIncome of 2018 is public data (the US Census Bureau's), treated as if it were private."
+FACTS = (
+    "Age, schooling and weekly hours are scaled to [-1, 1] by the ranges of the PUMS dictionary; class of worker, "
+    "married or not, relationship, sex, race, the dictionary's 25 groups of occupations and 10 regions of birth "
+    "become one input a value: nothing was fitted on the clients' data.",
+    "States and their numbers of examples are public.",
+)
+
+
+@part
+class AcsIncome:
+    """Two classes, 77 inputs; 51 natural clients, the 50 states and Puerto Rico; `states` takes some of them."""
+
+    kind: Literal["acs_income"] = "acs_income"
+    clients: Count | None = None
+    partition: AnyPartition = ByGroup()
+    states: tuple[str, ...] | None = None
+    test_fraction: Probability = 0.2
+
+    def __post_init__(self) -> None:
+        if self.states is None:
+            return
+        if not self.states or len(set(self.states)) != len(self.states) or set(self.states) - set(_all_states()):
+            raise InvalidInput(
+                f"states must list some of {', '.join(_all_states())}, each once, and got {list(self.states)!r:.60}."
+            )
+
+    def load(self, generator: torch.Generator, places: Places) -> Task:
+        states = self.states or _all_states()
+        read = contents(places, "acs_income", [f"{state}.csv" for state in states])
+        tables = [table(each) for each in read]
+        sizes = tuple(map(len, tables))
+        train, test = held_out(sizes, self.test_fraction, generator)
+        rows = np.concatenate(tables)
+        inputs, targets = _encoded(rows[train.numpy()])
+        test_inputs, test_targets = _encoded(rows[test.numpy()])
+        examples = Examples(
+            name="acs_income",
+            inputs=inputs,
+            targets=targets,
+            test_inputs=test_inputs,
+            test_targets=test_targets,
+            kind="classification",
+            classes=2,
+            groups=torch.repeat_interleave(torch.tensor(sizes))[train],
+            group_names=states,
+            label=LABEL,
+            facts=(
+                *own_facts(read, PUBLIC),
+                *FACTS,
+                f"{self.test_fraction:.0%} of each state's examples are held out for evaluation.",
+            ),
+            not_covered=own_checksums(read),
+        )
+        return examples.dealt(self.clients, self.partition, generator)
+
+
+def _all_states() -> tuple[str, ...]:
+    return tuple(name.removesuffix(".csv") for name in named("acs_income").files)
+
+
+def table(read: Content) -> NDArray[np.int32]:
+    """All numbers of a file, a row a person; the codes are those of the dictionary."""
+    file = read.name
+    header, _, body = read.data.replace(b"\r", b"").partition(b"\n")
+    if header.decode("utf-8", "replace") != HEADER:
+        raise InvalidInput(f"{file} must have the columns {HEADER}, and has {header.decode('utf-8', 'replace')!r:.90}.")
+    body = body.rstrip(b"\n")
+    numbers = _numbers(body.replace(b"\n", b","))
+    rows, columns = body.count(b"\n") + 1 if body else 0, len(FEATURES) + 1
+    if not rows or len(numbers) != rows * columns or body.count(b",") != rows * (columns - 1):
+        raise InvalidInput(f"{file} must hold {columns} whole numbers in each of its {rows:,} rows, and doesn't.")
+    found = numbers.reshape(rows, columns)
+    for values, (name, known) in zip(found.T, FEATURES.items(), strict=False):
+        if isinstance(known, Codes):
+            _check(values, known.starts[0], known.last, f"{file}: {name}")
+    _check(found[:, -1], 0, 1, f"{file}: {LABEL}")
+    return found
+
+
+def _numbers(text: bytes) -> NDArray[np.int32]:
+    """Whole numbers between commas; none at all when one is something else."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DeprecationWarning)  # how older numpy tells of it
+        try:
+            return np.fromstring(text, dtype=np.int32, sep=",")
+        except (ValueError, DeprecationWarning):
+            return np.empty(0, dtype=np.int32)
+
+
+def _check(values: NDArray[np.int32], first: int, last: int, what: str) -> None:
+    low, high = int(values.min()), int(values.max())
+    if low < first or high > last:
+        raise InvalidInput(f"{what} must lie between {first} and {last}, and got {low if low < first else high}.")
+
+
+def _encoded(rows: NDArray[Any]) -> tuple[Tensor, Tensor]:
+    inputs, at, every = np.zeros((len(rows), WIDTH), dtype=np.float32), 0, np.arange(len(rows))
+    for values, known in zip(rows.T, FEATURES.values(), strict=False):
+        if isinstance(known, Range):
+            inputs[:, at] = known.scaled(values.astype(np.float64))
+            at += 1
+        else:
+            inputs[every, at + np.searchsorted(known.starts, values, side="right") - 1] = 1
+            at += len(known.starts)
+    return torch.from_numpy(inputs), torch.from_numpy(rows[:, -1].astype(np.int64))

@@ -1,0 +1,56 @@
+"""The built-in task: 1,797 scanned digits of 8 by 8 pixels, bundled with scikit-learn, so it needs no network."""
+
+from typing import Literal
+
+import torch
+
+from discreet.data.partition import AnyPartition, Iid
+from discreet.data.tasks.examples import Examples
+from discreet.data.tasks.task import Task
+from discreet.errors import InvalidInput
+from discreet.part import Count, Probability, part
+from discreet.paths import Places
+
+WHITE = 16.0  # the format's largest pixel value
+CENTRE = 0.3
+
+
+@part
+class Digits:
+    """Ten classes of 64 pixels each, dealt out to disjoint clients."""
+
+    kind: Literal["digits"] = "digits"
+    clients: Count = 10
+    partition: AnyPartition = Iid()
+    test_fraction: Probability = 0.2
+    public_examples: Count | None = None  # set apart as nobody's
+
+    def load(self, generator: torch.Generator, places: Places) -> Task:
+        from sklearn.datasets import load_digits  # a second to import
+
+        pixels, labels = (torch.from_numpy(array) for array in load_digits(return_X_y=True))
+        inputs, labels = (pixels / WHITE - CENTRE).to(torch.float32), labels.to(torch.int64)
+        order = torch.randperm(len(labels), generator=generator)
+        test_size = int(len(labels) * self.test_fraction)
+        test, train = order[:test_size], order[test_size:]
+        if not test_size or len(train) < self.clients:
+            raise InvalidInput(
+                f"The digits are {len(labels):,} examples: a test fraction of {self.test_fraction} leaves {test_size} "
+                f"to test on and {len(train)} for {self.clients} clients.",
+                fix="Every client needs one, and so does the test.",
+            )
+        examples = Examples(
+            name="digits",
+            inputs=inputs[train],
+            targets=labels[train],
+            test_inputs=inputs[test],
+            test_targets=labels[test],
+            kind="classification",
+            classes=10,
+            facts=(
+                "The digits are public data (scikit-learn's), treated as if they were private.",
+                f"Pixels are divided by {WHITE:g}, the format's largest value, and centred at {CENTRE:g}, a public "
+                "constant: nothing was fitted on the clients' data.",
+            ),
+        )
+        return examples.with_public(self.public_examples).dealt(self.clients, self.partition, generator)

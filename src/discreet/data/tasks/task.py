@@ -1,0 +1,110 @@
+"""What is learned, loaded: the clients' examples, those for evaluation, and what a guarantee card must say of them."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import torch
+from torch import Tensor
+
+from discreet.data.federation import Federation, all_finite
+from discreet.errors import InvalidInput
+from discreet.privacy.release import Person
+
+Kind: TypeAlias = Literal["classification", "regression"]
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Checked when it is made: shapes agree, labels are in range, and no number is NaN or infinite.
+
+    `public` are examples that no client holds and no guarantee covers, as one client's, where there are some. `facts`
+    and `not_covered` are sentences for the card: how inputs were scaled and what is public; what was fitted on
+    private data. Evaluation is never covered by a guarantee.
+
+    `ranges_from_data` says that columns are scaled by ranges that were taken from the data. Where `person` is set, no
+    person has more than its `max_examples` rows, or rows in two clients; `rows_left_out` counts the rows that are
+    missing for that, which is a private number.
+    """
+
+    name: str
+    train: Federation
+    test_inputs: Tensor
+    test_targets: Tensor
+    kind: Kind
+    classes: int  # for regression: how many outputs
+    client_names: tuple[str, ...]
+    facts: tuple[str, ...] = ()
+    not_covered: tuple[str, ...] = ()
+    public: Federation | None = None
+    ranges_from_data: bool = False
+    person: Person | None = None
+    rows_left_out: int = 0
+
+    def __post_init__(self) -> None:
+        if len(self.client_names) != len(self.train.sizes):
+            raise InvalidInput(f"{len(self.train.sizes)} clients need as many names, not {len(self.client_names)}.")
+        if len(self.test_inputs) != len(self.test_targets):
+            raise InvalidInput(
+                f"{len(self.test_inputs)} test inputs can't go with {len(self.test_targets)} test targets."
+            )
+        if tuple(self.test_inputs.shape[1:]) != self.input_shape:
+            raise InvalidInput(
+                f"A test input has the shape {tuple(self.test_inputs.shape[1:])}, and a training input "
+                f"{self.input_shape}.",
+                fix="Prepare both alike.",
+            )
+        if not all_finite(self.test_inputs):
+            raise InvalidInput("The test inputs hold NaN or infinity.", fix="Fill or drop those examples first.")
+        for which, targets in (("training", self.train.targets), ("test", self.test_targets)):
+            self._check_targets(which, targets)
+        if self.public is not None:
+            self._check_public(self.public)
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        return tuple(self.train.inputs.shape[1:])
+
+    def _check_public(self, public: Federation) -> None:
+        if (shape := tuple(public.inputs.shape[1:])) != self.input_shape:
+            raise InvalidInput(
+                f"A public input has the shape {shape}, and a training input {self.input_shape}.",
+                fix="Prepare both alike.",
+            )
+        self._check_targets("public", public.targets)
+
+    def _check_targets(self, which: str, targets: Tensor) -> None:
+        if self.kind == "regression":
+            if not targets.is_floating_point():
+                raise InvalidInput(f"The {which} targets of a regression must be floating-point numbers.")
+            if not bool(torch.isfinite(targets).all()):
+                raise InvalidInput(f"The {which} targets hold NaN or infinity.", fix="Fill or drop those examples.")
+            return
+        if targets.dtype != torch.int64:
+            raise InvalidInput(
+                f"The {which} labels of a classification must be whole numbers (int64), and are {targets.dtype}."
+            )
+        if targets.numel() and (int(targets.min()) < 0 or int(targets.max()) >= self.classes):
+            raise InvalidInput(
+                f"Labels must lie between 0 and {self.classes - 1} for {self.classes} classes, and the {which} labels "
+                f"lie between {int(targets.min())} and {int(targets.max())}.",
+                fix="Number the classes from 0, or give the right number of classes.",
+            )
+
+
+def held_out(sizes: tuple[int, ...], fraction: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Which examples stay for training and which are kept for evaluation: a share of each client's, at random.
+
+    Every client keeps at least one to train on. Both come in the order of the clients.
+    """
+    train, test, start = [], [], 0
+    for size in sizes:
+        order = start + torch.randperm(size, generator=generator)
+        kept = kept_for_training(size, fraction)
+        train.append(order[:kept].sort().values)
+        test.append(order[kept:].sort().values)
+        start += size
+    return torch.cat(train), torch.cat(test)
+
+
+def kept_for_training(size: int, fraction: float) -> int:
+    return size - int(size * fraction)

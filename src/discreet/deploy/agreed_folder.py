@@ -1,0 +1,134 @@
+"""What server and clients have agreed on: the folder that all of them hold, and the digest that names it."""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from discreet.algorithms.population import Population
+from discreet.deploy.deployment import Deployment, record
+from discreet.engines.flower.client_calls import Member
+from discreet.errors import InvalidInput
+from discreet.experiment.configuration.experiment_file import Experiment, Source
+from discreet.part import plain
+from discreet.paths import Places
+from discreet.randomness.streams import RunKey
+
+RESOLVED, CERTIFICATE = "resolved.toml", "ca.crt"
+# Of an experiment: what clients do.
+AGREED = ("rounds", "seed", "task", "model", "loss", "privacy", "algorithm", "dtype")
+# Plain names: they stand in owners' policies, where a line break would be a line, and hide no other folder.
+PYTHON, WEIGHTS = re.compile(r"[\w-]+\.py", re.ASCII), re.compile(r"[\w-]+(\.[\w-]+)+", re.ASCII)
+
+
+def public_draws(experiment: Experiment) -> RunKey:
+    """For what all must draw alike, and nobody keeps secret: how a task is dealt out, and a model's first weights."""
+    return RunKey.seed(experiment.seed or 0)
+
+
+def own_files(experiment: Experiment) -> tuple[str, ...]:
+    """A user's own files that clients run, or load into what they run: they lie beside the experiment.
+
+    An installed `module:Name` is refused. It may be anything, on each machine something else, and no digest covers it.
+    """
+    whole = plain(experiment)
+    named = {"kind": experiment.loss} if experiment.loss is not None else {}
+    found = set[str]()
+    for reference, weights in (each for part in (named, whole["model"], whole["task"]) for each in _own(part)):
+        file = reference.rpartition(":")[0]
+        if not PYTHON.fullmatch(file):
+            raise InvalidInput(
+                f"In a deployment Python is named as file.py:Name, beside the experiment, and got {reference!r:.60}.",
+                fix="Put it into a file there, named by letters, digits, - and _.",
+            )
+        if weights is not None and not WEIGHTS.fullmatch(weights):
+            raise InvalidInput(
+                f"In a deployment weights are named as a file beside the experiment, and got {weights!r:.60}.",
+                fix="Put the file there, named by letters, digits, ., - and _.",
+            )
+        found |= {file} if weights is None else {file, weights}
+    return tuple(sorted(found))
+
+
+def _own(value: Any) -> Iterator[tuple[str, str | None]]:
+    """Each reference in plain data, with the weights that go with it: parts that are built in have no colon."""
+    if isinstance(value, Mapping):
+        kind = value.get("kind")
+        if isinstance(kind, str) and ":" in kind:
+            yield kind, value.get("weights")
+        else:
+            value = list(value.values())
+    if isinstance(value, list):
+        for each in value:
+            yield from _own(each)
+
+
+@dataclass(frozen=True)
+class App:
+    """The agreed folder, read: deployment.toml, resolved.toml (the experiment in full), ca.crt and clients' cards."""
+
+    folder: Path
+    deployment: Deployment
+    experiment: Experiment
+
+    @classmethod
+    def open(cls, folder: Path) -> "App":
+        return cls(folder, Deployment.open(folder), record(Experiment, folder / RESOLVED))
+
+    @property
+    def population(self) -> Population:
+        sizes = tuple(each.examples for each in self.deployment.clients)
+        return Population(examples=sizes, max_multiplicity=self.deployment.max_multiplicity)
+
+    @property
+    def certificate(self) -> Path:
+        return self.folder / CERTIFICATE
+
+    @property
+    def own_files(self) -> tuple[str, ...]:
+        return own_files(self.experiment)
+
+    @cached_property
+    def digest(self) -> str:
+        """One short name for all that a client is asked to do: the algorithm with all its numbers, the model, on which
+        columns and for which label, and with whom. A table's path is that of the copy that everybody has.
+
+        Who is behind a client's name it doesn't say: cards come later, and the owner's policy pins them.
+        """
+        whole = plain(self.experiment)
+        agreed = {name: whole[name] for name in AGREED} | {
+            "clients": [each.name for each in self.deployment.clients],
+            "population": plain(self.population),
+            "code": self._code(),
+        }
+        return hashlib.sha256(json.dumps(agreed, sort_keys=True).encode()).hexdigest()
+
+    @cached_property
+    def members(self) -> tuple[Member, ...]:
+        return tuple(Member(card.name, bytes.fromhex(card.identity)) for card in self.deployment.cards(self.folder))
+
+    def source(self, data_dir: Path | None = None) -> Source:
+        return Source(self.experiment, "", Places.of(self.folder.resolve(), data_dir))
+
+    def number(self, name: str) -> int:
+        names = [each.name for each in self.deployment.clients]
+        if name not in names:
+            raise InvalidInput(f"{name!r} is no client of this deployment.", fix=f"Its clients: {', '.join(names)}.")
+        return names.index(name)
+
+    def _code(self) -> dict[str, str]:
+        """Digests of the users' own files that the experiment names."""
+        found = {}
+        for name in self.own_files:
+            try:
+                found[name] = hashlib.sha256((self.folder / name).read_bytes()).hexdigest()
+            except OSError as error:
+                raise InvalidInput(
+                    f"The experiment names {name}, and it can't be read in {self.folder} ({error.strerror}).",
+                    fix="Ask whoever runs the server for the whole app folder.",
+                ) from None
+        return found

@@ -1,0 +1,158 @@
+"""The server's half of a deployment: one run, begun or gone on with, over whatever carries messages to the clients."""
+
+import hashlib
+import shlex
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from discreet.data.tables.table_task import OwnTable
+from discreet.deploy.agreed_folder import App, public_draws
+from discreet.deploy.certificates import key_from
+from discreet.deploy.site import Site
+from discreet.engines.flower.carrier import Carrier
+from discreet.engines.flower.client_calls import Calls
+from discreet.engines.flower.flower_engine import FlowerEngine
+from discreet.engines.flower.reply_deadline import Waiting
+from discreet.errors import InvalidInput
+from discreet.experiment import api
+from discreet.experiment.configuration.experiment_file import Flower
+from discreet.experiment.loop import job_builder, training_loop
+from discreet.experiment.loop.job import Deployed, Job
+from discreet.experiment.loop.outcome import Outcome
+from discreet.experiment.loop.training_loop import Line
+from discreet.experiment.promise import data_ranges
+from discreet.experiment.run_directory import run_keys
+from discreet.experiment.run_directory.resume_check import check_version
+from discreet.experiment.run_directory.run_record import Record
+from discreet.privacy.ledger import Ledger
+from discreet.randomness.streams import RunKey
+
+
+def waiting(app: App) -> Waiting:
+    engine = app.experiment.engine
+    assert isinstance(engine, Flower)  # deploy init writes no other
+    return Waiting(timeout=engine.timeout, patience=engine.patience)
+
+
+def serve(
+    site: Site,
+    name: str,
+    carrier: Carrier,
+    say: Callable[[str], None],
+    data_dir: Path | None = None,
+    *,
+    rehearsal: bool = False,
+) -> Outcome:
+    """Train the deployment's experiment. A run of this name that was stopped goes on after its last round.
+
+    When clients refuse or stay away, what was trained until then is written down as that of any run that was stopped.
+    """
+    check_resumable(site, name, rehearsal=rehearsal)
+    app, where = App.open(site.app), site.run(name)
+    before = Record.open(where) if where.exists() else None
+    seed = app.experiment.seed
+    if seed is not None:
+        key = RunKey.seed(seed)
+    else:
+        key = RunKey.fresh() if before is None else run_keys.recall(before.identity.id, site.key_dir)
+    ready = prepared(site, app, name, key, carrier, say, data_dir, rehearsal=rehearsal)
+    watch = _watch(ready, say)
+    for sentence in data_ranges.warnings(ready.task.ranges_from_data):
+        say(f"Warning: {sentence}")
+    if before is None:
+        say(f"Run {name!r} begins: {ready.rounds} rounds, {ready.population.clients} clients.")
+        outcome = training_loop.start(ready, where, None, site.key_dir, watch)
+    else:
+        say(f"Run {name!r} goes on after round {len(before.rounds())} of {ready.rounds}.")
+        outcome = training_loop.resume(ready, before, site.key_dir, watch)
+    api.page(where)
+    say(f"Run {name!r} is done after {outcome.done} rounds: {where}" if not outcome.stopped else outcome.stopped)
+    return outcome
+
+
+def check_resumable(site: Site, name: str, *, rehearsal: bool) -> None:
+    """Refuse a run that is finished or of another version, before anything is started for it."""
+    where = site.run(name)
+    if not where.exists():
+        return
+    record = Record.open(where)
+    if record.finished():
+        raise InvalidInput(
+            f"The run {name!r} is finished.",
+            fix=f"Name a new one: {again(site, '…', rehearsal=rehearsal)}",
+        )
+    check_version(record)
+
+
+def again(site: Site, name: str, *, rehearsal: bool) -> str:
+    """The command that begins the run of this name, and goes on with it."""
+    verb, folder = ("simulate", site.folder.parents[1]) if rehearsal else ("submit", site.folder)
+    return f"discreet deploy {verb} {shlex.quote(str(folder))} --name {name}"
+
+
+def prepared(
+    site: Site,
+    app: App,
+    name: str,
+    key: RunKey,
+    carrier: Carrier,
+    say: Callable[[str], None],
+    data_dir: Path | None = None,
+    *,
+    rehearsal: bool = False,
+) -> Job:
+    """The job whose cohorts are real clients."""
+    public = public_draws(app.experiment)
+    ready = job_builder.from_source(app.source(data_dir), key, declared=app.population, public=public)
+    if isinstance(app.experiment.task, OwnTable):  # the server's stand-in: nobody trains on it, so it is tested on
+        ready = replace(ready, test=(ready.data.inputs, ready.data.targets))
+    engine = app.experiment.engine
+    assert isinstance(engine, Flower)
+    # A round that was broadcast from and not kept would be made again, with the same noise and other contributors.
+    ready = replace(ready, settings=replace(ready.settings, checkpoint_every=1))
+    calls = Calls(
+        carrier=carrier,
+        members=app.members,
+        run=_identified(name, key),
+        experiment=app.digest,
+        key=key_from(site.server / "server.key"),
+        say=say,
+        timeout=engine.timeout,
+    )
+    remote = FlowerEngine(calls, ready.algorithm, ready.population, ready.rounds, engine.session_rounds)
+    deployed = Deployed(again(site, name, rehearsal=rehearsal), rehearsal, lambda: _others(site, name))
+    accepted = app.deployment.data_ranges
+    return replace(ready, remote=lambda: remote, deployed=deployed, accept_data_ranges=accepted)
+
+
+def _others(site: Site, name: str) -> list[str]:
+    """The other runs that have made a round."""
+    found = sorted(each.parent for each in site.run(name).parent.glob("*/run.json"))
+    return [each.name for each in found if each.name != name and _has_begun(Record.open(each))]
+
+
+def _has_begun(record: Record) -> bool:
+    """Whether a round was made, or begun by a process that did not live to say so."""
+    if record.rounds() or record.ledger is None:
+        return bool(record.rounds())
+    counts = Ledger.open(record.ledger).summary()["releases"]
+    return bool(counts["reserved"] or counts["committed"])
+
+
+def _identified(name: str, key: RunKey) -> str:
+    """The run as clients know it: the same when it goes on, another for each key and name."""
+    return hashlib.blake2b(name.encode(), key=key.secret, digest_size=16, person=b"discreet run id").hexdigest()
+
+
+def _watch(ready: Job, say: Callable[[str], None]) -> training_loop.Watch:
+    def watch(line: Line) -> None:
+        shown = [f"round {line['round']} of {ready.rounds}", f"{line['clients']} clients", f"{line['seconds']:.2f} s"]
+        if "lost" in line:
+            shown.append(f"lost: {line['lost']}")
+        shown += [f"{name} {value:.4g}" for name, value in line.get("evaluation", {}).items() if value is not None]
+        if line.get("epsilon") is not None:
+            shown.append(f"ε {line['epsilon']:.4g}")
+        say(", ".join(shown))
+
+    return watch

@@ -1,0 +1,150 @@
+"""A new deployment: the folder that everybody will hold, and the one that only the server does."""
+
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+from discreet.algorithms.population import Population
+from discreet.data.tables.ranges import found_at
+from discreet.data.tables.table_task import OwnTable
+from discreet.data.tasks.task import Task
+from discreet.deploy import certificates
+from discreet.deploy.agreed_folder import CERTIFICATE, RESOLVED, own_files, public_draws
+from discreet.deploy.deployment import CARDS, DEPLOYMENT, Declared, Deployment
+from discreet.deploy.flower_bundle import PYTHON, write_bundle
+from discreet.deploy.site import Site
+from discreet.engines.engine import FEWEST
+from discreet.errors import InvalidInput
+from discreet.experiment.configuration import toml_document
+from discreet.experiment.configuration.experiment_file import Flower, Source
+from discreet.experiment.loop import job_builder
+from discreet.experiment.loop.job import Job
+from discreet.experiment.promise import data_ranges
+from discreet.experiment.run_directory.run_record import making, refuse_taken
+from discreet.part import plain
+from discreet.randomness.purposes import Purpose
+
+STAND_IN = "stand_in"  # the table that the server has: of the same columns, and nobody's secret
+HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,250}[A-Za-z0-9])?")  # a name, or an IPv4 address
+PORTS = range(1, 2**16)
+
+
+def init(
+    folder: Path,
+    source: Source,
+    clients: Sequence[Declared],
+    address: str,
+    hosts: Sequence[str],
+    *,
+    accept_data_ranges: bool = False,
+) -> Deployment:
+    """Write both folders, with the noise computed for these clients. What goes wrong leaves nothing behind."""
+    refuse_taken(folder)
+    _check(address)
+    experiment = source.experiment
+    engine = experiment.engine if isinstance(experiment.engine, Flower) else Flower()
+    source = replace(source, experiment=replace(experiment, engine=engine))
+    key = public_draws(experiment)
+    task = experiment.load_task(key.generator(Purpose.TASK), source.places)
+    data_ranges.check_accepted(task.ranges_from_data, accepted=accept_data_ranges)
+    declared = list(clients) or _of_task(experiment.task, task)
+    population = Population(
+        examples=tuple(each.examples for each in declared), max_multiplicity=task.train.max_multiplicity
+    )
+    ready = job_builder.from_source(source, key, task, population)
+    if ready.algorithm.aggregation.secure and ready.algorithm.sampling.cohorts(population)[0] < FEWEST:
+        raise InvalidInput(f"A secure sum needs at least {FEWEST} clients in every round.", fix="Let more join.")
+    with _drafted(folder) as draft:
+        return _written(draft, folder.resolve().name, source, ready, declared, address, hosts)
+
+
+def _written(
+    draft: Path, name: str, source: Source, ready: Job, declared: list[Declared], address: str, hosts: Sequence[str]
+) -> Deployment:
+    app, server = Site(draft).app, Site(draft).server
+    for each in (app / CARDS, server):
+        each.mkdir(parents=True)
+    server.chmod(0o700)
+    certificates.write_certificates(server, hosts)
+    shutil.copy(server / CERTIFICATE, app / CERTIFICATE)
+    deployment = Deployment(
+        address=address,
+        server_key=certificates.write_signing_key(server / "server.key"),
+        clients=tuple(declared),
+        max_multiplicity=ready.population.max_multiplicity,
+        data_ranges=ready.task.ranges_from_data,
+    )
+    (app / DEPLOYMENT).write_text(toml_document.written(plain(deployment)), encoding="utf-8")
+    resolved = toml_document.parsed(ready.resolved, RESOLVED) | {"task": _shared(source, app)}
+    _share_code(source, app)
+    (app / RESOLVED).write_text(toml_document.written(resolved), encoding="utf-8")
+    write_bundle(app, name)
+    return deployment
+
+
+@contextmanager
+def _drafted(folder: Path) -> Iterator[Path]:
+    """A place inside the folder whose content becomes the folder's, once it is whole."""
+    new = not folder.exists()
+    with making("deployment", folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        draft = Path(mkdtemp(prefix=".draft-", dir=folder))
+    try:
+        yield draft
+        for each in draft.iterdir():
+            each.rename(folder / each.name)
+    except BaseException:
+        shutil.rmtree(folder if new else draft)
+        raise
+    draft.rmdir()
+
+
+def _check(address: str) -> None:
+    """What certificates and Flower would trip over later."""
+    host, _, port = address.rpartition(":")
+    if not HOST.fullmatch(host):
+        raise InvalidInput(f"The host must be a name or an IPv4 address, and got {host!r}.", fix="The port is --port.")
+    if not port.isdecimal() or int(port) not in PORTS:
+        raise InvalidInput(f"The port must be between {PORTS[0]} and {PORTS[-1]}, and got {port}.")
+
+
+def _of_task(kind: Any, task: Task) -> list[Declared]:
+    """Without clients of their own data, a rehearsal: every client plays its share of the task."""
+    if isinstance(kind, OwnTable):
+        raise InvalidInput(
+            "The clients of a table hold their rows themselves, so they must be named.",
+            fix="Say how many examples each trains on: --clients north=480,south=350,east=410",
+        )
+    named = zip(task.client_names, task.train.sizes, strict=True)
+    return [Declared(name=re.sub(r"[^A-Za-z0-9_]+", "-", name), examples=size) for name, size in named]
+
+
+def _shared(source: Source, app: Path) -> dict[str, Any]:
+    """The task as everybody has it. Of a table: its public ranges, and a copy of the server's stand-in."""
+    task = source.experiment.task
+    if not isinstance(task, OwnTable):
+        return dict(plain(task))
+    copy = f"{STAND_IN}.{task.kind}"
+    shutil.copy(found_at(task.path, source.places.folder), app / copy)
+    ranges = task.ranges
+    if isinstance(ranges, str):
+        path = found_at(ranges, source.places.folder)
+        ranges = toml_document.parsed(toml_document.text_of(path), str(path))
+    return dict(plain(replace(task, path=copy, ranges=ranges)))
+
+
+def _share_code(source: Source, app: Path) -> None:
+    """The users' own files that the experiment names, beside it. The metric is the server's alone."""
+    metric = (source.experiment.metric or "").rpartition(":")[0]
+    if metric.endswith(".py") and Path(metric).name != metric:
+        raise InvalidInput(f"{metric} must lie beside the experiment's file to be handed on.")
+    named = {*own_files(source.experiment), *([metric] if metric.endswith(".py") else ())}
+    if taken := sorted(named & PYTHON.keys()):
+        raise InvalidInput(f"{taken[0]} is a file of the Flower app itself.", fix="Give yours another name.")
+    for name in named:
+        shutil.copy(source.places.folder / name, app / name)

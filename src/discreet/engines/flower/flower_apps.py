@@ -1,0 +1,50 @@
+"""Our two halves as the apps that Flower's own processes start."""
+
+from collections.abc import Callable, Mapping
+from logging import INFO
+from typing import Any, TypeAlias
+
+from flwr.app import Context, Message
+from flwr.clientapp import ClientApp
+from flwr.serverapp import Grid, ServerApp
+from flwr.supercore import log
+
+from discreet.engines.flower.carrier import OURS, Answer, Carrier
+from discreet.engines.flower.grid_carrier import GridCarrier
+from discreet.engines.flower.message_content import packed, unpacked
+from discreet.engines.flower.parent_process import end_with_parent
+from discreet.engines.flower.reply_deadline import Waiting
+
+Say: TypeAlias = Callable[[str], None]
+Main: TypeAlias = Callable[[Callable[[Waiting], Carrier], Mapping[str, Any], Say], None]
+
+Answering: TypeAlias = Callable[[Mapping[str, Any], Mapping[str, Any], Say], Answer]
+
+
+def server_app(main: Main) -> ServerApp:
+    app = ServerApp()
+
+    def run(grid: Grid, context: Context) -> None:
+        end_with_parent()
+        main(lambda waiting: GridCarrier(grid, waiting), context.run_config, _say)
+
+    app.main()(run)
+    return app
+
+
+def client_app(answering: Answering) -> ClientApp:
+    app = ClientApp()
+
+    def query(message: Message, context: Context) -> Message:
+        request = unpacked(message)
+        if request is None:
+            raise ValueError("The message is none of discreet's.")
+        return Message(packed(answering(context.node_config, context.run_config, _say)(request)), reply_to=message)
+
+    app.query()(query)
+    return app
+
+
+def _say(text: str) -> None:
+    for line in text.splitlines():
+        log(INFO, "%s%s", OURS, line)

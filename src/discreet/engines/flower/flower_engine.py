@@ -1,0 +1,105 @@
+"""The cohort's sum from real clients: what each sends in clear, or what all send together through a secure sum."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+
+from discreet.algorithms.algorithm import Algorithm
+from discreet.algorithms.broadcast import Broadcast
+from discreet.algorithms.population import Population
+from discreet.engines.engine import FEWEST, CohortSum
+from discreet.engines.flower import signed_messages
+from discreet.engines.flower.client_calls import Calls
+from discreet.engines.flower.network_session import Session
+from discreet.engines.secure_terms import planned
+from discreet.errors import InvalidInput
+from discreet.params import Params, add, restored, zeros_like
+from discreet.secure_sums.secagg.session_errors import BadMessage, RoundOver, TooFewClients
+
+
+@dataclass
+class FlowerEngine:
+    """The clients hold the same algorithm, which a digest in every request says; here only sums are made.
+
+    A secure session serves up to `session_rounds` rounds of one cohort, so that keys are exchanged once.
+    """
+
+    calls: Calls
+    algorithm: Algorithm
+    population: Population
+    rounds: int
+    session_rounds: int = 10
+    _session: Session | None = field(default=None, repr=False)
+
+    def gather(self, broadcast: Broadcast, cohort: list[int]) -> CohortSum:
+        if self.algorithm.aggregation.secure:
+            return self._securely(broadcast, cohort)
+        return self._in_clear(broadcast, cohort)
+
+    def _in_clear(self, broadcast: Broadcast, cohort: Sequence[int]) -> CohortSum:
+        """Summed in the cohort's order, whoever was first: so the same replies make the same bits."""
+        if not cohort:
+            return _seen(zeros_like(broadcast.params), ())
+        here = self.calls.await_clients(cohort, 1, broadcast.round)
+        body = signed_messages.spread(broadcast.params, broadcast.announced)
+        answers = self.calls.ask("train", broadcast.round, cohort, dict.fromkeys(here, body), 1, opens=True)
+        summed: Params | None = None
+        contributors = []
+        for client in cohort:
+            row = self._row(client, answers.get(client), broadcast)
+            if row is not None:
+                contributors.append(client)
+                summed = row if summed is None else add(summed, row)
+        if summed is None:
+            raise TooFewClients("No client answered in this round.", revealed=True)  # one may be late
+        return _seen({name: summed[name].to(_device(broadcast)) for name in summed}, tuple(contributors))
+
+    def _row(self, client: int, answer: bytes | None, broadcast: Broadcast) -> Params | None:
+        """A client's update; one that does not fit the model is as none, so that no client can spoil a round."""
+        if answer is None:
+            return None
+        try:
+            return signed_messages.update_from(answer, broadcast.params, self.algorithm.mechanism.beside)
+        except BadMessage as error:
+            self.calls.say(f"What {self.calls.members[client].name} sent was not taken: {error}")
+            return None
+
+    def _securely(self, broadcast: Broadcast, cohort: Sequence[int]) -> CohortSum:
+        if len(cohort) < FEWEST:
+            raise InvalidInput(
+                f"A secure sum needs at least {FEWEST} clients, and {len(cohort)} are in this round.",
+                fix="Let more clients join.",
+            )
+        encoding = broadcast.encoding
+        assert encoding is not None  # an algorithm without a lattice makes no secure sums
+        like = encoding.zero(broadcast.params)
+        asked = planned(self.algorithm, len(cohort))
+        here = self.calls.await_clients(cohort, max(asked.needed, FEWEST - 1), broadcast.round)
+        session = self._for(broadcast.round, cohort, sum(value.numel() for value in like.values()), encoding.bits)
+        body = signed_messages.spread(broadcast.params, broadcast.announced)
+        try:
+            total, survivors = session.sum(broadcast.round, body, here)
+        except RoundOver:
+            self._session = None
+            raise
+        return _seen(restored(torch.from_numpy(total).to(_device(broadcast)), like), survivors)
+
+    def _for(self, round: int, cohort: Sequence[int], length: int, bits: int) -> Session:
+        """The session that is open, if it serves this cohort and has a round left; else a new one."""
+        if self._session is None or not self._session.serves(cohort):
+            rounds = max(1, min(self.session_rounds, self.rounds - round))
+            self._session = Session.begin(
+                self.calls, round, tuple(cohort), length, bits, rounds, planned(self.algorithm, len(cohort))
+            )
+        return self._session
+
+
+def _seen(total: Params, contributors: tuple[int, ...]) -> CohortSum:
+    """Real clients send no norms: what is only looked at in a simulation is not there."""
+    unseen = torch.zeros(0)
+    return CohortSum(total, contributors, norms=unseen, kept=unseen, signal=torch.tensor(float("nan")))
+
+
+def _device(broadcast: Broadcast) -> torch.device:
+    return next(iter(broadcast.params.values())).device

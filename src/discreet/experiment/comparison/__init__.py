@@ -1,0 +1,1 @@
+"""Several experiments, swept values and seeds, run and kept as one table."""

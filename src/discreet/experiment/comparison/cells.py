@@ -1,0 +1,160 @@
+"""What a comparison runs: every file with every combination of swept values, and each of these with every seed."""
+
+import hashlib
+import itertools
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from discreet import __version__
+from discreet.errors import DiscreetError, InvalidInput
+from discreet.experiment.configuration import experiment_file
+from discreet.experiment.configuration.experiment_file import Source
+from discreet.part import plain
+
+Sweep: TypeAlias = tuple[str, list[str]]  # a field's name, and its values as `--set` takes them
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One experiment with its swept fields set, as yet without a seed: a row of the table."""
+
+    name: str
+    swept: dict[str, str]
+    source: Source
+
+    @property
+    def label(self) -> str:
+        return labelled(self.name, self.swept)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One cell with one seed; `key` is the same wherever and whenever the same run is asked for."""
+
+    cell: Cell
+    seed: int
+    key: str
+
+    @property
+    def label(self) -> str:
+        return f"{self.cell.label}, seed {self.seed}"
+
+    @property
+    def rounds(self) -> int:
+        return self.cell.source.experiment.rounds
+
+    @property
+    def source(self) -> Source:
+        """With its seed; nobody resumes it, so it needs one checkpoint only."""
+        whole = self.cell.source.experiment
+        return replace(self.cell.source, experiment=replace(whole, seed=self.seed, checkpoint_every=whole.rounds))
+
+
+def sweep(text: str) -> Sweep:
+    """`algorithm.epochs=1,2,4`; commas inside brackets, braces and quotes belong to their value."""
+    path, equals, values = text.partition("=")
+    found = [each.strip() for each in _split(values)]
+    if not path.strip() or not equals or not all(found):
+        raise InvalidInput(f"--sweep needs NAME=V1,V2,…, and got {text!r}.", fix="Say --sweep algorithm.epochs=1,2,4")
+    if len(set(found)) < len(found):
+        raise InvalidInput(f"--sweep {text} has a value twice.", fix="Name each once.")
+    return path.strip(), found
+
+
+def cells(
+    files: Sequence[Path], sweeps: Sequence[Sweep] = (), overrides: tuple[str, ...] = (), data_dir: Path | None = None
+) -> list[Cell]:
+    """Every file with every combination of swept values; what can't be read is said with the cell's name."""
+    paths = [path for path, _ in sweeps]
+    for what, given in (("FILE", [str(file.resolve()) for file in files]), ("--sweep", paths)):
+        if twice := [each for each in given if given.count(each) > 1]:
+            raise InvalidInput(f"{what} {twice[0]} is there twice.", fix="Name each once.")
+    if "seed" in {*paths, *(each.partition("=")[0].strip() for each in overrides)}:
+        raise InvalidInput("Every run gets its seed from --seeds, so seed can be neither set nor swept.")
+    stems = [file.stem for file in files]
+    names = stems if len(set(stems)) == len(stems) else [str(file) for file in files]
+    found = []
+    for file, name in zip(files, names, strict=True):
+        for values in itertools.product(*(values for _, values in sweeps)):
+            swept = dict(zip(paths, values, strict=True))
+            with named(labelled(name, swept), f"{file}: "):
+                settings = (*overrides, *(f"{path}={value}" for path, value in swept.items()))
+                found.append(Cell(name, swept, experiment_file.load(file, settings, data_dir)))
+    return found
+
+
+def runs(found: Sequence[Cell], seeds: int) -> list[Run]:
+    """Every cell with every seed, those that share data together: it is then read once, and let go of."""
+    digest = lru_cache(maxsize=None)(_digest)  # a table is read once for all cells that name it
+    asked = [Run(cell, seed, _key(cell, seed, digest)) for seed in range(seeds) for cell in found]
+    groups = list(dict.fromkeys(data_of(cell.source) for cell in found))
+    return sorted(asked, key=lambda run: groups.index(data_of(run.cell.source)))
+
+
+def labelled(name: str, swept: dict[str, str]) -> str:
+    return ", ".join([name, *(f"{path}={value}" for path, value in swept.items())])
+
+
+@contextmanager
+def named(label: str, known: str = "") -> Iterator[None]:
+    """What goes wrong inside is said with the name of the cell or run that it went wrong with."""
+    try:
+        yield
+    except DiscreetError as error:
+        raise type(error)(f"{label}: {error.problem.removeprefix(known)}", fix=error.fix) from None
+
+
+def data_of(source: Source) -> str:
+    """Runs for which this is the same read the same data, however they deal it out."""
+    task = plain(source.experiment.task)
+    for table in (task, task.get("of", {})) if hasattr(source.experiment.task, "examples") else ():
+        table.pop("clients", None)
+        table.pop("partition", None)
+    return json.dumps([task, str(source.places.folder), str(source.places.data)], sort_keys=True)
+
+
+def _key(cell: Cell, seed: int, digest: Callable[[Path], str]) -> str:
+    """What decides the run's numbers: the experiment, its seed, the files that it names, and our version."""
+    told = plain(cell.source.experiment) | {"seed": seed, "checkpoint_every": None}
+    if "device" not in cell.swept:
+        del told["device"]  # so that results can be brought home from another machine
+    files = {name: digest(path) for name, path in _files(told, cell.source.places.folder)}
+    decided = json.dumps({"discreet": __version__, "experiment": told, "files": files}, sort_keys=True)
+    return hashlib.blake2b(decided.encode(), digest_size=12).hexdigest()
+
+
+def _files(told: Any, folder: Path) -> Iterator[tuple[str, Path]]:
+    """Files of the user's own that an experiment names, as `table.csv` or `file.py:Name`."""
+    if isinstance(told, dict | list):
+        for each in told.values() if isinstance(told, dict) else told:
+            yield from _files(each, folder)
+    elif isinstance(told, str) and told:
+        for name in {told, told.rpartition(":")[0]} - {""}:
+            if (folder / name).is_file():
+                yield name, folder / name
+
+
+def _digest(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "blake2b").hexdigest()
+
+
+def _split(text: str) -> Iterator[str]:
+    """At commas that stand outside brackets, braces and quotes."""
+    depth, quote, start = 0, "", 0
+    for at, letter in enumerate(text):
+        if quote:
+            quote = "" if letter == quote else quote
+        elif letter in "\"'":
+            quote = letter
+        elif letter in "[]{}":
+            depth += 1 if letter in "[{" else -1
+        elif letter == "," and depth == 0:
+            yield text[start:at]
+            start = at + 1
+    yield text[start:]

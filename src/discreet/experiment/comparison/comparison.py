@@ -1,0 +1,145 @@
+"""Runs what is compared: all cells are planned before anything is run, and each result is kept."""
+
+import math
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from discreet.algorithms.noise_to_signal import noise_of
+from discreet.data.tasks.examples import Examples
+from discreet.data.tasks.task import Task
+from discreet.experiment.comparison.cells import Run, data_of, named
+from discreet.experiment.comparison.comparison_results import Result, Results
+from discreet.experiment.configuration.experiment_file import Source
+from discreet.experiment.loop import job_builder
+from discreet.experiment.loop import training_loop as loop
+from discreet.experiment.loop.interrupt import graceful
+from discreet.experiment.loop.job import Job
+from discreet.experiment.promise import data_ranges, run_guarantees
+from discreet.part import plain
+from discreet.paths import Watch
+from discreet.privacy.wording import name_of
+from discreet.randomness.purposes import Purpose
+from discreet.randomness.streams import RunKey
+
+
+class Observer(Protocol):
+    """Hears of every round, and of every run that is done."""
+
+    def round(self, run: Run, line: loop.Line) -> None: ...
+
+    def ended(self, run: Run, result: Result) -> None: ...
+
+
+def plan(asked: Sequence[Run], data: "Data", watch: Watch) -> None:
+    """Prepare and price the first run of every cell, so that whatever is wrong shows before anything is run."""
+    firsts = list({run.cell.label: run for run in reversed(asked)}.values())[::-1]
+    for number, run in enumerate(firsts):
+        watch("planning", number, len(firsts))
+        with named(run.cell.label):
+            ready = data.job(run, watch)
+            data_ranges.check_accepted(ready.task.ranges_from_data, accepted=ready.accept_data_ranges)
+            run_guarantees.guarantees(
+                ready, ready.rounds, None, shared=False
+            )  # it is kept, so the run's end costs nothing more
+
+
+def conduct(asked: Sequence[Run], results: Results, data: "Data", observer: Observer) -> bool:
+    """Make each run and keep what it gave; whether all were made, and not stopped after a round."""
+    with results.held(), graceful() as stop:
+        for run in asked:
+            if stop.asked:
+                return False
+            with named(run.label):
+                found = _made(run, data, lambda line, run=run: observer.round(run, line))  # type: ignore[misc]
+            if found is None:
+                return False
+            results.append(found)
+            observer.ended(run, found)
+    return True
+
+
+@dataclass
+class Data:
+    """What was read last stays: runs that share data follow each other."""
+
+    accept_data_ranges: bool = False
+    _held: dict[str, tuple[str, Any]] = field(default_factory=dict)
+
+    def job(self, run: Run, watch: Watch | None = None) -> Job:
+        """The run ready to start, by the same way that `discreet run` goes."""
+        source, key = run.source, RunKey.seed(run.seed)
+        if watch is not None:
+            source = replace(source, places=replace(source.places, watch=watch))
+        ready = job_builder.from_source(source, key, self.task(source, key))
+        return replace(ready, accept_data_ranges=self.accept_data_ranges)
+
+    def task(self, source: Source, key: RunKey) -> Task:
+        """As the task itself would load it; only what no other run has read yet is read."""
+        record: Any = source.experiment.task
+        person = None if source.experiment.privacy is None else source.experiment.privacy.person
+        whole = f"{data_of(source)} {plain(record)} {person} {key.secret.hex()}"
+        task: Task = self._once("task", whole, lambda: self._loaded(record, source, key))
+        return task
+
+    def _loaded(self, record: Any, source: Source, key: RunKey) -> Task:
+        drawn = key.generator(Purpose.TASK)
+        if not hasattr(record, "examples"):
+            return source.experiment.load_task(drawn, source.places)
+        examples: Examples = self._once("examples", data_of(source), lambda: record.examples(source.places))
+        return examples.dealt(record.clients, record.partition, drawn)
+
+    def _once(self, what: str, key: str, make: Callable[[], Any]) -> Any:
+        if what not in self._held or self._held[what][0] != key:
+            self._held.pop(what, None)  # so that two of them never need memory at once
+            self._held[what] = (key, make())
+        return self._held[what][1]
+
+
+def _made(run: Run, data: Data, watch: loop.Watch) -> Result | None:
+    """One run, in a folder that is gone afterwards; None if it was interrupted."""
+    ready = data.job(run)
+    began = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="discreet-") as folder:
+        ended = loop.start(ready, Path(folder) / "run", None, Path(folder) / "keys", watch)
+        lines = ended.record.rounds()
+    if ended.stopped and not ended.refused:
+        return None
+    first = ended.guarantees[0] if ended.guarantees else None
+    return {
+        "key": run.key,
+        "name": run.cell.name,
+        "swept": run.cell.swept,
+        "seed": run.seed,
+        "rounds": ended.done,
+        "clients": ready.population.clients,
+        "metrics": ended.metrics,
+        "epsilon": None if first is None else first.epsilon if math.isfinite(first.epsilon) else "inf",
+        "delta": None if first is None else first.delta,
+        "unit": None if first is None else name_of(first.unit),
+        "against": None if first is None else first.view,
+        "noise_multiplier": noise_of(ready.algorithm),
+        "seconds": round(time.perf_counter() - began, 3),
+        "device": ready.device.type,
+        "data_ranges": ready.task.ranges_from_data,
+        "stopped": ended.stopped,
+        "training": lines[-1].get("training") if lines else None,
+        "diagnostics": _averaged(lines),
+        "history": [{"round": line["round"], **line["evaluation"]} for line in lines if "evaluation" in line],
+    }
+
+
+def _averaged(lines: list[loop.Line]) -> dict[str, float]:
+    """What rounds say to those who diagnose a run, on average over those that say it in a number."""
+    told = {
+        "norm": [line.get("norms", {}).get("mean") for line in lines],
+        "kept": [line.get("kept", {}).get("mean") for line in lines],
+        "deviation": [line.get("kept", {}).get("deviation") for line in lines],
+        "clipped": [line["clipped"] for line in lines if "kept" in line],
+        "signal_to_noise": [line.get("signal_to_noise") for line in lines],
+    }
+    numbers = {name: [each for each in values if isinstance(each, float)] for name, values in told.items()}
+    return {name: math.fsum(values) / len(values) for name, values in numbers.items() if values}

@@ -1,0 +1,46 @@
+"""An algorithm as a file names it: by its recipe and arguments, or part by part."""
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import BeforeValidator
+
+from discreet.algorithms.algorithm import Algorithm
+from discreet.algorithms.recipes.recipe import Recipe
+from discreet.algorithms.recipes.registry import RECIPES
+from discreet.errors import InvalidInput
+
+
+def algorithm_from(given: Any) -> Any:
+    """The algorithm that a recipe makes of its arguments; whatever names no recipe is left to be read as parts."""
+    if not isinstance(given, Mapping) or "recipe" not in given:
+        return given
+    name, arguments = given["recipe"], {key: value for key, value in given.items() if key != "recipe"}
+    if not isinstance(name, str) or name not in RECIPES:
+        raise InvalidInput(f"There is no recipe {name!r}.", fix=f"There are: {', '.join(RECIPES)}.")
+    recipe = RECIPES[name]
+    _check(name, recipe, arguments)
+    return recipe(**arguments)
+
+
+def _check(name: str, recipe: Recipe, arguments: Mapping[str, Any]) -> None:
+    """Refuse what the recipe doesn't take, and say what it needs."""
+    parameters = recipe.parameters
+    for key in arguments:
+        if key not in parameters:
+            near = get_close_matches(key, parameters, n=1)
+            raise InvalidInput(
+                f"algorithm: the recipe {name!r} takes no {key!r}"
+                + (f" (did you mean {near[0]!r}?)." if near else "."),
+                fix=f"It takes: {', '.join(parameters)}.",
+            )
+    missing = [key for key, each in parameters.items() if each.default is each.empty and key not in arguments]
+    if missing:
+        raise InvalidInput(
+            f"algorithm: the recipe {name!r} needs {' and '.join(missing)}.",
+            fix=f"It takes: {', '.join(parameters)}.",
+        )
+
+
+AnyAlgorithm: TypeAlias = Annotated[Algorithm, BeforeValidator(algorithm_from)]

@@ -1,0 +1,262 @@
+"""The loop: reserve → sample → gather → step → record. It is the same for every engine."""
+
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from discreet.algorithms.algorithm import ServerState
+from discreet.engines.engine import CohortSum, NotMade
+from discreet.errors import BudgetRefused, InvalidInput
+from discreet.experiment.loop import diagnostics
+from discreet.experiment.loop.diagnostics import finite, sayable
+from discreet.experiment.loop.interrupt import graceful
+from discreet.experiment.loop.job import Job
+from discreet.experiment.loop.outcome import Outcome
+from discreet.experiment.promise import calibrate, data_ranges, released_rounds, run_guarantees
+from discreet.experiment.promise.budget_check import check_budgets
+from discreet.experiment.promise.released_rounds import Made
+from discreet.experiment.promise.round_releases import cohort, named, planned, released
+from discreet.experiment.run_directory import environment, fingerprint, run_keys
+from discreet.experiment.run_directory.resume_check import check_unchanged
+from discreet.experiment.run_directory.run_record import Checkpoint, Identity, Record, refuse_taken
+from discreet.privacy.ledger import Ledger, Ticket
+from discreet.randomness.purposes import Purpose
+from discreet.secure_sums.secagg.session_errors import RoundOver
+
+Line: TypeAlias = dict[str, Any]  # what rounds.jsonl says of one round
+Watch: TypeAlias = Callable[[Line], None]
+DIED = "The server stopped in this round, and may have seen its sum: it counts, and is not made again."
+
+
+def start(job: Job, out: Path, ledger: Path | None, key_dir: Path | None, watch: Watch) -> Outcome:
+    """Make the run directory and train. A budget that can't pay for the first round refuses before it is made."""
+    refuse_taken(out)
+    data_ranges.check_accepted(job.task.ranges_from_data, accepted=job.accept_data_ranges)
+    private = bool(job.algorithm.releases(job.population, 0))
+    run_guarantees.guarantees(job, job.rounds, None, shared=False)  # what can't be certified afterwards isn't trained
+    job.reach()
+    if ledger is not None:
+        if not ledger.exists():
+            raise InvalidInput(f"There is no ledger {ledger}.", fix=f"Make it first: discreet ledger create {ledger}")
+        ledger = ledger.resolve()
+    identity = Identity(
+        id=secrets.token_hex(8),
+        ledger=None if ledger is None else str(ledger),
+        folder=None if job.folder is None else str(job.folder),
+        seeded=job.key.seeded,
+        private=private or ledger is not None,
+        again=None if job.deployed is None else job.deployed.again,
+        data_ranges=job.task.ranges_from_data,
+        fingerprint=fingerprint.take(job),
+    )
+    asked: tuple[Ledger, Ticket] | None = None
+    if ledger is not None:
+        data_ledger = Ledger.open(ledger)
+        _check_budgets(job, data_ledger)
+        asked = data_ledger, data_ledger.reserve(identity.round_key(0), planned(job, 0, shared=True))
+
+    def own_ledger(folder: Path) -> None:
+        if private and ledger is None:
+            budgets = calibrate.budgets(job.algorithm, job.privacy, job.rounds, job.population)
+            Ledger.create(folder / "ledger.jsonl", budgets)
+
+    texts = {"resolved.toml": job.resolved, "environment.json": environment.described(job.device)}
+    if job.text:
+        texts["experiment.toml"] = job.text
+    try:
+        run_keys.store(job.key, identity.id, key_dir)
+        record = Record.create(out, identity, texts, own_ledger)
+    except BaseException:
+        run_keys.forget(identity.id, key_dir)
+        if asked:
+            asked[0].void(asked[1])  # nothing was trained yet
+        raise
+    with record.held():
+        return _ended(job, record, key_dir, _train(job, record, None, watch, resumed=False))
+
+
+def resume(job: Job, record: Record, key_dir: Path | None, watch: Watch) -> Outcome:
+    """Go on after the last checkpoint, bit for bit as if the run had never stopped.
+
+    Other data or other code than the run was started with is refused, and then nothing was written.
+    """
+    data_ranges.check_accepted(job.task.ranges_from_data, accepted=job.accept_data_ranges)
+    if record.identity.ledger is not None:
+        _check_budgets(job, Ledger.open(record.identity.ledger))
+    with record.held():
+        check_unchanged(job, record)
+        checkpoint = record.checkpoint(job.algorithm.init(job.params))
+        record.rewind(checkpoint)
+        return _ended(job, record, key_dir, _train(job, record, checkpoint, watch, resumed=True))
+
+
+def _check_budgets(job: Job, shared: Ledger) -> None:
+    """What a ledger that runs share can't count soundly is refused before anything is reserved."""
+    check_budgets(shared.budgets, job.privacy, job.algorithm, job.population, str(shared.path))
+
+
+@dataclass(frozen=True)
+class _Ended:
+    done: int
+    state: ServerState
+    made: list[Made]
+    stopped: str | None = None
+    refused: bool = False
+
+
+def _train(job: Job, record: Record, checkpoint: Checkpoint | None, watch: Watch, *, resumed: bool) -> _Ended:
+    done, saved = (checkpoint.done, checkpoint.done) if checkpoint else (0, 0)
+    training = _Training(job, record, checkpoint.block_size if checkpoint else None, done)
+    training.in_flight = resumed and training.is_open(done)
+    state = checkpoint.state if checkpoint else job.algorithm.init(job.params)
+    line: Line = checkpoint.line if checkpoint else {}
+    refusal: BudgetRefused | NotMade | None = None
+    if done:  # the commit that the last process may not have lived to make
+        training.settle(training.reserve(done - 1) if released_rounds.of_line(line) else None, line)
+    if resumed:
+        record.remove_outcome()
+    with graceful(terminate=job.remote is None) as stop:
+        while done < job.rounds and not stop.asked and refusal is None:
+            try:
+                ticket = training.reserve(done)
+            except BudgetRefused as refused:
+                refusal = refused
+                break
+            try:
+                state, line = training.round(done, state)
+            except NotMade as refused:
+                training.void(ticket)  # an open one stands for a round that may have been seen
+                if not done:  # there is no model to keep
+                    raise
+                refusal = refused
+                break
+            except InvalidInput:
+                if job.remote is None:  # nothing left this process
+                    training.void(ticket)
+                raise
+            if released_rounds.of_line(line) is None:
+                training.void(ticket)
+            done += 1
+            if done == job.rounds or done % job.settings.checkpoint_every == 0:
+                training.save(done, state, line)
+                saved = done
+            training.settle(ticket, line)
+            record.append(line)
+            watch(line)
+            refusal = training.refusal
+        if saved < done:
+            training.save(done, state, line)
+    if refusal is not None and done < job.rounds:
+        why = f"Stopped after {done} of {job.rounds} rounds. {refusal}"
+        return _Ended(done, state, training.made, why, refused=refusal.exit_code == BudgetRefused.exit_code)
+    if done < job.rounds:
+        why = f"Interrupted after {done} of {job.rounds} rounds; to go on: {record.again}"
+        return _Ended(done, state, training.made, why)
+    return _Ended(done, state, training.made)
+
+
+class _Training:
+    """One run's engine and ledger, what was released so far, and the steps of a round that touch them."""
+
+    def __init__(self, job: Job, record: Record, block_size: int | None, done: int) -> None:
+        self.job, self.record = job, record
+        self.made = released_rounds.of_lines(record.rounds(), done)
+        self.engine, self.simulation, self.block_size = job.engine(block_size)
+        self.ledger = None if record.ledger is None else Ledger.open(record.ledger)
+        self.experiment = record.experiment()
+        self.refusal: NotMade | None = None  # of a round that counts all the same
+        self.in_flight = False  # whether the next round was begun by a process that is gone, with real clients
+
+    def reserve(self, round: int) -> Ticket | None:
+        if self.ledger is None:
+            return None
+        releases = planned(self.job, round, shared=self.record.identity.ledger is not None)
+        return self.ledger.reserve(self.record.identity.round_key(round), releases) if releases else None
+
+    def is_open(self, round: int) -> bool:
+        """Whether the round was begun with real clients, and nobody said how it ended."""
+        if self.ledger is None or self.job.remote is None:
+            return False
+        return self.ledger.is_open(self.record.identity.round_key(round))
+
+    def round(self, round: int, state: ServerState) -> tuple[ServerState, Line]:
+        """The state and the line after it; of a round that was lost, the state before.
+
+        What a process had seen when it died counts. A secure sum would be made again with fresh noise, for which
+        nothing was planned: so it is not. In clear the same bytes come again.
+        """
+        job, began = self.job, time.perf_counter()
+        seen, self.in_flight = self.in_flight, False
+        if seen and job.algorithm.aggregation.secure:
+            return state, self._told(_lost(round, DIED, revealed=True), state, None, began)
+        broadcast = job.algorithm.broadcast(state, round, self.simulation.public_update)
+        try:
+            gathered = self.engine.gather(broadcast, cohort(job, round))
+        except (RoundOver, NotMade) as lost:
+            revealed = lost.revealed or seen
+            if isinstance(lost, NotMade):  # which ends the run too
+                if not revealed:
+                    raise
+                self.refusal = lost
+            return state, self._told(_lost(round, lost.problem, revealed=revealed), state, None, began)
+        noise = self.simulation.rows(broadcast, [-1]).at(Purpose.SERVER)
+        left = job.left(round)
+        joined = len(gathered.contributors)
+        state = job.algorithm.server_step(state, broadcast, gathered.total, joined, job.population, noise, left)
+        return state, self._told({"round": round + 1, "clients": joined}, state, gathered, began)
+
+    def _told(self, line: Line, state: ServerState, gathered: CohortSum | None, began: float) -> Line:
+        """What rounds.jsonl says of a round. Only `epsilon` is covered by a guarantee."""
+        job, done = self.job, line["round"]
+        if (happened := released_rounds.of_line(line)) is not None:
+            self.made.append(happened)
+        if job.settings.evaluates(done, job.rounds):  # ε too: it is asked for when it is shown
+            line |= {"epsilon": sayable(job.spent(done, self.made)), "evaluation": finite(job.evaluate(state.params))}
+            if job.settings.evaluate_training:
+                line["training"] = finite(job.evaluate_training(state.params))
+        if gathered is not None:
+            line |= diagnostics.of_round(job, gathered)
+        return line | {"seconds": round(time.perf_counter() - began, 6)}
+
+    def save(self, done: int, state: ServerState, line: Line) -> None:
+        run = self.record.identity.id
+        self.record.save(Checkpoint(done, run, self.block_size, self.experiment, line, state))
+
+    def settle(self, ticket: Ticket | None, line: Line) -> None:
+        """What really happened: whoever is drawn pays, and the noise is that of those who contributed.
+
+        Of a round that was lost after shares were revealed nobody knows who would be in the sum: it costs what was
+        reserved.
+        """
+        happened = released_rounds.of_line(line)
+        if self.ledger is None or ticket is None or happened is None:
+            return
+        shared, payers = self.record.identity.ledger is not None, named(self.job, cohort(self.job, happened.round))
+        releases = released(self.job, happened.round, payers, joined=happened.joined, shared=shared)
+        self.ledger.commit(ticket, releases)
+
+    def void(self, ticket: Ticket | None) -> None:
+        if self.ledger is not None and ticket is not None:
+            self.ledger.void(ticket)
+
+
+def _lost(round: int, why: str, *, revealed: bool) -> Line:
+    return {"round": round + 1, "clients": 0, "lost": why, "revealed": revealed}
+
+
+def _ended(job: Job, record: Record, key_dir: Path | None, ended: _Ended) -> Outcome:
+    """Write what a finished or stopped run leaves behind; a finished one needs its key no longer."""
+    ledger = None if record.ledger is None else Ledger.open(record.ledger)
+    shared = record.identity.ledger is not None
+    cards = run_guarantees.guarantees(job, ended.done, ledger, shared=shared, made=ended.made)
+    metrics = finite(job.evaluate(ended.state.params))
+    found = run_guarantees.data(job, ended.done, ended.stopped, cards, ledger) | {"metrics": metrics}
+    if job.task.person is not None and job.declared is None:
+        found |= {"rows_left_out": job.task.rows_left_out}
+    record.finish(job.model.module_with(ended.state.params).state_dict(), found, run_guarantees.words(cards))
+    if ended.done == job.rounds:
+        run_keys.forget(record.identity.id, key_dir)
+    return Outcome(record, ended.done, ended.state, ended.stopped, ended.refused, tuple(cards), metrics)

@@ -1,0 +1,93 @@
+"""A promise for one person: which data and which budgets it fits, and what the card says of rows left out."""
+
+from collections.abc import Iterator, Sequence
+
+from discreet.data.tasks.task import Task
+from discreet.errors import InvalidInput
+from discreet.experiment.promise.promise import Privacy
+from discreet.privacy.ledger import Budget
+from discreet.privacy.release import Person
+from discreet.privacy.wording import name_of
+
+
+def check_task(task: Task, privacy: Privacy | None, *, private: bool) -> None:
+    """The data must bound the rows of the person that is promised something; and of nobody else.
+
+    Where rows are left out, one example or client less may bring other rows in, so nothing holds for those units.
+    """
+    person = None if privacy is None else privacy.person
+    if person is not None and not _bounds(task.person, person):
+        raise InvalidInput(
+            f"The promise is for {_described(person)}, and the data is a task whose rows are not bounded by column "
+            f"{person.column!r} in this way.",
+            fix="Pass the same person where a table is read, clients_from_csv(..., person=...), or promise for "
+            'unit = "example" or "client".',
+        )
+    if person is None and task.person is not None and private:
+        raise InvalidInput(
+            f"The task leaves out rows of persons who have too many (column {task.person.column!r}), which protects "
+            f"one person, and the promise is for another unit.",
+            fix="Promise for this person, or read the table without one.",
+        )
+
+
+def check_budgets(budgets: Sequence[Budget], privacy: Privacy | None, where: str) -> None:
+    """Budgets for one person take runs that bound the same person's rows; others take runs that leave no rows out."""
+    person = None if privacy is None else privacy.person
+    for budget in budgets:
+        if isinstance(budget.unit, Person) and not _bounds(person, budget.unit):
+            unit = budget.unit
+            raise InvalidInput(
+                f"{where} has a budget for {_described(unit)}, and this experiment does not bound the rows of that "
+                "person.",
+                fix=f'Promise for it: unit = {{ kind = "person", column = "{unit.column}", max_examples = '
+                f"{unit.max_examples} }}; or count in another ledger.",
+            )
+        if person is not None and not isinstance(budget.unit, Person):
+            raise InvalidInput(
+                f"{where} has a budget for one {name_of(budget.unit)}, and this experiment, which promises for "
+                f"{_described(person)}, leaves rows out: one {name_of(budget.unit)} less may bring another in.",
+                fix=f"Count in a ledger for the same person: --unit person:{person.column}:{person.max_examples}.",
+            )
+
+
+def assumption(person: Person, *, deployed: bool) -> str:
+    """The rule by which rows are left out. Real clients see their own tables only."""
+    rows = _rows(person)
+    if deployed:
+        return (
+            f"Of each person, named by column {person.column!r}, a client uses at most {rows}, the first in its own "
+            "table, and leaves the others out. That no person has rows at two clients was declared; nobody checked."
+        )
+    return (
+        f"Of each person, named by column {person.column!r}, at most {rows} are used, the first in the table's order, "
+        "in the client of the first of them. Other rows are left out, by this rule, which looks at one person at a "
+        "time; clients' numbers of examples are those that are left."
+    )
+
+
+def not_covered(person: Person) -> str:
+    return f"How many rows were left out because a person, by column {person.column!r}, has more or is in two clients."
+
+
+def notice(task: Task) -> Iterator[str]:
+    """What the data's owner should know before training, and nobody else."""
+    if task.person is not None:
+        rows = f"{task.rows_left_out:,} row{' is' if task.rows_left_out == 1 else 's are'} left out"
+        yield (
+            f"{rows}: of each person, by column {task.person.column!r}, at most {_rows(task.person)} of one client "
+            "are used. This number is about private data: for the data owner's eyes only."
+        )
+
+
+def _bounds(found: Person | None, wanted: Person) -> bool:
+    """Whether what is bounded for one person is enough for another bound."""
+    return found is not None and found.column == wanted.column and found.max_examples <= wanted.max_examples
+
+
+def _described(person: Person) -> str:
+    return f"one person (column {person.column!r}, at most {_rows(person)})"
+
+
+def _rows(person: Person) -> str:
+    return f"{person.max_examples:,} row{'' if person.max_examples == 1 else 's'}"

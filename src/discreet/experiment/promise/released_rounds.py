@@ -1,0 +1,80 @@
+"""What the rounds of a run really released, as one release for each that was planned."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from discreet.algorithms.algorithm import Algorithm
+from discreet.algorithms.population import Population
+from discreet.privacy.events import NOTHING, Composed, Event, Repeated
+from discreet.privacy.release import Release
+
+
+class Made(NamedTuple):
+    """A round of which something was released, and how many brought their noise; None: as few as were planned for."""
+
+    round: int
+    joined: int | None
+
+
+def of_line(line: Mapping[str, Any]) -> Made | None:
+    """What a round's line in rounds.jsonl says; None of one that was lost before anybody revealed anything."""
+    if "lost" not in line:
+        return Made(line["round"] - 1, line["clients"])
+    return Made(line["round"] - 1, None) if line.get("revealed") else None
+
+
+def of_lines(lines: Iterable[Mapping[str, Any]], done: int) -> list[Made]:
+    """The same of the first `done` rounds; one whose line is missing counts as it was planned."""
+    told = {line["round"] - 1: of_line(line) for line in lines}
+    found = (told.get(round, Made(round, None)) for round in range(done))
+    return [each for each in found if each is not None]
+
+
+def over(
+    algorithm: Algorithm, rounds: int, population: Population, made: Sequence[Made] | None = None
+) -> list[Release]:
+    """What so many rounds reveal of the one who joins most often: as planned, or of those that were `made`.
+
+    Guarantee: never less than was released. Where nobody joins every round, the dearest rounds count, those with the
+    fewest shares of noise; and where a round lacks something that was planned, the plan stands.
+    """
+    planned = algorithm.over(rounds, population)
+    if made is None:
+        return planned
+    most = algorithm.sampling.rounds_joined(population, rounds)
+    dearest = sorted(made, key=lambda each: (each.joined is not None, each.joined or 0))[:most]
+    happened = _happened(algorithm, population, dearest)
+    if len(dearest) == most and happened == _happened(
+        algorithm, population, [Made(each.round, None) for each in dearest]
+    ):
+        return planned
+    return [replace(each, event=_event(each, happened)) for each in planned]
+
+
+def _happened(algorithm: Algorithm, population: Population, made: Iterable[Made]) -> Counter[tuple[Release, ...]]:
+    """The releases of single rounds, and how often each: rounds that are alike are asked for once."""
+    changes = algorithm.trainer.changes
+    alike = Counter(each if changes else Made(0, each.joined) for each in made)
+    found: Counter[tuple[Release, ...]] = Counter()
+    for (round, joined), count in alike.items():
+        found[tuple(algorithm.releases(population, round, joined=joined))] += count
+    return found
+
+
+def _event(planned: Release, happened: Mapping[tuple[Release, ...], int]) -> Event:
+    """What the rounds made of one release; of its kind a round has one, or else the plan stands."""
+    events = []
+    for releases, count in happened.items():
+        same = [each.event for each in releases if _kind(each) == _kind(planned)]
+        if len(same) != 1:
+            return planned.event
+        events.append(Repeated(count=count, event=same[0]))
+    if not events:
+        return NOTHING
+    return events[0] if len(events) == 1 else Composed(events=tuple(events))
+
+
+def _kind(release: Release) -> tuple[Any, ...]:
+    return release.unit, release.relation, release.view, release.clients

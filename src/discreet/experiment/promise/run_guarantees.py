@@ -1,0 +1,213 @@
+"""What may be said of a run: its guarantees, each with the sentences that only the run knows."""
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from discreet.algorithms import claims, failure_odds
+from discreet.algorithms.mechanisms import IntegerNoise
+from discreet.engines.secure_terms import degree_of
+from discreet.experiment.configuration.experiment_file import Flower, Secure
+from discreet.experiment.loop.job import Job
+from discreet.experiment.promise import calibrate, person_bound
+from discreet.experiment.promise.promise import kinds
+from discreet.experiment.promise.released_rounds import Made
+from discreet.part import plain, read
+from discreet.privacy import accountant
+from discreet.privacy.guarantee import WIDTH, Claim, Guarantee, LedgerMark, leading
+from discreet.privacy.ledger import Ledger
+from discreet.privacy.release import Unit
+from discreet.privacy.wording import brief, described, name_of, rounded_up, unit_in_full
+from discreet.secure_sums.secagg.degree import Degree
+
+NO_PRIVACY = """\
+No privacy
+────────────────────────────────────────────────────────────────────────────────
+This run adds no noise, so nothing is promised: whoever sees the updates or the
+model may learn anything about any example.
+"""
+SEEDED = (
+    "Nobody knows the seed. It is written in the experiment, so seeded noise protects nobody: the numbers here are "
+    "those of the same run without a seed."
+)
+SIMULATED = (
+    "The run is simulated: one process plays every client, and the noise comes from torch's generator, which is no "
+    "cryptographic source."
+)
+DEPLOYED = (
+    "Each client trains on its own machine, draws its own noise there, and keeps a ledger of its own beside this one."
+)
+REHEARSED = (
+    "The run is a rehearsal: one machine plays the server and every client, and has the keys, the noise and the "
+    "ledgers of all of them. From whoever has that machine, nothing is protected."
+)
+THIS_RUN = "Nothing else was released from the same data: the ledger counts this run only."
+FIRST_RUN = (
+    "Nothing else was released from the same data. When this was written, this deployment had made no other run; what "
+    "later ones reveal comes on top, and each client's own ledger counts it."
+)
+
+
+def guarantees(
+    job: Job, done: int, ledger: Ledger | None, *, shared: bool, made: Sequence[Made] | None = None
+) -> list[Guarantee]:
+    """Every guarantee of so many rounds, the one that was promised first: of what was `made`, or else planned."""
+    state = None if ledger is None else ledger.summary()
+    mark = None if state is None else LedgerMark(head=state["head"], length=state["records"])
+    delta = job.privacy.delta if job.privacy else calibrate.DELTA
+    others = () if job.deployed is None else job.deployed.others()
+    found, assumed = [], list(_assumed(job, done, made, others, shared=shared))
+    uncovered = list(_uncovered(job, state["budgets"] if state and shared else [], others))
+    for kind in kinds(job.algorithm, job.privacy, job.population):
+        joined = calibrate.joined(kind, done, job.lasting)
+        happened = calibrate.within(made, joined)
+        claimed = joined if happened is None else len(happened)
+        stated = claims.stated(kind.algorithm, claimed, job.population) if claimed else []
+        for release in calibrate.certifiable(kind, joined, job.population, happened):
+            certified = Guarantee.certify(
+                release,
+                delta,
+                assumptions=assumed,
+                not_covered=uncovered,
+                claims=[_claim(each, delta) for each in stated if each.release.unit == release.unit],
+                ledger=mark,
+            )
+            found.append(certified)
+    promised = None if job.privacy is None else (job.privacy.unit, job.privacy.against)
+    differ = any(each.clients is not None for each in found)
+    return sorted(found, key=lambda each: ((each.unit, each.view) != promised, -each.epsilon)) if differ else found
+
+
+def _claim(each: claims.Stated, delta: float) -> Claim:
+    epsilon = accountant.epsilon(each.release.event, delta, each.release.relation)
+    return Claim(epsilon=epsilon, delta=delta, source=each.source, reason=each.reason)
+
+
+def words(cards: list[Guarantee]) -> str:
+    """All cards as plain text; without any, that there is no privacy.
+
+    Of clients who differ, the one that is protected least has its card in full, and the others a line each.
+    """
+    first, others = leading(cards)
+    own = [
+        textwrap.fill(
+            f"ε = {rounded_up(card.epsilon)}: {unit_in_full(card.unit, card.view, card.clients)}, "
+            f"{described(card.event)}",
+            WIDTH,
+            initial_indent="  · ",
+            subsequent_indent="    ",
+        )
+        for card in others
+    ]
+    listed = ["\n".join(["Other clients, whose numbers differ", *own])] if own else []
+    return "\n\n".join([*(card.words() for card in first), *listed]) or NO_PRIVACY.rstrip()
+
+
+def data(job: Job, done: int, stopped: str | None, cards: list[Guarantee], ledger: Ledger | None) -> dict[str, Any]:
+    """The same as plain data, with what was promised and how the run ended."""
+    return {
+        "rounds": done,
+        "stopped": stopped,
+        "seeded": job.key.seeded,
+        "promise": None if job.privacy is None else plain(job.privacy),
+        "left": [{"client": client, "rounds": rounds} for client, rounds in job.lasting.items() if rounds < done],
+        "guarantees": [plain(card) for card in cards],
+        "ledger": None if ledger is None else ledger.verify(),
+    }
+
+
+def _assumed(job: Job, done: int, made: Sequence[Made] | None, others: Sequence[str], *, shared: bool) -> Iterator[str]:
+    """`others` are runs of the same deployment, which no ledger at the server counts together with this one."""
+    planned = job.spent(job.rounds)
+    whole = "" if planned is None else f"if it had, ε = {rounded_up(planned)} of the whole plan is what holds."
+    if done < job.rounds and whole:
+        yield f"That the run ended after {done} of {job.rounds} rounds had nothing to do with what they showed; {whole}"
+    if made is not None and whole and job.spent(done, made) != job.spent(done):
+        lost = f", and that {done - len(made)} of {done} were lost," if len(made) < done else ""
+        yield f"Who dropped out of which round{lost} had nothing to do with what earlier rounds showed; {whole}"
+    gone = [f"client {client} after round {rounds}" for client, rounds in job.lasting.items() if rounds < done]
+    if gone:
+        few = ", ".join(gone[:6]) + (f" and {len(gone) - 6} more" if gone[6:] else "")
+        yield f"Who left when its budget was spent ({few}) follows from public numbers, and so tells nothing."
+    if job.key.seeded:
+        yield SEEDED
+    yield _played(job)
+    yield from _summed(job, done)
+    yield from failure_odds.said(job.algorithm, job.population, done)
+    if not shared and not others:
+        yield FIRST_RUN if job.deployed is not None and not job.deployed.rehearsal else THIS_RUN
+    if job.verified is not None:
+        yield job.verified
+    yield "How many clients there are, and how many examples each holds, is public."
+    most = job.population.max_multiplicity
+    yield "No example lies in two clients." if most == 1 else f"No example lies in more than {most} clients."
+    if job.public is not None:
+        yield f"{job.public.sizes[0]:,} examples that no client holds are public, by declaration: nobody protects them."
+    yield from job.task.facts
+    if job.task.person is not None:
+        yield person_bound.assumption(job.task.person, deployed=job.declared is not None)
+
+
+def _played(job: Job) -> str:
+    """By whom the clients are played."""
+    if not isinstance(job.settings.engine, Flower):
+        return SIMULATED
+    return REHEARSED if job.deployed is not None and job.deployed.rehearsal else DEPLOYED
+
+
+def _summed(job: Job, done: int) -> Iterator[str]:
+    """What a secure sum takes for granted."""
+    mechanism, engine = job.algorithm.mechanism, job.settings.engine
+    if not job.algorithm.aggregation.secure or not isinstance(mechanism, IntegerNoise):
+        return
+    least = (mechanism.shares or 0) + mechanism.colluding
+    few = f"at most {mechanism.colluding} of the clients tell" if mechanism.colluding else "no client tells"
+    yield (
+        f"Whoever sums learns the sum and nothing else; {few} it more; and no sum is made of fewer than "
+        f"{least} clients."
+    )
+    if isinstance(engine, Secure | Flower):
+        yield from _on_a_graph(degree_of(job.algorithm, job.population, signed=isinstance(engine, Flower)), done)
+    else:
+        yield 'The sums are secure: here they were added up in clear. engine = { kind = "secure" } makes them so.'
+    yield "What is rounded onto the lattice is computed in floating point; from there on all is whole numbers."
+
+
+def _on_a_graph(degree: Degree, rounds: int) -> Iterator[str]:
+    """What few neighbours leave to chance; nothing where everybody is everybody's."""
+    if degree.assumed is None:
+        return
+    assumed, every = degree.assumed, rounds * degree.assumed.chance  # each round may have a session of its own
+    yield (
+        f"Each client shares masks with {degree.neighbours} others, on a random graph. Against a server that keeps the "
+        f"rules, with up to {assumed.colluding:.0%} of the clients on its side and {assumed.leaving:.0%} gone, they "
+        f"hide all but the sum, save for a chance of 2^-{assumed.security_bits:g} a round: over {rounds:,} rounds "
+        f"that may add up to {rounded_up(every, 2)} to δ, which is not counted."
+    )
+
+
+def _uncovered(job: Job, shared_budgets: list[dict[str, Any]], others: Sequence[str]) -> Iterator[str]:
+    for budget in shared_budgets:
+        yield (
+            f"Other runs on the same data. With all that its ledger counts, ε = {rounded_up(budget['spent'])} of "
+            f"{brief(budget['epsilon'])} at δ = {brief(budget['delta'])} is spent for one "
+            f"{name_of(read(Unit, budget['unit']))} against the {budget['view']}."
+        )
+    if others:
+        yield (
+            f"Other runs of this deployment on the same data, {len(others)} when this was written: "
+            f"{', '.join(others)}. What they reveal comes on top of ε; each client's own ledger counts all of them."
+        )
+    yield from job.task.not_covered
+    if job.task.person is not None:
+        yield person_bound.not_covered(job.task.person)
+    if len(job.test[0]):
+        yield "Accuracy and loss, computed without noise on test examples."
+        if job.task.kind == "regression":
+            yield "The error of a constant (constant_mse), which is the mean of the clients' targets, without noise."
+    if job.settings.evaluate_training:
+        yield "The same on training examples (evaluate_training), and the gap between the two, without noise."
+    yield (
+        "The norms, shares, signal-to-noise ratios, traffic and cohort sizes in rounds.jsonl, which are there to "
+        "diagnose the run."
+    )

@@ -1,0 +1,83 @@
+"""Whether a run may go on here: with the version, the data and the code that it was started with, or not at all.
+
+The noise of a run is a function of its key. A run that goes on with other data adds the same noise to other numbers,
+whose difference then holds none; one that goes on with other code may draw other noise for a round that was counted
+once.
+"""
+
+import json
+
+from discreet.errors import InvalidInput
+from discreet.experiment.loop.job import Job
+from discreet.experiment.run_directory.fingerprint import Fingerprint, take, versions
+from discreet.experiment.run_directory.run_record import Record
+
+ANEW = "start a new run, which spends its budget anew"
+REASONS = {
+    "experiment": "another experiment",
+    "training_data": "other training data",
+    "public_data": "other public data",
+    "test_data": "other test data",
+    "model": "another model (its layers, its code or its frozen weights)",
+    "own_code": "another loss, metric or Python file of its own",
+    "source": "another source code of discreet ({discreet} both times)",
+    "device": "another kind of device (CPU or GPU)",
+    "first_weights": "other first weights of its model",
+}
+
+
+def check_version(record: Record) -> Fingerprint:
+    """The fingerprint of a run that this version started; the others are refused before more of them is read."""
+    before, now = record.identity.fingerprint, versions()
+    if before is None:
+        raise InvalidInput(
+            f"The run in {record.path} was started by another version of discreet ({_started_by(record)}), which kept "
+            f"no fingerprint of data and code that this one ({now['discreet']}) could compare, so it can't go on here.",
+            fix=f"Go on with the version that started it, or {ANEW}.",
+        )
+    if (started := before.versions.get("discreet")) != now["discreet"]:
+        raise InvalidInput(
+            f"The run in {record.path} was started by discreet {started}, and this is discreet {now['discreet']}: a "
+            "run goes on only with the version that started it.",
+            fix=f"Go on with discreet {started}, or {ANEW}.",
+        )
+    for name, version in now.items():
+        if (started := before.versions.get(name)) != version:
+            raise InvalidInput(
+                f"The run in {record.path} was started with {name} {started}, and here is {name} {version}, which may "
+                "draw other noise and round differently.",
+                fix=f"Go on with {name} {started}, or {ANEW}.",
+            )
+    return before
+
+
+def check_unchanged(job: Job, record: Record) -> None:
+    """Refuse a run whose experiment, data or code is not what it was started with, before anything is written."""
+    before, now = check_version(record), take(job)
+    if before.key != now.key:
+        raise InvalidInput(
+            f"The run in {record.path} was started with another seed or key, and can't go on with this one.",
+            fix=f"Restore it, or {ANEW}.",
+        )
+    changed = [name for name in REASONS if getattr(before, name) != getattr(now, name)]
+    if record.has_checkpoint() and "first_weights" in changed:
+        changed.remove("first_weights")  # those of the checkpoint are taken
+    if changed:
+        reasons = [REASONS[name].format(**now.versions) for name in changed]
+        raise InvalidInput(
+            f"The run in {record.path} was started with {_listed(reasons)}, and can't go on with what is here now: its "
+            "noise would be added to other numbers too, and cancel in their difference.",
+            fix=f"Restore what it was started with, or {ANEW}.",
+        )
+
+
+def _started_by(record: Record) -> str:
+    try:
+        return str(json.loads(record.text("environment.json"))["discreet"])
+    except (InvalidInput, ValueError, KeyError, TypeError):
+        return "nobody knows which"
+
+
+def _listed(reasons: list[str]) -> str:
+    *others, last = reasons
+    return f"{', '.join(others)} and {last}" if others else last

@@ -1,0 +1,55 @@
+"""Where a run's key lies while the run may still be resumed: with the user, never in the run directory.
+
+Whoever holds the key can draw the run's noise again and take it off, and run directories are passed around.
+"""
+
+import os
+from pathlib import Path
+
+from discreet.errors import InvalidInput
+from discreet.randomness.streams import RunKey
+
+
+def default_folder() -> Path:
+    state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
+    return Path(state).expanduser() / "discreet" / "keys"
+
+
+def store(key: RunKey, run: str, folder: Path | None) -> None:
+    """Keep the key for a resume, readable by its owner alone; a seed needs no keeping."""
+    if key.seeded:
+        return
+    path = _path(run, folder)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            os.write(fd, key.secret)
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+    except OSError as error:
+        raise InvalidInput(
+            f"The run's key can't be kept at {path} ({error.strerror}), and without it no run can be resumed.",
+            fix="Name a folder of your own: --key-dir FOLDER.",
+        ) from None
+
+
+def recall(run: str, folder: Path | None) -> RunKey:
+    path = _path(run, folder)
+    try:
+        return RunKey(path.read_bytes())
+    except OSError:
+        raise InvalidInput(
+            f"The key of this run is not at {path}, so its noise can't be drawn again and the run can't go on.",
+            fix="Name the folder that holds it (--key-dir FOLDER), or start a new run.",
+        ) from None
+
+
+def forget(run: str, folder: Path | None) -> None:
+    """Drop the key once nothing is left to resume: from then on nobody can draw the noise again."""
+    _path(run, folder).unlink(missing_ok=True)
+
+
+def _path(run: str, folder: Path | None) -> Path:
+    return (folder or default_folder()) / f"{run}.key"

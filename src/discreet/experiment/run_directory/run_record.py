@@ -1,0 +1,294 @@
+"""The run directory: the one place that writes run files, each of them whole or not at all.
+
+experiment.toml           as it was given, with its comments
+resolved.toml             all parts in full, with the noise that was computed
+run.json                  the run's id, its ledger, what file names are relative to, and a fingerprint of data and code
+environment.json          versions and the machine
+rounds.jsonl              a line a round; nothing in it is covered by a guarantee but `epsilon`
+checkpoint.safetensors    the server's state after the last round that is safe, and which round that is
+ledger.jsonl              the run's own ledger, where it was given none
+model.safetensors         the model at the end
+guarantee.json, .txt      what may be said of the run
+report.html               the same, to look at; report-public.html, to hand on
+
+The last three are there when a run has ended or was stopped, and are removed when it goes on.
+"""
+
+import hashlib
+import json
+import os
+import secrets
+import shlex
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import safetensors.torch
+from torch import Tensor
+
+from discreet.algorithms.algorithm import ServerState
+from discreet.errors import InvalidInput
+from discreet.experiment.run_directory import json_lines
+from discreet.experiment.run_directory.fingerprint import Fingerprint
+from discreet.privacy.ledger.log import sync_directory
+
+OUTCOME = ("guarantee.json", "guarantee.txt", "report-public.html", "report.html", "model.safetensors")
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What a resume needs to know. `ledger` is None when the run keeps its own, `folder` when Python gave the data.
+
+    `again` is the command that goes on with it, where that is not `discreet run`. `data_ranges` says that it trains on
+    ranges taken from the data, which was accepted when it was started. A run of an older version may have no
+    fingerprint; it can be read, and not resumed.
+    """
+
+    id: str
+    ledger: str | None
+    folder: str | None
+    seeded: bool
+    private: bool
+    again: str | None = None
+    data_ranges: bool = False
+    fingerprint: Fingerprint | None = None
+
+    @classmethod
+    def read(cls, data: dict[str, Any]) -> "Identity":
+        """From run.json. What a newer version added is left out: it matters to a resume alone, and that is refused."""
+        known = {field.name: data[field.name] for field in fields(cls) if field.name in data}
+        return cls(**known | {"fingerprint": Fingerprint.read(data.get("fingerprint"))})
+
+    def round_key(self, round: int) -> str:
+        """What a round is reserved under: one run, of exactly this experiment, data and code."""
+        assert self.fingerprint is not None  # a run that has none is neither started nor resumed
+        return f"run {self.id} round {round} of {self.fingerprint.digest}"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The server's state after `done` rounds, the last round's line, and what a bit-identical resume depends on."""
+
+    done: int
+    run: str
+    block_size: int
+    experiment: str
+    line: dict[str, Any]
+    state: ServerState
+
+
+@dataclass(frozen=True)
+class Record:
+    path: Path
+    identity: Identity
+
+    @classmethod
+    def create(
+        cls, path: Path, identity: Identity, texts: Mapping[str, str], prepare: Callable[[Path], None] = lambda _: None
+    ) -> "Record":
+        """Make the directory with all that is known before the first round: it appears whole, or not at all."""
+        refuse_taken(path)
+        draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        with making("run directory", path):
+            try:
+                draft.mkdir(parents=True)
+                for name, text in texts.items():
+                    _place(draft / name, text.encode())
+                _place(draft / "run.json", _json(asdict(identity)))
+                prepare(draft)
+                os.rename(draft, path)
+            finally:
+                shutil.rmtree(draft, ignore_errors=True)
+        sync_directory(path.parent)
+        return cls(path, identity)
+
+    @classmethod
+    def open(cls, path: Path) -> "Record":
+        try:
+            return cls(path, Identity.read(json.loads((path / "run.json").read_bytes())))
+        except (OSError, ValueError, TypeError, AttributeError):
+            raise InvalidInput(
+                f"{path} is no run directory: it has no run.json that can be read.",
+                fix="Name a directory that `discreet run` has made.",
+            ) from None
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """While one process trains, another can't."""
+        with open(self.path / "run.json", "rb") as file:
+            json_lines.hold(file, f"The run in {self.path} is going on in another process.")
+            yield
+
+    @property
+    def again(self) -> str:
+        """The command that goes on with the run."""
+        return self.identity.again or f"discreet run --resume {shlex.quote(str(self.path))}"
+
+    @property
+    def ledger(self) -> Path | None:
+        """Where the run is accounted; None when it promises nothing and so has nothing to account."""
+        if self.identity.ledger is not None:
+            return Path(self.identity.ledger)
+        return self.path / "ledger.jsonl" if self.identity.private else None
+
+    def text(self, name: str) -> str:
+        try:
+            return (self.path / name).read_text(encoding="utf-8")
+        except OSError as error:
+            raise InvalidInput(f"{self.path / name} can't be read ({error.strerror}).") from None
+
+    def experiment(self) -> str:
+        """One short name for the resolved experiment as it lies here: a checkpoint belongs to exactly one."""
+        return hashlib.sha256(self.text("resolved.toml").encode()).hexdigest()
+
+    def save(self, checkpoint: Checkpoint) -> None:
+        groups = checkpoint.state._asdict().items()
+        tensors = {f"{group}/{name}": value for group, each in groups for name, value in each.items()}
+        about = {
+            "done": str(checkpoint.done),
+            "run": checkpoint.run,
+            "block_size": str(checkpoint.block_size),
+            "experiment": checkpoint.experiment,
+            "line": json.dumps(checkpoint.line),
+        }
+        _place(self.path / "checkpoint.safetensors", _tensors(tensors, about))
+
+    def has_checkpoint(self) -> bool:
+        return (self.path / "checkpoint.safetensors").exists()
+
+    def checkpoint(self, like: ServerState) -> Checkpoint | None:
+        """The last one, if a round was ever finished; it must be of this run and of this very experiment.
+
+        Its tensors come in the order of `like`, since the noise is drawn for one after the other.
+        """
+        path = self.path / "checkpoint.safetensors"
+        if not self.has_checkpoint():
+            return None
+        try:
+            with safetensors.safe_open(path, framework="pt") as file:
+                about = file.metadata()
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no mapping
+        except (OSError, safetensors.SafetensorError):
+            raise InvalidInput(f"{path} can't be read.", fix="Start a new run.") from None
+        if (about["run"], about["experiment"]) != (self.identity.id, self.experiment()):
+            raise InvalidInput(
+                f"{path} is of another experiment than resolved.toml beside it.",
+                fix="Restore the file that was changed, or start a new run.",
+            )
+        state = ServerState(
+            *(
+                {name: tensors[f"{group}/{name}"].to(value.device) for name, value in each.items()}
+                for group, each in like._asdict().items()
+            )
+        )
+        line = json.loads(about["line"])
+        return Checkpoint(int(about["done"]), about["run"], int(about["block_size"]), about["experiment"], line, state)
+
+    def append(self, line: Mapping[str, Any]) -> None:
+        json_lines.append(self.path / "rounds.jsonl", line)
+
+    def rounds(self) -> list[dict[str, Any]]:
+        """A line a round, in order."""
+        return json_lines.read(self.path / "rounds.jsonl")
+
+    def rewind(self, checkpoint: Checkpoint | None) -> None:
+        """Bring the lines to where the checkpoint stands: later rounds happen again, and its own is never missing."""
+        kept = [line for line in self.rounds() if checkpoint and line["round"] < checkpoint.done]
+        wanted = [*kept, checkpoint.line] if checkpoint else []
+        try:
+            _place(self.path / "rounds.jsonl", b"".join(json.dumps(line).encode() + b"\n" for line in wanted))
+        except OSError as error:
+            raise self._unwritable(error) from None
+
+    def finish(self, model: Mapping[str, Tensor], guarantee: Mapping[str, Any], card: str) -> None:
+        _place(self.path / "model.safetensors", _tensors(model, None))
+        _place(self.path / "guarantee.txt", f"{card}\n".encode())
+        _place(self.path / "guarantee.json", _json(guarantee))  # last: with it the run counts as ended
+
+    def remove_outcome(self) -> None:
+        """Take away what an earlier stop has left. A run that goes on spends more than its old card says, so the card
+        must be gone before the next round is reserved.
+        """
+        try:
+            for name in OUTCOME:
+                (self.path / name).unlink(missing_ok=True)
+        except OSError as error:
+            raise self._unwritable(error) from None
+        sync_directory(self.path)
+
+    def finished(self) -> bool:
+        """Whether the last round was made, and what a run leaves at its end is here."""
+        try:
+            found = json.loads(self.text("guarantee.json"))
+        except (InvalidInput, ValueError):
+            return False
+        return found["stopped"] is None
+
+    def model(self) -> dict[str, Tensor]:
+        path = self.path / "model.safetensors"
+        if not path.exists():
+            raise self._unfinished("model")
+        return safetensors.torch.load_file(path)
+
+    def guarantee(self) -> dict[str, Any]:
+        """How the run ended, its metrics and its cards, as plain data."""
+        if not (self.path / "guarantee.json").exists():
+            raise self._unfinished("guarantee")
+        found: dict[str, Any] = json.loads(self.text("guarantee.json"))
+        return found
+
+    def _unfinished(self, missing: str) -> InvalidInput:
+        return InvalidInput(
+            f"The run in {self.path} is unfinished: it has no {missing} yet.", fix=f"Go on with it: {self.again}"
+        )
+
+    def _unwritable(self, error: OSError) -> InvalidInput:
+        return InvalidInput(
+            f"{self.path} can't be written to ({error.strerror}), so the run in it can't go on.",
+            fix="Go on as the user whose run it is, on a disk with room.",
+        )
+
+
+def refuse_taken(path: Path) -> None:
+    """A run never writes over what is there."""
+    try:
+        taken = path.exists() and (not path.is_dir() or any(path.iterdir()))
+    except OSError as error:
+        raise InvalidInput(
+            f"Nobody can say what lies at {path} ({error.strerror}).", fix="Name a directory of your own."
+        ) from None
+    if taken:
+        raise InvalidInput(f"{path} is there already, and not empty.", fix="Name a directory that is new or empty.")
+
+
+@contextmanager
+def making(what: str, path: Path) -> Iterator[None]:
+    """Says in a sentence that this machine does not let it be made."""
+    try:
+        yield
+    except OSError as error:
+        raise InvalidInput(f"No {what} could be made at {path} ({error.strerror}).") from None
+
+
+def _place(path: Path, content: bytes) -> None:
+    """The whole content under this name, on the disk, or what was there before."""
+    draft = path.with_name(f".{path.name}.draft")
+    with open(draft, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(draft, path)
+    sync_directory(path.parent)
+
+
+def _json(data: Mapping[str, Any]) -> bytes:
+    return (json.dumps(data, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def _tensors(tensors: Mapping[str, Tensor], about: dict[str, str] | None) -> bytes:
+    apart = {name: value.detach().cpu().clone().contiguous() for name, value in tensors.items()}  # tied ones too
+    return safetensors.torch.save(apart, about)

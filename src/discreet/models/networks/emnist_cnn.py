@@ -1,0 +1,38 @@
+"""The convolutional network that DP-FedSAM (Shi et al. 2023) trains on EMNIST."""
+
+from typing import Literal
+
+import torch
+from torch import nn
+
+from discreet.data.tasks.task import Task
+from discreet.models.networks.activation import AnyActivation, layer
+from discreet.models.networks.model_shape import image_of, initialised
+from discreet.part import part
+
+PADDED, PLAIN = (1, 32, 32), (1, 28, 28)
+
+
+@part
+class EmnistCnn:
+    """903,614 parameters for 62 classes. It sees 32 by 32 pixels; pictures of 28 by 28 get a dark margin."""
+
+    kind: Literal["emnist_cnn"] = "emnist_cnn"
+    activation: AnyActivation = "relu"
+
+    def build(self, task: Task, generator: torch.Generator) -> nn.Module:
+        margin = [nn.ZeroPad2d(2)] if image_of(task, self.kind, PADDED, PLAIN) == PLAIN else []
+        with initialised(generator):
+            return nn.Sequential(
+                *margin,
+                nn.Conv2d(1, 32, kernel_size=5),
+                nn.MaxPool2d(2),
+                layer(self.activation),
+                nn.Conv2d(32, 64, kernel_size=5),
+                nn.MaxPool2d(2),
+                layer(self.activation),
+                nn.Flatten(),
+                nn.Linear(64 * 5 * 5, 512),
+                layer(self.activation),
+                nn.Linear(512, task.classes),
+            )

@@ -1,0 +1,33 @@
+"""The convolutional network of Fu et al. (2023) for FEMNIST."""
+
+from typing import Literal
+
+import torch
+from torch import nn
+
+from discreet.data.tasks.task import Task
+from discreet.models.networks.activation import AnyActivation, layer
+from discreet.models.networks.model_shape import image_of, initialised
+from discreet.part import part
+
+
+@part
+class FemnistCnn:
+    """214,590 parameters for 62 classes."""
+
+    kind: Literal["femnist_cnn"] = "femnist_cnn"
+    activation: AnyActivation = "relu"
+
+    def build(self, task: Task, generator: torch.Generator) -> nn.Module:
+        image_of(task, self.kind, (1, 28, 28))
+        with initialised(generator):
+            return nn.Sequential(
+                nn.Conv2d(1, 32, kernel_size=7, padding=3),
+                layer(self.activation),
+                nn.MaxPool2d(2),
+                nn.Conv2d(32, 64, kernel_size=3, padding=1),
+                layer(self.activation),
+                nn.MaxPool2d(2),
+                nn.Flatten(),
+                nn.Linear(64 * 7 * 7, task.classes),
+            )

@@ -1,0 +1,67 @@
+"""What every model needs to know of its task, and weights that come from one generator."""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import nn
+
+from discreet.data.tasks.task import Task
+from discreet.errors import InvalidInput
+from discreet.randomness.streams import drawn_from
+
+
+def inputs_of(task: Task) -> int:
+    """How many numbers one input holds."""
+    if not task.train.inputs.is_floating_point():
+        raise InvalidInput(
+            f"Task {task.name!r} has whole-number inputs, which a linear layer can't take.",
+            fix="Use a model of your own that starts with an Embedding, or give the inputs as floating-point numbers.",
+        )
+    return math.prod(task.input_shape)
+
+
+def image_of(task: Task, model: str, *allowed: tuple[int, int, int]) -> tuple[int, ...]:
+    """The shape of an input, if the network is made for it."""
+    inputs_of(task)
+    if task.input_shape not in allowed:
+        shapes = " or ".join(map(str, allowed))
+        raise InvalidInput(
+            f"{model} takes inputs of the shape {shapes}, and task {task.name!r} has {task.input_shape}.",
+            fix="Use model mlp or linear, or a task of that shape.",
+        )
+    return task.input_shape
+
+
+def group_norm(task: Task, groups: int) -> nn.GroupNorm:
+    """Normalises an example's channels in groups, by itself and with nothing to learn."""
+    if len(task.input_shape) < 2:
+        raise InvalidInput(
+            f"norm_groups needs inputs with channels, and task {task.name!r} has inputs of the shape "
+            f"{task.input_shape}.",
+            fix="Leave norm_groups out.",
+        )
+    channels = task.input_shape[0]
+    if channels % groups:
+        divisors = ", ".join(str(number) for number in range(1, channels + 1) if channels % number == 0)
+        raise InvalidInput(
+            f"norm_groups must divide the {channels} channels of task {task.name!r}, and got {groups}.",
+            fix=f"Use one of {divisors}.",
+        )
+    return nn.GroupNorm(groups, channels, affine=False)
+
+
+def flattened(task: Task, *layers: nn.Module) -> nn.Module:
+    """The layers in a row, after images and the like were laid flat."""
+    flat = [] if len(task.input_shape) == 1 else [nn.Flatten()]
+    row = [*flat, *layers]
+    return row[0] if len(row) == 1 else nn.Sequential(*row)
+
+
+@contextmanager
+def initialised(generator: torch.Generator) -> Iterator[None]:
+    """Within it, torch's own initialisation draws from `generator`; the global stream stays where it was."""
+    seed = int(torch.randint(2**63 - 1, (), generator=generator))
+    with drawn_from(seed):
+        yield

@@ -1,0 +1,52 @@
+"""The convolutional networks of Papernot et al. (2021), small enough for DP-SGD from scratch."""
+
+from typing import Literal
+
+import torch
+from torch import nn
+
+from discreet.data.tasks.task import Task
+from discreet.models.networks.activation import AnyActivation, Tempered, layer
+from discreet.models.networks.model_shape import image_of, initialised
+from discreet.part import part
+
+GREY, COLOUR = (1, 28, 28), (3, 32, 32)
+
+
+@part
+class PapernotCnn:
+    """For ten classes: 26,010 parameters on pictures of 28 by 28 pixels, 550,570 on those of 32 by 32 in colour."""
+
+    kind: Literal["papernot_cnn"] = "papernot_cnn"
+    activation: AnyActivation = Tempered()
+
+    def build(self, task: Task, generator: torch.Generator) -> nn.Module:
+        shape = image_of(task, self.kind, GREY, COLOUR)
+        with initialised(generator):
+            return self._grey(task.classes) if shape == GREY else self._colour(task.classes)
+
+    def _grey(self, classes: int) -> nn.Module:
+        return nn.Sequential(
+            nn.Conv2d(1, 16, kernel_size=8, stride=2, padding=2),
+            layer(self.activation),
+            nn.MaxPool2d(2, stride=1),
+            nn.Conv2d(16, 32, kernel_size=4, stride=2),
+            layer(self.activation),
+            nn.MaxPool2d(2, stride=1),
+            nn.Flatten(),
+            nn.Linear(32 * 4 * 4, 32),
+            layer(self.activation),
+            nn.Linear(32, classes),
+        )
+
+    def _colour(self, classes: int) -> nn.Module:
+        layers: list[nn.Module] = []
+        channels = 3
+        for width in (32, 64, 128):
+            for before in (channels, width):
+                layers += [nn.Conv2d(before, width, kernel_size=3, padding=1), layer(self.activation)]
+            layers.append(nn.MaxPool2d(2))
+            channels = width
+        return nn.Sequential(
+            *layers, nn.Flatten(), nn.Linear(128 * 4 * 4, 128), layer(self.activation), nn.Linear(128, classes)
+        )

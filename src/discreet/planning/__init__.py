@@ -1,0 +1,1 @@
+"""What a guarantee will cost: plans, the papers' theory, curves, and the planner's page."""

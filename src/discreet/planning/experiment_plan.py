@@ -1,0 +1,119 @@
+"""What an experiment will promise and cost, before any training."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from discreet.algorithms import per_client
+from discreet.algorithms.aggregation import Lattice
+from discreet.algorithms.message_sizes import bits
+from discreet.algorithms.noise_to_signal import noise_of, noise_to_signal
+from discreet.experiment.configuration.experiment_file import Source
+from discreet.experiment.loop.job import Job
+from discreet.experiment.promise import calibrate, data_ranges, person_bound, run_guarantees
+from discreet.experiment.promise.promise import kinds
+from discreet.params import count
+from discreet.part import plain
+from discreet.planning.advice import advice
+from discreet.planning.local_work import local_work
+from discreet.planning.other_promises import affordable, costs
+from discreet.planning.plan_warnings import warnings
+from discreet.privacy.guarantee import Guarantee
+
+FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
+
+
+def planned(source: Source, job: Job) -> dict[str, Any]:
+    """The guarantee, the noise, the traffic, and what another ε would cost, as plain data."""
+    cards = run_guarantees.guarantees(job, job.rounds, None, shared=False)
+    distinct, size, ring = _distinct(job), count(job.params), job.algorithm.aggregation
+    return {
+        "rounds": job.rounds,
+        "clients": job.population.clients,
+        "examples": sum(job.population.examples),
+        "distinct_examples": distinct,
+        "max_multiplicity": job.population.max_multiplicity,
+        "expected_cohort": job.algorithm.sampling.expected_cohort(job.population),
+        "parameters": size,
+        "noise_multiplier": noise_of(job.algorithm),
+        "noise_to_signal": noise_to_signal(job.algorithm, job.population, size),
+        "affordable_rounds": _within_the_promise(job),
+        "epsilon": cards[0].epsilon if cards else None,
+        "delta": cards[0].delta if cards else None,
+        "ring_bits": ring.bits if isinstance(ring, Lattice) else None,
+        "wraparound": job.algorithm.wraparound(job.population, job.rounds),
+        "seeded": job.key.seeded,
+        "bits": bits(job.algorithm, job.params)._asdict(),
+        "bytes": sent(job, job.rounds),
+        "secure_sums": job.algorithm.aggregation.secure,
+        "local_work": local_work(job)._asdict(),
+        "by_client": _by_client(job, cards),
+        "warnings": [
+            *data_ranges.before_training(job.task.ranges_from_data),
+            *warnings(job.algorithm, job.population, cards, distinct),
+        ],
+        "advice": [*person_bound.notice(job.task), *advice(job)],
+        "other_epsilons": _others(source, job),
+        "guarantees": [plain(each) for each in cards],
+    }
+
+
+def sent(job: Job, rounds: int) -> dict[str, int]:
+    """Bytes that one client gets and sends in a round; in all, at most and as expected; and of all who are expected.
+
+    What is expected of one is so of a client who stays for all rounds.
+    """
+    size, sampling = bits(job.algorithm, job.params), job.algorithm.sampling
+    down, up, joined = size.down // 8, size.up // 8, sampling.rounds_joined(job.population, rounds)
+    rate = sampling.expected_cohort(job.population) / job.population.clients
+    visits = round(rate * sum(job.lasting.get(client, rounds) for client in range(job.population.clients)))
+    return {
+        "down": down,
+        "up": up,
+        "client_total": (up + down) * joined,
+        "client_expected": round((up + down) * rate * rounds),
+        "all_down": down * visits,
+        "all_up": up * visits,
+        "all_total": (up + down) * visits,
+    }
+
+
+def _within_the_promise(job: Job) -> int | None:
+    """The most rounds that today's noise affords; None without a promise, and where clients differ."""
+    if job.privacy is None or len(kinds(job.algorithm, job.privacy, job.population)) > 1:
+        return None
+    return affordable(job, job.privacy.most)
+
+
+def _distinct(job: Job) -> int | None:
+    """How many examples there are when each is counted once; None where only the data's owner could know."""
+    if job.data.order is not None:
+        return int(torch.bincount(job.data.order).count_nonzero())
+    return sum(job.population.examples) if job.population.max_multiplicity == 1 else None
+
+
+def _by_client(job: Job, cards: Sequence[Guarantee]) -> list[dict[str, Any]]:
+    """What differs between clients, a line for each kind of them; nothing where all are alike."""
+    found = []
+    for kind in kinds(job.algorithm, job.privacy, job.population):
+        if kind.clients is not None:
+            own = next((each.epsilon for each in cards if each.clients == kind.clients), None)
+            numbers = {name: getattr(kind.algorithm.trainer, name, None) for name in per_client.OWN}
+            found.append(
+                {
+                    "clients": list(kind.clients),
+                    **numbers,
+                    "noise_multiplier": noise_of(kind.algorithm),
+                    "rounds": calibrate.joined(kind, job.rounds, job.lasting),
+                    "promised": None if kind.privacy is None else kind.privacy.most,
+                    "epsilon": own,
+                }
+            )
+    return found
+
+
+def _others(source: Source, job: Job) -> list[dict[str, Any]]:
+    if job.privacy is None:
+        return []
+    return [each._asdict() for each in costs(source, job, (job.privacy.most * factor for factor in FACTORS))]

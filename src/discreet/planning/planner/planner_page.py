@@ -1,0 +1,178 @@
+"""The planner's page: sliders with labels, four charts, and nothing that comes from elsewhere."""
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from importlib.resources import files
+
+from discreet.part import plain
+from discreet.planning.planner.slider_question import LARGEST_DELTA, MECHANISMS, MOST, PROTECTS, stops
+from discreet.planning.planner.slider_start import Start
+from discreet.privacy.wording import brief
+from discreet.report.markup import Html, join, tag
+from discreet.report.plotly_figures import COLOURS, Chart, layout
+from discreet.report.theme import QUIET
+
+TITLE = "What privacy costs"
+
+LABELS: Mapping[str, str] = {
+    "epsilon": "Promised ε",
+    "delta": "δ",
+    "clients": "Clients",
+    "sampling_rate": "Sampling rate",
+    "rounds": "Rounds",
+    "local_steps": "Local steps",
+}
+FACTS: Mapping[str, str] = {"dimension": "Parameters", "examples": "Examples of a client"}
+VIEWS: Mapping[str, str] = {"server": "the server", "public": "the public (released models)"}
+CHARTS: Mapping[str, tuple[str, str, str]] = {  # caption, across, up
+    "epsilon": ("ε against noise", "noise multiplier", "ε of all rounds"),
+    "noise": ("Noise against rounds", "rounds", "noise multiplier"),
+    "loudness": ("Noise to signal against clients", "clients", "noise to signal"),
+    "bytes": ("Bytes against rounds, expected", "rounds", "bytes, up and down"),
+}
+TILES: Mapping[str, str] = {
+    "noise_multiplier": "Noise multiplier",
+    "noise_to_signal": "Noise to signal, at best",
+    "client_expected": "Bytes of one, expected",
+    "all_total": "Bytes of all, expected",
+}
+
+
+def document(start: Start) -> str:
+    """The whole page as text; its scripts and styles lie beside it, so that nothing inline may run."""
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("link", rel="icon", href="data:,"),
+        tag("title", f"{TITLE} · discreet"),
+        tag("link", rel="stylesheet", href="page.css"),
+        tag("link", rel="stylesheet", href="planner.css"),
+    )
+    body = join(
+        [
+            tag("header", tag("p", "Planner", class_="eyebrow"), tag("h1", TITLE), *_notes(start)),
+            tag("main", tag("div", _controls(start), _answer(), class_="planner")),
+            tag("footer", tag("p", _FOOTER)),
+            tag("script", "", src="plotly.js", defer=True),
+            tag("script", "", src="planner.js", defer=True),
+        ]
+    )
+    return "<!DOCTYPE html>\n" + tag("html", head, tag("body", body, data_planner=_told(start)), lang="en") + "\n"
+
+
+@lru_cache(maxsize=1)
+def assets() -> Mapping[str, tuple[str, bytes]]:
+    """What the page asks for, by name: its kind and its bytes."""
+    from plotly.offline import get_plotlyjs
+
+    ours, report = files("discreet.planning.planner"), files("discreet.report")
+    return {
+        "page.css": ("text/css; charset=utf-8", report.joinpath("page.css").read_bytes()),
+        "planner.css": ("text/css; charset=utf-8", ours.joinpath("planner.css").read_bytes()),
+        "planner.js": ("text/javascript; charset=utf-8", ours.joinpath("planner.js").read_bytes()),
+        "plotly.js": ("text/javascript; charset=utf-8", get_plotlyjs().encode()),
+    }
+
+
+def _notes(start: Start) -> Iterator[Html]:
+    yield tag(
+        "p",
+        "Move a slider, and the curves follow. They are computed on this machine by the accountants that ",
+        "certify a run; nothing is trained, spent or sent anywhere.",
+        class_="note",
+    )
+    if start.note:
+        yield tag("p", start.note, class_="note")
+    yield tag("noscript", tag("p", "This page needs JavaScript: its own, and none from elsewhere."))
+
+
+def _controls(start: Start) -> Html:
+    now = plain(start.question)
+    return tag(
+        "form",
+        tag("h2", "The plan"),
+        _choice("mechanism", "Mechanism", MECHANISMS, now["mechanism"]),
+        tag("p", PROTECTS[now["mechanism"]], id="protects", class_="note"),
+        _choice("view", "Protects against", VIEWS, now["view"]),
+        *(_slider(name, label, now[name]) for name, label in LABELS.items()),
+        *(tag("div", *_number(name, label, now[name]), class_="slider") for name, label in FACTS.items()),
+        class_="part controls",
+        aria_label="The plan",
+        autocomplete="off",  # a page that is loaded again stands as the experiment does
+    )
+
+
+def _choice(name: str, label: str, options: Mapping[str, str], now: str) -> Html:
+    listed = (tag("option", said, value=value, selected=value == now) for value, said in options.items())
+    return tag("div", tag("label", label, for_=name), tag("select", *listed, id=name), class_="choice")
+
+
+def _number(name: str, label: str, now: float) -> Iterator[Html]:
+    yield tag("label", label, for_=name)
+    most = {"delta": LARGEST_DELTA, **MOST}.get(name)
+    more = {} if most is None else {"max": str(most)}
+    yield tag("input", type="number", id=name, value=brief(now), step="any", min="0", required=True, **more)
+
+
+def _slider(name: str, label: str, now: float) -> Html:
+    """A number to type and a slider to move: either sets the other, and both work from the keyboard."""
+    where = stops(name)
+    moved = tag(
+        "input",
+        type="range",
+        id=f"{name}-slider",
+        min="0",
+        max=str(len(where) - 1),
+        value=str(min(range(len(where)), key=lambda place: abs(math.log(where[place] / now)))),
+        aria_label=f"{label}, slider",
+    )
+    return tag("div", *_number(name, label, now), moved, class_="slider")
+
+
+def _answer() -> Html:
+    tiles = (
+        tag(
+            "div",
+            tag("dt", label),
+            tag("dd", "…", id=f"tile-{name}"),
+            *([tag("dd", "", id="client-most", class_="more")] if name == "client_expected" else []),
+        )
+        for name, label in TILES.items()
+    )
+    charts = (
+        tag("figure", tag("figcaption", caption), tag("div", id=f"chart-{name}", class_="chart", role="img"))
+        for name, (caption, _, _) in CHARTS.items()
+    )
+    said = tag("div", tag("p", "…", id="said"), tag("ul", id="warnings"), class_="verdict none", id="verdict")
+    return tag(
+        "section",
+        tag("div", said, role="status", aria_live="polite"),
+        tag("dl", *tiles, class_="tiles"),
+        tag("div", tag("div", *charts, class_="charts"), class_="part", id="drawn"),
+        class_="answer",
+        aria_label="What it costs",
+    )
+
+
+def _told(start: Start) -> str:
+    """What the script has to know, as JSON."""
+    axes = {name: {"across": across, "up": up} for name, (_, across, up) in CHARTS.items()}
+    return json.dumps(
+        {
+            "question": plain(start.question),
+            "stops": {name: stops(name) for name in LABELS},
+            "protects": PROTECTS,
+            "axes": axes,
+            "layout": layout(Chart("", "", ())),
+            "colours": [*COLOURS[:2], QUIET],
+        }
+    )
+
+
+_FOOTER = (
+    "Noise to signal is in a round's mean, with everything at the clip and all clients agreed: real updates are "
+    "shorter, and disagree. Bytes leave out what secure aggregation sends beside the sums."
+)

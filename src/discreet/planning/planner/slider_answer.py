@@ -1,0 +1,180 @@
+"""The numbers and the curves for where the sliders stand: by the same accountants that certify a run."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from time import monotonic
+from typing import Any, NamedTuple
+
+import torch
+
+from discreet.algorithms.algorithm import Algorithm
+from discreet.algorithms.message_sizes import bits
+from discreet.algorithms.noise_to_signal import noise_of, noise_to_signal
+from discreet.errors import InvalidInput
+from discreet.experiment.promise import calibrate
+from discreet.experiment.promise.promise import Reading, reading
+from discreet.planning.plan_warnings import warnings
+from discreet.planning.planner.slider_question import MOST, Question
+from discreet.privacy import accountant, calibration
+from discreet.privacy.calibration import EpsilonTarget
+from discreet.privacy.release import Unit, View
+from discreet.privacy.wording import VIEWERS, sentence
+
+SPREAD = 16.0  # a curve goes from a sixteenth of today's number to sixteen times
+FALSE_ALARMS = 0.001
+
+
+class Said(NamedTuple):
+    unit: Unit
+    view: View
+    epsilon: float
+    delta: float
+
+
+@lru_cache(maxsize=256)
+def answer(question: Question, patience: float = math.inf) -> dict[str, Any]:
+    """As plain data. Where no noise keeps the promise, or the algorithm can't make it, `reason` says why.
+
+    After `patience` seconds curves get no more points: they are then shorter, and still go through today's.
+    """
+    until = monotonic() + patience
+    try:
+        found = kept(question)
+    except InvalidInput as refusal:
+        open_noise = question.algorithm()
+        known = {"bytes": bytes_of(question, open_noise), "curves": {"bytes": _bytes_by_rounds(question, open_noise)}}
+        return {"unit": question.unit, "reason": refusal.problem, **known}
+    noise = noise_of(found)
+    assert noise is not None
+    near = noise / math.sqrt(question.rounds)
+    promised = reading(question.privacy(), found, question.rounds, question.population())
+    epsilon = accountant.epsilon(promised.event, question.delta, promised.relation)
+    recognised = accountant.true_positive_rate(promised.event, FALSE_ALARMS, promised.relation)
+    said = Said(question.unit, question.view, epsilon, question.delta)
+    distinct = sum(question.population().examples)
+    return {
+        "unit": question.unit,
+        "reason": "",
+        "noise_multiplier": noise,
+        "epsilon": epsilon,
+        "noise_to_signal": noise_to_signal(found, question.population(), question.dimension),
+        "bytes": bytes_of(question, found),
+        "sentence": sentence(VIEWERS[question.view], question.unit, promised.relation, FALSE_ALARMS, recognised),
+        "warnings": list(warnings(found, question.population(), [said], distinct)),
+        "curves": {
+            "epsilon": _curve(_noises(noise), noise, until, lambda at: _spent(question, at)),
+            "noise": _curve(
+                _whole("rounds", question),
+                question.rounds,
+                until,
+                lambda at: _noise(replace(question, rounds=int(at)), near),
+            ),
+            "loudness": _curve(
+                _whole("clients", question),
+                question.clients,
+                until,
+                lambda at: _loudness(replace(question, clients=int(at)), near),
+            ),
+            "bytes": _bytes_by_rounds(question, found),
+        },
+    }
+
+
+@lru_cache(maxsize=2048)
+def kept(question: Question) -> Algorithm:
+    """The algorithm with the least noise that keeps the promise; InvalidInput where there is none."""
+    return calibrate.kept(
+        question.algorithm(), question.privacy(), question.rounds, question.population(), question.dimension
+    )
+
+
+def _spent(question: Question, noise: float) -> float | None:
+    """The ε of all rounds at another noise."""
+    population = question.population()
+    try:
+        algorithm = question.algorithm().fitted(population, question.dimension).with_noise(noise).fitted(population)
+        return calibrate.spent(algorithm, question.privacy(), question.rounds, population)
+    except InvalidInput:
+        return None
+
+
+def _noise(question: Question, near: float) -> float | None:
+    found = _nearby(question, near)
+    return None if found is None else noise_of(found)
+
+
+def _loudness(question: Question, near: float) -> float | None:
+    found = _nearby(question, near)
+    return None if found is None else noise_to_signal(found, question.population(), question.dimension)
+
+
+def _nearby(question: Question, near: float) -> Algorithm | None:
+    """As `kept`, in a few steps from a guess: `near` is a neighbour's noise over the root of its rounds."""
+    population, privacy = question.population(), question.privacy()
+    open_noise = question.algorithm().fitted(population, question.dimension)
+
+    def at(noise: float) -> Reading:
+        return reading(privacy, open_noise.with_noise(noise), question.rounds, population)
+
+    try:
+        target, guess = EpsilonTarget(epsilon=question.epsilon, delta=question.delta), near * math.sqrt(question.rounds)
+        noise = calibration.noise(lambda noise: at(noise).event, target, at(1.0).relation, near=guess)
+    except InvalidInput:  # no noise is enough
+        return None
+    return open_noise.with_noise(noise).fitted(population)
+
+
+def bytes_of(question: Question, algorithm: Algorithm) -> dict[str, int]:
+    """Down and up for one client in a round; in all, at most and as expected; and of all who are expected to join."""
+    population = question.population()
+    sent = bits(algorithm, {"model": torch.empty(question.dimension, device="meta")})
+    down, up = sent.down // 8, sent.up // 8
+    joined = algorithm.sampling.rounds_joined(population, question.rounds)
+    visits = algorithm.sampling.expected_cohort(population) * question.rounds
+    return {
+        "down": down,
+        "up": up,
+        "client_total": (down + up) * joined,
+        "client_expected": round((down + up) * visits / question.clients),
+        "all_total": (down + up) * round(visits),
+    }
+
+
+def _bytes_by_rounds(question: Question, algorithm: Algorithm) -> dict[str, list[float]]:
+    """With today's bits, which another noise would change by a few."""
+    rounds = _whole("rounds", question)
+    found = [bytes_of(replace(question, rounds=each), algorithm) for each in rounds]
+    totals = {name: [float(each[name]) for each in found] for name in ("client_expected", "all_total")}
+    return {"x": [float(each) for each in rounds], **totals}
+
+
+def _curve(
+    xs: Sequence[float], now: float, until: float, value: Callable[[float], float | None]
+) -> dict[str, list[float | None]]:
+    """From `now` outwards, for as long as there is time. A gap where there is no number; JSON has no infinity."""
+    found: dict[float, float | None] = {}
+    for x in sorted(xs, key=lambda x: abs(math.log(x / now))):
+        if found and monotonic() >= until:
+            break
+        y = value(x)
+        found[x] = y if y is not None and math.isfinite(y) else None
+    return {"x": [*sorted(found)], "y": [found[x] for x in sorted(found)]}
+
+
+def _noises(now: float) -> list[float]:
+    """Eleven around today's; none below what calibration may answer, where it protects nobody."""
+    return [each for each in _geometric(now, 11) if each >= calibration.LEAST]
+
+
+def _whole(name: str, question: Question) -> list[int]:
+    """Seven whole numbers around the slider's own, which is one of them; fewer at an end."""
+    now = getattr(question, name)
+    near = {round(each) for each in _geometric(now, 7)} | {now}
+    return sorted(each for each in near if 1 <= each <= MOST[name])
+
+
+def _geometric(number: float, points: int) -> Iterator[float]:
+    for place in range(points):
+        yield number * SPREAD ** (2 * place / (points - 1) - 1)

@@ -1,0 +1,123 @@
+"""What the sliders say: a promise and an algorithm, in the few numbers that decide what privacy costs."""
+
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
+
+from discreet.algorithms.algorithm import Algorithm
+from discreet.algorithms.population import Population
+from discreet.algorithms.recipes.ddp_fedavg import ddp_fedavg, ddp_fedavg_client
+from discreet.algorithms.recipes.dp_fedsam import dp_fedavg
+from discreet.algorithms.recipes.ldp_fedavg import ldp_fedavg
+from discreet.algorithms.recipes.registry import pfl
+from discreet.algorithms.sampling import RoundRobin
+from discreet.errors import InvalidInput
+from discreet.experiment.promise.promise import Privacy
+from discreet.part import Count, Positive, Probability, Rate, part
+
+Mechanism: TypeAlias = Literal["dp_sgd", "gaussian", "local_gaussian", "local_laplace", "skellam", "skellam_clients"]
+
+MECHANISMS: Mapping[str, str] = {  # as the page names them, in a narrow box; the recipe of `discreet plan` in brackets
+    "dp_sgd": "Gaussian, in training (pfl)",
+    "skellam": "Skellam (ddp_fedavg)",
+    "gaussian": "Gaussian (dp_fedavg)",
+    "local_gaussian": "Own Gaussian (ldp_fedavg)",
+    "local_laplace": "Own Laplace (ldp_fedavg)",
+    "skellam_clients": "Skellam (ddp_fedavg_client)",
+}
+OF_EXAMPLES: frozenset[Mechanism] = frozenset({"dp_sgd", "skellam"})  # whom they protect; the others, whole clients
+_EXAMPLES = "Protects single examples. The rate is of a client's examples, drawn for each step."
+_TURNS = "Protects whole clients. The rate is of clients, who take turns: a round has so many of them."
+PROTECTS: Mapping[str, str] = {
+    "dp_sgd": f"Each client adds noise to every step. {_EXAMPLES}",
+    "skellam": f"Clients add shares of noise to a secure sum. {_EXAMPLES}",
+    "gaussian": "A trusted server adds the noise. Protects whole clients. The rate is of clients, each drawn in secret "
+    "for each round.",
+    "local_gaussian": f"Each client adds noise to its update. {_TURNS}",
+    "local_laplace": f"Each client adds noise to its update. {_TURNS}",
+    "skellam_clients": f"Clients add shares of noise to a secure sum. {_TURNS}",
+}
+
+# A browser may ask anything, and an answer must not take long.
+MOST: Mapping[str, int] = {
+    "clients": 20_000,
+    "rounds": 100_000,
+    "local_steps": 1_000,
+    "dimension": 10**10,
+    "examples": 10**9,
+}
+LARGEST_DELTA = 0.1  # beyond it a promise says nothing, and takes long to account
+RANGES: Mapping[str, tuple[float, float]] = {  # of the sliders, all of them logarithmic
+    "epsilon": (0.1, 20),
+    "delta": (1e-10, 1e-2),
+    "clients": (2, 10_000),
+    "sampling_rate": (0.001, 1),
+    "rounds": (1, 10_000),
+    "local_steps": (1, 100),
+}
+
+
+@part
+class Question:
+    """`sampling_rate` is of a client's examples in each step, or of the clients in each round: see PROTECTS."""
+
+    mechanism: Mechanism
+    view: Literal["server", "public"]
+    epsilon: Positive
+    delta: Probability
+    clients: Count
+    sampling_rate: Rate
+    rounds: Count
+    local_steps: Count
+    dimension: Count  # parameters of the model
+    examples: Positive  # of one client, on average
+
+    def __post_init__(self) -> None:
+        if self.delta > LARGEST_DELTA:
+            raise InvalidInput(f"delta must be at most {LARGEST_DELTA} here, and got {self.delta:g}.")
+        if self.examples < 1:
+            raise InvalidInput(f"examples must be at least 1 here, and got {self.examples:g}.")
+        for name, most in MOST.items():
+            if getattr(self, name) > most:
+                raise InvalidInput(f"{name} must be at most {most:,} here, and got {getattr(self, name):,}.")
+
+    @property
+    def unit(self) -> Literal["example", "client"]:
+        return "example" if self.mechanism in OF_EXAMPLES else "client"
+
+    def privacy(self) -> Privacy:
+        return Privacy(unit=self.unit, against=self.view, epsilon=self.epsilon, delta=self.delta)
+
+    def population(self) -> Population:
+        """As even as whole examples can be: that is how an even partition has them, too."""
+        each, more = divmod(round(self.examples * self.clients), self.clients)
+        return Population(examples=(each + 1,) * more + (each,) * (self.clients - more))
+
+    def algorithm(self) -> Algorithm:
+        """By the recipes that a file names; clips and learning rates are 1, and change no number that is asked for."""
+        rate, steps = self.sampling_rate, self.local_steps
+        cohort = max(1, round(rate * self.clients))
+        one: dict[str, Any] = {"learning_rate": 1.0, "clip_norm": 1.0}
+        match self.mechanism:
+            case "dp_sgd":
+                return pfl(sampling_rate=rate, local_steps=steps, **one)
+            case "skellam":
+                return ddp_fedavg(sampling_rate=rate, local_steps=steps, **one)
+            case "gaussian":
+                return dp_fedavg(sampling_rate=rate, steps=steps, batch_size=1, **one)
+            case "skellam_clients":
+                return ddp_fedavg_client(sampling=RoundRobin(cohort=cohort), steps=steps, batch_size=1, **one)
+            case "local_gaussian" | "local_laplace":
+                return ldp_fedavg(
+                    learning_rate=1.0,
+                    gradient_bound=1.0,
+                    local_iterations=steps,
+                    cohort=cohort,
+                    noise="laplace" if self.mechanism == "local_laplace" else "gaussian",
+                )
+
+
+def stops(name: str) -> list[float]:
+    """Where its slider can stand: numbers of two digits, evenly on a logarithmic scale, each of them once."""
+    low, high = RANGES[name]
+    values = (float(f"{low * (high / low) ** (place / 100):.2g}") for place in range(101))
+    return sorted({round(value) for value in values} if name in MOST else set(values))

@@ -1,0 +1,1 @@
+"""Named streams of random numbers for simulated and for real clients."""

@@ -1,0 +1,172 @@
+"""The streams of a real client on real data: ChaCha20, under a key of its own for each purpose.
+
+Whoever can predict the noise can take it off. Each stream's 256-bit key is a keyed BLAKE2b of the run's secret over
+(round, broadcast, client, name), so no two purposes share a byte, and one stream tells nothing about another.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property, partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from discreet.errors import InvalidInput, Unsupported
+from discreet.params import Params
+from discreet.randomness.purposes import Purpose, stream_name
+from discreet.secure_sums.discrete_noise import discrete_gaussian, shares, skellam
+
+KEY_BYTES = 32
+FLOATS = (torch.float32, torch.float64)
+FIRST_BLOCK = bytes.fromhex(  # of the key 0 from counter 0 on: RFC 8439, appendix A.1, test vector 1
+    "76b8e0ada0f13d90405d6ae55386bd28bdd219b8a08ded1aa836efcc8b770dc7"
+    "da41597c5157488d7724e03fb8d84a376a43b8f41518a11cc387b669b2ee6586"
+)
+
+
+@dataclass(frozen=True)
+class SecretRows:
+    """Streams of a cryptographic generator; a real client has one row, its own.
+
+    Guarantee: whoever doesn't hold `secret` can't tell these streams from independent random bytes, short of breaking
+    BLAKE2b or ChaCha20. The floating-point noise made of them is not exactly Gaussian: see docs/decisions/0004.
+    """
+
+    secret: bytes = field(repr=False)
+    round: int
+    digest: bytes
+    name: tuple[int | str, ...]
+    clients: tuple[int, ...]
+    device: torch.device
+
+    def __post_init__(self) -> None:
+        if len(self.secret) != KEY_BYTES:
+            raise InvalidInput(
+                f"The secret of a run must be {KEY_BYTES} bytes long, and this one has {len(self.secret)}.",
+                fix="Draw one with RunKey.fresh().",
+            )
+        if len(self.digest) != hashlib.sha256().digest_size:
+            raise InvalidInput(
+                f"The digest of a broadcast must be a SHA-256 of 32 bytes, and this one has {len(self.digest)}: "
+                "two broadcasts could share their noise, whose difference then shows the updates bare.",
+                fix="Give broadcast.digest.",
+            )
+        for part in (self.round, *self.clients, *self.name):
+            if type(part) not in (int, str):  # these alone are written in one way, the same in every process
+                raise InvalidInput(
+                    f"A stream is named by whole numbers and strings, and got {part!r} ({type(part).__name__}).",
+                    fix="Turn it into an int or a str first.",
+                )
+        _chacha20()
+
+    def at(self, purpose: Purpose, *numbers: int | str) -> "SecretRows":
+        return replace(self, name=self.name + stream_name(purpose, numbers))
+
+    def open(self) -> "SecretStreams":
+        return SecretStreams(self)
+
+    @contextmanager
+    def drawing(self) -> Iterator[None]:
+        """Within it, what a network draws by itself (dropout, say) comes from torch, seeded from the secret.
+
+        64 bits of a seed and torch's own generator are not secret enough for noise. Dropout protects nobody, no
+        guarantee counts it, and its seed tells nothing about the streams.
+        """
+        seed = int.from_bytes(self._derived(b"discreet network", self.clients)[:8], "little", signed=True)
+        gpus = [self.device] if self.device.type == "cuda" else []
+        with torch.random.fork_rng(gpus):
+            torch.default_generator.manual_seed(seed)
+            for gpu in gpus:
+                with torch.cuda.device(gpu):
+                    torch.cuda.manual_seed(seed)
+            yield
+
+    def generators(self) -> list[np.random.Generator]:
+        """One for each client, from the beginning of its stream."""
+        return [secret_generator(self._derived(b"discreet streams", client)) for client in self.clients]
+
+    def _derived(self, purpose: bytes, client: object) -> bytes:
+        """32 bytes for this place, which no other place has.
+
+        `ascii` writes whole numbers, strings, bytes and tuples of them so that Python reads the same value back; so two
+        places never make one message. The person of BLAKE2b keeps streams, networks and simulations (none) apart.
+        """
+        message = ascii((self.round, self.digest, client, self.name)).encode()
+        return hashlib.blake2b(message, key=self.secret, person=purpose, digest_size=KEY_BYTES).digest()
+
+
+@dataclass(frozen=True)
+class SecretStreams:
+    """Streams that were opened: all is drawn on the host in doubles, then brought to the device and the type."""
+
+    rows: SecretRows
+
+    @cached_property
+    def _generators(self) -> list[np.random.Generator]:
+        return self.rows.generators()
+
+    def normal(self, like: Params) -> Params:
+        return self._drawn(like, lambda generator, shape: generator.standard_normal(shape))
+
+    def laplace(self, like: Params) -> Params:
+        return self._drawn(like, lambda generator, shape: generator.laplace(size=shape))
+
+    def skellam(self, like: Params, variance: float) -> Params:
+        return self._integers(like, partial(skellam, variance=variance, source=secret_generator))
+
+    def discrete_gaussian(self, like: Params, variance: float) -> Params:
+        return self._integers(like, partial(discrete_gaussian, variance=variance, source=secret_generator))
+
+    def _integers(self, like: Params, draw: Callable[..., Any]) -> Params:
+        """Under the next key of each client's stream, since several threads draw."""
+        return shares(like, [generator.bytes(KEY_BYTES) for generator in self._generators], draw, self.rows.device)
+
+    def uniform(self, sizes: Sequence[int]) -> Tensor:
+        numbers = torch.full((len(sizes), max(sizes)), 2.0, dtype=torch.float64)
+        for row, size, generator in zip(numbers, sizes, self._generators, strict=True):
+            row[:size] = torch.from_numpy(generator.random(size))
+        return numbers
+
+    def _drawn(self, like: Params, draw: Callable[[np.random.Generator, tuple[int, ...]], Any]) -> Params:
+        drawn = {name: self._noise(name, like[name], draw) for name in sorted(like)}
+        return {name: drawn[name] for name in like}
+
+    def _noise(self, name: str, like: Tensor, draw: Callable[[np.random.Generator, tuple[int, ...]], Any]) -> Tensor:
+        if like.dtype not in FLOATS:
+            raise InvalidInput(
+                f"Noise is drawn for float32 or float64, and {name!r} is {str(like.dtype).removeprefix('torch.')}: "
+                "fewer digits would leave gaps in it that show what it hides.",
+                fix="Train in float32 or float64.",
+            )
+        noise = np.stack([draw(generator, tuple(like.shape)) for generator in self._generators])
+        return torch.from_numpy(noise).to(self.rows.device, like.dtype)
+
+
+def secret_generator(key: bytes) -> np.random.Generator:
+    """ChaCha20 under this key of 32 bytes, from its beginning."""
+    return np.random.Generator(_chacha20()(key=int.from_bytes(key, "little"), counter=0, rounds=20))
+
+
+@cache
+def _chacha20() -> Any:
+    """The generator, once it has shown that it is ChaCha20: a build that isn't would be found by nobody."""
+    try:
+        from randomgen import ChaCha
+    except ImportError:
+        raise Unsupported(
+            "A real client draws its noise from a cryptographic generator, and the package that has it, randomgen, "
+            "is not installed.",
+            fix="Install it with: pip install randomgen",
+        ) from None
+    words = ChaCha(key=0, counter=0, rounds=20).random_raw(len(FIRST_BLOCK) // 8)
+    if words.astype("<u8").tobytes() != FIRST_BLOCK:
+        raise Unsupported(
+            "The package randomgen gives other bytes than ChaCha20 (RFC 8439, appendix A.1), so its noise can't be "
+            "trusted.",
+            fix="Install it anew with: pip install --force-reinstall randomgen",
+        )
+    return ChaCha

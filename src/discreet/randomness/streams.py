@@ -1,0 +1,249 @@
+"""Named streams of randomness: one for each run, round, broadcast, client and purpose.
+
+A stream is a function of its key alone, so a retry or a resume replays the same bytes, a client's draws don't
+depend on who else is in its block, and two different broadcasts in one round never share noise.
+"""
+
+import hashlib
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property, partial
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from discreet.errors import UnsoundCombination
+from discreet.params import Params, count, restored
+from discreet.randomness.purposes import Purpose, stream_name
+from discreet.randomness.secret_streams import SecretRows
+from discreet.secure_sums.discrete_noise import discrete_gaussian, shares, skellam
+
+CPU = torch.device("cpu")
+WORDS = 624  # of the state of a Mersenne twister, which is torch's generator on the host
+
+
+class Streams(Protocol):
+    """Open streams, a row a client: each goes on where it was left."""
+
+    def normal(self, like: Params) -> Params:
+        """The next standard normal noise in the shape of `like`, whatever the order of its names."""
+
+    def laplace(self, like: Params) -> Params:
+        """The next Laplace noise of scale 1 in the shape of `like`."""
+
+    def skellam(self, like: Params, variance: float) -> Params:
+        """The next Skellam noise of this variance in the shape of `like`: integers, in int64."""
+
+    def discrete_gaussian(self, like: Params, variance: float) -> Params:
+        """The next discrete Gaussian noise with this σ² in the shape of `like`: integers, in int64."""
+
+    def uniform(self, sizes: Sequence[int]) -> Tensor:
+        """For each client its next numbers in [0, 1), on the host, in doubles: a rate is met to 53 bits.
+
+        The rows are as wide as the largest size; past a client's own size they hold 2.
+        """
+
+
+class Rows(Protocol):
+    """Randomness for a block of clients: row i belongs to clients[i]. Stateless, so there is nothing to save."""
+
+    @property
+    def clients(self) -> Sequence[int]: ...
+
+    def at(self, purpose: Purpose, *numbers: int | str) -> "Rows":
+        """The streams for another purpose; numbers tell several streams of one purpose apart."""
+
+    def open(self) -> Streams:
+        """The streams from their beginning."""
+
+
+@dataclass(frozen=True)
+class RunKey:
+    """The secret that all streams of a run hang on: from the operating system, or a seed that protects nobody."""
+
+    secret: bytes = field(repr=False)
+    seeded: bool = False
+
+    @classmethod
+    def fresh(cls) -> "RunKey":
+        return cls(secrets.token_bytes(32))
+
+    @classmethod
+    def seed(cls, seed: int) -> "RunKey":
+        return cls(hashlib.blake2b(f"seed {seed}".encode(), digest_size=32).digest(), seeded=True)
+
+    def generator(self, purpose: Purpose, *numbers: int | str) -> torch.Generator:
+        """A generator on the host for what the run itself decides: who joins, how a model starts."""
+        return _generator(self.secret, stream_name(purpose, numbers), CPU)
+
+    def rows(self, round: int, digest: bytes, clients: Sequence[int], device: torch.device) -> "SimulatedRows":
+        return SimulatedRows(self.secret + digest, (round,), tuple(clients), device)
+
+    def secret_rows(self, round: int, digest: bytes, client: int, device: torch.device = CPU) -> SecretRows:
+        """The streams of a real client on real data; `digest` is the broadcast's own, never its fingerprint."""
+        if self.seeded:
+            raise UnsoundCombination(
+                "A seed protects nobody, so no real client draws from it: whoever guesses it can take the noise off.",
+                fix="Leave the seed out; the key then comes from the operating system.",
+            )
+        return SecretRows(self.secret, round, digest, (), (client,), device)
+
+
+@dataclass(frozen=True)
+class SimulatedRows:
+    """Streams of torch's own generators: fast, reproducible, and not secret enough for a real client's real data."""
+
+    secret: bytes = field(repr=False)
+    name: tuple[int | str, ...]
+    clients: tuple[int, ...]
+    device: torch.device
+
+    def at(self, purpose: Purpose, *numbers: int | str) -> "SimulatedRows":
+        return replace(self, name=self.name + stream_name(purpose, numbers))
+
+    def open(self) -> "SimulatedStreams":
+        return SimulatedStreams(self)
+
+    @contextmanager
+    def drawing(self) -> Iterator[None]:
+        """Within it, what a network draws by itself (dropout, say) comes from the block's own stream."""
+        seed = _seed(self.secret, (*self.name, Purpose.NETWORK.value, *self.clients))
+        with drawn_from(seed, self.device):
+            yield
+
+    def generators(self, device: torch.device, *kind: str) -> list[torch.Generator]:
+        return [_generator(self.secret, (*self.name, client, *kind), device) for client in self.clients]
+
+
+@dataclass(frozen=True)
+class SimulatedStreams:
+    """Streams that were opened: noise is drawn on the device, what decides who takes part on the host."""
+
+    rows: SimulatedRows
+
+    @cached_property
+    def _on_device(self) -> list[torch.Generator]:
+        return self.rows.generators(self.rows.device, "normal")  # of one seed, noise would follow the host's numbers
+
+    @cached_property
+    def _on_host(self) -> list[torch.Generator]:
+        return self.rows.generators(CPU)
+
+    def normal(self, like: Params) -> Params:
+        return self._drawn(like, lambda row, generator: row.normal_(generator=generator))
+
+    def laplace(self, like: Params) -> Params:
+        """The difference of two exponentials."""
+
+        def draw(row: Tensor, generator: torch.Generator) -> None:
+            row.exponential_(generator=generator).sub_(torch.empty_like(row).exponential_(generator=generator))
+
+        return self._drawn(like, draw)
+
+    def skellam(self, like: Params, variance: float) -> Params:
+        return self._integers(like, partial(skellam, variance=variance, source=_quick))
+
+    def discrete_gaussian(self, like: Params, variance: float) -> Params:
+        return self._integers(like, partial(discrete_gaussian, variance=variance, source=_quick))
+
+    def _integers(self, like: Params, draw: Callable[..., Any]) -> Params:
+        """Drawn on the host, by numpy, under the next key of each client's stream."""
+        keys = [torch.randint(256, (32,), dtype=torch.uint8, generator=generator) for generator in self._on_host]
+        return shares(like, [key.numpy().tobytes() for key in keys], draw, self.rows.device)
+
+    def _drawn(self, like: Params, draw: Callable[[Tensor, torch.Generator], object]) -> Params:
+        dtype = like[min(like)].dtype
+        rows = torch.empty(len(self.rows.clients), count(like), dtype=dtype, device=self.rows.device)
+        for row, generator in zip(rows, self._on_device, strict=True):
+            draw(row, generator)
+        return restored(rows, like)
+
+    def uniform(self, sizes: Sequence[int]) -> Tensor:
+        width = max(sizes)
+        numbers = torch.full((len(sizes), width), 2.0, dtype=torch.float64)
+        for row, size, generator in zip(numbers, sizes, self._on_host, strict=True):
+            (row if size == width else row[:size]).uniform_(generator=generator)
+        return numbers
+
+
+def digest(params: Params) -> bytes:
+    """What tells one broadcast from another, whoever made them."""
+    head, flat = _bytes(params)
+    return hashlib.sha256(head + flat.cpu().numpy().tobytes()).digest()
+
+
+def fingerprint(params: Params) -> bytes:
+    """The same among broadcasts that nobody made to collide; quick where the model lies on a GPU.
+
+    Four sums of the model's words with random weights mod 2^64: two models share one with probability 2^-32 at most
+    (multilinear hashing, Lemire and Kaser 2014).
+    """
+    head, flat = _bytes(params)
+    if not flat.is_cuda:
+        return digest(params)
+    words = torch.nn.functional.pad(flat, (0, -len(flat) % 4)).view(torch.int32).to(torch.int64)
+    generator = torch.Generator(flat.device).manual_seed(0)
+    limits = torch.iinfo(torch.int64)
+    weights = [torch.empty_like(words).random_(limits.min, limits.max, generator=generator) for _ in range(4)]
+    sums = torch.stack([(weight * words).sum() for weight in weights])
+    return hashlib.sha256(head + sums.cpu().numpy().tobytes()).digest()
+
+
+def _bytes(params: Params) -> tuple[bytes, Tensor]:
+    names = sorted(params)
+    head = repr([(name, params[name].dtype, tuple(params[name].shape)) for name in names])
+    return head.encode(), torch.cat([params[name].detach().reshape(-1).view(torch.uint8) for name in names])
+
+
+@contextmanager
+def drawn_from(seed: int, device: torch.device = CPU) -> Iterator[None]:
+    """Within it, torch's own streams start from `seed`; afterwards they are where they were."""
+    own = [torch.default_generator]
+    if device.type == "cuda":
+        own.append(torch.cuda.default_generators[torch.cuda.current_device() if device.index is None else device.index])
+    before = [generator.get_state() for generator in own]
+    try:
+        for generator in own:  # torch.manual_seed would do, and takes a millisecond
+            generator.manual_seed(seed)
+        yield
+    finally:
+        for generator, state in zip(own, before, strict=True):
+            generator.set_state(state)
+
+
+def _generator(secret: bytes, name: tuple[object, ...], device: torch.device) -> torch.Generator:
+    """A generator for this name. torch seeds one on the host by 32 bits, of which 100,000 streams would share some; so
+    there its whole state is set. One on a GPU takes 64 bits.
+    """
+    generator = torch.Generator(device=device)
+    if device.type != "cpu":
+        return generator.manual_seed(_seed(secret, name))
+    words = np.frombuffer(hashlib.shake_256(_derived(secret, name)).digest(4 * WORDS), dtype="<u4")
+    state = _unused().copy()
+    state[24 : 24 + 8 * WORDS].view("<u8")[:] = words
+    return generator.set_state(torch.from_numpy(state))
+
+
+@cache
+def _unused() -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """The state of a generator on the host whose words are all new, so that its next number mixes them first."""
+    state = torch.Generator().get_state().numpy()
+    state[8:16] = np.array([1, 1], dtype="<i4").view(np.uint8)
+    state[16:24] = 0
+    return state
+
+
+def _quick(key: bytes) -> np.random.Generator:
+    return np.random.Generator(np.random.PCG64(int.from_bytes(key, "little")))
+
+
+def _seed(secret: bytes, name: tuple[object, ...]) -> int:
+    return int.from_bytes(_derived(secret, name)[:8], "little", signed=True)
+
+
+def _derived(secret: bytes, name: tuple[object, ...]) -> bytes:
+    return hashlib.blake2b(repr(name).encode(), key=secret[:64], digest_size=32).digest()

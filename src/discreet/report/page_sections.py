@@ -1,0 +1,238 @@
+"""What stands on a run's page, one function a section; a section about which the run says nothing is None."""
+
+import math
+from collections.abc import Callable, Iterator, MutableMapping
+from typing import Any, TypeAlias
+
+import tomlkit
+from tomlkit.exceptions import TOMLKitError
+
+from discreet.privacy.guarantee import leading
+from discreet.privacy.wording import brief, rounded_up
+from discreet.report import charts
+from discreet.report.guarantee_card import guarantee_card, own_cards
+from discreet.report.markup import Child, Html, folded, listing, tag, terms
+from discreet.report.plotly_figures import Chart, Level, Line, drawn, numbers, percent, plain
+from discreet.report.run_data import Story
+
+Section: TypeAlias = Callable[[Story], Html | None]
+Tile: TypeAlias = tuple[str, str, str]
+
+NOT_COVERED = "not covered by the guarantee"
+PUBLIC_ENVIRONMENT = ("discreet", "python", "packages", "system", "machine", "device", "started")
+
+
+def title(story: Story) -> str:
+    """What was learned, and how."""
+    task, recipe = story.part("task", "name") or story.part("task", "kind"), story.recipe
+    if not isinstance(task, str):
+        return story.name
+    return f"Training on {task} with {recipe}" if recipe else f"Training on {task}"
+
+
+def covered_tiles(story: Story) -> Iterator[Tile]:
+    card, promise = story.main, story.promise
+    if card is not None:
+        asked = f"of {brief(promise.epsilon)} promised" if promise and promise.is_about(card) else "no budget was set"
+        yield "ε certified", "∞" if math.isinf(card.epsilon) else rounded_up(card.epsilon), asked
+        yield "δ", brief(card.delta), "probability that ε leaves aside"
+    if story.rounds or story.planned:
+        planned = f"of {story.planned:,} planned" if story.planned else "done"
+        yield "rounds", f"{len(story.rounds):,}", planned
+
+
+def uncovered_tiles(story: Story) -> Iterator[Tile]:
+    for name, series in list(story.metrics().items())[:1]:
+        last, level = max(series), charts.constant(story, name)
+        beside = f"{level.name}: {plain(level.value)}; " if level else ""
+        yield name, _said(name)(series[last]), f"round {last:,}; {beside}{NOT_COVERED}"
+    seconds = [value for value in story.series("seconds").values() if math.isfinite(value)]
+    if seconds:
+        yield "training time", _duration(sum(seconds)), f"{brief(sum(seconds) / len(seconds), 2)} s a round"
+
+
+def trouble(story: Story) -> Html | None:
+    if not story.trouble:
+        return None
+    return _section("What could not be read", listing(story.trouble))
+
+
+def guarantees(story: Story) -> Html | None:
+    return _guarantees(story, public=False)
+
+
+def guarantees_in_public(story: Story) -> Html | None:
+    """Without the numbers that a card names only to say that it doesn't cover them."""
+    return _guarantees(story, public=True)
+
+
+def spending(story: Story) -> Html | None:
+    spent = story.series("epsilon")
+    if not spent:
+        return None
+    level = Level("promised", story.promise.epsilon) if story.promise else None
+    counted = story.promise or story.main
+    at = f" at δ = {brief(counted.delta)}" if counted else ""
+    chart = Chart("spent", f"ε spent{at}", (Line("ε spent", spent),), level=level, from_zero=True)
+    why = "What an onlooker could have learned by the end of each round. It follows from the plan, not from the data."
+    return _section("Privacy spent by round", tag("p", why), drawn(chart), numbers("ε by round", chart))
+
+
+def quality(story: Story) -> Html | None:
+    pictures = list(charts.quality(story))
+    if not pictures:
+        return None
+    data = "test data and on training data" if story.trained else "test data"
+    why = f"Measured on {data}, in clear: whoever sees these numbers learns something about that data."
+    named = " and ".join(list(story.metrics())[:2])
+    return _uncovered(f"{charts.capital(named)} by round", why, pictures)
+
+
+def norms(story: Story) -> Html | None:
+    sizes, clipped = list(charts.norms(story)), [*charts.clipping(story), *charts.signal(story)]
+    if not sizes and not clipped:
+        return None
+    if not clipped:
+        return _uncovered(
+            "Update norms by round", "How large the clients' updates were. This algorithm clips no whole update.", sizes
+        )
+    why = (
+        "How large the clients' updates were before any clip. Few clipped: the clip could be smaller, and with it the "
+        "noise. Nearly all clipped: the model learns less than the clients send. Signal to noise is the norm of the "
+        "sum of the clipped updates over that of the noise in it."
+    )
+    return _uncovered("Update norms and fraction clipped by round", why, [*sizes, *clipped])
+
+
+def cohorts(story: Story) -> Html | None:
+    sizes = story.series("clients", "cohort", "contributors")
+    if not sizes:
+        return None
+    sent = _traffic(story)
+    if len(set(sizes.values())) == 1:
+        said = f"{plain(next(iter(sizes.values())))} clients took part in every round.{sent}"
+        return _section("Who took part", tag("p", said), covered=False)
+    chart = Chart("cohort", "Clients that took part", (Line("clients", sizes),), from_zero=True)
+    why = "How many clients took part in each round. The sums were divided by the expected number, which is public."
+    return _uncovered("Who took part, by round", why + sent, [chart])
+
+
+def left_out(story: Story) -> Html | None:
+    """Rows of persons who have more than may be used."""
+    rows = story.rows_left_out
+    if rows is None:
+        return None
+    said = f"{rows:,} row{' was' if rows == 1 else 's were'} left out, so that no person has more rows than promised."
+    return _section("Rows left out", tag("p", said), covered=False)
+
+
+def experiment(story: Story) -> Html | None:
+    if not story.resolved and not story.written:
+        return None
+    resolved = folded("The experiment, every part resolved", _code(story.resolved), in_print=True)
+    written = folded("The experiment as it was written", _code(story.written), in_print=not story.resolved)
+    return _section("The experiment", resolved if story.resolved else None, written if story.written else None)
+
+
+def experiment_in_public(story: Story) -> Html | None:
+    """Only what was resolved: its fields are public by declaration, and comments are not.
+
+    Ranges that were taken from the data are left out.
+    """
+    if not story.resolved:
+        return None
+    text = _without_ranges(story.resolved) if story.data_ranges else story.resolved
+    return _section("The experiment", folded("The experiment, every part resolved", _code(text), in_print=True))
+
+
+def environment(story: Story) -> Html | None:
+    return _environment(story.environment)
+
+
+def environment_in_public(story: Story) -> Html | None:
+    return _environment({name: story.environment[name] for name in PUBLIC_ENVIRONMENT if name in story.environment})
+
+
+def ledger(story: Story) -> Html | None:
+    mark, chain = story.mark, story.chain
+    entries: list[tuple[str, Child]] = []
+    if mark:
+        entries += [("Entries, by the card", f"{mark.length:,}"), ("Head, by the card", tag("code", mark.head))]
+    if chain:
+        entries += [("Entries in the run's ledger", f"{chain.length:,}"), ("Its head", tag("code", chain.head))]
+        entries += [("Checked", chain.against(mark))]
+    if not entries:
+        return None
+    why = "Written before data was touched. Keep its head and length: they show whether its end was cut off."
+    return _section("The ledger", tag("p", why), terms(entries))
+
+
+def _without_ranges(resolved: str) -> str:
+    """The experiment with no bound or list of values in it; a file that holds them may be named."""
+    try:
+        whole = tomlkit.parse(resolved)
+    except TOMLKitError:
+        return "It can't be read, and may hold ranges that were taken from the data."
+    task = whole.get("task")
+    if isinstance(task, MutableMapping) and isinstance(task.get("ranges"), MutableMapping):
+        task["ranges"] = "left out: taken from the data"
+    return tomlkit.dumps(whole)
+
+
+def _guarantees(story: Story, *, public: bool) -> Html | None:
+    if not story.guarantees:
+        return None
+    cards, others = leading(story.guarantees)
+    name = "The guarantee" if len(story.guarantees) == 1 else f"The {len(story.guarantees)} guarantees"
+    own = own_cards(others) if others else None
+    return _section(name, *(guarantee_card(card, public=public) for card in cards), own)
+
+
+def _traffic(story: Story) -> str:
+    up, down = (list(story.series(f"bits.{way}").values()) for way in ("up", "down"))
+    return f" Each got {plain(down[-1])} bits in a round, and sent {plain(up[-1])}." if up and down else ""
+
+
+def _uncovered(name: str, why: str, pictures: list[Chart]) -> Html:
+    shown = tag("div", *map(drawn, pictures), class_="charts")
+    return _section(name, tag("p", why), shown, numbers(name, *pictures), covered=False)
+
+
+def _section(name: str, *children: Child, covered: bool = True) -> Html:
+    """One section; if its numbers tell about the data, its heading says so."""
+    if covered:
+        return tag("section", tag("h2", name), *children, class_="part")
+    badge = tag("span", NOT_COVERED, class_="badge")
+    return tag("section", tag("h2", name, " ", badge), *children, class_="part uncovered")
+
+
+def _environment(found: dict[str, Any]) -> Html | None:
+    return _section("The environment", terms(_flat(found))) if found else None
+
+
+def _flat(data: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, value in data.items():
+        if value is not None:
+            yield name.replace("_", " "), _in_a_row(value)
+
+
+def _in_a_row(value: Any) -> str:
+    """Versions as "torch 2.13, numpy 2.4": a line for each would be most of the page."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_in_a_row(each)}" for name, each in value.items())
+    return ", ".join(map(_in_a_row, value)) if isinstance(value, list) else str(value)
+
+
+def _code(text: str) -> Html:
+    return tag("pre", tag("code", text), tabindex="0", role="region", aria_label="Experiment file")
+
+
+def _said(metric: str) -> Callable[[float], str]:
+    return percent if metric == "accuracy" else plain
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{brief(seconds, 2)} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"

@@ -1,0 +1,115 @@
+"""The page at the end: report.html, made from the run directory alone, in one file that loads nothing."""
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from importlib.resources import files
+from pathlib import Path
+
+from discreet.errors import InvalidInput
+from discreet.report import page_sections
+from discreet.report.markup import Html, join, tag, terms
+from discreet.report.plotly_figures import script
+from discreet.report.run_data import Story, tell
+from discreet.report.verdict import judged
+
+NAME = "report.html"
+PUBLIC_NAME = "report-public.html"  # another name, so that nobody hands out the wrong one
+
+# The browser itself refuses to load anything, whatever the page may hold.
+POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
+
+
+def write(run_dir: Path, *, public: bool = False, out: Path | None = None) -> Path:
+    """Make the page of a run, whole or not at all, and say where it lies: in the run directory, or at `out`.
+
+    Guarantee: with `public` the page holds no number that was computed from the data, other than those that the
+    guarantee covers.
+    """
+    run_dir = Path(run_dir)
+    path = out if out is not None else run_dir / (PUBLIC_NAME if public else NAME)
+    return placed(path, document(tell(run_dir), public=public))
+
+
+def placed(path: Path, content: str | bytes) -> Path:
+    """The text, or the bytes of a picture, under this name, whole or not at all."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        draft.write_bytes(content.encode() if isinstance(content, str) else content)
+        os.replace(draft, path)
+    except OSError as error:
+        raise InvalidInput(f"{path} can't be written ({error.strerror}).") from None
+    finally:
+        with suppress(OSError):  # gone already, or never there
+            draft.unlink()
+    return path
+
+
+def document(story: Story, *, public: bool = False) -> str:
+    """The whole page as text."""
+    return framed(page_sections.title(story), join(_body(story, public=public)))
+
+
+def framed(title: str, body: Html) -> str:
+    """A page that loads nothing; what draws its charts is there if it has any."""
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", http_equiv="Content-Security-Policy", content=POLICY),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("link", rel="icon", href="data:,"),
+        tag("title", f"{title} · discreet"),
+        tag("style", Html(files("discreet.report").joinpath("page.css").read_text(encoding="utf-8"))),
+    )
+    charts = script() if "data-chart=" in body else None
+    return "<!DOCTYPE html>\n" + tag("html", head, tag("body", body, charts), lang="en") + "\n"
+
+
+def _body(story: Story, *, public: bool) -> Iterator[Html]:
+    verdict = judged(story)
+    stopped = None if public else story.stopped
+    yield tag(
+        "header",
+        tag("p", f"Training report · {story.name}" + (" · public version" if public else ""), class_="eyebrow"),
+        tag("h1", page_sections.title(story)),
+        tag(
+            "div",
+            *(tag("p", sentence) for sentence in (verdict.sentence, *verdict.more)),
+            tag("p", stopped) if stopped else None,
+            class_=f"verdict {verdict.mood}",
+            role="note",
+            aria_label="Verdict",
+        ),
+    )
+    told = [each for section in _sections(public=public) if (each := section(story)) is not None]
+    yield tag("main", _tiles(story, public=public), page_sections.trouble(story) if not public else None, *told)
+    yield tag("footer", tag("p", _FOOTER_PUBLIC if public else _FOOTER))
+
+
+def _sections(*, public: bool) -> Iterator[page_sections.Section]:
+    yield page_sections.guarantees_in_public if public else page_sections.guarantees
+    yield page_sections.spending
+    if not public:
+        yield page_sections.quality
+        yield page_sections.norms
+        yield page_sections.cohorts
+        yield page_sections.left_out
+    yield page_sections.experiment_in_public if public else page_sections.experiment
+    yield page_sections.environment_in_public if public else page_sections.environment
+    yield page_sections.ledger
+
+
+def _tiles(story: Story, *, public: bool) -> Html:
+    shown = [*page_sections.covered_tiles(story), *([] if public else page_sections.uncovered_tiles(story))]
+    return terms(((name, join([value, tag("small", note)])) for name, value, note in shown), class_="tiles")
+
+
+_FOOTER = (
+    "Made by discreet from the run directory alone. Numbers marked “not covered by the guarantee” were computed from "
+    "the data without noise: show them only to those who may see the data. The public version leaves them out."
+)
+_FOOTER_PUBLIC = (
+    "Made by discreet from the run directory alone. Every number that the guarantee doesn't cover was left out: "
+    "accuracy and loss, the number of test examples, update norms and clipping, signal to noise, traffic, timings. "
+    "Where clients bring the noise themselves, what was counted shows how many joined."
+)

@@ -1,0 +1,42 @@
+"""Skellam noise: the difference of two Poisson draws. Its sums are Skellam again, so it can be shared out."""
+
+import numpy as np
+
+from discreet.errors import InvalidInput
+from discreet.secure_sums.discrete_noise.chunks import Integers, Source, drawn
+
+# numpy compares logarithms of size λ·ln λ in doubles. To 1e12 that rounds each integer's chance by 0.2 %, in ways that
+# neighbours don't share, so sums average over it; at 1e14 the variance is off (docs/results/discrete_noise.md).
+LARGEST_RATE = 1e12
+SMALLEST_RATE = 1e-6  # below, e^−λ in doubles leaves fewer than ten digits of the chance to draw anything but 0
+
+SPOILT = 2.0**-52  # of one Poisson draw: in 2^-53 of its proposals, fewer than two a draw, any number would be taken
+
+
+def skellam(
+    key: bytes, variance: float, shape: tuple[int, ...], source: Source, threads: int | None = None
+) -> Integers:
+    """Integers of mean 0 and this variance, each the difference of two Poisson draws of half of it.
+
+    Guarantee: the sum of n such arrays of variance v/n, under keys of their own, is Skellam noise of variance v, up to
+    what docs/decisions/0008 says of numpy's Poisson draws. A variance beyond what they can do is refused.
+    """
+    rate = variance / 2
+    if not SMALLEST_RATE <= rate <= LARGEST_RATE:
+        raise InvalidInput(
+            f"Skellam noise is drawn for a variance between {2 * SMALLEST_RATE:g} and {2 * LARGEST_RATE:g}, where "
+            f"numpy's Poisson draws are sound, and got {variance:g}.",
+            fix="Choose a smaller scale of the lattice, or more shares." if rate > LARGEST_RATE else "",
+        )
+
+    def difference(generator: np.random.Generator, size: int) -> Integers:
+        result: Integers = generator.poisson(rate, size)
+        result -= generator.poisson(rate, size)
+        return result
+
+    return drawn(key, shape, source, difference, threads)
+
+
+def spoilt(numbers: int) -> float:
+    """At most how often one of so many numbers, each made of two draws, is not what it is taken for."""
+    return min(1.0, 2 * numbers * SPOILT)

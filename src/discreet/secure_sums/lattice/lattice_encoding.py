@@ -1,0 +1,79 @@
+"""One round's way onto the lattice: rotate, scale, round; and from the sum back."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+
+from discreet.params import Params, flat, norms, restored
+from discreet.secure_sums.lattice.ring import decoded
+from discreet.secure_sums.lattice.rotation import Rotation
+from discreet.secure_sums.lattice.rounding import Uniform, l2_after_rounding, rounded, rounded_within
+
+ROTATED = "rotated"  # the name of a vector that no longer has a model's shape
+
+
+@dataclass(frozen=True, eq=False)
+class Encoding:
+    """`scale` steps to the unit that updates are measured in; an update is made up of `times` sums, rounded apart."""
+
+    scale: float
+    bits: int
+    times: int = 1
+    rotation: Rotation | None = None
+
+    def of_bounded(self, unit: Params, uniform: Uniform) -> Params:
+        """Rows of norm at most 1: each becomes integers of norm at most `l2_after_rounding(scale, d)`."""
+        vectors = self._flat(unit)
+        limit = l2_after_rounding(self.scale, vectors.shape[1])
+        return self._shaped(rounded_within(vectors * self.scale, self.scale, limit, uniform), unit)
+
+    def of_sum(self, unit: Params, uniform: Uniform) -> Params:
+        """Rows of any norm, in which one example moves by at most 1/√times: see `l2_of_a_rounded_sum`."""
+        vectors = self._flat(unit)
+        drawn = uniform([vectors.shape[1]] * len(vectors))
+        return self._shaped(rounded(vectors * self.scale, drawn), unit)
+
+    def back(self, total: Params, like: Params) -> Params:
+        """The sum modulo 2^bits, in the units of the rows, as tensors like those of the model."""
+        values = decoded(flat(total), self.bits, self.scale)
+        if self.rotation is not None:
+            values = self.rotation.inverse(values)
+        dtype = next(iter(like.values())).dtype
+        return {name: value.to(dtype) for name, value in restored(values, like).items()}
+
+    def norms(self, block: Params) -> torch.Tensor:
+        """Of real rows as they are; of rows on the lattice, in the units they were scaled from."""
+        real = {name: value.to(torch.float64) for name, value in block.items()}
+        on_lattice = any(value.dtype == torch.int64 for value in block.values())
+        return norms(real) / (self.scale if on_lattice else 1.0)
+
+    def zero(self, like: Params) -> Params:
+        """The sum of nobody."""
+        if self.rotation is not None:
+            return {ROTATED: torch.zeros_like(self.rotation.signs, dtype=torch.int64)}
+        return {name: torch.zeros_like(value, dtype=torch.int64) for name, value in like.items()}
+
+    def told(self) -> Params:
+        """All that it consists of, as tensors: part of what a broadcast says."""
+        numbers = torch.tensor([self.scale, self.bits, self.times], dtype=torch.float64)
+        return {"numbers": numbers} | ({} if self.rotation is None else {"signs": self.rotation.signs})
+
+    @property
+    def step(self) -> float:
+        """How far one example moves each of the sums, in steps of the lattice, before it is rounded."""
+        return self.scale / math.sqrt(self.times)
+
+    def _flat(self, unit: Params) -> torch.Tensor:
+        vectors = flattened(unit)
+        return vectors if self.rotation is None else self.rotation.forward(vectors)
+
+    def _shaped(self, integers: torch.Tensor, unit: Params) -> Params:
+        if self.rotation is not None:
+            return {ROTATED: integers}
+        return restored(integers, {name: value[0] for name, value in unit.items()})
+
+
+def flattened(block: Params) -> torch.Tensor:
+    """A row of doubles for each client: float32 has too few digits for what follows a large scale."""
+    return flat(block, leading=1).to(torch.float64)

@@ -1,0 +1,113 @@
+"""What a client does in the set-up of a session: publish keys, check others', share its own, hold others' shares."""
+
+from discreet.secure_sums.secagg import graph, key_agreement, shamir
+from discreet.secure_sums.secagg.client_state import ClientState
+from discreet.secure_sums.secagg.derivations import keys_statement, roster_digest, seal_key
+from discreet.secure_sums.secagg.session_errors import BadShares, BadSignature, TooFewClients, WrongKeys, WrongList
+from discreet.secure_sums.secagg.session_messages import Keys, Members, Roster, Shares, Table
+
+
+def publish(state: ClientState, identity: bytes | None) -> Keys:
+    """Fresh keys: one to seal shares with, and one for the masks of each round."""
+    terms = state.terms
+    state.sealing_key = key_agreement.fresh(key_agreement.KEY_BYTES)
+    state.mask_keys = {number: key_agreement.fresh(key_agreement.KEY_BYTES) for number in range(terms.rounds)}
+    published = b"".join(key_agreement.public_of(key) for key in (state.sealing_key, *state.mask_keys.values()))
+    if identity is not None:
+        published += key_agreement.sign(identity, keys_statement(terms, state.client, published))
+    state.published, state.stage = published, "advertised"
+    return Keys(state.client, published)
+
+
+def on_roster(state: ClientState, roster: Roster) -> Shares:
+    """Check the keys, and share one's own mask keys among the neighbours."""
+    terms = state.terms
+    if roster.digests.get(state.client) != key_agreement.digest(state.published):
+        raise WrongKeys("The list of keys shows other keys for this client than it sent.")
+    if len(set(roster.digests.values())) != len(roster.digests):
+        raise WrongKeys("Two clients in the list of keys have the same keys.")
+    require(len(roster.digests), terms.minimum, "sent their keys")
+    seen = roster_digest(roster.digests)
+    neighbours = graph.neighbours(state.client, graph.circle(roster.digests, seen), terms.neighbours)
+    if set(roster.published) != set(neighbours):
+        raise WrongKeys("The server sent the keys of other clients than this one's neighbours.")
+    require(len(neighbours) + 1, terms.threshold, "of this neighbourhood sent their keys")
+    for peer, published in roster.published.items():
+        _check(state, peer, published, roster.digests[peer])
+    own, end = key_agreement.KEY_BYTES, key_agreement.KEY_BYTES * (1 + terms.rounds)
+    state.roster, state.present, state.neighbours = seen, frozenset(roster.digests), neighbours
+    state.channels = key_agreement.agree(
+        state.sealing_key, {peer: each[:own] for peer, each in roster.published.items()}
+    )
+    state.mask_publics = {peer: each[own:end] for peer, each in roster.published.items()}
+    state.stage = "shared"
+    return Shares(state.client, _shared_keys(state))
+
+
+def on_members(state: ClientState, message: Members) -> None:
+    """Keep the shares of the neighbours that are in the session."""
+    if state.client not in message.members or not message.members <= state.present:
+        raise WrongList("The list of members lacks this client, or names one that sent no keys.")
+    partners = {each for each in state.neighbours if each in message.members}
+    require(len(message.members), state.terms.minimum, "shared their keys")
+    require(len(partners) + 1, state.terms.threshold, "of this neighbourhood shared their keys")
+    if set(message.sealed) != partners:
+        raise WrongList("The server sent the shares of other clients than the neighbours in its list of members.")
+    state.held = unsealed(state, message.sealed, "mask keys", 0)
+    state.members, state.stage = message.members, "ready"
+
+
+def require(found: int, needed: int, what: str) -> None:
+    if found < needed:
+        raise TooFewClients(
+            f"{found} clients {what}, and {needed} are needed.",
+            fix="Wait for more clients, or begin a session with a lower threshold.",
+        )
+
+
+def split(state: ClientState, secret: bytes) -> dict[int, bytes]:
+    """A share for the client itself and for each neighbour. A position is a place in that list in ascending order."""
+    holders = sorted((state.client, *state.neighbours))
+    shares = shamir.split(secret, state.terms.threshold, range(1, len(holders) + 1))
+    return dict(zip(holders, shares.values(), strict=True))
+
+
+def sealed(state: ClientState, peer: int, plain: bytes, what: str, number: int) -> bytes:
+    key = seal_key(state.terms, state.roster, state.channels[peer], what, number, state.client, peer)
+    return key_agreement.seal(key, plain)
+
+
+def unsealed(state: ClientState, table: Table, what: str, number: int) -> dict[int, bytes]:
+    """The shares that these peers sealed for this client."""
+    opened = {}
+    for peer, each in table.items():
+        key = seal_key(state.terms, state.roster, state.channels[peer], what, number, peer, state.client)
+        plain = key_agreement.unseal(key, each, peer)
+        size = shamir.SHARE_BYTES
+        if not all(shamir.is_share(plain[place : place + size]) for place in range(0, len(plain), size)):
+            raise BadShares(f"Client {peer} sealed something that is no share.")
+        opened[peer] = plain
+    return opened
+
+
+def _check(state: ClientState, peer: int, published: bytes, expected: bytes) -> None:
+    if key_agreement.digest(published) != expected:
+        raise WrongKeys(f"The keys of client {peer} are not those in the list of everybody's keys.")
+    if state.terms.signed:
+        public, signature = published[: -key_agreement.SIGNATURE_BYTES], published[-key_agreement.SIGNATURE_BYTES :]
+        if not key_agreement.is_signed(
+            state.terms.identities[peer], keys_statement(state.terms, peer, public), signature
+        ):
+            raise BadSignature(
+                f"The keys that are said to be of client {peer} are not signed by it.",
+                fix="Compare the identity keys in the terms with their owners.",
+            )
+
+
+def _shared_keys(state: ClientState) -> dict[int, bytes]:
+    """For each neighbour its shares of the mask keys of all rounds; nobody needs one's own."""
+    rounds = [split(state, key) for key in state.mask_keys.values()]
+    return {
+        peer: sealed(state, peer, b"".join(shares[peer] for shares in rounds), "mask keys", 0)
+        for peer in state.neighbours
+    }

@@ -1,0 +1,44 @@
+"""Which key masks what, which seals what, and which bytes are signed: the same for client and server."""
+
+from collections.abc import Collection, Mapping
+
+from discreet.secure_sums.secagg import key_agreement
+from discreet.secure_sums.secagg.session_terms import Terms
+from discreet.secure_sums.secagg.wire import Writer
+
+
+def roster_digest(digests: Mapping[int, bytes]) -> bytes:
+    """One digest for everybody's keys: it places the clients on the circle, and every seal depends on it."""
+    return key_agreement.digest(Writer().table(digests).done())
+
+
+def pair_masks(
+    terms: Terms, number: int, client: int, private: bytes, publics: Mapping[int, bytes]
+) -> dict[int, bytes]:
+    """The keys of the masks that a client shares with each of its peers in this round: the same from either side."""
+    return {
+        peer: key_agreement.derive(agreed, terms.context, "pair mask", number, min(client, peer), max(client, peer))
+        for peer, agreed in key_agreement.agree(private, publics).items()
+    }
+
+
+def self_mask(terms: Terms, number: int, client: int, seed: bytes) -> tuple[bytes, bytes]:
+    """The key of a client's own mask, and the commitment by which the server knows that it has the right seed."""
+    key = key_agreement.derive(seed, terms.context, "self mask", number, client)
+    return key, key_agreement.derive(seed, terms.context, "commitment", number, client)
+
+
+def seal_key(terms: Terms, roster: bytes, channel: bytes, what: str, number: int, sender: int, receiver: int) -> bytes:
+    return key_agreement.derive(channel, terms.context, "seal", what, number, sender, receiver, roster)
+
+
+def keys_statement(terms: Terms, client: int, public: bytes) -> bytes:
+    return key_agreement.statement(terms.context, "keys", client, public)
+
+
+def survivors_statement(
+    terms: Terms, roster: bytes, members: Collection[int], number: int, survivors: Collection[int]
+) -> bytes:
+    """What must be the same for everybody before a share is revealed: keys, members, round and survivors."""
+    lists = [Writer().clients(each, terms.clients).done() for each in (members, survivors)]
+    return key_agreement.statement(terms.context, "survivors", roster, number, *lists)

@@ -1,0 +1,98 @@
+"""What is derived from what: agreement of keys, their purposes, sealed shares and signatures. All from `cryptography`.
+
+Every derived key names its purpose, round and clients, over a context that is the digest of the whole session's terms.
+So no key serves two purposes, and two sessions share none.
+"""
+
+import hashlib
+import secrets
+from collections.abc import Mapping
+
+from cryptography.exceptions import InvalidSignature, InvalidTag
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from discreet.secure_sums.secagg.session_errors import BadShares, WrongKeys
+
+KEY_BYTES = 32
+SIGNATURE_BYTES = 64
+NONCE_BYTES = 12
+SEAL_BYTES = NONCE_BYTES + 16  # what a seal adds: its nonce and its tag
+
+
+def fresh(count: int) -> bytes:
+    """So many bytes of the operating system's generator: the one place where secrets come from."""
+    return secrets.token_bytes(count)
+
+
+def digest(*parts: bytes) -> bytes:
+    """SHA-256 over parts, each after its length, so that no two lists of parts meet."""
+    made = hashlib.sha256()
+    for part in parts:
+        made.update(len(part).to_bytes(8, "little"))
+        made.update(part)
+    return made.digest()
+
+
+def public_of(private: bytes) -> bytes:
+    return X25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
+
+
+def agree(private: bytes, publics: Mapping[int, bytes]) -> dict[int, bytes]:
+    """X25519: what this private key has in common with each of these clients' public keys."""
+    own, agreed = X25519PrivateKey.from_private_bytes(private), {}  # to load it costs as much as to agree
+    for client, public in publics.items():
+        try:
+            agreed[client] = own.exchange(X25519PublicKey.from_public_bytes(public))
+        except ValueError:  # a point of small order, whose agreed secret everybody knows
+            raise WrongKeys(f"The public key of client {client} agrees on the same secret with everybody.") from None
+    return agreed
+
+
+def derive(secret: bytes, context: bytes, *purpose: str | int | bytes) -> bytes:
+    """HKDF-SHA256: a key for this purpose alone.
+
+    `ascii` writes strings, whole numbers and bytes so that Python reads the same values back: no two purposes meet.
+    """
+    info = ascii(("discreet secagg", *purpose)).encode()
+    return HKDF(SHA256(), KEY_BYTES, salt=context, info=info).derive(secret)
+
+
+def seal(key: bytes, plain: bytes) -> bytes:
+    """ChaCha20-Poly1305. The nonce is random, so that even a client set back to an old state repeats none."""
+    nonce = fresh(NONCE_BYTES)
+    return nonce + ChaCha20Poly1305(key).encrypt(nonce, plain, None)
+
+
+def unseal(key: bytes, sealed: bytes, sender: int) -> bytes:
+    try:
+        return ChaCha20Poly1305(key).decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], None)
+    except InvalidTag:
+        raise BadShares(
+            f"The shares of client {sender} were not sealed for this client, round and list of keys.",
+            fix="The server changed or mixed up messages: begin a new session, and find out why.",
+        ) from None
+
+
+def identity_of(private: bytes) -> bytes:
+    return Ed25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
+
+
+def sign(identity: bytes, statement: bytes) -> bytes:
+    return Ed25519PrivateKey.from_private_bytes(identity).sign(statement)
+
+
+def is_signed(public: bytes, statement: bytes, signature: bytes) -> bool:
+    try:
+        Ed25519PublicKey.from_public_bytes(public).verify(signature, statement)
+    except (InvalidSignature, ValueError):
+        return False
+    return True
+
+
+def statement(context: bytes, what: str, *about: int | bytes) -> bytes:
+    """What is signed: its kind and its whole content, under this session's context."""
+    return ascii(("discreet secagg", what, context, *about)).encode()

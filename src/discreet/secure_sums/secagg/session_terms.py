@@ -1,0 +1,224 @@
+"""What all clients and the server agree on before the first message of a session."""
+
+import struct
+from functools import cached_property
+from typing import Annotated
+
+from pydantic import Strict
+
+from discreet.errors import InvalidInput, UnsoundCombination
+from discreet.part import Count, part
+from discreet.secure_sums.secagg import key_agreement
+from discreet.secure_sums.secagg.degree import MOST_NEIGHBOURS, Assumed, all_pairs, fewest, insecurity, planned
+from discreet.secure_sums.secagg.ring_vectors import LEAST_BITS, MOST_BITS, Ring
+from discreet.secure_sums.secagg.wire import VERSION, Reader, Writer
+
+SESSION_BYTES, PURPOSE_BYTES = 16, 32
+MOST_CLIENTS, MOST_ROUNDS, MOST_NUMBERS = 10**5, 10**5, 2**32
+SECURITY_BITS = 30  # a graph that fails more often than once in 2^30 is none to rely on
+NUMBERS = ("clients", "length", "bits", "rounds", "neighbours", "threshold", "minimum")
+SHARES, ASSUMED = ("colluding", "leaving", "security_bits", "correctness_bits"), "<4d"
+Octets = Annotated[bytes, Strict()]
+
+
+@part
+class Terms:
+    """A cohort of `clients`, numbered from 0, sums vectors of `length` numbers modulo 2^`bits`, in `rounds` rounds.
+
+    Each client has `neighbours` neighbours (all others: all pairs), and `threshold` of the shares that it and they hold
+    open a secret. A sum is made only over `minimum` clients or more.
+
+    Guarantee: an honest-but-curious server, with fewer than `threshold` colluding clients in any neighbourhood, learns
+    from a round nothing but the sum over the survivors; on a graph, but for the chance 2^−security_bits that `assumed`
+    allows, of the colluding and leaving that it names. Terms whose graph has a larger chance can't be made, nor read.
+
+    A server that lies forges keys, shows clients different lists, and names as leavers whom it likes. With
+    `identities`, one Ed25519 public key for each client, and all pairs, it learns no more than a curious one, as long
+    as at most `split_views` clients side with it. On a graph nothing is promised against it: it can cut the circle by
+    naming the right leavers. Without identities nobody knows whose keys it hands on: it can put itself in a client's
+    place.
+    """
+
+    session: Octets
+    purpose: Octets = bytes(PURPOSE_BYTES)  # a digest of what is summed, which all have to be told alike
+    clients: Count
+    length: Count
+    bits: Count = 32
+    rounds: Count = 1
+    neighbours: Count
+    threshold: Count
+    minimum: Count
+    identities: tuple[Octets, ...] = ()
+    assumed: Assumed | None = None  # of a graph: what it withstands
+
+    @classmethod
+    def chosen(
+        cls,
+        *,
+        clients: int,
+        length: int,
+        bits: int = 32,
+        rounds: int = 1,
+        threshold: int | None = None,
+        identities: tuple[bytes, ...] = (),
+        assumed: Assumed | None = None,
+        colluding: int = 0,
+        leaving: int = 0,
+        purpose: bytes = bytes(PURPOSE_BYTES),
+    ) -> "Terms":
+        """Terms of a new session: all pairs in small cohorts, a random graph in large ones.
+
+        They withstand so many `colluding` clients, who side with the server, and so many `leaving` ones; a graph also
+        the shares that are `assumed`. A `threshold` of one's own is a number of clients, and asks for all pairs.
+        """
+        if threshold is not None and (colluding or leaving):
+            raise InvalidInput("Terms: give a threshold, or how many may collude and leave, and not both.")
+        if threshold is None:
+            degree = planned(clients, colluding=colluding, leaving=leaving, signed=bool(identities), assumed=assumed)
+        else:
+            degree = all_pairs(clients, threshold)
+        return cls(
+            session=key_agreement.fresh(SESSION_BYTES),
+            purpose=purpose,
+            clients=clients,
+            length=length,
+            bits=bits,
+            rounds=rounds,
+            neighbours=degree.neighbours,
+            threshold=degree.threshold,
+            minimum=degree.minimum,
+            identities=identities,
+            assumed=degree.assumed,
+        )
+
+    def __post_init__(self) -> None:
+        _within("clients", self.clients, 3, MOST_CLIENTS)
+        _within("bits", self.bits, LEAST_BITS, MOST_BITS)
+        _within("rounds", self.rounds, 1, MOST_ROUNDS)
+        _within("length", self.length, 1, MOST_NUMBERS)
+        _within("neighbours", self.neighbours, 2, self.clients - 1)
+        if len(self.session) != SESSION_BYTES:
+            raise InvalidInput(f"Terms: session must have {SESSION_BYTES} bytes, and got {len(self.session)}.")
+        if len(self.purpose) != PURPOSE_BYTES:
+            raise InvalidInput(f"Terms: purpose must have {PURPOSE_BYTES} bytes, and got {len(self.purpose)}.")
+        if self.neighbours % 2 and self.neighbours != self.clients - 1:
+            raise InvalidInput(f"Terms: neighbours must be even or all {self.clients - 1}, and got {self.neighbours}.")
+        self._check_thresholds()
+        self._check_identities()
+        if self.on_a_graph:
+            self._check_graph()
+
+    def _check_thresholds(self) -> None:
+        holders = self.neighbours + 1
+        if not holders / 2 < self.threshold <= holders:
+            raise UnsoundCombination(
+                f"Terms: threshold must be more than half of the {holders} holders of a share, and at most all, "
+                f"and got {self.threshold}: with half, two halves could be asked for the two shares of one client.",
+                fix="Leave the threshold out, or raise it.",
+            )
+        if not max(self.clients / 2, self.threshold - 1) < self.minimum <= self.clients:
+            raise UnsoundCombination(
+                f"Terms: minimum must be more than half of the {self.clients} clients, and at least the threshold "
+                f"{self.threshold}, and got {self.minimum}."
+            )
+
+    def _check_identities(self) -> None:
+        if not self.identities:
+            return
+        if len(self.identities) != self.clients or any(
+            len(each) != key_agreement.KEY_BYTES for each in self.identities
+        ):
+            raise InvalidInput(
+                f"Terms: identities must be one Ed25519 public key of {key_agreement.KEY_BYTES} bytes for each of "
+                f"{self.clients} clients, and got {len(self.identities)}."
+            )
+        if len(set(self.identities)) != self.clients:
+            raise UnsoundCombination("Terms: identities must differ, or one client could speak for two.")
+
+    def _check_graph(self) -> None:
+        """Few neighbours protect by chance: of what is assumed, the chance that they don't must be as small as said."""
+        _within("neighbours, on a graph,", self.neighbours, 2, MOST_NEIGHBOURS)
+        use = "Let Terms.chosen find the neighbours, or use all pairs."
+        if self.assumed is None:
+            raise UnsoundCombination("Terms: a graph must say what is assumed, and got nothing.", fix=use)
+        if self.assumed.security_bits < SECURITY_BITS:
+            raise UnsoundCombination(
+                f"Terms: security_bits of a graph must be at least {SECURITY_BITS}, and got "
+                f"{self.assumed.security_bits:g}.",
+                fix=use,
+            )
+        least = fewest(self.clients, self.assumed)
+        if self.minimum < least:
+            raise UnsoundCombination(
+                f"Terms: minimum must be at least {least} of {self.clients} clients, since no more are assumed to "
+                f"leave, and got {self.minimum}.",
+                fix=use,
+            )
+        chance, allowed = insecurity(self.clients, self.neighbours, self.threshold, self.assumed), self.assumed.chance
+        if chance > allowed:
+            raise UnsoundCombination(
+                f"Terms: with {self.neighbours} neighbours and a threshold of {self.threshold} the chance that a mask "
+                f"can be opened, or a part of the sum seen, must be at most {allowed:.2g}, and is up to {chance:.2g}.",
+                fix=use,
+            )
+
+    @property
+    def on_a_graph(self) -> bool:
+        """Whether clients have fewer neighbours than there are others."""
+        return self.neighbours < self.clients - 1
+
+    @property
+    def signed(self) -> bool:
+        """Whether keys and survivor lists are signed, so that the server can't forge them."""
+        return bool(self.identities)
+
+    @property
+    def split_views(self) -> int | None:
+        """So many clients may side with a server that lies, and still no two lists can both be answered.
+
+        None: nothing is promised against it, even alone.
+        """
+        return 2 * self.threshold - self.clients - 1 if self.signed and not self.on_a_graph else None
+
+    @cached_property
+    def ring(self) -> Ring:
+        return Ring(self.bits, self.length)
+
+    @cached_property
+    def context(self) -> bytes:
+        """The digest of all terms. It is in every message and under every key: other terms, other keys."""
+        return key_agreement.digest(self.to_bytes())
+
+    def to_bytes(self) -> bytes:
+        writer = Writer().number(VERSION, 1).raw(self.session).raw(self.purpose)
+        for number in self._numbers():
+            writer.number(number, 8)
+        writer.number(len(self.identities), 4).raw(b"".join(self.identities))
+        if self.assumed is None:
+            return writer.number(0, 1).done()
+        return writer.number(1, 1).raw(struct.pack(ASSUMED, *(getattr(self.assumed, each) for each in SHARES))).done()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "Terms":
+        reader = Reader(data)
+        if reader.number(1) != VERSION:
+            reader.refuse(f"is not of version {VERSION}")
+        session, purpose = reader.raw(SESSION_BYTES), reader.raw(PURPOSE_BYTES)
+        numbers = {name: reader.number(8) for name in NUMBERS}
+        identities = tuple(reader.raw(key_agreement.KEY_BYTES) for _ in range(min(reader.number(4), MOST_CLIENTS)))
+        assumed, graph = None, reader.number(1)
+        if graph == 1:
+            shares = struct.unpack(ASSUMED, reader.raw(struct.calcsize(ASSUMED)))
+            assumed = Assumed(**dict(zip(SHARES, shares, strict=True)))
+        elif graph:
+            reader.refuse(f"has a {graph} where only 0 or 1 may stand")
+        reader.done()
+        return cls(session=session, purpose=purpose, identities=identities, assumed=assumed, **numbers)
+
+    def _numbers(self) -> tuple[int, ...]:
+        return tuple(getattr(self, name) for name in NUMBERS)
+
+
+def _within(name: str, value: int, least: int, most: int) -> None:
+    if not least <= value <= most:
+        raise InvalidInput(f"Terms: {name} must be between {least} and {most}, and got {value}.")

@@ -1,0 +1,73 @@
+"""How revealed shares take the masks off the sum, and off nothing else."""
+
+from dataclasses import dataclass
+
+from discreet.secure_sums.secagg import key_agreement, shamir
+from discreet.secure_sums.secagg.derivations import pair_masks, self_mask
+from discreet.secure_sums.secagg.masks import Masks
+from discreet.secure_sums.secagg.ring_vectors import Vector
+from discreet.secure_sums.secagg.server_state import Cohort, Round
+from discreet.secure_sums.secagg.session_errors import TooFewClients, WrongShare
+from discreet.secure_sums.secagg.session_messages import Revealed
+
+
+@dataclass(frozen=True)
+class Total:
+    """The sum modulo 2^bits of the vectors of the survivors, and who they are."""
+
+    vector: Vector
+    survivors: frozenset[int]
+
+
+def unmask(cohort: Cohort, current: Round) -> Total:
+    """The sum without its masks: each survivor's own, and those that it shared with clients that were lost.
+
+    The masks that two survivors share have cancelled in the sum.
+    """
+    lost = {each for each in cohort.members - current.survivors if cohort.partners(each) & current.survivors}
+    seeds = {each: _secret(cohort, current, each) for each in sorted(current.survivors)}
+    privates = {each: _secret(cohort, current, each) for each in sorted(lost)}
+    masks, total = Masks(cohort.terms.ring), current.total
+    for client, seed in seeds.items():
+        key, commitment = self_mask(cohort.terms, current.number, client, seed)
+        _check(commitment == current.commitments[client], client)
+        masks.subtract(total, key)
+    for client, private in privates.items():
+        _check(key_agreement.public_of(private) == cohort.mask_public(client, current.number), client)
+        peers = cohort.partners(client) & current.survivors
+        publics = {peer: cohort.mask_public(peer, current.number) for peer in peers}
+        for peer, pair in pair_masks(cohort.terms, current.number, client, private, publics).items():
+            (masks.subtract if peer < client else masks.add)(total, pair)
+    return Total(cohort.terms.ring.reduce(total), current.survivors)
+
+
+def _secret(cohort: Cohort, current: Round, client: int) -> bytes:
+    """A survivor's seed, or a lost client's mask key, from the first `threshold` shares that were revealed."""
+    shares = {
+        cohort.positions[client][holder]: _share(current.revealed[holder], client)
+        for holder in sorted(cohort.around(client) & current.revealed.keys())
+    }
+    needed = cohort.terms.threshold
+    if len(shares) < needed:
+        raise TooFewClients(
+            f"{len(shares)} shares of client {client}'s secret were revealed, and {needed} are needed.",
+            fix="Go on with the next round; this one can't be finished.",
+            revealed=True,
+        )
+    secret = shamir.combine({position: shares[position] for position in sorted(shares)[:needed]})
+    _check(secret is not None, client)
+    assert secret is not None
+    return secret
+
+
+def _share(revealed: Revealed, client: int) -> bytes:
+    return revealed.self_masks[client] if client in revealed.self_masks else revealed.mask_keys[client]
+
+
+def _check(right: bool, client: int) -> None:
+    if not right:
+        raise WrongShare(
+            f"The shares that were revealed do not give the secret of client {client}, so the sum would be wrong.",
+            fix="A client answered wrongly: find out which before the next session.",
+            revealed=True,
+        )

@@ -1,0 +1,102 @@
+"""How numbers, tables and lists of clients become bytes, and back with every length checked."""
+
+from collections.abc import Collection, Mapping
+from typing import NoReturn, TypeAlias
+
+from discreet.secure_sums.secagg.session_errors import BadMessage
+
+VERSION = 1
+Bytes: TypeAlias = bytes | memoryview  # a vector is large, so it is looked at in place instead of copied
+ID_BYTES = 4
+
+
+class Writer:
+    """Bytes that `Reader` reads back."""
+
+    def __init__(self) -> None:
+        self._pieces: list[Bytes] = []
+
+    def number(self, value: int, width: int) -> "Writer":
+        self._pieces.append(value.to_bytes(width, "little"))
+        return self
+
+    def raw(self, value: Bytes) -> "Writer":
+        self._pieces.append(value)
+        return self
+
+    def blob(self, value: bytes) -> "Writer":
+        """Bytes of any length, after their length."""
+        return self.number(len(value), 8).raw(value)
+
+    def table(self, rows: Mapping[int, bytes]) -> "Writer":
+        """Clients in ascending order, each with bytes of one fixed size."""
+        self.number(len(rows), ID_BYTES)
+        for client in sorted(rows):
+            self.number(client, ID_BYTES).raw(rows[client])
+        return self
+
+    def clients(self, chosen: Collection[int], total: int) -> "Writer":
+        """A set of clients, one bit for each of all."""
+        bits = sum(1 << client for client in chosen)
+        return self.number(bits, -(-total // 8))
+
+    def done(self) -> bytes:
+        return b"".join(self._pieces)
+
+
+class Reader:
+    """Reads what `Writer` wrote, and nothing else: each value has one spelling, and no byte is left over."""
+
+    def __init__(self, data: bytes) -> None:
+        if not isinstance(data, bytes):
+            raise BadMessage(f"A message must be bytes, and got {type(data).__name__}.")
+        self._data = memoryview(data)
+        self._at = 0
+
+    def raw(self, count: int) -> bytes:
+        return bytes(self.view(count))
+
+    def view(self, count: int) -> memoryview:
+        if count > len(self._data) - self._at:
+            self.refuse(f"ends after {len(self._data)} bytes, and {self._at + count} are needed")
+        self._at += count
+        return self._data[self._at - count : self._at]
+
+    def number(self, width: int) -> int:
+        return int.from_bytes(self.raw(width), "little")
+
+    def blob(self) -> bytes:
+        return self.raw(self.number(8))
+
+    def client(self, total: int) -> int:
+        client = self.number(ID_BYTES)
+        if client >= total:
+            self.refuse(f"names client {client}, and the last of {total} is {total - 1}")
+        return client
+
+    def table(self, size: int, total: int) -> dict[int, bytes]:
+        count, before = self.number(ID_BYTES), -1
+        if count > total:
+            self.refuse(f"has a table of {count} clients, and there are {total}")
+        rows: dict[int, bytes] = {}
+        for _ in range(count):
+            client = self.client(total)
+            if client <= before:
+                self.refuse(f"names client {client} after client {before}")
+            before, rows[client] = client, self.raw(size)
+        return rows
+
+    def clients(self, total: int) -> frozenset[int]:
+        bits = self.number(-(-total // 8))
+        if bits >> total:
+            self.refuse(f"marks a client beyond the last of {total}")
+        return frozenset(client for client in range(total) if bits >> client & 1)
+
+    def done(self) -> None:
+        if self._at != len(self._data):
+            self.refuse(f"has {len(self._data)} bytes, and {self._at} were expected")
+
+    def refuse(self, why: str) -> NoReturn:
+        raise BadMessage(
+            f"The message {why}.", fix="It was changed on its way, or sent by another version: send it again."
+        )

@@ -1,0 +1,115 @@
+"""What holds of every trainer: alone or in a block, in a file, and to an accountant."""
+
+import math
+from dataclasses import replace
+from typing import get_args
+
+import pytest
+import torch
+from torch.nn.functional import cross_entropy
+
+from discreet.algorithms.algorithm import Algorithm
+from discreet.algorithms.broadcast import Broadcast
+from discreet.algorithms.training import (
+    AnyTrainer,
+    BroadcastGradients,
+    ConvexLocal,
+    DenoisedRelease,
+    DpSgd,
+    GradientDescent,
+    LocalSgd,
+    MinibatchDp,
+    Shards,
+)
+from discreet.algorithms.training.gradient_rules import L1Clip, L2Clip
+from discreet.algorithms.training.module_loss import ModuleLoss
+from discreet.engines.engine import Simulation
+from discreet.params import norms
+from discreet.part import plain, read
+from discreet.privacy import accountant
+from discreet.privacy.events import GaussianNoise
+from discreet.randomness.streams import RunKey
+from tests.federations import federation
+
+HELD = federation(7, 3, 12, dtype=torch.float64)
+POPULATION = HELD.population
+MODULE = torch.nn.Linear(5, 3).double()
+PARAMS = {name: value.detach().clone() for name, value in MODULE.named_parameters()}
+STEPS = {"steps": 2, "sampling_rate": 0.5, "clip_norm": 0.4, "learning_rate": 0.3}
+TRAINERS = {
+    "local_sgd": LocalSgd(learning_rate=0.1, batch_size=4, epochs=1, momentum=0.5),
+    "local_sgd, clipped": LocalSgd(learning_rate=0.1, batch_size=4, steps=3, gradient_clip=L2Clip(bound=0.2)),
+    "gradient_descent": GradientDescent(learning_rate=0.2, iterations=3, gradient_clip=L1Clip(bound=0.5)),
+    "dp_sgd": DpSgd(noise_multiplier=1.5, **STEPS),  # type: ignore[arg-type]
+    "minibatch_dp": MinibatchDp(noise_multiplier=1.5, **STEPS),  # type: ignore[arg-type]
+    "broadcast_gradients": BroadcastGradients(**STEPS),  # type: ignore[arg-type]
+    "convex_local": ConvexLocal(learning_rate=2.0, clip_norm=0.4, feature_bound=3.0, steps=2),
+    "proximal_local": ConvexLocal(learning_rate=1.0, clip_norm=0.4, feature_bound=3.0, steps=2, passes=2, strength=0.5),
+    "denoised_release": DenoisedRelease(state_noise=1.0, **STEPS),  # type: ignore[arg-type]
+    "shards": Shards(local=LocalSgd(learning_rate=0.1, batch_size=4, epochs=1), shards=3, clip_norm=0.4),
+}
+
+
+def loss() -> ModuleLoss:
+    found = ModuleLoss.of(MODULE, lambda outputs, targets: cross_entropy(outputs, targets, reduction="none"))
+    return replace(found, independent=True)
+
+
+def simulated(trainer: AnyTrainer) -> Simulation:
+    return Simulation(Algorithm(trainer=trainer.fitted(POPULATION)), HELD, loss(), RunKey.seed(3))
+
+
+def test_every_kind_is_here():
+    (union, *_) = get_args(AnyTrainer)
+    assert {type(each) for each in TRAINERS.values()} == set(get_args(union))
+
+
+@pytest.mark.parametrize("name", TRAINERS)
+def test_a_block_of_clients_does_what_each_does_alone(name: str):
+    sim, broadcast = simulated(TRAINERS[name]), Broadcast(0, PARAMS, {})
+    together = sim.step(broadcast, [0, 1, 2]).rows
+    for client in range(3):
+        for key, value in sim.step(broadcast, [client]).rows.items():
+            torch.testing.assert_close(together[key][client], value[0], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", TRAINERS)
+def test_a_file_holds_it_before_and_after_it_is_fitted(name: str):
+    for trainer in (TRAINERS[name], TRAINERS[name].fitted(POPULATION)):
+        assert read(AnyTrainer, plain(trainer)) == trainer
+    assert TRAINERS[name].fitted(POPULATION).fitted(POPULATION) == TRAINERS[name].fitted(POPULATION)
+
+
+@pytest.mark.parametrize("name", TRAINERS)
+def test_what_it_reveals_can_be_priced_and_more_rounds_reveal_no_less(name: str):
+    trainer = TRAINERS[name].fitted(POPULATION)
+    noise = GaussianNoise(noise_multiplier=2.0)
+    for event in (trainer.event, lambda *asked: trainer.exposed(noise, *asked)):
+        found = [event(POPULATION, range(rounds)) for rounds in (1, 3)]
+        if found[0] is None or found[1] is None:
+            assert found == [None, None]
+            continue
+        few, many = (accountant.epsilon(each, 1e-5, "zero_out") for each in found)  # type: ignore[arg-type]
+        assert 0 < few <= many < math.inf
+
+
+@pytest.mark.parametrize("name", TRAINERS)
+def test_no_update_exceeds_the_norm_that_it_is_bounded_by(name: str):
+    sim = simulated(TRAINERS[name])
+    bound = sim.algorithm.trainer.bound(0)
+    if bound is not None:
+        order = 1 if name == "gradient_descent" else 2
+        rows = sim.step(Broadcast(0, PARAMS, {}), [0, 1, 2]).rows
+        assert float(norms(rows, order=order).max()) <= bound * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("name", TRAINERS)
+def test_clients_weigh_by_examples_and_a_brief_one_fits_too(name: str):
+    trainer = TRAINERS[name].fitted(POPULATION)
+    weights = trainer.examples(POPULATION)
+    assert [each / weights[0] for each in weights] == pytest.approx([1, 3 / 7, 12 / 7])
+    assert trainer.copies(POPULATION) > 0
+    assert trainer.brief().kind == trainer.kind
+    reach = trainer.reach(0)
+    assert (reach is None) == (trainer.exposed(GaussianNoise(noise_multiplier=1), POPULATION, range(1)) is None)
+    assert reach is None or reach > 0

@@ -1,0 +1,207 @@
+"""Per-example gradients layer by layer: the same as by nested vmap, for every known layer and both ways to run them."""
+
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from discreet.algorithms.training import per_example
+from discreet.algorithms.training.batches import Batch
+from discreet.algorithms.training.example_isolation import isolates_examples
+from discreet.algorithms.training.layer_gradients import Product, layers_of
+from discreet.algorithms.training.module_loss import ModuleLoss
+from discreet.algorithms.training.per_example import Clip, _by_vmap, clipped_sum
+from discreet.params import Params, norms, repeated
+
+IMAGES, VECTORS, SEQUENCES = (2, 8, 8), (6,), (4, 6)
+NETWORKS: dict[str, tuple[nn.Module, tuple[int, ...]]] = {
+    "linear": (nn.Linear(6, 3), VECTORS),
+    "no bias": (nn.Sequential(nn.Linear(6, 5, bias=False), nn.ReLU(inplace=True), nn.Linear(5, 3)), VECTORS),
+    "convolution": (
+        nn.Sequential(
+            nn.Conv2d(2, 4, 3, stride=2, padding=1), nn.Tanh(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(16, 3)
+        ),
+        IMAGES,
+    ),
+    "normalised": (
+        nn.Sequential(
+            nn.Conv2d(2, 4, 3), nn.GroupNorm(2, 4), nn.ReLU(), nn.Flatten(), nn.LayerNorm(144), nn.Linear(144, 3)
+        ),
+        IMAGES,
+    ),
+    "sequence": (nn.Sequential(nn.Linear(6, 5), nn.LayerNorm(5), nn.Tanh(), nn.Flatten(), nn.Linear(20, 3)), SEQUENCES),
+}
+
+
+def losses(outputs: Tensor, targets: Tensor) -> Tensor:
+    return nn.functional.cross_entropy(outputs, targets, reduction="none")
+
+
+def case(name: str) -> tuple[ModuleLoss, Params, Batch]:
+    torch.manual_seed(2)
+    module, form = NETWORKS[name]
+    module = module.double()
+    params = {
+        key: torch.stack([value.detach() * factor for factor in (1.0, 0.5, -1.0)])
+        for key, value in module.named_parameters()
+    }
+    mask = torch.tensor([[True] * 5, [True, False, True, False, False], [False] * 5])
+    inputs = torch.randn(3, 5, *form, dtype=torch.float64)
+    return ModuleLoss.of(module, losses), params, Batch(inputs, torch.randint(3, (3, 5)), mask, mask.any(dim=1))
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("large", [1, 10**9], ids=["one by one", "stacked"])
+def test_layer_by_layer_is_example_by_example(name: str, large: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    loss, params, batch = case(name)
+    assert layers_of(loss, params) is not None
+    monkeypatch.setattr(per_example, "LARGE", large)
+    found = per_example.clipped_sum(loss, params, batch, Clip(0.7))
+    expected = per_example._by_vmap(loss, params, batch, Clip(0.7))
+    for key in params:
+        assert torch.allclose(found[key], expected[key], rtol=1e-9, atol=1e-12)
+    assert all(float(value[2].abs().sum()) == 0 for value in found.values())  # that client had no examples
+
+
+@pytest.mark.parametrize("large", [1, 10**9], ids=["one by one", "stacked"])
+@pytest.mark.parametrize("bad", [math.nan, math.inf, 1e300])
+def test_an_example_that_is_not_finite_counts_for_nothing(
+    large: int, bad: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loss, params, batch = case("convolution")
+    monkeypatch.setattr(per_example, "LARGE", large)
+    inputs = batch.inputs.clone()
+    inputs[0, 1] = bad
+    mask = batch.mask.clone()
+    mask[0, 1] = False
+    found = per_example.clipped_sum(loss, params, batch._replace(inputs=inputs), Clip(0.7))
+    without = per_example.clipped_sum(loss, params, batch._replace(mask=mask), Clip(0.7))
+    moved = math.sqrt(sum(float((found[key] - without[key]).square().sum()) for key in params))
+    assert moved <= 0.7
+
+
+class Tied(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(6, 6)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return self.layer(torch.tanh(self.layer(inputs)))
+
+
+def test_a_layer_used_twice_goes_by_vmap_and_is_right() -> None:
+    module = Tied().double()
+    params = {key: value.detach()[None] for key, value in module.named_parameters()}
+    inputs, targets = torch.randn(1, 4, 6, dtype=torch.float64), torch.randint(6, (1, 4))
+    batch = Batch(inputs, targets, torch.ones(1, 4, dtype=torch.bool), torch.ones(1, dtype=torch.bool))
+    found = per_example.clipped_sum(ModuleLoss.of(module, losses), params, batch, Clip(0.3))
+    expected = per_example._by_vmap(ModuleLoss.of(module, losses), params, batch, Clip(0.3))
+    assert torch.allclose(found["layer.weight"], expected["layer.weight"])
+
+
+def test_a_network_with_an_unknown_layer_goes_by_vmap() -> None:
+    assert (
+        layers_of(ModuleLoss.of(nn.Sequential(nn.Linear(3, 3), nn.PReLU()), losses), {"1.weight": torch.zeros(1)})
+        is None
+    )
+    assert layers_of(ModuleLoss.of(nn.Conv2d(4, 4, 3, groups=2), losses), {"weight": torch.zeros(1)}) is None
+    assert layers_of(lambda params, inputs, targets: inputs, {}) is None
+
+
+class Centred(nn.Module):
+    """Subtracts the batch's mean: without care, one example would move everybody's gradient."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(5, 3)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        hidden: Tensor = self.layer(inputs)
+        return hidden - hidden.mean(dim=0) if len(inputs) > 1 else hidden
+
+
+class Cumulated(Centred):
+    def forward(self, inputs: Tensor) -> Tensor:
+        outputs: Tensor = self.layer(inputs).cumsum(dim=0)
+        return outputs
+
+
+class Reused(nn.Module):
+    """Uses its layer's weight a second time, outside the layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(5, 3)
+        self.last = nn.Linear(5, 3)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        back = nn.functional.linear(torch.tanh(self.layer(inputs)), self.layer.weight.t())
+        outputs: Tensor = self.last(back)
+        return outputs
+
+
+def each_loss(outputs: Tensor, targets: Tensor) -> Tensor:
+    return nn.functional.cross_entropy(outputs, targets, reduction="none")
+
+
+def filled(clients: int, width: int, outlier: float = 1.0) -> Batch:
+    generator = torch.Generator().manual_seed(4)
+    inputs = torch.randn(clients, width, 5, generator=generator, dtype=torch.float64)
+    inputs[:, 0] *= outlier
+    return Batch(inputs, torch.randint(3, (clients, width), generator=generator), torch.ones(clients, width) > 0, None)
+
+
+@pytest.mark.parametrize("kind", [Centred, Cumulated, Reused])
+@pytest.mark.parametrize("outlier", [1.0, 1e4])
+def test_whatever_a_network_does_one_example_moves_the_sum_by_the_clip_at_most(kind: type, outlier: float) -> None:
+    torch.manual_seed(0)
+    module = kind().double()
+    loss = ModuleLoss.of(module, each_loss)
+    params = repeated({name: value.detach() for name, value in module.named_parameters()}, 2)
+    batch = filled(2, 12, outlier)
+    without = batch._replace(mask=batch.mask.clone())
+    without.mask[:, 0] = False
+    whole, less = (clipped_sum(loss, params, each, Clip(0.5)) for each in (batch, without))
+    moved = norms({name: whole[name] - less[name] for name in whole})
+    assert bool((moved <= 0.5).all())
+
+
+@pytest.mark.parametrize("kind", [Centred, Cumulated, Reused])
+def test_gradients_are_those_of_each_example_alone(kind: type) -> None:
+    torch.manual_seed(0)
+    module = kind().double()
+    loss = ModuleLoss.of(module, each_loss)
+    params = repeated({name: value.detach() for name, value in module.named_parameters()}, 2)
+    batch = filled(2, 6)
+    found = clipped_sum(loss, params, batch, Clip(1e30))
+    expected = _by_vmap(loss, params, batch, Clip(1e30))
+    assert all(torch.allclose(found[name], expected[name], atol=1e-9) for name in found)
+
+
+def test_only_networks_that_are_known_to_keep_examples_apart_take_whole_batches() -> None:
+    plain = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8, 3))
+    trusted = ModuleLoss(plain, lambda *given: given[1], independent=True)
+    assert isolates_examples(trusted)
+    assert not isolates_examples(ModuleLoss(plain, trusted.loss))  # who knows what the loss does
+    assert not isolates_examples(ModuleLoss(nn.Sequential(nn.Flatten(0)), trusted.loss, independent=True))
+    assert not isolates_examples(ModuleLoss(Centred(), trusted.loss, independent=True))
+    plain.register_forward_hook(lambda layer, given, output: output - output.mean(0))
+    assert not isolates_examples(trusted)
+
+
+def test_a_tiny_gradient_beside_a_huge_input_is_clipped_too() -> None:
+    """The squares of 1e-23 vanish in single precision, and the product with 1.5e19 would pass a clip of 1e-5."""
+    found = Product(torch.full((1, 1), 1e-23), torch.full((1, 1), 1.5e19))
+    assert float(found.squares()) == pytest.approx(2.25e-8, rel=1e-4)
+
+
+@pytest.mark.parametrize("outlier", [1e-6, 1.0, 1e6])
+def test_automatic_clipping_bounds_an_example_too_and_lifts_small_ones(outlier: float) -> None:
+    loss = ModuleLoss.of(nn.Linear(5, 3).double(), each_loss)
+    params = repeated({name: value.detach() for name, value in loss.module.named_parameters()}, 1)
+    one = filled(1, 1, outlier)
+    moved = float(norms(clipped_sum(loss, params, one, Clip(0.5, automatic=True))))
+    plain = float(norms(clipped_sum(loss, params, one, Clip(1e30))))
+    assert moved <= 0.5
+    assert moved == pytest.approx(0.5 * plain / (plain + 0.01), rel=1e-3)

@@ -1,0 +1,41 @@
+"""While data is prepared, a terminal shows how far it is; a pipe and a program see nothing."""
+
+import pytest
+
+from discreet.cli.progress_bar import watched
+from discreet.experiment.configuration.experiment_file import Source, load
+
+
+@pytest.fixture
+def source() -> Source:
+    return load()
+
+
+@pytest.mark.parametrize(
+    ("terminal", "quiet", "seen"), [(True, False, True), (True, True, False), (False, False, False)]
+)
+def test_only_a_terminal_shows_what_is_computed(
+    terminal: bool,
+    quiet: bool,
+    seen: bool,
+    source: Source,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    if terminal:
+        monkeypatch.setenv("FORCE_COLOR", "1")
+    else:
+        monkeypatch.delenv("FORCE_COLOR", raising=False)
+    with watched(source, quiet=quiet) as ready:
+        for done in (32, 64):
+            ready.places.watch("features of pictures", done, 64)
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert ("features of pictures" in said.err) is seen
+    assert ready.experiment == source.experiment
+    assert ready.places.data == source.places.data
+
+
+def test_places_are_silent_by_themselves(source: Source, capsys: pytest.CaptureFixture[str]):
+    source.places.watch("features of pictures", 1, 2)
+    assert capsys.readouterr().err == ""

@@ -1,0 +1,97 @@
+"""The readers give back what was written, and refuse what is cut short or something else."""
+
+import io
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+from numpy.typing import NDArray
+
+from discreet.data.datasets.file_formats import cifar, idx, npz
+from discreet.errors import InvalidInput
+from tests.data.datasets.published import idx_of
+
+SHAPES = arrays.array_shapes(min_dims=1, max_dims=4, min_side=0, max_side=5)
+
+
+@given(st.one_of(arrays.arrays(np.uint8, SHAPES), arrays.arrays(np.int32, SHAPES)))
+def test_an_idx_file_holds_bytes_or_int32_of_any_shape(values: NDArray[np.uint8]):
+    read = idx(idx_of(values), "some file")
+    assert read.dtype == values.dtype
+    assert np.array_equal(read, values)
+
+
+@given(arrays.arrays(np.uint8, SHAPES), st.data())
+def test_an_idx_file_cut_short_anywhere_is_refused(values: NDArray[np.uint8], data: st.DataObject):
+    whole = idx_of(values)
+    with pytest.raises(InvalidInput):
+        idx(whole[: data.draw(st.integers(0, len(whole) - 1))], "some file")
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"", "starts with nothing"),
+        (b"\x1f\x8b\x08\x00 still compressed", "starts with 1f8b0800"),
+        (b"\0\0\x0d\x01\0\0\0\0", "starts with 00000d01"),
+        (b"\0\0\x08\xff" + bytes(2000), "starts with 000008ff"),
+        (b"\0\0\x08\x01\0\0\0\x05abc", r"must hold 5 bytes for the shape \(5,\), and holds 3"),
+        (b"\0\0\x08\x01\0\0\0\x02abc", "must hold 2 bytes"),
+        (b"\0\0\x08\x03\0\0\0\x02", "cut short"),
+    ],
+)
+def test_what_is_no_idx_file_is_refused_in_a_sentence(content: bytes, sentence: str):
+    with pytest.raises(InvalidInput, match=f"some file.*{sentence}"):
+        idx(content, "some file")
+
+
+@pytest.mark.parametrize("label_bytes", [1, 2])
+def test_a_cifar_record_is_its_labels_and_three_planes(label_bytes: int):
+    written = np.random.default_rng(0).integers(0, 256, (3, label_bytes + 3072), np.uint8)
+    images, labels = cifar(written.tobytes(), "some file", label_bytes=label_bytes)
+    assert images.shape == (3, 3, 32, 32)
+    assert np.array_equal(labels, written[:, :label_bytes])
+    assert images[1, 2, 31, 30] == written[1, label_bytes + 2 * 1024 + 31 * 32 + 30]  # blue, last row
+
+
+@pytest.mark.parametrize("size", [0, 1, 3072, 3074, 3073 * 2 - 1])
+def test_half_a_cifar_record_is_refused(size: int):
+    with pytest.raises(
+        InvalidInput, match=f"some file must hold whole CIFAR records of 3,073 bytes, and holds {size:,}"
+    ):
+        cifar(bytes(size), "some file", label_bytes=1)
+
+
+def packed(**held: NDArray[np.generic]) -> bytes:
+    out = io.BytesIO()
+    np.savez_compressed(out, **held)  # type: ignore[arg-type]
+    return out.getvalue()
+
+
+def test_an_npz_file_gives_the_arrays_that_were_asked_for():
+    second, first = npz(packed(a=np.arange(3), b=np.array(["x"])), "some file", "b", "a")
+    assert (second.tolist(), first.tolist()) == (["x"], [0, 1, 2])
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (packed(a=np.arange(3)), "some file lacks the array 'b', and holds a. It needs a, b."),
+        (packed(a=np.array([{}], dtype=object), b=np.arange(1)), "some file is no npz file of plain arrays"),
+        (packed(a=np.arange(3), b=np.arange(3))[:-40], "some file is no npz file of plain arrays"),
+        (b"", "some file is no npz file: it starts with nothing"),
+        (b"neither", "some file is no npz file: it starts with 6e656974"),
+    ],
+)
+def test_what_is_no_npz_file_of_these_arrays_is_refused(content: bytes, sentence: str):
+    with pytest.raises(InvalidInput, match=sentence):
+        npz(content, "some file", "a", "b")
+
+
+def test_a_single_array_is_no_npz_file():
+    out = io.BytesIO()
+    np.save(out, np.arange(3))
+    with pytest.raises(InvalidInput, match="no npz file"):
+        npz(out.getvalue(), "some file", "a")

@@ -1,0 +1,183 @@
+"""Arrays and datasets become clients, or a sentence says why not."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import ConcatDataset, Dataset, IterableDataset, Subset, TensorDataset
+
+from discreet.data.tasks.from_arrays import clients_from_arrays, clients_from_datasets
+from discreet.errors import InvalidInput
+
+INPUTS = np.arange(12.0).reshape(6, 2)
+LABELS = np.array([0, 1, 2, 0, 1, 2])
+
+
+def test_clients_are_named_example_by_example():
+    task = clients_from_arrays(INPUTS, LABELS, clients=["b", "a", "b", "a", "c", "b"], classes=3)
+    assert (task.client_names, task.train.sizes) == (("a", "b", "c"), (2, 3, 1))
+    assert task.train.inputs[:, 0].tolist() == [2, 6, 0, 4, 10, 8]  # each client's in their own order
+    assert task.train.targets.tolist() == [1, 0, 0, 2, 2, 1]
+    assert task.train.inputs.dtype == torch.float32
+    assert task.not_covered == ()
+    assert len(task.test_inputs) == 0
+
+
+def test_or_by_how_many_in_a_row_are_whose():
+    task = clients_from_arrays(torch.tensor(INPUTS), LABELS.astype(np.int32), sizes=[1, 5], test=(INPUTS, LABELS))
+    assert task.train.sizes == (1, 5)
+    assert (len(task.test_inputs), task.train.targets.dtype) == (6, torch.int64)
+
+
+def test_public_examples_are_nobodys():
+    task = clients_from_arrays(INPUTS, LABELS, sizes=[6], public=(INPUTS[:2] + 1, [2, 0]))
+    assert task.public is not None
+    assert (task.public.inputs.tolist(), task.public.targets.tolist()) == ([[1, 2], [3, 4]], [2, 0])
+    nobodys = TensorDataset(torch.ones(3, 2), torch.tensor([0, 1, 1]))
+    found = clients_from_datasets([TensorDataset(torch.zeros(1, 2), torch.tensor([0]))], classes=2, public=nobodys)
+    assert found.public is not None
+    assert found.public.sizes == (3,)
+    with pytest.raises(InvalidInput, match="The public inputs and their targets must count the same examples"):
+        clients_from_arrays(INPUTS, LABELS, sizes=[6], public=(INPUTS, 1))
+
+
+def test_classes_that_nobody_gave_are_taken_from_the_data_and_the_card_says_so():
+    task = clients_from_arrays(INPUTS, LABELS, sizes=[6])
+    assert task.classes == 3
+    assert "number of classes (3) was taken from the data" in task.not_covered[0]
+
+
+def test_targets_with_fractions_make_a_regression():
+    task = clients_from_arrays(INPUTS, LABELS / 2, sizes=[6])
+    assert (task.kind, task.classes, task.train.targets.dtype) == ("regression", 1, torch.float32)
+
+
+def test_in_how_many_clients_an_example_lies_is_declared_and_nobody_checked():
+    alone, shared = (clients_from_arrays(INPUTS, LABELS, sizes=[3, 3], max_multiplicity=most) for most in (1, 2))
+    assert (alone.train.max_multiplicity, shared.train.max_multiplicity) == (1, 2)
+    assert "no example lies in two clients was declared by the data's owner; nobody checked" in alone.facts[1]
+    assert "no example lies in more than 2 clients was declared" in shared.facts[1]
+
+
+def test_the_arrays_are_copied():
+    inputs = torch.zeros(2, 1)
+    task = clients_from_arrays(inputs, [0, 1], sizes=[2], classes=2)
+    inputs += 1
+    assert task.train.inputs.tolist() == [[0], [0]]
+
+
+def without(value: float) -> np.ndarray[Any, Any]:
+    changed = INPUTS.copy()
+    changed[1, 0] = value
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"inputs": without(np.nan)}, "The inputs hold NaN or infinity"),
+        ({"inputs": without(np.inf)}, "The inputs hold NaN or infinity"),
+        ({"targets": [0, 1, 2, 0, 1]}, "must count the same examples"),
+        ({"targets": [0, 1, 2, 0, 1, 3]}, "between 0 and 2 for 3 classes, and the training labels lie between 0 and 3"),
+        ({"targets": [0, 1, 2, 0, 1, -1]}, "lie between -1 and 2"),
+        ({"targets": [0, 1, 2, 0, 1, np.nan]}, "targets hold NaN"),
+        ({"targets": ["a"] * 6}, "must be one array of numbers"),
+        ({"inputs": [[1], [1, 2]]}, "must be one array of numbers"),
+        ({"sizes": [6, 0]}, "client 1 has none"),
+        ({"sizes": [5]}, "clients of 5 in all"),
+        ({"sizes": []}, "at least one client"),
+        ({"sizes": None}, "either clients="),
+        ({"sizes": None, "clients": ["a"]}, "6 examples, 1 names"),
+        ({"sizes": None, "clients": ["a", "b", "NA", "a", "a", "a"]}, "got 'NA' for example 2"),
+        ({"sizes": None, "clients": [1.0, np.nan, 1.0, 1.0, np.nan, 1.0]}, "got nan for example 1"),
+        ({"max_multiplicity": 0}, "at least 1"),
+        ({"sizes": None, "clients": ["a", 1, 2, 3, 4, 5]}, "all text or all numbers"),
+        ({"test": (INPUTS[:, :1], LABELS)}, "Prepare both alike"),
+        ({"test": (INPUTS, LABELS + 1)}, "the test labels lie between 1 and 3"),
+        ({"test": (without(np.nan), LABELS)}, "test inputs hold NaN"),
+        ({"test": (INPUTS, LABELS[:2])}, "6 test inputs can't go with 2"),
+        ({"test": (INPUTS, LABELS / 2)}, "must be whole numbers"),
+        ({"inputs": INPUTS * 1j}, "complex"),
+    ],
+)
+def test_what_does_not_fit_is_said_in_a_sentence(arguments: dict[str, Any], sentence: str):
+    given = {"inputs": INPUTS, "targets": LABELS, "sizes": [6], "classes": 3, **arguments}
+    with pytest.raises(InvalidInput, match=sentence.replace("(", r"\(")):
+        clients_from_arrays(given.pop("inputs"), given.pop("targets"), **given)
+
+
+class Pairs(Dataset[Any]):
+    def __init__(self, *items: Any) -> None:
+        self.items = items
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, index: int) -> Any:
+        return self.items[index]
+
+
+class Stream(IterableDataset[Any]):
+    def __iter__(self) -> Any:
+        return iter([(np.zeros(2), 1), (np.ones(2), 0)])
+
+
+def test_one_dataset_a_client():
+    known = TensorDataset(torch.zeros(3, 2), torch.tensor([0, 1, 1]))
+    task = clients_from_datasets(
+        [known, Pairs(([1.0, 2.0], 0)), Stream()], classes=2, test=known, names=["x", "y", "z"]
+    )
+    assert (task.client_names, task.train.sizes) == (("x", "y", "z"), (3, 1, 2))
+    assert task.train.inputs[3].tolist() == [1, 2]
+    assert len(task.test_inputs) == 3
+
+
+@pytest.mark.parametrize(
+    ("datasets", "sentence"),
+    [
+        ([], "no dataset"),
+        ([Pairs()], "dataset 0 has none"),
+        ([Pairs(1)], "must be"),
+        ([Pairs(("text", 1))], "must be"),
+        ([Pairs(([1.0], 0), ([1.0, 2.0], 0))], "differ in shape"),
+        ([Pairs(([1.0], 0)), Pairs(([1.0, 2.0], 0))], "dataset 1"),
+    ],
+)
+def test_datasets_that_do_not_fit_are_refused(datasets: list[Any], sentence: str):
+    with pytest.raises(InvalidInput, match=sentence):
+        clients_from_datasets(datasets)
+
+
+WHOLE = TensorDataset(torch.arange(12.0).reshape(6, 2), torch.tensor([0, 1, 0, 1, 0, 1]))
+
+
+@pytest.mark.parametrize(
+    ("datasets", "clients"),
+    [
+        ([WHOLE, WHOLE], 2),
+        ([Subset(WHOLE, [0, 1]), Subset(WHOLE, [1, 2]), Subset(WHOLE, [1])], 3),
+        ([WHOLE, Subset(WHOLE, [5])], 2),
+        ([Subset(Subset(WHOLE, [4, 5]), [0]), Subset(WHOLE, [-2])], 2),
+        ([ConcatDataset([Subset(WHOLE, [0]), Subset(WHOLE, [1])]), Subset(WHOLE, [1])], 2),
+        ([Subset(WHOLE, torch.tensor([0, 1]).tolist()), Subset(WHOLE, np.array([1]).tolist())], 2),
+    ],
+    ids=["the same twice", "three subsets", "whole and part", "a part's part", "joined parts", "indices of any kind"],
+)
+def test_an_example_that_is_seen_in_more_clients_than_declared_is_refused(datasets: list[Any], clients: int):
+    with pytest.raises(
+        InvalidInput, match=rf"{clients} of the datasets hold one example .* max_multiplicity={clients}"
+    ):
+        clients_from_datasets(datasets, classes=2, max_multiplicity=clients - 1)
+    task = clients_from_datasets(datasets, classes=2, max_multiplicity=clients)
+    assert task.train.population.max_multiplicity == clients
+
+
+def test_parts_of_one_dataset_without_a_common_item_are_fine():
+    task = clients_from_datasets([Subset(WHOLE, [0, 2, 4]), Subset(WHOLE, [1, 3]), Stream()], classes=2)
+    assert task.train.sizes == (3, 2, 2)
+
+
+def test_a_client_who_holds_an_example_twice_is_refused_whatever_is_declared():
+    with pytest.raises(InvalidInput, match="Dataset 1 holds item 3 of the dataset that it is made from 2 times"):
+        clients_from_datasets([Subset(WHOLE, [0]), Subset(WHOLE, [3, 3])], classes=2, max_multiplicity=5)

@@ -1,0 +1,94 @@
+"""MNIST: real digits, in their own order, of writers who can be the clients."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from discreet.data.partition import ByGroup, Dirichlet
+from discreet.data.tasks.any_task import AnyTask
+from discreet.data.tasks.examples import Examples
+from discreet.data.tasks.mnist import Mnist
+from discreet.errors import InvalidInput
+from discreet.part import plain, read
+from discreet.paths import Places
+from tests.data.datasets.published import idx_of, publish, put
+
+
+@pytest.fixture(scope="module")
+def whole(data_dir: Path) -> Examples:
+    if not (data_dir / "mnist").is_dir():
+        pytest.skip(f"mnist is not in {data_dir}")
+    return Mnist(writers=True).examples(Places.of(data=data_dir))
+
+
+def test_all_of_it_is_here_in_the_official_order(whole: Examples):
+    assert (whole.kind, whole.classes) == ("classification", 10)
+    assert (whole.inputs.shape, whole.inputs.dtype) == ((60_000, 1, 28, 28), torch.float32)
+    assert whole.test_inputs.shape == (10_000, 1, 28, 28)
+    assert whole.targets[:10].tolist() == [5, 0, 4, 1, 9, 2, 1, 3, 1, 4]
+    assert whole.test_targets[:5].tolist() == [7, 2, 1, 0, 4]
+    assert torch.bincount(whole.targets).tolist() == [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
+
+
+def test_pixels_lie_between_0_and_1_and_the_card_says_why(whole: Examples):
+    assert (float(whole.inputs.min()), float(whole.inputs.max())) == (0, 1)
+    assert float(whole.inputs.double().mean()) == pytest.approx(0.1307, abs=1e-4)  # as everybody measures
+    assert "treated as if it were private" in whole.facts[0]
+    assert "divided by 255" in whole.facts[1]
+    assert "nothing was fitted" in whole.facts[1]
+
+
+def test_539_writers_are_clients(whole: Examples):
+    task = whole.dealt(None, ByGroup(), torch.Generator().manual_seed(0))
+    assert len(task.train.sizes) == 539
+    assert (min(task.train.sizes), max(task.train.sizes), sum(task.train.sizes)) == (19, 131, 60_000)
+    assert any("Writers" in fact for fact in task.facts)
+
+
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, writers: bool = True) -> Places:
+    held = {
+        "train-images-idx3-ubyte": idx_of(np.arange(6 * 784, dtype=np.uint8).reshape(6, 28, 28)),
+        "train-labels-idx1-ubyte": idx_of(np.array([3, 1, 4, 1, 5, 9], np.uint8)),
+        "t10k-images-idx3-ubyte": idx_of(np.full((2, 28, 28), 255, np.uint8)),
+        "t10k-labels-idx1-ubyte": idx_of(np.array([2, 6], np.uint8)),
+        "qmnist-train-labels-idx2-int": idx_of(np.array([[0, 4, each] for each in (30, 7, 30, 7, 8, 8)], np.int32)),
+    }
+    publish(monkeypatch, "mnist", held)
+    put(tmp_path / "mnist", held if writers else dict(list(held.items())[:4]))
+    return Places.of(data=tmp_path)
+
+
+def test_a_limit_takes_the_first_and_leaves_the_test_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    places = small(tmp_path, monkeypatch, writers=False)
+    task = Mnist(limit=4, clients=2).load(torch.Generator().manual_seed(0), places)
+    assert task.train.targets.tolist() == [3, 1, 4, 1]
+    assert task.train.inputs[1, 0, 0, :2].tolist() == pytest.approx([(784 + at) % 256 / 255 for at in (0, 1)])
+    assert (task.train.sizes, len(task.test_inputs)) == ((2, 2), 2)
+    assert "Only the first 4 training examples are used." in task.facts
+
+
+def test_writers_are_loaded_only_when_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    places = small(tmp_path, monkeypatch)
+    assert Mnist().examples(places).groups is None
+    task = Mnist(writers=True, clients=None, partition=ByGroup()).load(torch.Generator(), places)
+    assert (task.client_names, task.train.sizes) == (("writer 7", "writer 8", "writer 30"), (2, 2, 2))
+    assert task.train.examples(torch.arange(6))[1].tolist() == [1, 1, 5, 9, 3, 4]
+
+
+def test_writers_that_are_not_here_are_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    places = small(tmp_path, monkeypatch, writers=False)
+    with pytest.raises(InvalidInput, match="holds no qmnist-train-labels-idx2-int"):
+        Mnist(writers=True).examples(places)
+
+
+def test_groups_that_are_not_loaded_are_refused_at_once():
+    with pytest.raises(InvalidInput, match="Set writers = true"):
+        Mnist(partition=ByGroup())
+
+
+def test_a_file_names_it_in_one_line():
+    made = read(AnyTask, {"kind": "mnist", "clients": 3, "partition": {"kind": "dirichlet", "alpha": 1}, "limit": 100})
+    assert made == Mnist(clients=3, partition=Dirichlet(alpha=1), limit=100)
+    assert read(AnyTask, plain(made)) == made

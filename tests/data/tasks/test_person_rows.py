@@ -1,0 +1,106 @@
+"""Of each person few rows are used, all in one client, and who else is in the table makes no difference."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discreet.data.tables.person_rows import PersonRows
+from discreet.data.tables.table_task import clients_from_csv, clients_from_parquet
+from discreet.data.tasks.task import Task
+from discreet.errors import InvalidInput
+from discreet.privacy.release import Person
+
+HEADER = "hospital,patient,age,ill\n"
+RANGES: dict[str, Any] = {"age": {"min": 0, "max": 100}, "ill": {"values": ["no", "yes"]}}
+
+rows = st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("NSE")), max_size=30)  # (person, client)
+
+
+def used(table: list[tuple[str, str]], most: int) -> list[bool]:
+    chosen = PersonRows(most)
+    return [chosen.uses(person, client) for person, client in table]
+
+
+@given(rows, st.integers(1, 4))
+def test_nobody_has_more_rows_than_allowed_or_rows_in_two_clients(table: list[tuple[str, str]], most: int):
+    kept = [row for row, use in zip(table, used(table, most), strict=True) if use]
+    for person in {person for person, _ in table}:
+        clients = [client for each, client in kept if each == person]
+        assert 1 <= len(clients) <= most
+        assert len(set(clients)) == 1
+
+
+@given(rows, rows, st.integers(1, 4))
+def test_one_persons_rows_never_change_which_rows_of_others_are_used(
+    table: list[tuple[str, str]], other: list[tuple[str, str]], most: int
+):
+    """Person a is taken out, or comes back with any other rows, in front of everybody's and behind."""
+    others = [row for row in table if row[0] != "a"]
+    instead = [("a", client) for _, client in other]
+    expected = used(others, most)
+    assert [use for row, use in zip(table, used(table, most), strict=True) if row[0] != "a"] == expected
+    half = len(instead) // 2
+    changed = [*instead[:half], *others, *instead[half:]]
+    assert [use for row, use in zip(changed, used(changed, most), strict=True) if row[0] != "a"] == expected
+
+
+def load(tmp_path: Path, text: str, most: int = 1, ranges: Any = RANGES, **named: Any) -> Task:
+    path = tmp_path / "visits.csv"
+    path.write_text(HEADER + text)
+    columns = {"client": "hospital", "label": "ill", "test_fraction": 0.0, **named}
+    return clients_from_csv(path, ranges=ranges, person=Person(column="patient", max_examples=most), **columns)
+
+
+def test_the_column_that_names_persons_is_no_input(tmp_path: Path):
+    text = "N,1,50,no\nN,2,100,yes\n"
+    for ranges in (RANGES, {**RANGES, "patient": "ignore"}):
+        assert load(tmp_path, text, ranges=ranges).train.inputs.tolist() == [[0], [1]]
+    with pytest.raises(InvalidInput, match="'patient' names persons, and the ranges make it an input"):
+        load(tmp_path, text, ranges={**RANGES, "patient": {"min": 0, "max": 9}})
+
+
+def test_the_label_names_nobody(tmp_path: Path):
+    with pytest.raises(InvalidInput, match="'patient' can't be both the label and the person"):
+        load(tmp_path, "N,1,50,no\n", label="patient", ranges={**RANGES, "patient": {"values": [1, 2]}})
+
+
+def test_a_client_may_be_the_person(tmp_path: Path):
+    task = load(
+        tmp_path, "N,1,50,no\nN,1,60,no\nN,2,70,no\n", client="patient", ranges={**RANGES, "hospital": "ignore"}
+    )
+    assert (task.client_names, task.train.sizes) == (("1", "2"), (1, 1))
+
+
+@pytest.mark.parametrize("cell", ["", "NA", "?"])
+def test_a_row_that_names_no_person_is_refused(cell: str, tmp_path: Path):
+    with pytest.raises(InvalidInput, match="Line 3, column 'patient' must name a person"):
+        load(tmp_path, f"N,1,50,no\nN,{cell},50,no\n")
+
+
+def test_a_client_that_has_no_row_left_is_refused(tmp_path: Path):
+    with pytest.raises(InvalidInput, match="client 'S' has no row left"):
+        load(tmp_path, "N,1,50,no\nS,1,50,no\n")
+
+
+def test_persons_of_a_parquet_file_may_be_named_by_numbers(tmp_path: Path):
+    columns = {"hospital": ["N", "N", "S"], "patient": [7, 7, 7], "age": [0, 50, 100], "ill": ["no", "no", "yes"]}
+    pq.write_table(pa.table(columns), tmp_path / "visits.parquet")
+    named = {"client": "hospital", "label": "ill", "ranges": RANGES, "test_fraction": 0.0}
+    with pytest.raises(InvalidInput, match="client 'S' has no row left"):
+        clients_from_parquet(tmp_path / "visits.parquet", **named, person=Person(column="patient", max_examples=2))
+    pq.write_table(pa.table({**columns, "hospital": ["N", "N", "N"]}), tmp_path / "visits.parquet")
+    task = clients_from_parquet(tmp_path / "visits.parquet", **named, person=Person(column="patient", max_examples=2))
+    assert task.train.inputs.tolist() == [[-1], [0]]
+
+
+def test_rows_are_left_out_before_some_are_held_out(tmp_path: Path):
+    """Of ten rows of one person four are used, and one of these is kept for evaluation."""
+    text = "".join(f"N,1,{age},no\n" for age in range(10))
+    task = load(tmp_path, text, most=4, test_fraction=0.25)
+    assert (task.train.sizes, len(task.test_inputs), task.rows_left_out) == ((3,), 1, 6)
+    assert max(task.train.inputs.max(), task.test_inputs.max()) < 4 / 50 - 1

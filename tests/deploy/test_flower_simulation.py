@@ -1,0 +1,39 @@
+"""Flower's own simulation, with Ray: the same experiment, the same secure sums, the same bits."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from discreet.deploy.local_deployment import CLIENTS
+from discreet.experiment import api
+from discreet.experiment.configuration import experiment_file
+from discreet.experiment.loop import training_loop
+from discreet.experiment.run_directory.run_record import Record
+from discreet.privacy.ledger import Ledger
+from tests.deploy.processes import Processes
+from tests.deploy.sites import SECURE, copied, patient, written
+
+pytest.importorskip("flwr")
+pytest.importorskip("ray")
+pytestmark = pytest.mark.deploy
+
+AGREED = patient(SECURE)
+
+
+def test_flowers_simulation_trains_the_reference_model_and_every_client_counts(tmp_path: Path) -> None:
+    site, processes = copied(tmp_path, AGREED), Processes(tmp_path)
+    try:
+        processes.discreet("simulate", "deploy", "simulate", "site", "--name", "played")
+        assert processes.exit_code("simulate") == 0, processes.said("simulate")[-2000:]
+    finally:
+        processes.end_all()
+    torch.set_num_threads(1)
+    source = experiment_file.load(written(tmp_path, AGREED), ('engine={kind="reference"}',))
+    training_loop.start(api.prepared(source), tmp_path / "reference", None, None, lambda line: None)
+    played = site.rehearsal("played")
+    trained, wanted = Record.open(played.run("played")).model(), Record.open(tmp_path / "reference").model()
+    assert all(torch.equal(trained[name], wanted[name]) for name in wanted)
+    for client in played.deployment.clients:
+        (ledger,) = (played.folder / CLIENTS / client.name).glob("ledger-*.jsonl")
+        assert Ledger.open(ledger).summary()["releases"]["committed"] == 3

@@ -1,0 +1,369 @@
+"""What the one open port lets through, and what a node and a server say when the other is not there: no processes."""
+
+import asyncio
+import json
+import os
+import socket
+import subprocess
+import threading
+from base64 import b64encode
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("flwr")
+
+import httpx
+from cryptography.hazmat.primitives.asymmetric import ec
+from flwr.proto import fleet_pb2 as fleet
+from flwr.proto.node_pb2 import Node
+from flwr.supercore.date import now
+from flwr.supercore.primitives.asymmetric import public_key_to_bytes, sign_message
+from flwr.supercore.protobuf.translation import PROTOBUF_REQUEST_TYPES
+
+from discreet.cli import main as cli
+from discreet.deploy import deployment_lock, flower_commands
+from discreet.deploy.deployment import Card
+from discreet.deploy.site import Site
+from discreet.engines.flower import supernode
+from discreet.engines.flower.front_proxy import PATHS, Front, bound
+from discreet.engines.flower.supernode import Link, Place
+from discreet.errors import InvalidInput
+from tests.deploy.sites import SECURE, copied
+
+KEY, OTHER = (ec.generate_private_key(ec.SECP384R1()) for _ in range(2))
+PULL = "/v1/fleet/pull-messages"
+ELSEWHERE = [path for _, path in PROTOBUF_REQUEST_TYPES if path not in PATHS]
+
+
+def signed(key: ec.EllipticCurvePrivateKey = KEY, age: float = 0.0) -> dict[str, str]:
+    timestamp = (now() - timedelta(seconds=age)).isoformat()
+    return {
+        "flwr-public-key": b64encode(public_key_to_bytes(key.public_key())).decode(),
+        "flwr-signature": b64encode(sign_message(key, timestamp.encode())).decode(),
+        "flwr-timestamp": timestamp,
+    }
+
+
+class Backend:
+    """A SuperLink that answers with what it was sent, and remembers."""
+
+    def __init__(self, fails: bool = False) -> None:
+        self.asked: list[httpx.Request] = []
+        self.fails = fails
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.asked.append(request)
+        if self.fails:
+            raise httpx.ConnectError("nobody is there")
+        return httpx.Response(
+            200, content=b"got " + request.content, headers={"content-type": "application/x-protobuf"}
+        )
+
+
+def asked(backend: Backend, method: str, path: str, headers: dict[str, str], body: bytes = b"") -> httpx.Response:
+    async def ask() -> httpx.Response:
+        within = httpx.AsyncClient(transport=httpx.MockTransport(backend), base_url="https://127.0.0.1:1")
+        front = Front(within, frozenset({public_key_to_bytes(KEY.public_key())}), largest=1000)
+        outside = httpx.AsyncClient(transport=httpx.ASGITransport(front), base_url="https://server:8000")
+        async with within, outside:
+            return await outside.request(method, path, headers=headers, content=body)
+
+    return asyncio.run(ask())
+
+
+def test_what_a_node_asks_for_is_handed_on_as_it_is() -> None:
+    backend = Backend()
+    answer = asked(backend, "POST", PULL, {**signed(), "flwr-other": "kept"}, b"bytes")
+    assert (answer.status_code, answer.content) == (200, b"got bytes")
+    assert answer.headers["content-type"] == "application/x-protobuf"
+    (request,) = backend.asked
+    assert (request.method, str(request.url)) == ("POST", f"https://127.0.0.1:1{PULL}")
+    assert request.headers["flwr-other"] == "kept"
+    assert request.headers["host"] == "127.0.0.1:1"
+
+
+@pytest.mark.parametrize("path", [*ELSEWHERE, "/docs", "/openapi.json", "/", "/v1/fleet/", "/v1/fleet/new"])
+def test_every_other_path_of_flowers_is_refused_to_a_client_too(path: str) -> None:
+    backend = Backend()
+    assert asked(backend, "POST", path, signed()).status_code == 404
+    assert not backend.asked
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"{PULL}/../../control/start-run",
+        f"{PULL}/",
+        "//v1/control/start-run",
+        f"{PULL}%2f..%2f..%2fcontrol%2fstart-run",
+    ],
+)
+def test_no_spelling_of_a_path_reaches_the_control_api(path: str) -> None:
+    backend = Backend()
+    assert asked(backend, "POST", path, signed()).status_code == 404
+    assert not backend.asked
+
+
+def test_flower_has_control_and_runtime_paths_that_are_refused() -> None:
+    assert {"/v1/control/start-run", "/v1/control/register-node", "/v1/runtime/acquire-task"} <= set(ELSEWHERE)
+    assert {"/v1/fleet/register-node", "/v1/fleet/unregister-node"} <= set(ELSEWHERE)
+    assert {path for _, path in PROTOBUF_REQUEST_TYPES} >= PATHS
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "OPTIONS", "HEAD"])
+def test_another_method_is_refused(method: str) -> None:
+    backend = Backend()
+    assert asked(backend, method, PULL, signed()).status_code == 404
+    assert not backend.asked
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        signed(OTHER),
+        {**signed(OTHER), "flwr-public-key": signed()["flwr-public-key"]},
+        {**signed(), "flwr-timestamp": now().isoformat()},
+        {**signed(), "flwr-signature": "no base64!"},
+        signed(age=1000.0),
+        signed(age=-1000.0),
+    ],
+)
+def test_who_has_no_key_of_a_client_is_refused(headers: dict[str, str]) -> None:
+    backend = Backend()
+    assert asked(backend, "POST", PULL, headers, b"x" * 2000).status_code == 401  # before the body is looked at
+    assert not backend.asked
+
+
+def test_a_request_that_is_too_long_is_refused() -> None:
+    backend = Backend()
+    assert asked(backend, "POST", PULL, signed(), b"x" * 1000).status_code == 200
+    assert asked(backend, "POST", PULL, signed(), b"x" * 1001).status_code == 413
+    assert asked(backend, "POST", PULL, {**signed(), "content-length": "1"}, b"x" * 1001).status_code == 413
+    assert len(backend.asked) == 1
+
+
+def test_a_superlink_that_is_away_is_a_trouble_that_passes() -> None:
+    assert asked(Backend(fails=True), "POST", PULL, signed()).status_code == 502
+
+
+def test_a_port_that_is_taken_is_said_before_anything_starts() -> None:
+    with bound("127.0.0.1", 0) as door:
+        door.listen()
+        port = door.getsockname()[1]
+        with pytest.raises(InvalidInput, match=f"can't listen at 127.0.0.1:{port}: address already in use"):
+            bound("127.0.0.1", port)
+
+
+def test_nobody_is_heard_at_a_port_that_is_only_taken() -> None:
+    with bound("127.0.0.1", 0) as door, pytest.raises(ConnectionRefusedError):
+        socket.create_connection(door.getsockname(), timeout=5)
+
+
+class Server:
+    """What PullMessages gives, one after the other."""
+
+    def __init__(self, *answers: int) -> None:
+        self.answers = list(answers)
+
+    def PullMessages(self, request: fleet.PullMessagesRequest) -> fleet.PullMessagesResponse:
+        status = self.answers.pop(0)
+        if status == 0:
+            raise httpx.ConnectError("nobody is there")
+        asked = httpx.Request("POST", "https://server")
+        httpx.Response(status, request=asked).raise_for_status()
+        return fleet.PullMessagesResponse()
+
+
+def told(*answers: int) -> tuple[list[str], Callable[[], object]]:
+    said: list[str] = []
+    link, server = Link(Place("server:1", Path("ca.crt"), Path("node.key")), said.append), Server(*answers)
+    return said, lambda: link.messages(server, Node(node_id=1))  # type: ignore[arg-type]
+
+
+def test_a_node_says_once_that_the_server_is_away_and_once_that_it_is_back() -> None:
+    said, ask = told(200, 0, 502, 0, 200, 200, 503, 200)
+    there = [ask() is not None for _ in range(8)]
+    assert there == [True, False, False, False, True, True, False, True]
+    assert said == ["server:1 is away; waiting for it.", "server:1 is back."] * 2
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_a_node_that_is_refused_ends_with_a_sentence(status: int) -> None:
+    said, ask = told(200, status)
+    ask()
+    with pytest.raises(InvalidInput, match=f"key node.key is not registered there.* It answered {status}"):
+        ask()
+    assert not said
+
+
+def served(folder: Path) -> Site:
+    site = Site(folder)
+    site.server.mkdir(parents=True)
+    return site
+
+
+def test_the_superlink_is_told_to_listen_on_loopback_alone(tmp_path: Path) -> None:
+    site = served(tmp_path)
+    flower_commands.write_connection(site)
+    inner = flower_commands.inner(site)
+    command = flower_commands.superlink_itself(site, inner)
+    assert command[command.index("--host") + 1] == "127.0.0.1"
+    assert inner == f"127.0.0.1:{command[command.index('--port') + 1]}"
+    assert "--enable-supernode-auth" in command
+
+
+def test_a_second_server_of_one_deployment_is_refused_and_the_first_stays_to_be_found(tmp_path: Path) -> None:
+    site = served(tmp_path)
+    flower_commands.write_connection(site)
+    before = flower_commands.inner(site)
+    with (
+        deployment_lock.alone(site),
+        pytest.raises(InvalidInput, match=f"is up already, as process {os.getpid()}") as refused,
+    ):
+        flower_commands.write_connection(site)
+    assert refused.value.fix.startswith("Use that one, or end it first")
+    assert flower_commands.inner(site) == before
+    flower_commands.write_connection(site)
+
+
+def test_a_superlink_that_outlived_its_server_is_told_apart_from_a_server_that_is_up(tmp_path: Path) -> None:
+    """A process that has inherited the lock stands for it."""
+    site = served(tmp_path)
+    with deployment_lock.alone(site) as held:
+        process = subprocess.Popen(["sleep", "600"], pass_fds=(held,))
+        deployment_lock.note(held, process.pid)
+    try:
+        with pytest.raises(InvalidInput, match=f"outlived it, as process {process.pid}") as refused:
+            flower_commands.write_connection(site)
+        assert refused.value.fix == f"End that first: kill {process.pid}"
+    finally:
+        process.kill()
+        process.wait()
+    flower_commands.write_connection(site)
+
+
+def registering(folder: Path, monkeypatch: pytest.MonkeyPatch, said: str) -> None:
+    """Flower's command, which says this to whatever it is asked."""
+    tool = folder / "flwr"
+    tool.write_text(f"#!/bin/sh\necho '{said}'\n")
+    tool.chmod(0o700)
+    monkeypatch.setattr(flower_commands, "_tool", lambda name: str(tool))
+
+
+def test_status_names_who_is_online_and_who_is_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a client that was registered before numbers were noted, nobody can say which node is its own."""
+    site = copied(tmp_path, SECURE)
+    cards = site.deployment.cards(site.app)
+    for card, said in zip(cards, ["SuperNode 17 registered.", "SuperNode 18 registered.", "It did."], strict=True):
+        registering(tmp_path, monkeypatch, said)
+        flower_commands.register(site, [card], lambda text: None)
+    states = {"17": "online", "18": "offline", "19": "registered"}
+    nodes = [{"node-id": number, "status": status} for number, status in states.items()]
+    monkeypatch.setattr(flower_commands, "nodes", lambda site: nodes)
+    assert cli.run(["deploy", "status", str(site.folder)]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "The server at 127.0.0.1:1 is up; 1 of 3 clients are online.",
+        "  online: client-0",
+        "  away: client-1",
+        "  unknown: client-2",
+    ]
+    assert cli.run(["deploy", "status", str(site.folder), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["nodes"]
+    assert [each["client"] for each in told] == ["client-0", "client-1", None]
+
+
+def test_the_last_words_of_flowers_are_said_without_the_box_around_them() -> None:
+    said = "╭─ Error ─────╮\n│ No such key │\n╰─────────────╯\n"
+    assert flower_commands.last(said) == "No such key"
+    assert flower_commands.last("╭──╮\n╰──╯\n") == "it said nothing."
+
+
+def test_a_node_waits_for_a_server_that_is_not_up_yet_and_ends_when_its_key_is_unknown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(supernode, "AWAY", 0.0)
+    said: list[str] = []
+    place, request = (
+        Place("server:1", Path("ca.crt"), Path("node.key"), wait=0.0),
+        httpx.Request("POST", "https://server"),
+    )
+    answers = [502, 0, 503, 401]
+
+    class Unready:
+        def ActivateNode(self, asked: fleet.ActivateNodeRequest) -> fleet.ActivateNodeResponse:
+            status = answers.pop(0)
+            if status == 0:
+                raise httpx.ConnectError("nobody is there")
+            httpx.Response(status, request=request).raise_for_status()
+            return fleet.ActivateNodeResponse(node_id=1)
+
+    with pytest.raises(InvalidInput, match=r"does not take this node in: its key node\.key is not registered there"):
+        supernode._activated(Unready(), b"", place, said.append)  # type: ignore[arg-type]
+    assert not answers
+    assert said == ["Waiting for server:1: it is not up yet."]
+
+
+def test_a_heartbeat_that_did_not_come_through_is_sent_again_sooner() -> None:
+    """Calls have five seconds each, and a node that was not heard for twenty is taken for gone."""
+    answers, waits = [200, 0, 503, 200], list[float]()
+    request = httpx.Request("POST", "https://server")
+
+    class Slow:
+        def SendNodeHeartbeat(self, asked: object) -> None:
+            status = answers.pop(0)
+            if status == 0:
+                raise httpx.ReadTimeout("no answer yet")
+            httpx.Response(status, request=request).raise_for_status()
+
+    class Ended(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            assert timeout is not None
+            waits.append(timeout)
+            if not answers:
+                self.set()
+            return self.is_set()
+
+    supernode._beat(Slow(), Node(node_id=1), Ended())  # type: ignore[arg-type]
+    assert waits == [7.0, 2.0, 2.0, 7.0]
+
+
+def test_submitting_to_a_server_that_is_not_up_is_said_at_once(tmp_path: Path) -> None:
+    site = copied(tmp_path, SECURE)
+    with pytest.raises(InvalidInput, match="is not up on this machine"):
+        flower_commands.run(site, "first")
+    flower_commands.write_connection(site)  # as one that was up, and is no longer
+    with pytest.raises(InvalidInput, match="is not up on this machine"):
+        flower_commands.run(site, "first")
+
+
+def test_a_command_that_gets_no_answer_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    silent = tmp_path / "flwr"
+    silent.write_text("#!/bin/sh\nexec sleep 600\n")
+    silent.chmod(0o700)
+    monkeypatch.setattr(flower_commands, "ANSWERS", 0.1)
+    monkeypatch.setattr(flower_commands, "_tool", lambda name: str(silent))
+    site = served(tmp_path / "site")
+    with pytest.raises(InvalidInput, match=r"did not answer within 0\.1 seconds"):
+        flower_commands.called(site, [str(silent)])
+    assert flower_commands.nodes(site) is None
+    card = Card(name="north", node_key="ecdsa", identity="0" * 64)
+    with pytest.raises(InvalidInput, match=r"north could not be registered: the SuperLink did not answer within 0\.1"):
+        flower_commands.register(site, [card], lambda text: None)
+
+
+@pytest.mark.parametrize("wait", ["-5", "nan", "soon"])
+def test_a_node_waits_for_no_less_than_nothing(tmp_path: Path, wait: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["deploy", "client", str(tmp_path), "--wait", wait]) == InvalidInput.exit_code
+    assert "Invalid value for '--wait': must be" in capsys.readouterr().err
+
+
+def test_help_says_that_a_server_that_is_away_is_always_waited_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["deploy", "client", "--help"]) == 0
+    words = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    assert "one that is away is always waited for" in words

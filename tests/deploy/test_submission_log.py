@@ -1,0 +1,108 @@
+"""What whoever submits a run hears of it: our lines and no others, how it ended, and that Ctrl-C ends it there too."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from discreet.deploy import flower_commands
+from discreet.deploy.entry_points import main
+from discreet.deploy.site import Site
+from discreet.deploy.submission_log import Stopped, follow
+from discreet.errors import InvalidInput
+from tests.deploy.sites import SECURE, Wire, copied
+
+SAID = "\x1b[92mINFO \x1b[0m:      "
+FLOWERS = "Successfully started run 17"
+ENDED = {"error": None, "exit_code": 0}
+
+
+def played(lines: list[str], end: Path | None = None) -> list[str]:
+    """A process that says these lines, as Flower's command would, and leaves the run's end where it belongs."""
+    program = f"print({chr(10).join(lines)!r}, flush=True)\n"
+    if end is not None:
+        program += f"import pathlib; pathlib.Path({str(end)!r}).write_text({json.dumps(ENDED)!r})"
+    return [sys.executable, "-c", program]
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    made = copied(tmp_path, SECURE)
+    made.ended("first").parent.mkdir()
+    return made
+
+
+def by_flower(site: Site, heard: list[str]) -> None:
+    """The server's half, as Flower's process calls it."""
+    main(lambda waiting: Wire({}), {"folder": str(site.folder), "name": "first"}, heard.append)
+
+
+def test_our_own_lines_are_passed_on_and_flowers_are_not(site: Site) -> None:
+    heard: list[str] = []
+    lines = [FLOWERS, f"{SAID}discreet: round 1 of 3", f"{SAID}Start `flwr-serverapp` process", "discreet: done"]
+    found = follow(site, "first", played(lines, site.ended("first")), {}, heard.append)
+    assert heard == ["round 1 of 3", "done"]
+    assert found == ENDED
+
+
+def test_an_error_is_not_said_twice(site: Site) -> None:
+    heard: list[str] = []
+    follow(site, "first", played([f"{SAID}discreet: Error: It is spent."], site.ended("first")), {}, heard.append)
+    assert not heard
+
+
+def test_a_run_that_ends_without_a_word_is_told_in_flowers_last_words(site: Site) -> None:
+    """An end that an earlier start left behind is not taken for this one's."""
+    site.ended("first").write_text(json.dumps(ENDED))
+    box = ["╭─ Error ────╮", "│ \x1b[31mIt is away.\x1b[0m │", "╰────────────╯"]
+    with pytest.raises(InvalidInput, match=r"gave 0, and said: It is away\. Is the server up\?"):
+        follow(site, "first", played([FLOWERS, *box]), {}, print)
+
+
+def test_a_run_that_goes_on_is_not_submitted_twice_and_its_end_stays_for_whoever_submitted_it(site: Site) -> None:
+    """The end may be there already while the process that left it has not gone yet."""
+    heard, end = list[str](), site.ended("first")
+    end.write_text(json.dumps(ENDED))
+    with site.going("first"):
+        with pytest.raises(InvalidInput) as refused:
+            follow(site, "first", played([FLOWERS]), {}, heard.append)
+        assert refused.value.problem == f"The run 'first' is going on already, as process {os.getpid()}."
+        assert refused.value.fix == f"Wait until it has ended, or end it first: kill {os.getpid()}"
+        with pytest.raises(InvalidInput, match="is going on already"):
+            by_flower(site, heard)  # as when two were submitted at the same moment
+    assert json.loads(end.read_text()) == ENDED
+    assert heard == [f"Error: {refused.value}"]
+
+
+def test_a_run_that_was_refused_and_left_no_end_is_told_in_our_own_words(site: Site) -> None:
+    line = f"{SAID}discreet: Error: The run 'first' is going on already."
+    with pytest.raises(InvalidInput) as refused:
+        follow(site, "first", played([FLOWERS, line]), {}, print)
+    assert str(refused.value) == "The run 'first' is going on already."
+
+
+def test_a_run_that_fails_leaves_its_end_and_is_free_again(site: Site) -> None:
+    (site.app / "clients" / "client-0.toml").unlink()
+    for _ in range(2):
+        with pytest.raises(InvalidInput, match="no card of 'client-0'"):
+            by_flower(site, [])
+    assert json.loads(site.ended("first").read_text())["exit_code"] == 2
+
+
+def test_ctrl_c_ends_the_run_at_the_server_too(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped: list[str] = []
+    monkeypatch.setattr(flower_commands, "stop", lambda site, number: stopped.append(number) or number == "17")
+
+    def press(line: str) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(Stopped, match="Start the same name again"):
+        follow(site, "first", played([FLOWERS, "discreet: round 1 of 3"]), {}, press)
+    assert stopped == ["17"]
+    with pytest.raises(Stopped, match="may go on at the server"):  # no number was said that it could be stopped by
+        follow(site, "first", played(["discreet: round 1 of 3"]), {}, press)
+    with pytest.raises(Stopped, match="may go on at the server"):  # and this one was not to be stopped
+        follow(site, "first", played(["started run 18", "discreet: round 1 of 3"]), {}, press)
+    assert stopped == ["17", "18"]

@@ -1,0 +1,41 @@
+"""A question that is quick to answer, and a server that answers it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Thread
+
+import pytest
+
+from discreet.planning.planner.planner_server import Planner, listening
+from discreet.planning.planner.slider_question import Question
+from discreet.planning.planner.slider_start import Start
+
+QUESTION = Question(
+    mechanism="local_gaussian",
+    view="server",
+    epsilon=2.0,
+    delta=1e-5,
+    clients=50,
+    sampling_rate=0.2,
+    rounds=20,
+    local_steps=3,
+    dimension=1000,
+    examples=200,
+)
+
+
+@contextmanager
+def served(question: Question) -> Iterator[Planner]:
+    """A planner that answers from a thread of its own."""
+    with listening(Start(question, "")) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def planner() -> Iterator[Planner]:
+    with served(QUESTION) as server:
+        yield server

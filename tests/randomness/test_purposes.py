@@ -1,0 +1,102 @@
+"""Streams are named by purposes: no two share one, and what a name draws stays the same over versions."""
+
+import ast
+import sys
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import torch
+
+from discreet.algorithms.recipes.registry import RECIPES
+from discreet.errors import InvalidInput
+from discreet.randomness.purposes import Purpose
+from discreet.randomness.streams import CPU, Rows, RunKey, Streams
+from tests.federations import cross_entropy, federation, linear
+
+ROOT = Path(__file__).parents[2]
+KEY, SECRET = RunKey.seed(7), RunKey(bytes(range(32)))
+DATA = federation(7, 3)
+
+
+@dataclass(frozen=True)
+class Watched:
+    """Rows that note from which calls each of their streams is opened: streams of one name draw the same numbers."""
+
+    rows: Rows
+    name: tuple[object, ...] = ()
+    callers: dict[tuple[object, ...], set[object]] = field(default_factory=lambda: defaultdict(set))
+
+    @property
+    def clients(self) -> tuple[int, ...]:
+        return tuple(self.rows.clients)
+
+    def at(self, purpose: Purpose, *numbers: int | str) -> "Watched":
+        return Watched(self.rows.at(purpose, *numbers), (*self.name, purpose, *numbers), self.callers)
+
+    def open(self) -> Streams:
+        caller = sys._getframe(1)
+        self.callers[self.name].add((caller.f_code, caller.f_lasti))
+        return self.rows.open()
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_in_a_round_each_stream_is_drawn_from_for_one_purpose_only(name: str) -> None:
+    """Batches, noise, rounding and shares: whatever draws from a stream that another has opened sees its numbers."""
+    recipe = RECIPES[name]
+    algorithm = recipe(**recipe.example).with_noise(1.0).fitted(DATA.population, 18)
+    rows = Watched(KEY.rows(0, b"", [0, 1], CPU))
+    state = algorithm.init(linear())
+    public = {name: torch.ones_like(value) for name, value in state.params.items()}
+    broadcast = algorithm.broadcast(state, 0, lambda params, round: public)
+    algorithm.client_step(cross_entropy, broadcast, DATA.block([0, 1]), torch.ones(2, dtype=torch.float64), rows)
+    assert rows.callers or name == "fedsgd"  # whole batches and no noise: nothing is drawn
+    assert {purpose: len(callers) for purpose, callers in rows.callers.items()} == dict.fromkeys(rows.callers, 1)
+
+
+def test_every_purpose_is_drawn_for_and_no_function_names_one_twice() -> None:
+    used: Counter[str] = Counter()
+    for folder in ("src", "experiments"):
+        for path in (ROOT / folder).rglob("*.py"):
+            text = path.read_text()
+            for function in ast.walk(ast.parse(text)) if "Purpose." in text else ():
+                if isinstance(function, ast.FunctionDef):
+                    here = Counter(_named(function))
+                    assert set(here.values()) <= {1}, f"{path.name}: {function.name} names a purpose twice: {here}"
+                    used += here
+    assert set(used) == {each.name for each in Purpose}
+
+
+def _named(function: ast.FunctionDef) -> list[str]:
+    found = [each for each in ast.walk(function) if isinstance(each, ast.Attribute)]
+    return [each.attr for each in found if isinstance(each.value, ast.Name) and each.value.id == "Purpose"]
+
+
+@pytest.mark.parametrize("name", ["noise", 3, None])
+def test_a_stream_that_is_named_by_anything_else_is_refused(name: object) -> None:
+    for call in (KEY.generator, KEY.rows(0, b"", [0], CPU).at, SECRET.secret_rows(0, bytes(32), 0).at):
+        with pytest.raises(InvalidInput, match="named by a Purpose, and got"):
+            call(name)  # type: ignore[operator]
+
+
+def test_a_stream_draws_what_it_has_always_drawn() -> None:
+    """Values of version 0.1.0: seeded runs are repeated, and stopped ones resumed, by later versions too."""
+    rows, secret = KEY.rows(2, b"", [5], CPU), SECRET.secret_rows(2, bytes(32), 5)
+    sampling = torch.rand(2, generator=KEY.generator(Purpose.SAMPLING, 3), dtype=torch.float64)
+    assert sampling.tolist() == [0.3121268058750122, 0.5405079655350984]
+    train, like = rows.at(Purpose.TRAIN), {"w": torch.zeros(2, dtype=torch.float64)}
+    assert train.at(Purpose.BATCH).open().uniform([2]).tolist() == [[0.43799767148437596, 0.23556007361422304]]
+    assert train.at(Purpose.NOISE).open().normal(like)["w"].tolist() == [[0.2752213585671406, -2.3204379528948507]]
+    assert secret.at(Purpose.SHARE).open().uniform([2]).tolist() == [[0.7188859345714967, 0.6993644714015504]]
+    passes = secret.at(Purpose.LOCAL, 1).at(Purpose.BATCHES)
+    assert passes.open().uniform([2]).tolist() == [[0.3519713058754854, 0.5615004714763436]]
+    with rows.drawing():
+        assert torch.rand(2).tolist() == [0.6756430268287659, 0.40923821926116943]
+
+
+def test_the_texts_of_the_purposes_stay_as_they_are() -> None:
+    """Each is part of the keys of its streams."""
+    texts = """task model sampling drop-out training-examples pilot turns network train encode share server public
+    attempt session batch noise rounding batches coins shard local"""
+    assert [each.value.replace(" ", "-") for each in Purpose] == texts.split()

@@ -1,0 +1,155 @@
+"""Rows are means a reader can check by hand; the page holds one table and one picture, and loads nothing."""
+
+import math
+from typing import Any
+
+import pytest
+
+from discreet.report import comparison_page
+from discreet.report.comparison_rows import Row, columns, notes, shared
+
+COMMAND = "discreet compare a.toml b.toml"
+
+
+def result(accuracy: Any = 0.5, **other: Any) -> dict[str, Any]:
+    return {
+        "metrics": {"accuracy": accuracy, "loss": 1.0},
+        "epsilon": 1.9999,
+        "delta": 1e-5,
+        "unit": "example",
+        "against": "server",
+        "noise_multiplier": 3.5,
+        "rounds": 60,
+        "clients": 10,
+        "seconds": 2.0,
+        "device": "cpu",
+    } | other
+
+
+OPEN = {"epsilon": None, "delta": None, "unit": None, "against": None, "noise_multiplier": None}
+
+
+def row(*results: dict[str, Any], name: str = "a", wanted: int = 3, **swept: str) -> Row:
+    return Row(name, {f"algorithm.{key}": value for key, value in swept.items()}, results, wanted)
+
+
+def test_a_row_is_the_mean_and_its_standard_error():
+    found = row(result(0.80), result(0.82), result(0.84))
+    assert found.mean == pytest.approx(0.82)
+    assert found.standard_error == pytest.approx(0.02 / math.sqrt(3))
+    assert found.measured() == "82.00 ± 1.15"
+    assert row(result(0.8)).measured() == "80.00"
+    assert row().measured() == "–"
+
+
+def test_the_largest_epsilon_stands_for_all_and_nothing_promised_is_infinite():
+    assert row(result(epsilon=1.0), result(epsilon=1.5)).epsilon == 1.5
+    (epsilon,) = [each.cells for each in columns([row(result()), row(result(**OPEN))]) if each.heading == "ε"]
+    assert epsilon == ("2", "∞")  # rounded up
+    assert any("∞" in note for note in notes([row(result()), row(result(**OPEN))]))
+
+
+def test_a_run_that_diverged_counts_as_what_it_is():
+    lost = result(0.1) | {"metrics": {"accuracy": 0.1, "loss": "nan"}}
+    some = row(result(0.9), result(0.8), lost)
+    assert (some.diverged, some.measured()[:5]) == (1, "60.00")
+    assert [each.cells for each in columns([some]) if each.heading == "diverged"] == [("1 of 3",)]
+    assert row(lost, lost).measured() == "diverged"
+    squared = row(result() | {"metrics": {"mse": 0.5}}, result() | {"metrics": {"mse": "inf"}})
+    assert (squared.mean, squared.measured()) == (None, "diverged")  # no mean of what is no number
+    assert squared.data()["values"] == [0.5, None]
+
+
+def test_what_all_rows_share_is_said_once():
+    found = columns([row(result()), row(result(**OPEN) | {"rounds": 30}, name="b")])
+    said = shared(found)
+    assert said == "In all rows: noise multiplier 3.5, 10 clients, ε at δ = 1e-5 for one example against the server."
+    assert [each.heading for each in found if each.shared is None] == [
+        "experiment",
+        "accuracy, %",
+        "runs",
+        "ε",
+        "rounds",
+        "seconds",
+    ]
+
+
+def test_fields_that_end_alike_keep_their_whole_names():
+    both = Row("a", {"server.rate": "1", "algorithm.rate": "2"}, [], 1)
+    assert [each.heading for each in columns([both])][1:3] == ["server.rate", "algorithm.rate"]
+
+
+def test_a_swept_field_that_has_a_column_anyway_has_one():
+    rows = [Row("a", {"rounds": str(rounds)}, [result(rounds=rounds)], 1) for rounds in (1, 1000)]
+    assert [each.heading for each in columns(rows)].count("rounds") == 1
+    assert "1 client," in shared(columns([row(result(clients=1))]))
+
+
+def test_rows_of_different_metrics_name_theirs():
+    rows = [row(result()), row(result() | {"metrics": {"mse": 0.25, "loss": 0.25}}, name="b")]
+    (measured,) = [each.cells for each in columns(rows) if each.heading == "test metric"]
+    assert measured == ("accuracy 50.00", "mse 0.25")
+    assert comparison_page.document(rows, COMMAND).count("data-chart=") == 2
+
+
+def test_the_page_has_the_table_the_picture_the_command_and_loads_nothing():
+    rows = [row(result(each), result(each + 0.02), epochs=str(at)) for each, at in ((0.5, 1), (0.6, 2), (0.7, 8))]
+    page = comparison_page.document(rows, COMMAND)
+    assert "52.00" not in page  # the mean is 51
+    assert "51.00\u00a0±\u00a01.00" in page
+    assert page.count("so they protect nobody") == 1
+    assert "Content-Security-Policy" in page
+    assert "http" not in page.split("<script>")[0].replace("http-equiv", "")
+    assert COMMAND in page
+
+
+def test_a_picture_draws_a_line_an_experiment_with_its_errors():
+    rows = [row(result(0.5), result(0.7), name=name, epochs=at) for name in "ab" for at in ("1", "2", "16")]
+    made, said = comparison_page._lines(rows, ["algorithm.epochs"], "accuracy")
+    assert [line.name for line in made.data] == ["a", "b"]
+    assert (list(made.data[0].x), list(made.data[0].y)) == ([1, 2, 16], [0.6, 0.6, 0.6])
+    assert list(made.data[0].error_y.array) == pytest.approx([0.1] * 3)
+    assert made.layout.xaxis.type == "log"
+    assert "a: 60.00 ± 10.00 at 1" in said
+
+
+def test_a_second_sweep_makes_more_lines_and_words_make_categories():
+    rows = [row(result(), kind=kind, epochs=at) for kind in ("sgd", "adam") for at in ("1", "2")]
+    made, _ = comparison_page._lines(rows, ["algorithm.kind", "algorithm.epochs"], "accuracy")
+    assert [line.name for line in made.data] == ["a, epochs 1", "a, epochs 2"]
+    assert (made.layout.xaxis.type, list(made.data[0].x)) == ("category", ["sgd", "adam"])
+
+
+def test_what_diverged_is_not_drawn_and_said():
+    lost = result() | {"metrics": {"mse": "nan"}}
+    rows = [row(result() | {"metrics": {"mse": 0.5}}, epochs="1"), row(lost, epochs="2")]
+    made = comparison_page.picture(rows, "mse")
+    assert "Diverged, so not drawn: a, algorithm.epochs 2." in made
+
+
+def test_without_a_sweep_there_are_bars():
+    made, said = comparison_page._bars([row(result(0.5)), row(result(0.75), name="<b>")], "accuracy")
+    assert (list(made.data[0].x), list(made.data[0].y)) == (["a", "&lt;b&gt;"], [0.5, 0.75])
+    assert said.startswith("Bar chart of accuracy")
+
+
+def test_the_markdown_table_survives_bars_in_names_and_ends_with_its_command():
+    text = comparison_page.markdown([row(result(), name="a|b")], COMMAND)
+    heading, rule, first, *rest = text.splitlines()
+    assert heading.startswith("| experiment | accuracy, % |")
+    assert rule.startswith("| --- | ---: |")
+    assert first.startswith("| a\\|b | 50.00 |")
+    assert rest[-1] == f"`{COMMAND}`"
+
+
+def test_before_the_first_result_there_is_a_page_too():
+    assert "<h1>a</h1>" in comparison_page.document([row()], COMMAND)
+
+
+def test_the_title_says_what_is_compared():
+    def title(*rows: Row) -> str:
+        return comparison_page.document(rows, COMMAND).split("<h1>")[1].split("</h1>")[0]
+
+    assert title(row(name="a"), row(name="b"), row(name="c")) == "a, b and c compared"
+    assert title(row(epochs="1"), row(epochs="2")) == "a by algorithm.epochs"
+    assert title(*(row(name=name) for name in "abcde")) == "5 experiments compared"

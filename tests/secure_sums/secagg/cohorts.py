@@ -1,0 +1,96 @@
+"""What the tests of secure aggregation share: cohorts, secrets that repeat, and a cheap agreement of keys."""
+
+import hashlib
+import random
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TypeVar
+from unittest.mock import patch
+
+import numpy as np
+
+from discreet.secure_sums.secagg import key_agreement
+from discreet.secure_sums.secagg.local_session import Leaves, Rehearsal
+from discreet.secure_sums.secagg.ring_vectors import Vector
+from discreet.secure_sums.secagg.session_messages import Message, parse
+from discreet.secure_sums.secagg.session_terms import Terms
+from discreet.secure_sums.secagg.unmasking import Total
+
+M = TypeVar("M", bound=Message)
+STAGES: tuple[Leaves, ...] = ("keys", "shares", "masked", "agreed", "revealed")
+
+
+def identity_keys(clients: int) -> list[bytes]:
+    return [hashlib.sha256(f"identity {client}".encode()).digest() for client in range(clients)]
+
+
+def terms(clients: int = 4, *, signed: bool = True, neighbours: int | None = None, **others: int) -> Terms:
+    """A small session; with `neighbours`, on a graph so small that it protects nobody: elsewhere it is refused."""
+    given = {"length": 5, "bits": 20, "rounds": 2, **others}
+    identities = tuple(key_agreement.identity_of(each) for each in identity_keys(clients)) if signed else ()
+    if neighbours is None:
+        return Terms.chosen(clients=clients, identities=identities, **given)
+    threshold = given.pop("threshold", neighbours // 2 + 1)
+    with patch.object(Terms, "_check_graph", lambda agreed: None):
+        return Terms(
+            session=bytes(range(16)),
+            clients=clients,
+            neighbours=neighbours,
+            threshold=threshold,
+            minimum=max(clients // 2 + 1, threshold),
+            identities=identities,
+            **given,
+        )
+
+
+def rehearsal(agreed: Terms, leaving: Mapping[int, Leaves] | None = None) -> Rehearsal:
+    return Rehearsal(agreed, identities=identity_keys(agreed.clients) if agreed.signed else (), leaving=leaving)
+
+
+def vectors(agreed: Terms, seed: int = 0) -> dict[int, Vector]:
+    rng = np.random.default_rng(seed)
+    half = 2 ** (agreed.bits - 1)
+    return {client: rng.integers(-half, half, agreed.length, dtype=np.int64) for client in range(agreed.clients)}
+
+
+def is_exact(total: Total, agreed: Terms, given: Mapping[int, Vector]) -> bool:
+    """Whether this is the sum of the survivors' vectors, computed with Python's own whole numbers."""
+    expected = [sum(int(given[each][place]) for each in total.survivors) for place in range(agreed.length)]
+    return [int(each) for each in total.vector] == [each % 2**agreed.bits for each in expected]
+
+
+@contextmanager
+def repeated_secrets(seed: int = 0) -> Iterator[None]:
+    """Every secret is drawn from a seed, so that a statistical test runs on the same numbers each time."""
+    with patch.object(key_agreement, "fresh", random.Random(seed).randbytes):
+        yield
+
+
+@contextmanager
+def cheap_agreement() -> Iterator[None]:
+    """A stand-in for X25519 that agrees and hides nothing, for tests that are about drop-outs."""
+
+    def agree(private: bytes, publics: Mapping[int, bytes]) -> dict[int, bytes]:
+        pairs = {client: sorted((private, public)) for client, public in publics.items()}
+        return {client: hashlib.sha256(b"".join(pair)).digest() for client, pair in pairs.items()}
+
+    with patch.object(key_agreement, "public_of", lambda private: private), patch.object(key_agreement, "agree", agree):
+        yield
+
+
+def read(data: bytes | None, kind: type[M], agreed: Terms) -> M:
+    assert data is not None
+    message = parse(data, agreed)
+    assert isinstance(message, kind)
+    return message
+
+
+def after_masking(
+    agreed: Terms, number: int = 0, session: Rehearsal | None = None
+) -> tuple[Rehearsal, dict[int, bytes]]:
+    """All have masked; and the survivor list for each."""
+    session = session or rehearsal(agreed)
+    session.server.open(number)
+    for client, vector in vectors(agreed, seed=number).items():
+        session.server.receive(session.clients[client].mask(number, vector))
+    return session, session.server.close()

@@ -1,0 +1,133 @@
+"""A server that lies in a signed session: what all pairs withstand, and what a graph does not."""
+
+from collections.abc import Collection, Mapping
+
+import pytest
+
+from discreet.secure_sums.secagg import graph, key_agreement, shamir
+from discreet.secure_sums.secagg.derivations import pair_masks, self_mask, survivors_statement
+from discreet.secure_sums.secagg.local_session import Rehearsal
+from discreet.secure_sums.secagg.masks import Masks
+from discreet.secure_sums.secagg.ring_vectors import Vector
+from discreet.secure_sums.secagg.server_state import Cohort
+from discreet.secure_sums.secagg.session_errors import ListsDiffer, TooFewClients
+from discreet.secure_sums.secagg.session_messages import Agreed, Agreement, Masked, Revealed, Survivors, encode
+from discreet.secure_sums.secagg.session_terms import Terms
+from tests.secure_sums.secagg.cohorts import cheap_agreement, identity_keys, read, rehearsal, terms, vectors
+
+
+class Lying:
+    """All clients have masked their vectors; the server may now show each whatever list it likes.
+
+    Those who `side` with it tell it their keys of this round, and sign what it wants.
+    """
+
+    def __init__(self, agreed: Terms, session: Rehearsal, given: Mapping[int, Vector], side: Collection[int]) -> None:
+        self.terms, self.session, self.side = agreed, session, side
+        self.cohort: Cohort = session.server._cohort
+        self.told = {each: session.clients[each]._state.mask_keys[0] for each in side}
+        session.server.open(0)
+        self.masked = {each: read(session.clients[each].mask(0, given[each]), Masked, agreed) for each in given}
+
+    def revealed(self, shown: Mapping[int, frozenset[int]]) -> dict[int, Revealed]:
+        """What the clients reveal, each of the list that it is shown."""
+        signatures = {each: {} for each in set(shown.values())}  # type: dict[frozenset[int], dict[int, bytes]]
+        for client, survivors in shown.items():
+            sealed = {each: self.masked[each].sealed[client] for each in self.cohort.partners(client) & survivors}
+            said = self.session.clients[client].receive(encode(Survivors(0, survivors, sealed), self.terms))
+            signatures[survivors][client] = read(said, Agreed, self.terms).signature
+        for survivors, signed in signatures.items():
+            statement = survivors_statement(self.terms, self.cohort.roster, self.cohort.members, 0, survivors)
+            signed |= {
+                each: key_agreement.sign(identity_keys(self.terms.clients)[each], statement) for each in self.side
+            }
+        found = {}
+        for client, survivors in shown.items():
+            signed = signatures[survivors]
+            known = {each: signed[each] for each in self.cohort.partners(client) & survivors & signed.keys()}
+            try:
+                said = self.session.clients[client].receive(encode(Agreement(0, known), self.terms))
+            except TooFewClients:
+                continue
+            found[client] = read(said, Revealed, self.terms)
+        return found
+
+    def sum_of(self, part: Collection[int], revealed: Mapping[int, Revealed]) -> Vector:
+        """The sum over these clients alone, with every mask taken off that the server can open."""
+        masks, total = Masks(self.terms.ring), self.terms.ring.zeros()
+        for client in part:
+            total += self.terms.ring.unpack(self.masked[client].vector)
+            masks.subtract(total, self_mask(self.terms, 0, client, self._opened(client, revealed, "self_masks"))[0])
+        around = set().union(*(self.cohort.partners(each) for each in part)) - set(part)
+        for other in around:
+            private = self.told.get(other) or self._opened(other, revealed, "mask_keys")
+            peers = {each: self.cohort.mask_public(each, 0) for each in self.cohort.partners(other) & set(part)}
+            for peer, pair in pair_masks(self.terms, 0, other, private, peers).items():
+                (masks.subtract if peer < other else masks.add)(total, pair)
+        return self.terms.ring.reduce(total)
+
+    def _opened(self, owner: int, revealed: Mapping[int, Revealed], what: str) -> bytes:
+        tables = {each: getattr(revealed[each], what) for each in self.cohort.around(owner) & revealed.keys()}
+        shares = {self.cohort.positions[owner][each]: table[owner] for each, table in tables.items() if owner in table}
+        assert len(shares) >= self.terms.threshold
+        found = shamir.combine({place: shares[place] for place in sorted(shares)[: self.terms.threshold]})
+        assert found is not None
+        return found
+
+
+def test_on_a_graph_a_server_that_names_the_leavers_cuts_the_circle_so_nothing_is_promised():
+    """Two colluders of 40, one in each gap: the server says that the three honest clients beside each have left.
+
+    Everybody sees the same list, with more than `minimum` on it and six of every nine who hold its shares. Still the
+    masks of the five clients between the gaps meet nobody else's, and their sum lies bare.
+    """
+    agreed = terms(40, neighbours=8, threshold=6, rounds=1)
+    assert agreed.signed
+    assert agreed.split_views is None
+    given = vectors(agreed)
+    with cheap_agreement():
+        session = rehearsal(agreed)
+        cohort = session.server._cohort
+        around = graph.circle(cohort.published, cohort.roster)
+        gaps, part = around[:4] + around[9:13], around[4:9]
+        side = {around[0], around[9]}
+        lying = Lying(agreed, session, given, side)
+        left = frozenset(range(40)) - (set(gaps) - side)
+        assert len(left) == 34 >= agreed.minimum == 21
+        revealed = lying.revealed(dict.fromkeys(left, left))
+        found = lying.sum_of(part, revealed)
+    assert [int(each) for each in found] == [sum(int(given[one][at]) for one in part) % 2**20 for at in range(5)]
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_with_all_pairs_two_lists_are_never_both_answered_by_the_honest_unless_too_many_lie(more: int):
+    """Seven clients, a threshold of five: 2·5 > 7 + 2, so two may lie. Three and either half of the rest are five."""
+    agreed = terms(7, rounds=1)
+    assert (agreed.threshold, agreed.split_views) == (5, 2)
+    side = set(range(2 + more))
+    honest = [each for each in range(7) if each not in side]
+    lying = Lying(agreed, rehearsal(agreed), vectors(agreed), side)
+    everyone = frozenset(range(7))
+    lists = {each: everyone - {honest[-1]} if at < 2 else everyone for at, each in enumerate(honest)}
+    found = lying.revealed(lists)
+    answered = {lists[each] for each in found}
+    assert len(answered) == 1 + more
+
+
+def test_a_signature_under_another_list_ends_the_session():
+    agreed = terms(7, rounds=1)
+    lying = Lying(agreed, rehearsal(agreed), vectors(agreed), ())
+    everyone = frozenset(range(7))
+    session, signed = lying.session, {}
+    for client in range(7):
+        shown = everyone if client < 4 else everyone - {0}
+        sealed = {each: lying.masked[each].sealed[client] for each in lying.cohort.partners(client) & shown}
+        said = session.clients[client].receive(encode(Survivors(0, shown, sealed), agreed))
+        signed[client] = read(said, Agreed, agreed).signature
+    with pytest.raises(ListsDiffer):
+        session.clients[0].receive(encode(Agreement(0, {each: signed[each] for each in range(1, 7)}), agreed))
+    assert session.clients[0].over
+
+
+def test_without_identities_nothing_is_promised_against_a_server_that_lies():
+    assert terms(10, signed=False).split_views is None

@@ -1,0 +1,112 @@
+"""The server: each message in its stage, from its members, once; and no sum that is wrong."""
+
+from dataclasses import replace
+
+import pytest
+
+from discreet.secure_sums.secagg.local_session import Leaves
+from discreet.secure_sums.secagg.session_errors import (
+    BadMessage,
+    NotAMember,
+    OutOfTurn,
+    TooFewClients,
+    WrongRound,
+    WrongShare,
+)
+from discreet.secure_sums.secagg.session_messages import Masked, Revealed, encode
+from discreet.secure_sums.secagg.session_server import Server
+from discreet.secure_sums.secagg.unmasking import unmask
+from tests.secure_sums.secagg.cohorts import after_masking, is_exact, read, rehearsal, terms, vectors
+
+
+def test_the_server_takes_each_message_in_its_stage_from_its_members_once():
+    agreed = terms(5)
+    session = rehearsal(agreed, {4: "shares"})
+    with pytest.raises(OutOfTurn, match="at 'ready'"):
+        session.server.receive(session.clients[0].mask(0, vectors(agreed)[0]))
+    session.server.open(0)
+    first = session.clients[0].mask(0, vectors(agreed)[0])
+    session.server.receive(first)
+    masked = read(first, Masked, agreed)
+    with pytest.raises(OutOfTurn, match="two different messages"):
+        session.server.receive(encode(replace(masked, vector=bytes(len(masked.vector))), agreed))
+    with pytest.raises(NotAMember, match="Client 4"):
+        session.server.receive(encode(replace(masked, client=4), agreed))
+    with pytest.raises(WrongRound):
+        session.server.receive(encode(replace(masked, client=1, round=1), agreed))
+    with pytest.raises(BadMessage, match="one share for each of 3 clients"):
+        session.server.receive(encode(replace(masked, client=1, sealed={}), agreed))
+    assert session.server.heard == {0}
+
+
+def test_a_vector_that_comes_after_its_owner_was_given_up_is_not_taken():
+    agreed = terms(5)
+    session = rehearsal(agreed)
+    session.server.open(0)
+    late = session.clients[4].mask(0, vectors(agreed)[4])
+    for each in range(4):
+        session.server.receive(session.clients[each].mask(0, vectors(agreed)[each]))
+    session.server.close()
+    with pytest.raises(OutOfTurn):
+        session.server.receive(late)
+    session.server.open(1)
+    with pytest.raises(WrongRound):
+        session.server.receive(late)
+
+
+def test_a_wrong_share_is_found_before_a_wrong_sum_is_given():
+    agreed = terms(4, signed=False)
+    for kind in ("self_masks", "mask_keys"):
+        session = rehearsal(agreed)
+        session.server.open(0)
+        for each in range(3):
+            session.server.receive(session.clients[each].mask(0, vectors(agreed)[each]))
+        for number, message in session.server.close().items():
+            answer = read(session.clients[number].receive(message), Revealed, agreed)
+            if number == 1:
+                table = {each: bytes(33) for each in getattr(answer, kind)}
+                answer = replace(answer, **{kind: table})
+            session.server.receive(encode(answer, agreed))
+        with pytest.raises(WrongShare, match="so the sum would be wrong") as over:
+            session.server.unmask()
+        assert over.value.revealed  # right shares are out too, so it counts as released
+
+
+@pytest.mark.parametrize(
+    ("signed", "stage", "revealed"),
+    [(False, "masked", False), (False, "revealed", True), (True, "agreed", False), (True, "revealed", True)],
+)
+def test_a_round_that_too_few_finish_says_whether_shares_were_revealed(signed: bool, stage: Leaves, revealed: bool):
+    agreed = terms(10, signed=signed)
+    session, given = rehearsal(agreed), vectors(agreed)
+    with pytest.raises(TooFewClients, match=r"6 .* and 7 are needed") as lost:
+        session.sum(0, given, leaving=dict.fromkeys(range(4), stage))
+    assert lost.value.revealed == revealed
+
+
+def test_a_late_share_opens_the_sum_of_a_round_that_was_given_up():
+    """Six of seven shares came in time. Whoever kept them needs one more, so that sum counts as released."""
+    agreed, given = terms(10, signed=False), vectors(terms(10))
+    session, lists = after_masking(agreed)
+    answers = {each: session.clients[each].receive(message) for each, message in lists.items()}
+    for each in range(6):
+        session.server.receive(answers[each] or b"")
+    kept = session.server._round
+    with pytest.raises(TooFewClients) as lost:
+        session.server.unmask()
+    assert lost.value.revealed
+    kept.revealed[6] = read(answers[6], Revealed, agreed)
+    assert is_exact(unmask(session.server._cohort, kept), agreed, given)
+
+
+def test_a_server_is_saved_between_rounds_and_never_opens_one_twice():
+    agreed = terms(4, rounds=3)
+    session = rehearsal(agreed)
+    session.sum(0, vectors(agreed))
+    session.server.open(1)
+    session.server = Server.from_bytes(session.server.to_bytes())
+    with pytest.raises(WrongRound, match="rounds 2 to 2 left, and got 1"):
+        session.server.open(1)
+    assert is_exact(session.sum(2, vectors(agreed)), agreed, vectors(agreed))
+    with pytest.raises(OutOfTurn):
+        Server(agreed).to_bytes()

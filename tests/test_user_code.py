@@ -1,0 +1,63 @@
+"""A user's own code is found by name, beside the experiment or installed, and its mistakes are told."""
+
+import py_compile
+from importlib.util import cache_from_source
+from pathlib import Path
+
+import pytest
+from torch import nn
+
+from discreet.errors import InvalidInput
+from discreet.user_code import local, module_from
+
+CODE = """
+from torch import nn
+
+def layer(width, task=None, folder="nowhere"):
+    made = nn.Linear(2, width)
+    made.said = (task, folder)
+    return made
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "mine.py").write_text(CODE)
+    return tmp_path
+
+
+def test_a_file_is_looked_up_from_the_folder(folder: Path):
+    assert local("mine.py:layer", folder)(3).out_features == 3
+    assert local(f"{folder}/mine.py:layer")(4).out_features == 4
+    with pytest.raises(InvalidInput, match="There is no file"):
+        local("mine.py:layer", folder / "elsewhere")
+
+
+def test_what_lies_compiled_beside_a_file_is_not_run(folder: Path):
+    """Python would take it without a look at the source: its header says that nothing is to be compared."""
+    other = folder / "other.py"
+    other.write_text("def layer(width):\n    return 'other code'\n")
+    beside = Path(cache_from_source(str(folder / "mine.py")))
+    py_compile.compile(str(other), str(beside), invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+    assert local("mine.py:layer", folder)(3).out_features == 3
+
+
+def test_what_is_offered_is_given_to_who_asks(folder: Path):
+    made = module_from("mine.py:layer", {"width": 3}, folder, {"task": "digits", "unheard": 1})
+    assert made.said == ("digits", "nowhere")
+    assert isinstance(module_from("torch.nn:Linear", {"in_features": 2, "out_features": 3}), nn.Linear)
+
+
+@pytest.mark.parametrize(
+    ("reference", "arguments", "sentence"),
+    [
+        ("mine.py:layer", {}, "can't be made from no arguments: .*width"),
+        ("mine.py:layer", {"height": 1}, r"can't be made from \['height'\]"),
+        ("builtins:dict", {}, "must make a torch.nn.Module, and made dict"),
+        ("mine.py:other", {}, "has no 'other'"),
+        ("mine.py", {}, "must be file.py:Name"),
+    ],
+)
+def test_what_makes_no_module_is_told(reference: str, arguments: dict[str, int], sentence: str, folder: Path):
+    with pytest.raises(InvalidInput, match=sentence):
+        module_from(reference, arguments, folder)
