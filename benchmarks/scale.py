@@ -22,7 +22,7 @@ import numpy as np
 import results
 from scipy import optimize
 
-from discreet.cli.size_text import in_bytes
+from discreet.cli.formatting import format_bytes
 
 PAGE = results.FOLDER.parent / "scale.md"
 DATA = results.FOLDER / "scale.json"
@@ -232,7 +232,7 @@ def _lines(entry: results.Entry) -> Iterator[str]:
     for cell in wide:
         yield (
             f"| {cell['clients']:,} | {cell['parameters']:,} | {cell['round']:.3g} | {cell['peak'] / 1e9:.2f} | "
-            f"{cell['before'] / 1e9:.2f} | {in_bytes(cell['up'])} | {in_bytes(cell['down'])} |"
+            f"{cell['before'] / 1e9:.2f} | {format_bytes(cell['up'])} | {format_bytes(cell['down'])} |"
         )
     yield ""
     yield (
@@ -294,8 +294,9 @@ def _extrapolated(model: Model, memory: Memory, largest: dict[str, float]) -> It
         "the one above would simulate a round in the time named; workers divide it."
     )
     yield (
-        f"Memory of a simulation, by what was measured above: {in_bytes(memory.start)} + {in_bytes(memory.client)} a "
-        f"client, with its {EXAMPLES} examples, whether it joins or not + {in_bytes(memory.block)} for a full block. "
+        f"Memory of a simulation, by what was measured above: {format_bytes(memory.start)} + "
+        f"{format_bytes(memory.client)} a client, with its {EXAMPLES} examples, whether it joins or not + "
+        f"{format_bytes(memory.block)} for a full block. "
         "Memory of a server with real clients, by how it is built and not measured: the cohort's updates, all at once, "
         "and twice that for a moment while replies are unpacked."
     )
@@ -309,7 +310,7 @@ def _extrapolated(model: Model, memory: Memory, largest: dict[str, float]) -> It
         listed = largest["built"] * clients / largest["clients"]
         yield (
             f"| {clients:,} | {cohort:,} | {model.round(cohort, WIDE):.3g} | {memory.of(clients) / 1e9:,.1f} | "
-            f"{in_bytes(WIDE * PRECISION * cohort)} | {listed:.2g} |"
+            f"{format_bytes(WIDE * PRECISION * cohort)} | {listed:.2g} |"
         )
     yield ""
     yield "What changes at each size:"

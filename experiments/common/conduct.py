@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from discreet.cli.compare import watching
+from discreet.cli.compare import run_progress
 from discreet.experiment.comparison import cells, comparison
 from discreet.experiment.comparison.cells import Cell
 from discreet.experiment.comparison.comparison_results import Result, Results
@@ -64,7 +64,7 @@ def conduct(found: list[Cell], seeds: int, home: Path, out: Path | None = None, 
         return True
     data = comparison.Data()
     comparison.plan(missing, data, lambda what, done, total: None)
-    with watching(missing, len(asked), quiet=False) as observer:
+    with run_progress(missing, len(asked), quiet=False) as observer:
         for run in missing:
             if time.perf_counter() - began > limit_s or not comparison.conduct([run], kept, data, observer):
                 return False

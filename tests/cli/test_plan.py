@@ -100,8 +100,8 @@ def test_clients_who_overlap_hold_more_in_all_than_there_is(discreet: Discreet):
     assert (found["examples"], found["max_multiplicity"]) == (4 * 719, 4)
     assert 719 < found["distinct_examples"] < 1438
     text = " ".join(discreet("plan small.toml --set seed=0 --set", task).out.split())
-    counted = f"4 clients with 2,876 examples in all ({found['distinct_examples']:,} distinct ones), of which one may"
-    assert f"{counted} lie in up to 4 clients, about 4 in a round" in text
+    distinct = f"{found['distinct_examples']:,} distinct, each held by up to 4 clients"
+    assert f"4 clients with 2,876 examples in total ({distinct}), about 4 clients in a round" in text
     disjoint = discreet("plan small.toml --json").json
     assert (disjoint["examples"], disjoint["distinct_examples"], disjoint["max_multiplicity"]) == (1438, 1438, 1)
 
@@ -112,4 +112,4 @@ def test_what_only_the_datas_owner_could_count_is_not_counted(discreet: Discreet
     task = f"task={{kind='csv',path='visits.csv',client='ward',label='ill',ranges={ranges},max_multiplicity=2}}"
     assert discreet("plan small.toml --json --set", task).json["distinct_examples"] is None
     text = " ".join(discreet("plan small.toml --set", task).out.split())
-    assert "2 clients with 32 examples in all, of which one may lie in up to 2 clients" in text
+    assert "2 clients with 32 examples in total (each held by up to 2 clients)" in text

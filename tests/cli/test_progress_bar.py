@@ -2,7 +2,7 @@
 
 import pytest
 
-from discreet.cli.progress_bar import watched
+from discreet.cli.progress_bar import show_preparation
 from discreet.experiment.configuration.experiment_file import Source, load
 
 
@@ -26,7 +26,7 @@ def test_only_a_terminal_shows_what_is_computed(
         monkeypatch.setenv("FORCE_COLOR", "1")
     else:
         monkeypatch.delenv("FORCE_COLOR", raising=False)
-    with watched(source, quiet=quiet) as ready:
+    with show_preparation(source, quiet=quiet) as ready:
         for done in (32, 64):
             ready.places.watch("features of pictures", done, 64)
     said = capsys.readouterr()

@@ -10,7 +10,7 @@ from torch import nn
 
 import discreet
 from discreet.algorithms.recipes.registry import fedavg, pfl
-from discreet.cli.run import measured
+from discreet.cli.run import describe_metrics
 from discreet.data.partition import Overlapping
 from discreet.data.tasks.examples import Examples
 from discreet.data.tasks.from_arrays import clients_from_arrays
@@ -91,6 +91,6 @@ def test_a_run_says_it_everywhere_and_the_card_does_not_cover_it(tmp_path: Path)
 
 
 def test_the_end_of_a_run_names_both_in_one_place():
-    said = list(measured({"mse": 7.4123, "constant_mse": 13.6, "loss": 7.4123}))
+    said = list(describe_metrics({"mse": 7.4123, "constant_mse": 13.6, "loss": 7.4123}))
     assert said == ["mse 7.412 (constant_mse 13.6: by always predicting the training mean)", "loss 7.412"]
-    assert list(measured({"accuracy": 0.5})) == ["accuracy 0.5"]
+    assert list(describe_metrics({"accuracy": 0.5})) == ["accuracy 0.5"]

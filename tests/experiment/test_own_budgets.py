@@ -22,7 +22,7 @@ from discreet.privacy.ledger import Budget, Ledger
 from discreet.privacy.release import Release
 from discreet.report.run_data import tell
 from discreet.report.run_page import write
-from discreet.report.verdict import judged
+from discreet.report.verdict import judge
 from tests.small_experiment import Prepared
 
 PEOPLE = Population(examples=(50, 50, 50))
@@ -186,11 +186,11 @@ def test_the_page_judges_each_client_by_its_own_promise(prepared: Prepared, tmp_
     story = tell(ended.record.path)
     assert story.promise is not None
     assert (story.promise.epsilon, story.promise.own) == (2.0, (1.0, 2.0, 2.0))
-    assert judged(story).mood == "good"
+    assert judge(story).mood == "good"
     page = write(ended.record.path).read_text()
     assert "The same for other clients, whose numbers differ" in page
     broken = replace(story, guarantees=tuple(replace(card, epsilon=1.5) for card in story.guarantees))
-    verdict = judged(broken)  # enough for clients 1 and 2, and too much for client 0
+    verdict = judge(broken)  # enough for clients 1 and 2, and too much for client 0
     assert verdict.mood == "bad"
     assert "spent for client 0" in verdict.sentence
 

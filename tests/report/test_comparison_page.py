@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from discreet.report import comparison_page
-from discreet.report.comparison_rows import Row, columns, notes, shared
+from discreet.report.comparison_rows import Row, columns, describe_shared, notes
 
 COMMAND = "discreet compare a.toml b.toml"
 
@@ -62,7 +62,7 @@ def test_a_run_that_diverged_counts_as_what_it_is():
 
 def test_what_all_rows_share_is_said_once():
     found = columns([row(result()), row(result(**OPEN) | {"rounds": 30}, name="b")])
-    said = shared(found)
+    said = describe_shared(found)
     assert said == "In all rows: noise multiplier 3.5, 10 clients, ε at δ = 1e-5 for one example against the server."
     assert [each.heading for each in found if each.shared is None] == [
         "experiment",
@@ -82,19 +82,19 @@ def test_fields_that_end_alike_keep_their_whole_names():
 def test_a_swept_field_that_has_a_column_anyway_has_one():
     rows = [Row("a", {"rounds": str(rounds)}, [result(rounds=rounds)], 1) for rounds in (1, 1000)]
     assert [each.heading for each in columns(rows)].count("rounds") == 1
-    assert "1 client," in shared(columns([row(result(clients=1))]))
+    assert "1 client," in describe_shared(columns([row(result(clients=1))]))
 
 
 def test_rows_of_different_metrics_name_theirs():
     rows = [row(result()), row(result() | {"metrics": {"mse": 0.25, "loss": 0.25}}, name="b")]
     (measured,) = [each.cells for each in columns(rows) if each.heading == "test metric"]
     assert measured == ("accuracy 50.00", "mse 0.25")
-    assert comparison_page.document(rows, COMMAND).count("data-chart=") == 2
+    assert comparison_page.render_page(rows, COMMAND).count("data-chart=") == 2
 
 
 def test_the_page_has_the_table_the_picture_the_command_and_loads_nothing():
     rows = [row(result(each), result(each + 0.02), epochs=str(at)) for each, at in ((0.5, 1), (0.6, 2), (0.7, 8))]
-    page = comparison_page.document(rows, COMMAND)
+    page = comparison_page.render_page(rows, COMMAND)
     assert "52.00" not in page  # the mean is 51
     assert "51.00\u00a0±\u00a01.00" in page
     assert page.count("so they protect nobody") == 1
@@ -105,7 +105,7 @@ def test_the_page_has_the_table_the_picture_the_command_and_loads_nothing():
 
 def test_a_picture_draws_a_line_an_experiment_with_its_errors():
     rows = [row(result(0.5), result(0.7), name=name, epochs=at) for name in "ab" for at in ("1", "2", "16")]
-    made, said = comparison_page._lines(rows, ["algorithm.epochs"], "accuracy")
+    made, said = comparison_page._line_figure(rows, ["algorithm.epochs"], "accuracy")
     assert [line.name for line in made.data] == ["a", "b"]
     assert (list(made.data[0].x), list(made.data[0].y)) == ([1, 2, 16], [0.6, 0.6, 0.6])
     assert list(made.data[0].error_y.array) == pytest.approx([0.1] * 3)
@@ -115,7 +115,7 @@ def test_a_picture_draws_a_line_an_experiment_with_its_errors():
 
 def test_a_second_sweep_makes_more_lines_and_words_make_categories():
     rows = [row(result(), kind=kind, epochs=at) for kind in ("sgd", "adam") for at in ("1", "2")]
-    made, _ = comparison_page._lines(rows, ["algorithm.kind", "algorithm.epochs"], "accuracy")
+    made, _ = comparison_page._line_figure(rows, ["algorithm.kind", "algorithm.epochs"], "accuracy")
     assert [line.name for line in made.data] == ["a, epochs 1", "a, epochs 2"]
     assert (made.layout.xaxis.type, list(made.data[0].x)) == ("category", ["sgd", "adam"])
 
@@ -123,18 +123,18 @@ def test_a_second_sweep_makes_more_lines_and_words_make_categories():
 def test_what_diverged_is_not_drawn_and_said():
     lost = result() | {"metrics": {"mse": "nan"}}
     rows = [row(result() | {"metrics": {"mse": 0.5}}, epochs="1"), row(lost, epochs="2")]
-    made = comparison_page.picture(rows, "mse")
+    made = comparison_page.render_metric(rows, "mse")
     assert "Diverged, so not drawn: a, algorithm.epochs 2." in made
 
 
 def test_without_a_sweep_there_are_bars():
-    made, said = comparison_page._bars([row(result(0.5)), row(result(0.75), name="<b>")], "accuracy")
+    made, said = comparison_page._bar_figure([row(result(0.5)), row(result(0.75), name="<b>")], "accuracy")
     assert (list(made.data[0].x), list(made.data[0].y)) == (["a", "&lt;b&gt;"], [0.5, 0.75])
     assert said.startswith("Bar chart of accuracy")
 
 
 def test_the_markdown_table_survives_bars_in_names_and_ends_with_its_command():
-    text = comparison_page.markdown([row(result(), name="a|b")], COMMAND)
+    text = comparison_page.render_markdown([row(result(), name="a|b")], COMMAND)
     heading, rule, first, *rest = text.splitlines()
     assert heading.startswith("| experiment | accuracy, % |")
     assert rule.startswith("| --- | ---: |")
@@ -143,12 +143,12 @@ def test_the_markdown_table_survives_bars_in_names_and_ends_with_its_command():
 
 
 def test_before_the_first_result_there_is_a_page_too():
-    assert "<h1>a</h1>" in comparison_page.document([row()], COMMAND)
+    assert "<h1>a</h1>" in comparison_page.render_page([row()], COMMAND)
 
 
 def test_the_title_says_what_is_compared():
     def title(*rows: Row) -> str:
-        return comparison_page.document(rows, COMMAND).split("<h1>")[1].split("</h1>")[0]
+        return comparison_page.render_page(rows, COMMAND).split("<h1>")[1].split("</h1>")[0]
 
     assert title(row(name="a"), row(name="b"), row(name="c")) == "a, b and c compared"
     assert title(row(epochs="1"), row(epochs="2")) == "a by algorithm.epochs"

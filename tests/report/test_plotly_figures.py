@@ -5,7 +5,18 @@ import math
 
 import pytest
 
-from discreet.report.plotly_figures import Band, Chart, Level, Line, drawn, figure, numbers, percent, plain, thinned
+from discreet.report.plotly_figures import (
+    Band,
+    Chart,
+    Level,
+    Line,
+    figure,
+    format_number,
+    format_percent,
+    numbers_table,
+    render_chart,
+    thin_out,
+)
 
 CHART = Chart("a", "Accuracy", (Line("accuracy", {1: 0.5, 2: 0.75, 4: 0.7}),), level=Level("chance", 0.1), percent=True)
 
@@ -28,7 +39,7 @@ def test_a_level_spans_all_rounds_and_a_band_lies_between_its_edges():
     low, high, _, level = figure(chart).data
     assert (low.y, high.y, high.fill) == ((0.5,), (3.0,), "tonexty")
     assert (level.x, level.y) == ((1, 5), (1.5, 1.5))
-    assert '<th scope="col">most, from</th><th scope="col">most, to</th>' in numbers("Norm", chart)
+    assert '<th scope="col">most, from</th><th scope="col">most, to</th>' in numbers_table("Norm", chart)
 
 
 def test_an_infinite_level_is_not_drawn():
@@ -36,15 +47,15 @@ def test_an_infinite_level_is_not_drawn():
 
 
 def test_a_long_run_is_thinned_with_both_ends():
-    assert thinned(list(range(1, 10_002)), 5) == [1, 2501, 5001, 7501, 10_001]
-    assert thinned([3, 7], 5) == [3, 7]
+    assert thin_out(list(range(1, 10_002)), 5) == [1, 2501, 5001, 7501, 10_001]
+    assert thin_out([3, 7], 5) == [3, 7]
     long = Chart("a", "Loss", (Line("loss", {at: 1 / at for at in range(1, 10_001)}),))
     assert len(figure(long).data[0].x) == 2000
-    assert "40 of 10,000 rounds." in numbers("Loss", long)
+    assert "40 of 10,000 rounds." in numbers_table("Loss", long)
 
 
 def test_what_a_chart_carries_cannot_end_its_script():
-    made = drawn(Chart("a", "</script>", (Line("</script><b>", {1: 1.0}),)))
+    made = render_chart(Chart("a", "</script>", (Line("</script><b>", {1: 1.0}),)))
     assert made.count("</script>") == 1
     assert json.loads(made.split('data-chart="a">')[1].split("</script>")[0])["data"]
 
@@ -61,9 +72,9 @@ def test_what_a_chart_carries_cannot_end_its_script():
     ],
 )
 def test_numbers_are_short(value: float, said: str):
-    assert plain(value) == said
+    assert format_number(value) == said
 
 
 def test_a_share_is_a_percentage():
-    assert percent(0.8884) == "88.8\u202f%"
-    assert percent(math.nan) == "not a number"
+    assert format_percent(0.8884) == "88.8\u202f%"
+    assert format_percent(math.nan) == "not a number"

@@ -166,7 +166,7 @@ def test_in_public_the_guarantee_and_what_was_spent_stay(run: Path, certified: G
     ],
 )
 def test_in_public_a_sentence_loses_its_numbers_and_keeps_names_and_epsilons(said: str, in_public: str):
-    assert guarantee_card.without_numbers(said) == in_public
+    assert guarantee_card.remove_numbers(said) == in_public
 
 
 def test_the_public_page_has_a_name_of_its_own(run: Path):

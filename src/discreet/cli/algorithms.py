@@ -33,14 +33,14 @@ def algorithms(name: Name = None, as_json: Json = False) -> None:
     if name is not None and name not in RECIPES:
         raise InvalidInput(f"There is no algorithm {name!r}.", fix=f"There are: {', '.join(RECIPES)}.")
     if name is not None:
-        one = facts(name)
-        emit(lambda: one, lambda: _in_full(one), as_json=as_json)
+        one = recipe_data(name)
+        emit(lambda: one, lambda: _recipe_page(one), as_json=as_json)
         return
-    found = [facts(each) for each in RECIPES]
-    emit(lambda: {"names": list(RECIPES), "algorithms": found}, lambda: _listed(found), as_json=as_json)
+    found = [recipe_data(each) for each in RECIPES]
+    emit(lambda: {"names": list(RECIPES), "algorithms": found}, lambda: _list_page(found), as_json=as_json)
 
 
-def facts(name: str) -> dict[str, Any]:
+def recipe_data(name: str) -> dict[str, Any]:
     """All that the recipe says of itself, as plain data."""
     from discreet.algorithms.recipes.registry import RECIPES
     from discreet.experiment.configuration import toml_document
@@ -61,31 +61,31 @@ def facts(name: str) -> dict[str, Any]:
     }
 
 
-def _listed(found: list[dict[str, Any]]) -> Iterator[RenderableType]:
+def _list_page(found: list[dict[str, Any]]) -> Iterator[RenderableType]:
     for each in found:
         optional = [knob for knob in each["parameters"] if not knob["required"]]
         yield _title(each)
         grid = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=False)
         grid.add_row("what", each["summary"])
-        grid.add_row("protects", _protects(each))
+        grid.add_row("protects", _describe_protection(each))
         grid.add_row("needs", ", ".join(knob["name"] for knob in each["parameters"] if knob["required"]))
-        grid.add_row("takes", ", ".join(knob["name"] + _set(knob["default"]) for knob in optional))
+        grid.add_row("takes", ", ".join(knob["name"] + _format_assignment(knob["default"]) for knob in optional))
         yield Padding(grid, (0, 0, 0, 2))
         yield ""
     yield "One in full, with an [algorithm] table to start from: discreet algorithms NAME"
 
 
-def _in_full(one: dict[str, Any]) -> Iterator[RenderableType]:
+def _recipe_page(one: dict[str, Any]) -> Iterator[RenderableType]:
     yield _title(one)
     yield ""
     yield from _paragraphs(one["description"])
-    yield f"Protects {_protects(one)}."
+    yield f"Protects {_describe_protection(one)}."
     yield ""
     grid = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for heading in ("parameter", "default", "type"):
         grid.add_column(heading, no_wrap=heading != "type")
     for knob in one["parameters"]:
-        grid.add_row(knob["name"], "needed" if knob["required"] else _said(knob["default"]), knob["type"])
+        grid.add_row(knob["name"], "needed" if knob["required"] else _format_default(knob["default"]), knob["type"])
     yield Padding(grid, (0, 0, 0, 2))
     yield ""
     yield from one["example"].rstrip().split("\n")
@@ -105,16 +105,16 @@ def _title(one: dict[str, Any]) -> str:
     return f"{one['name']} · " + (f"paper {one['paper']}" if one["paper"] else "baseline")
 
 
-def _protects(one: dict[str, Any]) -> str:
+def _describe_protection(one: dict[str, Any]) -> str:
     said = [f"one {each['unit']} against the {each['against']}" for each in one["protects"]]
     return " and ".join(dict.fromkeys(said)) or "nobody"
 
 
-def _set(default: Any) -> str:
-    return "" if default is None else f" = {_said(default)}"
+def _format_assignment(default: Any) -> str:
+    return "" if default is None else f" = {_format_default(default)}"
 
 
-def _said(default: Any) -> str:
+def _format_default(default: Any) -> str:
     """As a file would write it; of a part, its kind."""
     match default:
         case None:

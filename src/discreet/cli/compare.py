@@ -12,8 +12,8 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from discreet.cli.options import COUNT, AcceptDataRanges, DataDir
-from discreet.cli.output import Json, emit, on_stderr
-from discreet.cli.progress_bar import waiting
+from discreet.cli.output import Json, emit, stderr_console
+from discreet.cli.progress_bar import progress_bars
 from discreet.cli.run import Set
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def compare(
 
     overrides = (*(settings or ()), *([f"device={device}"] if device else ()))
     found = cells.cells(files, [cells.sweep(each) for each in sweep or ()], overrides, data_dir)
-    results = Results(out if out is not None else _folder(files))
+    results = Results(out if out is not None else _default_folder(files))
     results.refuse_taken()
     asked, there, data = (
         cells.runs(found, seeds),
@@ -80,20 +80,20 @@ def compare(
     )
     missing = list({run.key: run for run in asked if run.key not in there}.values())  # equal files are run once
     total = len({run.key for run in asked})
-    with waiting(quiet=as_json) as watch:
+    with progress_bars(quiet=as_json) as watch:
         comparison.plan(missing, data, watch)
     finished = True
     if missing:
-        with watching(missing, total, quiet=as_json) as observer:
+        with run_progress(missing, total, quiet=as_json) as observer:
             finished = comparison.conduct(missing, results, data, observer)
     options = {"--sweep": sweep or (), "--set": overrides, "--out": [out], "--data-dir": [data_dir]}
     words = [word for option, given in options.items() for each in given if each for word in (option, str(each))]
     words += ["--accept-data-ranges"] if accept_data_ranges else []
     command = shlex.join(["discreet", "compare", *map(str, files), "--seeds", str(seeds), *words])
-    report(_rows(found, asked, seeds, results), results, command, finished, as_json)
+    print_comparison(_rows(found, asked, seeds, results), results, command, finished, as_json)
 
 
-def report(rows: "list[Row]", results: "Results", command: str, finished: bool, as_json: bool) -> None:
+def print_comparison(rows: "list[Row]", results: "Results", command: str, finished: bool, as_json: bool) -> None:
     """The table and where all lies; the exit code says whether every run was made."""
     from discreet.report import comparison_page
     from discreet.report.comparison_rows import notes
@@ -131,7 +131,7 @@ def _rows(found: "Sequence[Cell]", asked: "Sequence[Run]", seeds: int, results: 
 
 
 def _page(rows: "list[Row]", results: "Results", stopped: str | None) -> Iterator[RenderableType]:
-    from discreet.report.comparison_rows import columns, notes, shared
+    from discreet.report.comparison_rows import columns, describe_shared, notes
 
     found = columns(rows)
     told = [column for column in found if column.shared is None]
@@ -142,7 +142,7 @@ def _page(rows: "list[Row]", results: "Results", stopped: str | None) -> Iterato
         grid.add_row(*cells)
     yield grid
     yield ""
-    yield from filter(None, [shared(found), *notes(rows)])
+    yield from filter(None, [describe_shared(found), *notes(rows)])
     yield ""
     yield f"Results lie in {results.folder}: compare.html to look at, table.md, results.jsonl"
     if stopped:
@@ -151,9 +151,9 @@ def _page(rows: "list[Row]", results: "Results", stopped: str | None) -> Iterato
 
 
 @contextmanager
-def watching(missing: "Sequence[Run]", total: int, *, quiet: bool) -> "Iterator[Observer]":
+def run_progress(missing: "Sequence[Run]", total: int, *, quiet: bool) -> "Iterator[Observer]":
     """One bar over all runs in a terminal, a line a run in a log, nothing for a program; all on stderr."""
-    console = on_stderr()
+    console = stderr_console()
     if quiet:
         yield _Silent()
     elif not console.is_terminal:
@@ -187,7 +187,7 @@ class _Lines(_Silent):
 
     def ended(self, run: "Run", result: dict[str, Any]) -> None:
         self.done += 1
-        said = f"{self.done}/{self.total}  {run.label}: {_measured(result['metrics'])}"
+        said = f"{self.done}/{self.total}  {run.label}: {_describe_metric(result['metrics'])}"
         print(f"{said} in {result['seconds']:.3g} s", file=sys.stderr, flush=True)  # noqa: T201
 
 
@@ -207,14 +207,14 @@ class _Bar:
         self.progress.update(self.task, number=min(shown["number"] + 1, shown["of"]))
 
 
-def _measured(metrics: dict[str, Any]) -> str:
+def _describe_metric(metrics: dict[str, Any]) -> str:
     """The first metric, which is the one that counts; or that the run diverged."""
     if any(isinstance(value, str) for value in metrics.values()):
         return "diverged"
     return next((f"{name} {value:.4g}" for name, value in metrics.items()), "nothing to measure")
 
 
-def _folder(files: Sequence[Path]) -> Path:
+def _default_folder(files: Sequence[Path]) -> Path:
     """The same for the same files, so that the same command goes on."""
     named = "-".join(file.stem for file in files[:3]) + (f"-and-{len(files) - 3}-more" if len(files) > 3 else "")
     return Path("runs") / f"compare-{named}"

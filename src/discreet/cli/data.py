@@ -112,14 +112,16 @@ def _page(found: "Survey", written: str | None, unlike: "Heterogeneity | None") 
         f"{clients['largest']:,} at most."
     )
     yield ""
-    yield Padding(_columns([*facts["columns"], facts["label"] | {"name": f"{facts['label']['name']} (label)"}]), (0, 2))
+    yield Padding(
+        _column_table([*facts["columns"], facts["label"] | {"name": f"{facts['label']['name']} (label)"}]), (0, 2)
+    )
     yield ""
     if facts["label"]["counts"]:
         yield "Labels: " + ", ".join(f"{value} ({count:,})" for value, count in facts["label"]["counts"].items())
     yield from facts["notes"]
     if unlike is not None:
         yield ""
-        yield from _unlike_page(unlike)
+        yield from _heterogeneity_page(unlike)
         yield ""
     if written is not None:
         yield f"Wrote {written}. {REPLACE}"
@@ -131,7 +133,7 @@ def _page(found: "Survey", written: str | None, unlike: "Heterogeneity | None") 
             yield Padding(f"- {problem}", (0, 2))
 
 
-def _unlike_page(unlike: "Heterogeneity") -> Iterator[RenderableType]:
+def _heterogeneity_page(unlike: "Heterogeneity") -> Iterator[RenderableType]:
     """Γ and how the labels differ, in words."""
     from discreet.data.heterogeneity import NOT_COVERED
 
@@ -149,18 +151,20 @@ def _unlike_page(unlike: "Heterogeneity") -> Iterator[RenderableType]:
         yield Padding(f"- {line}", (0, 2))
 
 
-def _columns(columns: list[dict[str, Any]]) -> Grid:
+def _column_table(columns: list[dict[str, Any]]) -> Grid:
     grid = Grid(box=None, padding=(0, 3, 0, 0), pad_edge=False)
     for heading in ("column", "type", "holds"):
         grid.add_column(heading)
     for heading in ("missing", "outside"):
         grid.add_column(heading, justify="right")
     for column in columns:
-        grid.add_row(column["name"], column["type"], _holds(column), f"{column['missing']:,}", f"{column['outside']:,}")
+        grid.add_row(
+            column["name"], column["type"], _describe_values(column), f"{column['missing']:,}", f"{column['outside']:,}"
+        )
     return grid
 
 
-def _holds(column: dict[str, Any]) -> str:
+def _describe_values(column: dict[str, Any]) -> str:
     if "min" in column:
         return f"{column['min']:g} to {column['max']:g}"
     values = column.get("values", [])

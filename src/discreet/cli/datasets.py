@@ -13,7 +13,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from rich.table import Table as Grid
 
 from discreet.cli.options import DataDir
-from discreet.cli.output import Json, emit, on_stderr
+from discreet.cli.output import Json, emit, stderr_console
 from discreet.paths import Places
 
 if TYPE_CHECKING:
@@ -51,9 +51,9 @@ def get(
     from discreet.data.datasets import dataset_catalog, dataset_presence, download
 
     data, places = dataset_catalog.named(name), Places.of(data=data_dir)
-    with _watching(data, quiet=as_json) as watch:
+    with _download_progress(data, quiet=as_json) as watch:
         came = download.get(places, data, watch)
-    held = dataset_presence.verified(places, data, _look)
+    held = dataset_presence.verified(places, data, _try_reading)
     own = [each.path.name for each in held if each.vouched]
     found = {
         "name": data.name,
@@ -64,17 +64,17 @@ def get(
         "vouched": own,
         "licence": None if own else data.licence,
     }
-    emit(lambda: found, lambda: _got(found), as_json=as_json)
+    emit(lambda: found, lambda: _describe_download(found), as_json=as_json)
 
 
-def _look(read: "Content") -> None:
+def _try_reading(read: "Content") -> None:
     """Read a file that only its owner vouches for, to see that a task can."""
     from discreet.data.tasks.owner_files import look  # a second to import, and few have such a file
 
     look(read)
 
 
-def _got(found: dict[str, Any]) -> Iterator[RenderableType]:
+def _describe_download(found: dict[str, Any]) -> Iterator[RenderableType]:
     said = "was downloaded and verified" if found["downloaded"] else "was here already, and is verified"
     if own := found["vouched"]:
         which = f"{len(own)} of its {len(found['files'])} files are" if len(found["files"]) > 1 else "it is"
@@ -90,9 +90,9 @@ def _got(found: dict[str, Any]) -> Iterator[RenderableType]:
 
 
 @contextmanager
-def _watching(data: "DataSet", *, quiet: bool) -> Iterator[Watch]:
+def _download_progress(data: "DataSet", *, quiet: bool) -> Iterator[Watch]:
     """A bar on stderr for a person who waits; nothing in a pipe, in a log or for a program."""
-    console = on_stderr()
+    console = stderr_console()
     if quiet or not console.is_terminal:
         yield lambda source, got: None
         return
@@ -114,7 +114,7 @@ def list_(data_dir: DataDir = None, as_json: Json = False) -> None:
     rows = [_row(data, dataset_presence.glance(places, data)) for data in dataset_catalog.DATA_SETS.values()]
     emit(
         lambda: {"folder": str(places.data), "data_sets": rows},
-        lambda: [_table(rows), "", *_notes(rows), f"They lie, or would lie, in {places.data}"],
+        lambda: [_table(rows), "", *_describe_notes(rows), f"They lie, or would lie, in {places.data}"],
         as_json=as_json,
     )
 
@@ -139,7 +139,7 @@ def _row(data: "DataSet", here: str) -> dict[str, Any]:
     }
 
 
-def _notes(rows: list[dict[str, Any]]) -> Iterator[str]:
+def _describe_notes(rows: list[dict[str, Any]]) -> Iterator[str]:
     for share in sorted({row["held_out"] for row in rows if row["held_out"]}):
         names = " and ".join(row["name"] for row in rows if row["held_out"] == share)
         yield f"Of {names}, {share:.0%} is held out to test on by default."

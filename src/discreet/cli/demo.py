@@ -11,7 +11,7 @@ from rich.text import Text
 from discreet.cli.account.answer import Answer, solve
 from discreet.cli.account.question import Question
 from discreet.cli.output import Json, emit
-from discreet.cli.run import data, first, where
+from discreet.cli.run import describe_results, result_data, start_run
 from discreet.errors import BudgetRefused
 from discreet.privacy.events import Event, GaussianNoise, Repeated
 
@@ -50,7 +50,7 @@ def _page() -> Iterator[RenderableType]:
 
 
 def _chapters() -> Iterator[Chapter]:
-    cost = _ask(Question(sampling_rate=0.1, steps=1000), noise=1.0)
+    cost = _account_gaussian(Question(sampling_rate=0.1, steps=1000), noise=1.0)
     yield Chapter(
         "What does a mechanism cost? The tightest accountant is reported.",
         {"account": cost.data()},
@@ -60,7 +60,7 @@ def _chapters() -> Iterator[Chapter]:
             *cost.page(),
         ],
     )
-    found = _ask(Question(sampling_rate=RATE, steps=ROUNDS, delta=DELTA, epsilon=EPSILON), noise=None)
+    found = _account_gaussian(Question(sampling_rate=RATE, steps=ROUNDS, delta=DELTA, epsilon=EPSILON), noise=None)
     yield Chapter(
         f"How much noise keeps {ROUNDS} rounds at epsilon {EPSILON:g}?",
         {"plan": found.data()},
@@ -70,30 +70,30 @@ def _chapters() -> Iterator[Chapter]:
             *found.page(),
         ],
     )
-    trained = first(None, (), None, None, None, None, quiet=not sys.stderr.isatty())
-    yield _training(trained)
-    yield _refusal(trained)
+    trained = start_run(None, (), None, None, None, None, quiet=not sys.stderr.isatty())
+    yield _training_chapter(trained)
+    yield _refusal_chapter(trained)
 
 
-def _ask(question: Question, noise: float | None) -> Answer:
+def _account_gaussian(question: Question, noise: float | None) -> Answer:
     return solve(question, "noise_multiplier", noise, lambda z: GaussianNoise(noise_multiplier=z))
 
 
-def _training(trained: "Outcome") -> Chapter:
+def _training_chapter(trained: "Outcome") -> Chapter:
     """The built-in experiment as `discreet run` runs it: digits of ten clients, 100 rounds, the card, the results."""
     from discreet.experiment import api
     from discreet.experiment.promise import run_guarantees
 
     page = api.page(trained.record.path)
-    said = data(trained, page)
+    said = result_data(trained, page)
     return Chapter(
         "What is learned under it, and what may be promised to whom?",
         {"run": said, "guarantee": said["guarantees"][0]},
-        ["$ discreet run\n", run_guarantees.words(list(trained.guarantees)), "", *where(trained, page)],
+        ["$ discreet run\n", run_guarantees.words(list(trained.guarantees)), "", *describe_results(trained, page)],
     )
 
 
-def _refusal(trained: "Outcome") -> Chapter:
+def _refusal_chapter(trained: "Outcome") -> Chapter:
     """The run's own ledger is asked for one round more than the promise pays for."""
     from discreet.privacy.ledger import Ledger
     from discreet.privacy.release import Release

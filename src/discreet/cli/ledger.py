@@ -16,8 +16,8 @@ from discreet.cli.options import (
     UnitOption,
     ViewOption,
     needed,
-    relation_from,
-    unit_from,
+    parse_relation,
+    parse_unit,
 )
 from discreet.cli.output import Json, emit
 from discreet.part import read
@@ -56,7 +56,7 @@ def show(
     from discreet.privacy.ledger import Ledger
 
     summary = Ledger.open(path).summary(by_client=clients)
-    emit(lambda: summary, lambda: _standing(summary), as_json=as_json)
+    emit(lambda: summary, lambda: _summary_page(summary), as_json=as_json)
 
 
 @app.command()
@@ -69,7 +69,7 @@ def verify(path: File, as_json: Json = False) -> None:
     from discreet.privacy.ledger import Ledger
 
     state = Ledger.open(path).verify()
-    emit(lambda: {"intact": True, **state}, lambda: _chain(state), as_json=as_json)
+    emit(lambda: {"intact": True, **state}, lambda: _describe_chain(state), as_json=as_json)
 
 
 @app.command()
@@ -103,16 +103,16 @@ def create(
     """
     from discreet.privacy.ledger import Budget, Ledger
 
-    protected = unit_from(unit)
+    protected = parse_unit(unit)
     budget = Budget(
         unit=protected,
-        relation=relations_for(protected)[0] if relation is None else relation_from(relation),
+        relation=relations_for(protected)[0] if relation is None else parse_relation(relation),
         view=view,
         epsilon=needed("--epsilon", epsilon),
         delta=needed("--delta", delta),
     )
     summary = Ledger.create(path, [budget], mode).summary()
-    emit(lambda: summary, lambda: _standing(summary), as_json=as_json)
+    emit(lambda: summary, lambda: _summary_page(summary), as_json=as_json)
 
 
 @app.command()
@@ -127,25 +127,25 @@ def restate(path: File, as_json: Json = False) -> None:
     ledger = Ledger.open(path)
     ledger.restate()
     summary = ledger.summary()
-    emit(lambda: summary, lambda: _standing(summary), as_json=as_json)
+    emit(lambda: summary, lambda: _summary_page(summary), as_json=as_json)
 
 
-def _standing(summary: dict[str, Any]) -> Iterator[RenderableType]:
+def _summary_page(summary: dict[str, Any]) -> Iterator[RenderableType]:
     how = {"filter": "for any number of runs", "plan": "for one planned run"}[summary["mode"]]
     yield f"{summary['path']}: a ledger {how}, made {summary['created'][:10]}"
     yield ""
-    yield Padding(_budgets(summary["budgets"]), (0, 2))
-    yield from _by_client(summary["budgets"])
+    yield Padding(_budget_table(summary["budgets"]), (0, 2))
+    yield from _client_tables(summary["budgets"])
     yield ""
     counts = summary["releases"]
     yield (
         f"Releases: {counts['committed']:,} committed, {counts['reserved']:,} reserved (counted as spent), "
         f"{counts['voided']:,} voided."
     )
-    yield from _chain(summary)
+    yield from _describe_chain(summary)
 
 
-def _budgets(budgets: list[dict[str, Any]]) -> Table:
+def _budget_table(budgets: list[dict[str, Any]]) -> Table:
     table = Table(box=None, padding=(0, 3, 0, 0), pad_edge=False)
     for heading in ("protects", "from", "neighbours"):
         table.add_column(heading)
@@ -153,7 +153,7 @@ def _budgets(budgets: list[dict[str, Any]]) -> Table:
         table.add_column(heading, justify="right")
     for budget in budgets:
         table.add_row(
-            _protected(read(Unit, budget["unit"]), budget["clients"]),
+            _describe_unit(read(Unit, budget["unit"]), budget["clients"]),
             budget["view"],
             budget["relation"].replace("_", "-"),
             rounded_up(budget["spent"]),
@@ -164,14 +164,14 @@ def _budgets(budgets: list[dict[str, Any]]) -> Table:
     return table
 
 
-def _protected(unit: Unit, clients: list[int] | None) -> str:
+def _describe_unit(unit: Unit, clients: list[int] | None) -> str:
     named = f"person ({unit.column})" if isinstance(unit, Person) else unit
     if clients is None:
         return named
     return numbered(clients) if unit == "client" else f"{named} of {numbered(clients)}"
 
 
-def _by_client(budgets: list[dict[str, Any]]) -> Iterator[RenderableType]:
+def _client_tables(budgets: list[dict[str, Any]]) -> Iterator[RenderableType]:
     """A line for each client; where all pay alike, there is nothing more to say."""
     for budget in budgets:
         own = budget.get("by_client")
@@ -187,7 +187,7 @@ def _by_client(budgets: list[dict[str, Any]]) -> Iterator[RenderableType]:
         yield Padding(table, (0, 2)) if own else "  All clients have paid alike: no line differs from the budget's."
 
 
-def _chain(state: dict[str, Any]) -> Iterator[RenderableType]:
+def _describe_chain(state: dict[str, Any]) -> Iterator[RenderableType]:
     yield f"The chain is whole: length {state['records']:,}, head"
     yield f"  {state['head']}"
     if state["recovered"] or state["torn_bytes"]:

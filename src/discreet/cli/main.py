@@ -12,7 +12,7 @@ import typer
 from discreet import __version__
 from discreet.cli import account, algorithms, compare, data, demo, deploy, init, ledger, plan, report, tradeoff
 from discreet.cli import run as training
-from discreet.cli.output import complain, emit
+from discreet.cli.output import emit, print_error
 from discreet.errors import DiscreetError, InvalidInput
 
 EPILOG = """\b
@@ -60,7 +60,7 @@ app.command("compare", epilog=compare.EPILOG)(compare.compare)
 app.command("report", epilog=report.EPILOG)(report.report)
 
 
-def _version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:
     if wanted:
         emit(lambda: {"discreet": __version__}, lambda: [f"discreet {__version__}"], as_json="--json" in sys.argv)
         raise typer.Exit
@@ -69,7 +69,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _discreet(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     pass
@@ -92,13 +92,13 @@ def run(arguments: Sequence[str]) -> int:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - so that Python finds nothing to flush into the pipe
         return 1
     except Exception as error:  # noqa: BLE001 - this is the boundary
-        kind, message, code = _explained(error)
-        complain(kind, message, code, as_json=as_json)
+        kind, message, code = _explain_error(error)
+        print_error(kind, message, code, as_json=as_json)
         if os.environ.get("DISCREET_TRACEBACK"):
             traceback.print_exception(error)
         return code
     if code == INTERRUPTED:
-        complain("Interrupted", "Interrupted before the answer was ready.", 1, as_json=as_json)
+        print_error("Interrupted", "Interrupted before the answer was ready.", 1, as_json=as_json)
         return 1
     return code
 
@@ -116,7 +116,7 @@ def _dispatch(arguments: Sequence[str]) -> int:
 INTERRUPTED = 130  # what typer makes of a keyboard interrupt
 
 
-def _explained(error: Exception) -> tuple[str, str, int]:
+def _explain_error(error: Exception) -> tuple[str, str, int]:
     """An error as its kind, its sentence and its exit code."""
     match error:
         case DiscreetError():

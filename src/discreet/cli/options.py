@@ -40,14 +40,14 @@ class Number(click.ParamType):  # type: ignore[type-arg]  # it takes one only fr
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         try:
-            return read(self.kind, _number(value) if isinstance(value, str) else value)
+            return read(self.kind, _parse_number(value) if isinstance(value, str) else value)
         except ValueError:
             self.fail(f"must be a number, and got {value!r}.", param, ctx)
         except InvalidInput as error:
             self.fail(error.problem, param, ctx)
 
 
-def _number(text: str) -> float:
+def _parse_number(text: str) -> float:
     try:
         return int(text)
     except ValueError:
@@ -66,7 +66,7 @@ def needed(flag: str, value: T | None) -> T:
     return value
 
 
-def relation_from(word: RelationWord) -> Relation:
+def parse_relation(word: RelationWord) -> Relation:
     relations: dict[RelationWord, Relation] = {
         "add-or-remove": "add_or_remove",
         "zero-out": "zero_out",
@@ -75,7 +75,7 @@ def relation_from(word: RelationWord) -> Relation:
     return relations[word]
 
 
-def unit_from(text: str) -> Unit:
+def parse_unit(text: str) -> Unit:
     """`example`, `client`, or a person by the column that names them and the most rows they may have."""
     match text.split(":"):
         case ["example"]:

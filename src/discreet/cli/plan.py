@@ -10,12 +10,12 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
 
-from discreet.cli.interactive import PORT, opened
+from discreet.cli.formatting import format_affordable_rounds, format_bytes, format_count
+from discreet.cli.interactive_plan import PORT, serve_planner
 from discreet.cli.options import DataDir
 from discreet.cli.output import Json, emit
-from discreet.cli.progress_bar import watched
+from discreet.cli.progress_bar import show_preparation
 from discreet.cli.run import Set
-from discreet.cli.size_text import afforded, in_bytes
 from discreet.errors import InvalidInput
 from discreet.part import read
 from discreet.privacy.release import numbered
@@ -60,16 +60,16 @@ def plan(
     if not interactive and (port is not None or no_browser):
         raise InvalidInput("--port and --no-browser go with --interactive.")
     source = experiment_file.load(file, tuple(settings or ()), data_dir)
-    with watched(source, quiet=as_json) as ready:
+    with show_preparation(source, quiet=as_json) as ready:
         job = api.prepared(ready)
     if interactive:
-        return opened(job, port, browser=not no_browser, as_json=as_json)
+        return serve_planner(job, port, browser=not no_browser, as_json=as_json)
     found = planned(source, job)
-    run = _command("discreet run", file, settings or (), data_dir)
+    run = _run_command("discreet run", file, settings or (), data_dir)
     return emit(lambda: found, lambda: _page(found, run), as_json=as_json)
 
 
-def _command(name: str, file: Path | None, settings: Sequence[str], data_dir: Path | None) -> str:
+def _run_command(name: str, file: Path | None, settings: Sequence[str], data_dir: Path | None) -> str:
     """What trains just what was planned, ready to be copied."""
     words = [] if file is None else [str(file)]
     words += [word for each in settings for word in ("--set", each)]
@@ -79,13 +79,13 @@ def _command(name: str, file: Path | None, settings: Sequence[str], data_dir: Pa
 
 def _page(found: dict[str, Any], run: str) -> Iterator[RenderableType]:
     yield (
-        f"{found['rounds']:,} round{_s(found['rounds'])}, {found['clients']:,} client{_s(found['clients'])} with "
-        f"{_examples(found)}, "
-        f"about {found['expected_cohort']:,.4g} in a round"
+        f"{format_count(found['rounds'], 'rounds')}, {format_count(found['clients'], 'clients')} with "
+        f"{_describe_examples(found)}, about {found['expected_cohort']:,.4g} clients in a round"
     )
     yield (
-        f"{found['parameters']:,} parameters: {in_bytes(found['bytes']['down'])} to a client and "
-        f"{in_bytes(found['bytes']['up'])} back in a round ({found['bits']['up']:,} bits), {_in_all(found['bytes'])}"
+        f"{found['parameters']:,} parameters: {format_bytes(found['bytes']['down'])} to a client and "
+        f"{format_bytes(found['bytes']['up'])} back in a round ({found['bits']['up']:,} bits), "
+        f"{_describe_traffic(found['bytes'])}"
     )
     if found["secure_sums"]:
         yield "these bytes leave out what secure aggregation sends beside the sums"
@@ -100,15 +100,15 @@ def _page(found: dict[str, Any], run: str) -> Iterator[RenderableType]:
         ratio = brief(found["noise_to_signal"], 3)
         yield f"noise to signal in a round's mean: {ratio} at best, with all at the clip and agreed"
     yield ""
-    yield _promise(found)
+    yield _describe_promise(found)
     if found["by_client"]:
         yield ""
-        yield Padding(_by_client(found["by_client"]), (0, 2))
+        yield Padding(_client_table(found["by_client"]), (0, 2))
     if found["other_epsilons"]:
         yield ""
-        yield Padding(_others(found), (0, 2))
+        yield Padding(_other_epsilons_table(found), (0, 2))
     yield ""
-    yield _work(found["local_work"])
+    yield _describe_local_work(found["local_work"])
     for sentence in [*(f"Warning: {each}" for each in found["warnings"]), *found["advice"]]:
         yield ""
         yield sentence
@@ -116,29 +116,24 @@ def _page(found: dict[str, Any], run: str) -> Iterator[RenderableType]:
     yield f"Nothing was trained or spent. To train: {run}"
 
 
-def _examples(found: dict[str, Any]) -> str:
-    """Clients who overlap hold more in all than there is."""
+def _describe_examples(found: dict[str, Any]) -> str:
+    """Count the examples of all clients; where clients overlap, also say how many differ and how often one is held."""
     most, distinct = found["max_multiplicity"], found["distinct_examples"]
     if most == 1:
         return f"{found['examples']:,} examples"
-    counted = f"{found['examples']:,} examples in all"
-    once = "" if distinct is None else f" ({distinct:,} distinct ones)"
-    return f"{counted}{once}, of which one may lie in up to {most:,} clients"
+    differing = "" if distinct is None else f"{distinct:,} distinct, "
+    return f"{found['examples']:,} examples in total ({differing}each held by up to {most:,} clients)"
 
 
-def _in_all(sent: dict[str, int]) -> str:
+def _describe_traffic(sent: dict[str, int]) -> str:
     """A client that is drawn may be drawn every time, and as a rule isn't."""
-    most, expected = in_bytes(sent["client_total"]), in_bytes(sent["client_expected"])
+    most, expected = format_bytes(sent["client_total"]), format_bytes(sent["client_expected"])
     one = f"{most} in all" if most == expected else f"at most {most} in all, {expected} expected"
     sure = "" if most == expected else " are expected to take"
-    return f"{one}; all clients together{sure} {in_bytes(sent['all_down'])} and {in_bytes(sent['all_up'])} back"
+    return f"{one}; all clients together{sure} {format_bytes(sent['all_down'])} and {format_bytes(sent['all_up'])} back"
 
 
-def _s(number: int) -> str:
-    return "" if number == 1 else "s"
-
-
-def _promise(found: dict[str, Any]) -> str:
+def _describe_promise(found: dict[str, Any]) -> str:
     from discreet.privacy.guarantee import Guarantee
 
     if not found["guarantees"]:
@@ -146,7 +141,10 @@ def _promise(found: dict[str, Any]) -> str:
     card = read(Guarantee, found["guarantees"][0])
     seeded = " The seed is written down, so this run protects nobody." if found["seeded"] else ""
     rounds = found["affordable_rounds"]
-    affords = "" if rounds is None else f" Within the promise this noise affords {afforded(rounds)} round{_s(rounds)}."
+    affords = ""
+    if rounds is not None:
+        noun = "round" if rounds == 1 else "rounds"
+        affords = f" Within the promise this noise affords {format_affordable_rounds(rounds)} {noun}."
     claimed = "".join(
         f" Claimed {claim.source}, and not certified: ε = {brief(claim.epsilon, 4)}." for claim in card.claims
     )
@@ -154,18 +152,14 @@ def _promise(found: dict[str, Any]) -> str:
     return f"{certified}{claimed}{affords}{seeded}"
 
 
-def _work(work: dict[str, Any]) -> str:
+def _describe_local_work(work: dict[str, Any]) -> str:
     now, best, unit = work["now"], work["recommended"], work["unit"]
     if best is None:
-        return f"Local work: {_counted(now, unit)} a round. {work['why']}"
-    return f"Local work: {_counted(best, unit)} a round recommended, now {now:,}. {work['why']}"
+        return f"Local work: {format_count(now, unit)} a round. {work['why']}"
+    return f"Local work: {format_count(best, unit)} a round recommended, now {now:,}. {work['why']}"
 
 
-def _counted(number: int, unit: str) -> str:
-    return f"{number:,} {unit.removesuffix('s') if number == 1 else unit}"
-
-
-def _by_client(kinds: list[dict[str, Any]]) -> Table:
+def _client_table(kinds: list[dict[str, Any]]) -> Table:
     table = Table(box=None, padding=(0, 3, 0, 0), pad_edge=False)
     table.add_column("clients")
     for heading in ("rate", "clip", "noise", "rounds", "ε", "promised"):
@@ -180,11 +174,11 @@ def _by_client(kinds: list[dict[str, Any]]) -> Table:
     return table
 
 
-def _others(found: dict[str, Any]) -> Table:
+def _other_epsilons_table(found: dict[str, Any]) -> Table:
     table = Table(box=None, padding=(0, 3, 0, 0), pad_edge=False)
     for heading in ("promised ε", "noise for all rounds", "or rounds at this noise"):
         table.add_column(heading, justify="right")
     for each in found["other_epsilons"]:
         noise = "-" if each["noise_multiplier"] is None else brief(each["noise_multiplier"], 4)
-        table.add_row(brief(each["epsilon"]), noise, afforded(each["rounds_at_this_noise"]))
+        table.add_row(brief(each["epsilon"]), noise, format_affordable_rounds(each["rounds_at_this_noise"]))
     return table

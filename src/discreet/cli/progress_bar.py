@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from discreet.cli.output import on_stderr
+from discreet.cli.output import stderr_console
 from discreet.paths import Watch
 
 if TYPE_CHECKING:
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def watched(source: "Source", *, quiet: bool) -> Iterator["Source"]:
+def show_preparation(source: "Source", *, quiet: bool) -> Iterator["Source"]:
     """The same experiment; what it computes before it trains is shown."""
-    with waiting(quiet=quiet) as watch:
+    with progress_bars(quiet=quiet) as watch:
         yield replace(source, places=replace(source.places, watch=watch))
 
 
 @contextmanager
-def waiting(*, quiet: bool) -> Iterator[Watch]:
+def progress_bars(*, quiet: bool) -> Iterator[Watch]:
     """What is told of preparations is shown, a bar for each, and leaves nothing behind."""
-    console = on_stderr()
+    console = stderr_console()
     if quiet or not console.is_terminal:
         yield lambda what, done, total: None
         return

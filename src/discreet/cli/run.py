@@ -10,8 +10,8 @@ import typer
 from rich.console import RenderableType
 
 from discreet.cli.options import AcceptDataRanges, DataDir
-from discreet.cli.output import Json, emit, on_stderr
-from discreet.cli.progress_bar import watched
+from discreet.cli.output import Json, emit, stderr_console
+from discreet.cli.progress_bar import show_preparation
 from discreet.errors import InvalidInput
 from discreet.part import plain
 from discreet.privacy.wording import brief
@@ -68,13 +68,15 @@ def run(
         raise InvalidInput("--resume goes on as the run was started: it takes no FILE and no other option.")
     overrides = (*(settings or ()), *([f"device={device}"] if device else ()))
     if resume is not None:
-        trained = again(resume, key_dir, data_dir, as_json)
+        trained = resume_run(resume, key_dir, data_dir, as_json)
     else:
-        trained = first(file, overrides, out, ledger, key_dir, data_dir, as_json, accept_data_ranges=accept_data_ranges)
-    report(trained, as_json)
+        trained = start_run(
+            file, overrides, out, ledger, key_dir, data_dir, as_json, accept_data_ranges=accept_data_ranges
+        )
+    print_result(trained, as_json)
 
 
-def first(
+def start_run(
     file: Path | None,
     overrides: tuple[str, ...],
     out: Path | None,
@@ -96,59 +98,59 @@ def first(
     source = experiment_file.load(file, overrides, data_dir)
     where = out if out is not None else api.new_directory(file.stem if file else "digits")
     refuse_taken(where)
-    with watched(source, quiet=quiet) as ready:
+    with show_preparation(source, quiet=quiet) as ready:
         job = api.prepared(ready, accept_data_ranges=accept_data_ranges)
     data_ranges.check_accepted(job.task.ranges_from_data, accepted=accept_data_ranges)
     if not quiet:
-        for sentence in [*warnings(job.task.ranges_from_data), *person_bound.notice(job.task), *advice(job)]:
-            on_stderr().print(sentence)
-    with watching(job, quiet=quiet) as watch:
+        for sentence in [*range_warnings(job.task.ranges_from_data), *person_bound.notice(job.task), *advice(job)]:
+            stderr_console().print(sentence)
+    with round_progress(job, quiet=quiet) as watch:
         return start(job, where, ledger, key_dir, watch)
 
 
-def again(directory: Path, key_dir: Path | None, data_dir: Path | None, quiet: bool) -> "Outcome":
+def resume_run(directory: Path, key_dir: Path | None, data_dir: Path | None, quiet: bool) -> "Outcome":
     from discreet.experiment import api
     from discreet.experiment.loop.training_loop import resume
 
     job, record = api.reopened(directory, key_dir, data_dir)
     if not quiet:
-        for sentence in warnings(job.task.ranges_from_data):
-            on_stderr().print(sentence)
-    with watching(job, quiet=quiet) as watch:
+        for sentence in range_warnings(job.task.ranges_from_data):
+            stderr_console().print(sentence)
+    with round_progress(job, quiet=quiet) as watch:
         return resume(job, record, key_dir, watch)
 
 
-def warnings(ranges_from_data: bool) -> Iterator[str]:
+def range_warnings(ranges_from_data: bool) -> Iterator[str]:
     """What stands next to the promise, at the start of a run and at its end."""
     from discreet.experiment.promise import data_ranges
 
     yield from (f"Warning: {sentence}" for sentence in data_ranges.warnings(ranges_from_data))
 
 
-def watching(job: "Job", *, quiet: bool) -> "AbstractContextManager[Watch]":
+def round_progress(job: "Job", *, quiet: bool) -> "AbstractContextManager[Watch]":
     """A live bar in a terminal, a few lines in a log, and nothing for a program; all on stderr."""
     from discreet.experiment.loop import progress
 
     if quiet:
         return progress.silent()
-    console = on_stderr()
+    console = stderr_console()
     budget = job.privacy.most if job.privacy else None
     if console.is_terminal:
         return progress.bar(job.rounds, 0, budget, console)
     return progress.lines(job.rounds, budget, lambda line: print(line, file=sys.stderr, flush=True))  # noqa: T201
 
 
-def report(ended: "Outcome", as_json: bool) -> None:
+def print_result(ended: "Outcome", as_json: bool) -> None:
     """The card and where the results lie; the exit code says how the run ended."""
     from discreet.experiment import api
 
     page = api.page(ended.record.path)
-    emit(lambda: data(ended, page), lambda: _page(ended, page), as_json=as_json)
+    emit(lambda: result_data(ended, page), lambda: _page(ended, page), as_json=as_json)
     if ended.stopped:
         raise typer.Exit(ended.exit_code)
 
 
-def data(ended: "Outcome", page: Path) -> dict[str, Any]:
+def result_data(ended: "Outcome", page: Path) -> dict[str, Any]:
     return {
         "run": str(ended.record.path),
         **ended.brief(),
@@ -163,18 +165,19 @@ def _page(ended: "Outcome", page: Path) -> Iterator[RenderableType]:
 
     yield run_guarantees.words(list(ended.guarantees))
     yield ""
-    for sentence in warnings(ended.record.identity.data_ranges):
+    for sentence in range_warnings(ended.record.identity.data_ranges):
         yield sentence
         yield ""
-    yield from where(ended, page)
+    yield from describe_results(ended, page)
     if ended.stopped:
         yield ""
         yield ended.stopped
 
 
-def where(ended: "Outcome", page: Path) -> Iterator[RenderableType]:
+def describe_results(ended: "Outcome", page: Path) -> Iterator[RenderableType]:
     """How good the model is, and where everything lies."""
-    yield f"After {ended.done} rounds, on test data: {', '.join(measured(ended.metrics)) or 'nothing to measure'}"
+    metrics = ", ".join(describe_metrics(ended.metrics)) or "nothing to measure"
+    yield f"After {ended.done} rounds, on test data: {metrics}"
     yield f"Results lie in {ended.record.path}"
     yield f"  to look at:   {page.name}"
     yield "  to use:       model.safetensors, or discreet.load() in Python"
@@ -183,7 +186,7 @@ def where(ended: "Outcome", page: Path) -> Iterator[RenderableType]:
     yield f"  to hand on:   guarantee.txt{'' if secret else ', resolved.toml'}"
 
 
-def measured(metrics: dict[str, Any]) -> Iterator[str]:
+def describe_metrics(metrics: dict[str, Any]) -> Iterator[str]:
     """Each metric by name; a squared error with what a constant achieves beside it."""
     said = {name: f"{name} {brief(float(value), 4)}" for name, value in metrics.items()}
     if "mse" in said and (constant := said.pop("constant_mse", None)):

@@ -6,27 +6,27 @@ from discreet.report.plotly_figures import Band, Chart, Level, Line
 from discreet.report.run_data import Series, Story
 
 
-def quality(story: Story) -> Iterator[Chart]:
+def quality_charts(story: Story) -> Iterator[Chart]:
     """Every metric on test data, beside it on training data where that was asked for; and the gap of the first."""
     metrics, trained = story.metrics(), story.trained
     for place, (name, series) in enumerate(metrics.items()):
         beside = [Line("on training examples", trained[name])] if name in trained else []
         yield Chart(
             f"metric-{place}",
-            capital(name),
+            capitalize(name),
             (Line(name, series), *beside),
-            level=constant(story, name),
+            level=constant_level(story, name),
             percent=name == "accuracy",
         )
-    yield from [_gap(name, series, trained[name]) for name, series in metrics.items() if name in trained][:1]
+    yield from [_gap_chart(name, series, trained[name]) for name, series in metrics.items() if name in trained][:1]
 
 
-def constant(story: Story, metric: str) -> Level | None:
+def constant_level(story: Story, metric: str) -> Level | None:
     """What a squared error must be below: a model that is no better has learned nothing."""
     return Level("a constant", story.constant) if metric == "mse" and story.constant is not None else None
 
 
-def norms(story: Story) -> Iterator[Chart]:
+def norm_charts(story: Story) -> Iterator[Chart]:
     found = {name: story.series(f"norms.{name}") for name in ("median", "mean", "max")}
     middle = "median" if found["median"] else "mean"
     if not found[middle]:
@@ -42,7 +42,7 @@ def norms(story: Story) -> Iterator[Chart]:
     yield Chart("norms", "Norm of an update", lines, bands=bands, level=level, from_zero=True)
 
 
-def clipping(story: Story) -> Iterator[Chart]:
+def clipping_charts(story: Story) -> Iterator[Chart]:
     if story.part("algorithm", "mechanism", "kind") == "none":
         return  # updates are clipped by nobody there, so a row of zeros would mislead
     share = story.series("clipped", "clipped_fraction")
@@ -54,18 +54,18 @@ def clipping(story: Story) -> Iterator[Chart]:
         yield Chart("kept", "What the clip left of an update", lines, percent=True, from_zero=True)
 
 
-def signal(story: Story) -> Iterator[Chart]:
+def signal_charts(story: Story) -> Iterator[Chart]:
     ratio = story.series("signal_to_noise")
     if ratio:
         level = Level("as loud as the noise", 1.0)
         yield Chart("signal", "Signal to noise of the sum", (Line("signal to noise", ratio),), level=level)
 
 
-def capital(name: str) -> str:
+def capitalize(name: str) -> str:
     return name.upper() if name == "mse" else name[:1].upper() + name[1:]
 
 
-def _gap(metric: str, tested: Series, trained: Series) -> Chart:
+def _gap_chart(metric: str, tested: Series, trained: Series) -> Chart:
     gap = {at: trained[at] - value for at, value in tested.items() if at in trained}
     caption = f"Gap: {metric} on training examples, less that on test examples"
     return Chart("gap", caption, (Line("gap", gap),), percent=metric == "accuracy")

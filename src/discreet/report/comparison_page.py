@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from discreet.report import run_page
-from discreet.report.comparison_rows import SEEDED, TUNING, Row, columns, heading, notes, shortened
+from discreet.report.comparison_rows import SEEDED, TUNING, Row, columns, heading, notes, short_names
 from discreet.report.markup import Html, join, table, tag
 from discreet.report.page_sections import NOT_COVERED
-from discreet.report.plotly_figures import COLOURS, Chart, layout, shown
+from discreet.report.plotly_figures import COLOURS, Chart, layout, render_figure
 
 NAME = "compare.html"
 TABLE = "table.md"
@@ -21,17 +21,17 @@ DASHES = ("solid", "dash", "dot")
 
 def write(folder: Path, rows: Sequence[Row], command: str) -> tuple[Path, Path]:
     """Both files, each whole or not at all."""
-    return run_page.placed(folder / NAME, document(rows, command)), run_page.placed(
-        folder / TABLE, markdown(rows, command)
+    return run_page.write_atomically(folder / NAME, render_page(rows, command)), run_page.write_atomically(
+        folder / TABLE, render_markdown(rows, command)
     )
 
 
-def document(rows: Sequence[Row], command: str) -> str:
+def render_page(rows: Sequence[Row], command: str) -> str:
     title = _title(rows)
-    return run_page.framed(title, join(_body(rows, title, command)))
+    return run_page.html_page(title, join(_body(rows, title, command)))
 
 
-def markdown(rows: Sequence[Row], command: str) -> str:
+def render_markdown(rows: Sequence[Row], command: str) -> str:
     found = columns(rows)
     lines = [[column.heading for column in found], ["---" if column.text else "---:" for column in found]]
     lines += [list(cells) for cells in zip(*(column.cells for column in found), strict=True)]
@@ -42,8 +42,8 @@ def markdown(rows: Sequence[Row], command: str) -> str:
 def _title(rows: Sequence[Row]) -> str:
     names = list(dict.fromkeys(row.name for row in rows))
     if len(names) > 1:
-        return f"{_listed(names) if len(names) <= MOST_NAMED else f'{len(names)} experiments'} compared"
-    return f"{names[0]} by {_listed(list(rows[0].swept))}" if rows[0].swept else names[0]
+        return f"{_join_names(names) if len(names) <= MOST_NAMED else f'{len(names)} experiments'} compared"
+    return f"{names[0]} by {_join_names(list(rows[0].swept))}" if rows[0].swept else names[0]
 
 
 def _body(rows: Sequence[Row], title: str, command: str) -> Iterator[Html]:
@@ -54,41 +54,41 @@ def _body(rows: Sequence[Row], title: str, command: str) -> Iterator[Html]:
         tag("div", tag("p", SEEDED), tag("p", TUNING), class_="verdict none", role="note", aria_label="Verdict"),
     )
     found = columns(rows)
-    cells = zip(*(map(_unbroken, column.cells) for column in found), strict=True)
+    cells = zip(*(map(_keep_on_one_line, column.cells) for column in found), strict=True)
     badge = tag("span", NOT_COVERED, class_="badge")
     metrics = list(dict.fromkeys(row.metric for row in rows if row.metric))
     pictures = [
-        _section(f"{_named(metric)}, measured on test data", picture(rows, metric), badge) for metric in metrics
+        _section(f"{_named(metric)}, measured on test data", render_metric(rows, metric), badge) for metric in metrics
     ]
     told = tag("p", " ".join(notes(rows)[:-1]), class_="note")  # the last of them stands above
-    laid = table("A row a cell", [_unbroken(column.heading) for column in found], cells, class_="numbers")
+    laid = table("A row a cell", [_keep_on_one_line(column.heading) for column in found], cells, class_="numbers")
     yield tag(
         "main", *pictures, _section("The table", join([laid, told]), badge), _section("The command", _code(command))
     )
     yield tag("footer", tag("p", _FOOTER))
 
 
-def picture(rows: Sequence[Row], metric: str) -> Html:
+def render_metric(rows: Sequence[Row], metric: str) -> Html:
     """The metric against the swept field, a line an experiment; bars where nothing is swept."""
     measured = [row for row in rows if row.metric == metric]
     swept = list(measured[0].swept)
-    made, told = _lines(measured, swept, metric) if swept else _bars(measured, metric)
-    lost = [_cell(row) for row in measured if row.lost]
+    made, told = _line_figure(measured, swept, metric) if swept else _bar_figure(measured, metric)
+    lost = [_cell_name(row) for row in measured if row.lost]
     note = tag("p", f"Diverged, so not drawn: {'; '.join(lost)}.", class_="note") if lost else None
     caption = f"{_named(metric)} after the last round" + (f" by {swept[0]}" if swept else "")
-    return shown(f"metric-{metric}", f"{caption}, with standard errors", told, made, note, tall=True)
+    return render_figure(f"metric-{metric}", f"{caption}, with standard errors", told, made, note, tall=True)
 
 
-def _lines(rows: Sequence[Row], swept: list[str], metric: str) -> tuple[Any, str]:
+def _line_figure(rows: Sequence[Row], swept: list[str], metric: str) -> tuple[Any, str]:
     import plotly.graph_objects as go
 
     across, *others = swept
     series: dict[str, list[Row]] = {}
     for row in rows:
-        series.setdefault(_series(row, others), []).append(row)
+        series.setdefault(_series_name(row, others), []).append(row)
     values = list(dict.fromkeys(row.swept[across] for row in rows))
-    axis, at = _axis(values)
-    drawn = layout(_chart(metric, shortened(swept)[across]))
+    axis, at = _x_axis(values)
+    drawn = layout(_chart(metric, short_names(swept)[across]))
     drawn["xaxis"] = {**drawn["xaxis"], **axis}
     drawn |= {"height": 400, "showlegend": len(series) > 1, "hovermode": "closest"}
     made = go.Figure(layout=drawn)
@@ -113,7 +113,7 @@ def _lines(rows: Sequence[Row], swept: list[str], metric: str) -> tuple[Any, str
     return made, f"Line chart of {heading(metric)} by {across}. {said}."
 
 
-def _bars(rows: Sequence[Row], metric: str) -> tuple[Any, str]:
+def _bar_figure(rows: Sequence[Row], metric: str) -> tuple[Any, str]:
     import plotly.graph_objects as go
 
     drawn = layout(_chart(metric, ""))
@@ -137,7 +137,7 @@ def _bars(rows: Sequence[Row], metric: str) -> tuple[Any, str]:
     return made, f"Bar chart of {heading(metric)}. {said}."
 
 
-def _axis(values: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _x_axis(values: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The axis, and where on it each value lies: at its number if all are numbers, by logarithm if far apart."""
     try:
         numbers = {value: float(value) for value in values}
@@ -149,11 +149,11 @@ def _axis(values: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     return {"type": "log" if far else "linear", **ticks}, numbers
 
 
-def _series(row: Row, others: list[str]) -> str:
-    return ", ".join([row.name, *(f"{shortened(others)[path]} {row.swept[path]}" for path in others)])
+def _series_name(row: Row, others: list[str]) -> str:
+    return ", ".join([row.name, *(f"{short_names(others)[path]} {row.swept[path]}" for path in others)])
 
 
-def _cell(row: Row) -> str:
+def _cell_name(row: Row) -> str:
     return ", ".join([row.name, *(f"{path} {value}" for path, value in row.swept.items())])
 
 
@@ -169,7 +169,7 @@ def _named(metric: str) -> str:
     return metric.upper() if metric == "mse" else metric[:1].upper() + metric[1:]
 
 
-def _unbroken(text: str) -> str:
+def _keep_on_one_line(text: str) -> str:
     """Numbers and their errors stay on one line: a wide table scrolls."""
     return text.replace(" ", "\u00a0")
 
@@ -183,7 +183,7 @@ def _code(command: str) -> Html:
     return tag("pre", tag("code", command), tabindex="0", role="region", aria_label="Command")
 
 
-def _listed(names: list[str]) -> str:
+def _join_names(names: list[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
 
 

@@ -146,18 +146,18 @@ def columns(rows: Sequence[Row]) -> list[Column]:
     some = any(0 < row.diverged < len(row.results) for row in rows)
     found = [
         Column("experiment", tuple(row.name for row in rows), text=True),
-        *(Column(short, tuple(row.swept[path] for row in rows)) for path, short in shortened(swept).items()),
+        *(Column(short, tuple(row.swept[path] for row in rows)) for path, short in short_names(swept).items()),
         Column(heading(metrics.pop()) if one else "test metric", tuple(measured)),
         Column("diverged", tuple(f"{row.diverged} of {len(row.results)}" if some else NOTHING for row in rows)),
         Column("runs", tuple(f"{len(row.results)} of {row.wanted}" if partial else NOTHING for row in rows)),
-        Column("ε", tuple(_epsilon(row) for row in rows)),
-        Column("δ", _each(rows, "delta", brief), "at δ = {}"),
-        Column("protects", _each(rows, "unit", str), "for one {}", text=True),
-        Column("from", _each(rows, "against", str), "against the {}", text=True),
-        Column("noise", tuple(_or_nothing(row.noise_multiplier, 4) for row in rows), "noise multiplier {}"),
-        Column("rounds", _each(rows, "rounds", str), "{} rounds"),
-        Column("clients", _each(rows, "clients", str), "{} clients"),
-        Column("seconds", tuple(_or_nothing(row.seconds, 3) for row in rows)),
+        Column("ε", tuple(_format_epsilon(row) for row in rows)),
+        Column("δ", _format_cells(rows, "delta", brief), "at δ = {}"),
+        Column("protects", _format_cells(rows, "unit", str), "for one {}", text=True),
+        Column("from", _format_cells(rows, "against", str), "against the {}", text=True),
+        Column("noise", tuple(_format_or_dash(row.noise_multiplier, 4) for row in rows), "noise multiplier {}"),
+        Column("rounds", _format_cells(rows, "rounds", str), "{} rounds"),
+        Column("clients", _format_cells(rows, "clients", str), "{} clients"),
+        Column("seconds", tuple(_format_or_dash(row.seconds, 3) for row in rows)),
     ]
     told = {(column.heading, column.cells) for column in found[1 : 1 + len(swept)]}  # such as rounds, where swept
     return [
@@ -171,7 +171,7 @@ def heading(metric: str) -> str:
     return "accuracy, %" if metric == "accuracy" else metric
 
 
-def shortened(paths: Iterable[str]) -> dict[str, str]:
+def short_names(paths: Iterable[str]) -> dict[str, str]:
     """Each swept field by its last name, where that leaves no doubt."""
     listed = list(paths)
     lasts = [path.rpartition(".")[2] for path in listed]
@@ -190,7 +190,7 @@ def notes(rows: Sequence[Row]) -> list[str]:
     return [*said, f"{SEEDED} {TUNING}"]
 
 
-def shared(found: Sequence[Column]) -> str:
+def describe_shared(found: Sequence[Column]) -> str:
     """What all rows have in common, in one sentence; empty where that is nothing."""
     said = {
         column.heading: column.once.format(value).removesuffix("s" if value == "1" else "")
@@ -202,15 +202,15 @@ def shared(found: Sequence[Column]) -> str:
     return f"In all rows: {told}." if told else ""
 
 
-def _epsilon(row: Row) -> str:
+def _format_epsilon(row: Row) -> str:
     if not row.results:
         return NOTHING
     return "∞" if row.epsilon is None or math.isinf(row.epsilon) else rounded_up(row.epsilon)
 
 
-def _each(rows: Sequence[Row], name: str, say: Any) -> tuple[str, ...]:
+def _format_cells(rows: Sequence[Row], name: str, say: Any) -> tuple[str, ...]:
     return tuple(NOTHING if row.first(name) is None else say(row.first(name)) for row in rows)
 
 
-def _or_nothing(value: float | None, digits: int) -> str:
+def _format_or_dash(value: float | None, digits: int) -> str:
     return NOTHING if value is None else brief(value, digits)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from discreet.privacy import wording
 from discreet.privacy.guarantee import Claim, Guarantee, entries
 from discreet.privacy.wording import brief, in_a_thousand, rounded_up
-from discreet.report.markup import Html, folded, listing, table, tag, terms
+from discreet.report.markup import Html, bullet_list, definition_list, details, table, tag
 
 # Not the digits of a name, as in CIFAR-10 or net2.py; in doubt it is a number.
 NUMBER = re.compile(r"\b[0-9a-f]{64}\b|(?<!\w)(?<![^\W\d]-)[-−]?\d+(?:[.,]\d+)*(?:e[-+]?\d+)?")  # a sha256 is one
@@ -24,26 +24,26 @@ def guarantee_card(card: Guarantee, *, public: bool = False) -> Html:
     In public, what the card says of numbers that it doesn't cover is said without those numbers.
     """
     unit = wording.name_of(card.unit)
-    not_covered = [without_numbers(each) for each in card.not_covered] if public else card.not_covered
+    not_covered = [remove_numbers(each) for each in card.not_covered] if public else card.not_covered
     return tag(
         "article",
         tag("h3", f"For any one {unit}, against {_onlooker(card)}"),
         tag("p", card.sentence(), class_="lead"),
-        _attacks(card),
-        terms(_entries(card)),
-        _claims(card) if card.claims else None,
+        _attack_table(card),
+        definition_list(_card_entries(card)),
+        _claims_box(card) if card.claims else None,
         tag(
             "div",
-            tag("section", tag("h4", "It assumes"), listing(card.assumptions)) if card.assumptions else None,
-            tag("section", tag("h4", "It does not cover"), listing(not_covered)) if not_covered else None,
+            tag("section", tag("h4", "It assumes"), bullet_list(card.assumptions)) if card.assumptions else None,
+            tag("section", tag("h4", "It does not cover"), bullet_list(not_covered)) if not_covered else None,
             class_="pair",
         ),
-        folded("What ε and δ mean", tag("p", MEANING.format(unit=unit))),
+        details("What ε and δ mean", tag("p", MEANING.format(unit=unit))),
         class_="card",
     )
 
 
-def own_cards(cards: Sequence[Guarantee]) -> Html:
+def other_clients_table(cards: Sequence[Guarantee]) -> Html:
     """The guarantees of clients whose numbers are their own, a row each; the least protected has a card."""
     return table(
         "The same for other clients, whose numbers differ",
@@ -59,15 +59,15 @@ def own_cards(cards: Sequence[Guarantee]) -> Html:
     )
 
 
-def certified(card: Guarantee) -> str:
-    return bound(rounded_up(card.epsilon), card.delta)
+def format_certified(card: Guarantee) -> str:
+    return format_bound(rounded_up(card.epsilon), card.delta)
 
 
-def bound(epsilon: str, delta: float) -> str:
-    return _unbroken(f"ε = {epsilon} at δ = {brief(delta)}")
+def format_bound(epsilon: str, delta: float) -> str:
+    return _format_equations(f"ε = {epsilon} at δ = {brief(delta)}")
 
 
-def without_numbers(sentence: str) -> str:
+def remove_numbers(sentence: str) -> str:
     """The sentence with … for each of its numbers; one that states an ε speaks of a guarantee, and keeps them."""
     return sentence if "ε = " in sentence else NUMBER.sub("…", sentence)
 
@@ -76,7 +76,7 @@ def _onlooker(card: Guarantee) -> str:
     return {"server": "the server", "client": "another client", "public": "the public"}[card.view]
 
 
-def _attacks(card: Guarantee) -> Html:
+def _attack_table(card: Guarantee) -> Html:
     pairs = ((in_a_thousand(each.false_positive_rate), in_a_thousand(each.true_positive_rate)) for each in card.attacks)
     return table(
         "What the best possible attack achieves, out of 1,000",
@@ -85,25 +85,25 @@ def _attacks(card: Guarantee) -> Html:
     )
 
 
-def _entries(card: Guarantee) -> list[tuple[str, str]]:
-    listed = [(name, _unbroken(said)) for name, said in entries(card)]
+def _card_entries(card: Guarantee) -> list[tuple[str, str]]:
+    listed = [(name, _format_equations(said)) for name, said in entries(card)]
     return [*listed, ("Made with", f"discreet {card.version}")]
 
 
-def _claims(card: Guarantee) -> Html:
+def _claims_box(card: Guarantee) -> Html:
     return tag(
         "aside",
         tag("h4", "Claimed, not certified"),
-        listing(_claimed(claim) for claim in card.claims),
-        tag("p", f"Certified is {certified(card)}."),
+        bullet_list(_describe_claim(claim) for claim in card.claims),
+        tag("p", f"Certified is {format_certified(card)}."),
         class_="claims",
     )
 
 
-def _claimed(claim: Claim) -> str:
-    return f"{bound(brief(claim.epsilon), claim.delta)}, {claim.source}: {claim.reason}"
+def _describe_claim(claim: Claim) -> str:
+    return f"{format_bound(brief(claim.epsilon), claim.delta)}, {claim.source}: {claim.reason}"
 
 
-def _unbroken(said: str) -> str:
+def _format_equations(said: str) -> str:
     """ε = 2 in words that no line break takes apart, and infinity by its sign."""
     return said.replace(" = inf", " = ∞").replace(" = ", "\u00a0=\u00a0")

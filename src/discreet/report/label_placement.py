@@ -7,7 +7,7 @@ from statistics import median
 from typing import Literal, NamedTuple, TypeAlias
 
 from discreet.report.curves import Mark, Panel, Point
-from discreet.report.theme import drawable, drawn
+from discreet.report.theme import is_drawable, visible_points
 
 Side: TypeAlias = Literal["left", "center", "right"]
 
@@ -18,20 +18,20 @@ SYMBOL = 4  # so many of those a point itself counts for: a symbol is larger tha
 NEAR = 0.05  # of the width: what a name along a limit takes
 
 
-class Stand(NamedTuple):
+class LabelPlace(NamedTuple):
     """Below or above its mark, which stands at that side of the name."""
 
     below: bool
     side: Side
 
 
-def stand(mark: Mark, panel: Panel) -> Stand:
+def place_label(mark: Mark, panel: Panel) -> LabelPlace:
     """Where a mark's name covers the least; of those that are alike, below a least value, whose curve is above it."""
-    frame = _Frame(panel)
-    places, first = list(_places(frame, panel)), below(mark, panel)
+    frame = _UnitFrame(panel)
+    places, first = list(_sample_curves(frame, panel)), is_low(mark, panel)
     at, long = frame.at(mark.at), LETTER * len(mark.name)
 
-    def covered(to: Stand) -> tuple[float, int]:
+    def covered(to: LabelPlace) -> tuple[float, int]:
         left = at.x - {"left": 0.0, "center": long / 2, "right": long}[to.side]
         bottom = at.y - AWAY - LINE if to.below else at.y + AWAY
         inside = sum(left <= x <= left + long and bottom <= y <= bottom + LINE for x, y in places)
@@ -39,31 +39,31 @@ def stand(mark: Mark, panel: Panel) -> Stand:
         return inside + 1000 * out, order.index(to)
 
     sides: tuple[Side, ...] = ("center", "left", "right")
-    order = [Stand(under, side) for under, side in product((first, not first), sides)]
+    order = [LabelPlace(under, side) for under, side in product((first, not first), sides)]
     return min(order, key=covered)
 
 
-def below(mark: Mark, panel: Panel) -> bool:
+def is_low(mark: Mark, panel: Panel) -> bool:
     """Whether a mark is low among all values, so that there is room below it."""
-    values = [y for curve in panel.curves for y in drawn(curve, panel).values()]
+    values = [y for curve in panel.curves for y in visible_points(curve, panel).values()]
     return bool(values) and mark.at.y < median(values)
 
 
-def from_top(x: float, panel: Panel) -> bool:
+def hangs_from_top(x: float, panel: Panel) -> bool:
     """Whether a limit's name along its line hangs from the top: where more is free above the curves than below."""
-    frame = _Frame(panel)
+    frame = _UnitFrame(panel)
     at = frame.at(Point(x, frame.low.y)).x
-    near = [y for place, y in _places(frame, panel) if abs(place - at) <= NEAR]
+    near = [y for place, y in _sample_curves(frame, panel) if abs(place - at) <= NEAR]
     return not near or 1 - max(near) >= min(near)
 
 
-def on_the_right(x: float, panel: Panel) -> bool:
+def is_near_right_edge(x: float, panel: Panel) -> bool:
     """Whether a place lies so far right that a name has room on its left alone."""
-    frame = _Frame(panel)
+    frame = _UnitFrame(panel)
     return frame.at(Point(x, frame.low.y)).x > 1 - NEAR
 
 
-class _Frame:
+class _UnitFrame:
     """A panel's values from 0 to 1, both ways, as they are drawn."""
 
     def __init__(self, panel: Panel) -> None:
@@ -71,9 +71,11 @@ class _Frame:
             math.log if panel.log_x else float,
             math.log if panel.log_y else float,
         )
-        there = [Point(x, y) for curve in panel.curves for x, y in drawn(curve, panel).items()]
-        there += [mark.at for mark in panel.marks if drawable(mark.at, panel)]
-        xs = [point.x for point in there] + [limit.x for limit in panel.limits if drawable(Point(limit.x, 1.0), panel)]
+        there = [Point(x, y) for curve in panel.curves for x, y in visible_points(curve, panel).items()]
+        there += [mark.at for mark in panel.marks if is_drawable(mark.at, panel)]
+        xs = [point.x for point in there] + [
+            limit.x for limit in panel.limits if is_drawable(Point(limit.x, 1.0), panel)
+        ]
         ys = [point.y for point in there]
         self.low = Point(min(xs, default=1.0), min(ys, default=1.0))
         self.high = Point(max(xs, default=1.0), max(ys, default=1.0))
@@ -87,10 +89,10 @@ class _Frame:
         return (scale(value) - scale(low)) / span if span else 0.5
 
 
-def _places(frame: _Frame, panel: Panel) -> Iterator[Point]:
+def _sample_curves(frame: _UnitFrame, panel: Panel) -> Iterator[Point]:
     """Places along every curve, close enough that no name slips between two."""
     for curve in panel.curves:
-        points = [frame.at(Point(x, y)) for x, y in drawn(curve, panel).items()]
+        points = [frame.at(Point(x, y)) for x, y in visible_points(curve, panel).items()]
         yield from points * SYMBOL
         for one, other in pairwise(points):
             for step in range(1, BETWEEN):

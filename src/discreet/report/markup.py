@@ -33,16 +33,16 @@ def table(caption: str, headings: Iterable[str], rows: Iterable[Iterable[str]], 
     return tag("div", made, class_="scroll", tabindex="0", role="region", aria_label=caption)
 
 
-def listing(items: Iterable[str]) -> Html:
+def bullet_list(items: Iterable[str]) -> Html:
     return tag("ul", *(tag("li", each) for each in items))
 
 
-def terms(entries: Iterable[tuple[str, Child]], **attributes: Attribute) -> Html:
+def definition_list(entries: Iterable[tuple[str, Child]], **attributes: Attribute) -> Html:
     """Names and what they stand for."""
     return tag("dl", *(tag("div", tag("dt", name), tag("dd", value)) for name, value in entries), **attributes)
 
 
-def folded(summary: str, *children: Child, in_print: bool = False) -> Html:
+def details(summary: str, *children: Child, in_print: bool = False) -> Html:
     """Closed until asked for; on paper it stays closed unless it belongs there."""
     return tag("details", tag("summary", summary), *children, data_print=in_print)
 

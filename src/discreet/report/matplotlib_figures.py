@@ -7,8 +7,17 @@ from textwrap import wrap
 from typing import Any, Literal
 
 from discreet.report.curves import Panel, Picture
-from discreet.report.label_placement import from_top, on_the_right, stand
-from discreet.report.theme import QUIET, Look, covered, heights, limits, looks, marks, symbols
+from discreet.report.label_placement import hangs_from_top, is_near_right_edge, place_label
+from discreet.report.theme import (
+    QUIET,
+    Style,
+    curve_styles,
+    is_covered,
+    marker_count,
+    visible_limits,
+    visible_marks,
+    y_values,
+)
 
 MARKERS = ("o", "s", "D", "^", "X")
 PANEL = (4.8, 3.5)  # inches
@@ -16,7 +25,7 @@ NOTE, ENTRY = 0.15, 0.2  # a line of a note, a row of the legend
 DOTS = 150  # an inch, in a PNG
 
 
-def plate(picture: Picture, form: Literal["png", "svg"]) -> bytes:
+def render_image(picture: Picture, form: Literal["png", "svg"]) -> bytes:
     """The picture on white, as the bytes of a file."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -35,27 +44,27 @@ def _figure(picture: Picture) -> Any:
     """Title, panels, one legend for all of them, notes: each below the other, so that none hides a curve."""
     from matplotlib.figure import Figure
 
-    across = _across(len(picture.panels))
+    across = _column_count(len(picture.panels))
     down = math.ceil(len(picture.panels) / across)
     width = max(across * PANEL[0], 6.4)
     said = [line for note in picture.notes for line in wrap(note, int(width * 15))]
-    look = looks(picture)
+    look = curve_styles(picture)
     columns = max(1, int(width / (0.7 + 0.085 * max((len(name) for name in look), default=0))))
     rows = math.ceil(len(look) / columns)
     body, foot = down * PANEL[1] + 0.4 + ENTRY * rows, NOTE * len(said) + 0.1
     made = Figure(figsize=(width, body + foot), layout="constrained")
     parts: Any = made.subfigures(2, 1, height_ratios=[body, foot])
     top, bottom = parts
-    top.suptitle(_text(picture.title), fontsize=12)
+    top.suptitle(_escape_math(picture.title), fontsize=12)
     axes = top.subplots(down, across, squeeze=False).ravel()
     for panel, axis in zip(picture.panels, axes, strict=False):
-        _draw(panel, axis, look)
+        _draw_panel(panel, axis, look)
     for axis in axes[len(picture.panels) :]:
         axis.set_visible(False)
     drawn = [zip(*axis.get_legend_handles_labels(), strict=True) for axis in axes]
     handles = {label: handle for each in drawn[::-1] for handle, label in each}  # as in the first panel that has it
     if handles:
-        names = [_text(name) for name in look]
+        names = [_escape_math(name) for name in look]
         top.legend(
             [handles[name] for name in names],
             names,
@@ -64,18 +73,18 @@ def _figure(picture: Picture) -> Any:
             fontsize=8,
             frameon=False,
         )
-    bottom.text(0.5, 0.95, "\n".join(map(_text, said)), ha="center", va="top", fontsize=8, color="#444")
+    bottom.text(0.5, 0.95, "\n".join(map(_escape_math, said)), ha="center", va="top", fontsize=8, color="#444")
     return made
 
 
-def _across(panels: int) -> int:
+def _column_count(panels: int) -> int:
     return {1: 1, 2: 2, 4: 2}.get(panels, 3)
 
 
-def _draw(panel: Panel, axis: Any, look: Mapping[str, Look]) -> None:
-    axis.set_title(_text(panel.title), fontsize=10)
-    axis.set_xlabel(_text(panel.across), fontsize=9)
-    axis.set_ylabel(_text(panel.up), fontsize=9)
+def _draw_panel(panel: Panel, axis: Any, look: Mapping[str, Style]) -> None:
+    axis.set_title(_escape_math(panel.title), fontsize=10)
+    axis.set_xlabel(_escape_math(panel.across), fontsize=9)
+    axis.set_ylabel(_escape_math(panel.up), fontsize=9)
     axis.tick_params(which="both", labelsize=8)
     axis.grid(alpha=0.3)
     axis.set_xscale("log" if panel.log_x else "linear")
@@ -84,12 +93,12 @@ def _draw(panel: Panel, axis: Any, look: Mapping[str, Look]) -> None:
     if panel.whole_x:
         axis.xaxis.get_major_locator().set_params(integer=True)
     for curve in panel.curves:
-        seen, wide = look[curve.name], covered(curve, panel)
-        shown = symbols(curve, panel, seen)
+        seen, wide = look[curve.name], is_covered(curve, panel)
+        shown = marker_count(curve, panel, seen)
         axis.plot(
             [point.x for point in curve.points],
-            [math.nan if y is None else y for y in heights(curve, panel)],
-            label=_text(curve.name),
+            [math.nan if y is None else y for y in y_values(curve, panel)],
+            label=_escape_math(curve.name),
             color=seen.colour,
             linewidth=4 if wide else 1.6,
             linestyle="--" if curve.dashed else "-",
@@ -97,26 +106,30 @@ def _draw(panel: Panel, axis: Any, look: Mapping[str, Look]) -> None:
             markevery=max(1, len(curve.points) // max(1, shown)),
             markersize=6 if wide else 4,
         )
-    for limit in limits(panel):
+    for limit in visible_limits(panel):
         axis.axvline(limit.x, color=QUIET, linewidth=1, linestyle=":")
-        _beside(axis, limit.name, limit.x, right=on_the_right(limit.x, panel), top=from_top(limit.x, panel))
-    for mark in marks(panel):
+        _label_limit(
+            axis, limit.name, limit.x, right=is_near_right_edge(limit.x, panel), top=hangs_from_top(limit.x, panel)
+        )
+    for mark in visible_marks(panel):
         axis.plot(*mark.at, marker="*", markersize=11, color="black", markeredgecolor="white", zorder=5)
-        under, side = stand(mark, panel)
+        under, side = place_label(mark, panel)
         shift = {"left": -4, "right": 4}.get(side, 0)  # from the star's middle to its outer edge
         offset = {"xytext": (shift, -7 if under else 7), "va": "top" if under else "bottom", "ha": side}
-        axis.annotate(_text(mark.name), mark.at, fontsize=8, textcoords="offset points", **offset, bbox=_HALO, zorder=6)
+        axis.annotate(
+            _escape_math(mark.name), mark.at, fontsize=8, textcoords="offset points", **offset, bbox=_HALO, zorder=6
+        )
 
 
-def _beside(axis: Any, name: str, x: float, *, right: bool, top: bool) -> None:
+def _label_limit(axis: Any, name: str, x: float, *, right: bool, top: bool) -> None:
     """A limit's name along its line, at that end of it, on the side where there is room."""
     offset = {"xytext": (-3 if right else 3, -4 if top else 4), "textcoords": "offset points"}
     turned = {"rotation": 90, "ha": "right" if right else "left", "va": "top" if top else "bottom"}
     place = {"xy": (x, 1 if top else 0), "xycoords": axis.get_xaxis_transform(), "annotation_clip": True}
-    axis.annotate(_text(name), **place, **offset, **turned, fontsize=7, color="#555", bbox=_HALO)
+    axis.annotate(_escape_math(name), **place, **offset, **turned, fontsize=7, color="#555", bbox=_HALO)
 
 
-def _text(said: str) -> str:
+def _escape_math(said: str) -> str:
     """As it is: a dollar sign would start mathematics."""
     return said.replace("$", r"\$")
 

@@ -10,9 +10,17 @@ from tomlkit.exceptions import TOMLKitError
 from discreet.privacy.guarantee import leading
 from discreet.privacy.wording import brief, rounded_up
 from discreet.report import charts
-from discreet.report.guarantee_card import guarantee_card, own_cards
-from discreet.report.markup import Child, Html, folded, listing, tag, terms
-from discreet.report.plotly_figures import Chart, Level, Line, drawn, numbers, percent, plain
+from discreet.report.guarantee_card import guarantee_card, other_clients_table
+from discreet.report.markup import Child, Html, bullet_list, definition_list, details, tag
+from discreet.report.plotly_figures import (
+    Chart,
+    Level,
+    Line,
+    format_number,
+    format_percent,
+    numbers_table,
+    render_chart,
+)
 from discreet.report.run_data import Story
 
 Section: TypeAlias = Callable[[Story], Html | None]
@@ -43,27 +51,27 @@ def covered_tiles(story: Story) -> Iterator[Tile]:
 
 def uncovered_tiles(story: Story) -> Iterator[Tile]:
     for name, series in list(story.metrics().items())[:1]:
-        last, level = max(series), charts.constant(story, name)
-        beside = f"{level.name}: {plain(level.value)}; " if level else ""
-        yield name, _said(name)(series[last]), f"round {last:,}; {beside}{NOT_COVERED}"
+        last, level = max(series), charts.constant_level(story, name)
+        beside = f"{level.name}: {format_number(level.value)}; " if level else ""
+        yield name, _metric_format(name)(series[last]), f"round {last:,}; {beside}{NOT_COVERED}"
     seconds = [value for value in story.series("seconds").values() if math.isfinite(value)]
     if seconds:
-        yield "training time", _duration(sum(seconds)), f"{brief(sum(seconds) / len(seconds), 2)} s a round"
+        yield "training time", _format_duration(sum(seconds)), f"{brief(sum(seconds) / len(seconds), 2)} s a round"
 
 
-def trouble(story: Story) -> Html | None:
+def unreadable_files(story: Story) -> Html | None:
     if not story.trouble:
         return None
-    return _section("What could not be read", listing(story.trouble))
+    return _section("What could not be read", bullet_list(story.trouble))
 
 
 def guarantees(story: Story) -> Html | None:
-    return _guarantees(story, public=False)
+    return _guarantee_cards(story, public=False)
 
 
-def guarantees_in_public(story: Story) -> Html | None:
+def public_guarantees(story: Story) -> Html | None:
     """Without the numbers that a card names only to say that it doesn't cover them."""
-    return _guarantees(story, public=True)
+    return _guarantee_cards(story, public=True)
 
 
 def spending(story: Story) -> Html | None:
@@ -75,25 +83,25 @@ def spending(story: Story) -> Html | None:
     at = f" at δ = {brief(counted.delta)}" if counted else ""
     chart = Chart("spent", f"ε spent{at}", (Line("ε spent", spent),), level=level, from_zero=True)
     why = "What an onlooker could have learned by the end of each round. It follows from the plan, not from the data."
-    return _section("Privacy spent by round", tag("p", why), drawn(chart), numbers("ε by round", chart))
+    return _section("Privacy spent by round", tag("p", why), render_chart(chart), numbers_table("ε by round", chart))
 
 
 def quality(story: Story) -> Html | None:
-    pictures = list(charts.quality(story))
+    pictures = list(charts.quality_charts(story))
     if not pictures:
         return None
     data = "test data and on training data" if story.trained else "test data"
     why = f"Measured on {data}, in clear: whoever sees these numbers learns something about that data."
     named = " and ".join(list(story.metrics())[:2])
-    return _uncovered(f"{charts.capital(named)} by round", why, pictures)
+    return _uncovered_section(f"{charts.capitalize(named)} by round", why, pictures)
 
 
 def norms(story: Story) -> Html | None:
-    sizes, clipped = list(charts.norms(story)), [*charts.clipping(story), *charts.signal(story)]
+    sizes, clipped = list(charts.norm_charts(story)), [*charts.clipping_charts(story), *charts.signal_charts(story)]
     if not sizes and not clipped:
         return None
     if not clipped:
-        return _uncovered(
+        return _uncovered_section(
             "Update norms by round", "How large the clients' updates were. This algorithm clips no whole update.", sizes
         )
     why = (
@@ -101,23 +109,23 @@ def norms(story: Story) -> Html | None:
         "noise. Nearly all clipped: the model learns less than the clients send. Signal to noise is the norm of the "
         "sum of the clipped updates over that of the noise in it."
     )
-    return _uncovered("Update norms and fraction clipped by round", why, [*sizes, *clipped])
+    return _uncovered_section("Update norms and fraction clipped by round", why, [*sizes, *clipped])
 
 
 def cohorts(story: Story) -> Html | None:
     sizes = story.series("clients", "cohort", "contributors")
     if not sizes:
         return None
-    sent = _traffic(story)
+    sent = _describe_traffic(story)
     if len(set(sizes.values())) == 1:
-        said = f"{plain(next(iter(sizes.values())))} clients took part in every round.{sent}"
+        said = f"{format_number(next(iter(sizes.values())))} clients took part in every round.{sent}"
         return _section("Who took part", tag("p", said), covered=False)
     chart = Chart("cohort", "Clients that took part", (Line("clients", sizes),), from_zero=True)
     why = "How many clients took part in each round. The sums were divided by the expected number, which is public."
-    return _uncovered("Who took part, by round", why + sent, [chart])
+    return _uncovered_section("Who took part, by round", why + sent, [chart])
 
 
-def left_out(story: Story) -> Html | None:
+def rows_left_out(story: Story) -> Html | None:
     """Rows of persons who have more than may be used."""
     rows = story.rows_left_out
     if rows is None:
@@ -129,28 +137,30 @@ def left_out(story: Story) -> Html | None:
 def experiment(story: Story) -> Html | None:
     if not story.resolved and not story.written:
         return None
-    resolved = folded("The experiment, every part resolved", _code(story.resolved), in_print=True)
-    written = folded("The experiment as it was written", _code(story.written), in_print=not story.resolved)
+    resolved = details("The experiment, every part resolved", _code(story.resolved), in_print=True)
+    written = details("The experiment as it was written", _code(story.written), in_print=not story.resolved)
     return _section("The experiment", resolved if story.resolved else None, written if story.written else None)
 
 
-def experiment_in_public(story: Story) -> Html | None:
+def public_experiment(story: Story) -> Html | None:
     """Only what was resolved: its fields are public by declaration, and comments are not.
 
     Ranges that were taken from the data are left out.
     """
     if not story.resolved:
         return None
-    text = _without_ranges(story.resolved) if story.data_ranges else story.resolved
-    return _section("The experiment", folded("The experiment, every part resolved", _code(text), in_print=True))
+    text = _remove_ranges(story.resolved) if story.data_ranges else story.resolved
+    return _section("The experiment", details("The experiment, every part resolved", _code(text), in_print=True))
 
 
 def environment(story: Story) -> Html | None:
-    return _environment(story.environment)
+    return _environment_section(story.environment)
 
 
-def environment_in_public(story: Story) -> Html | None:
-    return _environment({name: story.environment[name] for name in PUBLIC_ENVIRONMENT if name in story.environment})
+def public_environment(story: Story) -> Html | None:
+    return _environment_section(
+        {name: story.environment[name] for name in PUBLIC_ENVIRONMENT if name in story.environment}
+    )
 
 
 def ledger(story: Story) -> Html | None:
@@ -164,10 +174,10 @@ def ledger(story: Story) -> Html | None:
     if not entries:
         return None
     why = "Written before data was touched. Keep its head and length: they show whether its end was cut off."
-    return _section("The ledger", tag("p", why), terms(entries))
+    return _section("The ledger", tag("p", why), definition_list(entries))
 
 
-def _without_ranges(resolved: str) -> str:
+def _remove_ranges(resolved: str) -> str:
     """The experiment with no bound or list of values in it; a file that holds them may be named."""
     try:
         whole = tomlkit.parse(resolved)
@@ -179,23 +189,25 @@ def _without_ranges(resolved: str) -> str:
     return tomlkit.dumps(whole)
 
 
-def _guarantees(story: Story, *, public: bool) -> Html | None:
+def _guarantee_cards(story: Story, *, public: bool) -> Html | None:
     if not story.guarantees:
         return None
     cards, others = leading(story.guarantees)
     name = "The guarantee" if len(story.guarantees) == 1 else f"The {len(story.guarantees)} guarantees"
-    own = own_cards(others) if others else None
+    own = other_clients_table(others) if others else None
     return _section(name, *(guarantee_card(card, public=public) for card in cards), own)
 
 
-def _traffic(story: Story) -> str:
+def _describe_traffic(story: Story) -> str:
     up, down = (list(story.series(f"bits.{way}").values()) for way in ("up", "down"))
-    return f" Each got {plain(down[-1])} bits in a round, and sent {plain(up[-1])}." if up and down else ""
+    return (
+        f" Each got {format_number(down[-1])} bits in a round, and sent {format_number(up[-1])}." if up and down else ""
+    )
 
 
-def _uncovered(name: str, why: str, pictures: list[Chart]) -> Html:
-    shown = tag("div", *map(drawn, pictures), class_="charts")
-    return _section(name, tag("p", why), shown, numbers(name, *pictures), covered=False)
+def _uncovered_section(name: str, why: str, pictures: list[Chart]) -> Html:
+    shown = tag("div", *map(render_chart, pictures), class_="charts")
+    return _section(name, tag("p", why), shown, numbers_table(name, *pictures), covered=False)
 
 
 def _section(name: str, *children: Child, covered: bool = True) -> Html:
@@ -206,32 +218,32 @@ def _section(name: str, *children: Child, covered: bool = True) -> Html:
     return tag("section", tag("h2", name, " ", badge), *children, class_="part uncovered")
 
 
-def _environment(found: dict[str, Any]) -> Html | None:
-    return _section("The environment", terms(_flat(found))) if found else None
+def _environment_section(found: dict[str, Any]) -> Html | None:
+    return _section("The environment", definition_list(_entries(found))) if found else None
 
 
-def _flat(data: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _entries(data: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for name, value in data.items():
         if value is not None:
-            yield name.replace("_", " "), _in_a_row(value)
+            yield name.replace("_", " "), _join_values(value)
 
 
-def _in_a_row(value: Any) -> str:
+def _join_values(value: Any) -> str:
     """Versions as "torch 2.13, numpy 2.4": a line for each would be most of the page."""
     if isinstance(value, dict):
-        return ", ".join(f"{name} {_in_a_row(each)}" for name, each in value.items())
-    return ", ".join(map(_in_a_row, value)) if isinstance(value, list) else str(value)
+        return ", ".join(f"{name} {_join_values(each)}" for name, each in value.items())
+    return ", ".join(map(_join_values, value)) if isinstance(value, list) else str(value)
 
 
 def _code(text: str) -> Html:
     return tag("pre", tag("code", text), tabindex="0", role="region", aria_label="Experiment file")
 
 
-def _said(metric: str) -> Callable[[float], str]:
-    return percent if metric == "accuracy" else plain
+def _metric_format(metric: str) -> Callable[[float], str]:
+    return format_percent if metric == "accuracy" else format_number
 
 
-def _duration(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
     if seconds < 90:
         return f"{brief(seconds, 2)} s"
     minutes = round(seconds / 60)

@@ -5,27 +5,27 @@ from pathlib import Path
 
 from discreet.errors import InvalidInput
 from discreet.report.curves import Picture
-from discreet.report.matplotlib_figures import plate
-from discreet.report.plotly_page import document
-from discreet.report.run_page import placed
+from discreet.report.matplotlib_figures import render_image
+from discreet.report.plotly_page import render_page
+from discreet.report.run_page import write_atomically
 
 ENDINGS = (".png", ".svg", ".html")
 
 
-def saved(picture: Picture, path: Path) -> Path:
+def save_picture(picture: Picture, path: Path) -> Path:
     """Draw it there, whole or not at all; another file of that name is replaced."""
-    match ending(path):
+    match picture_format(path):
         case ".png":
-            return placed(path, plate(picture, "png"))
+            return write_atomically(path, render_image(picture, "png"))
         case ".svg":
-            return placed(path, plate(picture, "svg"))
+            return write_atomically(path, render_image(picture, "svg"))
         case _:
-            return placed(path, document(picture))
+            return write_atomically(path, render_page(picture))
 
 
-def checked(path: Path) -> Path:
+def check_picture_path(path: Path) -> Path:
     """The same name, refused where nothing could be drawn under it: before anything is computed for it."""
-    ending(path)
+    picture_format(path)
     if not path.parent.is_dir():
         raise InvalidInput(f"{path} can't be written: there is no folder {path.parent}.", fix="Make the folder first.")
     if path.is_dir() or not os.access(path.parent, os.W_OK):
@@ -33,7 +33,7 @@ def checked(path: Path) -> Path:
     return path
 
 
-def ending(path: Path) -> str:
+def picture_format(path: Path) -> str:
     """The name's ending, refused where it isn't one that can be drawn."""
     found = path.suffix.lower()
     if found not in ENDINGS:

@@ -7,7 +7,7 @@ from html import escape
 from typing import Any, TypeVar
 
 from discreet.privacy.wording import brief
-from discreet.report.markup import Html, folded, join, table, tag
+from discreet.report.markup import Html, details, join, table, tag
 
 COLOURS = ("#2f7dc0", "#c8642b", "#3d8f5f", "#8a63b8", "#a8843a")  # at least 3:1 on white and on near-black
 POINTS = 2000  # more than a screen has pixels
@@ -55,20 +55,20 @@ class Chart:
     across: str = "round"
 
     def said(self, value: float) -> str:
-        return percent(value) if self.percent else plain(value)
+        return format_percent(value) if self.percent else format_number(value)
 
     def description(self) -> str:
         """The chart in words: where each line starts, ends and lies between."""
-        told = "; ".join(_told(line, self) for line in self.lines)
+        told = "; ".join(_describe_line(line, self) for line in self.lines)
         level = f"; {self.level.name} is {self.said(self.level.value)}" if self.level else ""
         return f"Line chart by {self.across}. {told}{level}."
 
 
-def percent(value: float) -> str:
-    return f"{100 * value:.1f}\u202f%" if math.isfinite(value) else plain(value)
+def format_percent(value: float) -> str:
+    return f"{100 * value:.1f}\u202f%" if math.isfinite(value) else format_number(value)
 
 
-def plain(value: float) -> str:
+def format_number(value: float) -> str:
     """Four digits, and words for what is no number."""
     if math.isnan(value):
         return "not a number"
@@ -77,33 +77,35 @@ def plain(value: float) -> str:
     return f"{value:,.0f}" if float(value).is_integer() and abs(value) < 1e15 else brief(value, 4)
 
 
-def drawn(chart: Chart) -> Html:
+def render_chart(chart: Chart) -> Html:
     """The chart as a figure; it shows once `script` is on the page too."""
-    return shown(chart.key, chart.caption, chart.description(), figure(chart), _broken(chart))
+    return render_figure(chart.key, chart.caption, chart.description(), figure(chart), _gap_note(chart))
 
 
-def shown(key: str, caption: str, description: str, made: Any, note: Html | None = None, *, tall: bool = False) -> Html:
+def render_figure(
+    key: str, caption: str, description: str, made: Any, note: Html | None = None, *, tall: bool = False
+) -> Html:
     """A plotly figure on the page, with its words."""
     place = tag("div", id=key, class_="chart tall" if tall else "chart", role="img", aria_label=description)
     data = tag("script", Html(made.to_json().replace("<", "\\u003c")), type="application/json", data_chart=key)
     return tag("figure", tag("figcaption", caption), place, data, note)
 
 
-def numbers(title: str, *charts: Chart) -> Html:
+def numbers_table(title: str, *charts: Chart) -> Html:
     """The same numbers as a folded table: at most so many rows, evenly chosen, always with the first and the last."""
-    columns = [(name, values, chart) for chart in charts for name, values in _listed(chart)]
+    columns = [(name, values, chart) for chart in charts for name, values in _series_columns(chart)]
     rounds = sorted({at for _, values, _ in columns for at in values})
-    shown = thinned(rounds, ROWS)
+    shown = thin_out(rounds, ROWS)
     rows = (
         [f"{at:,}", *(chart.said(values[at]) if at in values else "–" for _, values, chart in columns)] for at in shown
     )
     across = charts[0].across
     note = f"{len(shown)} of {len(rounds):,} {across}s." if len(shown) < len(rounds) else None
     made = table(title, [across, *(name for name, _, _ in columns)], rows, class_="numbers")
-    return folded("The numbers", made, tag("p", note, class_="note") if note else None)
+    return details("The numbers", made, tag("p", note, class_="note") if note else None)
 
 
-def _listed(chart: Chart) -> Iterator[tuple[str, Mapping[int, float]]]:
+def _series_columns(chart: Chart) -> Iterator[tuple[str, Mapping[int, float]]]:
     yield from ((line.name, line.values) for line in chart.lines)
     for band in chart.bands:
         yield from ((f"{band.name}, {edge}", values) for edge, values in (("from", band.low), ("to", band.high)))
@@ -122,10 +124,10 @@ def figure(chart: Chart) -> Any:
 
     made = go.Figure(layout=layout(chart))
     for band in chart.bands:
-        _fill(made, band, chart)
+        _add_band(made, band, chart)
     ends = sorted({at for line in chart.lines for at in line.values})
-    for line, colour in zip(chart.lines, _cycled(len(chart.lines)), strict=True):
-        rounds = thinned(sorted(line.values), POINTS)
+    for line, colour in zip(chart.lines, _line_colours(len(chart.lines)), strict=True):
+        rounds = thin_out(sorted(line.values), POINTS)
         dots = "lines+markers" if len(rounds) <= 30 else "lines"
         made.add_scatter(
             x=rounds,
@@ -149,7 +151,7 @@ def figure(chart: Chart) -> Any:
     return made
 
 
-def thinned(rounds: list[Place], most: int) -> list[Place]:
+def thin_out(rounds: list[Place], most: int) -> list[Place]:
     """At most `most` of them, evenly, with both ends."""
     if len(rounds) <= most:
         return rounds
@@ -157,8 +159,8 @@ def thinned(rounds: list[Place], most: int) -> list[Place]:
     return [rounds[round(place * step)] for place in range(most)]
 
 
-def _fill(made: Any, band: Band, chart: Chart) -> None:
-    rounds = thinned(sorted(at for at in band.low if at in band.high), POINTS)
+def _add_band(made: Any, band: Band, chart: Chart) -> None:
+    rounds = thin_out(sorted(at for at in band.low if at in band.high), POINTS)
     rounds = [at for at in rounds if math.isfinite(band.low[at]) and math.isfinite(band.high[at])]
     for name, values, fill in (("low", band.low, None), (band.name, band.high, "tonexty")):
         made.add_scatter(
@@ -207,7 +209,7 @@ def _format(chart: Chart) -> str:
     return ".1%" if chart.percent else ".4~g"
 
 
-def _cycled(count: int) -> Iterable[str]:
+def _line_colours(count: int) -> Iterable[str]:
     return (COLOURS[(place if place == 0 else place + 1) % len(COLOURS)] for place in range(count))
 
 
@@ -215,7 +217,7 @@ def _or_gap(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _told(line: Line, chart: Chart) -> str:
+def _describe_line(line: Line, chart: Chart) -> str:
     if not line.values:
         return f"{line.name}: no values"
     rounds = sorted(line.values)
@@ -225,7 +227,7 @@ def _told(line: Line, chart: Chart) -> str:
     return f"{line.name}: {first}" if len(rounds) == 1 else f"{line.name}: from {first} to {last}{between}"
 
 
-def _broken(chart: Chart) -> Html | None:
+def _gap_note(chart: Chart) -> Html | None:
     """Says that a line breaks, and where: a chart alone would hide it."""
     lost = [(line.name, [at for at, y in line.values.items() if not math.isfinite(y)]) for line in chart.lines]
     said = [f"{name} in {len(at):,}, the first of them {min(at):,}" for name, at in lost if at]

@@ -6,19 +6,28 @@ from html import escape
 from typing import Any
 
 from discreet.report.curves import Panel, Picture, Point
-from discreet.report.label_placement import from_top, on_the_right, stand
-from discreet.report.markup import Html, folded, join, table, tag
-from discreet.report.plotly_figures import ROWS, Chart, layout, plain, shown, thinned
-from discreet.report.run_page import framed
-from discreet.report.theme import QUIET, Look, covered, heights, limits, looks, marks, symbols
+from discreet.report.label_placement import hangs_from_top, is_near_right_edge, place_label
+from discreet.report.markup import Html, details, join, table, tag
+from discreet.report.plotly_figures import ROWS, Chart, format_number, layout, render_figure, thin_out
+from discreet.report.run_page import html_page
+from discreet.report.theme import (
+    QUIET,
+    Style,
+    curve_styles,
+    is_covered,
+    marker_count,
+    visible_limits,
+    visible_marks,
+    y_values,
+)
 
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x")
 
 
-def document(picture: Picture) -> str:
+def render_page(picture: Picture) -> str:
     """The whole page as text."""
-    look = looks(picture)
-    drawn = [_drawn(panel, f"panel-{place}", look) for place, panel in enumerate(picture.panels)]
+    look = curve_styles(picture)
+    drawn = [_render_panel(panel, f"panel-{place}", look) for place, panel in enumerate(picture.panels)]
     notes = [tag("p", note, class_="note") for note in picture.notes]
     body = join(
         [
@@ -27,26 +36,26 @@ def document(picture: Picture) -> str:
             tag("footer", tag("p", "Made by discreet, before any training.")),
         ]
     )
-    return framed(picture.title, body)
+    return html_page(picture.title, body)
 
 
-def _drawn(panel: Panel, key: str, look: Mapping[str, Look]) -> Html:
-    drawn = shown(key, panel.title, description(panel), figure(panel, look), tall=True)
-    return tag("div", drawn, numbers(panel))
+def _render_panel(panel: Panel, key: str, look: Mapping[str, Style]) -> Html:
+    drawn = render_figure(key, panel.title, description(panel), figure(panel, look), tall=True)
+    return tag("div", drawn, numbers_table(panel))
 
 
-def figure(panel: Panel, look: Mapping[str, Look]) -> Any:
+def figure(panel: Panel, look: Mapping[str, Style]) -> Any:
     """The panel as a plotly Figure; a click on a name in the legend hides its curve, dashed parts and all."""
     import plotly.graph_objects as go
 
     made = go.Figure(layout=_layout(panel))
     named = {curve.name: curve for curve in panel.curves}  # the last of a name stands for all of them
     for curve in panel.curves:
-        seen, wide = look[curve.name], covered(curve, panel)
-        some = symbols(curve, panel, seen)
+        seen, wide = look[curve.name], is_covered(curve, panel)
+        some = marker_count(curve, panel, seen)
         made.add_scatter(
             x=[point.x if math.isfinite(point.x) else None for point in curve.points],
-            y=heights(curve, panel),
+            y=y_values(curve, panel),
             name=escape(curve.name),
             legendgroup=escape(curve.name),
             showlegend=named[curve.name] is curve,
@@ -55,8 +64,8 @@ def figure(panel: Panel, look: Mapping[str, Look]) -> Any:
             marker={"size": 12 if wide else 6, "symbol": SYMBOLS[seen.symbol], "maxdisplayed": some},
             hovertemplate="%{y:.4~g}",
         )
-    for mark in marks(panel):
-        under, side = stand(mark, panel)
+    for mark in visible_marks(panel):
+        under, side = place_label(mark, panel)
         made.add_scatter(
             x=[mark.at.x],
             y=[mark.at.y],
@@ -69,32 +78,32 @@ def figure(panel: Panel, look: Mapping[str, Look]) -> Any:
             showlegend=False,
             hovertemplate="%{y:.4~g}",
         )
-    for limit in limits(panel):
-        _limit(made, limit.name, limit.x, panel)
+    for limit in visible_limits(panel):
+        _add_limit(made, limit.name, limit.x, panel)
     return made
 
 
 def description(panel: Panel) -> str:
     """The panel in words: where each curve starts and ends, what is marked, and where a bound stops to hold."""
-    told = [_told(name, points) for name, points in _merged(panel).items()]
-    told += [f"{mark.name} at {plain(mark.at.x)}: {plain(mark.at.y)}" for mark in panel.marks]
-    told += [f"{limit.name} at {plain(limit.x)}" for limit in panel.limits]
+    told = [_describe_curve(name, points) for name, points in _merge_curves(panel).items()]
+    told += [f"{mark.name} at {format_number(mark.at.x)}: {format_number(mark.at.y)}" for mark in panel.marks]
+    told += [f"{limit.name} at {format_number(limit.x)}" for limit in panel.limits]
     return f"Line chart of {panel.up} by {panel.across}. {'; '.join(told)}."
 
 
-def numbers(panel: Panel) -> Html:
+def numbers_table(panel: Panel) -> Html:
     """What is drawn, as a folded table: at most so many rows, evenly chosen, always with the first and the last."""
-    merged = _merged(panel)
+    merged = _merge_curves(panel)
     values = [dict(points) for points in merged.values()]
     places = sorted({point.x for curve in panel.curves for point in curve.points if math.isfinite(point.x)})
-    listed = thinned(places, ROWS)
-    rows = ([plain(x), *(plain(each[x]) if x in each else "–" for each in values)] for x in listed)
+    listed = thin_out(places, ROWS)
+    rows = ([format_number(x), *(format_number(each[x]) if x in each else "–" for each in values)] for x in listed)
     made = table(f"{panel.title}: {panel.up}", [panel.across, *merged], rows, class_="numbers")
     note = f"{len(listed)} of {len(places):,} places." if len(listed) < len(places) else None
-    return folded("The numbers", made, tag("p", note, class_="note") if note else None)
+    return details("The numbers", made, tag("p", note, class_="note") if note else None)
 
 
-def _merged(panel: Panel) -> dict[str, list[Point]]:
+def _merge_curves(panel: Panel) -> dict[str, list[Point]]:
     """The values of each name, of all its curves, by where they lie; gaps are left out."""
     found: dict[str, dict[float, float]] = {curve.name: {} for curve in panel.curves}
     for curve in panel.curves:
@@ -102,16 +111,16 @@ def _merged(panel: Panel) -> dict[str, list[Point]]:
     return {name: [Point(x, values[x]) for x in sorted(values)] for name, values in found.items()}
 
 
-def _told(name: str, points: list[Point]) -> str:
+def _describe_curve(name: str, points: list[Point]) -> str:
     if not points:
         return f"{name}: no values"
-    first, last = (f"{plain(point.y)} at {plain(point.x)}" for point in (points[0], points[-1]))
+    first, last = (f"{format_number(point.y)} at {format_number(point.x)}" for point in (points[0], points[-1]))
     return f"{name}: {first}" if len(points) == 1 else f"{name}: from {first} to {last}"
 
 
-def _limit(made: Any, name: str, x: float, panel: Panel) -> None:
+def _add_limit(made: Any, name: str, x: float, panel: Panel) -> None:
     """A line through the whole height, its name along it; plotly wants its place on a log axis as an exponent."""
-    top = from_top(x, panel)
+    top = hangs_from_top(x, panel)
     made.add_shape(type="line", xref="x", yref="paper", x0=x, x1=x, y0=0, y1=1, line=_LIMIT)
     made.add_annotation(
         xref="x",
@@ -121,7 +130,7 @@ def _limit(made: Any, name: str, x: float, panel: Panel) -> None:
         text=escape(name),
         textangle=-90,
         showarrow=False,
-        xanchor="right" if on_the_right(x, panel) else "left",
+        xanchor="right" if is_near_right_edge(x, panel) else "left",
         yanchor="top" if top else "bottom",
         font={"size": 11},
     )

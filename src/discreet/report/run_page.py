@@ -8,10 +8,10 @@ from pathlib import Path
 
 from discreet.errors import InvalidInput
 from discreet.report import page_sections
-from discreet.report.markup import Html, join, tag, terms
+from discreet.report.markup import Html, definition_list, join, tag
 from discreet.report.plotly_figures import script
 from discreet.report.run_data import Story, tell
-from discreet.report.verdict import judged
+from discreet.report.verdict import judge
 
 NAME = "report.html"
 PUBLIC_NAME = "report-public.html"  # another name, so that nobody hands out the wrong one
@@ -28,10 +28,10 @@ def write(run_dir: Path, *, public: bool = False, out: Path | None = None) -> Pa
     """
     run_dir = Path(run_dir)
     path = out if out is not None else run_dir / (PUBLIC_NAME if public else NAME)
-    return placed(path, document(tell(run_dir), public=public))
+    return write_atomically(path, render_page(tell(run_dir), public=public))
 
 
-def placed(path: Path, content: str | bytes) -> Path:
+def write_atomically(path: Path, content: str | bytes) -> Path:
     """The text, or the bytes of a picture, under this name, whole or not at all."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -45,12 +45,12 @@ def placed(path: Path, content: str | bytes) -> Path:
     return path
 
 
-def document(story: Story, *, public: bool = False) -> str:
+def render_page(story: Story, *, public: bool = False) -> str:
     """The whole page as text."""
-    return framed(page_sections.title(story), join(_body(story, public=public)))
+    return html_page(page_sections.title(story), join(_body(story, public=public)))
 
 
-def framed(title: str, body: Html) -> str:
+def html_page(title: str, body: Html) -> str:
     """A page that loads nothing; what draws its charts is there if it has any."""
     head = tag(
         "head",
@@ -66,7 +66,7 @@ def framed(title: str, body: Html) -> str:
 
 
 def _body(story: Story, *, public: bool) -> Iterator[Html]:
-    verdict = judged(story)
+    verdict = judge(story)
     stopped = None if public else story.stopped
     yield tag(
         "header",
@@ -82,26 +82,28 @@ def _body(story: Story, *, public: bool) -> Iterator[Html]:
         ),
     )
     told = [each for section in _sections(public=public) if (each := section(story)) is not None]
-    yield tag("main", _tiles(story, public=public), page_sections.trouble(story) if not public else None, *told)
+    yield tag(
+        "main", _tiles(story, public=public), page_sections.unreadable_files(story) if not public else None, *told
+    )
     yield tag("footer", tag("p", _FOOTER_PUBLIC if public else _FOOTER))
 
 
 def _sections(*, public: bool) -> Iterator[page_sections.Section]:
-    yield page_sections.guarantees_in_public if public else page_sections.guarantees
+    yield page_sections.public_guarantees if public else page_sections.guarantees
     yield page_sections.spending
     if not public:
         yield page_sections.quality
         yield page_sections.norms
         yield page_sections.cohorts
-        yield page_sections.left_out
-    yield page_sections.experiment_in_public if public else page_sections.experiment
-    yield page_sections.environment_in_public if public else page_sections.environment
+        yield page_sections.rows_left_out
+    yield page_sections.public_experiment if public else page_sections.experiment
+    yield page_sections.public_environment if public else page_sections.environment
     yield page_sections.ledger
 
 
 def _tiles(story: Story, *, public: bool) -> Html:
     shown = [*page_sections.covered_tiles(story), *([] if public else page_sections.uncovered_tiles(story))]
-    return terms(((name, join([value, tag("small", note)])) for name, value, note in shown), class_="tiles")
+    return definition_list(((name, join([value, tag("small", note)])) for name, value, note in shown), class_="tiles")
 
 
 _FOOTER = (

@@ -8,7 +8,7 @@ from discreet.privacy import wording
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.release import numbered
 from discreet.privacy.wording import brief, rounded_up
-from discreet.report.guarantee_card import bound, certified
+from discreet.report.guarantee_card import format_bound, format_certified
 from discreet.report.run_data import Promise, Story
 
 
@@ -19,7 +19,7 @@ class Verdict:
     more: tuple[str, ...] = ()
 
 
-def judged(story: Story) -> Verdict:
+def judge(story: Story) -> Verdict:
     """What the run may say of itself. It is only good when something is certified, kept, and not seeded away."""
     verdict = _privacy(story)
     return Verdict(verdict.mood, verdict.sentence, (*verdict.more, *_warnings(story), *_progress(story)))
@@ -36,12 +36,14 @@ def _privacy(story: Story) -> Verdict:
         return _uncertified(story)
     if not math.isfinite(card.epsilon):
         return Verdict("none", card.sentence())
-    protected = f"Any one {wording.name_of(card.unit)} is protected against {_from(card)}, up to {certified(card)}."
+    protected = (
+        f"Any one {wording.name_of(card.unit)} is protected against {_onlooker(card)}, up to {format_certified(card)}."
+    )
     if story.seeded:
         return Verdict(
             "bad",
             "This run protects nobody: its noise came from a seed, and whoever knows the seed can take it off.",
-            (f"Without a seed it would be certified at {certified(card)}.",),
+            (f"Without a seed it would be certified at {format_certified(card)}.",),
         )
     if story.certified_rounds < len(story.rounds):
         missing = f"It speaks of {story.certified_rounds:,} rounds, and {len(story.rounds):,} were made."
@@ -49,14 +51,17 @@ def _privacy(story: Story) -> Verdict:
     if promise is None:
         return Verdict("good", protected, ("No budget was set.",))
     if not promise.is_about(card):
-        about = f"The promise was another: {_promised(promise)}. It is not certified."
+        about = f"The promise was another: {_describe_promise(promise)}. It is not certified."
         return Verdict("bad", protected, (about,))
     own = [each for each in story.guarantees if each.clients and each.view == card.view and promise.is_about(each)]
     broken = next((each for each in own or [card] if not promise.is_kept_by(each)), None)
     if broken is not None:
         whose = f" for {numbered(broken.clients)}" if broken.clients else ""
-        return Verdict("bad", f"The promise is broken: {_promised(promise)}, and {certified(broken)} was spent{whose}.")
-    return Verdict("good", protected, (f"That keeps the promise: {_promised(promise)}.",))
+        return Verdict(
+            "bad",
+            f"The promise is broken: {_describe_promise(promise)}, and {format_certified(broken)} was spent{whose}.",
+        )
+    return Verdict("good", protected, (f"That keeps the promise: {_describe_promise(promise)}.",))
 
 
 def _uncertified(story: Story) -> Verdict:
@@ -67,7 +72,7 @@ def _uncertified(story: Story) -> Verdict:
             "No privacy was promised.",
             ("Nothing limits what the model, or the updates it was made from, reveal about the data.",),
         )
-    asked = f"Promised was {_promised(story.promise)}. " if story.promise else ""
+    asked = f"Promised was {_describe_promise(story.promise)}. " if story.promise else ""
     why = "It is written when the run ends." if not story.finished else "There is none to read in the run directory."
     return Verdict("bad", f"{asked}There is no certified guarantee. {why}", _spent(story))
 
@@ -86,15 +91,15 @@ def _progress(story: Story) -> tuple[str, ...]:
     return (f"The run is unfinished: {done:,} of {planned:,} rounds are done.",)
 
 
-def _promised(promise: Promise) -> str:
-    at_most = bound(brief(promise.epsilon), promise.delta)
+def _describe_promise(promise: Promise) -> str:
+    at_most = format_bound(brief(promise.epsilon), promise.delta)
     own = ", and for some clients less" if len(set(promise.own)) > 1 else ""
-    return f"at most {at_most} for any one {promise.unit}, against {_name(promise.against)}{own}"
+    return f"at most {at_most} for any one {promise.unit}, against {_onlooker_name(promise.against)}{own}"
 
 
-def _from(card: Guarantee) -> str:
-    return _name(card.view)
+def _onlooker(card: Guarantee) -> str:
+    return _onlooker_name(card.view)
 
 
-def _name(view: str) -> str:
+def _onlooker_name(view: str) -> str:
     return {"client": "another client"}.get(view, f"the {view}")

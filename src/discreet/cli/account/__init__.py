@@ -7,12 +7,12 @@ import typer
 
 from discreet.cli.account.answer import solve
 from discreet.cli.account.averaging import averaging
-from discreet.cli.account.question import Question, asked
+from discreet.cli.account.question import Question, with_question_options
 from discreet.cli.options import COUNT, POSITIVE, needed
 from discreet.cli.output import emit
 from discreet.privacy.events import DiscreteGaussianNoise, GaussianNoise, LaplaceNoise, Noise, SkellamNoise
 
-FIND = """\b
+TARGET_EPILOG = """\b
 With a target (--epsilon, or --attack-tpr with --fpr), leave out what you want
 to know: the noise, else --steps, else --sampling-rate is found for it.
 """
@@ -50,8 +50,8 @@ L2: TypeAlias = Annotated[
 ]
 
 
-@app.command(epilog=FIND)
-@asked
+@app.command(epilog=TARGET_EPILOG)
+@with_question_options
 def gaussian(
     question: Question,
     noise_multiplier: Annotated[
@@ -59,11 +59,11 @@ def gaussian(
     ] = None,
 ) -> None:
     """Gaussian noise on a sum of bounded L2 norm."""
-    _print(question, "noise_multiplier", noise_multiplier, lambda z: GaussianNoise(noise_multiplier=z))
+    _print_answer(question, "noise_multiplier", noise_multiplier, lambda z: GaussianNoise(noise_multiplier=z))
 
 
-@app.command(epilog=FIND)
-@asked
+@app.command(epilog=TARGET_EPILOG)
+@with_question_options
 def laplace(
     question: Question,
     noise_multiplier: Annotated[
@@ -71,11 +71,11 @@ def laplace(
     ] = None,
 ) -> None:
     """Laplace noise on a sum of bounded L1 norm."""
-    _print(question, "noise_multiplier", noise_multiplier, lambda b: LaplaceNoise(noise_multiplier=b))
+    _print_answer(question, "noise_multiplier", noise_multiplier, lambda b: LaplaceNoise(noise_multiplier=b))
 
 
-@app.command(epilog=FIND)
-@asked
+@app.command(epilog=TARGET_EPILOG)
+@with_question_options
 def skellam(
     question: Question,
     variance: Variance = None,
@@ -86,7 +86,7 @@ def skellam(
 ) -> None:
     """Skellam noise on a sum of integers, for secure sums."""
     l2, coordinates = needed("--l2-sensitivity", l2_sensitivity), needed("--dimension", dimension)
-    _print(
+    _print_answer(
         question,
         "variance",
         variance,
@@ -94,17 +94,17 @@ def skellam(
     )
 
 
-@app.command(epilog=FIND)
-@asked
+@app.command(epilog=TARGET_EPILOG)
+@with_question_options
 def discrete_gaussian(question: Question, variance: Variance = None, l2_sensitivity: L2 = None) -> None:
     """Discrete Gaussian noise on a sum of integers."""
     l2 = needed("--l2-sensitivity", l2_sensitivity)
-    _print(question, "variance", variance, lambda v: DiscreteGaussianNoise(variance=v, l2_sensitivity=l2))
+    _print_answer(question, "variance", variance, lambda v: DiscreteGaussianNoise(variance=v, l2_sensitivity=l2))
 
 
 app.command()(averaging)
 
 
-def _print(question: Question, name: str, noise: float | None, noise_at: Callable[[float], Noise]) -> None:
+def _print_answer(question: Question, name: str, noise: float | None, noise_at: Callable[[float], Noise]) -> None:
     answered = solve(question, name, noise, noise_at)
     emit(answered.data, answered.page, as_json=question.as_json)

@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 
 from discreet.cli.account.question import Question
-from discreet.cli.options import unit_from
+from discreet.cli.options import parse_unit
 from discreet.errors import InvalidInput
 from discreet.part import plain
 from discreet.privacy.events import NOTHING, Event, Noise, PoissonSampled, Repeated, SampledWithoutReplacement
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Settled:
+class Solution:
     """A mechanism with every number known; `found` names the one that was calculated, if one was."""
 
     step: PoissonSampled | SampledWithoutReplacement
@@ -41,7 +41,7 @@ class Answer:
     """All that is printed, as JSON or as text."""
 
     question: Question
-    settled: Settled
+    settled: Solution
     account: "Account"
     unit: Unit
     attacks: "tuple[Attack, ...]"
@@ -60,8 +60,8 @@ def solve(question: Question, name: str, noise: float | None, noise_at: Callable
     """Answer what was asked about noise of this kind, whose size is called `name`."""
     from discreet.privacy import accountant, gaussian, guarantee
 
-    unit, relation = unit_from(question.unit), question.neighbours
-    settled = settle(question, name, noise, noise_at)
+    unit, relation = parse_unit(question.unit), question.neighbours
+    settled = find_missing(question, name, noise, noise_at)
     event, delta, second, card = settled.event, question.delta, None, None
     if question.check or question.card:
         account, second = accountant.confirmed(event, delta, relation)
@@ -76,7 +76,7 @@ def solve(question: Question, name: str, noise: float | None, noise_at: Callable
     return Answer(question, settled, account, unit, attacks, mu, second, card)
 
 
-def settle(question: Question, name: str, noise: float | None, noise_at: Callable[[float], Noise]) -> Settled:
+def find_missing(question: Question, name: str, noise: float | None, noise_at: Callable[[float], Noise]) -> Solution:
     """Find what was left out for the target, if there is one: the noise, else the steps, else the sampling rate."""
     from discreet.privacy import calibration
 
@@ -106,7 +106,7 @@ def settle(question: Question, name: str, noise: float | None, noise_at: Callabl
                 "Noise, steps and sampling rate are all given, so the target leaves nothing to find.",
                 fix="Leave out the one to find, or leave out the target.",
             )
-    return Settled(question.sampled(noise_at(noise), rate), steps, found)
+    return Solution(question.sampled(noise_at(noise), rate), steps, found)
 
 
 def _data(whole: Answer) -> dict[str, Any]:
@@ -133,25 +133,25 @@ def _data(whole: Answer) -> dict[str, Any]:
     if isinstance(step, SampledWithoutReplacement):
         data |= {"cohort": step.cohort, "population": step.population}
     if whole.second:
-        data["second_engine"] = _second(whole.second)
+        data["second_engine"] = _second_engine_data(whole.second)
     if whole.card:
         data["guarantee"] = plain(whole.card)
     return data
 
 
-def _second(second: "SecondOpinion") -> dict[str, Any]:
+def _second_engine_data(second: "SecondOpinion") -> dict[str, Any]:
     return {"engine": second.engine, "epsilon": second.epsilon, "reason": second.reason}
 
 
 def _page(whole: Answer) -> Iterator[RenderableType]:
     account = whole.account
     if whole.settled.found:
-        yield _found(whole)
+        yield _describe_solution(whole)
         yield ""
     yield described(whole.settled.event)
     yield f"neighbours: {account.relation.replace('_', '-')}; δ = {brief(account.delta)}; μ = {rounded_up(whole.mu)}"
     yield ""
-    yield Padding(_accountants(whole), (0, 2))
+    yield Padding(_accountant_table(whole), (0, 2))
     yield ""
     first, *others = whole.attacks
     yield sentence(
@@ -172,7 +172,7 @@ def _page(whole: Answer) -> Iterator[RenderableType]:
         yield whole.card.words()
 
 
-def _found(whole: Answer) -> str:
+def _describe_solution(whole: Answer) -> str:
     settled, question = whole.settled, whole.question
     if question.epsilon is not None:
         goal = f"ε ≤ {brief(question.epsilon)}"
@@ -190,7 +190,7 @@ def _found(whole: Answer) -> str:
     return f"{said} with {goal}"
 
 
-def _accountants(whole: Answer) -> Table:
+def _accountant_table(whole: Answer) -> Table:
     """Tightest first; those without a value last, with the reason."""
     account = whole.account
     table = Table(box=None, padding=(0, 3, 0, 0), pad_edge=False)

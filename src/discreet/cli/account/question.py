@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Option
 
-from discreet.cli.options import COUNT, POSITIVE, PROBABILITY, RATE, RelationWord, UnitOption, ViewOption, relation_from
+from discreet.cli.options import (
+    COUNT,
+    POSITIVE,
+    PROBABILITY,
+    RATE,
+    RelationWord,
+    UnitOption,
+    ViewOption,
+    parse_relation,
+)
 from discreet.cli.output import Json
 from discreet.errors import InvalidInput
 from discreet.privacy.events import Noise, PoissonSampled, SampledWithoutReplacement
@@ -80,7 +89,7 @@ class Question:
     @property
     def neighbours(self) -> Relation:
         if self.sampling == "poisson":
-            return relation_from(self.relation or "add-or-remove")
+            return parse_relation(self.relation or "add-or-remove")
         if self.relation not in (None, "replace"):
             raise InvalidInput(
                 f"Cohorts of fixed size can't be compared by --relation {self.relation}: a unit more or less changes "
@@ -125,7 +134,7 @@ class Question:
         return max(1, round(rate * population)), population
 
 
-def asked(command: Callable[..., None]) -> Callable[..., None]:
+def with_question_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command every field of `Question` as an option, and collect them into one."""
     own = inspect.signature(command, eval_str=True)
     shared = inspect.signature(Question, eval_str=True).parameters

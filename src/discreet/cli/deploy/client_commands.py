@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from discreet.cli.options import AcceptDataRanges, DataDir, Number
-from discreet.cli.output import Json, emit, say
+from discreet.cli.output import Json, emit, print_note
 from discreet.errors import InvalidInput, Unsupported
 from discreet.part import NonNegative
 
@@ -134,7 +134,7 @@ def client(
             fix="Say --supernode 127.0.0.1:PORT",
         )
     os.umask(0o077)  # what is written from here on is the owner's alone
-    node = replace(Node.open(folder, say, data_dir), told=say)
+    node = replace(Node.open(folder, print_note, data_dir), told=print_note)
     node.ready()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # so that the server hears that it went
     try:
@@ -143,11 +143,11 @@ def client(
     except ImportError:
         raise Unsupported("Flower is not installed here.", fix="pip install 'discreet[flower]'") from None
     emit(lambda: {"client": node.owned.policy.client, "app": node.app.digest}, list, as_json=as_json)
-    say(f"{node.owned.policy.client} has its data, {node.learner.data.sizes[node.learner.place]} examples.")
+    print_note(f"{node.owned.policy.client} has its data, {node.learner.data.sizes[node.learner.place]} examples.")
     for sentence in node.learner.notices:
-        say(sentence)
+        print_note(sentence)
     if supernode is not None:
-        executor.serve(supernode, node.answer, say)
+        executor.serve(supernode, node.answer, print_note)
     else:
         place = Place(node.app.deployment.address, node.app.certificate, folder / "node.key", wait)
-        serve(place, node.answer, say)
+        serve(place, node.answer, print_note)

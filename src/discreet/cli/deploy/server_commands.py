@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from discreet.cli.options import AcceptDataRanges, DataDir
-from discreet.cli.output import Json, emit, say
-from discreet.cli.run import warnings
+from discreet.cli.output import Json, emit, print_note
+from discreet.cli.run import range_warnings
 from discreet.errors import BudgetRefused, DiscreetError, InvalidInput
 
 if TYPE_CHECKING:
@@ -124,8 +124,8 @@ def server(
     )
     try:
         flower_commands.await_superlink(site, lambda: process.poll() is None)
-        flower_commands.register(site, cards, say)
-        say(f"The server is up at {site.deployment.address}. Next: discreet deploy submit {_quoted(folder)}")
+        flower_commands.register(site, cards, print_note)
+        print_note(f"The server is up at {site.deployment.address}. Next: discreet deploy submit {_quoted(folder)}")
         up = {"server": site.deployment.address, "clients": [card.name for card in cards]}
         emit(lambda: up, list, as_json=as_json)
         process.wait()
@@ -145,7 +145,7 @@ def submit(folder: Folder, name: Name = "first", as_json: Json = False) -> None:
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # told to end, it ends the run too, as with Ctrl-C
     site = _site(folder)
-    found = follow(site, name, flower_commands.run(site, name), flower_commands.environment(site), say)
+    found = follow(site, name, flower_commands.run(site, name), flower_commands.environment(site), print_note)
     _report(site, name, found, as_json=as_json)
 
 
@@ -158,7 +158,7 @@ def simulate(folder: Folder, name: Name = "first", as_json: Json = False) -> Non
     from discreet.deploy.flower_simulation import simulate as play
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # and nothing that it has started outlives it
-    played, found = play(_site(folder), name, say)
+    played, found = play(_site(folder), name, print_note)
     _report(played, name, found, as_json=as_json)
 
 
@@ -174,7 +174,7 @@ def _report(site: "Site", name: str, found: dict[str, Any], *, as_json: bool) ->
         lambda: {"run": str(where), **{key: found[key] for key in REPORTED}},
         lambda: [
             (where / "guarantee.txt").read_text(),
-            *warnings(site.deployment.data_ranges),
+            *range_warnings(site.deployment.data_ranges),
             f"Results lie in {where}",
             *_why(found["stopped"]),
         ],

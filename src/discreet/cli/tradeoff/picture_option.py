@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from discreet.cli.output import on_stderr, say
+from discreet.cli.output import print_note, stderr_console
 
 if TYPE_CHECKING:
     from discreet.report.curves import Picture
@@ -16,9 +16,9 @@ def _checked(path: Path | None) -> Path | None:
     """Refuses a file that can't be drawn or written before anything is computed for it."""
     if path is None:
         return None
-    from discreet.report.picture_files import checked
+    from discreet.report.picture_files import check_picture_path
 
-    return checked(path)
+    return check_picture_path(path)
 
 
 PictureFile: TypeAlias = Annotated[
@@ -31,8 +31,8 @@ def drawn(build: "Callable[[], Picture]", file: Path | None) -> Path | None:
     """The picture in this file, and where that lies; nothing where none was asked for."""
     if file is None:
         return None
-    from discreet.report.picture_files import saved
+    from discreet.report.picture_files import save_picture
 
-    if on_stderr().is_terminal:
-        say(f"Drawing {file} …")
-    return saved(build(), file)
+    if stderr_console().is_terminal:
+        print_note(f"Drawing {file} …")
+    return save_picture(build(), file)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 from rich.console import RenderableType
 
+from discreet.cli.formatting import format_affordable_rounds, format_bytes
 from discreet.cli.options import DataDir
 from discreet.cli.output import Json, emit
-from discreet.cli.progress_bar import watched
+from discreet.cli.progress_bar import show_preparation
 from discreet.cli.run import Set
-from discreet.cli.size_text import afforded, in_bytes
 from discreet.cli.tradeoff.picture_option import PictureFile, drawn
 from discreet.cli.tradeoff.sweep_rows import POSITIVES, counted, table
 from discreet.errors import Unsupported
@@ -125,9 +125,9 @@ class Answer:
         row = self._row(cost)
         numbers = (cost.noise_multiplier, row["times_the_noise"], cost.noise_to_signal)
         shown = ("-" if each is None else brief(each, 4) for each in numbers)
-        sizes = (in_bytes(each) for each in row["bytes_at_these_rounds"].values())
+        sizes = (format_bytes(each) for each in row["bytes_at_these_rounds"].values())
         name = f"{brief(cost.epsilon)}{' (today)' if cost == self.today else ''}"
-        return (name, *shown, afforded(cost.rounds_at_this_noise), *sizes)
+        return (name, *shown, format_affordable_rounds(cost.rounds_at_this_noise), *sizes)
 
 
 HEADINGS = ("promised ε", "noise", "times today's", "to signal", "or rounds", "a client's", "of all")
@@ -151,7 +151,7 @@ def promise(
     from discreet.planning.other_promises import costs, today
 
     source = experiment_file.load(file, tuple(settings or ()), data_dir)
-    with watched(source, quiet=as_json) as ready:
+    with show_preparation(source, quiet=as_json) as ready:
         job = api.prepared(ready)
     if job.privacy is None:
         raise Unsupported("This experiment promises nothing.", fix="Add a [privacy] table, or use discreet plan.")

@@ -16,27 +16,27 @@ if TYPE_CHECKING:
 LAST_PORT = 65_535
 
 
-def _port(value: Any) -> int:
+def _check_port(value: Any) -> int:
     if not isinstance(value, int) or not 1 <= value <= LAST_PORT:
         raise ValueError(f"must be a whole number from 1 to {LAST_PORT}, and got {value}")
     return value
 
 
-PORT = Number("port", Annotated[int, BeforeValidator(_port)])
+PORT = Number("port", Annotated[int, BeforeValidator(_check_port)])
 
 
-def opened(job: "Job", port: int | None, *, browser: bool, as_json: bool) -> None:
+def serve_planner(job: "Job", port: int | None, *, browser: bool, as_json: bool) -> None:
     """Serve the page until it is interrupted. Whoever has the address may use it; it is printed, and nowhere kept."""
     from discreet.planning.planner.planner_server import listening
     from discreet.planning.planner.slider_start import start
 
     with listening(start(job), port or 0) as server, suppress(KeyboardInterrupt):
-        emit(lambda: {"url": server.url}, lambda: _said(server.url), as_json=as_json)
+        emit(lambda: {"url": server.url}, lambda: _describe_address(server.url), as_json=as_json)
         if browser:
             webbrowser.open(server.url)
         server.serve_forever()
 
 
-def _said(url: str) -> Iterator[str]:
+def _describe_address(url: str) -> Iterator[str]:
     yield f"The planner is at\n{url}"
     yield "Nothing is trained, spent or sent anywhere. Ctrl-C ends it."
