@@ -42,7 +42,7 @@ from discreet.experiment.promise.promise import Privacy
 from discreet.models import AnyModel
 from discreet.params import norms, total
 from discreet.part import read
-from discreet.planning.theory import distributed_noise
+from discreet.planning.theory import heikkila_noise_shares
 from discreet.privacy.accountant import epsilon
 from discreet.privacy.events import (
     Event,
@@ -245,7 +245,10 @@ def test_row_5_noise_is_cut_for_those_who_neither_tell_nor_leave_and_a_client_kn
     planned = ddp_fedavg(**common, colluding=3, dropouts=2).fitted(SAMPLE, 20)
     assert isinstance(planned.mechanism, IntegerNoise)
     assert planned.mechanism.shares == 10 - 3 - 2
-    one, whole = distributed_noise.share(6.0, 10, colluding=3, dropouts=2), planned.mechanism.deviation(range(10))
+    one, whole = (
+        heikkila_noise_shares.noise_share(6.0, 10, colluding=3, dropouts=2),
+        planned.mechanism.deviation(range(10)),
+    )
     assert whole == pytest.approx(one * 10**0.5)
     trusting = ddp_fedavg(**common).fitted(SAMPLE, 20)
     variances = {}
@@ -497,10 +500,10 @@ def test_row_25_delta_is_small_unless_somebody_says_so_and_attacks_are_told_with
 def test_row_25a_a_slow_clients_noise_counts_as_slowly_as_its_gradients() -> None:
     """C = σ = 1, and one of two clients at a tenth of the learning rate: the paper's variance is 2, the sum's 1.01."""
     fast, slow = (
-        distributed_noise.Client(learning_rates=(rate,), clip_norm=1.0, noise_multiplier=1.0) for rate in (1.0, 0.1)
+        heikkila_noise_shares.Client(learning_rates=(rate,), clip_norm=1.0, noise_multiplier=1.0) for rate in (1.0, 0.1)
     )
-    assert min(distributed_noise.noise_multipliers([fast, slow])) ** 2 == pytest.approx(1.01)
-    ((step, _),) = steps(distributed_noise.for_everyone([fast, slow])).items()
+    assert min(heikkila_noise_shares.noise_multipliers([fast, slow])) ** 2 == pytest.approx(1.01)
+    ((step, _),) = steps(heikkila_noise_shares.covering_event([fast, slow])).items()
     assert step.noise_multiplier**2 == pytest.approx(1.01)  # type: ignore[union-attr]
 
 

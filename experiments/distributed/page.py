@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from discreet.experiment.comparison.comparison_results import Result
-from discreet.planning.theory.model_averaging import papers_epsilon
+from discreet.planning.theory.heikkila_model_averaging import paper_epsilon
 from discreet.privacy import accountant
 from discreet.privacy.wording import rounded_up
 from experiments.common.means import gap_said, paired, said
@@ -121,7 +121,7 @@ def certified(found: list[Result], asked: Asked | None) -> str:
 def claimed(data: str, method: str, rounds: int) -> str:
     """What the paper's accountant says of its own noise."""
     settings = STEP if method == STEP_ALONE else EPOCH
-    return f"{papers_epsilon(settings[data, rounds].claimed(SETS[data].clients), DELTA):.3f}"
+    return f"{paper_epsilon(settings[data, rounds].claimed(SETS[data].clients), DELTA):.3f}"
 
 
 def made(found: list[Result], data: str, rounds: int) -> list[Result]:

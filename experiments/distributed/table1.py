@@ -3,7 +3,7 @@
 python -m experiments.distributed.table1
 """
 
-from discreet.planning.theory.model_averaging import Averaged, averaged
+from discreet.planning.theory.heikkila_model_averaging import ModelAverage, evaluate_average
 from discreet.privacy.wording import rounded_up
 
 LOCAL_EPSILON, SAMPLING_RATE, DELTA = 5.0, 0.1, 1e-5
@@ -32,12 +32,12 @@ def table() -> str:
 
 
 def _row(steps: int, models: int, sigma: float, epsilon: float) -> str:
-    found = averaged(LOCAL_EPSILON, models, steps, SAMPLING_RATE, DELTA)
+    found = evaluate_average(LOCAL_EPSILON, models, steps, SAMPLING_RATE, DELTA)
     cells = (STEPS[steps], models, f"{sigma:.2f}", f"{epsilon:.2f}", f"{found.total_noise:.4f}", _claimed(found))
     return f"| {' | '.join(map(str, cells))} | {rounded_up(found.epsilon, 3)} |"
 
 
-def _claimed(found: Averaged) -> str:
+def _claimed(found: ModelAverage) -> str:
     return f"{found.claimed:.4f}" + ("" if found.sound else ", a claim")
 
 

@@ -8,8 +8,8 @@ paper's where m²/b is.
 import math
 from dataclasses import dataclass, replace
 
-from discreet.planning.theory import local_noise
-from discreet.planning.theory.local_noise import ClientNoise, Kind
+from discreet.planning.theory import fu_client_noise
+from discreet.planning.theory.fu_client_noise import ClientNoise, Kind
 
 
 @dataclass(frozen=True)
@@ -43,15 +43,15 @@ class Federation:
 
     def claimed(self, noise: float, turns: int) -> float:
         """The ε of so many releases of that noise as the paper counts: two updates at most Ξ apart."""
-        return local_noise.claimed(self.kind, noise, turns, self.delta)
+        return fu_client_noise.claimed_epsilon(self.kind, noise, turns, self.delta)
 
     def certified(self, noise: float, turns: int) -> float:
         """The ε of so many releases of that noise, when two updates of norm Ξ lie up to 2Ξ apart."""
-        return local_noise.certified(self.kind, noise, turns, self.delta)
+        return fu_client_noise.certified_epsilon(self.kind, noise, turns, self.delta)
 
     def loudness(self, noise: float, cohort: int) -> float:
         """√(E‖w‖²)/Ξ: the noise on an average beside the largest update that there can be."""
-        return math.sqrt(local_noise.energy(self.kind, noise, cohort, self.parameters))
+        return math.sqrt(fu_client_noise.noise_energy(self.kind, noise, cohort, self.parameters))
 
 
 LAPLACE = Federation("Laplace", "laplace", theirs=5000, ours=420, cohort=42, parameters=11, delta=1e-300)

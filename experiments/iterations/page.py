@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from discreet.planning.theory.convergence import noise_growth
+from discreet.planning.theory.fu_convergence import noise_growth
 from experiments.common import pictures
 from experiments.common.means import mean
 from experiments.iterations import claims, points, tables

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from discreet.data.federation import Federation
 from discreet.planning.pilot import Piloted, pilot, synthetic
-from discreet.planning.theory import horizon
-from discreet.planning.theory.convergence import Bound, Setting, bound
-from discreet.planning.theory.local_noise import ClientNoise, Kind
+from discreet.planning.theory import fu_best_iterations
+from discreet.planning.theory.fu_client_noise import ClientNoise, Kind
+from discreet.planning.theory.fu_convergence import ConvergenceBound, Setting, convergence_bound
 
 HERE = Path(__file__).parent
 SEEDS = 20  # as many as the paper has
@@ -80,8 +80,8 @@ class Case:
         )
 
     @property
-    def bound(self) -> Bound:
-        return bound(self.setting, self.total, self.local)
+    def bound(self) -> ConvergenceBound:
+        return convergence_bound(self.setting, self.total, self.local)
 
     def key(self, seed: int) -> str:
         return f"{self.world} {self.kind} {self.epsilon:g} {self.total} {self.local} {seed}"
@@ -91,7 +91,7 @@ def by_local(world: str, kind: Kind, epsilon: float) -> list[Case]:
     """The sweep over E at one T: every E that whole turns allow."""
     total = WORLDS[world].total
     first = Case(world, kind, epsilon, total, 1)
-    return [replace(first, local=local) for local in horizon.whole_locals(first.setting, total)]
+    return [replace(first, local=local) for local in fu_best_iterations.allowed_local_iterations(first.setting, total)]
 
 
 def by_total(kind: Kind, epsilon: float) -> list[Case]:

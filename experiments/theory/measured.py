@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from discreet.experiment.comparison.comparison_results import Result
-from discreet.planning.theory import horizon
+from discreet.planning.theory import fu_best_iterations
 from experiments.common.means import Mean, is_clear, mean, paired
 from experiments.theory.cases import SEEDS, Case
 
@@ -71,7 +71,7 @@ class Sweep:
     @property
     def chosen(self) -> Case:
         """By the whole bound's minimum."""
-        at = horizon.best_local(self.first.setting, self.first.total).value
+        at = fu_best_iterations.best_local(self.first.setting, self.first.total).value
         return next(case for case in self.cases if case.local == at)
 
     @property
@@ -83,7 +83,7 @@ class Sweep:
     @property
     def printed(self) -> float:
         """E by Theorem 5 as it is printed."""
-        return horizon.printed_local(self.first.setting, self.first.total).value
+        return fu_best_iterations.printed_best_local(self.first.setting, self.first.total).value
 
     @property
     def advised(self) -> Case:
@@ -119,7 +119,7 @@ class Longer:
     @property
     def whole(self) -> float:
         """Where the bound is least, of all T that whole turns allow."""
-        return horizon.best_total(self.cases[0].setting, self.cases[0].local).value
+        return fu_best_iterations.best_total(self.cases[0].setting, self.cases[0].local).value
 
     @property
     def rise(self) -> Mean:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from scipy import optimize
 
-from discreet.planning.theory import horizon
-from discreet.planning.theory.convergence import SYNTHETIC, Setting
-from discreet.planning.theory.local_noise import ClientNoise, sensitivity
+from discreet.planning.theory import fu_best_iterations
+from discreet.planning.theory.fu_client_noise import ClientNoise, update_sensitivity
+from discreet.planning.theory.fu_convergence import SYNTHETIC_CONSTANTS, Setting
 
 EPSILONS = (1.0, 3.0, 5.0, 10.0, 20.0, 30.0)
 TURNS = 5  # T_l of the paper's FEMNIST runs
@@ -35,7 +35,7 @@ class Published:
             cohort=self.cohort,
             parameters=self.parameters,
             clip_norm=self.clip_norm,
-            constants=SYNTHETIC,
+            constants=SYNTHETIC_CONSTANTS,
         )
 
 
@@ -67,9 +67,9 @@ def _rules() -> Iterator[str]:
     yield "| z | E as printed | Y_T there | E that is best | Y_T there |"
     yield "|---:|---:|---:|---:|---:|"
     for z in (0.5, 1.0, 2.0):
-        printed = LONG ** horizon.rule(z).printed_local
+        printed = LONG ** fu_best_iterations.asymptotic_rule(z).printed_local
         true = _minimiser(z)
-        there = [f"{at:.0f} | {horizon.model(round(at), LONG, z):.4f}" for at in (printed, true)]
+        there = [f"{at:.0f} | {fu_best_iterations.asymptotic_error(round(at), LONG, z):.4f}" for at in (printed, true)]
         yield f"| {z:g} | {there[0]} | {there[1]} |"
     yield ""
     yield "For z < 1 the proof of Theorem 4 sets a sum of positive terms to 0; at z = 1 Theorem 5 advises √T. E = 1 is"
@@ -80,10 +80,16 @@ def _rules() -> Iterator[str]:
 def _minimiser(z: float) -> float:
     """By search, not by formula."""
     found = optimize.minimize_scalar(
-        lambda log: horizon.model(math.exp(log), LONG, z), bounds=(0, math.log(LONG)), method="bounded"
+        lambda log: fu_best_iterations.asymptotic_error(math.exp(log), LONG, z),
+        bounds=(0, math.log(LONG)),
+        method="bounded",
     )
     inside = math.exp(float(found.x))
-    return 1.0 if horizon.model(1, LONG, z) <= horizon.model(inside, LONG, z) else inside
+    return (
+        1.0
+        if fu_best_iterations.asymptotic_error(1, LONG, z) <= fu_best_iterations.asymptotic_error(inside, LONG, z)
+        else inside
+    )
 
 
 def _constants() -> Iterator[str]:
@@ -92,7 +98,7 @@ def _constants() -> Iterator[str]:
     yield "|---|---:|---:|---:|---|"
     for each in (LENDING_CLUB, FEMNIST):
         printed, corrected = (each.setting.noise_constant(form) for form in ("printed", "corrected"))
-        allowed = ", ".join(map(str, horizon.whole_locals(each.setting, each.total)))
+        allowed = ", ".join(map(str, fu_best_iterations.allowed_local_iterations(each.setting, each.total)))
         named = f"{each.name}, {each.noise.kind}, ε = {each.noise.epsilon:g}"
         yield f"| {named} | {printed:.4g} | {corrected:.4g} | {each.total} | {allowed} |"
     yield ""
@@ -104,7 +110,7 @@ def _constants() -> Iterator[str]:
 
 def _sensitivities() -> Iterator[str]:
     rate, local, clip, examples = 0.1, 5, 3.0, 200
-    found = sensitivity(rate, local, clip, examples)
+    found = update_sensitivity(rate, local, clip, examples)
     yield f"### How far apart two updates lie: η = {rate}, E = {local}, ζ = {clip:g}, n_l = {examples}\n"
     yield "| as printed, ηEζ | true, 2ηEζ | with every example's gradient clipped, 2ηζ(1/n_l + E − 1) |"
     yield "|---:|---:|---:|"

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 
-from discreet.planning.theory import horizon
+from discreet.planning.theory import fu_best_iterations
 from experiments.theory import cases
 from experiments.theory.cases import WORLDS, Case
 from experiments.theory.measured import Longer, Measured, Sweep
@@ -24,7 +24,7 @@ def best_locals(sweeps: list[Sweep]) -> Iterator[str]:
             f"{NAMES[each.first.world]}, T = {total}, {NOISES[each.first.kind]}",
             f"{each.first.epsilon:g}",
             f"{each.printed:.3g} → {each.advised.local}",
-            f"{horizon.explicit_local(setting, total).value:.3g}",
+            f"{fu_best_iterations.explicit_best_local(setting, total).value:.3g}",
             str(each.chosen.local),
             f"**{each.best.local}**{' (end)' if each.at_the_end else ''}",
             f"{'≥ ' if each.at_the_end else ''}{each.ratio:g}",

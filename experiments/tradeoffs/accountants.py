@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from scipy import optimize
 
-from discreet.planning.theory.tradeoffs import Promise
+from discreet.planning.theory.kim_noise_bounds import Promise
 from discreet.privacy import accountant, classical, rdp
 from discreet.privacy.events import Event, sampled_gaussian, steps
 from discreet.privacy.release import Relation

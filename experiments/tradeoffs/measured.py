@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from discreet.experiment.comparison.comparison_results import Result
-from discreet.planning.theory.utility import averaged
+from discreet.planning.theory.kim_utility import average_variance
 from experiments.common.means import mean
 from experiments.tradeoffs import plans
 from experiments.tradeoffs.rate import Upload
@@ -52,7 +52,7 @@ class Plan:
         for line in self.lines:
             batches = [rate * size for rate, size in zip(line["sampling_rate"], line["examples"], strict=True)]
             sent = [(noise / batch) ** 2 for noise, batch in zip(line["noise_multiplier"], batches, strict=True)]
-            found.append(averaged(batches, sent, [1] * len(sent)) ** 0.5)
+            found.append(average_variance(batches, sent, [1] * len(sent)) ** 0.5)
         return mean(found).value
 
 

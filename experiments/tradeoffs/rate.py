@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from discreet.planning.theory import rates
+from discreet.planning.theory import kim_gradient_bits
 
 Clipping = Literal["example", "minibatch"]
 STEP = 0.01  # of the clip: the quantiser's, and less than the deviation of every noise here
@@ -31,7 +31,7 @@ class Upload:
         """Where examples are clipped, noise on their sum is divided by the expected batch, and so is the sum itself."""
         if clipping == "minibatch":
             return cls(coordinates, noise_multiplier)
-        square = rates.batch_second_moment(sampling_rate, examples)
+        square = kim_gradient_bits.batch_second_moment(sampling_rate, examples)
         return cls(coordinates, noise_multiplier / (sampling_rate * examples), square)
 
     @property
@@ -40,15 +40,15 @@ class Upload:
         return self.deviation**2 + self.square / self.coordinates
 
     def at_most(self, step: float = STEP) -> float:
-        return rates.at_most(self.coordinates, self.deviation, self.square) - math.log2(step)
+        return kim_gradient_bits.max_bits(self.coordinates, self.deviation, self.square) - math.log2(step)
 
     def at_least(self, step: float = STEP) -> float:
         """What the noise alone takes."""
-        return rates.at_least(self.deviation) - math.log2(step)
+        return kim_gradient_bits.min_bits(self.deviation) - math.log2(step)
 
     def as_printed(self, step: float = STEP) -> float:
         """The paper's, which is wrong."""
-        return rates.printed(self.coordinates, self.deviation) - math.log2(step)
+        return kim_gradient_bits.printed_bits(self.coordinates, self.deviation) - math.log2(step)
 
     def coded(self, gradient: Tensor, step: float = STEP) -> float:
         """Bits a coordinate of this gradient, rounded to multiples of `step`, in a code for N(0, variance).

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 from itertools import accumulate
 
-from discreet.planning.theory.tradeoffs import bound
+from discreet.planning.theory.kim_noise_bounds import noise_bound
 from discreet.privacy.wording import rounded_up
 from experiments.common.means import mean, said
 from experiments.tradeoffs import accountants
@@ -57,7 +57,7 @@ def papers() -> Iterator[str]:
         promise = accountants.PROMISE.at(epsilon)
         yield (
             f"| {epsilon:g} | "
-            + " | ".join(_square(bound(name, promise).noise_variance ** 0.5) for name in names)
+            + " | ".join(_square(noise_bound(name, promise).noise_variance ** 0.5) for name in names)
             + " |"
         )
     yield ""

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from discreet.cli.tradeoff import dropouts
-from discreet.planning.theory.cohorts import Cohort, Work, planned_share
+from discreet.planning.theory.heikkila_cohorts import ClientWork, Cohort, planned_share
 from discreet.privacy import accountant
 from discreet.privacy.events import sampled_gaussian
 from tests.cli.conftest import Discreet
@@ -74,7 +74,7 @@ def test_a_ring_that_holds_nothing_is_named_on_the_page(discreet: Discreet):
 
 
 def test_a_wrong_ring_is_refused_before_anything_is_computed(discreet: Discreet, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("discreet.planning.theory.cohorts.noise", lambda *_: pytest.fail("computed"))
+    monkeypatch.setattr("discreet.planning.theory.heikkila_cohorts.calibrate_noise", lambda *_: pytest.fail("computed"))
     assert discreet("tradeoff cohort --bits 1").code == 2
 
 
@@ -94,7 +94,7 @@ def test_it_is_drawn(discreet: Discreet, tmp_path: Path):
 
 def test_more_drop_outs_than_a_share_allows_for_cost_what_the_noise_of_those_left_does():
     """Ten clients, one colludes, and a share for one more: at d the ε of √(9 − d)/√8 times the noise."""
-    work, ten = Work(sampling_rate=0.1, steps=1, rounds=20), Cohort(clients=10, colluding=1, dropouts=1)
+    work, ten = ClientWork(sampling_rate=0.1, steps=1, rounds=20), Cohort(clients=10, colluding=1, dropouts=1)
     share = planned_share(5.0, ten)
     panel = dropouts.panel(work, ten, {"planned": share}, 1e-5)
     (planned,) = panel.curves

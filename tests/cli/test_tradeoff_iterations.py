@@ -7,8 +7,8 @@ import pytest
 
 from discreet.cli.tradeoff.iterations_answer import Answer
 from discreet.cli.tradeoff.iterations_picture import picture
-from discreet.planning.theory.convergence import SYNTHETIC, Setting
-from discreet.planning.theory.local_noise import ClientNoise
+from discreet.planning.theory.fu_client_noise import ClientNoise
+from discreet.planning.theory.fu_convergence import SYNTHETIC_CONSTANTS, Setting
 from tests.cli.conftest import Discreet
 
 FEMNIST = "--noise gaussian --epsilon 10 --clients 3500 --cohort 350 --parameters 214590 --clip 3 --iterations 240"
@@ -31,7 +31,7 @@ def test_without_options_it_answers_for_the_papers_lending_club(discreet: Discre
 
 def test_the_object_holds_both_forms_with_their_flags(discreet: Discreet):
     found = discreet("tradeoff iterations --json").json
-    assert found["setting"]["constants"] == vars(SYNTHETIC)
+    assert found["setting"]["constants"] == vars(SYNTHETIC_CONSTANTS)
     assert (found["z"], found["c2"], found["rounds"], found["turns"]) == (2, None, 120, 12)
     printed, corrected = found["printed"], found["corrected"]
     assert (printed["noise_constant"], corrected["noise_constant"]) == pytest.approx((4.4, 17.6))
@@ -93,7 +93,7 @@ def test_a_pilot_finds_them_for_so_many_clients(discreet: Discreet):
     found = discreet("tradeoff iterations --pilot --clients 50 --cohort 10 --parameters 4 --json").json
     assert "on 50 synthetic clients of 80 examples with 4 parameters" in found["constants_from"]
     assert "no epsilon covers it" in found["constants_from"]
-    assert found["setting"]["constants"] != vars(SYNTHETIC)
+    assert found["setting"]["constants"] != vars(SYNTHETIC_CONSTANTS)
 
 
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
@@ -109,7 +109,7 @@ def test_at_the_ends_of_what_it_takes_it_still_answers(noise: str, least: float,
 def test_on_the_way_ends_at_the_last_iteration():
     """124 rounds in steps of two are 62 places and the end; 121 would stop one short."""
     noise = ClientNoise(kind="gaussian", epsilon=1000.0)
-    setting = Setting(noise=noise, clients=10, cohort=10, parameters=3, clip_norm=1.0, constants=SYNTHETIC)
+    setting = Setting(noise=noise, clients=10, cohort=10, parameters=3, clip_norm=1.0, constants=SYNTHETIC_CONSTANTS)
     for total in (1, 60, 121, 1000):
         way = picture(Answer(setting, total, 1, "")).panels[0]
         for each in way.curves:
@@ -120,7 +120,7 @@ def test_on_the_way_ends_at_the_last_iteration():
 
 def test_a_t_without_end_is_said_in_the_picture():
     noise = ClientNoise(kind="gaussian", epsilon=1000.0)
-    setting = Setting(noise=noise, clients=10, cohort=10, parameters=3, clip_norm=1.0, constants=SYNTHETIC)
+    setting = Setting(noise=noise, clients=10, cohort=10, parameters=3, clip_norm=1.0, constants=SYNTHETIC_CONSTANTS)
     drawn = picture(Answer(setting, 120, 1, ""))
     assert drawn.panels[2].title == "How long, E = 1; T* = ∞"
     assert not drawn.panels[2].marks
@@ -130,7 +130,7 @@ def test_a_t_without_end_is_said_in_the_picture():
 def test_an_e_or_t_at_an_edge_is_said_in_the_picture_as_on_the_page(discreet: Discreet):
     """Noise that outweighs all: every client uploads once, and the shortest run is best."""
     noise = ClientNoise(kind="laplace", epsilon=0.01)
-    setting = Setting(noise=noise, clients=10, cohort=1, parameters=3, clip_norm=100.0, constants=SYNTHETIC)
+    setting = Setting(noise=noise, clients=10, cohort=1, parameters=3, clip_norm=100.0, constants=SYNTHETIC_CONSTANTS)
     first, second, *_ = picture(Answer(setting, 120, 1, "")).notes
     assert first == "E* = 12 at T = 120: the largest there is at this T: every client uploads as rarely as it can."
     assert second == "T* = 10 at E = 1: the shortest in which every client has its turn."

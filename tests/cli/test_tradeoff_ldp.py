@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from discreet.cli.tradeoff import ldp_picture
-from discreet.planning.theory import exact_noise
-from discreet.planning.theory.noisy_sgd import Group
-from discreet.planning.theory.tradeoffs import Promise
-from discreet.planning.theory.utility import Learning
+from discreet.planning.theory import kim_exact_noise
+from discreet.planning.theory.kim_client_groups import Group
+from discreet.planning.theory.kim_noise_bounds import Promise
+from discreet.planning.theory.kim_utility import Learning
 from tests.cli.conftest import Discreet
 
 LINE = "tradeoff ldp --epsilon 1 --delta 1e-4 --sampling-rate 1e-3 --rounds 70000 --dimension 10000 --clients 100"
@@ -81,7 +81,7 @@ def test_exact_noise_keeps_the_promise_at_both_sensitivities(discreet: Discreet)
     assert set(exact) == {"per_example", "minibatch"}
     for clipping, each in exact.items():
         assert 0.999 < each["true_epsilon"][clipping] <= 1
-        assert exact_noise.certified(clipping, each["noise_variance"], PAPER) <= 1
+        assert kim_exact_noise.certified_epsilon(clipping, each["noise_variance"], PAPER) <= 1
         assert (each["valid"], each["handed_out"]) == (True, each["noise_variance"])
     assert exact["minibatch"]["noise_variance"] == pytest.approx(4 * exact["per_example"]["noise_variance"])
 
@@ -138,7 +138,9 @@ def test_a_group_that_is_handed_nothing_leaves_all_without_a_utility(discreet: D
 def test_a_picture_that_cannot_be_written_is_refused_before_anything_is_computed(
     discreet: Discreet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("discreet.planning.theory.noisy_sgd.together", lambda *_: pytest.fail("computed"))
+    monkeypatch.setattr(
+        "discreet.planning.theory.kim_client_groups.evaluate_groups", lambda *_: pytest.fail("computed")
+    )
     (tmp_path / "folder.png").mkdir()
     for name, why in (("missing/a.png", "there is no folder"), ("folder.png", "it is a folder")):
         ran = discreet("tradeoff ldp --picture", tmp_path / name)

@@ -9,7 +9,7 @@ from discreet.algorithms.claims import stated
 from discreet.algorithms.population import Population
 from discreet.algorithms.training import DpSgd
 from discreet.experiment.promise.calibrate import kept
-from discreet.planning.theory.model_averaging import papers_epsilon
+from discreet.planning.theory.heikkila_model_averaging import paper_epsilon
 from discreet.privacy.events import GaussianNoise, noise_of, steps
 from experiments.distributed import page
 from experiments.distributed.cells import METHODS, SETS, Asked, best, bests, finals, grid, methods, results, seeds
@@ -42,7 +42,7 @@ def made(asked: Asked, seed: int, accuracies: list[float]) -> dict[str, Any]:
 def test_the_papers_settings_come_to_an_epsilon_of_1_by_its_accountant(settings: dict[tuple[str, int], Settings]):
     assert set(settings) == set(EVERY)
     for (data, _), each in settings.items():
-        assert papers_epsilon(each.claimed(SETS[data].clients), 1e-5) == pytest.approx(1.0, abs=1e-3)
+        assert paper_epsilon(each.claimed(SETS[data].clients), 1e-5) == pytest.approx(1.0, abs=1e-3)
 
 
 @pytest.mark.parametrize(("data", "rounds"), EVERY)
@@ -58,7 +58,7 @@ def test_a_claim_has_the_steps_and_the_noise_of_the_paper_and_no_promise(data: s
             assert rounds * SETS[data].steps_an_epoch == EPOCH[data, rounds].steps
             assert trainer.sampling_rate == pytest.approx(EPOCH[data, rounds].sampling_rate, rel=0.02)
             (claim,) = stated(experiment.algorithm, rounds, population)
-            assert papers_epsilon(claim.release.event, 1e-5) == pytest.approx(1.0, abs=0.02)
+            assert paper_epsilon(claim.release.event, 1e-5) == pytest.approx(1.0, abs=0.02)
             for release in experiment.algorithm.releases(population, 0):
                 ((step, count),) = steps(release.event).items()
                 assert count == SETS[data].steps_an_epoch

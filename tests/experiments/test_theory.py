@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from discreet.experiment.comparison.comparison_results import Result, Results
-from discreet.planning.theory.local_noise import ClientNoise
+from discreet.planning.theory.fu_client_noise import ClientNoise
 from experiments.theory import cases, numbers, page, reproduce, simulation, tables
 from experiments.theory.cases import HERE, SEEDS, Case, by_local, by_total, every, known
 from experiments.theory.measured import Longer, Measured, Sweep

@@ -8,7 +8,7 @@ from discreet.data.federation import Federation
 from discreet.data.heterogeneity import heterogeneity
 from discreet.errors import InvalidInput
 from discreet.planning.pilot import pilot, synthetic
-from discreet.planning.theory.convergence import SYNTHETIC
+from discreet.planning.theory.fu_convergence import SYNTHETIC_CONSTANTS
 
 
 def test_two_clients_with_one_number_each_by_hand():
@@ -69,4 +69,4 @@ def test_a_loss_that_is_flat_somewhere_is_refused():
 
 def test_the_planners_constants_are_what_the_pilot_makes():
     found = pilot(synthetic(5000, 11)).constants
-    assert vars(SYNTHETIC) == pytest.approx(vars(found), rel=1e-3)
+    assert vars(SYNTHETIC_CONSTANTS) == pytest.approx(vars(found), rel=1e-3)

@@ -17,9 +17,9 @@ from discreet.errors import InvalidInput
 from discreet.experiment.loop.job import Job
 from discreet.experiment.promise.promise import Privacy
 from discreet.params import count
-from discreet.planning.theory.convergence import Constants, Setting, bound
-from discreet.planning.theory.horizon import MEASURED, best_local
-from discreet.planning.theory.local_noise import ClientNoise
+from discreet.planning.theory.fu_best_iterations import MEASURED_NOTES, best_local
+from discreet.planning.theory.fu_client_noise import ClientNoise
+from discreet.planning.theory.fu_convergence import Constants, Setting, convergence_bound
 
 
 class LocalWork(NamedTuple):
@@ -79,7 +79,7 @@ def _iterations(job: Job, trainer: GradientDescent, mechanism: LocalNoise, priva
     """
     total, now = over(trainer.iterations, range(job.rounds)), at(trainer.iterations, 0)
     if mechanism.order == 2:
-        return LocalWork(now, 1, ITERATIONS, f"{NOTHING_FALLS} {MEASURED['gaussian']} {RESULTS}.")
+        return LocalWork(now, 1, ITERATIONS, f"{NOTHING_FALLS} {MEASURED_NOTES['gaussian']} {RESULTS}.")
     if isinstance(privacy.epsilon, tuple):
         return LocalWork(now, None, ITERATIONS, PAID_BY_ROUND if mechanism.clip_norm else LOUDER)
     cohort = max(1, round(job.algorithm.sampling.expected_cohort(job.population)))
@@ -100,8 +100,8 @@ def _iterations(job: Job, trainer: GradientDescent, mechanism: LocalNoise, priva
     said = [
         f"Paper 003's bound is least there, of E up to {setting.least_gamma:g} at {total:,} iterations in all{rarely}.",
         OF_THE_BOUND,
-        *([] if bound(setting, total, local).total < FURTHEST else [VACUOUS]),
-        f"{MEASURED['laplace']} {RESULTS}.",
+        *([] if convergence_bound(setting, total, local).total < FURTHEST else [VACUOUS]),
+        f"{MEASURED_NOTES['laplace']} {RESULTS}.",
     ]
     return LocalWork(now, local, ITERATIONS, " ".join(said))
 

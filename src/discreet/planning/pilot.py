@@ -11,7 +11,7 @@ from torch import Tensor
 from discreet.algorithms.training.batches import Batch
 from discreet.data.federation import Federation
 from discreet.errors import InvalidInput
-from discreet.planning.theory.convergence import Constants
+from discreet.planning.theory.fu_convergence import Constants
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import RunKey
 

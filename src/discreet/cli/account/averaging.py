@@ -15,7 +15,7 @@ from discreet.part import plain
 from discreet.privacy.wording import brief, rounded_up
 
 if TYPE_CHECKING:
-    from discreet.planning.theory.model_averaging import Averaged
+    from discreet.planning.theory.heikkila_model_averaging import ModelAverage
 
 LocalEpsilon: TypeAlias = Annotated[
     float | None, typer.Option(click_type=POSITIVE, metavar="E", help="Each model's own epsilon, as the paper counts.")
@@ -47,7 +47,7 @@ class Answer:
     steps: int
     sampling_rate: float
     delta: float
-    found: "Averaged"
+    found: "ModelAverage"
 
     def data(self) -> dict[str, Any]:
         found = self.found
@@ -102,9 +102,9 @@ def averaging(
     as_json: Json = False,
 ) -> None:
     """The mean of models that were trained apart (paper 002)."""
-    from discreet.planning.theory.model_averaging import averaged
+    from discreet.planning.theory.heikkila_model_averaging import evaluate_average
 
     local, clients = needed("--local-epsilon", local_epsilon), needed("--parties", parties)
-    found = averaged(local, clients, steps, sampling_rate, delta)
+    found = evaluate_average(local, clients, steps, sampling_rate, delta)
     answer = Answer(local, clients, steps, sampling_rate, delta, found)
     emit(answer.data, answer.page, as_json=as_json)

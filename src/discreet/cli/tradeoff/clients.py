@@ -16,8 +16,8 @@ from discreet.part import plain
 from discreet.privacy.wording import brief, rounded_down, rounded_up
 
 if TYPE_CHECKING:
-    from discreet.planning.theory.client_count import Crowd
-    from discreet.planning.theory.local_epochs import Training
+    from discreet.planning.theory.pfl_client_count import ClientCount
+    from discreet.planning.theory.pfl_local_epochs import Training
     from discreet.report.curves import Panel, Picture
 
 SUMS = (
@@ -61,11 +61,11 @@ class Answer:
     loss: float
     bias: float
     pool: int
-    own: tuple["Crowd", ...]
-    sharing: tuple["Crowd", ...]
+    own: tuple["ClientCount", ...]
+    sharing: tuple["ClientCount", ...]
 
     def data(self) -> dict[str, Any]:
-        from discreet.planning.theory.client_count import UNBIASED
+        from discreet.planning.theory.pfl_client_count import UNBIASED_NOTE
 
         return {
             "training": {name: value for name, value in plain(self.training).items() if name != "clients"},
@@ -78,11 +78,11 @@ class Answer:
             "pool": self.pool,
             "own_examples": [_row(crowd) for crowd in self.own],
             "shared_pool": [_row(crowd) for crowd in self.sharing],
-            "notes": [f"{note}." for note in (SPREAD, UNBIASED, SUMS, POOL)],
+            "notes": [f"{note}." for note in (SPREAD, UNBIASED_NOTE, SUMS, POOL)],
         }
 
     def page(self) -> Iterator[RenderableType]:
-        from discreet.planning.theory.client_count import UNBIASED
+        from discreet.planning.theory.pfl_client_count import UNBIASED_NOTE
 
         yield (
             f"k clients of PFL (paper 000), each with ε = {brief(self.epsilon)} at δ = {brief(self.delta)} for any one "
@@ -103,10 +103,10 @@ class Answer:
             f"Utility: the chance that a round's mean is within {brief(self.loss)} of the best loss is at least this. "
             "As printed, a model has one parameter. A dash says nothing."
         )
-        yield from (f"{note}." for note in (SPREAD, POOL, UNBIASED))
+        yield from (f"{note}." for note in (SPREAD, POOL, UNBIASED_NOTE))
 
     def picture(self) -> "Picture":
-        from discreet.planning.theory.client_count import UNBIASED
+        from discreet.planning.theory.pfl_client_count import UNBIASED_NOTE
         from discreet.report.curves import Picture
 
         return Picture(
@@ -116,10 +116,10 @@ class Answer:
                 self._noise(f"Noise of the mean, {self.training.examples:,} examples each", self.own),
                 self._noise(f"Noise of the mean, {self.pool:,} examples in all", self.sharing),
             ),
-            notes=tuple(f"{note}." for note in (SPREAD, UNBIASED, SUMS, POOL)),
+            notes=tuple(f"{note}." for note in (SPREAD, UNBIASED_NOTE, SUMS, POOL)),
         )
 
-    def _utility(self, title: str, crowds: tuple["Crowd", ...]) -> "Panel":
+    def _utility(self, title: str, crowds: tuple["ClientCount", ...]) -> "Panel":
         from discreet.report.curves import Panel, curve
 
         xs = [crowd.clients for crowd in crowds]
@@ -134,7 +134,7 @@ class Answer:
             log_x=True,
         )
 
-    def _noise(self, title: str, crowds: tuple["Crowd", ...]) -> "Panel":
+    def _noise(self, title: str, crowds: tuple["ClientCount", ...]) -> "Panel":
         from discreet.report.curves import Panel, curve
 
         xs = [crowd.clients for crowd in crowds]
@@ -176,8 +176,8 @@ def clients(
     Theorem 3's utility as printed and corrected, and the noise of the mean when each client adds enough by itself or
     when only their sum has enough. The defaults are the paper's for MNIST.
     """
-    from discreet.planning.theory.client_count import crowd, shared_out
-    from discreet.planning.theory.local_epochs import Training
+    from discreet.planning.theory.pfl_client_count import evaluate_client_count, examples_per_client
+    from discreet.planning.theory.pfl_local_epochs import Training
 
     training = Training(
         examples=examples,
@@ -190,7 +190,7 @@ def clients(
         lipschitz=lipschitz,
     )
     own = [replace(training, clients=each) for each in clients]
-    sharing = [replace(each, examples=shared_out(pool, each.clients)) for each in own]
+    sharing = [replace(each, examples=examples_per_client(pool, each.clients)) for each in own]
     answer = Answer(
         training=training,
         epsilon=epsilon,
@@ -198,14 +198,14 @@ def clients(
         loss=loss,
         bias=bias,
         pool=pool,
-        own=tuple(crowd(each, epsilon, delta, loss, bias) for each in own),
-        sharing=tuple(crowd(each, epsilon, delta, loss, bias) for each in sharing),
+        own=tuple(evaluate_client_count(each, epsilon, delta, loss, bias) for each in own),
+        sharing=tuple(evaluate_client_count(each, epsilon, delta, loss, bias) for each in sharing),
     )
     drawn(answer.picture, picture)
     emit(answer.data, answer.page, as_json=as_json)
 
 
-def _cells(crowd: "Crowd") -> tuple[str, ...]:
+def _cells(crowd: "ClientCount") -> tuple[str, ...]:
     return (
         whole(crowd.clients),
         whole(crowd.examples),
@@ -217,7 +217,7 @@ def _cells(crowd: "Crowd") -> tuple[str, ...]:
     )
 
 
-def _row(crowd: "Crowd") -> dict[str, Any]:
+def _row(crowd: "ClientCount") -> dict[str, Any]:
     return {
         "clients": crowd.clients,
         "examples": crowd.examples,

@@ -15,7 +15,7 @@ from discreet.part import plain
 from discreet.privacy.wording import brief, rounded_up
 
 if TYPE_CHECKING:
-    from discreet.planning.theory.cohorts import Cohort, Shared, Work
+    from discreet.planning.theory.heikkila_cohorts import ClientWork, Cohort, CohortRow
     from discreet.report.curves import Panel, Picture
 
 PLANNED = ("N", "share", "mean's noise", "ε, sums", "ε, own state", "paper's share", "its ε")
@@ -27,15 +27,15 @@ GIVEN = ("N", "sum's noise", "ε, sums", "as the paper counts", "ε, own state")
 class Answer:
     """What was asked; a row for every cohort with shares that allow for those missing, or given; and for every ring."""
 
-    work: "Work"
+    work: "ClientWork"
     colluding: int
     dropouts: int
     delta: float
     noise_multiplier: float  # of the sum, which `epsilon` takes
     epsilon: float
     share: float | None
-    rows: tuple["Shared", ...]
-    papers: tuple["Shared", ...]  # with the paper's shares, which allow for nobody; none where the share is given
+    rows: tuple["CohortRow", ...]
+    papers: tuple["CohortRow", ...]  # with the paper's shares, which allow for nobody; none where the share is given
     ring: "Cohort"
     rings: tuple[rings.Bits, ...]
     left_out: tuple[int, ...]  # cohorts that were asked for, and are too small
@@ -93,7 +93,7 @@ class Answer:
         yield from self._notes()
 
     def _notes(self) -> Iterator[str]:
-        from discreet.planning.theory.cohorts import HONEST
+        from discreet.planning.theory.heikkila_cohorts import HONEST
 
         yield f"{_claim(self.work)}."
         yield f"{HONEST}."
@@ -112,12 +112,12 @@ class Answer:
 
     def _missing(self) -> "Panel":
         from discreet.cli.tradeoff.dropouts import panel
-        from discreet.planning.theory import cohorts
+        from discreet.planning.theory import heikkila_cohorts
 
-        planned = self.share or cohorts.planned_share(self.noise_multiplier, self.ring)
+        planned = self.share or heikkila_cohorts.planned_share(self.noise_multiplier, self.ring)
         shares = {GIVEN_SHARE if self.share else PLANNED_SHARE.format(self.dropouts): planned}
         if not self.share:
-            shares["the paper's, for nobody"] = cohorts.papers_share(self.noise_multiplier, self.ring)
+            shares["the paper's, for nobody"] = heikkila_cohorts.paper_share(self.noise_multiplier, self.ring)
         return panel(self.work, self.ring, shares, self.delta)
 
     def _noise(self) -> "Panel":
@@ -181,12 +181,12 @@ def cohort(
     several local steps beside what is certified; and what a ring of so many bits costs. The defaults are the paper's
     for Fashion-MNIST, but for those missing.
     """
-    from discreet.planning.theory import cohorts
+    from discreet.planning.theory import heikkila_cohorts
 
-    work = cohorts.Work(sampling_rate=sampling_rate, steps=steps, rounds=rounds)
-    noise = cohorts.noise(work, epsilon, delta)
-    asked = cohorts.cohorts(tuple(clients), colluding, dropouts)
-    (ring,) = cohorts.cohorts((ring_clients,), colluding, dropouts)
+    work = heikkila_cohorts.ClientWork(sampling_rate=sampling_rate, steps=steps, rounds=rounds)
+    noise = heikkila_cohorts.calibrate_noise(work, epsilon, delta)
+    asked = heikkila_cohorts.feasible_cohorts(tuple(clients), colluding, dropouts)
+    (ring,) = heikkila_cohorts.feasible_cohorts((ring_clients,), colluding, dropouts)
     answer = Answer(
         work=work,
         colluding=colluding,
@@ -195,28 +195,34 @@ def cohort(
         noise_multiplier=noise,
         epsilon=epsilon,
         share=share,
-        rows=tuple(cohorts.shared(work, each, share or cohorts.planned_share(noise, each), delta) for each in asked),
+        rows=tuple(
+            heikkila_cohorts.evaluate_share(work, each, share or heikkila_cohorts.planned_share(noise, each), delta)
+            for each in asked
+        ),
         papers=()
         if share
-        else tuple(cohorts.shared(work, each, cohorts.papers_share(noise, each), delta) for each in asked),
+        else tuple(
+            heikkila_cohorts.evaluate_share(work, each, heikkila_cohorts.paper_share(noise, each), delta)
+            for each in asked
+        ),
         ring=ring,
         rings=tuple(rings.lattices(work, ring, noise, delta, bits, examples=examples, dimension=dimension)),
         left_out=tuple(each for each in clients if each < asked[0].clients),
         least_clients=None
         if share is None
-        else cohorts.least_cohort(noise, share, colluding=colluding, dropouts=dropouts),
+        else heikkila_cohorts.smallest_cohort(noise, share, colluding=colluding, dropouts=dropouts),
     )
     drawn(answer.picture, picture)
     emit(answer.data, answer.page, as_json=as_json)
 
 
-def _claim(work: "Work") -> str:
-    from discreet.planning.theory.cohorts import BROADCAST, OWN_STATE
+def _claim(work: "ClientWork") -> str:
+    from discreet.planning.theory.heikkila_cohorts import BROADCAST, OWN_STATE
 
     return BROADCAST if work.steps == 1 else f"{OWN_STATE}. {BROADCAST}"
 
 
-def _both(planned: "Shared", papers: "Shared") -> tuple[str, ...]:
+def _both(planned: "CohortRow", papers: "CohortRow") -> tuple[str, ...]:
     return (
         whole(planned.clients),
         rounded_up(planned.share),
@@ -228,7 +234,7 @@ def _both(planned: "Shared", papers: "Shared") -> tuple[str, ...]:
     )
 
 
-def _given(found: "Shared") -> tuple[str, ...]:
+def _given(found: "CohortRow") -> tuple[str, ...]:
     return (
         whole(found.clients),
         brief(found.noise, 4),
@@ -238,7 +244,7 @@ def _given(found: "Shared") -> tuple[str, ...]:
     )
 
 
-def _row(found: "Shared") -> dict[str, Any]:
+def _row(found: "CohortRow") -> dict[str, Any]:
     return {
         "share": found.share,
         "noise_multiplier": found.noise,

@@ -4,15 +4,15 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from discreet.planning.theory.cohorts import Cohort, Work
+    from discreet.planning.theory.heikkila_cohorts import ClientWork, Cohort
     from discreet.report.curves import Panel
 
 POINTS = 12  # of a curve
 
 
-def panel(work: "Work", cohort: "Cohort", shares: Mapping[str, float], delta: float) -> "Panel":
+def panel(work: "ClientWork", cohort: "Cohort", shares: Mapping[str, float], delta: float) -> "Panel":
     """ε of the sum against drop-outs, for each share by its name; as many as leave one client to bring noise."""
-    from discreet.planning.theory.cohorts import worth
+    from discreet.planning.theory.heikkila_cohorts import epsilon_with_dropouts
     from discreet.report.curves import Limit, Panel, curve
 
     xs = counts(cohort)
@@ -21,7 +21,8 @@ def panel(work: "Work", cohort: "Cohort", shares: Mapping[str, float], delta: fl
         across="clients who drop out",
         up="ε, sums",
         curves=tuple(
-            curve(name, xs, [worth(work, cohort, each, share, delta) for each in xs]) for name, share in shares.items()
+            curve(name, xs, [epsilon_with_dropouts(work, cohort, each, share, delta) for each in xs])
+            for name, share in shares.items()
         ),
         limits=(Limit("allowed for", cohort.dropouts),),
         log_y=True,

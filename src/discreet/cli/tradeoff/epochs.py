@@ -16,7 +16,7 @@ from discreet.part import plain
 from discreet.privacy.wording import brief, rounded_up
 
 if TYPE_CHECKING:
-    from discreet.planning.theory.local_epochs import Split, Training
+    from discreet.planning.theory.pfl_local_epochs import Split, Training
     from discreet.report.curves import Panel, Picture
 
 Clients: TypeAlias = Annotated[
@@ -38,7 +38,7 @@ class Answer:
     whole_noise: float  # in the released mean, after all rounds
 
     def data(self) -> dict[str, Any]:
-        from discreet.planning.theory.local_epochs import IN_ALL, ONE_ROUND
+        from discreet.planning.theory.pfl_local_epochs import BEST_EPOCHS_NOTE, TOTAL_COST_NOTE
 
         return {
             "training": plain(self.training),
@@ -51,12 +51,12 @@ class Answer:
             "steps_per_epoch": self.training.steps_per_epoch,
             "splits": [_row(split) for split in self.splits],
             "whole_run": {"theorem2": self.whole_run, "mean_noise": self.whole_noise},
-            "claim": {"best_epochs": 1, "proven": False, "reason": f"{ONE_ROUND}."},
-            "notes": [f"{IN_ALL}."],
+            "claim": {"best_epochs": 1, "proven": False, "reason": f"{BEST_EPOCHS_NOTE}."},
+            "notes": [f"{TOTAL_COST_NOTE}."],
         }
 
     def page(self) -> Iterator[RenderableType]:
-        from discreet.planning.theory.local_epochs import IN_ALL, ONE_ROUND
+        from discreet.planning.theory.pfl_local_epochs import BEST_EPOCHS_NOTE, TOTAL_COST_NOTE
 
         training = self.training
         yield (
@@ -74,13 +74,13 @@ class Answer:
         yield ""
         if any(not split.valid for split in self.splits):
             yield "* ε/√R is an asymptotic, and here less than the round really costs."
-        yield f"{IN_ALL}."
+        yield f"{TOTAL_COST_NOTE}."
         yield (
             f"Noise: its expected norm in the mean of {counted(training.clients, 'model')} after one round. After all "
             f"rounds it is {brief(self.whole_noise, 4)}, and Theorem 2's bound, for that mean, "
             f"{brief(self.whole_run, 4)}: at every E."
         )
-        yield f"{ONE_ROUND}."
+        yield f"{BEST_EPOCHS_NOTE}."
 
     def _cells(self, split: "Split") -> tuple[str, ...]:
         return (
@@ -95,13 +95,13 @@ class Answer:
         )
 
     def picture(self) -> "Picture":
-        from discreet.planning.theory.local_epochs import IN_ALL, ONE_ROUND
+        from discreet.planning.theory.pfl_local_epochs import BEST_EPOCHS_NOTE, TOTAL_COST_NOTE
         from discreet.report.curves import Picture
 
         return Picture(
             title=f"PFL: {counted(self.training.epochs, 'epoch')} at ε = {brief(self.epsilon)}, cut into rounds of E",
             panels=(self._cost(), self._bounds(), self._noise()),
-            notes=(f"{IN_ALL}.", f"{ONE_ROUND}."),
+            notes=(f"{TOTAL_COST_NOTE}.", f"{BEST_EPOCHS_NOTE}."),
         )
 
     def _cost(self) -> "Panel":
@@ -173,9 +173,9 @@ def epochs(
     The noise that epsilon takes, what one round of E epochs costs exactly and by the paper's rule of thumb, Theorem 2's
     bound as printed and corrected, and the noise that really reaches the mean. The defaults are the paper's for MNIST.
     """
-    from discreet.planning.theory import local_epochs
+    from discreet.planning.theory import pfl_local_epochs
 
-    training = local_epochs.Training(
+    training = pfl_local_epochs.Training(
         examples=examples,
         batch_size=batch_size,
         epochs=epochs,
@@ -185,15 +185,15 @@ def epochs(
         dimension=dimension,
         lipschitz=lipschitz,
     )
-    noise = local_epochs.noise(training, epsilon, delta)
+    noise = pfl_local_epochs.calibrate_noise(training, epsilon, delta)
     answer = Answer(
         training=training,
         epsilon=epsilon,
         delta=delta,
         noise_multiplier=noise,
-        splits=tuple(local_epochs.splits(training, noise, epsilon, delta)),
-        whole_run=local_epochs.whole_run(training, noise),
-        whole_noise=local_epochs.carried_noise(training, noise, training.steps, clients),
+        splits=tuple(pfl_local_epochs.split_epochs(training, noise, epsilon, delta)),
+        whole_run=pfl_local_epochs.theorem2_whole_run(training, noise),
+        whole_noise=pfl_local_epochs.expected_noise_norm(training, noise, training.steps, clients),
     )
     drawn(answer.picture, picture)
     emit(answer.data, answer.page, as_json=as_json)

@@ -13,7 +13,7 @@ from discreet.cli.tradeoff.sweep_rows import AMOUNT, SCALE
 from discreet.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from discreet.planning.theory.convergence import Constants
+    from discreet.planning.theory.fu_convergence import Constants
 
 LARGEST = 2 * 10**7  # numbers that a pilot draws
 WITHOUT_NOISE = "G is the longest gradient that a pilot met without noise, which may lead to longer ones"
@@ -87,9 +87,9 @@ def iterations(
     Theorem 3's bound as printed and corrected, the E and T at which it is least, and whether it converges. The defaults
     are the paper's for Lending Club; mu, lambda, G, Gamma and Y_0, which it doesn't give, are from synthetic clients.
     """
-    from discreet.planning.theory.convergence import Setting
-    from discreet.planning.theory.horizon import whole_locals
-    from discreet.planning.theory.local_noise import ClientNoise
+    from discreet.planning.theory.fu_best_iterations import allowed_local_iterations
+    from discreet.planning.theory.fu_client_noise import ClientNoise
+    from discreet.planning.theory.fu_convergence import Setting
 
     found, source = _piloted(clients, parameters) if pilot else _written()
     given = {
@@ -108,7 +108,7 @@ def iterations(
         clip_norm=clip,
         constants=replace(found, **told),
     )
-    allowed = whole_locals(setting, iterations)
+    allowed = allowed_local_iterations(setting, iterations)
     if local_iterations not in allowed:
         raise InvalidInput(
             f"Of {iterations:,} iterations every client has as many turns only with {_listed(allowed)} between two "
@@ -120,9 +120,12 @@ def iterations(
 
 
 def _written() -> "tuple[Constants, str]":
-    from discreet.planning.theory.convergence import SYNTHETIC
+    from discreet.planning.theory.fu_convergence import SYNTHETIC_CONSTANTS
 
-    return SYNTHETIC, "from a pilot on 5,000 synthetic clients with 11 parameters (--pilot makes them for yours)"
+    return (
+        SYNTHETIC_CONSTANTS,
+        "from a pilot on 5,000 synthetic clients with 11 parameters (--pilot makes them for yours)",
+    )
 
 
 def _piloted(clients: int, parameters: int) -> "tuple[Constants, str]":

@@ -15,9 +15,9 @@ from discreet.part import plain
 from discreet.privacy.wording import brief, rounded_up
 
 if TYPE_CHECKING:
-    from discreet.planning.theory.convergence import Bound, Setting
-    from discreet.planning.theory.horizon import Best, Fate, Row
-    from discreet.planning.theory.local_noise import Form
+    from discreet.planning.theory.fu_best_iterations import BestValue, BoundRow, LongRun
+    from discreet.planning.theory.fu_client_noise import Form
+    from discreet.planning.theory.fu_convergence import ConvergenceBound, Setting
     from discreet.report.curves import Picture
 
 NAMES = {"laplace": "Laplace", "gaussian": "Gaussian"}
@@ -35,45 +35,45 @@ class Answer:
     source: str
 
     @cached_property
-    def at(self) -> "Row":
-        from discreet.planning.theory.horizon import row
+    def at(self) -> "BoundRow":
+        from discreet.planning.theory.fu_best_iterations import bound_row
 
-        return row(self.setting, self.total, self.local)
-
-    @cached_property
-    def by_local(self) -> "list[Row]":
-        from discreet.planning.theory import horizon
-
-        return horizon.by_local(self.setting, self.total)
+        return bound_row(self.setting, self.total, self.local)
 
     @cached_property
-    def by_total(self) -> "list[Row]":
-        from discreet.planning.theory import horizon
+    def by_local(self) -> "list[BoundRow]":
+        from discreet.planning.theory import fu_best_iterations
 
-        best = [self.best_total(form)[WHOLE].value for form in horizon.FORMS]
-        return horizon.by_total(self.setting, self.local, self.total, *best)
+        return fu_best_iterations.sweep_local(self.setting, self.total)
 
-    def best_local(self, form: "Form") -> "dict[str, Best]":
-        from discreet.planning.theory import horizon
+    @cached_property
+    def by_total(self) -> "list[BoundRow]":
+        from discreet.planning.theory import fu_best_iterations
 
-        return {
-            FORMULA: horizon.printed_local(self.setting, self.total),
-            EXPLICIT: horizon.explicit_local(self.setting, self.total, form),
-            WHOLE: horizon.best_local(self.setting, self.total, form),
-        }
+        best = [self.best_total(form)[WHOLE].value for form in fu_best_iterations.FORMS]
+        return fu_best_iterations.sweep_total(self.setting, self.local, self.total, *best)
 
-    def best_total(self, form: "Form") -> "dict[str, Best]":
-        from discreet.planning.theory import horizon
+    def best_local(self, form: "Form") -> "dict[str, BestValue]":
+        from discreet.planning.theory import fu_best_iterations
 
         return {
-            EXPLICIT: horizon.explicit_total(self.setting, self.local, form),
-            WHOLE: horizon.best_total(self.setting, self.local, form),
+            FORMULA: fu_best_iterations.printed_best_local(self.setting, self.total),
+            EXPLICIT: fu_best_iterations.explicit_best_local(self.setting, self.total, form),
+            WHOLE: fu_best_iterations.best_local(self.setting, self.total, form),
         }
 
-    def fate(self, form: "Form") -> "Fate":
-        from discreet.planning.theory.horizon import fate
+    def best_total(self, form: "Form") -> "dict[str, BestValue]":
+        from discreet.planning.theory import fu_best_iterations
 
-        return fate(self.setting, form)
+        return {
+            EXPLICIT: fu_best_iterations.explicit_best_total(self.setting, self.local, form),
+            WHOLE: fu_best_iterations.best_total(self.setting, self.local, form),
+        }
+
+    def fate(self, form: "Form") -> "LongRun":
+        from discreet.planning.theory.fu_best_iterations import long_run
+
+        return long_run(self.setting, form)
 
     def true_epsilon(self, form: "Form") -> float:
         """What the noise of this form certifies, when two updates of norm Ξ lie 2Ξ apart."""
@@ -81,7 +81,7 @@ class Answer:
         return noise.epsilon if form == "corrected" else noise.certified(self.at.turns)
 
     def data(self) -> dict[str, Any]:
-        from discreet.planning.theory.horizon import FORMS
+        from discreet.planning.theory.fu_best_iterations import FORMS
 
         return {
             "setting": plain(self.setting),
@@ -167,7 +167,7 @@ class Answer:
 
     def notes(self) -> Iterator[str]:
         """What a reader has to know to read the numbers right."""
-        from discreet.planning.theory.horizon import MEASURED
+        from discreet.planning.theory.fu_best_iterations import MEASURED_NOTES
 
         fate, noise = self.fate("corrected"), self.setting.noise
         yield f"The bound {fate.verdict}, because {fate.reason}"
@@ -179,7 +179,7 @@ class Answer:
                 f"At no E or T here is it below Y_0 = {brief(self.setting.constants.start, 4)}, where training starts: "
                 "it doesn't promise that training helps"
             )
-        yield f"{MEASURED[noise.kind]} (docs/results/theory.md)"
+        yield f"{MEASURED_NOTES[noise.kind]} (docs/results/theory.md)"
         yield f"Constants: {_constants(self.setting)}; {self.source}"
 
     def picture(self) -> "Picture":
@@ -203,36 +203,36 @@ def _constants(setting: "Setting") -> str:
     return ", ".join(f"{name} = {brief(value, 4)}" for name, value in named.items())
 
 
-def _number(best: "Best") -> str:
+def _number(best: "BestValue") -> str:
     return f"{'' if best.valid else '* '}{'∞' if math.isinf(best.value) else brief(best.value, 4)}"
 
 
-def _fated(fate: "Fate") -> str:
+def _fated(fate: "LongRun") -> str:
     return fate.verdict if math.isinf(fate.limit) else f"{fate.verdict} at {brief(fate.limit, 4)}"
 
 
-def _cells(row: "Row") -> Sequence[str]:
+def _cells(row: "BoundRow") -> Sequence[str]:
     return whole(row.local), *_counted(row)
 
 
-def _longer(row: "Row") -> Sequence[str]:
+def _longer(row: "BoundRow") -> Sequence[str]:
     return whole(row.total), *_counted(row)
 
 
-def _counted(row: "Row") -> tuple[str, ...]:
+def _counted(row: "BoundRow") -> tuple[str, ...]:
     values = (row.silent, row.printed.total, row.corrected.total)
     return whole(row.rounds), whole(row.turns), *map(rounded_up, values)
 
 
-def _bound(bound: "Bound") -> dict[str, Any]:
+def _bound(bound: "ConvergenceBound") -> dict[str, Any]:
     return {"total": bound.total, **bound._asdict()}
 
 
-def _best(best: "Best") -> dict[str, Any]:
+def _best(best: "BestValue") -> dict[str, Any]:
     return dict(best._asdict())
 
 
-def _row(row: "Row") -> dict[str, Any]:
+def _row(row: "BoundRow") -> dict[str, Any]:
     return {
         "iterations": row.total,
         "local_iterations": row.local,

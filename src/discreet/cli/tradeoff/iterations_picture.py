@@ -8,7 +8,7 @@ from discreet.cli.tradeoff.iterations_answer import NAMES, WHOLE, Answer
 from discreet.privacy.wording import brief
 
 if TYPE_CHECKING:
-    from discreet.planning.theory.horizon import Row
+    from discreet.planning.theory.fu_best_iterations import BoundRow
     from discreet.report.curves import Curve, Panel, Picture
 
 CORRECTED, PRINTED, SILENT = "corrected", "as printed", "without noise"
@@ -36,14 +36,17 @@ def picture(answer: Answer) -> "Picture":
 
 def _on_the_way(answer: Answer) -> "Panel":
     """Figures 1 and 2: Y_k while T is planned for."""
-    from discreet.planning.theory.convergence import bound
+    from discreet.planning.theory.fu_convergence import convergence_bound
     from discreet.report.curves import Panel, curve
 
     setting, total, local = answer.setting, answer.total, answer.local
     last = total // local
     rounds = [*range(0, last, max(1, last // POINTS)), last]
     ks = [each * local for each in rounds]  # a model is there after whole rounds
-    found = {form: [bound(setting, total, local, after=k, form=form) for k in ks] for form in ("corrected", "printed")}
+    found = {
+        form: [convergence_bound(setting, total, local, after=k, form=form) for k in ks]
+        for form in ("corrected", "printed")
+    }
     return Panel(
         title=f"On the way, T = {total:,} and E = {local:,}",
         across="local iterations so far, k",
@@ -106,14 +109,16 @@ def _edges(answer: Answer) -> Iterator[str]:
 
 def _by_rule(answer: Answer) -> "Panel":
     """Figure 7: E as a function of T, rounded, whether or not all clients then have as many turns."""
-    from discreet.planning.theory.convergence import bound
+    from discreet.planning.theory.fu_convergence import convergence_bound
     from discreet.report.curves import Panel, curve
 
     longest = answer.by_total[-1].total
     totals = sorted({round(longest ** (place / POINTS)) for place in range(POINTS + 1)})
     curves = []
     for name, rule in RULES.items():
-        found = [bound(answer.setting, total, min(total, max(1, round(rule(total))))).total for total in totals]
+        found = [
+            convergence_bound(answer.setting, total, min(total, max(1, round(rule(total))))).total for total in totals
+        ]
         curves.append(curve(name, totals, found))
     return Panel(
         title="E as a rule of T",
@@ -125,7 +130,7 @@ def _by_rule(answer: Answer) -> "Panel":
     )
 
 
-def _curves(rows: "Sequence[Row]", xs: Sequence[float]) -> "tuple[Curve, ...]":
+def _curves(rows: "Sequence[BoundRow]", xs: Sequence[float]) -> "tuple[Curve, ...]":
     from discreet.report.curves import curve
 
     return (

@@ -10,7 +10,7 @@ from discreet.privacy.wording import brief, rounded_up
 if TYPE_CHECKING:
     from discreet.algorithms.algorithm import Algorithm
     from discreet.algorithms.population import Population
-    from discreet.planning.theory.cohorts import Cohort, Work
+    from discreet.planning.theory.heikkila_cohorts import ClientWork, Cohort
     from discreet.report.curves import Panel
 
 ROUNDED = (
@@ -35,7 +35,7 @@ class Bits(NamedTuple):
 
 
 def lattices(
-    work: "Work",
+    work: "ClientWork",
     cohort: "Cohort",
     noise_multiplier: float,
     delta: float,
@@ -65,7 +65,7 @@ def lattices(
             yield _certified(ready, population, work.rounds, delta)._replace(taken=each == taken)
 
 
-def _laid_out(work: "Work", cohort: "Cohort", noise_multiplier: float, bits: int | None) -> "Algorithm":
+def _laid_out(work: "ClientWork", cohort: "Cohort", noise_multiplier: float, bits: int | None) -> "Algorithm":
     from discreet.algorithms.recipes.ddp_fedavg import ddp_fedavg
 
     return ddp_fedavg(

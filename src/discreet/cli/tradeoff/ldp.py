@@ -14,7 +14,7 @@ from discreet.cli.tradeoff.sweep_rows import SCALE
 from discreet.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from discreet.planning.theory.noisy_sgd import Group
+    from discreet.planning.theory.kim_client_groups import Group
 
 
 class Given(NamedTuple):
@@ -112,9 +112,9 @@ def ldp(
     The noise that each of the paper's bounds asks for, and ours; what that noise truly costs in epsilon; and the
     utility and bits that follow. The defaults are the paper's.
     """
-    from discreet.planning.theory.noisy_sgd import Group, together
-    from discreet.planning.theory.tradeoffs import Promise
-    from discreet.planning.theory.utility import Learning
+    from discreet.planning.theory.kim_client_groups import Group, evaluate_groups
+    from discreet.planning.theory.kim_noise_bounds import Promise
+    from discreet.planning.theory.kim_utility import Learning
 
     if group and not (clients is None and sampling_rate is None):
         raise InvalidInput(
@@ -133,7 +133,7 @@ def ldp(
         smoothness=smoothness,
         convexity=convexity,
     )
-    answer = Answer(groups, learning, step, *together(groups, learning, step))
+    answer = Answer(groups, learning, step, *evaluate_groups(groups, learning, step))
     drawn(answer.picture, picture)
     emit(answer.data, answer.page, as_json=as_json)
 

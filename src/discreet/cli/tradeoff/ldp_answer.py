@@ -14,9 +14,9 @@ from discreet.part import plain
 from discreet.privacy.wording import brief, rounded_down, rounded_up
 
 if TYPE_CHECKING:
-    from discreet.planning.theory.exact_noise import Clipping
-    from discreet.planning.theory.noisy_sgd import Group, Joint, Row
-    from discreet.planning.theory.utility import Learning, Utility
+    from discreet.planning.theory.kim_client_groups import Group, GroupRow, JointRow
+    from discreet.planning.theory.kim_exact_noise import Clipping
+    from discreet.planning.theory.kim_utility import Learning, Utility
     from discreet.report.curves import Picture
 
 NAMES = {
@@ -61,8 +61,8 @@ class Answer:
     groups: "Sequence[Group]"
     learning: "Learning"
     step: float
-    rows: "Sequence[Mapping[str, Row]]"
-    joint: "Mapping[str, Joint]"
+    rows: "Sequence[Mapping[str, GroupRow]]"
+    joint: "Mapping[str, JointRow]"
 
     @property
     def utility(self) -> "Utility":
@@ -136,13 +136,13 @@ def _told(group: "Group") -> str:
     return f"{counted(group.clients, 'client')}{examples}, {drawn}"
 
 
-def _table(rows: "Mapping[str, Row]", group: "Group", joint: "Mapping[str, Joint]") -> RenderableType:
+def _table(rows: "Mapping[str, GroupRow]", group: "Group", joint: "Mapping[str, JointRow]") -> RenderableType:
     headings = ["σ²", "true ε,\nC", "and\n2C", "bits,\nprinted", "bits,\ntrue", "condi-\ntions"]
     lines = (_line(name, row, group, joint) for name, row in rows.items())
     return _grid([*headings, "utility"] if joint else headings, lines)
 
 
-def _line(name: str, row: "Row", group: "Group", joint: "Mapping[str, Joint]") -> Iterable[str]:
+def _line(name: str, row: "GroupRow", group: "Group", joint: "Mapping[str, JointRow]") -> Iterable[str]:
     yield NAMES[name]
     yield brief(row.noise_variance, 5) if row.domain else rounded_up(row.noise_variance)
     claims = _claims(row, group)
@@ -155,13 +155,13 @@ def _line(name: str, row: "Row", group: "Group", joint: "Mapping[str, Joint]") -
         yield _useful(name, joint[name])
 
 
-def _summed(named: "tuple[str, Joint]") -> Sequence[str]:
+def _summed(named: "tuple[str, JointRow]") -> Sequence[str]:
     name, found = named
     variance = NOTHING if found.noise_variance is None else rounded_up(found.noise_variance)
     return NAMES[name], variance, _met(name, valid=found.valid), _useful(name, found)
 
 
-def _claims(row: "Row", group: "Group") -> "dict[Clipping, bool]":
+def _claims(row: "GroupRow", group: "Group") -> "dict[Clipping, bool]":
     """Whether its noise keeps the promise, by how gradients are clipped."""
     return {clipping: each <= group.promise.epsilon for clipping, each in row.certified.items()}
 
@@ -175,7 +175,7 @@ def _whole(bits: float) -> str:
     return f"{bits:,.0f}" if abs(bits) < 1e6 else brief(bits, 4)
 
 
-def _useful(name: str, found: "Joint") -> str:
+def _useful(name: str, found: "JointRow") -> str:
     return NOTHING if found.utility is None or name == OF_A_SUM else rounded_down(found.utility.printed)
 
 
@@ -207,7 +207,7 @@ def _group(group: "Group") -> dict[str, Any]:
     }
 
 
-def _row(row: "Row", group: "Group") -> dict[str, Any]:
+def _row(row: "GroupRow", group: "Group") -> dict[str, Any]:
     found = {
         "noise_variance": row.noise_variance,
         "handed_out": row.handed_out,
@@ -221,7 +221,7 @@ def _row(row: "Row", group: "Group") -> dict[str, Any]:
     return found if row.domain is None else found | {"domain": row.domain._asdict()}
 
 
-def _joint(found: "Joint") -> dict[str, Any]:
+def _joint(found: "JointRow") -> dict[str, Any]:
     return {
         "noise_variance": found.noise_variance,
         **_learned(found),
@@ -230,7 +230,7 @@ def _joint(found: "Joint") -> dict[str, Any]:
     }
 
 
-def _learned(found: "Joint") -> dict[str, Any]:
+def _learned(found: "JointRow") -> dict[str, Any]:
     printed, proved = (found.utility.printed, found.utility.proved) if found.utility else (None, None)
     return {"utility": printed, "utility_proved": proved}
 

@@ -8,12 +8,12 @@ import numpy as np
 
 from discreet.cli.tradeoff.ldp_answer import NAMES
 from discreet.cli.tradeoff.sweep_rows import counted
-from discreet.planning.theory import exact_noise, utility
-from discreet.planning.theory.epsilon_domains import Domain, domain
-from discreet.planning.theory.noisy_sgd import MINIBATCH, PER_EXAMPLE, Group
-from discreet.planning.theory.rates import rates
-from discreet.planning.theory.tradeoffs import FORMS, LEAST_NOISE, bound
-from discreet.planning.theory.utility import Learning
+from discreet.planning.theory import kim_exact_noise, kim_utility
+from discreet.planning.theory.kim_client_groups import MINIBATCH, PER_EXAMPLE, Group
+from discreet.planning.theory.kim_epsilon_domains import EpsilonDomain, epsilon_domain
+from discreet.planning.theory.kim_gradient_bits import gradient_bits
+from discreet.planning.theory.kim_noise_bounds import FORMS, MIN_VARIANCE, noise_bound
+from discreet.planning.theory.kim_utility import Learning
 from discreet.privacy.wording import brief
 from discreet.report.curves import Curve, Limit, Mark, Panel, Picture, Point, curve
 
@@ -60,7 +60,7 @@ class Sweep:
 
     epsilons: Sequence[float]
     ways: Sequence[Way]
-    domains: dict[str, Domain]
+    domains: dict[str, EpsilonDomain]
 
     def sent(self) -> "Sweep":
         """Without what lies on a sum that nobody sends."""
@@ -82,7 +82,7 @@ class Sweep:
     def marks(self) -> tuple[Mark, ...]:
         """From where Theorem 1 hands out σ = 1; the others' names would lie on top of its own."""
         at = self.domains["theorem1"].saturates
-        return () if at is None or not self.shows(at) else (Mark("Theorem 1: σ = 1", Point(at, LEAST_NOISE)),)
+        return () if at is None or not self.shows(at) else (Mark("Theorem 1: σ = 1", Point(at, MIN_VARIANCE)),)
 
     def shows(self, epsilon: float) -> bool:
         return self.epsilons[0] < epsilon < self.epsilons[-1]
@@ -91,16 +91,16 @@ class Sweep:
 def sweep(group: Group) -> Sweep:
     """Around the group's own ε; where a bound's conditions change, or its noise becomes level, is a point too."""
     promise = group.promise
-    domains = {name: domain(name, promise) for name in FORMS}
+    domains = {name: epsilon_domain(name, promise) for name in FORMS}
     low, high = promise.epsilon / BELOW, promise.epsilon * ABOVE
     turns = {turn for each in domains.values() for turn in _turns(each) if low < turn < high}
     epsilons = sorted({*np.geomspace(low, high, POINTS).tolist(), *turns})
     promises = [promise.at(epsilon) for epsilon in epsilons]
-    exact = [exact_noise.needed("per_example", each) for each in promises]
-    batches = exact_noise.SENSITIVITIES["minibatch"] ** 2
+    exact = [kim_exact_noise.required_variance("per_example", each) for each in promises]
+    batches = kim_exact_noise.SENSITIVITIES["minibatch"] ** 2
     ways = [Way(NAMES[PER_EXAMPLE], exact, [True] * len(exact))]  # its colour comes again for the sixth, exact too
     for name in FORMS:
-        found = [bound(name, each) for each in promises]
+        found = [noise_bound(name, each) for each in promises]
         handed = [math.nan if each.handed_out is None else each.handed_out for each in found]
         ways.append(Way(NAMES[name], handed, [each.valid for each in found]))
     ways.append(Way(NAMES[MINIBATCH], [batches * each for each in exact], [True] * len(exact)))
@@ -122,7 +122,9 @@ def _noise(swept: Sweep) -> Panel:
 
 def _utility(swept: Sweep, group: Group, learning: Learning) -> Panel:
     def height(variance: float) -> float:
-        return utility.printed(utility.averaged([group.weight], [variance], [group.clients]), learning)
+        return kim_utility.printed_utility(
+            kim_utility.average_variance([group.weight], [variance], [group.clients]), learning
+        )
 
     return Panel(
         title="Utility, as printed",
@@ -137,7 +139,7 @@ def _utility(swept: Sweep, group: Group, learning: Learning) -> Panel:
 
 def _bits(swept: Sweep, learning: Learning, step: float) -> Panel:
     def found(variance: float) -> tuple[float, float]:
-        each = rates(learning.dimension, variance, clip_norm=learning.clip_norm, step=step)
+        each = gradient_bits(learning.dimension, variance, clip_norm=learning.clip_norm, step=step)
         return each.printed / learning.dimension, each.corrected / learning.dimension
 
     theorem = next(way for way in swept.ways if way.name == NAMES["theorem1"])
@@ -163,7 +165,7 @@ def _setting(group: Group, learning: Learning) -> str:
     )
 
 
-def _turns(each: Domain) -> list[float]:
+def _turns(each: EpsilonDomain) -> list[float]:
     return [turn for turn in (each.begins, each.saturates, *sum(each.refused, ())) if turn is not None]
 
 

@@ -16,7 +16,13 @@ from discreet.part import plain
 from discreet.privacy.wording import brief, rounded_up
 
 if TYPE_CHECKING:
-    from discreet.planning.theory.fedsam import Bound, Generalisation, Landscape, Run, Terms
+    from discreet.planning.theory.dp_fedsam_bounds import (
+        ConvergenceTerms,
+        Generalisation,
+        LossConstants,
+        SamRun,
+        SensitivityBound,
+    )
     from discreet.report.curves import Picture
 
 
@@ -24,23 +30,23 @@ if TYPE_CHECKING:
 class Answer:
     """What was asked, and the theorems' numbers for it."""
 
-    run: "Run"
-    landscape: "Landscape"
+    run: "SamRun"
+    landscape: "LossConstants"
     learning_rate: float
     delta: float
     epsilon: float  # certified
     round_epsilon: float
-    sgd: "Bound"
-    sam: "Bound"
+    sgd: "SensitivityBound"
+    sam: "SensitivityBound"
     mean_sensitivity: float
-    terms: "Terms"
+    terms: "ConvergenceTerms"
     best_rounds: int
     printed_round: float  # Theorem 4
     printed: "Generalisation"  # Theorem 5, as the paper has it
     true: "Generalisation"  # with the ε that is certified
 
     def data(self) -> dict[str, Any]:
-        from discreet.planning.theory.fedsam import NO_DIAMETER, ORDER, PRIVACY
+        from discreet.planning.theory.dp_fedsam_bounds import HIDDEN_CONSTANTS_NOTE, PRIVACY_NOTE, THEOREM_4_ERROR
 
         return {
             "run": plain(self.run),
@@ -54,15 +60,20 @@ class Answer:
             "theorem1": {"sgd": self.sgd._asdict(), "sam": self.sam._asdict()},
             "lemma1": self.mean_sensitivity,
             "theorem3": self.terms._asdict()
-            | {"total": self.terms.total, "best_rounds": self.best_rounds, "valid": False, "reason": f"{ORDER}."},
-            "theorem4": {"epsilon": self.printed_round, "valid": False, "reason": NO_DIAMETER},
+            | {
+                "total": self.terms.total,
+                "best_rounds": self.best_rounds,
+                "valid": False,
+                "reason": f"{HIDDEN_CONSTANTS_NOTE}.",
+            },
+            "theorem4": {"epsilon": self.printed_round, "valid": False, "reason": THEOREM_4_ERROR},
             "theorem5": {"printed": self.printed._asdict(), "certified": self.true._asdict()},
             "bears_on_privacy": ["noise_multiplier", "clip_norm", "cohort", "clients", "rounds"],
-            "notes": [f"{PRIVACY}.", f"{ORDER}."],
+            "notes": [f"{PRIVACY_NOTE}.", f"{HIDDEN_CONSTANTS_NOTE}."],
         }
 
     def page(self) -> Iterator[RenderableType]:
-        from discreet.planning.theory.fedsam import NO_DIAMETER, ORDER, PRIVACY
+        from discreet.planning.theory.dp_fedsam_bounds import HIDDEN_CONSTANTS_NOTE, PRIVACY_NOTE, THEOREM_4_ERROR
 
         run = self.run
         yield (
@@ -81,11 +92,11 @@ class Answer:
         yield ""
         yield f"Theorem 1, SGD: {self.sgd.reason}."
         yield f"SAM: {'as for SGD' if self.sam.reason == self.sgd.reason else self.sam.reason}."
-        yield f"{ORDER}. Least together after {counted(self.best_rounds, 'round')}."
-        yield f"Theorem 4 is no privacy: {NO_DIAMETER}."
+        yield f"{HIDDEN_CONSTANTS_NOTE}. Least together after {counted(self.best_rounds, 'round')}."
+        yield f"Theorem 4 is no privacy: {THEOREM_4_ERROR}."
         yield f"Theorem 5 as printed: {self.printed.reason or 'within what it assumes'}."
         yield f"With the certified ε: {self.true.reason or 'within what it assumes'}."
-        yield f"{PRIVACY}."
+        yield f"{PRIVACY_NOTE}."
 
     def _table(self) -> Table:
         grid = Table(box=None, padding=(0, 3, 0, 0), pad_edge=False)
@@ -111,13 +122,13 @@ class Answer:
 
     def picture(self) -> "Picture":
         from discreet.cli.tradeoff.sam_curves import panels
-        from discreet.planning.theory.fedsam import ORDER, PRIVACY
+        from discreet.planning.theory.dp_fedsam_bounds import HIDDEN_CONSTANTS_NOTE, PRIVACY_NOTE
         from discreet.report.curves import Picture
 
         return Picture(
             title="DP-FedSAM: the terms of its theorems",
             panels=panels(self.run, self.landscape, self.delta, self.best_rounds),
-            notes=(f"{PRIVACY}.", f"{ORDER}."),
+            notes=(f"{PRIVACY_NOTE}.", f"{HIDDEN_CONSTANTS_NOTE}."),
         )
 
 
@@ -147,9 +158,9 @@ def sam(
     The sensitivities of Theorem 1 and where they stop to mean anything, the terms of Theorem 3, the generalisation of
     Theorems 4 and 5, and what is certified. The defaults are the paper's for CIFAR-10; what nobody knows is 1.
     """
-    from discreet.planning.theory import fedsam
+    from discreet.planning.theory import dp_fedsam_bounds
 
-    run = fedsam.Run(
+    run = dp_fedsam_bounds.SamRun(
         clients=clients,
         cohort=cohort,
         rounds=rounds,
@@ -160,7 +171,7 @@ def sam(
         dimension=dimension,
         fraction=fraction,
     )
-    landscape = fedsam.Landscape(
+    landscape = dp_fedsam_bounds.LossConstants(
         smoothness=smoothness,
         local_deviation=local_deviation,
         global_deviation=global_deviation,
@@ -168,23 +179,28 @@ def sam(
         clipped=clipped,
         unlike=unlike,
     )
-    rate = fedsam.theorems_rate(run, landscape) if learning_rate is None else learning_rate
-    epsilon, printed = fedsam.exact(run, delta), fedsam.round_printed(run, landscape, delta)
+    rate = dp_fedsam_bounds.theorem_learning_rate(run, landscape) if learning_rate is None else learning_rate
+    epsilon, printed = (
+        dp_fedsam_bounds.certified_epsilon(run, delta),
+        dp_fedsam_bounds.printed_round_epsilon(run, landscape, delta),
+    )
     answer = Answer(
         run=run,
         landscape=landscape,
         learning_rate=rate,
         delta=delta,
         epsilon=epsilon,
-        round_epsilon=fedsam.round_exact(run, delta),
-        sgd=fedsam.sgd_sensitivity(run, landscape, rate),
-        sam=fedsam.sam_sensitivity(run, landscape, rate),
-        mean_sensitivity=fedsam.mean_sensitivity(run),
-        terms=fedsam.convergence(run, landscape),
-        best_rounds=fedsam.best_rounds(run, landscape),
+        round_epsilon=dp_fedsam_bounds.certified_round_epsilon(run, delta),
+        sgd=dp_fedsam_bounds.sgd_sensitivity(run, landscape, rate),
+        sam=dp_fedsam_bounds.sam_sensitivity(run, landscape, rate),
+        mean_sensitivity=dp_fedsam_bounds.mean_sensitivity(run),
+        terms=dp_fedsam_bounds.convergence_terms(run, landscape),
+        best_rounds=dp_fedsam_bounds.best_rounds(run, landscape),
         printed_round=printed,
-        printed=fedsam.generalisation(*fedsam.composed(printed, delta, rounds, run.sampling_rate)),
-        true=fedsam.generalisation(epsilon, delta),
+        printed=dp_fedsam_bounds.generalisation_bound(
+            *dp_fedsam_bounds.compose_rounds(printed, delta, rounds, run.sampling_rate)
+        ),
+        true=dp_fedsam_bounds.generalisation_bound(epsilon, delta),
     )
     drawn(answer.picture, picture)
     emit(answer.data, answer.page, as_json=as_json)

@@ -9,7 +9,7 @@ from discreet.cli.options import COUNT, PROBABILITY, RATE
 from discreet.cli.tradeoff.sweep_rows import AMOUNT, SCALE
 
 if TYPE_CHECKING:
-    from discreet.planning.theory.fedsam import Landscape, Run
+    from discreet.planning.theory.dp_fedsam_bounds import LossConstants, SamRun
     from discreet.report.curves import Panel
 
 Clients: TypeAlias = Annotated[
@@ -70,18 +70,18 @@ Unlike: TypeAlias = Annotated[
 POINTS = 61
 
 
-def panels(run: "Run", landscape: "Landscape", delta: float, best_rounds: int) -> tuple["Panel", ...]:
+def panels(run: "SamRun", landscape: "LossConstants", delta: float, best_rounds: int) -> tuple["Panel", ...]:
     """Theorem 3's terms against rounds, Theorem 1's against the learning rate, and ε as printed and as certified."""
     return _terms(run, landscape, best_rounds), _sensitivities(run, landscape), _privacy(run, landscape, delta)
 
 
-def _terms(run: "Run", landscape: "Landscape", best_rounds: int) -> "Panel":
-    from discreet.planning.theory.fedsam import convergence
+def _terms(run: "SamRun", landscape: "LossConstants", best_rounds: int) -> "Panel":
+    from discreet.planning.theory.dp_fedsam_bounds import convergence_terms
     from discreet.report.curves import Mark, Panel, Point, curve
 
     xs = _whole(100 * run.rounds)
-    at = [convergence(replace(run, rounds=x), landscape) for x in xs]
-    least = Point(best_rounds, convergence(replace(run, rounds=best_rounds), landscape).total)
+    at = [convergence_terms(replace(run, rounds=x), landscape) for x in xs]
+    least = Point(best_rounds, convergence_terms(replace(run, rounds=best_rounds), landscape).total)
     inside = xs[0] < best_rounds < xs[-1]
     return Panel(
         title="Theorem 3, hidden constants of 1",
@@ -99,8 +99,8 @@ def _terms(run: "Run", landscape: "Landscape", best_rounds: int) -> "Panel":
     )
 
 
-def _sensitivities(run: "Run", landscape: "Landscape") -> "Panel":
-    from discreet.planning.theory.fedsam import sam_sensitivity, sgd_sensitivity
+def _sensitivities(run: "SamRun", landscape: "LossConstants") -> "Panel":
+    from discreet.planning.theory.dp_fedsam_bounds import sam_sensitivity, sgd_sensitivity
     from discreet.report.curves import Curve, Limit, Panel, curve
 
     curves: list[Curve] = []
@@ -121,19 +121,19 @@ def _sensitivities(run: "Run", landscape: "Landscape") -> "Panel":
     )
 
 
-def _privacy(run: "Run", landscape: "Landscape", delta: float) -> "Panel":
-    from discreet.planning.theory.fedsam import composed, exact, round_printed
+def _privacy(run: "SamRun", landscape: "LossConstants", delta: float) -> "Panel":
+    from discreet.planning.theory.dp_fedsam_bounds import certified_epsilon, compose_rounds, printed_round_epsilon
     from discreet.report.curves import Panel, curve
 
     xs = _whole(run.rounds, 16)
-    printed = round_printed(run, landscape, delta)
-    theirs = [composed(printed, delta, x, run.sampling_rate)[0] for x in xs]
+    printed = printed_round_epsilon(run, landscape, delta)
+    theirs = [compose_rounds(printed, delta, x, run.sampling_rate)[0] for x in xs]
     return Panel(
         title=f"ε of a client at δ = {delta:g}",
         across="rounds, T",
         up="ε",
         curves=(
-            curve("certified", xs, [exact(replace(run, rounds=x), delta) for x in xs]),
+            curve("certified", xs, [certified_epsilon(replace(run, rounds=x), delta) for x in xs]),
             curve("Theorems 4 and 5", xs, theirs, dashed=True),
         ),
         log_x=True,

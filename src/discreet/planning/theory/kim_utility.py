@@ -50,14 +50,14 @@ def utility(noise_variance: float, learning: Learning, second_moment: float = 1.
     clip, most = learning.clip_norm, learning.gradient_bound
     why = "" if clip == most else CLIPPED if clip < most else STEPS_TOO_SHORT
     return Utility(
-        printed=printed(noise_variance, learning),
-        proved=proved(noise_variance, learning, second_moment),
+        printed=printed_utility(noise_variance, learning),
+        proved=proved_utility(noise_variance, learning, second_moment),
         valid=not why,
         reason=why.format(clip=clip, bound=most),
     )
 
 
-def printed(noise_variance: float, learning: Learning) -> float:
+def printed_utility(noise_variance: float, learning: Learning) -> float:
     """U(T) ≥ λ²T/(μG²)·min{1/2, 1/(1 + dσ²)} with steps η_t = G/(Cλt) (paper 001).
 
     It takes for granted that ⟨E clip(g), w − w*⟩ ≥ (C/G)·⟨∇L, w − w*⟩, which is false for clipped stochastic gradients.
@@ -66,7 +66,7 @@ def printed(noise_variance: float, learning: Learning) -> float:
     return scale * min(0.5, 1 / (1 + learning.dimension * noise_variance))
 
 
-def proved(noise_variance: float, learning: Learning, second_moment: float = 1.0) -> float:
+def proved_utility(noise_variance: float, learning: Learning, second_moment: float = 1.0) -> float:
     """U(T) ≥ λ²T/(μ·max{2G², mG² + dC²σ²}) with steps η_t = 1/(λt), where C ≥ G, so that nothing is clipped; else 0.
 
     The paper's own proof with the clip left out: a_{t+1} ≤ (1 − 2/t)·a_t + (mG² + dC²σ²)/(λ²t²) for a_t = E‖w_t − w*‖²,
@@ -79,7 +79,7 @@ def proved(noise_variance: float, learning: Learning, second_moment: float = 1.0
     return learning.convexity**2 * learning.rounds / (learning.smoothness * max(2 * most, noisy))
 
 
-def averaged(weights: Sequence[float], noise_variances: Sequence[float], clients: Sequence[int]) -> float:
+def average_variance(weights: Sequence[float], noise_variances: Sequence[float], clients: Sequence[int]) -> float:
     """σ² = Σ_k (|D_k|q_kσ_k)²/(Σ_k |D_k|q_k)² (paper 001): of the clients' average, by groups of clients who are alike.
 
     The weights are expected batches. The paper's own are the batches as drawn, which are not public.

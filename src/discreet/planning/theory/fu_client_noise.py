@@ -14,7 +14,7 @@ Kind: TypeAlias = Literal["laplace", "gaussian"]
 Form: TypeAlias = Literal["printed", "corrected"]
 
 
-class Sensitivity(NamedTuple):
+class UpdateSensitivity(NamedTuple):
     """How far apart two updates of E local iterations can lie, in units in which the paper has Ξ = η̃Eξ."""
 
     printed: float
@@ -22,7 +22,9 @@ class Sensitivity(NamedTuple):
     per_example: float | None  # for one example, where each example's gradient is clipped
 
 
-def sensitivity(learning_rate: float, local: int, clip_norm: float, examples: int | None = None) -> Sensitivity:
+def update_sensitivity(
+    learning_rate: float, local: int, clip_norm: float, examples: int | None = None
+) -> UpdateSensitivity:
     """Printed: Ξ = η̃Eζ (paper 003, Theorems 1 and 2, with ξ = ζ by its clip). True: 2η̃Eζ.
 
     Wrong in the paper: Ξ bounds an update's norm, and two updates of that norm lie up to 2Ξ apart. Its proof also takes
@@ -31,10 +33,10 @@ def sensitivity(learning_rate: float, local: int, clip_norm: float, examples: in
     """
     norm = learning_rate * local * clip_norm
     alone = None if examples is None else 2 * learning_rate * clip_norm * (1 / examples + local - 1)
-    return Sensitivity(norm, 2 * norm, alone)
+    return UpdateSensitivity(norm, 2 * norm, alone)
 
 
-def imbalance(sizes: Sequence[int]) -> float:
+def size_imbalance(sizes: Sequence[int]) -> float:
     """N²n̄²/n² = N·Σn_l²/(Σn_l)² of Corollaries 1.1 and 2.1: 1 where all clients have as many examples, else more."""
     return len(sizes) * math.fsum(size**2 for size in sizes) / math.fsum(sizes) ** 2
 
@@ -77,25 +79,25 @@ class ClientNoise:
         2p·m²/b, times N²n̄²/n². Wrong in the paper: the variance of Gaussian noise is its deviation squared, and the 2
         is Laplace's; corrected, it is gone.
         """
-        return energy(self.kind, self.multiplier(turns), cohort, parameters, form) * imbalance
+        return noise_energy(self.kind, self.multiplier(turns), cohort, parameters, form) * imbalance
 
     def certified(self, turns: int) -> float:
         """The ε of the printed noise, when two updates lie 2Ξ apart: twice ε with Laplace noise."""
-        return certified(self.kind, self.multiplier(turns), turns, self.delta)
+        return certified_epsilon(self.kind, self.multiplier(turns), turns, self.delta)
 
 
-def energy(kind: Kind, multiplier: float, cohort: int, parameters: int, form: Form = "corrected") -> float:
+def noise_energy(kind: Kind, multiplier: float, cohort: int, parameters: int, form: Form = "corrected") -> float:
     """E‖w‖²/Ξ² of an average of b uploads in p coordinates: 2p·m²/b with Laplace noise, p·m²/b with Gaussian noise."""
     variance = 2 if kind == "laplace" or form == "printed" else 1
     return variance * parameters * multiplier**2 / cohort
 
 
-def claimed(kind: Kind, multiplier: float, turns: int, delta: float) -> float:
+def claimed_epsilon(kind: Kind, multiplier: float, turns: int, delta: float) -> float:
     """The ε of so many uploads with that noise as paper 003 counts: two updates at most Ξ apart."""
     return turns / multiplier if kind == "laplace" else _epsilon(multiplier, turns, delta, doubled=False)
 
 
-def certified(kind: Kind, multiplier: float, turns: int, delta: float) -> float:
+def certified_epsilon(kind: Kind, multiplier: float, turns: int, delta: float) -> float:
     """The ε of so many uploads with that noise, when two updates of norm Ξ lie up to 2Ξ apart."""
     return 2 * turns / multiplier if kind == "laplace" else _epsilon(multiplier, turns, delta, doubled=True)
 

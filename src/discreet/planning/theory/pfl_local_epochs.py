@@ -9,12 +9,12 @@ from discreet.privacy import accountant, calibration
 from discreet.privacy.calibration import EpsilonTarget
 from discreet.privacy.events import Event, sampled_gaussian
 
-ONE_ROUND = (
+BEST_EPOCHS_NOTE = (
     "Theorem 2 minimises an upper bound that is linear in E by construction, for one client and one round. Added up "
     "over the R rounds of E·R = T it is the same at every E, and so is the noise that training puts into the mean: "
     "nothing in it prefers E = 1"
 )
-IN_ALL = "The server sees every round, and all of them together cost the whole ε"
+TOTAL_COST_NOTE = "The server sees every round, and all of them together cost the whole ε"
 
 SERIES_FROM = 10_000  # from there on two terms leave an error below 1e-13
 
@@ -80,13 +80,13 @@ def event(training: Training, noise_multiplier: float, epochs: int) -> Event:
     return sampled_gaussian(noise_multiplier, training.sampling_rate, epochs * training.steps_per_epoch)
 
 
-def noise(training: Training, epsilon: float, delta: float) -> float:
+def calibrate_noise(training: Training, epsilon: float, delta: float) -> float:
     """The least noise multiplier that keeps all epochs within (ε, δ). How they are cut into rounds changes nothing."""
     target = EpsilonTarget(epsilon=epsilon, delta=delta)
     return calibration.noise(lambda z: event(training, z, training.epochs), target)
 
 
-def asymptotic(epsilon: float, share: float) -> float:
+def asymptotic_epsilon(epsilon: float, share: float) -> float:
     """ε_int = ε/√γ with γ = 1/share: what a share of the steps costs (paper 000, Section 4.2).
 
     It rests on ε ∝ √T, the asymptotic of Abadi et al. (2016, Theorem 1), and is no bound: for few steps the true ε
@@ -95,7 +95,7 @@ def asymptotic(epsilon: float, share: float) -> float:
     return epsilon * math.sqrt(share)
 
 
-def printed(training: Training, noise_multiplier: float, local_steps: int) -> float:
+def theorem2_printed(training: Training, noise_multiplier: float, local_steps: int) -> float:
     """Δ(E) ≤ βE·(αC + α_1C_1 + √2·ασC/L · Γ((N+1)/2)/Γ(N/2)), of one client after one round (paper 000, Theorem 2).
 
     E counts steps, N coordinates; α_1 = α, and C_1 = β, which bounds every gradient (to the paper it is "very high").
@@ -104,22 +104,22 @@ def printed(training: Training, noise_multiplier: float, local_steps: int) -> fl
     return training.lipschitz * local_steps * (_gradients(training) + _one_noise(training, noise_multiplier))
 
 
-def corrected(training: Training, noise_multiplier: float, local_steps: int) -> float:
+def theorem2_corrected(training: Training, noise_multiplier: float, local_steps: int) -> float:
     """Δ(E) ≤ β·(E·(αC + α_1C_1) + √E·√2·ασC/L · Γ((N+1)/2)/Γ(N/2)): Theorem 2, since E‖Σ_t η_t‖ = √E·E‖η_1‖."""
     noise = math.sqrt(local_steps) * _one_noise(training, noise_multiplier)
     return training.lipschitz * (local_steps * _gradients(training) + noise)
 
 
-def whole_run(training: Training, noise_multiplier: float) -> float:
+def theorem2_whole_run(training: Training, noise_multiplier: float) -> float:
     """β·(T·(αC + α_1C_1) + √(T/k)·√2·ασC/L · Γ((N+1)/2)/Γ(N/2)): the released mean after all T = E·R steps.
 
     The sums of Theorem 2's proof, (1) and (2), taken over all rounds and the mean of k clients. E is not in it.
     """
-    carried = carried_noise(training, noise_multiplier, training.steps, training.clients)
+    carried = expected_noise_norm(training, noise_multiplier, training.steps, training.clients)
     return training.lipschitz * (training.steps * _gradients(training) + carried)
 
 
-def carried_noise(training: Training, noise_multiplier: float, steps: int, clients: int = 1) -> float:
+def expected_noise_norm(training: Training, noise_multiplier: float, steps: int, clients: int = 1) -> float:
     """The expected norm of the noise that so many steps put into the mean of so many clients' models.
 
     Exact for plain SGD, the only one in the paper's theory, as √(steps/clients)·ασC/L·E‖N(0, I)‖.
@@ -127,12 +127,12 @@ def carried_noise(training: Training, noise_multiplier: float, steps: int, clien
     return math.sqrt(steps / clients) * _one_noise(training, noise_multiplier)
 
 
-def splits(training: Training, noise_multiplier: float, epsilon: float, delta: float) -> Iterator[Split]:
+def split_epochs(training: Training, noise_multiplier: float, epsilon: float, delta: float) -> Iterator[Split]:
     """A row for every E that divides the epochs; `epsilon` is what all of them cost."""
     for epochs in _divisors(training.epochs):
         local_steps = epochs * training.steps_per_epoch
         exact = accountant.epsilon(event(training, noise_multiplier, epochs), delta)
-        papers = asymptotic(epsilon, epochs / training.epochs)
+        papers = asymptotic_epsilon(epsilon, epochs / training.epochs)
         valid = papers >= exact
         yield Split(
             epochs=epochs,
@@ -142,14 +142,14 @@ def splits(training: Training, noise_multiplier: float, epsilon: float, delta: f
             asymptotic=papers,
             valid=valid,
             reason="" if valid else "asymptotic: less than one round really costs",
-            printed=printed(training, noise_multiplier, local_steps),
-            corrected=corrected(training, noise_multiplier, local_steps),
-            client_noise=carried_noise(training, noise_multiplier, local_steps),
-            mean_noise=carried_noise(training, noise_multiplier, local_steps, training.clients),
+            printed=theorem2_printed(training, noise_multiplier, local_steps),
+            corrected=theorem2_corrected(training, noise_multiplier, local_steps),
+            client_noise=expected_noise_norm(training, noise_multiplier, local_steps),
+            mean_noise=expected_noise_norm(training, noise_multiplier, local_steps, training.clients),
         )
 
 
-def normal_norm(dimension: int) -> float:
+def expected_normal_norm(dimension: int) -> float:
     """E‖N(0, I)‖ = √2·Γ((N+1)/2)/Γ(N/2), just below √N."""
     if dimension > SERIES_FROM:  # where the logarithms of Γ are so large that their difference loses digits
         return math.sqrt(dimension) * (1 - 1 / (4 * dimension) + 1 / (32 * dimension**2))
@@ -167,4 +167,4 @@ def _gradients(training: Training) -> float:
 
 
 def _one_noise(training: Training, noise_multiplier: float) -> float:
-    return training.step * noise_multiplier * normal_norm(training.dimension)
+    return training.step * noise_multiplier * expected_normal_norm(training.dimension)

@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discreet.planning.theory.tradeoffs import (
+from discreet.planning.theory.kim_noise_bounds import (
     FORMS,
-    LEAST_NOISE,
+    MIN_VARIANCE,
     Promise,
-    largest_noise,
-    least_epsilon,
-    root,
+    find_root,
+    max_deviation,
+    min_epsilon,
     turning_point,
 )
 
@@ -20,7 +20,7 @@ LEAST, MOST = 1e-9, 1e9  # of ε, where a crossing is looked for
 STEPS = 2000  # of a grid in which a condition's change is looked for
 
 
-class Domain(NamedTuple):
+class EpsilonDomain(NamedTuple):
     """For which ε a bound holds, all else alike; None where there is no such ε."""
 
     begins: float | None  # σ falls below 1/(16q)
@@ -28,7 +28,7 @@ class Domain(NamedTuple):
     refused: tuple[tuple[float, float], ...]  # between these, its condition on ε fails; from `begins` on
 
 
-def domain(name: str, promise: Promise) -> Domain:
+def epsilon_domain(name: str, promise: Promise) -> EpsilonDomain:
     """Where a bound's conditions hold, for every ε from 1e-9 to 1e9."""
     formula = next(iter(FORMS[name].values()))
     start = turning_point(promise) if name == "theorem1" else LEAST
@@ -39,18 +39,18 @@ def domain(name: str, promise: Promise) -> Domain:
 
         if excess(math.log(MOST)) >= 0:
             return None
-        return start if excess(math.log(start)) <= 0 else math.exp(root(excess, math.log(start), math.log(MOST)))
+        return start if excess(math.log(start)) <= 0 else math.exp(find_root(excess, math.log(start), math.log(MOST)))
 
-    saturates, most = crossing(LEAST_NOISE), largest_noise(promise)
+    saturates, most = crossing(MIN_VARIANCE), max_deviation(promise)
     begins = crossing(most**2) if most > 1 else None
     if begins is None:
-        return Domain(None, saturates, ())
+        return EpsilonDomain(None, saturates, ())
 
     def margin(log_epsilon: float) -> float:
         at = promise.at(math.exp(log_epsilon))
-        return log_epsilon - math.log(least_epsilon(max(formula(at), LEAST_NOISE), at))
+        return log_epsilon - math.log(min_epsilon(max(formula(at), MIN_VARIANCE), at))
 
-    return Domain(begins, saturates, _below_zero(margin, math.log(begins), math.log(MOST)))
+    return EpsilonDomain(begins, saturates, _below_zero(margin, math.log(begins), math.log(MOST)))
 
 
 def _below_zero(function: Callable[[float], float], low: float, high: float) -> tuple[tuple[float, float], ...]:
@@ -58,7 +58,7 @@ def _below_zero(function: Callable[[float], float], low: float, high: float) -> 
     grid = np.linspace(low, high, STEPS).tolist()
     signs = [function(x) > 0 for x in grid]
     changes = [i for i in range(1, STEPS) if signs[i] != signs[i - 1]]
-    ends = [math.exp(root(function, grid[i - 1], grid[i])) for i in changes]
+    ends = [math.exp(find_root(function, grid[i - 1], grid[i])) for i in changes]
     ends = ends if signs[0] else [math.exp(low), *ends]
     ends = ends if signs[-1] else [*ends, math.exp(high)]
     return tuple(zip(ends[::2], ends[1::2], strict=True))

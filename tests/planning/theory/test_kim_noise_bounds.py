@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import InvalidInput
-from discreet.planning.theory import exact_noise, tradeoffs
-from discreet.planning.theory.epsilon_domains import domain
-from discreet.planning.theory.tradeoffs import FORMS, Promise, bound, least_epsilon, turning_point
+from discreet.planning.theory import kim_exact_noise, kim_noise_bounds
+from discreet.planning.theory.kim_epsilon_domains import epsilon_domain
+from discreet.planning.theory.kim_noise_bounds import FORMS, Promise, min_epsilon, noise_bound, turning_point
 from discreet.privacy import rdp
 
 PAPER = Promise(epsilon=1.0, delta=1e-4, sampling_rate=1e-3, rounds=70_000)
@@ -45,17 +45,17 @@ def digits(printed: str) -> float:
 
 @pytest.mark.parametrize(("name", "epsilon", "printed"), CELLS)
 def test_the_bound_asks_for_the_known_noise(name: str, epsilon: float, printed: str) -> None:
-    found = bound(name, PAPER.at(epsilon))
+    found = noise_bound(name, PAPER.at(epsilon))
     assert found.noise_variance == pytest.approx(float(printed), abs=digits(printed))
     assert found.handed_out == max(found.noise_variance, 1.0)
 
 
 def test_nothing_is_handed_out_where_theorem_1_asks_for_less_than_nothing() -> None:
-    found = bound("theorem1", PAPER.at(0.001))
+    found = noise_bound("theorem1", PAPER.at(0.001))
     assert found.noise_variance == pytest.approx(-902_720.5, abs=0.5)
     assert (found.handed_out, found.valid) == (None, False)
     assert found.reason == "its printed form is not even positive (σ² = -9.027e5)"
-    assert bound("theorem1", PAPER.at(0.005)).handed_out == pytest.approx(23.52, abs=5e-3)
+    assert noise_bound("theorem1", PAPER.at(0.005)).handed_out == pytest.approx(23.52, abs=5e-3)
 
 
 def test_a_rate_so_small_that_its_square_is_nothing_is_refused() -> None:
@@ -82,14 +82,14 @@ def test_the_first_factor_is_that_of_the_paper() -> None:
     ],
 )
 def test_what_theorem_1_drops_is_known_too(epsilon: float, printed: str) -> None:
-    found = tradeoffs.theorem1_untruncated(PAPER.at(epsilon))
+    found = kim_noise_bounds.theorem1_untruncated(PAPER.at(epsilon))
     assert found == pytest.approx(float(printed), abs=digits(printed))
 
 
 @given(promises)
 def test_untruncated_theorem_1_is_the_least_noise_whose_renyi_curve_converts_to_epsilon(promise: Promise) -> None:
     """Rényi divergences α·2q²T/((1−q)σ²) at orders around the best one, converted by the accountant's own formula."""
-    slope = promise.factor / 2 / tradeoffs.theorem1_untruncated(promise)
+    slope = promise.factor / 2 / kim_noise_bounds.theorem1_untruncated(promise)
     least = min(float(rdp.to_epsilon(order, order * slope, promise.delta)) for order in _orders())
     assert promise.epsilon * (1 - 1e-9) <= least <= promise.epsilon * (1 + 1e-3)
 
@@ -101,23 +101,23 @@ def _orders() -> list[float]:
 @given(promises)
 def test_the_moments_accountant_untruncated_solves_its_own_minimum(promise: Promise) -> None:
     """min over α of αγ + L/(α − 1) is at α = 1 + √(L/γ): γ + 2√(γL) = ε."""
-    slope = promise.factor / 2 / tradeoffs.moments_untruncated(promise)
+    slope = promise.factor / 2 / kim_noise_bounds.moments_untruncated(promise)
     assert slope + 2 * math.sqrt(slope * promise.log_inverse_delta) == pytest.approx(promise.epsilon, rel=1e-9)
-    assert tradeoffs.moments_untruncated(promise) <= tradeoffs.moments(promise) * (1 + 1e-12)
+    assert kim_noise_bounds.moments_untruncated(promise) <= kim_noise_bounds.moments(promise) * (1 + 1e-12)
 
 
 @given(promises)
 def test_advanced_composition_of_one_rounds_epsilon_is_the_promise(promise: Promise) -> None:
     """ε₀ is AC1 as printed over AC1 with the square: both have the rest in common."""
-    one = tradeoffs.ac1_printed(promise) / tradeoffs.ac1(promise)
+    one = kim_noise_bounds.ac1_printed(promise) / kim_noise_bounds.ac1(promise)
     slack = math.sqrt(2 * promise.rounds * math.log(2 / promise.delta))
     assert one * slack + promise.rounds * one * math.expm1(one) == pytest.approx(promise.epsilon, rel=1e-9)
 
 
 def test_without_its_square_ac1_would_be_the_least_of_all() -> None:
-    found = bound("ac1", PAPER)
+    found = noise_bound("ac1", PAPER)
     assert found.forms["printed"] == pytest.approx(0.2059, abs=5e-5)
-    assert found.forms["printed"] < bound("theorem1", PAPER).noise_variance < found.forms["corrected"]
+    assert found.forms["printed"] < noise_bound("theorem1", PAPER).noise_variance < found.forms["corrected"]
     assert found.noise_variance == found.forms["corrected"]
 
 
@@ -133,20 +133,20 @@ def test_without_its_square_ac1_would_be_the_least_of_all() -> None:
 def test_a_bound_begins_where_sigma_is_62_5_and_stays_1_from_the_known_epsilon(
     name: str, saturates: float, begins: float
 ) -> None:
-    found = domain(name, PAPER)
+    found = epsilon_domain(name, PAPER)
     assert found.saturates == pytest.approx(saturates, rel=2e-5 if name != "ac1" else 2e-4)
     assert found.begins == pytest.approx(begins, rel=2e-4)
-    assert tradeoffs.largest_noise(PAPER) == 62.5
+    assert kim_noise_bounds.max_deviation(PAPER) == 62.5
 
 
 def test_theorem_1_peaks_at_4146_and_is_negative_below() -> None:
     peak = turning_point(PAPER)
     assert peak == pytest.approx(0.0082, abs=5e-5)
-    assert tradeoffs.theorem1(PAPER.at(peak)) == pytest.approx(4146, abs=0.5)
-    assert tradeoffs.theorem1(PAPER.at(0.00499)) < 0 < tradeoffs.theorem1(PAPER.at(0.00500))
+    assert kim_noise_bounds.theorem1(PAPER.at(peak)) == pytest.approx(4146, abs=0.5)
+    assert kim_noise_bounds.theorem1(PAPER.at(0.00499)) < 0 < kim_noise_bounds.theorem1(PAPER.at(0.00500))
     for epsilon in (peak * 0.99, peak * 1.01):
-        assert tradeoffs.theorem1(PAPER.at(epsilon)) < tradeoffs.theorem1(PAPER.at(peak))
-    below, negative = bound("theorem1", PAPER.at(0.007)), bound("theorem1", PAPER.at(0.004))
+        assert kim_noise_bounds.theorem1(PAPER.at(epsilon)) < kim_noise_bounds.theorem1(PAPER.at(peak))
+    below, negative = noise_bound("theorem1", PAPER.at(0.007)), noise_bound("theorem1", PAPER.at(0.004))
     assert not below.valid
     assert "asks for less noise the smaller ε is" in below.reason
     assert not negative.valid
@@ -164,50 +164,51 @@ def test_theorem_1_turns_where_its_slope_is_0_for_every_delta(delta: float) -> N
 
 def test_theorem_1s_condition_on_epsilon_fails_between_1_2_and_2_667() -> None:
     found = {
-        epsilon: bound("theorem1", PAPER.at(epsilon)) for epsilon in (0.1, 0.5, 1, 1.5, 2, 2.5, 2.666, 2.667, 3, 5)
+        epsilon: noise_bound("theorem1", PAPER.at(epsilon))
+        for epsilon in (0.1, 0.5, 1, 1.5, 2, 2.5, 2.666, 2.667, 3, 5)
     }
     assert [epsilon for epsilon, each in found.items() if not each.valid] == [1.5, 2, 2.5, 2.666]
     assert all(bool(each.reason) is not each.valid for each in found.values())
-    ((low, high),) = domain("theorem1", PAPER).refused
+    ((low, high),) = epsilon_domain("theorem1", PAPER).refused
     assert (low, high) == (pytest.approx(1.1971, abs=5e-5), pytest.approx(8 / 3))
 
 
 def test_the_condition_on_epsilon_needs_what_is_known() -> None:
-    assert least_epsilon(bound("theorem1", PAPER).handed_out, PAPER) == pytest.approx(0.897, abs=5e-4)
+    assert min_epsilon(noise_bound("theorem1", PAPER).handed_out, PAPER) == pytest.approx(0.897, abs=5e-4)
     at = PAPER.at(1.5)
-    assert least_epsilon(bound("theorem1", at).handed_out, at) == pytest.approx(1.718, abs=5e-4)
-    assert least_epsilon(1.0, PAPER) == pytest.approx(2 * math.log(1e4) / math.log(1e3))  # 2.667
+    assert min_epsilon(noise_bound("theorem1", at).handed_out, at) == pytest.approx(1.718, abs=5e-4)
+    assert min_epsilon(1.0, PAPER) == pytest.approx(2 * math.log(1e4) / math.log(1e3))  # 2.667
 
 
 def test_too_much_noise_for_the_sampling_rate_is_said_with_its_number() -> None:
-    assert bound("ac1", PAPER.at(0.2)).reason == "q < 1/(16σ) means σ < 62.5, and σ is 76.81"
-    crowded = bound("ac2", replace(PAPER, sampling_rate=0.1))
+    assert noise_bound("ac1", PAPER.at(0.2)).reason == "q < 1/(16σ) means σ < 62.5, and σ is 76.81"
+    crowded = noise_bound("ac2", replace(PAPER, sampling_rate=0.1))
     assert crowded.reason == "q < 1/(16σ) means σ < 0.625, and σ must be at least 1"
-    assert domain("ac2", replace(PAPER, sampling_rate=0.1)).begins is None
+    assert epsilon_domain("ac2", replace(PAPER, sampling_rate=0.1)).begins is None
 
 
 def test_without_sampling_no_noise_is_enough_and_nothing_holds() -> None:
     everyone = replace(PAPER, sampling_rate=1.0)
     for name in FORMS:
-        found = bound(name, everyone)
+        found = noise_bound(name, everyone)
         assert (found.noise_variance, found.valid) == (math.inf, False)
         assert "divides by 1 − q, which is 0 at q = 1" in found.reason
-        assert domain(name, everyone) == (None, None, ())
+        assert epsilon_domain(name, everyone) == (None, None, ())
 
 
 @given(promises, st.sampled_from(sorted(FORMS)))
 def test_a_domain_is_where_the_bound_is_valid(promise: Promise, name: str) -> None:
-    found = domain(name, promise)
+    found = epsilon_domain(name, promise)
     refused = any(low < promise.epsilon < high for low, high in found.refused)
     edges = [found.begins, *(edge for pair in found.refused for edge in pair)]
     if all(edge is None or abs(promise.epsilon / edge - 1) > 1e-6 for edge in edges):
         inside = found.begins is not None and promise.epsilon > found.begins and not refused
-        assert bound(name, promise).valid is inside
+        assert noise_bound(name, promise).valid is inside
 
 
 @given(promises, st.sampled_from(sorted(FORMS)))
 def test_no_number_is_lost(promise: Promise, name: str) -> None:
-    found = bound(name, promise)
+    found = noise_bound(name, promise)
     assert not any(math.isnan(value) for value in found.forms.values())
 
 
@@ -223,26 +224,32 @@ def test_a_promise_has_strict_numbers(wrong: dict[str, float]) -> None:
     ("claimed", "example", "minibatch"), [(0.5, 0.2213, 0.5244), (1.0, 0.4660, 1.3839), (2.0, 1.1331, 9.2939)]
 )
 def test_what_theorem_1_hands_out_truly_costs(claimed: float, example: float, minibatch: float) -> None:
-    noise = bound("theorem1", PAPER.at(claimed)).handed_out
-    assert exact_noise.certified("per_example", noise, PAPER) == pytest.approx(example, rel=5e-4)
-    assert exact_noise.certified("minibatch", noise, PAPER) == pytest.approx(minibatch, rel=5e-4)
+    noise = noise_bound("theorem1", PAPER.at(claimed)).handed_out
+    assert kim_exact_noise.certified_epsilon("per_example", noise, PAPER) == pytest.approx(example, rel=5e-4)
+    assert kim_exact_noise.certified_epsilon("minibatch", noise, PAPER) == pytest.approx(minibatch, rel=5e-4)
 
 
 def test_the_least_noise_keeps_the_promise_and_a_little_less_does_not() -> None:
-    for clipping in exact_noise.SENSITIVITIES:
-        least = exact_noise.needed(clipping, PAPER)
-        assert exact_noise.certified(clipping, least, PAPER) <= 1.0
-        assert exact_noise.certified(clipping, least * (1 - 1e-4), PAPER) > 1.0
-    assert exact_noise.needed("minibatch", PAPER) == pytest.approx(4 * exact_noise.needed("per_example", PAPER))
+    for clipping in kim_exact_noise.SENSITIVITIES:
+        least = kim_exact_noise.required_variance(clipping, PAPER)
+        assert kim_exact_noise.certified_epsilon(clipping, least, PAPER) <= 1.0
+        assert kim_exact_noise.certified_epsilon(clipping, least * (1 - 1e-4), PAPER) > 1.0
+    assert kim_exact_noise.required_variance("minibatch", PAPER) == pytest.approx(
+        4 * kim_exact_noise.required_variance("per_example", PAPER)
+    )
 
 
 def test_endless_noise_costs_next_to_nothing() -> None:
-    assert exact_noise.certified("minibatch", math.inf, PAPER) < 1e-6
+    assert kim_exact_noise.certified_epsilon("minibatch", math.inf, PAPER) < 1e-6
 
 
 def test_the_factor_4_is_too_little_for_minibatches_and_more_than_examples_need() -> None:
     """Abadi et al.'s slope has 8 and 2. At ε = 1 Theorem 1 asks for 3.2; exact are 4.6 and 1.15."""
-    found = bound("theorem1", PAPER)
+    found = noise_bound("theorem1", PAPER)
     for noise in found.forms.values():
-        assert exact_noise.needed("per_example", PAPER) < noise < exact_noise.needed("minibatch", PAPER)
-    assert 2 * found.forms["untruncated"] > exact_noise.needed("minibatch", PAPER)
+        assert (
+            kim_exact_noise.required_variance("per_example", PAPER)
+            < noise
+            < kim_exact_noise.required_variance("minibatch", PAPER)
+        )
+    assert 2 * found.forms["untruncated"] > kim_exact_noise.required_variance("minibatch", PAPER)

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import InvalidInput
-from discreet.planning.theory import utility
-from discreet.planning.theory.tradeoffs import bound
-from discreet.planning.theory.utility import Learning
-from tests.planning.theory.test_tradeoffs import EPSILONS, PAPER, digits
+from discreet.planning.theory import kim_utility
+from discreet.planning.theory.kim_noise_bounds import noise_bound
+from discreet.planning.theory.kim_utility import Learning
+from tests.planning.theory.test_kim_noise_bounds import EPSILONS, PAPER, digits
 
 SETTING = Learning(rounds=70_000, dimension=10_000)
 KNOWN = {  # at max(σ², 1), by 100 clients who are alike; computed apart from this code
@@ -37,22 +37,22 @@ learnings = st.builds(
 
 @pytest.mark.parametrize(("name", "epsilon", "printed"), CELLS)
 def test_the_utility_is_the_known_one(name: str, epsilon: float, printed: str) -> None:
-    noise = utility.averaged([1.0], [bound(name, PAPER.at(epsilon)).handed_out], [100])
-    assert utility.printed(noise, SETTING) == pytest.approx(float(printed), abs=digits(printed))
+    noise = kim_utility.average_variance([1.0], [noise_bound(name, PAPER.at(epsilon)).handed_out], [100])
+    assert kim_utility.printed_utility(noise, SETTING) == pytest.approx(float(printed), abs=digits(printed))
 
 
 def test_where_noise_is_small_half_of_the_scale_is_all_there_is() -> None:
-    assert utility.printed(0.0, SETTING) == pytest.approx(2800 / 2)
+    assert kim_utility.printed_utility(0.0, SETTING) == pytest.approx(2800 / 2)
 
 
 def test_clients_who_are_alike_divide_the_variance_by_their_number() -> None:
-    assert utility.averaged([600.0], [3.0], [100]) == pytest.approx(0.03)
-    assert utility.averaged([600.0, 600.0], [3.0, 3.0], [40, 60]) == pytest.approx(0.03)
+    assert kim_utility.average_variance([600.0], [3.0], [100]) == pytest.approx(0.03)
+    assert kim_utility.average_variance([600.0, 600.0], [3.0, 3.0], [40, 60]) == pytest.approx(0.03)
 
 
 def test_clients_who_differ_weigh_by_their_expected_batches() -> None:
     """Two with batches of 1 and one with 3: (2·1²·4 + 3²·1)/(2·1 + 3)² = 17/25."""
-    assert utility.averaged([1.0, 3.0], [4.0, 1.0], [2, 1]) == pytest.approx(17 / 25)
+    assert kim_utility.average_variance([1.0, 3.0], [4.0, 1.0], [2, 1]) == pytest.approx(17 / 25)
 
 
 @given(learnings, st.floats(0, 10), st.floats(1, 2))
@@ -63,22 +63,22 @@ def test_what_is_proved_is_no_more_than_the_recursion_gives(learning: Learning, 
     for t in range(1, learning.rounds):
         distance = max(0.0, 1 - 2 / t) * distance + square / (learning.convexity * t) ** 2
     loss = learning.smoothness * distance / 2
-    assert loss * utility.proved(noise, learning, moment) <= 1 + 1e-9
+    assert loss * kim_utility.proved_utility(noise, learning, moment) <= 1 + 1e-9
 
 
 def test_where_the_clip_is_the_gradients_bound_both_say_the_same() -> None:
     learning = Learning(rounds=1000, dimension=50, clip_norm=2.0, gradient_bound=2.0, smoothness=3.0, convexity=0.5)
     for noise in (0.0, 0.001, 1.0):
-        found = utility.utility(noise, learning)
+        found = kim_utility.utility(noise, learning)
         assert (found.valid, found.reason) == (True, "")
         assert found.printed == pytest.approx(found.proved)
 
 
 def test_a_clip_below_the_gradients_bound_proves_nothing_and_one_above_needs_other_steps() -> None:
-    below = utility.utility(0.01, SETTING)
+    below = kim_utility.utility(0.01, SETTING)
     assert (below.valid, below.proved) == (False, 0.0)
     assert "C = 1 is below G = 5" in below.reason
-    above = utility.utility(1.0, Learning(rounds=1000, dimension=10, clip_norm=10.0))
+    above = kim_utility.utility(1.0, Learning(rounds=1000, dimension=10, clip_norm=10.0))
     assert not above.valid
     assert 0 < above.proved < above.printed
     assert "too short for the proof" in above.reason
@@ -98,12 +98,12 @@ def test_clipped_stochastic_gradients_miss_the_utility_that_is_printed() -> None
     measured = 1 / float(np.mean((weights - 1) ** 2 / 2))
     learning = Learning(rounds=rounds, dimension=1, clip_norm=1.0, gradient_bound=4.0)
     assert measured == pytest.approx(4.5, rel=0.05)
-    assert utility.printed(0.0, learning) == rounds / 32 > 10 * measured
-    assert utility.proved(0.0, learning) == 0
+    assert kim_utility.printed_utility(0.0, learning) == rounds / 32 > 10 * measured
+    assert kim_utility.proved_utility(0.0, learning) == 0
 
 
 def test_endless_noise_leaves_no_utility() -> None:
-    assert utility.printed(math.inf, SETTING) == 0.0
+    assert kim_utility.printed_utility(math.inf, SETTING) == 0.0
 
 
 def test_a_loss_can_not_be_more_convex_than_smooth() -> None:

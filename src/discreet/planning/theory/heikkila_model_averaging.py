@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from discreet.errors import InvalidInput
-from discreet.planning.theory.distributed_noise import whole
+from discreet.planning.theory.heikkila_noise_shares import sum_noise
 from discreet.privacy import accountant, rdp
 from discreet.privacy.events import Event, sampled_gaussian
 from discreet.privacy.wording import brief
@@ -24,7 +24,7 @@ OWN_STATES = (
 )
 
 
-class Averaged(NamedTuple):
+class ModelAverage(NamedTuple):
     """Noise multipliers of one model and of the sum; the ε that the paper claims, and the one that is certified."""
 
     local_noise: float
@@ -36,7 +36,9 @@ class Averaged(NamedTuple):
     reason: str
 
 
-def averaged(local_epsilon: float, clients: int, steps: int, sampling_rate: float, delta: float) -> Averaged:
+def evaluate_average(
+    local_epsilon: float, clients: int, steps: int, sampling_rate: float, delta: float
+) -> ModelAverage:
     """The mean of models that are each (local_epsilon, δ)-private for examples, by zero-out, on disjoint data.
 
     σ_total = √N·σ_LDP (paper 002, Section 5 and Table 1), with σ_LDP the least noise at which the paper's accountant
@@ -45,14 +47,14 @@ def averaged(local_epsilon: float, clients: int, steps: int, sampling_rate: floa
 
     Guarantee: `epsilon` is certified against those who see only the mean: for one step at σ_total, for more at σ_LDP.
     """
-    local = local_noise(local_epsilon, steps, sampling_rate, delta)
-    total = whole(local, clients)
+    local = calibrate_local_noise(local_epsilon, steps, sampling_rate, delta)
+    total = sum_noise(local, clients)
     sound = steps == 1 or clients == 1
     certified = _trained(total if sound else local, steps, sampling_rate)
-    return Averaged(
+    return ModelAverage(
         local_noise=local,
         total_noise=total,
-        claimed=papers_epsilon(_trained(total, steps, sampling_rate), delta),
+        claimed=paper_epsilon(_trained(total, steps, sampling_rate), delta),
         epsilon=accountant.epsilon(certified, delta),
         event=certified,
         sound=sound,
@@ -60,7 +62,7 @@ def averaged(local_epsilon: float, clients: int, steps: int, sampling_rate: floa
     )
 
 
-def papers_epsilon(event: Event, delta: float) -> float:
+def paper_epsilon(event: Event, delta: float) -> float:
     """ε as paper 002 counts it (A.5): Rényi divergences at orders 2 … 255, amplified by Poisson sampling as Steinke
     (2022) has it, converted as Mironov (2017, Prop. 3) has it: min over α of D_α + ln(1/δ)/(α − 1).
     """
@@ -68,11 +70,11 @@ def papers_epsilon(event: Event, delta: float) -> float:
 
 
 @lru_cache(maxsize=64)
-def local_noise(epsilon: float, steps: int, sampling_rate: float, delta: float) -> float:
+def calibrate_local_noise(epsilon: float, steps: int, sampling_rate: float, delta: float) -> float:
     """The least noise multiplier at which the paper's accountant says `epsilon` for so many steps of one model."""
 
     def at(noise_multiplier: float) -> float:
-        return papers_epsilon(_trained(noise_multiplier, steps, sampling_rate), delta)
+        return paper_epsilon(_trained(noise_multiplier, steps, sampling_rate), delta)
 
     if not at(MOST) <= epsilon:
         floor = -math.log(delta) / (ORDERS[-1] - 1)

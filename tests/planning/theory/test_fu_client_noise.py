@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import InvalidInput
-from discreet.planning.theory import local_noise
-from discreet.planning.theory.local_noise import ClientNoise
+from discreet.planning.theory import fu_client_noise
+from discreet.planning.theory.fu_client_noise import ClientNoise
 from discreet.privacy import gaussian
 
 LAPLACE = ClientNoise(kind="laplace", epsilon=3.0)
@@ -82,24 +82,26 @@ def test_averages_that_are_drawn_have_the_corrected_energy() -> None:
 
 def test_unlike_clients_make_an_average_noisier() -> None:
     """Sizes 1 and 3: N·Σn²/n² = 2·10/16."""
-    assert local_noise.imbalance([80, 80, 80]) == pytest.approx(1)
-    assert local_noise.imbalance([1, 3]) == pytest.approx(1.25)
+    assert fu_client_noise.size_imbalance([80, 80, 80]) == pytest.approx(1)
+    assert fu_client_noise.size_imbalance([1, 3]) == pytest.approx(1.25)
     assert LAPLACE.energy(1, 2, 1, imbalance=1.25) == pytest.approx(1.25 * LAPLACE.energy(1, 2, 1))
 
 
 def test_two_updates_lie_twice_as_far_apart_as_the_paper_has_it() -> None:
     """Five iterations at a rate of 0.1 with ζ = 3: a norm of 1.5; one of ten examples moves the first a tenth."""
-    found = local_noise.sensitivity(0.1, 5, 3.0, examples=10)
+    found = fu_client_noise.update_sensitivity(0.1, 5, 3.0, examples=10)
     assert found == pytest.approx((1.5, 3.0, 2 * 0.1 * 3 * (0.1 + 4)))
-    assert local_noise.sensitivity(0.1, 1, 3.0).per_example is None
+    assert fu_client_noise.update_sensitivity(0.1, 1, 3.0).per_example is None
 
 
 @given(st.floats(0.1, 10), st.integers(1, 100), st.sampled_from(["laplace", "gaussian"]))
 def test_the_printed_noise_costs_what_was_asked_as_the_paper_counts_and_more_truly(
-    epsilon: float, turns: int, kind: local_noise.Kind
+    epsilon: float, turns: int, kind: fu_client_noise.Kind
 ) -> None:
     noise = ClientNoise(kind=kind, epsilon=epsilon)
-    assert local_noise.claimed(kind, noise.multiplier(turns), turns, 1e-4) == pytest.approx(epsilon, rel=1e-4)
+    assert fu_client_noise.claimed_epsilon(kind, noise.multiplier(turns), turns, 1e-4) == pytest.approx(
+        epsilon, rel=1e-4
+    )
     assert noise.certified(turns) >= 2 * epsilon * (1 - 1e-4)  # Gaussian noise loses more than twice
     if kind == "laplace":
         assert noise.certified(turns) == pytest.approx(2 * epsilon)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy import optimize, special
 
 from discreet.errors import InvalidInput, UnsoundCombination
-from discreet.planning.theory import distributed_noise
-from discreet.planning.theory.distributed_noise import Client
+from discreet.planning.theory import heikkila_noise_shares
+from discreet.planning.theory.heikkila_noise_shares import Client
 from discreet.privacy import accountant, gaussian, parallel
 from discreet.privacy.events import GaussianNoise, PoissonSampled, Repeated, steps
 
@@ -48,28 +48,32 @@ def binomial(times: int, rate: float) -> list[float]:
 
 
 def test_shares_add_up_to_the_whole_for_those_who_are_there_and_honest() -> None:
-    assert distributed_noise.share(4.0, 16) == 1.0
-    assert distributed_noise.share(4.0, 10, colluding=4, dropouts=2) == 2.0
-    assert distributed_noise.whole(2.0, 8, colluding=4) == 4.0  # 2 of 10 stayed away, as was planned
-    assert distributed_noise.whole(2.0, 10, colluding=1) == 6.0  # everybody came, and one tells
+    assert heikkila_noise_shares.noise_share(4.0, 16) == 1.0
+    assert heikkila_noise_shares.noise_share(4.0, 10, colluding=4, dropouts=2) == 2.0
+    assert heikkila_noise_shares.sum_noise(2.0, 8, colluding=4) == 4.0  # 2 of 10 stayed away, as was planned
+    assert heikkila_noise_shares.sum_noise(2.0, 10, colluding=1) == 6.0  # everybody came, and one tells
     with pytest.raises(UnsoundCombination, match="Of 3 clients, 1 collude and 2 drop out"):
-        distributed_noise.share(1.0, 3, colluding=1, dropouts=2)
+        heikkila_noise_shares.noise_share(1.0, 3, colluding=1, dropouts=2)
     with pytest.raises(UnsoundCombination, match="one has to be left to bring noise"):
-        distributed_noise.whole(1.0, 2, colluding=2)
+        heikkila_noise_shares.sum_noise(1.0, 2, colluding=2)
     with pytest.raises(UnsoundCombination, match="-5 collude"):  # whom no noise is added for
-        distributed_noise.share(1.0, 3, colluding=-5)
+        heikkila_noise_shares.noise_share(1.0, 3, colluding=-5)
 
 
 def test_a_sum_of_shares_that_were_drawn_has_the_deviation_of_the_whole() -> None:
     """Of 200,000 normals, the variance is within 5·√(2/200000) of its mean but for one run in 1.7 million."""
-    drawn = np.random.default_rng(1).normal(0, distributed_noise.share(3.0, 9, colluding=2), (7, 200_000)).sum(axis=0)
+    drawn = (
+        np.random.default_rng(1)
+        .normal(0, heikkila_noise_shares.noise_share(3.0, 9, colluding=2), (7, 200_000))
+        .sum(axis=0)
+    )
     assert drawn.var() == pytest.approx(9.0, rel=5 * math.sqrt(2 / 200_000))
 
 
 def test_a_learning_rate_ten_times_smaller_brings_a_hundredth_of_the_variance() -> None:
     """Two clients, C = σ = 1, γ = 1 and 1/10: the variance is 1.01, where the paper's formula prints 2."""
     slow = Client(learning_rates=(0.1,), clip_norm=1.0, noise_multiplier=1.0)
-    fast, other = distributed_noise.noise_multipliers([ONE, slow])
+    fast, other = heikkila_noise_shares.noise_multipliers([ONE, slow])
     assert fast**2 == pytest.approx(1.01)
     assert other**2 == pytest.approx(101)  # whose examples count a tenth, under nearly the same noise
 
@@ -82,7 +86,7 @@ def test_the_least_of_them_is_the_papers_sensitivity_and_the_corrected_variance(
         (client.clip_norm * client.noise_multiplier / (ratio * most)) ** 2
         for client, ratio in zip(unlike, ratios, strict=True)
     )
-    assert min(distributed_noise.noise_multipliers(unlike)) ** 2 == pytest.approx(variance)
+    assert min(heikkila_noise_shares.noise_multipliers(unlike)) ** 2 == pytest.approx(variance)
 
 
 def test_sums_of_unlike_clients_that_were_drawn_have_the_noise_that_is_named() -> None:
@@ -96,24 +100,24 @@ def test_sums_of_unlike_clients_that_were_drawn_have_the_noise_that_is_named() -
     for client in unlike:
         for rate in client.learning_rates:
             total -= rate * generator.normal(0, client.clip_norm * client.noise_multiplier, total.size)
-    for client, noise in zip(unlike, distributed_noise.noise_multipliers(unlike), strict=True):
+    for client, noise in zip(unlike, heikkila_noise_shares.noise_multipliers(unlike), strict=True):
         moved = client.clip_norm * math.hypot(*client.learning_rates)
         assert total.std() == pytest.approx(noise * moved, rel=5 * math.sqrt(2 / 200_000) / 2)
 
 
 def test_whoever_is_missing_takes_the_most_noise_with_them_and_nobody_loses_their_own() -> None:
     loud = Client(learning_rates=(1.0,), clip_norm=1.0, noise_multiplier=10.0)
-    assert distributed_noise.noise_multipliers([ONE, ONE, loud], missing=1) == pytest.approx(
+    assert heikkila_noise_shares.noise_multipliers([ONE, ONE, loud], missing=1) == pytest.approx(
         (math.sqrt(2), math.sqrt(2), math.sqrt(101))
     )
-    assert distributed_noise.noise_multipliers([ONE, loud], missing=1) == (1.0, 10.0)
+    assert heikkila_noise_shares.noise_multipliers([ONE, loud], missing=1) == (1.0, 10.0)
     with pytest.raises(UnsoundCombination, match="one has to be left to protect"):
-        distributed_noise.noise_multipliers([ONE, loud], missing=2)
+        heikkila_noise_shares.noise_multipliers([ONE, loud], missing=2)
 
 
 def test_alike_clients_have_the_theorem_whatever_the_learning_rates_of_the_steps() -> None:
     nine = [Client(learning_rates=(0.5, 0.1, 0.01), clip_norm=3.0, noise_multiplier=2.0, sampling_rate=0.1)] * 9
-    for event in (*distributed_noise.events(nine), distributed_noise.for_everyone(nine)):
+    for event in (*heikkila_noise_shares.round_events(nine), heikkila_noise_shares.covering_event(nine)):
         ((step, count),) = steps(event).items()
         assert isinstance(step, PoissonSampled)
         assert isinstance(step.event, GaussianNoise)
@@ -129,7 +133,7 @@ def test_without_sampling_no_sum_tells_more_than_is_counted_and_equal_rates_tell
     at = victim % len(unlike)
     client, deviation = unlike[at], math.hypot(*(each.deviation for each in unlike))
     exact = client.clip_norm * sum(client.learning_rates) / deviation
-    counted = math.sqrt(client.steps) / distributed_noise.noise_multipliers(unlike)[at]
+    counted = math.sqrt(client.steps) / heikkila_noise_shares.noise_multipliers(unlike)[at]
     assert exact <= counted * (1 + 1e-12)
     if len(set(client.learning_rates)) == 1:
         assert exact == pytest.approx(counted)
@@ -148,7 +152,9 @@ def test_a_client_with_more_steps_is_covered_where_an_example_may_lie_in_several
     """
     many = Client(learning_rates=(1.0,) * times, clip_norm=1 / times, noise_multiplier=0.1, sampling_rate=rate)
     rest = math.sqrt(noise**2 - many.deviation**2)
-    events = distributed_noise.events([Client(learning_rates=(1.0,), clip_norm=1.0, noise_multiplier=rest), many])
+    events = heikkila_noise_shares.round_events(
+        [Client(learning_rates=(1.0,), clip_norm=1.0, noise_multiplier=rest), many]
+    )
     exact = mixture([k / times / noise for k in range(times + 1)], binomial(times, rate), epsilon)
     assert max(exact) <= accountant.delta(events[1], epsilon) * (1 + 1e-6) + 1e-12
     ((step, count),) = steps(events[0]).items()
@@ -197,10 +203,10 @@ def test_a_larger_sampling_rate_costs_more_in_both_directions(p: float, q: float
 def test_one_event_covers_clients_whose_sampling_rates_differ_and_the_largest_rate_decides() -> None:
     rates = (0.02, 0.1, 0.05)
     unlike = [Client(learning_rates=(1.0,) * 5, clip_norm=1.0, noise_multiplier=0.8, sampling_rate=q) for q in rates]
-    each = [accountant.epsilon(event, 1e-5) for event in distributed_noise.events(unlike)]
-    everyone = accountant.epsilon(distributed_noise.for_everyone(unlike), 1e-5)
+    each = [accountant.epsilon(event, 1e-5) for event in heikkila_noise_shares.round_events(unlike)]
+    everyone = accountant.epsilon(heikkila_noise_shares.covering_event(unlike), 1e-5)
     assert each[0] < each[2] < each[1] == everyone
-    assert parallel.epsilon(distributed_noise.events(unlike), 1e-5) == everyone
+    assert parallel.epsilon(heikkila_noise_shares.round_events(unlike), 1e-5) == everyone
 
 
 def test_one_event_covers_clients_who_differ_in_everything() -> None:
@@ -208,14 +214,14 @@ def test_one_event_covers_clients_who_differ_in_everything() -> None:
         Client(learning_rates=(1.0,), clip_norm=1.0, noise_multiplier=0.8, sampling_rate=0.3),
         Client(learning_rates=(0.1,) * 8, clip_norm=2.0, noise_multiplier=1.1, sampling_rate=0.05),
     ]
-    everyone = accountant.epsilon(distributed_noise.for_everyone(unlike), 1e-5)
-    assert all(accountant.epsilon(event, 1e-5) <= everyone for event in distributed_noise.events(unlike))
+    everyone = accountant.epsilon(heikkila_noise_shares.covering_event(unlike), 1e-5)
+    assert all(accountant.epsilon(event, 1e-5) <= everyone for event in heikkila_noise_shares.round_events(unlike))
 
 
 def test_alone_a_client_has_its_own_noise_only() -> None:
     client = Client(learning_rates=(0.1, 0.2), clip_norm=2.0, noise_multiplier=1.5, sampling_rate=0.1)
     step = PoissonSampled(sampling_rate=0.1, event=GaussianNoise(noise_multiplier=1.5))
-    assert distributed_noise.alone(client) == Repeated(count=2, event=step)
+    assert heikkila_noise_shares.local_event(client) == Repeated(count=2, event=step)
 
 
 @pytest.mark.parametrize("wrong", [{"learning_rates": ()}, {"learning_rates": (0.0,)}, {"sampling_rate": 0.0}])

@@ -11,7 +11,7 @@ from typing import NamedTuple
 TWO_PI_E = 2 * math.pi * math.e
 
 
-class Rates(NamedTuple):
+class GradientBits(NamedTuple):
     """Bits for one gradient."""
 
     printed: float
@@ -24,20 +24,20 @@ class Rates(NamedTuple):
         return self.printed >= self.corrected
 
 
-def rates(
+def gradient_bits(
     dimension: int, noise_variance: float, *, clip_norm: float = 1.0, second_moment: float = 1.0, step: float = 1.0
-) -> Rates:
+) -> GradientBits:
     """All three for one gradient, rounded to multiples of `step`, in the units of the clip; m = `second_moment`."""
     deviation, scaled = math.sqrt(noise_variance), step / clip_norm
     each = (
-        printed(dimension, deviation, clip_norm=clip_norm) - math.log2(step),
-        at_most(dimension, deviation, second_moment) - math.log2(scaled),
-        at_least(deviation) - math.log2(scaled),
+        printed_bits(dimension, deviation, clip_norm=clip_norm) - math.log2(step),
+        max_bits(dimension, deviation, second_moment) - math.log2(scaled),
+        min_bits(deviation) - math.log2(scaled),
     )
-    return Rates(*(dimension * bits for bits in each))
+    return GradientBits(*(dimension * bits for bits in each))
 
 
-def printed(dimension: int, deviation: float, *, clip_norm: float = 1.0) -> float:
+def printed_bits(dimension: int, deviation: float, *, clip_norm: float = 1.0) -> float:
     """log2(2πe·C²σ/√d) bits a coordinate (paper 001, R_tr).
 
     Wrong: it is h(gradient) + h(noise), and differential entropies of a sum are not bounded so. From d = 2πe·C² on it
@@ -46,14 +46,14 @@ def printed(dimension: int, deviation: float, *, clip_norm: float = 1.0) -> floa
     return math.log2(TWO_PI_E * clip_norm**2 * deviation / math.sqrt(dimension))
 
 
-def at_most(dimension: int, deviation: float, second_moment: float = 1.0) -> float:
+def max_bits(dimension: int, deviation: float, second_moment: float = 1.0) -> float:
     """½·log2(2πe·(σ² + m/d)) bits a coordinate, at C = 1: of all densities with this second moment the Gaussian's is
     the largest, and it is concave in the variance, so coordinates that are alike are the worst.
     """
     return _entropy(deviation**2 + second_moment / dimension)
 
 
-def at_least(deviation: float) -> float:
+def min_bits(deviation: float) -> float:
     """½·log2(2πe·σ²) bits a coordinate, at C = 1: what the noise alone takes, whatever it is added to."""
     return _entropy(deviation**2)
 

@@ -9,23 +9,25 @@ from discreet.part import Count, Moderate, Multiplier, Rate, part
 from discreet.privacy import accountant
 from discreet.privacy.events import Event, sampled_gaussian
 
-PRIVACY = (
+PRIVACY_NOTE = (
     "What is private is decided by the noise multiplier σ of updates clipped to C, by who is drawn and how often. "
     "Neither SAM's radius nor how flat a loss is, how much an update moves before its clip or how large the model is "
     "enters it"
 )
-ORDER = "Theorem 3 is an O(·): its hidden constants are taken as 1, so its terms can be compared, and are no bound"
-SAME_EXAMPLES = (
+HIDDEN_CONSTANTS_NOTE = (
+    "Theorem 3 is an O(·): its hidden constants are taken as 1, so its terms can be compared, and are no bound"
+)
+THEOREM_1_ERROR = (
     "the proof compares two runs on the same examples, so it never sees the one that differs: a client with a single "
     "example exceeds it"
 )
-NO_DIAMETER = (
+THEOREM_4_ERROR = (
     "it takes 2Lρ for the distance between two clients' gradients, which it isn't, and d times the noise that is added"
 )
 
 
 @part
-class Run:
+class SamRun:
     """`cohort` of `clients` join a round, take `local_steps` by SAM, and send updates clipped to `clip_norm`.
 
     The mean of their updates has noise N(0, (noise_multiplier·clip_norm/cohort)²) in each of `dimension` coordinates,
@@ -52,7 +54,7 @@ class Run:
 
 
 @part
-class Landscape:
+class LossConstants:
     """What the losses are like: all that the theorems ask for and nobody knows; each is 1 unless it is given.
 
     `clipped` and `unlike` are ᾱ and α̃: what the clip leaves of an update on average, and how far clients part in it.
@@ -66,7 +68,7 @@ class Landscape:
     unlike: Moderate = 1.0  # α̃
 
 
-class Bound(NamedTuple):
+class SensitivityBound(NamedTuple):
     """A number that was printed as a bound; `below` is the learning rate from which on it is none at all."""
 
     value: float
@@ -75,7 +77,7 @@ class Bound(NamedTuple):
     reason: str
 
 
-class Terms(NamedTuple):
+class ConvergenceTerms(NamedTuple):
     """Theorem 3's four terms: of the mean over rounds of ᾱ·‖∇f‖²."""
 
     optimisation: float
@@ -99,18 +101,18 @@ class Generalisation(NamedTuple):
     reason: str
 
 
-def theorems_rate(run: Run, landscape: Landscape) -> float:
+def theorem_learning_rate(run: SamRun, landscape: LossConstants) -> float:
     """η = 1/(L√(KT)), the order of rate that Theorems 1 and 3 ask for. The paper's runs have 0.1."""
     return 1 / (landscape.smoothness * math.sqrt(run.local_steps * run.rounds))
 
 
-def sgd_sensitivity(run: Run, landscape: Landscape, learning_rate: float) -> Bound:
+def sgd_sensitivity(run: SamRun, landscape: LossConstants, learning_rate: float) -> SensitivityBound:
     """E S² ≤ 6η²σ_l²K/(1 − 3η²KL²), of an update by SGD before its clip (paper 004, Theorem 1). It doesn't hold."""
     moved = 6 * learning_rate**2 * landscape.local_deviation**2 * run.local_steps
     return _bound(moved, 3 * run.local_steps * landscape.smoothness**2, learning_rate)
 
 
-def sam_sensitivity(run: Run, landscape: Landscape, learning_rate: float) -> Bound:
+def sam_sensitivity(run: SamRun, landscape: LossConstants, learning_rate: float) -> SensitivityBound:
     """E S² ≤ 6η²ρ²KL²(12K²L²η² + 10)/(1 − 2η²L²K), of an update by SAM before its clip (paper 004, Theorem 1).
 
     It doesn't hold: at ρ = 0, where SAM is SGD, it says that an update doesn't depend on the data at all. The last line
@@ -121,7 +123,7 @@ def sam_sensitivity(run: Run, landscape: Landscape, learning_rate: float) -> Bou
     return _bound(moved, 2 * k * smooth, learning_rate)
 
 
-def mean_sensitivity(run: Run) -> float:
+def mean_sensitivity(run: SamRun) -> float:
     """C/m: how far one client moves the mean of m clipped updates (paper 004, Lemma 1).
 
     For a client that comes or goes, with m a public number in both cases. One in another's place moves it by 2C/m.
@@ -129,7 +131,7 @@ def mean_sensitivity(run: Run) -> float:
     return run.clip_norm / run.cohort
 
 
-def convergence(run: Run, landscape: Landscape) -> Terms:
+def convergence_terms(run: SamRun, landscape: LossConstants) -> ConvergenceTerms:
     """2L(f−f*)/√(KT) + L²σ_l²/(KT²) + Σ_t(ᾱ_tσ_g² + α̃_tL²)/T² + L²√T·σ²C²pd/(m²√K) (paper 004, Theorem 3).
 
     Each within an O(·). ᾱ_t and α̃_t are taken alike in all rounds. The noise's term grows with T: it can't converge.
@@ -137,7 +139,7 @@ def convergence(run: Run, landscape: Landscape) -> Terms:
     smooth, rounds, steps = landscape.smoothness, run.rounds, run.local_steps
     clipping = landscape.clipped * landscape.global_deviation**2 + landscape.unlike * smooth**2
     noise = (run.noise_multiplier * run.clip_norm / run.cohort) ** 2 * run.fraction * run.dimension
-    return Terms(
+    return ConvergenceTerms(
         optimisation=2 * smooth * landscape.gap / math.sqrt(steps * rounds),
         variance=(smooth * landscape.local_deviation) ** 2 / (steps * rounds**2),
         clipping=clipping / rounds,
@@ -145,27 +147,27 @@ def convergence(run: Run, landscape: Landscape) -> Terms:
     )
 
 
-def best_rounds(run: Run, landscape: Landscape, most: int = 10**9) -> int:
+def best_rounds(run: SamRun, landscape: LossConstants, most: int = 10**9) -> int:
     """The T at which Theorem 3's terms are least together: they are convex in log T."""
     low, high = 1, most
     while low < high:
         middle = (low + high) // 2
-        here, next_ = (convergence(replace(run, rounds=each), landscape).total for each in (middle, middle + 1))
+        here, next_ = (convergence_terms(replace(run, rounds=each), landscape).total for each in (middle, middle + 1))
         low, high = (low, middle) if here <= next_ else (middle + 1, high)
     return low
 
 
-def event(run: Run) -> Event:
+def event(run: SamRun) -> Event:
     """What all rounds release of a client: T steps of the sampled Gaussian mechanism (paper 004, Theorem 2)."""
     return sampled_gaussian(run.noise_multiplier, run.sampling_rate, run.rounds)
 
 
-def exact(run: Run, delta: float) -> float:
+def certified_epsilon(run: SamRun, delta: float) -> float:
     """The ε of Theorem 2, by our accountant; clients have to be drawn by secret coins for it."""
     return accountant.epsilon(event(run), delta)
 
 
-def round_printed(run: Run, landscape: Landscape, delta: float) -> float:
+def printed_round_epsilon(run: SamRun, landscape: LossConstants, delta: float) -> float:
     """ε̃ = ln((N−m)/N + (m/N)·exp(Lρ√(2 ln(1/δ))/(σCd) + 2(Lρ/(σCd))²)), of one round (paper 004, Theorem 4).
 
     Read off the end of its proof, (41), since the theorem's own line is damaged. It is no privacy: 2Lρ is how far SAM's
@@ -175,12 +177,12 @@ def round_printed(run: Run, landscape: Landscape, delta: float) -> float:
     return _sampled(run.sampling_rate, ratio * math.sqrt(-2 * math.log(delta)) + 2 * ratio**2)
 
 
-def round_exact(run: Run, delta: float) -> float:
+def certified_round_epsilon(run: SamRun, delta: float) -> float:
     """ε of one round, by our accountant: what Theorem 4 is about."""
-    return exact(replace(run, rounds=1), delta)
+    return certified_epsilon(replace(run, rounds=1), delta)
 
 
-def composed(epsilon: float, delta: float, rounds: int, sampling_rate: float) -> tuple[float, float]:
+def compose_rounds(epsilon: float, delta: float, rounds: int, sampling_rate: float) -> tuple[float, float]:
     """ε' = √(2T ln(1/δ)·ε̃²) + Tε̃(e^ε̃ − 1)/(e^ε̃ + 1), and a δ' for it (paper 004, Theorem 5).
 
     The paper's δ' is damaged. This is Kairouz, Oh & Viswanath's (2015, Thm 3.5): 1 − (1 − qδ)^T·(1 − δ).
@@ -189,7 +191,7 @@ def composed(epsilon: float, delta: float, rounds: int, sampling_rate: float) ->
     return whole, -math.expm1(rounds * math.log1p(-sampling_rate * delta) + math.log1p(-delta))
 
 
-def generalisation(epsilon: float, delta: float) -> Generalisation:
+def generalisation_bound(epsilon: float, delta: float) -> Generalisation:
     """P[|R̂ − R| < 4ε'] ≥ 1 − (2e^(−1.7ε')δ'/ε')·ln(2/ε') for losses of at most 1 (paper 004, Theorem 5; He et al.)."""
     gap = 4 * epsilon
     if epsilon >= 0.25:
@@ -199,13 +201,13 @@ def generalisation(epsilon: float, delta: float) -> Generalisation:
     return Generalisation(epsilon, delta, gap, chance, valid=chance > 0, reason=reason)
 
 
-def _bound(moved: float, factor: float, learning_rate: float) -> Bound:
+def _bound(moved: float, factor: float, learning_rate: float) -> SensitivityBound:
     """moved/(1 − factor·η²), which is one only while that is above 0."""
     below, rest = 1 / math.sqrt(factor), 1 - factor * learning_rate**2
     if rest <= 0:
         reason = f"its denominator is {rest:.4g}: the learning rate has to be below {below:.4g}"
-        return Bound(math.inf, below, valid=False, reason=reason)
-    return Bound(moved / rest, below, valid=False, reason=SAME_EXAMPLES)
+        return SensitivityBound(math.inf, below, valid=False, reason=reason)
+    return SensitivityBound(moved / rest, below, valid=False, reason=THEOREM_1_ERROR)
 
 
 def _sampled(rate: float, epsilon: float) -> float:

@@ -7,8 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import InvalidInput
-from discreet.planning.theory.convergence import Constants, Setting, bound, doubts, noise_growth
-from discreet.planning.theory.local_noise import ClientNoise, Form
+from discreet.planning.theory.fu_client_noise import ClientNoise, Form
+from discreet.planning.theory.fu_convergence import (
+    Constants,
+    Setting,
+    convergence_bound,
+    noise_growth,
+    unmet_assumptions,
+)
 
 KNOWN = Constants(convexity=2.0, smoothness=4.0, gradient_bound=5.0, heterogeneity=0.5, start=9.0)
 LENDING_CLUB = Setting(
@@ -79,7 +85,7 @@ def test_c_m_of_both_mechanisms_as_printed_and_corrected() -> None:
 @pytest.mark.parametrize("form", ["printed", "corrected"])
 def test_the_bound_is_its_three_terms(form: Form) -> None:
     """T = 120, E = 12, so T_g = 10, T_l = 1 and γ = 16."""
-    found = bound(LENDING_CLUB, 120, 12, form=form)
+    found = convergence_bound(LENDING_CLUB, 120, 12, form=form)
     omega1 = LENDING_CLUB.noise_constant(form) * 144 * 10**2
     assert LENDING_CLUB.omega1(10, 12, form) == pytest.approx(omega1)
     assert found.start == pytest.approx(16 * 9 / 136)
@@ -106,7 +112,7 @@ def test_the_bound_is_never_below_the_recursion_that_it_is_proven_from(
     for k in range(total):
         rate = 2 / convexity / (k + setting.gamma(local))
         error = (1 - convexity * rate) * error + rate**2 * (omega0 + (omega1 if (k + 1) % local == 0 else 0))
-        assert error <= bound(setting, total, local, after=k + 1, form=form).total * (1 + 1e-12)
+        assert error <= convergence_bound(setting, total, local, after=k + 1, form=form).total * (1 + 1e-12)
 
 
 @given(settings, st.integers(1, 20), st.integers(1, 10))
@@ -114,7 +120,7 @@ def test_twice_the_epsilon_is_a_quarter_of_the_noise_with_laplace_noise(
     setting: Setting, local: int, rounds: int
 ) -> None:
     louder, quieter = (
-        bound(
+        convergence_bound(
             Setting(**{**vars(setting), "noise": ClientNoise(kind="laplace", epsilon=epsilon)}), local * rounds, local
         )
         for epsilon in (1.0, 2.0)
@@ -133,12 +139,12 @@ def test_the_noise_term_levels_off_with_gaussian_noise_and_doubles_with_laplace_
 def test_it_is_proven_only_where_everyone_joins_and_the_clip_never_acts() -> None:
     quiet = ClientNoise(kind="laplace", epsilon=1000.0)
     everyone = Setting(**{**vars(LENDING_CLUB), "cohort": 5000, "noise": quiet})  # √11·5 = 16.6 is below 150
-    assert bound(everyone, 120, 12)[3:] == (True, "")
-    assert "take turns" in doubts(LENDING_CLUB, 10, 12)
+    assert convergence_bound(everyone, 120, 12)[3:] == (True, "")
+    assert "take turns" in unmet_assumptions(LENDING_CLUB, 10, 12)
     tight = Setting(**{**vars(everyone), "clip_norm": 10.0})
-    assert "may cut gradients, whose L1 norm can be 16.58" in doubts(tight, 10, 12)
-    assert "3 cuts gradients, whose L2 norm can be 5" in doubts(FEMNIST, 10, 24)
-    assert bound(FEMNIST, 240, 24).valid is False
+    assert "may cut gradients, whose L1 norm can be 16.58" in unmet_assumptions(tight, 10, 12)
+    assert "3 cuts gradients, whose L2 norm can be 5" in unmet_assumptions(FEMNIST, 10, 24)
+    assert convergence_bound(FEMNIST, 240, 24).valid is False
 
 
 def test_it_is_not_proven_where_its_own_noise_makes_gradients_longer_than_g() -> None:
@@ -147,10 +153,10 @@ def test_it_is_not_proven_where_its_own_noise_makes_gradients_longer_than_g() ->
     by_hand = 2 * 225 * math.sqrt(2 * 11 * (10 / 3) ** 2 / 5000)
     assert everyone.noise_gradient(10, 12) == pytest.approx(by_hand)
     assert everyone.noise_gradient(10, 12, "printed") == pytest.approx(by_hand / 2)
-    found = bound(everyone, 120, 12)
+    found = convergence_bound(everyone, 120, 12)
     assert found.valid is False
     assert "gradients of at least 99.5, in the root of the mean square, and G is 5" in found.reason
-    assert bound(everyone, 120, 120)[3:] == (True, "")  # no gradient is taken after the only upload
+    assert convergence_bound(everyone, 120, 120)[3:] == (True, "")  # no gradient is taken after the only upload
 
 
 @given(settings, st.integers(1, 8), st.integers(2, 30))
@@ -175,4 +181,4 @@ def test_what_can_not_be_is_refused() -> None:
     with pytest.raises(InvalidInput, match="at most all 5,000 clients, and got 5,001"):
         Setting(**{**vars(LENDING_CLUB), "cohort": 5001})
     with pytest.raises(InvalidInput, match="must be 1 to 10, all there are; got 11"):
-        bound(LENDING_CLUB, 10, 11)
+        convergence_bound(LENDING_CLUB, 10, 11)

@@ -43,7 +43,7 @@ class Client:
         return self.noise_multiplier * self.reach
 
 
-def share(noise_multiplier: float, clients: int, *, colluding: int = 0, dropouts: int = 0) -> float:
+def noise_share(noise_multiplier: float, clients: int, *, colluding: int = 0, dropouts: int = 0) -> float:
     """A client's noise multiplier, for the sum to have `noise_multiplier`: σ_LDP = σ/√(N − c − d).
 
     Paper 002, Theorem 4.7, has c = d = 0; Heikkilä et al. (2017) have c. Exact for noise that can be divided without
@@ -52,7 +52,7 @@ def share(noise_multiplier: float, clients: int, *, colluding: int = 0, dropouts
     return noise_multiplier / math.sqrt(_honest(clients, colluding, dropouts))
 
 
-def whole(share: float, contributed: int, *, colluding: int = 0) -> float:
+def sum_noise(share: float, contributed: int, *, colluding: int = 0) -> float:
     """The sum's noise multiplier against those who collude: σ_LDP·√(n − c), with n who really contributed.
 
     Paper 002, Example 4.3, has c = 0: it takes every client for honest, and one can subtract its own share.
@@ -77,7 +77,7 @@ def noise_multipliers(clients: Sequence[Client], missing: int = 0) -> tuple[floa
     )
 
 
-def events(clients: Sequence[Client], missing: int = 0) -> tuple[Event, ...]:
+def round_events(clients: Sequence[Client], missing: int = 0) -> tuple[Event, ...]:
     """What a round of unlike clients releases of one example of each: S_v steps at rate q_v with multiplier z_v.
 
     Learning rates that differ by step change nothing where all clients have the same (paper 002, A.3, Eq. 14).
@@ -97,7 +97,7 @@ def events(clients: Sequence[Client], missing: int = 0) -> tuple[Event, ...]:
     )
 
 
-def for_everyone(clients: Sequence[Client], missing: int = 0) -> Event:
+def covering_event(clients: Sequence[Client], missing: int = 0) -> Event:
     """One event that covers an example of any client: the most steps, the largest rate, the least noise.
 
     Paper 002 (A.3) says that differing sampling rates lead to differing guarantees. The largest rate covers all: with
@@ -113,7 +113,7 @@ def for_everyone(clients: Sequence[Client], missing: int = 0) -> Event:
     )
 
 
-def alone(client: Client) -> Event:
+def local_event(client: Client) -> Event:
     """What a client's own noise protects, whatever its gradients are taken at and whoever looks: LDP."""
     return sampled_gaussian(client.noise_multiplier, client.sampling_rate, client.steps)
 

@@ -8,39 +8,43 @@ from hypothesis import strategies as st
 from scipy import optimize
 
 from discreet.errors import InvalidInput
-from discreet.planning.theory import horizon
-from discreet.planning.theory.convergence import Constants, Setting, bound
-from discreet.planning.theory.local_noise import ClientNoise
-from tests.planning.theory.test_convergence import FEMNIST, LENDING_CLUB, settings
+from discreet.planning.theory import fu_best_iterations
+from discreet.planning.theory.fu_client_noise import ClientNoise
+from discreet.planning.theory.fu_convergence import Constants, Setting, convergence_bound
+from tests.planning.theory.test_fu_convergence import FEMNIST, LENDING_CLUB, settings
 
 
 def test_theorem_4_is_wrong_and_one_local_iteration_is_best_for_z_below_1() -> None:
     """z = 1/2, T = 1e5: E = T^(1/3) = 46 is 13 times worse than E = 1."""
-    advised = 1e5 ** horizon.rule(0.5).printed_local
+    advised = 1e5 ** fu_best_iterations.asymptotic_rule(0.5).printed_local
     assert round(advised) == 46
-    assert horizon.model(1, 1e5, 0.5) == pytest.approx(0.0032, abs=5e-5)
-    assert horizon.model(46, 1e5, 0.5) == pytest.approx(0.0426, abs=5e-5)
-    assert horizon.rule(0.5).local == 0
+    assert fu_best_iterations.asymptotic_error(1, 1e5, 0.5) == pytest.approx(0.0032, abs=5e-5)
+    assert fu_best_iterations.asymptotic_error(46, 1e5, 0.5) == pytest.approx(0.0426, abs=5e-5)
+    assert fu_best_iterations.asymptotic_rule(0.5).local == 0
 
 
 @given(st.floats(0, 1), st.floats(2, 1e6), st.floats(1, 1e4))
 def test_up_to_z_of_1_nothing_is_better_than_one_local_iteration(z: float, total: float, local: float) -> None:
-    assert horizon.model(1, total, z) <= horizon.model(local, total, z) * (1 + 1e-12)
+    assert fu_best_iterations.asymptotic_error(1, total, z) <= fu_best_iterations.asymptotic_error(local, total, z) * (
+        1 + 1e-12
+    )
 
 
 def test_at_z_of_1_theorem_5_advises_the_root_of_t_and_its_own_model_says_1() -> None:
-    found = horizon.rule(1.0)
+    found = fu_best_iterations.asymptotic_rule(1.0)
     assert (found.printed_local, found.local, found.rate) == (0.5, 0.0, 0.0)
-    assert horizon.model(math.sqrt(1e5), 1e5, 1.0) == pytest.approx(2.0)
-    assert horizon.model(1, 1e5, 1.0) == pytest.approx(1.0, abs=2e-5)
+    assert fu_best_iterations.asymptotic_error(math.sqrt(1e5), 1e5, 1.0) == pytest.approx(2.0)
+    assert fu_best_iterations.asymptotic_error(1, 1e5, 1.0) == pytest.approx(1.0, abs=2e-5)
 
 
 def test_for_z_of_2_theorem_5_is_right_up_to_a_constant() -> None:
     """z = 2, T = 1e5: it advises 2154, and 1710 = 2154/2^(1/3) minimises."""
-    assert round(1e5 ** horizon.rule(2.0).printed_local) == 2154
-    least = optimize.minimize_scalar(lambda local: horizon.model(local, 1e5, 2.0), bounds=(1, 1e5), method="bounded")
+    assert round(1e5 ** fu_best_iterations.asymptotic_rule(2.0).printed_local) == 2154
+    least = optimize.minimize_scalar(
+        lambda local: fu_best_iterations.asymptotic_error(local, 1e5, 2.0), bounds=(1, 1e5), method="bounded"
+    )
     assert least.x == pytest.approx(1710, abs=1)
-    assert horizon.rule(2.0).local == pytest.approx(2 / 3)
+    assert fu_best_iterations.asymptotic_rule(2.0).local == pytest.approx(2 / 3)
 
 
 @given(st.floats(1, 1e3), st.floats(0.1, 10), st.floats(1e3, 1e6))
@@ -54,32 +58,32 @@ def test_the_explicit_best_e_minimises_what_theorem_3_is_for_long_runs(
     def long(local: float) -> float:
         return setting.drift() * local**2 / total + setting.noise_constant() * total / local
 
-    at = horizon.explicit_local(setting, int(total)).value
+    at = fu_best_iterations.explicit_best_local(setting, int(total)).value
     assert long(at) <= min(long(at * 0.99), long(at * 1.01))
 
 
 def test_the_explicit_best_e_says_where_it_does_not_hold() -> None:
-    assert horizon.explicit_local(FEMNIST, 240) == (1.0, True, "")
+    assert fu_best_iterations.explicit_best_local(FEMNIST, 240) == (1.0, True, "")
     # κ = 200.18, C_M = 17.6: (17.6·120²/400.36)^(1/3) = 8.59, and T = 120 is less than ten times γ = 16
-    found = horizon.explicit_local(LENDING_CLUB, 120)
+    found = fu_best_iterations.explicit_best_local(LENDING_CLUB, 120)
     assert found.value == pytest.approx(8.586, abs=1e-3)
     assert (found.valid, found.reason) == (False, "for T well over γ = 16, and T is 120")
-    assert horizon.explicit_local(LENDING_CLUB, 5000).valid is True
-    assert "1 to b·T/N = 2" in horizon.explicit_local(LENDING_CLUB, 20).reason
-    assert horizon.printed_local(LENDING_CLUB, 120)[:2] == (pytest.approx(120 ** (2 / 3)), False)
+    assert fu_best_iterations.explicit_best_local(LENDING_CLUB, 5000).valid is True
+    assert "1 to b·T/N = 2" in fu_best_iterations.explicit_best_local(LENDING_CLUB, 20).reason
+    assert fu_best_iterations.printed_best_local(LENDING_CLUB, 120)[:2] == (pytest.approx(120 ** (2 / 3)), False)
 
 
 def test_whole_turns_leave_the_e_that_the_papers_figures_sweep() -> None:
-    assert horizon.whole_locals(LENDING_CLUB, 120) == [1, 2, 3, 4, 6, 12]
-    assert horizon.whole_locals(FEMNIST, 240) == [1, 2, 3, 4, 6, 8, 12, 24]
+    assert fu_best_iterations.allowed_local_iterations(LENDING_CLUB, 120) == [1, 2, 3, 4, 6, 12]
+    assert fu_best_iterations.allowed_local_iterations(FEMNIST, 240) == [1, 2, 3, 4, 6, 8, 12, 24]
     odd = Setting(**{**vars(LENDING_CLUB), "clients": 9, "cohort": 6})  # three rounds are two turns for each of nine
-    assert (odd.cycle, horizon.whole_locals(odd, 18)) == (3, [1, 2, 3, 6])
+    assert (odd.cycle, fu_best_iterations.allowed_local_iterations(odd, 18)) == (3, [1, 2, 3, 6])
 
 
 def test_an_e_at_the_edge_is_said_to_be_one() -> None:
     """Paper 003's E* = 24 at T = 240 is b·T/N: there each client uploads once."""
     few = Constants(convexity=2.0, smoothness=2.0, gradient_bound=1e-3, heterogeneity=0.0, start=0.0)
-    found = horizon.best_local(Setting(**{**vars(LENDING_CLUB), "constants": few}), 240)
+    found = fu_best_iterations.best_local(Setting(**{**vars(LENDING_CLUB), "constants": few}), 240)
     assert (found.value, found.valid) == (24, True)
     assert "every client uploads as rarely as it can" in found.reason
 
@@ -89,29 +93,32 @@ def test_an_e_above_gammas_least_is_said_to_be_its_learning_rates_doing() -> Non
     alike = Constants(convexity=1.0, smoothness=1.0, gradient_bound=1.0, heterogeneity=0.0, start=0.0)
     noise = ClientNoise(kind="gaussian", epsilon=1.0)
     setting = Setting(noise=noise, clients=100, cohort=100, parameters=650, clip_norm=1.0, constants=alike)
-    found = horizon.best_local(setting, 1000)
+    found = fu_best_iterations.best_local(setting, 1000)
     assert found.value == 125
     assert "above 8λ/μ = 8 the bound falls because its learning rate does" in found.reason
-    noises = {local: bound(setting, 1000, local).noise for local in (1, 2, 4, 5, 8, 10, 125)}
+    noises = {local: convergence_bound(setting, 1000, local).noise for local in (1, 2, 4, 5, 8, 10, 125)}
     assert len({round(noises[local], 6) for local in (1, 2, 4, 5, 8)}) == 1
     assert noises[125] / noises[8] == pytest.approx((1007 / 1124) ** 2)  # (T + γ − 1)², and nothing else
-    assert horizon.best_local(setting, 1000, most=setting.least_gamma) == (1, True, "")
+    assert fu_best_iterations.best_local(setting, 1000, most=setting.least_gamma) == (1, True, "")
 
 
 @given(settings, st.integers(1, 40), st.sampled_from(["printed", "corrected"]))
-def test_no_other_whole_e_has_a_smaller_bound(setting: Setting, cycles: int, form: horizon.Form) -> None:
+def test_no_other_whole_e_has_a_smaller_bound(setting: Setting, cycles: int, form: fu_best_iterations.Form) -> None:
     total = setting.cycle * cycles
-    found = horizon.best_local(setting, total, form).value
-    least = min(bound(setting, total, local, form=form).total for local in horizon.whole_locals(setting, total))
-    assert bound(setting, total, int(found), form=form).total == least
+    found = fu_best_iterations.best_local(setting, total, form).value
+    least = min(
+        convergence_bound(setting, total, local, form=form).total
+        for local in fu_best_iterations.allowed_local_iterations(setting, total)
+    )
+    assert convergence_bound(setting, total, int(found), form=form).total == least
 
 
 @given(settings, st.integers(1, 10))
 def test_no_other_whole_t_has_a_smaller_bound(setting: Setting, local: int) -> None:
-    found, step = horizon.best_total(setting, local).value, setting.cycle * local
+    found, step = fu_best_iterations.best_total(setting, local).value, setting.cycle * local
 
     def at(cycles: int) -> float:
-        return bound(setting, cycles * step, local).total
+        return convergence_bound(setting, cycles * step, local).total
 
     if math.isinf(found):
         assert setting.noise.z == 1
@@ -124,58 +131,58 @@ def test_no_other_whole_t_has_a_smaller_bound(setting: Setting, local: int) -> N
 
 @given(settings, st.integers(1, 5))
 def test_the_explicit_best_t_is_the_whole_one_where_t_is_well_over_gamma(setting: Setting, local: int) -> None:
-    explicit = horizon.explicit_total(setting, local)
+    explicit = fu_best_iterations.explicit_best_total(setting, local)
     if explicit.valid and math.isfinite(explicit.value):
         step = setting.cycle * local
-        assert horizon.best_total(setting, local).value == pytest.approx(explicit.value, rel=0.35, abs=step)
+        assert fu_best_iterations.best_total(setting, local).value == pytest.approx(explicit.value, rel=0.35, abs=step)
 
 
 def test_the_explicit_best_t_grows_as_epsilon_does() -> None:
     """Laplace: √(E·A/C_M), and C_M has ε² below. By hand, E = 1: A = 12 + 25·4·0.0018 + 16·9."""
-    found = horizon.explicit_total(LENDING_CLUB, 1).value
+    found = fu_best_iterations.explicit_best_total(LENDING_CLUB, 1).value
     gained = 12 + 100 * 4500 / (4999 * 500) + 16 * 9
     assert found == pytest.approx(math.sqrt(gained / LENDING_CLUB.noise_constant()))
     noise = ClientNoise(kind="laplace", epsilon=6.0)
-    assert horizon.explicit_total(Setting(**{**vars(LENDING_CLUB), "noise": noise}), 1).value == pytest.approx(
-        2 * found
-    )
-    assert math.isinf(horizon.explicit_total(FEMNIST, 5).value)
+    assert fu_best_iterations.explicit_best_total(
+        Setting(**{**vars(LENDING_CLUB), "noise": noise}), 1
+    ).value == pytest.approx(2 * found)
+    assert math.isinf(fu_best_iterations.explicit_best_total(FEMNIST, 5).value)
 
 
 def test_gaussian_noise_has_a_finite_best_t_too_where_it_outweighs_what_is_learned() -> None:
     """A ≥ 2B(γ − 1) decides, and paper 003's FEMNIST has noise of 214,590 coordinates."""
     quiet = Setting(**{**vars(FEMNIST), "parameters": 1})
-    assert math.isinf(horizon.best_total(quiet, 5).value)
-    assert horizon.best_total(FEMNIST, 5) == (50, True, "the shortest in which every client has its turn")
+    assert math.isinf(fu_best_iterations.best_total(quiet, 5).value)
+    assert fu_best_iterations.best_total(FEMNIST, 5) == (50, True, "the shortest in which every client has its turn")
 
 
 def test_gaussian_noise_levels_off_and_laplace_noise_diverges() -> None:
-    levels, diverges = horizon.fate(FEMNIST), horizon.fate(LENDING_CLUB)
+    levels, diverges = fu_best_iterations.long_run(FEMNIST), fu_best_iterations.long_run(LENDING_CLUB)
     assert (levels.verdict, levels.limit) == ("levels off", pytest.approx(FEMNIST.noise_constant()))
     assert (diverges.verdict, diverges.limit) == ("diverges", math.inf)
-    assert bound(FEMNIST, 10**9, 1).total == pytest.approx(levels.limit, rel=1e-6)
-    assert bound(FEMNIST, 24 * 10**9, 24).total == pytest.approx(levels.limit, rel=1e-6)
+    assert convergence_bound(FEMNIST, 10**9, 1).total == pytest.approx(levels.limit, rel=1e-6)
+    assert convergence_bound(FEMNIST, 24 * 10**9, 24).total == pytest.approx(levels.limit, rel=1e-6)
 
 
 def test_a_t_that_gives_clients_unequal_turns_is_refused_with_those_next_to_it() -> None:
     with pytest.raises(InvalidInput, match=r"multiple of 10, and got 125\. Use 120 or 130\."):
-        horizon.whole_locals(LENDING_CLUB, 125)
+        fu_best_iterations.allowed_local_iterations(LENDING_CLUB, 125)
     with pytest.raises(InvalidInput, match=r"got 7\. Use 10\."):
-        horizon.best_local(LENDING_CLUB, 7)
+        fu_best_iterations.best_local(LENDING_CLUB, 7)
 
 
 def test_a_row_is_the_bound_in_both_forms_and_without_noise() -> None:
-    found = horizon.row(LENDING_CLUB, 120, 12)
+    found = fu_best_iterations.bound_row(LENDING_CLUB, 120, 12)
     assert (found.rounds, found.turns) == (10, 1)
-    assert found.corrected == bound(LENDING_CLUB, 120, 12)
-    assert found.printed == bound(LENDING_CLUB, 120, 12, form="printed")
+    assert found.corrected == convergence_bound(LENDING_CLUB, 120, 12)
+    assert found.printed == convergence_bound(LENDING_CLUB, 120, 12, form="printed")
     assert found.silent == pytest.approx(found.printed.total - found.printed.noise)
-    assert [each.local for each in horizon.by_local(LENDING_CLUB, 120)] == [1, 2, 3, 4, 6, 12]
+    assert [each.local for each in fu_best_iterations.sweep_local(LENDING_CLUB, 120)] == [1, 2, 3, 4, 6, 12]
 
 
 def test_a_sweep_over_t_has_the_shortest_those_asked_for_and_longer_ones() -> None:
-    totals = [each.total for each in horizon.by_total(LENDING_CLUB, 2, 120, 40, math.inf)]
+    totals = [each.total for each in fu_best_iterations.sweep_total(LENDING_CLUB, 2, 120, 40, math.inf)]
     assert {20, 40, 120, 480} <= set(totals)
     assert totals == sorted(set(totals))
     assert all(total % 20 == 0 for total in totals)  # ten rounds of two iterations give everyone a turn
-    assert [each.total for each in horizon.by_total(LENDING_CLUB, 1, math.inf)] == [10, 20, 30, 40]
+    assert [each.total for each in fu_best_iterations.sweep_total(LENDING_CLUB, 1, math.inf)] == [10, 20, 30, 40]

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
-from discreet.planning.theory.tradeoffs import Promise
+from discreet.planning.theory.kim_noise_bounds import Promise
 from discreet.privacy import accountant
 from discreet.privacy.calibration import MOST, EpsilonTarget, noise
 from discreet.privacy.events import Event, sampled_gaussian
@@ -16,7 +16,7 @@ Clipping: TypeAlias = Literal["per_example", "minibatch"]
 SENSITIVITIES: Mapping[Clipping, float] = {"per_example": 1.0, "minibatch": 2.0}
 
 
-def needed(clipping: Clipping, promise: Promise) -> float:
+def required_variance(clipping: Clipping, promise: Promise) -> float:
     """The least σ² for which N(0, C²σ²) keeps the promise, by add or remove.
 
     Guarantee: σ = 2z for clipped minibatches, and z for clipped examples, where T Poisson samples at rate q with a
@@ -26,7 +26,7 @@ def needed(clipping: Clipping, promise: Promise) -> float:
     return (SENSITIVITIES[clipping] * noise(lambda multiplier: _released(multiplier, promise), target)) ** 2
 
 
-def certified(clipping: Clipping, noise_variance: float, promise: Promise) -> float:
+def certified_epsilon(clipping: Clipping, noise_variance: float, promise: Promise) -> float:
     """The ε that N(0, C²σ²) really has at the promise's δ, whatever ε was promised; an upper bound, tight by PLD."""
     multiplier = math.sqrt(noise_variance) / SENSITIVITIES[clipping]
     return accountant.epsilon(_released(min(multiplier, MOST), promise), promise.delta)

@@ -5,12 +5,12 @@ from typing import NamedTuple
 
 from discreet.errors import InvalidInput
 from discreet.part import Count, part
-from discreet.planning.theory import exact_noise
-from discreet.planning.theory.epsilon_domains import Domain, domain
-from discreet.planning.theory.exact_noise import SENSITIVITIES, Clipping
-from discreet.planning.theory.rates import Rates, batch_second_moment, rates
-from discreet.planning.theory.tradeoffs import FORMS, Promise, bound
-from discreet.planning.theory.utility import Learning, Utility, averaged, utility
+from discreet.planning.theory import kim_exact_noise
+from discreet.planning.theory.kim_epsilon_domains import EpsilonDomain, epsilon_domain
+from discreet.planning.theory.kim_exact_noise import SENSITIVITIES, Clipping
+from discreet.planning.theory.kim_gradient_bits import GradientBits, batch_second_moment, gradient_bits
+from discreet.planning.theory.kim_noise_bounds import FORMS, Promise, noise_bound
+from discreet.planning.theory.kim_utility import Learning, Utility, average_variance, utility
 
 PER_EXAMPLE, MINIBATCH, MEAN = "exact per_example", "exact minibatch", "exact per_example_mean"
 EXACT: Mapping[str, Clipping] = {PER_EXAMPLE: "per_example", MINIBATCH: "minibatch", MEAN: "per_example"}
@@ -30,7 +30,7 @@ class Group:
         return self.promise.sampling_rate * (self.examples or 1)
 
 
-class Row(NamedTuple):
+class GroupRow(NamedTuple):
     """What one way to count asks of each client of a group. Variances are in units of C²."""
 
     noise_variance: float  # before σ ≥ 1 is applied
@@ -39,11 +39,11 @@ class Row(NamedTuple):
     valid: bool
     reason: str
     certified: Mapping[Clipping, float]  # the true ε of this noise, by how gradients are clipped
-    bits: Rates | None
-    domain: Domain | None
+    bits: GradientBits | None
+    domain: EpsilonDomain | None
 
 
-class Joint(NamedTuple):
+class JointRow(NamedTuple):
     """What all clients learn together by one way to count; nothing where a group of them is handed no noise."""
 
     noise_variance: float | None  # of their average
@@ -52,7 +52,7 @@ class Joint(NamedTuple):
     reason: str
 
 
-def rows(group: Group, learning: Learning, step: float = 1.0) -> dict[str, Row]:
+def group_rows(group: Group, learning: Learning, step: float = 1.0) -> dict[str, GroupRow]:
     """Every bound of the paper, then our own accountant's noise, for one group; bits for numbers rounded to `step`.
 
     The paper's bounds hand out max(σ², 1), or nothing where σ² is not positive. Ours hands out its σ² as it is: on a
@@ -64,7 +64,9 @@ def rows(group: Group, learning: Learning, step: float = 1.0) -> dict[str, Row]:
     return found | ({MEAN: _exact(MEAN, group, learning, step)} if group.examples else {})
 
 
-def joint(groups: Sequence[Group], each: Sequence[Row], learning: Learning, *, of_sums: bool = False) -> Joint:
+def joint_row(
+    groups: Sequence[Group], each: Sequence[GroupRow], learning: Learning, *, of_sums: bool = False
+) -> JointRow:
     """One row of every group together; `of_sums` where clients send sums of clipped examples over expected batches.
 
     Then E‖gradient‖² ≤ G²·(1 + Σ_k b_k(1 − q_k)/(Σ_k b_k)²) with b_k = q_k|D_k|, as batches vary.
@@ -80,34 +82,34 @@ def joint(groups: Sequence[Group], each: Sequence[Row], learning: Learning, *, o
     ]
     handed = [row.handed_out for row in each if row.handed_out is not None]
     if len(handed) < len(each):
-        return Joint(None, None, False, "; ".join(reasons))
-    noise = averaged(weights, handed, counts)
-    return Joint(noise, utility(noise, learning, 1 + spread), not reasons, "; ".join(reasons))
+        return JointRow(None, None, False, "; ".join(reasons))
+    noise = average_variance(weights, handed, counts)
+    return JointRow(noise, utility(noise, learning, 1 + spread), not reasons, "; ".join(reasons))
 
 
-def together(
+def evaluate_groups(
     groups: Sequence[Group], learning: Learning, step: float = 1.0
-) -> tuple[list[dict[str, Row]], dict[str, Joint]]:
+) -> tuple[list[dict[str, GroupRow]], dict[str, JointRow]]:
     """The rows of each group, and of all together by name."""
     if len({group.examples is None for group in groups}) > 1:
         raise InvalidInput(
             "Some groups say how many examples a client has and others don't, so their weights can't be compared.",
             fix="Give a number of examples to all of them, or to none.",
         )
-    found = [rows(group, learning, step) for group in groups]
+    found = [group_rows(group, learning, step) for group in groups]
     names = list(found[0])
     return found, {
-        name: joint(groups, [each[name] for each in found], learning, of_sums=name == MEAN) for name in names
+        name: joint_row(groups, [each[name] for each in found], learning, of_sums=name == MEAN) for name in names
     }
 
 
-def _papers(name: str, group: Group, learning: Learning, step: float) -> Row:
-    found = bound(name, group.promise)
+def _papers(name: str, group: Group, learning: Learning, step: float) -> GroupRow:
+    found = noise_bound(name, group.promise)
     handed, certified, bits = found.handed_out, {}, None
     if handed is not None:
-        certified = {each: exact_noise.certified(each, handed, group.promise) for each in SENSITIVITIES}
-        bits = rates(learning.dimension, handed, clip_norm=learning.clip_norm, step=step)
-    return Row(
+        certified = {each: kim_exact_noise.certified_epsilon(each, handed, group.promise) for each in SENSITIVITIES}
+        bits = gradient_bits(learning.dimension, handed, clip_norm=learning.clip_norm, step=step)
+    return GroupRow(
         noise_variance=found.noise_variance,
         handed_out=handed,
         forms=found.forms,
@@ -115,24 +117,24 @@ def _papers(name: str, group: Group, learning: Learning, step: float) -> Row:
         reason=found.reason,
         certified=certified,
         bits=bits,
-        domain=domain(name, group.promise),
+        domain=epsilon_domain(name, group.promise),
     )
 
 
-def _exact(name: str, group: Group, learning: Learning, step: float) -> Row:
+def _exact(name: str, group: Group, learning: Learning, step: float) -> GroupRow:
     clipping, promise = EXACT[name], group.promise
-    asked = exact_noise.needed(clipping, promise)
+    asked = kim_exact_noise.required_variance(clipping, promise)
     forms, variance, moment = {"certified": asked}, asked, 1.0
     if name == MEAN:
         forms, variance = {"of_the_sum": asked}, asked / group.weight**2
         moment = batch_second_moment(promise.sampling_rate, group.examples or 1)
-    return Row(
+    return GroupRow(
         noise_variance=variance,
         handed_out=variance,
         forms=forms,
         valid=True,
         reason="",
-        certified={clipping: exact_noise.certified(clipping, asked, promise)},
-        bits=rates(learning.dimension, variance, clip_norm=learning.clip_norm, second_moment=moment, step=step),
+        certified={clipping: kim_exact_noise.certified_epsilon(clipping, asked, promise)},
+        bits=gradient_bits(learning.dimension, variance, clip_norm=learning.clip_norm, second_moment=moment, step=step),
         domain=None,
     )

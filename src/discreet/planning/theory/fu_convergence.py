@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from discreet.errors import InvalidInput
 from discreet.part import Count, Moderate, Multiplier, part
-from discreet.planning.theory.local_noise import ClientNoise, Form
+from discreet.planning.theory.fu_client_noise import ClientNoise, Form
 
 
 @part
@@ -30,7 +30,9 @@ class Constants:
 
 
 # What the pilot makes of synthetic clients like paper 003's: 5000 of 80 examples, 11 parameters. A test holds it.
-SYNTHETIC = Constants(convexity=0.5441, smoothness=4.915, gradient_bound=52.17, heterogeneity=16.03, start=169.7)
+SYNTHETIC_CONSTANTS = Constants(
+    convexity=0.5441, smoothness=4.915, gradient_bound=52.17, heterogeneity=16.03, start=169.7
+)
 
 
 @part
@@ -113,7 +115,7 @@ class Setting:
         return (self.clients - self.cohort) / (max(self.clients - 1, 1) * self.cohort)
 
 
-class Bound(NamedTuple):
+class ConvergenceBound(NamedTuple):
     """What Y_k = E‖θ_k − θ*‖² is at most, in three terms; `reason` says what keeps it from being proven."""
 
     start: float
@@ -127,7 +129,9 @@ class Bound(NamedTuple):
         return self.start + self.descent + self.noise
 
 
-def bound(setting: Setting, total: int, local: int, after: int | None = None, form: Form = "corrected") -> Bound:
+def convergence_bound(
+    setting: Setting, total: int, local: int, after: int | None = None, form: Form = "corrected"
+) -> ConvergenceBound:
     """Y_k ≤ [(4/μ²)ω_0 + γY_0]/(k+γ) + (4/μ²)·t·ω_1/(k+γ−1)², t = ⌊k/E⌋ (paper 003, Theorem 3).
 
     After k of T = `total` local iterations, E = `local` of them between two uploads; all of them by default. Noise is
@@ -141,8 +145,8 @@ def bound(setting: Setting, total: int, local: int, after: int | None = None, fo
     k = total if after is None else after
     known, gamma, rounds = setting.constants, setting.gamma(local), -(-total // local)
     scale = 4 / known.convexity**2
-    reason = doubts(setting, rounds, local, form)
-    return Bound(
+    reason = unmet_assumptions(setting, rounds, local, form)
+    return ConvergenceBound(
         start=gamma * known.start / (k + gamma),
         descent=scale * setting.omega0(local) / (k + gamma),
         noise=scale * noise_growth(k, local, gamma) * setting.omega1(rounds, local, form),
@@ -156,7 +160,7 @@ def noise_growth(k: int, local: int, gamma: float) -> float:
     return (k // local) / (k + gamma - 1) ** 2
 
 
-def doubts(setting: Setting, rounds: int, local: int, form: Form = "corrected") -> str:
+def unmet_assumptions(setting: Setting, rounds: int, local: int, form: Form = "corrected") -> str:
     """Why Theorem 3 isn't proven in this setting; nothing where it is, as long as gradients keep to G."""
     laplace, largest = setting.noise.kind == "laplace", setting.constants.gradient_bound
     most = largest * math.sqrt(setting.parameters) if laplace else largest  # ‖g‖_1 ≤ √p·‖g‖_2

@@ -18,9 +18,9 @@ from discreet.part import Count, Positive, Probability, Rate, part
 from discreet.privacy.wording import brief
 
 PRINTED, UNTRUNCATED, CORRECTED = "printed", "untruncated", "corrected"
-LEAST_NOISE = 1.0  # σ ≥ 1 is a condition, so the paper hands out max(σ², 1)
-LEAST_RATE = 1e-12  # one of as many examples as there can be
-STEPS = 2000  # of a grid in which the best order is looked for
+MIN_VARIANCE = 1.0  # σ ≥ 1 is a condition, so the paper hands out max(σ², 1)
+MIN_RATE = 1e-12  # one of as many examples as there can be
+GRID_POINTS = 2000  # of a grid in which the best order is looked for
 
 
 @part
@@ -33,9 +33,9 @@ class Promise:
     rounds: Count
 
     def __post_init__(self) -> None:
-        if self.sampling_rate < LEAST_RATE:
+        if self.sampling_rate < MIN_RATE:
             raise InvalidInput(
-                f"A sampling rate must be at least {brief(LEAST_RATE)}, and got {brief(self.sampling_rate)}."
+                f"A sampling rate must be at least {brief(MIN_RATE)}, and got {brief(self.sampling_rate)}."
             )
 
     @property
@@ -75,7 +75,7 @@ def theorem1_untruncated(promise: Promise) -> float:
         added = (log_inverse - math.log1p(excess)) / excess - math.log1p(1 / excess)
         return (epsilon - added) / (1 + excess)
 
-    grid = np.linspace(-20.0, 60.0, STEPS)
+    grid = np.linspace(-20.0, 60.0, GRID_POINTS)
     best = float(grid[np.argmax([slope(at) for at in grid.tolist()])])
     around = (best - grid[1] + grid[0], best + grid[1] - grid[0])
     found = optimize.minimize_scalar(lambda at: -slope(at), bounds=around, method="bounded", options={"xatol": 1e-9})
@@ -127,7 +127,7 @@ FORMS: Mapping[str, Mapping[str, Callable[[Promise], float]]] = {  # the first o
 }
 
 
-class Bound(NamedTuple):
+class NoiseBound(NamedTuple):
     """What one bound asks for: σ² before σ ≥ 1 is applied, in each of its forms, and whether its conditions hold."""
 
     noise_variance: float
@@ -141,10 +141,10 @@ class Bound(NamedTuple):
 
         Nothing where σ² is not positive: there is no such noise, and 1 would be made up.
         """
-        return max(self.noise_variance, LEAST_NOISE) if self.noise_variance > 0 else None
+        return max(self.noise_variance, MIN_VARIANCE) if self.noise_variance > 0 else None
 
 
-def bound(name: str, promise: Promise) -> Bound:
+def noise_bound(name: str, promise: Promise) -> NoiseBound:
     """One of paper 001's bounds and whether Theorem 1's conditions hold at the noise that it hands out.
 
     They stand for all four: what the bounds share, their first factor, rests on them. Valid is not sound: a bound that
@@ -153,14 +153,14 @@ def bound(name: str, promise: Promise) -> Bound:
     forms = {form: formula(promise) for form, formula in FORMS[name].items()}
     asked = next(iter(forms.values()))
     if not asked > 0:
-        return Bound(asked, forms, False, f"its printed form is not even positive (σ² = {brief(asked, 4)})")
-    reasons = list(_broken(max(asked, LEAST_NOISE), promise))
+        return NoiseBound(asked, forms, False, f"its printed form is not even positive (σ² = {brief(asked, 4)})")
+    reasons = list(_broken(max(asked, MIN_VARIANCE), promise))
     if name == "theorem1" and promise.epsilon < (peak := turning_point(promise)):
         reasons.insert(0, f"below ε = {brief(peak, 3)} its printed form asks for less noise the smaller ε is")
-    return Bound(asked, forms, not reasons, "; ".join(reasons))
+    return NoiseBound(asked, forms, not reasons, "; ".join(reasons))
 
 
-def least_epsilon(noise_variance: float, promise: Promise) -> float:
+def min_epsilon(noise_variance: float, promise: Promise) -> float:
     """ε must be above 2L·max{δ, 1/(σ²·ln(1/(qσ)))} (paper 001, Theorem 1)."""
     hidden = promise.sampling_rate * math.sqrt(noise_variance)
     if hidden >= 1:
@@ -168,20 +168,20 @@ def least_epsilon(noise_variance: float, promise: Promise) -> float:
     return 2 * promise.log_inverse_delta * max(promise.delta, 1 / (noise_variance * -math.log(hidden)))
 
 
-def largest_noise(promise: Promise) -> float:
+def max_deviation(promise: Promise) -> float:
     """σ must be below 1/(16q) (paper 001, Theorem 1)."""
     return 1 / (16 * promise.sampling_rate)
 
 
 def _broken(noise_variance: float, promise: Promise) -> list[str]:
     """Theorem 1's conditions that this σ² breaks, each as a reason."""
-    found, most, sigma = [], largest_noise(promise), math.sqrt(noise_variance)
+    found, most, sigma = [], max_deviation(promise), math.sqrt(noise_variance)
     if promise.sampling_rate == 1:
         found.append("its factor 4q²T/(1 − q) divides by 1 − q, which is 0 at q = 1")
     if not sigma < most:
         asked = f"q < 1/(16σ) means σ < {brief(most, 4)}"
         found.append(f"{asked}, and σ must be at least 1" if most <= 1 else f"{asked}, and σ is {brief(sigma, 4)}")
-    elif not promise.epsilon > (least := least_epsilon(noise_variance, promise)):
+    elif not promise.epsilon > (least := min_epsilon(noise_variance, promise)):
         found.append(f"at σ² = {brief(noise_variance, 4)} its condition on ε needs more than {brief(least, 4)}")
     return found
 
@@ -189,7 +189,7 @@ def _broken(noise_variance: float, promise: Promise) -> list[str]:
 def turning_point(promise: Promise) -> float:
     """Theorem 1's σ² rises with ε up to here, which is absurd: 4·(L − ln(2L) − 1 + ln ε) + ε = 2."""
     near = 0.5 - _constant(promise)  # where 4·(… + ln ε) is 2; ε takes at most 0.83 off its logarithm
-    return math.exp(root(lambda x: 4 * (_constant(promise) + x) + math.exp(x) - 2, near - 2, near + 1))
+    return math.exp(find_root(lambda x: 4 * (_constant(promise) + x) + math.exp(x) - 2, near - 2, near + 1))
 
 
 def _constant(promise: Promise) -> float:
@@ -204,9 +204,9 @@ def _one_round(promise: Promise) -> float:
     def excess(epsilon: float) -> float:
         return epsilon * scale + promise.rounds * epsilon * math.expm1(epsilon) - promise.epsilon
 
-    return root(excess, 0.0, min(2 * promise.epsilon / scale, 700.0))
+    return find_root(excess, 0.0, min(2 * promise.epsilon / scale, 700.0))
 
 
-def root(function: Callable[[float], float], low: float, high: float) -> float:
+def find_root(function: Callable[[float], float], low: float, high: float) -> float:
     found: float = optimize.brentq(function, low, high, xtol=1e-300, rtol=1e-14)
     return found

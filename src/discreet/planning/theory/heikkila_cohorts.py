@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from discreet.errors import InvalidInput
 from discreet.part import Count, Index, Rate, part
-from discreet.planning.theory import distributed_noise
-from discreet.planning.theory.model_averaging import papers_epsilon
+from discreet.planning.theory import heikkila_noise_shares
+from discreet.planning.theory.heikkila_model_averaging import paper_epsilon
 from discreet.privacy import accountant, calibration
 from discreet.privacy.calibration import EpsilonTarget
 from discreet.privacy.events import Event, sampled_gaussian
@@ -23,7 +23,7 @@ HONEST = (
 
 
 @part
-class Work:
+class ClientWork:
     """What every client does: Poisson batches at `sampling_rate`, `steps` of them in each of `rounds`."""
 
     sampling_rate: Rate
@@ -49,7 +49,7 @@ class Cohort:
         return self.clients - self.colluding - self.dropouts
 
 
-class Shared(NamedTuple):
+class CohortRow(NamedTuple):
     """What one share of noise a client comes to, in a cohort."""
 
     clients: int
@@ -64,24 +64,24 @@ class Shared(NamedTuple):
     own_state: float  # ε certified for steps at a client's own state
 
 
-def noise(work: Work, epsilon: float, delta: float) -> float:
+def calibrate_noise(work: ClientWork, epsilon: float, delta: float) -> float:
     """The least noise multiplier of a sum that keeps all rounds within (ε, δ)."""
     return calibration.noise(work.event, EpsilonTarget(epsilon=epsilon, delta=delta))
 
 
 def planned_share(noise_multiplier: float, cohort: Cohort) -> float:
     """σ/√(N − c − d): enough of it is left (paper 002, Section 3.3, by way of Heikkilä et al. 2017)."""
-    return distributed_noise.share(
+    return heikkila_noise_shares.noise_share(
         noise_multiplier, cohort.clients, colluding=cohort.colluding, dropouts=cohort.dropouts
     )
 
 
-def papers_share(noise_multiplier: float, cohort: Cohort) -> float:
+def paper_share(noise_multiplier: float, cohort: Cohort) -> float:
     """σ/√N (paper 002, Theorem 4.7): enough if everybody comes and nobody tells."""
-    return distributed_noise.share(noise_multiplier, cohort.clients)
+    return heikkila_noise_shares.noise_share(noise_multiplier, cohort.clients)
 
 
-def shared(work: Work, cohort: Cohort, share: float, delta: float) -> Shared:
+def evaluate_share(work: ClientWork, cohort: Cohort, share: float, delta: float) -> CohortRow:
     """What a share is worth.
 
     `epsilon` = ε(σ_LDP·√(N − c − d)) over all steps: certified for sums that alone are seen, of gradients at the
@@ -89,10 +89,10 @@ def shared(work: Work, cohort: Cohort, share: float, delta: float) -> Shared:
     `own_state` is the sum's too for one step, and else ε(σ_LDP): there Theorem 4.6 is wrong.
     """
     there = cohort.clients - cohort.dropouts
-    left = distributed_noise.whole(share, there, colluding=cohort.colluding)
-    whole = distributed_noise.whole(share, cohort.clients)
+    left = heikkila_noise_shares.sum_noise(share, there, colluding=cohort.colluding)
+    whole = heikkila_noise_shares.sum_noise(share, cohort.clients)
     epsilon = accountant.epsilon(work.event(left), delta)
-    return Shared(
+    return CohortRow(
         clients=cohort.clients,
         left=cohort.left,
         share=share,
@@ -100,19 +100,19 @@ def shared(work: Work, cohort: Cohort, share: float, delta: float) -> Shared:
         epsilon=epsilon,
         whole=whole,
         counted=accountant.epsilon(work.event(whole), delta),
-        claimed=papers_epsilon(work.event(whole), delta),
+        claimed=paper_epsilon(work.event(whole), delta),
         mean=whole / cohort.clients,
         own_state=epsilon if work.steps == 1 else accountant.epsilon(work.event(share), delta),
     )
 
 
-def worth(work: Work, cohort: Cohort, dropouts: int, share: float, delta: float) -> float:
+def epsilon_with_dropouts(work: ClientWork, cohort: Cohort, dropouts: int, share: float, delta: float) -> float:
     """ε(σ_LDP·√(N − c − d)) of the sum when so many drop out, however many the share was for."""
-    left = distributed_noise.whole(share, cohort.clients - dropouts, colluding=cohort.colluding)
+    left = heikkila_noise_shares.sum_noise(share, cohort.clients - dropouts, colluding=cohort.colluding)
     return accountant.epsilon(work.event(left), delta)
 
 
-def cohorts(sizes: tuple[int, ...], colluding: int, dropouts: int) -> tuple[Cohort, ...]:
+def feasible_cohorts(sizes: tuple[int, ...], colluding: int, dropouts: int) -> tuple[Cohort, ...]:
     """Cohorts of these sizes; those too small for so many to be missing are left out, if any is not."""
     found = tuple(Cohort(clients=size, colluding=colluding, dropouts=dropouts) for size in sizes)
     able = tuple(each for each in found if each.left >= 1)
@@ -125,6 +125,6 @@ def cohorts(sizes: tuple[int, ...], colluding: int, dropouts: int) -> tuple[Coho
     return able
 
 
-def least_cohort(target: float, share: float, *, colluding: int = 0, dropouts: int = 0) -> int:
+def smallest_cohort(target: float, share: float, *, colluding: int = 0, dropouts: int = 0) -> int:
     """How many clients it takes for so small a share to leave the sum its noise: N = ⌈(σ/σ_LDP)²⌉ + c + d."""
     return math.ceil((target / share) ** 2 * (1 - 1e-12)) + colluding + dropouts
