@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.training import DpSgd
 from discreet.data.federation import Federation
-from discreet.models.user_module.supervised import Supervised
+from discreet.models.user_module.supervised_module import SupervisedModule
 from discreet.randomness.streams import RunKey
 
 OURS = "discreet"
@@ -47,7 +47,7 @@ def linear() -> nn.Module:
 
 def ours(module: nn.Module, data: Federation, clients: int, batch: int, steps: int) -> Callable[[], None]:
     params = {name: value.detach().clone() for name, value in module.named_parameters()}
-    loss = Supervised(module, "classification").loss
+    loss = SupervisedModule(module, "classification").loss
     trainer = DpSgd(
         steps=(steps,),
         sampling_rate=batch / data.sizes[0],

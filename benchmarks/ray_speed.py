@@ -26,7 +26,7 @@ from discreet.engines.embedded import EmbeddedEngine
 from discreet.engines.engine import Engine, Simulation
 from discreet.engines.ray.ray_engine import RayEngine
 from discreet.engines.ray.ray_workers import Cluster, RayCrew
-from discreet.models.user_module.supervised import Supervised
+from discreet.models.user_module.supervised_module import SupervisedModule
 from discreet.params import Params
 from discreet.randomness.streams import CPU, RunKey
 
@@ -116,7 +116,7 @@ def play(shares: int, share: int) -> None:
 def workload(clients: int, block: int) -> tuple[EmbeddedEngine, Params]:
     torch.manual_seed(0)
     layers = [nn.Conv2d(3, 16, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(16, 32, 3), nn.ReLU(), nn.MaxPool2d(2)]
-    model = Supervised(nn.Sequential(*layers, nn.Flatten(), nn.Linear(1152, 10)), "classification")
+    model = SupervisedModule(nn.Sequential(*layers, nn.Flatten(), nn.Linear(1152, 10)), "classification")
     inputs, targets = torch.randn(clients * EXAMPLES, 3, 32, 32), torch.randint(10, (clients * EXAMPLES,))
     algorithm = dp_fedavg(learning_rate=0.1, batch_size=BATCH, clip_norm=0.4, noise_multiplier=0.5)
     data = Federation(inputs, targets, (EXAMPLES,) * clients)

@@ -21,7 +21,7 @@ from discreet.algorithms.sampling import FixedSize
 from discreet.data.federation import Federation
 from discreet.engines.embedded import EmbeddedEngine
 from discreet.engines.engine import Simulation
-from discreet.models.user_module.supervised import Supervised
+from discreet.models.user_module.supervised_module import SupervisedModule
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import RunKey
 
@@ -56,7 +56,7 @@ def ours(inputs: Tensor, targets: Tensor) -> Callable[[], None]:
     )
     key = RunKey.fresh()  # as in a run that protects somebody: broadcasts are digested into the keys
     data = Federation(inputs, targets, (EXAMPLES,) * CLIENTS)
-    simulation = Simulation(algorithm, data, Supervised(module, "classification").loss, key)
+    simulation = Simulation(algorithm, data, SupervisedModule(module, "classification").loss, key)
     state, rounds, population = [algorithm.init(params)], iter(range(10**9)), data.population
     engine = EmbeddedEngine.fitting(simulation, algorithm.broadcast(state[0], 0))
 

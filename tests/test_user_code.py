@@ -8,7 +8,7 @@ import pytest
 from torch import nn
 
 from discreet.errors import InvalidInput
-from discreet.user_code import local, module_from
+from discreet.user_code import build_module, load_object
 
 CODE = """
 from torch import nn
@@ -27,10 +27,10 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_file_is_looked_up_from_the_folder(folder: Path):
-    assert local("mine.py:layer", folder)(3).out_features == 3
-    assert local(f"{folder}/mine.py:layer")(4).out_features == 4
+    assert load_object("mine.py:layer", folder)(3).out_features == 3
+    assert load_object(f"{folder}/mine.py:layer")(4).out_features == 4
     with pytest.raises(InvalidInput, match="There is no file"):
-        local("mine.py:layer", folder / "elsewhere")
+        load_object("mine.py:layer", folder / "elsewhere")
 
 
 def test_what_lies_compiled_beside_a_file_is_not_run(folder: Path):
@@ -39,13 +39,13 @@ def test_what_lies_compiled_beside_a_file_is_not_run(folder: Path):
     other.write_text("def layer(width):\n    return 'other code'\n")
     beside = Path(cache_from_source(str(folder / "mine.py")))
     py_compile.compile(str(other), str(beside), invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
-    assert local("mine.py:layer", folder)(3).out_features == 3
+    assert load_object("mine.py:layer", folder)(3).out_features == 3
 
 
 def test_what_is_offered_is_given_to_who_asks(folder: Path):
-    made = module_from("mine.py:layer", {"width": 3}, folder, {"task": "digits", "unheard": 1})
+    made = build_module("mine.py:layer", {"width": 3}, folder, {"task": "digits", "unheard": 1})
     assert made.said == ("digits", "nowhere")
-    assert isinstance(module_from("torch.nn:Linear", {"in_features": 2, "out_features": 3}), nn.Linear)
+    assert isinstance(build_module("torch.nn:Linear", {"in_features": 2, "out_features": 3}), nn.Linear)
 
 
 @pytest.mark.parametrize(
@@ -60,4 +60,4 @@ def test_what_is_offered_is_given_to_who_asks(folder: Path):
 )
 def test_what_makes_no_module_is_told(reference: str, arguments: dict[str, int], sentence: str, folder: Path):
     with pytest.raises(InvalidInput, match=sentence):
-        module_from(reference, arguments, folder)
+        build_module(reference, arguments, folder)

@@ -22,7 +22,7 @@ from discreet.experiment.configuration import experiment_file
 from discreet.experiment.configuration.experiment_file import Experiment, Settings
 from discreet.experiment.loop import job_builder, training_loop
 from discreet.experiment.promise import calibrate
-from discreet.paths import Places
+from discreet.paths import Paths
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import RunKey
 from experiments.pfl.cells import HERE, RESULTS, TABLES, Cell, cells, results, table
@@ -53,9 +53,9 @@ def _file(cell: Cell) -> Path:
 def measured(cell: Cell, seed: int, device: str, data_dir: Path | None) -> dict[str, Any]:
     """Train one cell, and say how good its model is and what is certified of it."""
     began, key, asked = time.perf_counter(), RunKey.seed(seed), experiment(cell)
-    examples = _examples(asked.task, Places.of(HERE, data_dir))
+    examples = _examples(asked.task, Paths.default(HERE, data_dir))
     partition = Overlapping(fraction=0.1) if cell.overlapping else Iid()
-    task = examples.dealt(cell.clients, partition, key.generator(Purpose.TASK))
+    task = examples.build_task(cell.clients, partition, key.generator(Purpose.TASK))
     algorithm, privacy = asked.algorithm, asked.privacy
     if cell.overlapping and privacy is not None:
         # The paper's noise is that of one client alone; what it is worth when clients overlap is certified instead.
@@ -87,9 +87,9 @@ def measured(cell: Cell, seed: int, device: str, data_dir: Path | None) -> dict[
 
 
 @lru_cache(maxsize=1)
-def _examples(task: Any, places: Places) -> Examples:
+def _examples(task: Any, paths: Paths) -> Examples:
     """Loaded once for all cells that share them."""
-    return task.examples(places)  # type: ignore[no-any-return]
+    return task.examples(paths)  # type: ignore[no-any-return]
 
 
 def wanted(arguments: argparse.Namespace, refuse: Callable[[str], NoReturn]) -> list[tuple[Cell, int]]:

@@ -1,4 +1,4 @@
-"""Where things lie on this machine: an experiment's own files, data sets, and what was computed from them once."""
+"""The folders that an experiment reads from: its own files, the data sets, and the cache of computed features."""
 
 import os
 from collections.abc import Callable
@@ -6,32 +6,41 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-Watch: TypeAlias = Callable[[str, int, int], None]  # what is computed, how much of it is done, of how much
+OnProgress: TypeAlias = Callable[[str, int, int], None]  # (what is computed, examples done, examples in all)
 
 
-def _silently(what: str, done: int, total: int) -> None:
+def _ignore_progress(what: str, done: int, total: int) -> None:
     pass
 
 
 @dataclass(frozen=True)
-class Places:
-    """`folder` is what an experiment's file names are relative to; `data` holds a folder a data set; `cache` may go.
+class Paths:
+    """The folders of one experiment on this machine.
 
-    `watch` hears of what takes a while to compute.
+    Attributes:
+        folder: File names in the experiment are relative to this folder.
+        data: Holds one folder for each data set.
+        cache: Holds computed features. It can be deleted at any time; the features are then computed again.
+        on_progress: Is called during long computations.
     """
 
     folder: Path
     data: Path
     cache: Path
-    watch: Watch = _silently
+    on_progress: OnProgress = _ignore_progress
 
     @classmethod
-    def of(cls, folder: Path | None = None, data: Path | None = None) -> "Places":
-        """As given; else data sets lie where DISCREET_DATA says, else in the user's cache."""
+    def default(cls, folder: Path | None = None, data: Path | None = None) -> "Paths":
+        """Return the paths for this user, from the arguments, the environment and the usual cache folder.
+
+        Args:
+            folder: Defaults to the current directory.
+            data: Defaults to DISCREET_DATA, or else to `discreet/data` in the user's cache folder.
+        """
         home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "discreet"
-        named = os.environ.get("DISCREET_DATA")
+        data_from_environment = os.environ.get("DISCREET_DATA")
         return cls(
             folder=folder or Path(),
-            data=data or (Path(named) if named else home / "data"),
+            data=data or (Path(data_from_environment) if data_from_environment else home / "data"),
             cache=Path(os.environ.get("DISCREET_CACHE") or home / "features"),
         )

@@ -16,26 +16,26 @@ from torch import nn
 
 from discreet.errors import InvalidInput
 
-FORM = re.compile(r"(?P<place>[^:]+(:[\\/][^:]+)?):(?P<name>[^\W\d]\w*)")  # a drive letter may have its colon
-FROM_FILE = "discreet_own_"  # how modules are called that were read from a file
+REFERENCE = re.compile(r"(?P<place>[^:]+(:[\\/][^:]+)?):(?P<name>[^\W\d]\w*)")  # a drive letter may have its colon
+FILE_MODULE_PREFIX = "discreet_own_"  # how modules are called that were read from a file
 
 
-def _reference(value: Any) -> str:
-    if not isinstance(value, str) or not FORM.fullmatch(value) or "://" in value:
+def _check_reference(value: Any) -> str:
+    if not isinstance(value, str) or not REFERENCE.fullmatch(value) or "://" in value:
         raise ValueError(f"must be file.py:Name or package.module:Name on this machine, and got {value!r}")
     return value
 
 
-Reference = Annotated[str, BeforeValidator(_reference)]
+Reference = Annotated[str, BeforeValidator(_check_reference)]
 
 
-def module_from(
+def build_module(
     reference: str, arguments: dict[str, Any], folder: Path | None = None, offered: dict[str, Any] | None = None
 ) -> nn.Module:
     """The nn.Module that the named class or function makes; it gets what is `offered` if it asks for it by name."""
-    make = local(reference, folder)
+    make = load_object(reference, folder)
     try:
-        made = make(**arguments, **_asked(make, offered or {}))
+        made = make(**arguments, **_accepted_arguments(make, offered or {}))
     except TypeError as error:
         raise InvalidInput(
             f"{reference} can't be made from {sorted(arguments) or 'no arguments'}: {error}.",
@@ -46,7 +46,7 @@ def module_from(
     return made
 
 
-def _asked(make: Any, offered: dict[str, Any]) -> dict[str, Any]:
+def _accepted_arguments(make: Any, offered: dict[str, Any]) -> dict[str, Any]:
     try:
         names = inspect.signature(make).parameters.keys()
     except ValueError:  # what is written in C may not say
@@ -54,31 +54,31 @@ def _asked(make: Any, offered: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in offered.items() if name in names}
 
 
-def local(reference: str, folder: Path | None = None) -> Any:
+def load_object(reference: str, folder: Path | None = None) -> Any:
     """The class or function that `file.py:Name` or `module:Name` names; files are looked up from `folder`."""
     try:
-        found = FORM.fullmatch(_reference(reference))
+        found = REFERENCE.fullmatch(_check_reference(reference))
     except ValueError as error:
         raise InvalidInput(f"{error}.") from None
     assert found is not None
     place, name = found["place"], found["name"]
-    module = _from_file((folder or Path()) / place) if place.endswith(".py") else _from_name(place)
+    module = _import_file((folder or Path()) / place) if place.endswith(".py") else _import_module(place)
     try:
         return getattr(module, name)
     except AttributeError:
         raise InvalidInput(f"{place} has no {name!r}.", fix="Check the name after the colon.") from None
 
 
-def loaded() -> list[ModuleType]:
+def modules_from_files() -> list[ModuleType]:
     """The modules that were read from files so far, which no other process could import by their names."""
-    return [module for name, module in sys.modules.items() if name.startswith(FROM_FILE)]
+    return [module for name, module in sys.modules.items() if name.startswith(FILE_MODULE_PREFIX)]
 
 
-def _from_file(path: Path) -> ModuleType:
+def _import_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise InvalidInput(f"There is no file {path}.", fix="Give its path from where the command runs.")
-    name = f"{FROM_FILE}{hashlib.blake2b(str(path.resolve()).encode(), digest_size=8).hexdigest()}"
-    spec = importlib.util.spec_from_file_location(name, path, loader=_FromSource(name, str(path)))
+    name = f"{FILE_MODULE_PREFIX}{hashlib.blake2b(str(path.resolve()).encode(), digest_size=8).hexdigest()}"
+    spec = importlib.util.spec_from_file_location(name, path, loader=_SourceOnlyLoader(name, str(path)))
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -91,14 +91,14 @@ def _from_file(path: Path) -> ModuleType:
     return module
 
 
-class _FromSource(SourceFileLoader):
+class _SourceOnlyLoader(SourceFileLoader):
     """Runs what stands in the file, and never what lies compiled in `__pycache__`: that may be other code."""
 
     def get_code(self, fullname: str) -> CodeType:
         return self.source_to_code(self.get_data(self.path), self.path)
 
 
-def _from_name(name: str) -> ModuleType:
+def _import_module(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except ImportError as error:

@@ -28,14 +28,14 @@ def test_only_a_terminal_shows_what_is_computed(
         monkeypatch.delenv("FORCE_COLOR", raising=False)
     with show_preparation(source, quiet=quiet) as ready:
         for done in (32, 64):
-            ready.places.watch("features of pictures", done, 64)
+            ready.paths.on_progress("features of pictures", done, 64)
     said = capsys.readouterr()
     assert said.out == ""
     assert ("features of pictures" in said.err) is seen
     assert ready.experiment == source.experiment
-    assert ready.places.data == source.places.data
+    assert ready.paths.data == source.paths.data
 
 
 def test_places_are_silent_by_themselves(source: Source, capsys: pytest.CaptureFixture[str]):
-    source.places.watch("features of pictures", 1, 2)
+    source.paths.on_progress("features of pictures", 1, 2)
     assert capsys.readouterr().err == ""

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.data.federation import Federation
-from discreet.data.heterogeneity import Heterogeneity, heterogeneity, label_distance
+from discreet.data.heterogeneity import Heterogeneity, label_distance, measure_heterogeneity
 
 
 def numbers(*clients: list[tuple[float, float]]) -> Federation:
@@ -24,7 +24,7 @@ def classes(*clients: list[tuple[float, int]]) -> Federation:
 
 
 def regression(data: Federation) -> Heterogeneity:
-    return heterogeneity(data, "regression", 1)
+    return measure_heterogeneity(data, "regression", 1)
 
 
 def test_two_clients_with_targets_plus_and_minus_one_are_all_of_the_loss_apart():
@@ -59,7 +59,7 @@ def test_identical_clients_have_no_gamma(rows: list[tuple[float, float]]):
 def test_identical_clients_have_no_gamma_in_classification_either():
     """The best model of all is the start of each client's own, which is then as good as it gets."""
     client = [(0.0, 0), (0.0, 1), (1.0, 1), (1.0, 0), (1.0, 1)]
-    found = heterogeneity(classes(client, client), "classification", 2)
+    found = measure_heterogeneity(classes(client, client), "classification", 2)
     assert found.gamma == pytest.approx(0, abs=1e-6)
     assert (found.label_distance, found.iterations) == (0.0, 500)
 
@@ -67,7 +67,7 @@ def test_identical_clients_have_no_gamma_in_classification_either():
 def test_the_losses_of_a_classifier_without_inputs_are_the_entropies_of_its_labels():
     """Labels ¾ and ¼ against ¼ and ¾: together one bit, and each client alone the entropy of ¼."""
     one, other = [(0.0, 0)] * 3 + [(0.0, 1)], [(0.0, 0)] + [(0.0, 1)] * 3
-    found = heterogeneity(classes(one, other), "classification", 2)
+    found = measure_heterogeneity(classes(one, other), "classification", 2)
     entropy = -(0.75 * math.log(0.75) + 0.25 * math.log(0.25))
     assert found.pooled_loss == pytest.approx(math.log(2), abs=1e-6)
     assert found.own_loss == pytest.approx(entropy, abs=1e-6)
@@ -75,23 +75,23 @@ def test_the_losses_of_a_classifier_without_inputs_are_the_entropies_of_its_labe
 
 
 def test_clients_of_one_label_each_differ_by_nearly_all_of_the_loss():
-    found = heterogeneity(classes([(0.0, 0)] * 4, [(0.0, 1)] * 4), "classification", 2)
+    found = measure_heterogeneity(classes([(0.0, 0)] * 4, [(0.0, 1)] * 4), "classification", 2)
     assert found.share > 0.99
     assert found.label_distance == pytest.approx(0.5)
 
 
 def test_an_estimate_is_never_negative_even_after_one_iteration():
     data = classes([(0.0, 0), (1.0, 1)], [(2.0, 1), (0.5, 0), (0.1, 1)])
-    assert heterogeneity(data, "classification", 2, iterations=1).gamma >= 0
+    assert measure_heterogeneity(data, "classification", 2, iterations=1).gamma >= 0
 
 
 def test_clients_in_several_blocks_give_what_they_give_in_one(monkeypatch: pytest.MonkeyPatch):
     generator = torch.Generator().manual_seed(0)
     inputs, labels = torch.randn(60, 3, generator=generator), torch.randint(3, (60,), generator=generator)
     data = Federation(inputs, labels, (5, 20, 15, 12, 8), order=torch.randperm(60, generator=generator))
-    whole = heterogeneity(data, "classification", 3)
+    whole = measure_heterogeneity(data, "classification", 3)
     monkeypatch.setattr("discreet.data.heterogeneity.BLOCK", 2)
-    assert heterogeneity(data, "classification", 3).gamma == pytest.approx(whole.gamma, rel=1e-9)
+    assert measure_heterogeneity(data, "classification", 3).gamma == pytest.approx(whole.gamma, rel=1e-9)
 
 
 def test_labels_lie_half_their_summed_difference_apart():
@@ -121,6 +121,6 @@ def test_chance_counts_half_for_each_class_but_one():
     """Three classes that follow from nothing: 2nΓ is about χ²(114), by Wilks: a false alarm of 5e-7."""
     inputs, _ = drawn(torch.Generator().manual_seed(1), 20, 200)
     labels = torch.randint(3, (4000,), generator=torch.Generator().manual_seed(2))
-    found = heterogeneity(Federation(inputs, labels, (200,) * 20), "classification", 3)
+    found = measure_heterogeneity(Federation(inputs, labels, (200,) * 20), "classification", 3)
     assert found.chance == pytest.approx(19 * 3 * 2 / 2 / 4000)
     assert found.gamma == pytest.approx(found.chance, abs=90 / 8000)

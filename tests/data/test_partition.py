@@ -61,7 +61,7 @@ def test_no_client_is_empty_and_none_holds_an_example_twice(
     assert all(len(own) == len(own.unique()) > 0 for own in split.parts)
     assert all(0 <= int(own.min()) <= int(own.max()) < len(targets) for own in split.parts)
     dealt = torch.cat(split.parts)
-    if partition.disjoint:
+    if partition.is_disjoint:
         assert len(dealt.unique()) == len(dealt)
     if isinstance(partition, Iid | Stratified | Dirichlet | Shards):  # the others may leave some out
         assert sorted(dealt.tolist()) == list(range(len(targets)))

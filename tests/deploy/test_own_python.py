@@ -14,7 +14,7 @@ from discreet.deploy.policy import Refused
 from discreet.errors import InvalidInput
 from discreet.experiment.configuration import toml_document
 from discreet.experiment.configuration.experiment_file import Experiment
-from discreet.models import Own
+from discreet.models import UserModel
 from tests.deploy.sites import PLAIN, changed, copied, founded, written
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -132,10 +132,10 @@ def test_only_a_plain_file_beside_the_experiment_is_taken(tmp_path: Path, refere
     """A line break would write a line of the owner's policy."""
     experiment = App.open(copied(tmp_path, PLAIN).app).experiment
     with pytest.raises(InvalidInput, match=r"as file\.py:Name"):
-        own_files(replace(experiment, model=Own(kind=reference)))
+        own_files(replace(experiment, model=UserModel(kind=reference)))
     with pytest.raises(InvalidInput, match=r"as file\.py:Name"):
         own_files(replace(experiment, loss=reference))
-    assert own_files(replace(experiment, loss="a.py:f", model=Own(kind="b-2.py:Net"))) == ("a.py", "b-2.py")
+    assert own_files(replace(experiment, loss="a.py:f", model=UserModel(kind="b-2.py:Net"))) == ("a.py", "b-2.py")
 
 
 FEATURES = """\

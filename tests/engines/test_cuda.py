@@ -15,7 +15,7 @@ from discreet.engines.embedded import EmbeddedEngine, measured
 from discreet.engines.engine import Simulation
 from discreet.engines.reference import ReferenceEngine
 from discreet.errors import DiscreetError
-from discreet.models.user_module.supervised import Supervised
+from discreet.models.user_module.supervised_module import SupervisedModule
 from discreet.params import Params
 from discreet.randomness.streams import RunKey
 from tests.algorithms.training import user_modules
@@ -49,10 +49,10 @@ CATALOG = [
 ]
 
 
-def network(dropout: float = 0.0) -> Supervised:
+def network(dropout: float = 0.0) -> SupervisedModule:
     torch.manual_seed(3)
     layers = [nn.Conv2d(1, 4, 3, padding=1), nn.GroupNorm(2, 4), nn.Tanh(), nn.MaxPool2d(2), nn.Flatten()]
-    return Supervised(nn.Sequential(*layers, nn.Dropout(dropout), nn.Linear(64, 3)).double(), "classification")
+    return SupervisedModule(nn.Sequential(*layers, nn.Dropout(dropout), nn.Linear(64, 3)).double(), "classification")
 
 
 def trained(
@@ -124,7 +124,7 @@ class Waiting(nn.Module):
 
 def test_what_cannot_be_recorded_trains_all_the_same() -> None:
     data, key, algorithm = images(6, 6).to(GPU), RunKey.seed(1), CATALOG[0]
-    model = Supervised(Waiting().double(), "classification").to(GPU)
+    model = SupervisedModule(Waiting().double(), "classification").to(GPU)
     engine = EmbeddedEngine(Simulation(algorithm, data, model.loss, key))
     state = algorithm.init(model.params)
     for round in range(6):

@@ -25,7 +25,7 @@ from discreet.engines.embedded import EmbeddedEngine
 from discreet.engines.engine import Simulation
 from discreet.engines.reference import ReferenceEngine
 from discreet.errors import UnsoundCombination
-from discreet.models.user_module.supervised import Supervised
+from discreet.models.user_module.supervised_module import SupervisedModule
 from discreet.params import Params
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import CPU, RunKey
@@ -202,7 +202,7 @@ def test_memory_bounds_the_block() -> None:
 def test_a_seed_repeats_a_run_with_dropout_bit_for_bit() -> None:
     torch.manual_seed(3)
     module = torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.Dropout(0.5), torch.nn.Linear(8, 3)).double()
-    model, data, key = Supervised(module, "classification"), federation(7, 4, 9), RunKey.seed(2)
+    model, data, key = SupervisedModule(module, "classification"), federation(7, 4, 9), RunKey.seed(2)
     for algorithm in CATALOG:
         engine = EmbeddedEngine(Simulation(algorithm, data, model.loss, key))
         before = torch.random.get_rng_state()

@@ -30,7 +30,7 @@ from discreet.errors import DiscreetError, InvalidInput, Unsupported
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.loop import training_loop
 from discreet.experiment.loop.job_builder import from_source
-from discreet.models.user_module.supervised import Supervised
+from discreet.models.user_module.supervised_module import SupervisedModule
 from discreet.randomness.streams import RunKey
 from tests.engines.ray_cluster import PlayedHere
 from tests.federations import cross_entropy, federation, linear
@@ -90,7 +90,7 @@ def test_a_network_that_draws_by_itself_draws_the_same_too() -> None:
     """Dropout hangs on who is in the block: so blocks are the same, wherever they are played."""
     torch.manual_seed(3)
     module = torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.Dropout(0.5), torch.nn.Linear(8, 3)).double()
-    model = Supervised(module, "classification")
+    model = SupervisedModule(module, "classification")
     engine = embedded(PLAIN, loss=model.loss)
     broadcast = told(engine, model.params)
     found = RayEngine(engine, PlayedHere(3, engine)).gather(broadcast, EVERYONE)

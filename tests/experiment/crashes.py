@@ -20,7 +20,7 @@ from discreet.experiment.configuration import experiment_file
 from discreet.experiment.loop import training_loop
 from discreet.experiment.run_directory import run_record
 from discreet.experiment.run_directory.run_record import Record
-from discreet.paths import Places
+from discreet.paths import Paths
 from discreet.privacy.ledger import Ledger
 
 ROUND = 3  # the call, counted from 1, at which the child dies
@@ -108,7 +108,7 @@ def child(work: Callable[[], None]) -> int:
 def main(experiment: Path, folder: Path) -> dict[str, Any]:
     torch.set_num_threads(1)
     experiment_file.load(experiment).experiment.task.load(
-        torch.Generator(), Places.of()
+        torch.Generator(), Paths.default()
     )  # imported once, before the forks
     train(experiment, folder / "unbroken", 1)
     found = {}

@@ -130,15 +130,15 @@ def test_data_is_read_once_for_all_runs_that_share_it(small: Path, tmp_path: Pat
 
 
 def test_a_data_set_is_read_once_however_it_is_dealt_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    places, reads, examples = small_mnist(tmp_path, monkeypatch), [], Mnist.examples
+    paths, reads, examples = small_mnist(tmp_path, monkeypatch), [], Mnist.examples
     monkeypatch.setattr(Mnist, "examples", lambda *given: reads.append(1) or examples(*given))
     data, built_in = Data(), experiment_file.load()
     for clients in (2, 3):
         for seed in (0, 1):
             task = Mnist(clients=clients, partition=Dirichlet(alpha=1.0))
-            source = replace(built_in, experiment=replace(built_in.experiment, task=task), places=places)
+            source = replace(built_in, experiment=replace(built_in.experiment, task=task), paths=paths)
             shared, key = data.task(source, RunKey.seed(seed)), RunKey.seed(seed)
-            alone = task.load(key.generator(Purpose.TASK), places)
+            alone = task.load(key.generator(Purpose.TASK), paths)
             assert shared.train.sizes == alone.train.sizes
             index = torch.arange(sum(alone.train.sizes))
             assert all(map(torch.equal, shared.train.examples(index), alone.train.examples(index)))

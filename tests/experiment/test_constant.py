@@ -55,7 +55,7 @@ def test_only_what_clients_hold_counts():
         kind="regression",
         classes=1,
     )
-    task = examples.dealt(1, Overlapping(fraction=0.25), torch.Generator().manual_seed(0))
+    task = examples.build_task(1, Overlapping(fraction=0.25), torch.Generator().manual_seed(0))
     held = task.train.examples(torch.arange(1))[1]
     prepared = ready(task)
     assert prepared.evaluate(prepared.params)["constant_mse"] == pytest.approx(float(held**2))

@@ -6,7 +6,7 @@ from torch import nn
 
 from discreet.errors import InvalidInput
 from discreet.models import Mlp, PapernotCnn
-from discreet.models.networks.activation import Tempered, TemperedSigmoid, layer
+from discreet.models.networks.activation import Tempered, TemperedSigmoid, activation_layer
 from discreet.part import plain, read
 
 
@@ -31,12 +31,12 @@ def test_it_overflows_nowhere():
 
 @pytest.mark.parametrize(("word", "kind"), [("relu", nn.ReLU), ("tanh", nn.Tanh), ("gelu", nn.GELU)])
 def test_a_word_names_a_layer(word: str, kind: type[nn.Module]):
-    assert isinstance(layer(Mlp(activation=word).activation), kind)
+    assert isinstance(activation_layer(Mlp(activation=word).activation), kind)
 
 
 def test_the_word_tempered_sigmoid_is_short_for_its_defaults():
     assert Mlp(activation="tempered_sigmoid") == Mlp(activation=Tempered(s=2, temperature=2, o=1))
-    assert isinstance(layer(Mlp(activation="tempered_sigmoid").activation), TemperedSigmoid)
+    assert isinstance(activation_layer(Mlp(activation="tempered_sigmoid").activation), TemperedSigmoid)
 
 
 def test_a_file_gives_the_same_activation():

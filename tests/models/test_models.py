@@ -9,7 +9,7 @@ from torch import nn
 from discreet.data.tasks.from_arrays import clients_from_arrays
 from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
-from discreet.models import AnyModel, Linear, Mlp, Own
+from discreet.models import AnyModel, Linear, Mlp, UserModel
 from discreet.part import plain, read
 
 FLAT = clients_from_arrays(torch.zeros(4, 6), [0, 1, 2, 0], sizes=[4], classes=3)
@@ -36,7 +36,7 @@ def wrong():
 """
 
 
-def build(model: Linear | Mlp | Own, task: Task = FLAT, seed: int = 0) -> nn.Module:
+def build(model: Linear | Mlp | UserModel, task: Task = FLAT, seed: int = 0) -> nn.Module:
     return model.build(task, torch.Generator().manual_seed(seed))
 
 
@@ -65,8 +65,8 @@ def test_the_generator_alone_decides_how_a_model_starts():
     assert torch.equal(torch.get_rng_state(), before)
 
 
-@pytest.mark.parametrize("model", [Linear(), Mlp(hidden=(3,)), Own(kind="net.py:Net", arguments={"width": 4})])
-def test_a_file_gives_the_same_model(model: Linear | Mlp | Own):
+@pytest.mark.parametrize("model", [Linear(), Mlp(hidden=(3,)), UserModel(kind="net.py:Net", arguments={"width": 4})])
+def test_a_file_gives_the_same_model(model: Linear | Mlp | UserModel):
     assert read(AnyModel, plain(model)) == model
 
 
@@ -78,17 +78,19 @@ def net(tmp_path: Path) -> str:
 
 
 def test_a_model_of_ones_own_comes_from_a_file_and_gets_the_task_if_it_asks(net: str):
-    module = build(Own(kind=f"{net}:Net", arguments={"width": 4}), IMAGES)
+    module = build(UserModel(kind=f"{net}:Net", arguments={"width": 4}), IMAGES)
     assert module(IMAGES.train.inputs).shape == (4, 3)
     assert type(module).__name__ == "Net"
     assert torch.equal(
-        build(Own(kind=f"{net}:plain", arguments={"width": 2})).weight,
-        build(Own(kind=f"{net}:plain", arguments={"width": 2})).weight,
+        build(UserModel(kind=f"{net}:plain", arguments={"width": 2})).weight,
+        build(UserModel(kind=f"{net}:plain", arguments={"width": 2})).weight,
     )
 
 
 def test_or_from_an_installed_module():
-    assert isinstance(build(Own(kind="torch.nn:Linear", arguments={"in_features": 6, "out_features": 3})), nn.Linear)
+    assert isinstance(
+        build(UserModel(kind="torch.nn:Linear", arguments={"in_features": 6, "out_features": 3})), nn.Linear
+    )
 
 
 @pytest.mark.parametrize(
@@ -101,17 +103,17 @@ def test_or_from_an_installed_module():
 )
 def test_a_name_that_makes_no_module_is_told(name: str, sentence: str, net: str):
     with pytest.raises(InvalidInput, match=sentence):
-        build(Own(kind=f"{net}:{name}"))
+        build(UserModel(kind=f"{net}:{name}"))
 
 
 def test_a_file_that_is_not_there_or_fails_is_told(tmp_path: Path):
     with pytest.raises(InvalidInput, match="There is no file"):
-        build(Own(kind="nowhere.py:Net"))
+        build(UserModel(kind="nowhere.py:Net"))
     with pytest.raises(InvalidInput, match="can't be imported"):
-        build(Own(kind="no_such_module:Net"))
+        build(UserModel(kind="no_such_module:Net"))
     (tmp_path / "bad.py").write_text("1/0")
     with pytest.raises(InvalidInput, match="can't be imported: ZeroDivisionError"):
-        build(Own(kind=f"{tmp_path}/bad.py:Net"))
+        build(UserModel(kind=f"{tmp_path}/bad.py:Net"))
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
 from discreet.models import AnyModel, EmnistCnn, FemnistCnn, Linear, PapernotCnn, Resnet18, ScatterCnn
 from discreet.models.networks.activation import Tempered
-from discreet.models.user_module.supervised import Supervised
+from discreet.models.user_module.supervised_module import SupervisedModule
 from discreet.part import plain, read
 
 COUNTED: list[tuple[Any, tuple[int, ...], int, int]] = [
@@ -52,7 +52,7 @@ def test_a_network_has_the_parameters_of_its_paper(model: Any, shape: tuple[int,
     assert sum(value.numel() for value in module.parameters()) == count
     assert not list(module.buffers())
     assert module(torch.randn(2, *shape)).shape == (2, classes)
-    Supervised(module, "classification")  # no layer that mixes examples
+    SupervisedModule(module, "classification")  # no layer that mixes examples
     loss = ModuleLoss.of(module, losses)
     assert layers_of(loss, dict(module.named_parameters())) is not None
 

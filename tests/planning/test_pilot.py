@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from discreet.data.federation import Federation
-from discreet.data.heterogeneity import heterogeneity
+from discreet.data.heterogeneity import measure_heterogeneity
 from discreet.errors import InvalidInput
 from discreet.planning.pilot import pilot, synthetic
 from discreet.planning.theory.fu_convergence import SYNTHETIC_CONSTANTS
@@ -39,7 +39,7 @@ def test_clients_of_unlike_sizes_count_by_their_examples():
     data = Federation(torch.from_numpy(inputs), torch.from_numpy(targets), sizes)
     found = pilot(data)
     assert found.best.tolist() == pytest.approx(np.linalg.lstsq(inputs, targets, rcond=None)[0].tolist())
-    assert found.constants.heterogeneity == pytest.approx(heterogeneity(data, "regression", 1).gamma)
+    assert found.constants.heterogeneity == pytest.approx(measure_heterogeneity(data, "regression", 1).gamma)
     first = 2 * inputs[:7].T @ inputs[:7] / 7
     assert found.constants.convexity <= np.linalg.eigvalsh(first)[0] * (1 + 1e-9)
 

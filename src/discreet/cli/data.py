@@ -77,24 +77,24 @@ def check(
     What it prints is about private data and for its owner's eyes only. Exit code 0 when it fits, 2 when not.
     """
     from discreet.data.tables.file_reader import open_table
-    from discreet.data.tables.ranges import ranges_from
+    from discreet.data.tables.ranges import load_ranges
     from discreet.data.tables.starter_ranges import starter_ranges, write_starter
-    from discreet.data.tables.table_survey import survey
+    from discreet.data.tables.table_survey import survey_table
 
     client, label = needed("--client", client), needed("--label", label)
     if write_ranges is not None and write_ranges.exists():
         raise InvalidInput(f"{write_ranges} exists, and is left as it is.", fix="Name a new file for --write-ranges.")
-    known = ranges_from(ranges) if ranges is not None else None
+    known = load_ranges(ranges) if ranges is not None else None
     table = open_table(path)
-    found = survey(table, client=client, label=label, ranges=known)
+    found = survey_table(table, client=client, label=label, ranges=known)
     if write_ranges is not None:
         write_starter(found, write_ranges)
     written = str(write_ranges) if write_ranges is not None else None
     unlike = None
     if non_iid and found.fits:
-        from discreet.data.heterogeneity import of_table
+        from discreet.data.heterogeneity import measure_table_heterogeneity
 
-        unlike = of_table(table, known or starter_ranges(found), client=client, label=label)
+        unlike = measure_table_heterogeneity(table, known or starter_ranges(found), client=client, label=label)
     facts = {"ranges_written": written} | ({"non_iid": unlike.facts() if unlike else None} if non_iid else {})
     emit(lambda: found.facts() | facts, lambda: _page(found, written, unlike), as_json=as_json)
     if not found.fits:

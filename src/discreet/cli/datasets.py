@@ -14,11 +14,11 @@ from rich.table import Table as Grid
 
 from discreet.cli.options import DataDir
 from discreet.cli.output import Json, emit, stderr_console
-from discreet.paths import Places
+from discreet.paths import Paths
 
 if TYPE_CHECKING:
     from discreet.data.datasets.dataset_catalog import DataSet, Download
-    from discreet.data.datasets.owner_checksums import Content
+    from discreet.data.datasets.owner_checksums import FileContent
 
 GET_EPILOG = """\b
 Examples:
@@ -35,7 +35,7 @@ Examples:
   discreet data list --data-dir /data --json
 """
 
-Watch: TypeAlias = Callable[["Download", int], None]
+OnProgress: TypeAlias = Callable[["Download", int], None]
 
 
 def get(
@@ -50,14 +50,14 @@ def get(
     """
     from discreet.data.datasets import dataset_catalog, dataset_presence, download
 
-    data, places = dataset_catalog.named(name), Places.of(data=data_dir)
+    data, paths = dataset_catalog.find_data_set(name), Paths.default(data=data_dir)
     with _download_progress(data, quiet=as_json) as watch:
-        came = download.get(places, data, watch)
-    held = dataset_presence.verified(places, data, _try_reading)
-    own = [each.path.name for each in held if each.vouched]
+        came = download.download_missing(paths, data, watch)
+    held = dataset_presence.verify_files(paths, data, _try_reading)
+    own = [each.path.name for each in held if each.owner_sha256]
     found = {
         "name": data.name,
-        "folder": str(places.data / data.folder),
+        "folder": str(paths.data / data.folder),
         "files": [{"path": str(each.path), "bytes": each.path.stat().st_size} for each in held],
         "downloaded": [path.name for path in came],
         "verified": not own,
@@ -67,11 +67,11 @@ def get(
     emit(lambda: found, lambda: _describe_download(found), as_json=as_json)
 
 
-def _try_reading(read: "Content") -> None:
+def _try_reading(read: "FileContent") -> None:
     """Read a file that only its owner vouches for, to see that a task can."""
-    from discreet.data.tasks.owner_files import look  # a second to import, and few have such a file
+    from discreet.data.tasks.owner_files import check_readable  # a second to import, and few have such a file
 
-    look(read)
+    check_readable(read)
 
 
 def _describe_download(found: dict[str, Any]) -> Iterator[RenderableType]:
@@ -90,7 +90,7 @@ def _describe_download(found: dict[str, Any]) -> Iterator[RenderableType]:
 
 
 @contextmanager
-def _download_progress(data: "DataSet", *, quiet: bool) -> Iterator[Watch]:
+def _download_progress(data: "DataSet", *, quiet: bool) -> Iterator[OnProgress]:
     """A bar on stderr for a person who waits; nothing in a pipe, in a log or for a program."""
     console = stderr_console()
     if quiet or not console.is_terminal:
@@ -110,11 +110,11 @@ def list_(data_dir: DataDir = None, as_json: Json = False) -> None:
     """
     from discreet.data.datasets import dataset_catalog, dataset_presence
 
-    places = Places.of(data=data_dir)
-    rows = [_row(data, dataset_presence.glance(places, data)) for data in dataset_catalog.DATA_SETS.values()]
+    paths = Paths.default(data=data_dir)
+    rows = [_row(data, dataset_presence.check_presence(paths, data)) for data in dataset_catalog.DATA_SETS.values()]
     emit(
-        lambda: {"folder": str(places.data), "data_sets": rows},
-        lambda: [_table(rows), "", *_describe_notes(rows), f"They lie, or would lie, in {places.data}"],
+        lambda: {"folder": str(paths.data), "data_sets": rows},
+        lambda: [_table(rows), "", *_describe_notes(rows), f"They lie, or would lie, in {paths.data}"],
         as_json=as_json,
     )
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from discreet.cli.output import stderr_console
-from discreet.paths import Watch
+from discreet.paths import OnProgress
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 def show_preparation(source: "Source", *, quiet: bool) -> Iterator["Source"]:
     """The same experiment; what it computes before it trains is shown."""
     with progress_bars(quiet=quiet) as watch:
-        yield replace(source, places=replace(source.places, watch=watch))
+        yield replace(source, paths=replace(source.paths, on_progress=watch))
 
 
 @contextmanager
-def progress_bars(*, quiet: bool) -> Iterator[Watch]:
+def progress_bars(*, quiet: bool) -> Iterator[OnProgress]:
     """What is told of preparations is shown, a bar for each, and leaves nothing behind."""
     console = stderr_console()
     if quiet or not console.is_terminal:

@@ -14,7 +14,7 @@ from discreet.algorithms.training.batches import Batch
 from discreet.data.federation import Federation
 from discreet.data.tables.ranges import Ranges, Values
 from discreet.data.tables.table import Table
-from discreet.data.tables.table_encoding import Encoding, grouped
+from discreet.data.tables.table_encoding import Encoding, encode_table
 from discreet.data.tasks.task import Kind
 
 ITERATIONS = 500  # of gradient descent, where the least loss has no closed form
@@ -57,7 +57,7 @@ class Heterogeneity:
         }
 
 
-def heterogeneity(data: Federation, kind: Kind, classes: int, iterations: int = ITERATIONS) -> Heterogeneity:
+def measure_heterogeneity(data: Federation, kind: Kind, classes: int, iterations: int = ITERATIONS) -> Heterogeneity:
     """By least squares for a number, which is exact; by logistic regression for a class, which is an estimate."""
     sizes = torch.tensor(data.sizes, dtype=torch.float64)
     numbers = kind == "regression"
@@ -68,17 +68,17 @@ def heterogeneity(data: Federation, kind: Kind, classes: int, iterations: int = 
         pooled_loss=pooled,
         own_loss=own_loss,
         iterations=0 if numbers else iterations,
-        chance=min(pooled, _by_chance(data) * (pooled if numbers else (classes - 1) / 2)),
+        chance=min(pooled, _expected_gap(data) * (pooled if numbers else (classes - 1) / 2)),
         label_distance=None if numbers else label_distance(data, classes),
     )
 
 
-def of_table(table: Table, ranges: Ranges, *, client: str, label: str) -> Heterogeneity:
+def measure_table_heterogeneity(table: Table, ranges: Ranges, *, client: str, label: str) -> Heterogeneity:
     """Of all rows of a user's own table."""
     encoding = Encoding.of(table, ranges, client=client, label=label)
-    found = grouped(table, encoding)
+    found = encode_table(table, encoding)
     kind: Kind = "classification" if isinstance(encoding.label, Values) else "regression"
-    return heterogeneity(Federation(found.inputs, found.targets, found.sizes), kind, encoding.label.width)
+    return measure_heterogeneity(Federation(found.inputs, found.targets, found.sizes), kind, encoding.label.width)
 
 
 def label_distance(data: Federation, classes: int) -> float:
@@ -91,7 +91,7 @@ def label_distance(data: Federation, classes: int) -> float:
     return float(((own - pooled).abs().sum(dim=1) / 2).mean())
 
 
-def _by_chance(data: Federation) -> float:
+def _expected_gap(data: Federation) -> float:
     """(K − 1)·r/n for K clients, n examples and inputs of rank r.
 
     By so much of the noise's variance a fit of each alone lies below the fit of all; half of it, for each class but
@@ -124,15 +124,15 @@ def _cross_entropies(data: Federation, classes: int, iterations: int) -> tuple[f
     inputs, targets = data.examples(torch.arange(sum(data.sizes)))
     whole = Batch(inputs[None], targets[None], torch.ones(1, len(targets), dtype=torch.bool), None)
     start = torch.zeros(1, data.inputs[0].numel() + 1, classes, dtype=torch.float64)
-    model, pooled = _descended(whole, start, iterations)
+    model, pooled = _minimise_loss(whole, start, iterations)
     own = []
     for first in range(0, len(data.sizes), BLOCK):
         clients = range(first, min(first + BLOCK, len(data.sizes)))
-        own.append(_descended(data.block(clients).whole(), model.expand(len(clients), -1, -1), iterations)[1])
+        own.append(_minimise_loss(data.block(clients).whole(), model.expand(len(clients), -1, -1), iterations)[1])
     return float(pooled), torch.cat(own)
 
 
-def _descended(batch: Batch, start: Tensor, iterations: int) -> tuple[Tensor, Tensor]:
+def _minimise_loss(batch: Batch, start: Tensor, iterations: int) -> tuple[Tensor, Tensor]:
     """Models and their mean losses after accelerated gradient descent (Nesterov 1983), one a client.
 
     The step is 1 over a bound on the curvature: half the mean squared norm of an example's inputs. Whoever ends above

@@ -26,7 +26,7 @@ class Split(NamedTuple):
 
 
 class Partition(Protocol):
-    disjoint: ClassVar[bool]  # no example lies in two clients
+    is_disjoint: ClassVar[bool]  # no example lies in two clients
     by_label: ClassVar[str]  # how targets decide who holds what, in a word or two; "" where they don't
 
     def split(self, labels: Labels, clients: int | None, generator: torch.Generator) -> Split:
@@ -40,13 +40,13 @@ class Partition(Protocol):
 class Iid:
     """Everybody draws from one hat, until it is empty: disjoint, and sizes differ by at most one example."""
 
-    disjoint: ClassVar[bool] = True
+    is_disjoint: ClassVar[bool] = True
     by_label: ClassVar[str] = ""
     kind: Literal["iid"] = "iid"
 
     def split(self, labels: Labels, clients: int | None, generator: torch.Generator) -> Split:
         examples = len(labels.targets)
-        clients = _enough(examples, _given(clients))
+        clients = _check_enough_examples(examples, _require_clients(clients))
         return Split(list(torch.randperm(examples, generator=generator).tensor_split(clients)))
 
 
@@ -54,15 +54,15 @@ class Iid:
 class Stratified:
     """Every label is dealt out evenly by itself: disjoint, and sizes differ by at most one, of each label too."""
 
-    disjoint: ClassVar[bool] = True
+    is_disjoint: ClassVar[bool] = True
     by_label: ClassVar[str] = "equal shares of each"
     kind: Literal["stratified"] = "stratified"
 
     def split(self, labels: Labels, clients: int | None, generator: torch.Generator) -> Split:
-        clients = _enough(len(labels.targets), _given(clients))
+        clients = _check_enough_examples(len(labels.targets), _require_clients(clients))
         if labels.targets.dim() != 1:
             raise InvalidInput("Shares are of one target an example, and here are several.", fix='Use "iid".')
-        by_label = _sorted(labels.targets, generator)
+        by_label = _sort_by_target(labels.targets, generator)
         return Split([by_label[client::clients] for client in range(clients)])
 
 
@@ -79,7 +79,7 @@ class Dirichlet:
     draw together, without replacement; once a label has run out, those who wanted more draw among the others.
     """
 
-    disjoint: ClassVar[bool] = True
+    is_disjoint: ClassVar[bool] = True
     by_label: ClassVar[str] = "a Dirichlet draw"
     kind: Literal["dirichlet"] = "dirichlet"
     alpha: Positive
@@ -87,17 +87,17 @@ class Dirichlet:
 
     def split(self, labels: Labels, clients: int | None, generator: torch.Generator) -> Split:
         targets = labels.targets
-        clients = _enough(len(targets), _given(clients))
+        clients = _check_enough_examples(len(targets), _require_clients(clients))
         if targets.dim() != 1 or targets.is_floating_point():
             raise InvalidInput(
                 "A Dirichlet partition deals out class labels, and these are none.",
                 fix='Use partition = "iid", or "shards", which sorts numbers too.',
             )
-        by_label, counts = _sorted(targets, generator), torch.unique(targets, return_counts=True)[1]
+        by_label, counts = _sort_by_target(targets, generator), torch.unique(targets, return_counts=True)[1]
         if self.sizes == "equal":
-            return Split(_together(by_label, self._owners(counts, clients, generator), clients))
+            return Split(_group_by_owner(by_label, self._owners(counts, clients, generator), clients))
         shares = torch.cat([self._runs(int(count), clients, generator) for count in counts])
-        return Split(_none_empty([by_label[shares == client] for client in range(clients)]))
+        return Split(_fill_empty_clients([by_label[shares == client] for client in range(clients)]))
 
     def _runs(self, examples: int, clients: int, generator: torch.Generator) -> Tensor:
         """Which client gets each of a label's examples: consecutive runs, as long as their shares."""
@@ -118,7 +118,7 @@ class Dirichlet:
             drawn = torch.multinomial(shares, int(wanted.max()), replacement=True, generator=generator)
             asking = torch.arange(drawn.shape[1]) < wanted[:, None]
             who, label = asking.nonzero()[:, 0], drawn[asking]
-            queue = _sorted(label, generator)  # at each label in random order: nobody is served first
+            queue = _sort_by_target(label, generator)  # at each label in random order: nobody is served first
             who, label = who[queue], label[queue]
             asked = torch.bincount(label, minlength=len(counts))
             place = taken[label] + torch.arange(len(label)) - (asked.cumsum(0) - asked)[label]
@@ -136,7 +136,7 @@ class ByGroup:
     With `clients` so many groups are drawn at random and the others are left out; without it all of them take part.
     """
 
-    disjoint: ClassVar[bool] = True
+    is_disjoint: ClassVar[bool] = True
     by_label: ClassVar[str] = ""
     kind: Literal["by_group"] = "by_group"
 
@@ -154,7 +154,7 @@ class ByGroup:
                 fix="Lower the number of clients, or leave it out to take all.",
             )
         drawn = present[torch.randperm(len(present), generator=generator)[:clients].sort().values].tolist()
-        parts = _together(torch.arange(len(labels.groups)), labels.groups, len(counts))
+        parts = _group_by_owner(torch.arange(len(labels.groups)), labels.groups, len(counts))
         names = tuple(labels.group_names[group] for group in drawn) if labels.group_names else None
         return Split([parts[group] for group in drawn], names)
 
@@ -167,16 +167,16 @@ class Shards:
     loans by interest rate; 2 is McMahan et al. 2017.
     """
 
-    disjoint: ClassVar[bool] = True
+    is_disjoint: ClassVar[bool] = True
     by_label: ClassVar[str] = "sorted into shards"
     kind: Literal["shards"] = "shards"
     per_client: Count = 1
 
     def split(self, labels: Labels, clients: int | None, generator: torch.Generator) -> Split:
-        clients = _enough(len(labels.targets), _given(clients), self.per_client)
+        clients = _check_enough_examples(len(labels.targets), _require_clients(clients), self.per_client)
         if labels.targets.dim() != 1:
             raise InvalidInput("Shards are sorted by one target an example, and here are several.", fix='Use "iid".')
-        shards = _sorted(labels.targets, generator).tensor_split(clients * self.per_client)
+        shards = _sort_by_target(labels.targets, generator).tensor_split(clients * self.per_client)
         hands = torch.randperm(len(shards), generator=generator).reshape(clients, self.per_client).tolist()
         return Split([torch.cat([shards[shard] for shard in hand]) for hand in hands])
 
@@ -188,7 +188,7 @@ class Overlapping:
     That is "a random 10 % for each client". An example in several clients is released by each of them.
     """
 
-    disjoint: ClassVar[bool] = False
+    is_disjoint: ClassVar[bool] = False
     by_label: ClassVar[str] = ""
     kind: Literal["overlapping"] = "overlapping"
     fraction: Rate = 0.1
@@ -196,16 +196,16 @@ class Overlapping:
     def split(self, labels: Labels, clients: int | None, generator: torch.Generator) -> Split:
         examples = len(labels.targets)
         each = max(1, int(self.fraction * examples))
-        return Split([torch.randperm(examples, generator=generator)[:each] for _ in range(_given(clients))])
+        return Split([torch.randperm(examples, generator=generator)[:each] for _ in range(_require_clients(clients))])
 
 
-def _given(clients: int | None) -> int:
+def _require_clients(clients: int | None) -> int:
     if clients is None:
         raise InvalidInput("This partition needs to know how many clients there are.", fix="Give clients = 10, say.")
     return clients
 
 
-def _enough(examples: int, clients: int, each: int = 1) -> int:
+def _check_enough_examples(examples: int, clients: int, each: int = 1) -> int:
     """The number of clients, if each can have so many examples."""
     if examples < clients * each:
         raise InvalidInput(
@@ -216,13 +216,13 @@ def _enough(examples: int, clients: int, each: int = 1) -> int:
     return clients
 
 
-def _sorted(targets: Tensor, generator: torch.Generator) -> Tensor:
+def _sort_by_target(targets: Tensor, generator: torch.Generator) -> Tensor:
     """The examples in the order of their targets, equal ones in random order."""
     shuffled = torch.randperm(len(targets), generator=generator)
     return shuffled[targets[shuffled].argsort(stable=True)]
 
 
-def _together(examples: Tensor, owners: Tensor, clients: int) -> list[Tensor]:
+def _group_by_owner(examples: Tensor, owners: Tensor, clients: int) -> list[Tensor]:
     """Each owner's examples, in their order."""
     ends = torch.bincount(owners, minlength=clients).cumsum(0)
     return list(examples[owners.argsort(stable=True)].tensor_split(ends[:-1]))
@@ -237,7 +237,7 @@ def _log_gammas(shapes: Tensor, generator: torch.Generator) -> Tensor:
     return larger.log() + uniform.clamp(min=1e-300).log() / shapes
 
 
-def _none_empty(parts: list[Tensor]) -> list[Tensor]:
+def _fill_empty_clients(parts: list[Tensor]) -> list[Tensor]:
     for client, own in enumerate(parts):
         if not len(own):
             largest = max(range(len(parts)), key=lambda other: len(parts[other]))
@@ -245,7 +245,7 @@ def _none_empty(parts: list[Tensor]) -> list[Tensor]:
     return parts
 
 
-def _from_word(value: Any) -> Any:
+def _expand_word(value: Any) -> Any:
     """`partition = "iid"` is short for `partition = { kind = "iid" }`."""
     return {"kind": value} if isinstance(value, str) else value
 
@@ -253,5 +253,5 @@ def _from_word(value: Any) -> Any:
 AnyPartition: TypeAlias = Annotated[
     Iid | Stratified | Dirichlet | ByGroup | Shards | Overlapping,
     Field(discriminator="kind"),
-    BeforeValidator(_from_word),
+    BeforeValidator(_expand_word),
 ]

@@ -15,7 +15,7 @@ from discreet.engines.flower.client_calls import Member
 from discreet.errors import InvalidInput
 from discreet.experiment.configuration.experiment_file import Experiment, Source
 from discreet.part import plain
-from discreet.paths import Places
+from discreet.paths import Paths
 from discreet.randomness.streams import RunKey
 
 RESOLVED, CERTIFICATE = "resolved.toml", "ca.crt"
@@ -112,7 +112,7 @@ class App:
         return tuple(Member(card.name, bytes.fromhex(card.identity)) for card in self.deployment.cards(self.folder))
 
     def source(self, data_dir: Path | None = None) -> Source:
-        return Source(self.experiment, "", Places.of(self.folder.resolve(), data_dir))
+        return Source(self.experiment, "", Paths.default(self.folder.resolve(), data_dir))
 
     def number(self, name: str) -> int:
         names = [each.name for each in self.deployment.clients]

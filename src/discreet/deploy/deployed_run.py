@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from discreet.data.tables.table_task import OwnTable
+from discreet.data.tables.table_task import TableTask
 from discreet.deploy.agreed_folder import App, public_draws
 from discreet.deploy.certificates import key_from
 from discreet.deploy.site import Site
@@ -105,7 +105,7 @@ def prepared(
     """The job whose cohorts are real clients."""
     public = public_draws(app.experiment)
     ready = job_builder.from_source(app.source(data_dir), key, declared=app.population, public=public)
-    if isinstance(app.experiment.task, OwnTable):  # the server's stand-in: nobody trains on it, so it is tested on
+    if isinstance(app.experiment.task, TableTask):  # the server's stand-in: nobody trains on it, so it is tested on
         ready = replace(ready, test=(ready.data.inputs, ready.data.targets))
     engine = app.experiment.engine
     assert isinstance(engine, Flower)

@@ -6,7 +6,7 @@ from pathlib import Path
 from shlex import quote
 
 from discreet.algorithms.algorithm import Algorithm
-from discreet.data.tables.table_task import OwnTable
+from discreet.data.tables.table_task import TableTask
 from discreet.data.tasks.task_loading import check_names_persons
 from discreet.deploy import certificates
 from discreet.deploy.agreed_folder import App
@@ -125,7 +125,7 @@ def _check_data(app: App, client: int, data: Path | None, *, accept_data_ranges:
     if privacy is not None and privacy.person is not None:
         check_names_persons(app.experiment.task, privacy.person)
     if data is None:
-        if isinstance(app.experiment.task, OwnTable):
+        if isinstance(app.experiment.task, TableTask):
             raise InvalidInput(
                 "The experiment is about tables, of which each client has its own, and none was named.",
                 fix="Name this client's own table: --data FILE",

@@ -13,7 +13,7 @@ from discreet.algorithms.mechanisms import AdaptiveGaussian
 from discreet.algorithms.population import Population
 from discreet.algorithms.sparsifiers.common_mask import PublicTopK, mask_of
 from discreet.data.federation import Federation
-from discreet.data.tables.table_task import OwnTable
+from discreet.data.tables.table_task import TableTask
 from discreet.data.tasks.task import Task
 from discreet.deploy.agreed_folder import App, public_draws
 from discreet.deploy.journal import Entry
@@ -24,13 +24,13 @@ from discreet.errors import InvalidInput
 from discreet.experiment.loop.job_builder import built
 from discreet.experiment.promise import calibrate, data_ranges, person_bound
 from discreet.experiment.run_directory.fingerprint import client_fingerprint
-from discreet.models.user_module.supervised import Supervised
+from discreet.models.user_module.supervised_module import SupervisedModule
 from discreet.params import Params
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.secret_streams import KEY_BYTES, SecretRows
 from discreet.randomness.streams import CPU, RunKey, SimulatedRows
 from discreet.secure_sums.secagg.session_errors import BadMessage
-from discreet.user_code import local
+from discreet.user_code import load_object
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Learner:
     experiment: str
     algorithm: Algorithm
     population: Population
-    model: Supervised
+    model: SupervisedModule
     params: Params
     data: Federation
     client: int
@@ -58,14 +58,14 @@ class Learner:
     @classmethod
     def of(cls, app: App, owned: Owned, secret: bytes, data_dir: Path | None = None) -> "Learner":
         """Load the data and build the model; data that is not what was declared is refused here."""
-        experiment, places = app.experiment, app.source(data_dir).places
+        experiment, paths = app.experiment, app.source(data_dir).paths
         client = app.number(owned.policy.client)
         loaded = held_by(app, client, owned.data, data_dir)
         owned.policy.allow_data_ranges(loaded.ranges_from_data)
         place = 0 if owned.data is not None else client
-        module = built(experiment, loaded, places.folder, public_draws(experiment).generator(Purpose.MODEL))
-        loss = None if experiment.loss is None else local(experiment.loss, places.folder)
-        model = Supervised(module, loaded.kind, loss=loss)
+        module = built(experiment, loaded, paths.folder, public_draws(experiment).generator(Purpose.MODEL))
+        loss = None if experiment.loss is None else load_object(experiment.loss, paths.folder)
+        model = SupervisedModule(module, loaded.kind, loss=loss)
         model.check(loaded)
         dtype = getattr(torch, experiment.dtype)
         params = {name: value.to(dtype) for name, value in model.params.items()}
@@ -167,14 +167,14 @@ def held_by(app: App, client: int, own: Path | None, data_dir: Path | None = Non
     """
     task = app.experiment.task
     if own is not None:
-        if not isinstance(task, OwnTable):
+        if not isinstance(task, TableTask):
             raise InvalidInput(
                 f"The client names a table of its own, {own}, and the experiment's task is not about one.",
                 fix="Leave it out: here each client has its share of the task.",
             )
         task = replace(task, path=str(own.resolve()))
     experiment = replace(app.experiment, task=task)
-    loaded = experiment.load_task(public_draws(experiment).generator(Purpose.TASK), app.source(data_dir).places)
+    loaded = experiment.load_task(public_draws(experiment).generator(Purpose.TASK), app.source(data_dir).paths)
     _check(app, client, loaded.client_names, loaded.train.sizes, own=own is not None)
     return loaded
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from discreet.data.tables.table_task import OwnTable
+from discreet.data.tables.table_task import TableTask
 from discreet.deploy import certificates
 from discreet.deploy.agreed_folder import App
 from discreet.deploy.deployment import CARDS, DEPLOYMENT
@@ -28,7 +28,7 @@ def rehearsed(site: Site, name: str) -> Site:
     It is made once, and gone on with when the run of this name is.
     """
     app, made = App.open(site.app), site.rehearsal(name)
-    if isinstance(app.experiment.task, OwnTable):
+    if isinstance(app.experiment.task, TableTask):
         raise InvalidInput(
             "The clients of a table hold their rows themselves, so there is nothing here to play them with.",
             fix='Rehearse with a task that is dealt out, such as task = { kind = "digits", clients = 3 }.',

@@ -10,8 +10,8 @@ from tempfile import mkdtemp
 from typing import Any
 
 from discreet.algorithms.population import Population
-from discreet.data.tables.ranges import found_at
-from discreet.data.tables.table_task import OwnTable
+from discreet.data.tables.ranges import find_file
+from discreet.data.tables.table_task import TableTask
 from discreet.data.tasks.task import Task
 from discreet.deploy import certificates
 from discreet.deploy.agreed_folder import CERTIFICATE, RESOLVED, own_files, public_draws
@@ -50,7 +50,7 @@ def init(
     engine = experiment.engine if isinstance(experiment.engine, Flower) else Flower()
     source = replace(source, experiment=replace(experiment, engine=engine))
     key = public_draws(experiment)
-    task = experiment.load_task(key.generator(Purpose.TASK), source.places)
+    task = experiment.load_task(key.generator(Purpose.TASK), source.paths)
     data_ranges.check_accepted(task.ranges_from_data, accepted=accept_data_ranges)
     declared = list(clients) or _of_task(experiment.task, task)
     population = Population(
@@ -115,7 +115,7 @@ def _check(address: str) -> None:
 
 def _of_task(kind: Any, task: Task) -> list[Declared]:
     """Without clients of their own data, a rehearsal: every client plays its share of the task."""
-    if isinstance(kind, OwnTable):
+    if isinstance(kind, TableTask):
         raise InvalidInput(
             "The clients of a table hold their rows themselves, so they must be named.",
             fix="Say how many examples each trains on: --clients north=480,south=350,east=410",
@@ -127,13 +127,13 @@ def _of_task(kind: Any, task: Task) -> list[Declared]:
 def _shared(source: Source, app: Path) -> dict[str, Any]:
     """The task as everybody has it. Of a table: its public ranges, and a copy of the server's stand-in."""
     task = source.experiment.task
-    if not isinstance(task, OwnTable):
+    if not isinstance(task, TableTask):
         return dict(plain(task))
     copy = f"{STAND_IN}.{task.kind}"
-    shutil.copy(found_at(task.path, source.places.folder), app / copy)
+    shutil.copy(find_file(task.path, source.paths.folder), app / copy)
     ranges = task.ranges
     if isinstance(ranges, str):
-        path = found_at(ranges, source.places.folder)
+        path = find_file(ranges, source.paths.folder)
         ranges = toml_document.parsed(toml_document.text_of(path), str(path))
     return dict(plain(replace(task, path=copy, ranges=ranges)))
 
@@ -147,4 +147,4 @@ def _share_code(source: Source, app: Path) -> None:
     if taken := sorted(named & PYTHON.keys()):
         raise InvalidInput(f"{taken[0]} is a file of the Flower app itself.", fix="Give yours another name.")
     for name in named:
-        shutil.copy(source.places.folder / name, app / name)
+        shutil.copy(source.paths.folder / name, app / name)

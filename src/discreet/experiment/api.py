@@ -39,7 +39,7 @@ from discreet.experiment.run_directory.resume_check import check_version
 from discreet.experiment.run_directory.run_record import Record
 from discreet.models import AnyModel
 from discreet.part import Count, Index, read
-from discreet.paths import Places
+from discreet.paths import Paths
 from discreet.privacy.guarantee import Guarantee
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import RunKey
@@ -119,8 +119,8 @@ def train(
     if isinstance(clients, Task):
         task = clients
     else:
-        places = Places.of(data=_path(data_dir))
-        task = load_task(clients, key.generator(Purpose.TASK), places, None if privacy is None else privacy.person)
+        paths = Paths.default(data=_path(data_dir))
+        task = load_task(clients, key.generator(Purpose.TASK), paths, None if privacy is None else privacy.person)
     module = model if isinstance(model, nn.Module) else model.build(task, key.generator(Purpose.MODEL))
     ready = job_builder.from_objects(
         task,
@@ -176,8 +176,8 @@ def reopened(directory: Path, key_dir: Path | None, data_dir: Path | None = None
     check_version(record)
     experiment = _experiment(record)
     key = run_keys.recall(record.identity.id, key_dir) if experiment.seed is None else _key(experiment.seed)
-    places = Places.of(Path(record.identity.folder), data_dir)
-    source = Source(experiment, record.text("experiment.toml"), places)
+    paths = Paths.default(Path(record.identity.folder), data_dir)
+    source = Source(experiment, record.text("experiment.toml"), paths)
     ready = job_builder.from_source(source, key)
     return replace(ready, accept_data_ranges=_has_accepted(record)), record
 
@@ -226,8 +226,8 @@ def _rebuilt(record: Record, data_dir: Path | None) -> nn.Module:
         )
     experiment = _experiment(record)
     anyhow = torch.Generator()  # only shapes count: the weights come from the record
-    places = Places.of(Path(record.identity.folder), data_dir)
-    return job_builder.built(experiment, experiment.load_task(anyhow, places), places.folder, anyhow)
+    paths = Paths.default(Path(record.identity.folder), data_dir)
+    return job_builder.built(experiment, experiment.load_task(anyhow, paths), paths.folder, anyhow)
 
 
 def _has_accepted(record: Record | None) -> bool:

@@ -11,10 +11,10 @@ from discreet.models.networks.mlp import Mlp
 from discreet.models.networks.papernot_cnn import PapernotCnn
 from discreet.models.networks.resnet18 import Resnet18
 from discreet.models.networks.scatter_cnn import ScatterCnn
-from discreet.models.networks.user_model import Own
+from discreet.models.networks.user_model import UserModel
 
 
-def _which(value: Any) -> str:
+def _model_tag(value: Any) -> str:
     kind = str(value.get("kind") if isinstance(value, dict) else getattr(value, "kind", None))
     return "own" if ":" in kind else kind
 
@@ -27,9 +27,9 @@ AnyModel: TypeAlias = Annotated[
     | Annotated[FemnistCnn, Tag("femnist_cnn")]
     | Annotated[EmnistCnn, Tag("emnist_cnn")]
     | Annotated[Resnet18, Tag("resnet18")]
-    | Annotated[Own, Tag("own")],
+    | Annotated[UserModel, Tag("own")],
     Discriminator(
-        _which,
+        _model_tag,
         custom_error_type="unknown_model",
         custom_error_message="kind must be 'linear', 'mlp', 'papernot_cnn', 'scatter_cnn', 'femnist_cnn', "
         "'emnist_cnn', 'resnet18' or your own as 'file.py:Class' or 'module:Class'",
@@ -42,8 +42,8 @@ __all__ = [
     "FemnistCnn",
     "Linear",
     "Mlp",
-    "Own",
     "PapernotCnn",
     "Resnet18",
     "ScatterCnn",
+    "UserModel",
 ]

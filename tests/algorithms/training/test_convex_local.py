@@ -17,7 +17,7 @@ from discreet.algorithms.training import ConvexLocal, Loss
 from discreet.algorithms.training.batches import Batch, Batches
 from discreet.algorithms.training.schedules import Exponential, Harmonic
 from discreet.errors import InvalidInput
-from discreet.models.user_module.supervised import Supervised
+from discreet.models.user_module.supervised_module import SupervisedModule
 from discreet.part import plain, read
 from discreet.privacy.events import GaussianNoise, PoissonSampled, steps
 from discreet.randomness.streams import CPU, RunKey
@@ -215,7 +215,7 @@ def test_layers_that_learn_nothing_may_come_first():
     front = nn.Sequential(nn.GroupNorm(2, 4, affine=False), nn.Flatten())
     module = nn.Sequential(*front, nn.Linear(36, 3)).double()
     inputs, targets = torch.randn(9, 4, 3, 3, dtype=DOUBLE), torch.randint(3, (9,))
-    model = Supervised(module, "classification")
+    model = SupervisedModule(module, "classification")
     found = update(TRAINER, inputs, targets, model.params, loss=model.loss)
     named = dict(zip(("weight", "bias"), model.params.values(), strict=True))
     assert torch.allclose(found, update(TRAINER, front(inputs), targets, named))
@@ -229,11 +229,11 @@ def starting_at_zero() -> nn.Linear:
 
 
 MODELS = {
-    "deep": Supervised(nn.Sequential(nn.Linear(5, 4), nn.Tanh(), nn.Linear(4, 3)).double(), "classification"),
-    "bent": Supervised(nn.Sequential(nn.Linear(5, 3), nn.Tanh()).double(), "classification"),
-    "normed": Supervised(nn.Sequential(nn.LayerNorm(5), nn.Linear(5, 3)).double(), "classification"),
-    "smoothed": Supervised(starting_at_zero(), "classification", loss=nn.CrossEntropyLoss(label_smoothing=0.2)),
-    "regression": Supervised(nn.Linear(5, 1).double(), "regression"),
+    "deep": SupervisedModule(nn.Sequential(nn.Linear(5, 4), nn.Tanh(), nn.Linear(4, 3)).double(), "classification"),
+    "bent": SupervisedModule(nn.Sequential(nn.Linear(5, 3), nn.Tanh()).double(), "classification"),
+    "normed": SupervisedModule(nn.Sequential(nn.LayerNorm(5), nn.Linear(5, 3)).double(), "classification"),
+    "smoothed": SupervisedModule(starting_at_zero(), "classification", loss=nn.CrossEntropyLoss(label_smoothing=0.2)),
+    "regression": SupervisedModule(nn.Linear(5, 1).double(), "regression"),
 }
 
 

@@ -20,7 +20,7 @@ from discreet.data.tasks.from_arrays import clients_from_arrays
 from discreet.data.tasks.task import Task
 from discreet.errors import DiscreetError
 from discreet.models.networks.resnet18 import Block
-from discreet.models.user_module.supervised import LossFunction, Supervised
+from discreet.models.user_module.supervised_module import LossFunction, SupervisedModule
 from discreet.params import Params, norms, repeated
 from discreet.randomness.streams import CPU
 from tests.algorithms.training import user_modules
@@ -49,11 +49,11 @@ def task_for(name: str) -> Task:
     return clients_from_arrays(inputs, targets, sizes=[EXAMPLES, EXAMPLES], classes=CLASSES)
 
 
-def accepted(name: str, module: nn.Module | None = None, device: torch.device = CPU) -> tuple[Supervised, Task]:
+def accepted(name: str, module: nn.Module | None = None, device: torch.device = CPU) -> tuple[SupervisedModule, Task]:
     """As a run prepares it; raises where the module is refused."""
     torch.manual_seed(3)
     task = task_for(name)
-    supervised = Supervised(module or user_modules.ALL[name](), "classification")
+    supervised = SupervisedModule(module or user_modules.ALL[name](), "classification")
     supervised.check(task)
     supervised = supervised.to(device)
     supervised.verify_isolation(task, supervised.params)
@@ -71,19 +71,19 @@ def batch_of(task: Task, replaced: int | None = None) -> Batch:
     return Batch(inputs[None], targets[None], mask, mask[:, 0])
 
 
-def summed(supervised: Supervised, batch: Batch) -> Params:
+def summed(supervised: SupervisedModule, batch: Batch) -> Params:
     with fixed_randomness(5, batch.inputs.device):
         return clipped_sum(supervised.loss, repeated(supervised.params, 1), batch, Clip(CLIP))
 
 
-def largest_move(supervised: Supervised, task: Task) -> float:
+def largest_move(supervised: SupervisedModule, task: Task) -> float:
     """How far replacing one example moves the sum, in clips."""
     before = summed(supervised, batch_of(task))
     moves = [summed(supervised, batch_of(task, replaced)) for replaced in (0, 17, EXAMPLES - 1)]
     return max(float(norms({k: move[k] - before[k] for k in before})[0]) for move in moves) / CLIP
 
 
-def update_after(supervised: Supervised, task: Task, replaced: int | None) -> Params:
+def update_after(supervised: SupervisedModule, task: Task, replaced: int | None) -> Params:
     """The second client's gradient, after the first client took part with or without a replaced example."""
     model = repeated(supervised.params, 1)
     taken = gradients(supervised.loss, shared=False)
@@ -97,7 +97,7 @@ def update_after(supervised: Supervised, task: Task, replaced: int | None) -> Pa
         return taken(model, mine.inputs, mine.targets, mine.mask)
 
 
-def assert_isolated(supervised: Supervised, task: Task) -> None:
+def assert_isolated(supervised: SupervisedModule, task: Task) -> None:
     assert largest_move(supervised, task) <= 2 * (1 + 1e-5)
     first, second = update_after(supervised, task, None), update_after(supervised, task, 0)
     assert all(torch.equal(first[name], second[name]) for name in first)
@@ -197,7 +197,7 @@ def bank_in_a_loss() -> LossFunction:
 
 def test_a_loss_that_keeps_what_it_saw_is_refused():
     task = task_for("linear")
-    supervised = Supervised(nn.Linear(FEATURES, CLASSES), "classification", loss=bank_in_a_loss())
+    supervised = SupervisedModule(nn.Linear(FEATURES, CLASSES), "classification", loss=bank_in_a_loss())
     with pytest.raises(DiscreetError, match="keeps state"):
         supervised.check(task)
 
@@ -225,4 +225,4 @@ class Squeezed(nn.Module):
 )
 def test_what_torch_would_say_of_a_model_or_a_loss_is_said_in_a_sentence(module: nn.Module, loss: Any, said: str):
     with pytest.raises(DiscreetError, match=said):
-        Supervised(module, "classification", loss=loss).check(task_for("linear"))
+        SupervisedModule(module, "classification", loss=loss).check(task_for("linear"))

@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 from discreet.data.datasets import dataset_catalog
-from discreet.data.datasets.dataset_catalog import DataSet, Download, File
+from discreet.data.datasets.dataset_catalog import DataFile, DataSet, Download
 
 PACK = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress}
 
@@ -36,7 +36,7 @@ def publish(
 ) -> DataSet:
     """From here on the data set of this name consists of these files, and of this archive if it has one."""
     files = {
-        file: File(file, len(content), hashlib.sha256(content).hexdigest() if checksums else None)
+        file: DataFile(file, len(content), hashlib.sha256(content).hexdigest() if checksums else None)
         for file, content in held.items()
     }
     was = dataset_catalog.DATA_SETS[name]

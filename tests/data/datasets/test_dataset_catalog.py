@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.data.datasets.dataset_catalog import DATA_SETS, DataSet, named
+from discreet.data.datasets.dataset_catalog import DATA_SETS, DataSet, find_data_set
 from discreet.data.tasks.acs_income import AcsIncome
 from discreet.data.tasks.lending_club import LendingClub
 from discreet.data.tasks.owner_files import READERS
@@ -57,9 +57,9 @@ def test_51_states_and_24_emnist_files():
 
 
 def test_a_name_may_be_written_as_its_folder_is():
-    assert named("fashion-mnist") is named("fashion_mnist")
+    assert find_data_set("fashion-mnist") is find_data_set("fashion_mnist")
     with pytest.raises(InvalidInput, match=r"must be one of mnist, .*, and got 'mnits'"):
-        named("mnits")
+        find_data_set("mnits")
 
 
 def test_what_is_held_out_by_default_is_what_the_tasks_hold_out():

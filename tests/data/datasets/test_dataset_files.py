@@ -6,51 +6,54 @@ from pathlib import Path
 import pytest
 
 from discreet.data.datasets.dataset_catalog import DATA_SETS
-from discreet.data.datasets.dataset_files import content, contents
-from discreet.data.datasets.owner_checksums import Content
+from discreet.data.datasets.dataset_files import read_data_file, read_data_files
+from discreet.data.datasets.owner_checksums import FileContent
 from discreet.errors import InvalidInput
-from discreet.paths import Places
+from discreet.paths import Paths
 from tests.data.datasets.published import PACK, publish, put, tar_of, zip_of
 
 HELD = {"one": b"1" * 1000, "two": b"2" * 500}
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> Places:
-    return Places.of(data=tmp_path)
+def paths(tmp_path: Path) -> Paths:
+    return Paths.default(data=tmp_path)
 
 
 @pytest.mark.parametrize("ending", PACK)
-def test_compression_does_not_matter(ending: str, places: Places, monkeypatch: pytest.MonkeyPatch):
+def test_compression_does_not_matter(ending: str, paths: Paths, monkeypatch: pytest.MonkeyPatch):
     publish(monkeypatch, "fashion_mnist", HELD)
-    put(places.data / "fashion-mnist", HELD, ending)
-    assert content(places, "fashion_mnist", "two") == Content("two", HELD["two"])
-    assert [each.data for each in contents(places, "fashion_mnist", ["two", "one"])] == [HELD["two"], HELD["one"]]
+    put(paths.data / "fashion-mnist", HELD, ending)
+    assert read_data_file(paths, "fashion_mnist", "two") == FileContent("two", HELD["two"])
+    assert [each.data for each in read_data_files(paths, "fashion_mnist", ["two", "one"])] == [HELD["two"], HELD["one"]]
 
 
 @pytest.mark.parametrize("checksums", [True, False])
 @pytest.mark.parametrize(("name", "pack"), [("cifar10", tar_of), ("cifar100", tar_of), ("emnist", zip_of)])
 def test_an_archive_may_lie_there_as_it_was_published(
-    name: str, pack: object, checksums: bool, places: Places, monkeypatch: pytest.MonkeyPatch
+    name: str, pack: object, checksums: bool, paths: Paths, monkeypatch: pytest.MonkeyPatch
 ):
     only = DATA_SETS[name].downloads[0]
     archive = (tar_of if pack is tar_of else zip_of)(HELD, only.inside or "")
     publish(monkeypatch, name, HELD, archive=archive, checksums=checksums)
-    put(places.data / name, {only.name: archive})
-    assert contents(places, name, ["two", "one"]) == [Content("two", HELD["two"]), Content("one", HELD["one"])]
+    put(paths.data / name, {only.name: archive})
+    assert read_data_files(paths, name, ["two", "one"]) == [
+        FileContent("two", HELD["two"]),
+        FileContent("one", HELD["one"]),
+    ]
 
 
-def test_an_archive_may_have_been_unpacked(places: Places, monkeypatch: pytest.MonkeyPatch):
+def test_an_archive_may_have_been_unpacked(paths: Paths, monkeypatch: pytest.MonkeyPatch):
     publish(monkeypatch, "emnist", HELD, checksums=False)
-    put(places.data / "emnist" / "gzip", HELD, ".gz")
-    assert content(places, "emnist", "one").data == HELD["one"]
+    put(paths.data / "emnist" / "gzip", HELD, ".gz")
+    assert read_data_file(paths, "emnist", "one").data == HELD["one"]
 
 
-def test_what_is_missing_is_named_with_how_to_get_it(places: Places):
+def test_what_is_missing_is_named_with_how_to_get_it(paths: Paths):
     with pytest.raises(InvalidInput) as refused:
-        content(places, "mnist", "train-images-idx3-ubyte")
+        read_data_file(paths, "mnist", "train-images-idx3-ubyte")
     assert str(refused.value) == (
-        f"mnist is not here: {places.data}/mnist holds no train-images-idx3-ubyte, plain, .gz or .xz. "
+        f"mnist is not here: {paths.data}/mnist holds no train-images-idx3-ubyte, plain, .gz or .xz. "
         "Get it with: discreet data get mnist; --data-dir or DISCREET_DATA names another place."
     )
 
@@ -59,13 +62,13 @@ def test_what_is_missing_is_named_with_how_to_get_it(places: Places):
     ("name", "file"),
     [("femnist", "femnist_540_writers.npz"), ("acs_income", "TX.csv"), ("lending_club", "loans_2007_2011.csv")],
 )
-def test_what_nobody_publishes_is_described_instead(name: str, file: str, places: Places):
+def test_what_nobody_publishes_is_described_instead(name: str, file: str, paths: Paths):
     with pytest.raises(
         InvalidInput,
         match=f"holds no {file}.* Put there .* with .*; --data-dir or DISCREET_DATA names .*"
         f"the sha256 of its uncompressed content into {file}.sha256 beside it, or into a SHA256SUMS",
     ):
-        content(places, name, file)
+        read_data_file(paths, name, file)
 
 
 @pytest.mark.parametrize(
@@ -82,32 +85,32 @@ def test_what_nobody_publishes_is_described_instead(name: str, file: str, places
 )
 @pytest.mark.parametrize("checksums", [True, False])
 def test_a_file_cut_short_or_damaged_is_refused(
-    ending: str, damage: object, checksums: bool, places: Places, monkeypatch: pytest.MonkeyPatch
+    ending: str, damage: object, checksums: bool, paths: Paths, monkeypatch: pytest.MonkeyPatch
 ):
     assert callable(damage)
     publish(monkeypatch, "mnist", HELD, checksums=checksums)
-    put(places.data / "mnist", HELD, ending)
-    path = places.data / "mnist" / f"one{ending}"
+    put(paths.data / "mnist", HELD, ending)
+    path = paths.data / "mnist" / f"one{ending}"
     path.write_bytes(damage(path.read_bytes()))
     sentence = f"{path} is not the file that mnist needs: it is cut short.*Delete it, then: discreet data get mnist"
     with pytest.raises(InvalidInput, match=sentence):
-        content(places, "mnist", "one")
+        read_data_file(paths, "mnist", "one")
 
 
-def test_a_file_of_another_content_is_refused_with_both_checksums(places: Places, monkeypatch: pytest.MonkeyPatch):
+def test_a_file_of_another_content_is_refused_with_both_checksums(paths: Paths, monkeypatch: pytest.MonkeyPatch):
     publish(monkeypatch, "mnist", HELD)
-    put(places.data / "mnist", {"one": b"3" * 1000}, ".gz")
+    put(paths.data / "mnist", {"one": b"3" * 1000}, ".gz")
     both = [hashlib.sha256(each).hexdigest() for each in (b"3" * 1000, HELD["one"])]
     with pytest.raises(InvalidInput, match=f"sha256 of its content is {both[0]}, and should be {both[1]}"):
-        content(places, "mnist", "one")
+        read_data_file(paths, "mnist", "one")
 
 
-def test_a_file_that_is_too_long_is_not_read_to_its_end(places: Places, monkeypatch: pytest.MonkeyPatch):
+def test_a_file_that_is_too_long_is_not_read_to_its_end(paths: Paths, monkeypatch: pytest.MonkeyPatch):
     for checksums in (True, False):
         publish(monkeypatch, "mnist", HELD, checksums=checksums)
-        put(places.data / "mnist", {"one": HELD["one"] + bytes(10**6)}, ".gz")
+        put(paths.data / "mnist", {"one": HELD["one"] + bytes(10**6)}, ".gz")
         with pytest.raises(InvalidInput, match=r"longer than 1,000 bytes|sha256 of its content"):
-            content(places, "mnist", "one")
+            read_data_file(paths, "mnist", "one")
 
 
 @pytest.mark.parametrize(
@@ -118,14 +121,14 @@ def test_a_file_that_is_too_long_is_not_read_to_its_end(places: Places, monkeypa
     ],
 )
 def test_an_archive_that_is_not_the_published_one_is_refused(
-    damage: object, sentence: str, places: Places, monkeypatch: pytest.MonkeyPatch
+    damage: object, sentence: str, paths: Paths, monkeypatch: pytest.MonkeyPatch
 ):
     assert callable(damage)
     archive = tar_of(HELD, "cifar-100-binary")
     publish(monkeypatch, "cifar100", HELD, archive=archive, checksums=False)
-    put(places.data / "cifar100", {"cifar-100-binary.tar.gz": damage(archive)})
+    put(paths.data / "cifar100", {"cifar-100-binary.tar.gz": damage(archive)})
     with pytest.raises(InvalidInput, match=f"cifar-100-binary.tar.gz is not the file that cifar100 needs: {sentence}"):
-        content(places, "cifar100", "one")
+        read_data_file(paths, "cifar100", "one")
 
 
 @pytest.mark.parametrize(
@@ -133,27 +136,27 @@ def test_an_archive_that_is_not_the_published_one_is_refused(
     [({"two": HELD["two"]}, "it holds no one"), ({"one": b"1", "two": b""}, "it is cut short, at 1 of 1,000 bytes")],
 )
 def test_an_archive_without_the_file_is_refused(
-    held: dict[str, bytes], sentence: str, places: Places, monkeypatch: pytest.MonkeyPatch
+    held: dict[str, bytes], sentence: str, paths: Paths, monkeypatch: pytest.MonkeyPatch
 ):
     publish(monkeypatch, "cifar10", HELD)
-    put(places.data / "cifar10", {"cifar-10-binary.tar.gz": tar_of(held, "cifar-10-batches-bin")})
+    put(paths.data / "cifar10", {"cifar-10-binary.tar.gz": tar_of(held, "cifar-10-batches-bin")})
     with pytest.raises(InvalidInput, match=sentence):
-        content(places, "cifar10", "one")
+        read_data_file(paths, "cifar10", "one")
 
 
-def test_half_an_archive_is_refused(places: Places, monkeypatch: pytest.MonkeyPatch):
+def test_half_an_archive_is_refused(paths: Paths, monkeypatch: pytest.MonkeyPatch):
     publish(monkeypatch, "cifar10", HELD)
     half = tar_of(HELD, "cifar-10-batches-bin")[:60]
-    put(places.data / "cifar10", {"cifar-10-binary.tar.gz": half})
+    put(paths.data / "cifar10", {"cifar-10-binary.tar.gz": half})
     with pytest.raises(InvalidInput, match="cut short or damaged"):
-        content(places, "cifar10", "two")
+        read_data_file(paths, "cifar10", "two")
 
 
-def test_a_published_file_cant_be_vouched_for(places: Places, monkeypatch: pytest.MonkeyPatch):
+def test_a_published_file_cant_be_vouched_for(paths: Paths, monkeypatch: pytest.MonkeyPatch):
     publish(monkeypatch, "mnist", HELD)
-    put(places.data / "mnist", {"one": b"3", "one.sha256": hashlib.sha256(b"3").hexdigest().encode()})
+    put(paths.data / "mnist", {"one": b"3", "one.sha256": hashlib.sha256(b"3").hexdigest().encode()})
     with pytest.raises(InvalidInput, match="cut short"):
-        content(places, "mnist", "one")
+        read_data_file(paths, "mnist", "one")
 
 
 @pytest.mark.parametrize("name", ["mnist", "fashion_mnist", "femnist", "acs_income", "lending_club"])
@@ -161,6 +164,6 @@ def test_the_real_files_have_their_checksums(name: str, data_dir: Path):
     data = DATA_SETS[name]
     if not (data_dir / data.folder).is_dir():
         pytest.skip(f"{name} is not in {data_dir}")
-    read = contents(Places.of(data=data_dir), name, list(data.files))
+    read = read_data_files(Paths.default(data=data_dir), name, list(data.files))
     assert [len(each.data) for each in read] == [file.size for file in data.files.values()]
-    assert not any(each.vouched for each in read)
+    assert not any(each.owner_sha256 for each in read)

@@ -11,9 +11,9 @@ import pytest
 
 from discreet.data.datasets import download
 from discreet.data.datasets.dataset_catalog import DATA_SETS, DataSet, Download
-from discreet.data.datasets.dataset_files import content
+from discreet.data.datasets.dataset_files import read_data_file
 from discreet.errors import DiscreetError, InvalidInput
-from discreet.paths import Places
+from discreet.paths import Paths
 from tests.data.datasets.published import publish, tar_of
 
 BODY = bytes(range(256)) * 3000  # three chunks
@@ -51,7 +51,7 @@ MNIST = DATA_SETS["mnist"]
 
 def test_what_came_lies_under_its_name_and_the_progress_was_told(server: str, tmp_path: Path):
     told: list[int] = []
-    path = download.fetch(source(f"{server}/whole"), MNIST, tmp_path / "new" / "mnist", told.append)
+    path = download.download_file(source(f"{server}/whole"), MNIST, tmp_path / "new" / "mnist", told.append)
     assert path.read_bytes() == BODY
     assert path.stat().st_mode & 0o777 == 0o644
     assert told == sorted(told)
@@ -61,7 +61,7 @@ def test_what_came_lies_under_its_name_and_the_progress_was_told(server: str, tm
 
 def test_the_second_mirror_is_tried_when_the_first_is_wrong(server: str, tmp_path: Path):
     for first in ("half", "wrong", "longer", "none"):
-        path = download.fetch(source(f"{server}/{first}", f"{server}/whole"), MNIST, tmp_path)
+        path = download.download_file(source(f"{server}/{first}", f"{server}/whole"), MNIST, tmp_path)
         assert path.read_bytes() == BODY
         path.unlink()
 
@@ -82,7 +82,7 @@ def test_without_it_nothing_is_left_and_one_sentence_says_what_to_put_where(
 ):
     folder, url = tmp_path / "mnist", url.format(server)
     with pytest.raises(DiscreetError, match=why) as failed:
-        download.fetch(source(url), MNIST, folder)
+        download.download_file(source(url), MNIST, folder)
     assert failed.value.exit_code == 1
     assert failed.value.fix.startswith(f"Without a network, put body.gz from {url} into {folder};")
     assert "\n" not in str(failed.value)
@@ -96,14 +96,14 @@ def test_an_interruption_leaves_nothing_and_what_was_there_stays(server: str, tm
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        download.fetch(source(f"{server}/whole"), MNIST, tmp_path, interrupted)
+        download.download_file(source(f"{server}/whole"), MNIST, tmp_path, interrupted)
     assert [each.name for each in tmp_path.iterdir()] == ["other"]
 
 
 def test_a_place_that_cant_be_written_is_one_sentence(server: str, tmp_path: Path):
     (tmp_path / "mnist").write_text("a file, not a folder")
     with pytest.raises(InvalidInput, match=r"mnist can't be written to .*--data-dir"):
-        download.fetch(source(f"{server}/whole"), MNIST, tmp_path / "mnist")
+        download.download_file(source(f"{server}/whole"), MNIST, tmp_path / "mnist")
 
 
 @pytest.fixture
@@ -118,19 +118,19 @@ def cifar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DataSet:
 
 
 def test_an_archive_is_kept_as_it_came_and_not_fetched_twice(cifar: DataSet, tmp_path: Path):
-    places, told = Places.of(data=tmp_path / "data"), []
+    paths, told = Paths.default(data=tmp_path / "data"), []
 
     def watch(source: Download, got: int) -> None:
         told.append((source.name, got))
 
-    assert download.get(places, cifar, watch) == [tmp_path / "data" / "cifar10" / "cifar-10-binary.tar.gz"]
+    assert download.download_missing(paths, cifar, watch) == [tmp_path / "data" / "cifar10" / "cifar-10-binary.tar.gz"]
     assert told == [("cifar-10-binary.tar.gz", cifar.size)]
-    assert content(places, "cifar10", "one").data == b"1" * 1000
-    assert download.get(places, cifar, watch) == []
+    assert read_data_file(paths, "cifar10", "one").data == b"1" * 1000
+    assert download.download_missing(paths, cifar, watch) == []
 
 
 def test_loose_files_need_no_archive(cifar: DataSet, tmp_path: Path):
-    places = Places.of(data=tmp_path / "data")
-    (places.data / "cifar10").mkdir(parents=True)
-    (places.data / "cifar10" / "one").write_bytes(b"1" * 1000)
-    assert download.get(places, cifar, lambda source, got: None) == []
+    paths = Paths.default(data=tmp_path / "data")
+    (paths.data / "cifar10").mkdir(parents=True)
+    (paths.data / "cifar10" / "one").write_bytes(b"1" * 1000)
+    assert download.download_missing(paths, cifar, lambda source, got: None) == []

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 
-from discreet.data.datasets.file_formats import cifar, idx, npz
+from discreet.data.datasets.file_formats import read_cifar, read_idx, read_npz
 from discreet.errors import InvalidInput
 from tests.data.datasets.published import idx_of
 
@@ -18,7 +18,7 @@ SHAPES = arrays.array_shapes(min_dims=1, max_dims=4, min_side=0, max_side=5)
 
 @given(st.one_of(arrays.arrays(np.uint8, SHAPES), arrays.arrays(np.int32, SHAPES)))
 def test_an_idx_file_holds_bytes_or_int32_of_any_shape(values: NDArray[np.uint8]):
-    read = idx(idx_of(values), "some file")
+    read = read_idx(idx_of(values), "some file")
     assert read.dtype == values.dtype
     assert np.array_equal(read, values)
 
@@ -27,7 +27,7 @@ def test_an_idx_file_holds_bytes_or_int32_of_any_shape(values: NDArray[np.uint8]
 def test_an_idx_file_cut_short_anywhere_is_refused(values: NDArray[np.uint8], data: st.DataObject):
     whole = idx_of(values)
     with pytest.raises(InvalidInput):
-        idx(whole[: data.draw(st.integers(0, len(whole) - 1))], "some file")
+        read_idx(whole[: data.draw(st.integers(0, len(whole) - 1))], "some file")
 
 
 @pytest.mark.parametrize(
@@ -44,13 +44,13 @@ def test_an_idx_file_cut_short_anywhere_is_refused(values: NDArray[np.uint8], da
 )
 def test_what_is_no_idx_file_is_refused_in_a_sentence(content: bytes, sentence: str):
     with pytest.raises(InvalidInput, match=f"some file.*{sentence}"):
-        idx(content, "some file")
+        read_idx(content, "some file")
 
 
 @pytest.mark.parametrize("label_bytes", [1, 2])
 def test_a_cifar_record_is_its_labels_and_three_planes(label_bytes: int):
     written = np.random.default_rng(0).integers(0, 256, (3, label_bytes + 3072), np.uint8)
-    images, labels = cifar(written.tobytes(), "some file", label_bytes=label_bytes)
+    images, labels = read_cifar(written.tobytes(), "some file", label_bytes=label_bytes)
     assert images.shape == (3, 3, 32, 32)
     assert np.array_equal(labels, written[:, :label_bytes])
     assert images[1, 2, 31, 30] == written[1, label_bytes + 2 * 1024 + 31 * 32 + 30]  # blue, last row
@@ -61,7 +61,7 @@ def test_half_a_cifar_record_is_refused(size: int):
     with pytest.raises(
         InvalidInput, match=f"some file must hold whole CIFAR records of 3,073 bytes, and holds {size:,}"
     ):
-        cifar(bytes(size), "some file", label_bytes=1)
+        read_cifar(bytes(size), "some file", label_bytes=1)
 
 
 def packed(**held: NDArray[np.generic]) -> bytes:
@@ -71,7 +71,7 @@ def packed(**held: NDArray[np.generic]) -> bytes:
 
 
 def test_an_npz_file_gives_the_arrays_that_were_asked_for():
-    second, first = npz(packed(a=np.arange(3), b=np.array(["x"])), "some file", "b", "a")
+    second, first = read_npz(packed(a=np.arange(3), b=np.array(["x"])), "some file", "b", "a")
     assert (second.tolist(), first.tolist()) == (["x"], [0, 1, 2])
 
 
@@ -87,11 +87,11 @@ def test_an_npz_file_gives_the_arrays_that_were_asked_for():
 )
 def test_what_is_no_npz_file_of_these_arrays_is_refused(content: bytes, sentence: str):
     with pytest.raises(InvalidInput, match=sentence):
-        npz(content, "some file", "a", "b")
+        read_npz(content, "some file", "a", "b")
 
 
 def test_a_single_array_is_no_npz_file():
     out = io.BytesIO()
     np.save(out, np.arange(3))
     with pytest.raises(InvalidInput, match="no npz file"):
-        npz(out.getvalue(), "some file", "a")
+        read_npz(out.getvalue(), "some file", "a")

@@ -12,14 +12,14 @@ from discreet.data.tasks.any_task import AnyTask
 from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
 from discreet.part import plain, read
-from discreet.paths import Places
+from discreet.paths import Paths
 
 HEADER = "AGEP,COW,SCHL,MAR,OCCP,POBP,RELP,WKHP,SEX,RAC1P,PINCP"
 SMALL = ("WY", "VT")
 
 
 def load(task: AcsIncome, data: Path, seed: int = 0) -> Task:
-    return task.load(torch.Generator().manual_seed(seed), Places.of(data=data))
+    return task.load(torch.Generator().manual_seed(seed), Paths.default(data=data))
 
 
 def held(task: Task) -> torch.Tensor:

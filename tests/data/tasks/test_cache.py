@@ -39,7 +39,9 @@ def computing() -> Computing:
 def stored(
     folder: Path, compute: Callable[[], Tensor], inputs: Tensor = INPUTS, depth: int = 2, fits: bool = True
 ) -> Tensor:
-    return feature_cache.stored(folder, inputs, {"kind": "double", "depth": depth}, compute, lambda found: fits)
+    return feature_cache.load_or_compute(
+        folder, inputs, {"kind": "double", "depth": depth}, compute, lambda found: fits
+    )
 
 
 def only_file(folder: Path) -> Path:
@@ -125,7 +127,7 @@ def slow(tensors, path, about):
 
 feature_cache.save_file = slow
 inputs = torch.arange(12.0).reshape(3, 4)
-feature_cache.stored(Path(sys.argv[1]), inputs, {"kind": "double", "depth": 2}, lambda: inputs * 2 + 1)
+feature_cache.load_or_compute(Path(sys.argv[1]), inputs, {"kind": "double", "depth": 2}, lambda: inputs * 2 + 1)
 """
 
 
@@ -147,7 +149,7 @@ def test_a_killed_writer_leaves_nothing_that_is_read_and_is_cleaned_up_after(tmp
 
 @pytest.mark.parametrize(
     "writer",
-    [f"{feature_cache._machine()}-{os.getpid()}", "0123abcd-999999999", "old"],
+    [f"{feature_cache._machine_id()}-{os.getpid()}", "0123abcd-999999999", "old"],
     ids=["ours", "elsewhere", "unknown"],
 )
 def test_the_draft_of_a_writer_that_may_be_at_work_stays_for_an_hour(writer: str, tmp_path: Path, computing: Computing):
@@ -198,9 +200,9 @@ def test_a_failed_write_is_told_and_leaves_nothing(
 
 def test_the_digest_covers_every_piece(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(feature_cache, "PIECE", 16)
-    whole = feature_cache.digest(INPUTS)
+    whole = feature_cache.tensor_digest(INPUTS)
     for index in range(12):
         changed = INPUTS.flatten().clone()
         changed[index] += 1
-        assert feature_cache.digest(changed.reshape(3, 4)) != whole
-    assert feature_cache.digest(INPUTS.clone()) == whole
+        assert feature_cache.tensor_digest(changed.reshape(3, 4)) != whole
+    assert feature_cache.tensor_digest(INPUTS.clone()) == whole

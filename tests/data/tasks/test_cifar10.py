@@ -10,7 +10,7 @@ from discreet.data.tasks.any_task import AnyTask
 from discreet.data.tasks.cifar10 import Cifar10
 from discreet.data.tasks.examples import Examples
 from discreet.part import plain, read
-from discreet.paths import Places
+from discreet.paths import Paths
 from tests.data.datasets.published import publish, put, tar_of
 
 BATCH = 10_000
@@ -20,15 +20,15 @@ HELD = {f"{name}.bin": rows.tobytes() for name, rows in zip(NAMES, ROWS, strict=
 
 
 @pytest.fixture
-def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:
     """Six files of two pictures each, as their archive."""
     archive = tar_of(HELD, "cifar-10-batches-bin")
     publish(monkeypatch, "cifar10", HELD, archive=archive)
     put(tmp_path / "cifar10", {"cifar-10-binary.tar.gz": archive})
-    return Places.of(data=tmp_path)
+    return Paths.default(data=tmp_path)
 
 
-def test_the_batches_follow_each_other(small: Places):
+def test_the_batches_follow_each_other(small: Paths):
     found = Cifar10().examples(small)
     assert (found.inputs.shape, found.test_inputs.shape) == ((10, 3, 32, 32), (2, 3, 32, 32))
     assert found.targets.tolist() == ROWS[:5, :, 0].flatten().tolist()
@@ -36,7 +36,7 @@ def test_the_batches_follow_each_other(small: Places):
     assert float(found.inputs[3, 2, 31, 31]) == pytest.approx(ROWS[1, 1, -1] / 255)
 
 
-def test_imagenets_constants_are_subtracted_and_divided_by(small: Places):
+def test_imagenets_constants_are_subtracted_and_divided_by(small: Paths):
     unit, scaled = Cifar10().examples(small), Cifar10(scaling="imagenet").examples(small)
     assert torch.allclose(scaled.inputs[:, 1], (unit.inputs[:, 1] - 0.456) / 0.224)
     assert torch.allclose(scaled.test_inputs[:, 2], (unit.test_inputs[:, 2] - 0.406) / 0.225)
@@ -47,7 +47,7 @@ def test_imagenets_constants_are_subtracted_and_divided_by(small: Places):
 def test_a_limit_opens_no_more_batches_than_it_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     publish(monkeypatch, "cifar10", HELD)
     put(tmp_path / "cifar10", {name: HELD[name] for name in ("data_batch_1.bin", "test_batch.bin")})
-    found = Cifar10(limit=1).examples(Places.of(data=tmp_path))
+    found = Cifar10(limit=1).examples(Paths.default(data=tmp_path))
     assert (len(found.inputs), len(found.test_inputs)) == (1, 2)
 
 
@@ -55,7 +55,7 @@ def test_a_limit_opens_no_more_batches_than_it_needs(tmp_path: Path, monkeypatch
 def first(data_dir: Path) -> Examples:
     if not (data_dir / "cifar10").is_dir():
         pytest.skip(f"cifar10 is not in {data_dir}")
-    return Cifar10(limit=BATCH).examples(Places.of(data=data_dir))
+    return Cifar10(limit=BATCH).examples(Paths.default(data=data_dir))
 
 
 def test_the_first_batch_is_in_the_official_order(first: Examples):

@@ -9,27 +9,27 @@ import torch
 from discreet.data.tasks.any_task import AnyTask
 from discreet.data.tasks.cifar100 import Cifar100
 from discreet.part import plain, read
-from discreet.paths import Places
+from discreet.paths import Paths
 from tests.data.datasets.published import publish, put, tar_of
 
 LABELS = np.array([[19, 99], [0, 3], [7, 50]], np.uint8)
 
 
 @pytest.fixture
-def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
+def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:
     """Three pictures to train on and two to test on, in an archive whose checksum is all that is known."""
     rows = np.concatenate([LABELS, np.arange(3 * 3072).astype(np.uint8).reshape(3, 3072)], axis=1)
     held = {"train.bin": rows.tobytes(), "test.bin": rows[1:].tobytes()}
     archive = tar_of(held, "cifar-100-binary")
     publish(monkeypatch, "cifar100", held, archive=archive, checksums=False)
     put(tmp_path / "cifar100", {"cifar-100-binary.tar.gz": archive})
-    return Places.of(data=tmp_path)
+    return Paths.default(data=tmp_path)
 
 
 @pytest.mark.parametrize(("labels", "column", "classes"), [("fine", 1, 100), ("coarse", 0, 20)])
-def test_either_label_can_be_learned(labels: str, column: int, classes: int, places: Places):
+def test_either_label_can_be_learned(labels: str, column: int, classes: int, paths: Paths):
     task = read(AnyTask, {"kind": "cifar100", "labels": labels, "clients": 3})
-    loaded = task.load(torch.Generator().manual_seed(0), places)
+    loaded = task.load(torch.Generator().manual_seed(0), paths)
     assert (loaded.classes, loaded.input_shape) == (classes, (3, 32, 32))
     assert loaded.train.targets.tolist() == LABELS[:, column].tolist()
     assert loaded.test_targets.tolist() == LABELS[1:, column].tolist()

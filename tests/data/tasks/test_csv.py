@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 import torch
 
-from discreet.data.tables.table_task import OwnTable, clients_from_csv
+from discreet.data.tables.table_task import TableTask, clients_from_csv
 from discreet.data.tasks.any_task import AnyTask
 from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
 from discreet.part import plain, read
-from discreet.paths import Places
+from discreet.paths import Paths
 
 HEADER = "hospital,age,sex,readmitted\n"
 RANGES: dict[str, Any] = {
@@ -107,7 +107,7 @@ def test_ranges_come_from_a_file_beside_the_data(tmp_path: Path):
         {"kind": "csv", "path": "visits.csv", "client": "hospital", "label": "readmitted", "ranges": "ranges.toml"},
     )
     assert read(AnyTask, plain(made)) == made
-    task = made.load(torch.Generator().manual_seed(0), Places.of(tmp_path))
+    task = made.load(torch.Generator().manual_seed(0), Paths.default(tmp_path))
     assert task.train.inputs.tolist() == [[0, 1, 0]]
 
 
@@ -209,4 +209,4 @@ def test_files_that_are_no_table_are_told(tmp_path: Path):
     with pytest.raises(InvalidInput, match="both the client and the label"):
         load(table(tmp_path, HEADER), client="age", label="age")
     with pytest.raises(InvalidInput, match="test_fraction must be below 1"):
-        OwnTable(kind="csv", path="x", client="a", label="b", ranges="r", test_fraction=1)
+        TableTask(kind="csv", path="x", client="a", label="b", ranges="r", test_fraction=1)

@@ -9,11 +9,11 @@ from discreet.data.tasks.digits import Digits
 from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
 from discreet.part import plain, read
-from discreet.paths import Places
+from discreet.paths import Paths
 
 
 def load(task: Digits, seed: int = 0) -> Task:
-    return task.load(torch.Generator().manual_seed(seed), Places.of())
+    return task.load(torch.Generator().manual_seed(seed), Paths.default())
 
 
 def held(task: Task) -> torch.Tensor:

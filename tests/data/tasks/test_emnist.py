@@ -10,11 +10,11 @@ from discreet.data.tasks.any_task import AnyTask
 from discreet.data.tasks.emnist import Emnist
 from discreet.errors import InvalidInput
 from discreet.part import plain, read
-from discreet.paths import Places
+from discreet.paths import Paths
 from tests.data.datasets.published import idx_of, publish, put, zip_of
 
 
-def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, split: str, labels: list[int]) -> Places:
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, split: str, labels: list[int]) -> Paths:
     """Pictures with one bright pixel in column 3 of row 7, as the files hold them: in row 3 of column 7."""
     pictures = np.zeros((len(labels), 28, 28), np.uint8)
     pictures[:, 3, 7] = 255
@@ -25,12 +25,12 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, split: str, labels: l
     archive = zip_of(held, "gzip")
     publish(monkeypatch, "emnist", held, archive=archive, checksums=False)
     put(tmp_path / "emnist", {"gzip.zip": archive})
-    return Places.of(data=tmp_path)
+    return Paths.default(data=tmp_path)
 
 
 def test_letters_are_upright_and_numbered_from_0(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    places = small(tmp_path, monkeypatch, "letters", [1, 26, 13])
-    task = Emnist(clients=3).load(torch.Generator().manual_seed(0), places)
+    paths = small(tmp_path, monkeypatch, "letters", [1, 26, 13])
+    task = Emnist(clients=3).load(torch.Generator().manual_seed(0), paths)
     assert (task.name, task.classes, task.input_shape) == ("emnist_letters", 26, (1, 28, 28))
     assert task.train.targets.tolist() == task.test_targets.tolist() == [0, 25, 12]
     assert task.train.inputs[0].nonzero().tolist() == [[0, 7, 3]]
@@ -42,15 +42,15 @@ def test_letters_are_upright_and_numbered_from_0(tmp_path: Path, monkeypatch: py
 def test_the_other_splits_are_numbered_from_0_already(
     split: str, classes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    places = small(tmp_path, monkeypatch, split, [0, classes - 1])
-    found = read(AnyTask, {"kind": "emnist", "split": split}).examples(places)
+    paths = small(tmp_path, monkeypatch, split, [0, classes - 1])
+    found = read(AnyTask, {"kind": "emnist", "split": split}).examples(paths)
     assert (found.targets.tolist(), found.classes) == ([0, classes - 1], classes)
 
 
 def test_a_label_past_the_last_class_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    places = small(tmp_path, monkeypatch, "letters", [1, 0])
+    paths = small(tmp_path, monkeypatch, "letters", [1, 0])
     with pytest.raises(InvalidInput, match="Labels must lie between 0 and 25"):
-        Emnist(clients=2).load(torch.Generator(), places)
+        Emnist(clients=2).load(torch.Generator(), paths)
 
 
 def test_a_file_names_it_in_one_line():

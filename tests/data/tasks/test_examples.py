@@ -27,7 +27,7 @@ EXAMPLES = Examples(
 
 
 def dealt(partition: AnyPartition) -> Task:
-    return EXAMPLES.dealt(2, partition, torch.Generator().manual_seed(0))
+    return EXAMPLES.build_task(2, partition, torch.Generator().manual_seed(0))
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_a_deal_that_looks_at_no_label_says_nothing(partition: AnyPartition):
 
 
 def test_the_last_groups_are_set_apart_as_public_whole_and_nobody_gets_their_examples():
-    task = EXAMPLES.with_public(2).dealt(1, ByGroup(), torch.Generator().manual_seed(0))
+    task = EXAMPLES.with_public(2).build_task(1, ByGroup(), torch.Generator().manual_seed(0))
     assert task.public is not None
     assert (task.public.sizes, task.public.targets.tolist()) == ((6,), [1, 0, 2, 1, 0, 2])
     assert (task.client_names, task.train.targets.tolist()) == (("a",), [0, 2, 1, 0, 2, 1])
@@ -93,14 +93,14 @@ NUMBERED = replace(  # 15 to train on, then 5 to test on, each of which knows it
 
 
 def test_a_test_fraction_deals_the_test_examples_out_too_and_holds_out_a_share_of_each_clients():
-    task = NUMBERED.dealt(2, Stratified(), torch.Generator().manual_seed(0))
+    task = NUMBERED.build_task(2, Stratified(), torch.Generator().manual_seed(0))
     assert task.train.sizes == (8, 8)
     inputs, targets = task.train.examples(torch.arange(16))
     seen = torch.cat([inputs, task.test_inputs]).flatten()
     assert sorted(seen.tolist()) == list(range(20))
     assert torch.equal(torch.cat([targets, task.test_targets]), seen.long() % 5)
     assert task.train.max_multiplicity == 1
-    whole = replace(NUMBERED, test_fraction=None).dealt(2, Iid(), torch.Generator())
+    whole = replace(NUMBERED, test_fraction=None).build_task(2, Iid(), torch.Generator())
     assert whole.train.sizes == (8, 7)
     assert whole.test_inputs.flatten().tolist() == [15, 16, 17, 18, 19]
 
@@ -109,7 +109,7 @@ def test_every_client_has_its_own_share_among_the_test_examples_in_the_order_of_
     hundred = replace(NUMBERED, inputs=torch.arange(95.0)[:, None], targets=torch.arange(95) % 5)
     merged = replace(hundred, test_inputs=torch.arange(95.0, 100.0)[:, None])
     for seed in range(5):
-        task = merged.dealt(10, Stratified(), torch.Generator().manual_seed(seed))
+        task = merged.build_task(10, Stratified(), torch.Generator().manual_seed(seed))
         same = Stratified().split(Labels(torch.arange(100) % 5), 10, torch.Generator().manual_seed(seed)).parts
         for held, own in zip(task.test_inputs.flatten().split(2), same, strict=True):
             assert set(held.tolist()) <= set(own.tolist())
@@ -117,11 +117,11 @@ def test_every_client_has_its_own_share_among_the_test_examples_in_the_order_of_
 
 def test_the_card_says_how_the_test_examples_were_dealt():
     said = "The official test examples are dealt out with the others, and 20% of each client's examples are held out "
-    assert f"{said}for evaluation." in NUMBERED.dealt(2, Iid(), torch.Generator()).facts
+    assert f"{said}for evaluation." in NUMBERED.build_task(2, Iid(), torch.Generator()).facts
 
 
 def test_a_share_of_clients_who_overlap_or_of_unknown_owners_is_refused():
     with pytest.raises(InvalidInput, match="what one holds out another trains on"):
-        NUMBERED.dealt(2, Overlapping(fraction=0.5), torch.Generator())
+        NUMBERED.build_task(2, Overlapping(fraction=0.5), torch.Generator())
     with pytest.raises(InvalidInput, match="Whose loans's test examples are is not known"):
-        replace(EXAMPLES, test_fraction=0.2).dealt(2, Iid(), torch.Generator())
+        replace(EXAMPLES, test_fraction=0.2).build_task(2, Iid(), torch.Generator())

@@ -11,15 +11,15 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from discreet.data.features.extractors import AnyExtractor, OwnExtractor, Scatternet
-from discreet.data.features.features import Features, featured
+from discreet.data.features.extractors import AnyExtractor, Scatternet, UserExtractor
+from discreet.data.features.feature_task import Features, extract_features
 from discreet.data.features.scatternet import ScatterNet
 from discreet.data.tasks.any_task import AnyTask
 from discreet.data.tasks.examples import Examples
 from discreet.data.tasks.mnist import Mnist
 from discreet.errors import InvalidInput
 from discreet.part import plain, read
-from discreet.paths import Places
+from discreet.paths import Paths
 
 NET = """
 import torch
@@ -57,9 +57,9 @@ class Normal(Net):
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> Places:
+def paths(tmp_path: Path) -> Paths:
     (tmp_path / "net.py").write_text(NET)
-    return Places(folder=tmp_path, data=tmp_path / "data", cache=tmp_path / "cache")
+    return Paths(folder=tmp_path, data=tmp_path / "data", cache=tmp_path / "cache")
 
 
 def examples(channels: int = 1, count: int = 6) -> Examples:
@@ -76,8 +76,11 @@ def examples(channels: int = 1, count: int = 6) -> Examples:
     )
 
 
-def test_inputs_become_features_and_all_else_stays(places: Places):
-    before, after = examples(channels=3), featured(examples(channels=3), Scatternet(depth=1, rotations=4), places)
+def test_inputs_become_features_and_all_else_stays(paths: Paths):
+    before, after = (
+        examples(channels=3),
+        extract_features(examples(channels=3), Scatternet(depth=1, rotations=4), paths),
+    )
     assert torch.allclose(after.inputs, ScatterNet(12, 12, 1, 4)(before.inputs), atol=1e-6)
     assert torch.allclose(after.test_inputs, ScatterNet(12, 12, 1, 4)(before.test_inputs), atol=1e-6)
     assert after.inputs.shape == (6, 15, 6, 6)
@@ -88,60 +91,62 @@ def test_inputs_become_features_and_all_else_stays(places: Places):
     assert after.not_covered == ()
 
 
-def test_public_inputs_become_features_too(places: Places):
+def test_public_inputs_become_features_too(paths: Paths):
     before = examples().with_public(2)
-    after = featured(before, Scatternet(depth=1, rotations=4), places)
+    after = extract_features(before, Scatternet(depth=1, rotations=4), paths)
     assert before.public is not None
     assert after.public is not None
     assert torch.allclose(after.public[0], ScatterNet(12, 12, 1, 4)(before.public[0]), atol=1e-6)
     assert torch.equal(after.public[1], before.public[1])
 
 
-def test_a_second_time_they_come_from_the_cache(places: Places):
+def test_a_second_time_they_come_from_the_cache(paths: Paths):
     heard: list[tuple[str, int, int]] = []
-    watched = replace(places, watch=lambda *told: heard.append(told))
-    first = featured(examples(), Scatternet(), watched)
+    watched = replace(paths, on_progress=lambda *told: heard.append(told))
+    first = extract_features(examples(), Scatternet(), watched)
     assert heard == [
         ("ScatterNet features of pictures, to train on", 6, 6),
         ("ScatterNet features of pictures, to test on", 2, 2),
     ]
-    again = featured(examples(), Scatternet(), watched)
+    again = extract_features(examples(), Scatternet(), watched)
     assert len(heard) == 2
     assert torch.equal(first.inputs, again.inputs)
-    featured(examples(), Scatternet(rotations=4), watched)
+    extract_features(examples(), Scatternet(rotations=4), watched)
     assert len(heard) == 4
 
 
-def test_ones_own_network_is_frozen_and_gets_its_weights_from_a_file(places: Places):
+def test_ones_own_network_is_frozen_and_gets_its_weights_from_a_file(paths: Paths):
     weight, bias = torch.randn(3, 144), torch.randn(3)
-    save_file({"layer.weight": weight, "layer.bias": bias}, places.folder / "net.safetensors")
-    torch.save({"layer.weight": weight, "layer.bias": bias}, places.folder / "net.pt")
+    save_file({"layer.weight": weight, "layer.bias": bias}, paths.folder / "net.safetensors")
+    torch.save({"layer.weight": weight, "layer.bias": bias}, paths.folder / "net.pt")
     expected = torch.relu(examples().inputs.flatten(1) @ weight.T + bias)
     for file in ("net.safetensors", "net.pt"):
-        found = featured(examples(), OwnExtractor(kind="net.py:Net", weights=file), places)
+        found = extract_features(examples(), UserExtractor(kind="net.py:Net", weights=file), paths)
         assert torch.allclose(found.inputs, expected, atol=1e-5)
         assert not found.inputs.requires_grad
         assert "frozen" in found.facts[1]
         assert "not known to Discreet" in found.not_covered[0]
 
 
-def test_without_a_file_its_weights_are_at_least_the_same_each_time(places: Places):
+def test_without_a_file_its_weights_are_at_least_the_same_each_time(paths: Paths):
     heard: list[str] = []
-    watched = replace(places, watch=lambda what, done, total: heard.append(what))
-    own = OwnExtractor(kind="net.py:Net", arguments={"width": 5})
-    assert torch.equal(featured(examples(), own, watched).inputs, featured(examples(), own, watched).inputs)
+    watched = replace(paths, on_progress=lambda what, done, total: heard.append(what))
+    own = UserExtractor(kind="net.py:Net", arguments={"width": 5})
+    assert torch.equal(
+        extract_features(examples(), own, watched).inputs, extract_features(examples(), own, watched).inputs
+    )
     assert len(heard) == 2
 
 
-def test_other_weights_or_other_code_give_other_features(places: Places):
-    own = OwnExtractor(kind="net.py:Net", weights="net.safetensors")
-    save_file({"layer.weight": torch.ones(3, 144), "layer.bias": torch.ones(3)}, places.folder / "net.safetensors")
-    first = featured(examples(), own, places).inputs
-    save_file({"layer.weight": torch.ones(3, 144), "layer.bias": torch.zeros(3)}, places.folder / "net.safetensors")
-    second = featured(examples(), own, places).inputs
+def test_other_weights_or_other_code_give_other_features(paths: Paths):
+    own = UserExtractor(kind="net.py:Net", weights="net.safetensors")
+    save_file({"layer.weight": torch.ones(3, 144), "layer.bias": torch.ones(3)}, paths.folder / "net.safetensors")
+    first = extract_features(examples(), own, paths).inputs
+    save_file({"layer.weight": torch.ones(3, 144), "layer.bias": torch.zeros(3)}, paths.folder / "net.safetensors")
+    second = extract_features(examples(), own, paths).inputs
     assert torch.allclose(first, second + 1, atol=1e-4)
-    (places.folder / "net.py").write_text(NET.replace("torch.relu", "-torch.relu"))
-    assert torch.equal(featured(examples(), own, places).inputs, -second)
+    (paths.folder / "net.py").write_text(NET.replace("torch.relu", "-torch.relu"))
+    assert torch.equal(extract_features(examples(), own, paths).inputs, -second)
 
 
 @pytest.mark.parametrize(
@@ -160,24 +165,24 @@ def test_other_weights_or_other_code_give_other_features(places: Places):
         ({"kind": "scatternet", "depth": 4}, "more than 16 pixels a side"),
     ],
 )
-def test_an_extractor_that_does_not_fit_is_told(extractor: dict[str, Any], sentence: str, places: Places):
-    save_file({"weight": torch.ones(3)}, places.folder / "other.safetensors")
-    torch.save(nn.Linear(2, 2), places.folder / "whole.pt")
+def test_an_extractor_that_does_not_fit_is_told(extractor: dict[str, Any], sentence: str, paths: Paths):
+    save_file({"weight": torch.ones(3)}, paths.folder / "other.safetensors")
+    torch.save(nn.Linear(2, 2), paths.folder / "whole.pt")
     with pytest.raises(InvalidInput, match=sentence):
-        featured(examples(), read(AnyExtractor, extractor), places)
+        extract_features(examples(), read(AnyExtractor, extractor), paths)
 
 
-def test_only_pictures_scatter(places: Places):
+def test_only_pictures_scatter(paths: Paths):
     flat = replace(examples(), inputs=torch.rand(6, 64), test_inputs=torch.rand(2, 64))
     with pytest.raises(InvalidInput, match=r"pictures as \(channels, height, width\), and got .* \(64,\)"):
-        featured(flat, Scatternet(), places)
+        extract_features(flat, Scatternet(), paths)
 
 
 @pytest.mark.parametrize(
     "task",
     [
         Features(of=Mnist(clients=3)),
-        Features(of=Mnist(), extractor=OwnExtractor(kind="net.py:Net", weights="net.pt", arguments={"width": 2})),
+        Features(of=Mnist(), extractor=UserExtractor(kind="net.py:Net", weights="net.pt", arguments={"width": 2})),
     ],
 )
 def test_a_file_gives_the_same_task(task: Features):
@@ -197,9 +202,9 @@ def test_what_names_no_features_is_refused(data: dict[str, Any], sentence: str):
         read(AnyTask, data)
 
 
-def test_mnist_through_scatternet(data_dir: Path, places: Places):
+def test_mnist_through_scatternet(data_dir: Path, paths: Paths):
     task = Features(of=Mnist(clients=10, limit=600))
-    real = replace(places, data=data_dir)
+    real = replace(paths, data=data_dir)
     first = task.load(torch.Generator().manual_seed(0), real)
     assert first.input_shape == (81, 7, 7)
     assert first.train.sizes == (60,) * 10
@@ -212,11 +217,11 @@ def test_mnist_through_scatternet(data_dir: Path, places: Places):
 
 
 @pytest.mark.slow
-def test_all_of_mnist_takes_90_seconds_at_most_and_3_from_the_cache(data_dir: Path, places: Places):
-    real = replace(places, data=data_dir)
+def test_all_of_mnist_takes_90_seconds_at_most_and_3_from_the_cache(data_dir: Path, paths: Paths):
+    real = replace(paths, data=data_dir)
     for seconds in (90, 3):
         started = time.monotonic()
         task = Features(of=Mnist()).load(torch.Generator().manual_seed(0), real)
         assert time.monotonic() - started < seconds
         assert task.train.inputs.shape == (60_000, 81, 7, 7)
-    shutil.rmtree(places.cache)  # a gigabyte, which pytest would keep
+    shutil.rmtree(paths.cache)  # a gigabyte, which pytest would keep

@@ -15,7 +15,7 @@ from discreet.data.tasks.femnist import Femnist
 from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
 from discreet.part import plain, read
-from discreet.paths import Places
+from discreet.paths import Paths
 
 ARRAYS: dict[str, Any] = {
     "images": np.full((6, 28, 28), 255, np.uint8),
@@ -28,7 +28,7 @@ ARRAYS: dict[str, Any] = {
 ARRAYS["images"][0, 5, 6] = 0  # ink
 
 
-def own(tmp_path: Path, **changed: Any) -> Places:
+def own(tmp_path: Path, **changed: Any) -> Paths:
     """A file of one's own, with its checksum beside it."""
     out = io.BytesIO()
     np.savez_compressed(out, **{**ARRAYS, **changed})
@@ -36,11 +36,11 @@ def own(tmp_path: Path, **changed: Any) -> Places:
     path = tmp_path / "femnist" / "femnist_540_writers.npz"
     path.write_bytes(out.getvalue())
     path.with_name(f"{path.name}.sha256").write_text(hashlib.sha256(out.getvalue()).hexdigest())
-    return Places.of(data=tmp_path)
+    return Paths.default(data=tmp_path)
 
 
-def load(task: Femnist, places: Places) -> Task:
-    return task.load(torch.Generator().manual_seed(0), places)
+def load(task: Femnist, paths: Paths) -> Task:
+    return task.load(torch.Generator().manual_seed(0), paths)
 
 
 def test_whole_writers_are_clients_and_leafs_split_is_kept(tmp_path: Path):
@@ -112,7 +112,7 @@ def test_arrays_that_do_not_fit_each_other_are_refused(changed: dict[str, Any], 
 def test_300_whole_writers(data_dir: Path):
     if not (data_dir / "femnist").is_dir():
         pytest.skip(f"femnist is not in {data_dir}")
-    task = load(Femnist(public_writers=True), Places.of(data=data_dir))
+    task = load(Femnist(public_writers=True), Paths.default(data=data_dir))
     assert task.public is not None
     assert task.public.sizes == (7_348,)
     assert (len(task.train.sizes), sum(task.train.sizes), len(task.test_inputs)) == (300, 43_552, 5_050)

@@ -14,7 +14,7 @@ from discreet.data.tasks.lending_club import LendingClub
 from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
 from discreet.part import plain, read
-from discreet.paths import Places
+from discreet.paths import Paths
 
 ROW = {
     "issue_d": "2007-06",
@@ -60,7 +60,7 @@ AMOUNTS = [{"loan_amnt": str(500 * n), "addr_state": "MACA"[n % 2 * 2 :][:2]} fo
 
 
 def load(task: LendingClub, data: Path, seed: int = 0) -> Task:
-    return task.load(torch.Generator().manual_seed(seed), Places.of(data=data))
+    return task.load(torch.Generator().manual_seed(seed), Paths.default(data=data))
 
 
 def own(tmp_path: Path, *rows: dict[str, str]) -> Path:

@@ -5,21 +5,21 @@ from pathlib import Path
 import pytest
 import torch
 
-from discreet.data.features.features import Features
+from discreet.data.features.feature_task import Features
 from discreet.data.partition import Stratified
 from discreet.data.tasks.any_task import AnyTask
 from discreet.data.tasks.fashion_mnist import FashionMnist
-from discreet.data.tasks.merged_splits import Merged
+from discreet.data.tasks.merged_splits import MergedSplits
 from discreet.data.tasks.mnist import Mnist
 from discreet.part import plain, read
-from discreet.paths import Places
+from discreet.paths import Paths
 
 
 def test_clients_share_all_70000_clothes_evenly_and_each_holds_out_a_fifth(data_dir: Path):
     if not (data_dir / "fashion-mnist").is_dir():
         pytest.skip(f"fashion-mnist is not in {data_dir}")
-    source = Merged(of=FashionMnist(partition=Stratified()))
-    task = source.load(torch.Generator().manual_seed(0), Places.of(data=data_dir))
+    source = MergedSplits(of=FashionMnist(partition=Stratified()))
+    task = source.load(torch.Generator().manual_seed(0), Paths.default(data=data_dir))
     assert task.train.sizes == (5600,) * 10
     held, own = task.test_targets.split(1400), task.train.examples(torch.arange(56_000))[1].split(5600)
     for client in range(10):
@@ -30,6 +30,6 @@ def test_clients_share_all_70000_clothes_evenly_and_each_holds_out_a_fifth(data_
 def test_a_file_names_it_around_any_data_set_or_its_features():
     given = {"kind": "merged", "of": {"kind": "features", "of": {"kind": "mnist", "clients": 4}}}
     made = read(AnyTask, given)
-    assert made == Merged(of=Features(of=Mnist(clients=4)), test_fraction=0.2)
+    assert made == MergedSplits(of=Features(of=Mnist(clients=4)), test_fraction=0.2)
     assert read(AnyTask, plain(made)) == made
     assert (made.clients, made.partition) == (4, Mnist().partition)

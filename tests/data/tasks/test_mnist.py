@@ -12,7 +12,7 @@ from discreet.data.tasks.examples import Examples
 from discreet.data.tasks.mnist import Mnist
 from discreet.errors import InvalidInput
 from discreet.part import plain, read
-from discreet.paths import Places
+from discreet.paths import Paths
 from tests.data.datasets.published import idx_of, publish, put
 
 
@@ -20,7 +20,7 @@ from tests.data.datasets.published import idx_of, publish, put
 def whole(data_dir: Path) -> Examples:
     if not (data_dir / "mnist").is_dir():
         pytest.skip(f"mnist is not in {data_dir}")
-    return Mnist(writers=True).examples(Places.of(data=data_dir))
+    return Mnist(writers=True).examples(Paths.default(data=data_dir))
 
 
 def test_all_of_it_is_here_in_the_official_order(whole: Examples):
@@ -41,13 +41,13 @@ def test_pixels_lie_between_0_and_1_and_the_card_says_why(whole: Examples):
 
 
 def test_539_writers_are_clients(whole: Examples):
-    task = whole.dealt(None, ByGroup(), torch.Generator().manual_seed(0))
+    task = whole.build_task(None, ByGroup(), torch.Generator().manual_seed(0))
     assert len(task.train.sizes) == 539
     assert (min(task.train.sizes), max(task.train.sizes), sum(task.train.sizes)) == (19, 131, 60_000)
     assert any("Writers" in fact for fact in task.facts)
 
 
-def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, writers: bool = True) -> Places:
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, writers: bool = True) -> Paths:
     held = {
         "train-images-idx3-ubyte": idx_of(np.arange(6 * 784, dtype=np.uint8).reshape(6, 28, 28)),
         "train-labels-idx1-ubyte": idx_of(np.array([3, 1, 4, 1, 5, 9], np.uint8)),
@@ -57,12 +57,12 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, writers: bool = Tr
     }
     publish(monkeypatch, "mnist", held)
     put(tmp_path / "mnist", held if writers else dict(list(held.items())[:4]))
-    return Places.of(data=tmp_path)
+    return Paths.default(data=tmp_path)
 
 
 def test_a_limit_takes_the_first_and_leaves_the_test_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    places = small(tmp_path, monkeypatch, writers=False)
-    task = Mnist(limit=4, clients=2).load(torch.Generator().manual_seed(0), places)
+    paths = small(tmp_path, monkeypatch, writers=False)
+    task = Mnist(limit=4, clients=2).load(torch.Generator().manual_seed(0), paths)
     assert task.train.targets.tolist() == [3, 1, 4, 1]
     assert task.train.inputs[1, 0, 0, :2].tolist() == pytest.approx([(784 + at) % 256 / 255 for at in (0, 1)])
     assert (task.train.sizes, len(task.test_inputs)) == ((2, 2), 2)
@@ -70,17 +70,17 @@ def test_a_limit_takes_the_first_and_leaves_the_test_whole(tmp_path: Path, monke
 
 
 def test_writers_are_loaded_only_when_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    places = small(tmp_path, monkeypatch)
-    assert Mnist().examples(places).groups is None
-    task = Mnist(writers=True, clients=None, partition=ByGroup()).load(torch.Generator(), places)
+    paths = small(tmp_path, monkeypatch)
+    assert Mnist().examples(paths).groups is None
+    task = Mnist(writers=True, clients=None, partition=ByGroup()).load(torch.Generator(), paths)
     assert (task.client_names, task.train.sizes) == (("writer 7", "writer 8", "writer 30"), (2, 2, 2))
     assert task.train.examples(torch.arange(6))[1].tolist() == [1, 1, 5, 9, 3, 4]
 
 
 def test_writers_that_are_not_here_are_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    places = small(tmp_path, monkeypatch, writers=False)
+    paths = small(tmp_path, monkeypatch, writers=False)
     with pytest.raises(InvalidInput, match="holds no qmnist-train-labels-idx2-int"):
-        Mnist(writers=True).examples(places)
+        Mnist(writers=True).examples(paths)
 
 
 def test_groups_that_are_not_loaded_are_refused_at_once():

@@ -12,12 +12,12 @@ import torch
 
 import discreet
 from discreet.data.tables import file_reader
-from discreet.data.tables.table_task import OwnTable, clients_from_csv, clients_from_parquet
+from discreet.data.tables.table_task import TableTask, clients_from_csv, clients_from_parquet
 from discreet.data.tasks.any_task import AnyTask
 from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
 from discreet.part import plain, read
-from discreet.paths import Places
+from discreet.paths import Paths
 
 RANGES: dict[str, Any] = {
     "age": {"min": 0, "max": 100},
@@ -165,9 +165,9 @@ def test_a_file_names_it_as_it_names_csv(tmp_path: Path):
         {"kind": "parquet", "path": "visits.parquet", "client": "hospital", "label": "readmitted", "ranges": RANGES},
     )
     assert read(AnyTask, plain(made)) == made
-    assert sum(made.load(torch.Generator().manual_seed(0), Places.of(tmp_path)).train.sizes) == 3
+    assert sum(made.load(torch.Generator().manual_seed(0), Paths.default(tmp_path)).train.sizes) == 3
     with pytest.raises(InvalidInput, match="test_fraction must be below 1"):
-        OwnTable(kind="parquet", path="x", client="a", label="b", ranges="r", test_fraction=1)
+        TableTask(kind="parquet", path="x", client="a", label="b", ranges="r", test_fraction=1)
 
 
 def test_it_is_offered_beside_the_others():

@@ -17,7 +17,7 @@ from discreet.algorithms.training.per_example import Clip, clipped_sum
 from discreet.data.tasks.from_arrays import clients_from_arrays
 from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
-from discreet.models.user_module.supervised import Supervised
+from discreet.models.user_module.supervised_module import SupervisedModule
 from discreet.params import Params, norms
 from discreet.randomness.streams import RunKey
 
@@ -131,10 +131,10 @@ def doubles(params: Params) -> Params:
     return {name: value.double() for name, value in params.items()}
 
 
-def made(name: str) -> tuple[nn.Module, Supervised]:
+def made(name: str) -> tuple[nn.Module, SupervisedModule]:
     torch.manual_seed(3)
     module = MODULES[name]()
-    return copy.deepcopy(module).double(), Supervised(module, "classification")
+    return copy.deepcopy(module).double(), SupervisedModule(module, "classification")
 
 
 def plain_gradient(module: nn.Module, inputs: Tensor, targets: Tensor) -> Params:
@@ -190,7 +190,9 @@ def test_local_sgd_equals_a_plain_loop_over_clients(name: str):
 
 def test_dropout_differs_from_example_to_example():
     torch.manual_seed(0)
-    supervised = Supervised(nn.Sequential(nn.Linear(64, 8), nn.Dropout(0.5), nn.Linear(8, CLASSES)), "classification")
+    supervised = SupervisedModule(
+        nn.Sequential(nn.Linear(64, 8), nn.Dropout(0.5), nn.Linear(8, CLASSES)), "classification"
+    )
     params = {key: value.expand(2, *value.shape) for key, value in supervised.params.items()}
     alike = Batch(
         torch.ones(2, 5, 64),
@@ -206,7 +208,7 @@ def test_dropout_differs_from_example_to_example():
 def test_dropout_inside_attention_and_recurrent_layers_trains(name: str):
     torch.manual_seed(0)
     recurrent = nn.LSTM(8, 5, num_layers=2, dropout=0.5, batch_first=True)
-    supervised = Supervised(transformer(0.3) if name == "transformer" else Words(recurrent, 5), "classification")
+    supervised = SupervisedModule(transformer(0.3) if name == "transformer" else Words(recurrent, 5), "classification")
     inputs, targets = data("gru")
     params = {key: value.expand(CLIENTS, *value.shape) for key, value in supervised.params.items()}
     mask = torch.ones(CLIENTS, EXAMPLES, dtype=torch.bool)
@@ -226,7 +228,7 @@ def test_a_recurrent_layer_that_asks_where_its_weights_are_as_on_a_gpu_trains(
 
     inputs, targets = data(name)
     mask = torch.ones(CLIENTS, EXAMPLES, dtype=torch.bool)
-    supervised = Supervised(MODULES[name](), "classification")
+    supervised = SupervisedModule(MODULES[name](), "classification")
     params = {key: value.expand(CLIENTS, *value.shape) for key, value in supervised.params.items()}
     batch = Batch(inputs, targets, mask, mask[:, 0])
     expected = clipped_sum(supervised.loss, params, batch, Clip(CLIP))
@@ -238,7 +240,7 @@ def test_a_recurrent_layer_that_asks_where_its_weights_are_as_on_a_gpu_trains(
 def test_the_users_module_is_never_changed_and_what_is_frozen_stays():
     module = Counting()
     before = copy.deepcopy(module.state_dict())
-    supervised = Supervised(module, "classification")
+    supervised = SupervisedModule(module, "classification")
     assert set(supervised.params) == {"last.weight", "last.bias"}
     changed = {name: value + 1 for name, value in supervised.params.items()}
     supervised.evaluate(changed, torch.zeros(2, 64), torch.tensor([0, 1]))
@@ -276,14 +278,14 @@ def test_a_plain_module_can_be_saved_and_called():
 @pytest.mark.filterwarnings("ignore:Lazy modules are a new feature")
 def test_layers_that_mix_examples_or_keep_state_are_refused_with_the_fix_named(layer: nn.Module, sentence: str):
     with pytest.raises(InvalidInput, match=sentence):
-        Supervised(nn.Sequential(nn.Linear(4, 4), layer), "classification")
+        SupervisedModule(nn.Sequential(nn.Linear(4, 4), layer), "classification")
 
 
 def test_what_has_nothing_to_train_is_refused():
     with pytest.raises(InvalidInput, match="no trainable parameter"):
-        Supervised(nn.Linear(2, 2).requires_grad_(False), "classification")
+        SupervisedModule(nn.Linear(2, 2).requires_grad_(False), "classification")
     with pytest.raises(InvalidInput, match=r"must be a torch\.nn\.Module"):
-        Supervised(len, "classification")  # type: ignore[arg-type]
+        SupervisedModule(len, "classification")  # type: ignore[arg-type]
 
 
 class PackedWords(nn.Module):
@@ -339,7 +341,7 @@ PRICES = clients_from_arrays(torch.arange(24.0).reshape(6, 4) / 24, torch.arange
 def test_what_cannot_be_trained_is_said_before_training(module: nn.Module, task: Task, loss: Any, sentence: str):
     torch.manual_seed(0)
     with pytest.raises(InvalidInput, match=sentence):
-        Supervised(module, task.kind, loss).check(task)
+        SupervisedModule(module, task.kind, loss).check(task)
 
 
 @pytest.mark.filterwarnings("ignore:LSTM with projections")  # torch's own, outside of training too
@@ -363,10 +365,10 @@ def test_what_can_be_trained_passes_the_check(name: str):
 )
 def test_a_loss_may_give_one_number_an_example_or_one_for_all(loss: Any):
     module = nn.Linear(4, 3)
-    supervised = Supervised(module, "classification", loss)
+    supervised = SupervisedModule(module, "classification", loss)
     supervised.check(NUMBERS)
     inputs, targets = NUMBERS.train.inputs, NUMBERS.train.targets
-    expected = Supervised(module, "classification").loss(supervised.params, inputs, targets)
+    expected = SupervisedModule(module, "classification").loss(supervised.params, inputs, targets)
     torch.testing.assert_close(supervised.loss(supervised.params, inputs, targets), expected)
     for one in range(6):
         alone = supervised.loss(supervised.params, inputs[one][None], targets[one][None])
@@ -376,7 +378,7 @@ def test_a_loss_may_give_one_number_an_example_or_one_for_all(loss: Any):
 def test_a_column_of_predictions_meets_a_row_of_targets_without_broadcasting():
     inputs, targets = PRICES.train.inputs, PRICES.train.targets
     for loss in (None, nn.MSELoss()):
-        supervised = Supervised(nn.Linear(4, 1), "regression", loss)
+        supervised = SupervisedModule(nn.Linear(4, 1), "regression", loss)
         supervised.check(PRICES)
         predicted = supervised.module_with(supervised.params)(inputs)[:, 0]
         losses = supervised.loss(supervised.params, inputs, targets)
@@ -390,7 +392,7 @@ def test_evaluation_counts_right_answers_without_dropout_in_chunks():
     module = nn.Sequential(nn.Linear(2, 2, bias=False), nn.Dropout(0.9))
     with torch.no_grad():
         module[0].weight.copy_(torch.eye(2))
-    supervised = Supervised(module, "classification")
+    supervised = SupervisedModule(module, "classification")
     inputs = torch.eye(2).repeat(1500, 1)  # three chunks
     targets = torch.tensor([0, 1]).repeat(1500)
     targets[:300] = 1 - targets[:300]
@@ -405,10 +407,10 @@ def test_a_metric_of_the_users_own_joins_under_its_name():
     def top(outputs: Tensor, targets: Tensor) -> Tensor:
         return outputs.max()
 
-    supervised = Supervised(nn.Linear(4, 3), "classification", metric=top)
+    supervised = SupervisedModule(nn.Linear(4, 3), "classification", metric=top)
     given = supervised.params, NUMBERS.train.inputs, NUMBERS.train.targets
     assert set(supervised.evaluate(*given)) == {"accuracy", "loss", "top"}
-    several = Supervised(nn.Linear(4, 3), "classification", metric=lambda outputs, targets: {"a": 1, "b": 2.5})
+    several = SupervisedModule(nn.Linear(4, 3), "classification", metric=lambda outputs, targets: {"a": 1, "b": 2.5})
     assert several.evaluate(*given).items() >= {"a": 1.0, "b": 2.5}.items()
 
 
@@ -420,14 +422,14 @@ def test_one_output_for_two_classes_is_judged_by_its_sign():
     def binary(outputs: Tensor, targets: Tensor) -> Tensor:
         return functional.binary_cross_entropy_with_logits(outputs[:, 0], targets.to(outputs.dtype))
 
-    supervised = Supervised(module, "classification", binary)
+    supervised = SupervisedModule(module, "classification", binary)
     inputs, targets = torch.tensor([[-1.0], [2.0], [3.0], [4.0]]), torch.tensor([0, 1, 1, 0])
     supervised.check(clients_from_arrays(inputs, targets, sizes=[4], classes=2))
     assert supervised.evaluate(supervised.params, inputs, targets)["accuracy"] == 0.75
 
 
 def test_a_change_of_precision_takes_what_is_held_along():
-    supervised = Supervised(Counting(), "classification").to(torch.device("cpu"), torch.float64)
+    supervised = SupervisedModule(Counting(), "classification").to(torch.device("cpu"), torch.float64)
     inputs = torch.zeros(2, 64, dtype=torch.float64)
     assert supervised.loss(supervised.params, inputs, torch.tensor([0, 1])).dtype == torch.float64
     assert {value.dtype for value in supervised.params.values()} == {torch.float64}
@@ -439,7 +441,7 @@ def test_a_weighted_mean_is_found_out_though_labels_are_sorted():
     task = clients_from_arrays(torch.randn(300, 4), torch.arange(300) // 100, sizes=[300])
     weighted = nn.CrossEntropyLoss(weight=torch.tensor([1.0, 1.0, 9.0]))
     with pytest.raises(InvalidInput, match='reduction="none"'):
-        Supervised(nn.Linear(4, 3), "classification", weighted).check(task)
+        SupervisedModule(nn.Linear(4, 3), "classification", weighted).check(task)
 
 
 class Sharing(nn.Module):
@@ -456,7 +458,7 @@ class Sharing(nn.Module):
 
 def test_a_model_that_mixes_examples_is_refused():
     with pytest.raises(InvalidInput, match="mixes examples"):
-        Supervised(Sharing(), "classification").check(NUMBERS)
+        SupervisedModule(Sharing(), "classification").check(NUMBERS)
 
 
 def contrast(outputs: Tensor, targets: Tensor) -> Tensor:
@@ -466,7 +468,7 @@ def contrast(outputs: Tensor, targets: Tensor) -> Tensor:
 
 def test_a_loss_that_looks_at_other_examples_is_refused():
     with pytest.raises(InvalidInput, match="mixes them"):
-        Supervised(nn.Linear(4, 3), "classification", loss=contrast).check(NUMBERS)
+        SupervisedModule(nn.Linear(4, 3), "classification", loss=contrast).check(NUMBERS)
 
 
 def failing(*given: Tensor) -> float:
@@ -484,7 +486,7 @@ def failing(*given: Tensor) -> float:
 )
 def test_own_functions_that_fail_are_found_out_before_training(own: dict[str, Any], said: str):
     with pytest.raises(InvalidInput, match=said):
-        Supervised(nn.Linear(4, 3), "classification", **own).check(NUMBERS)
+        SupervisedModule(nn.Linear(4, 3), "classification", **own).check(NUMBERS)
 
 
 def test_a_metric_that_fails_later_is_not_a_number_and_ends_no_run():
@@ -494,7 +496,7 @@ def test_a_metric_that_fails_later_is_not_a_number_and_ends_no_run():
         calls.append(1)
         return 1.0 if len(calls) == 1 else 1 / 0
 
-    supervised = Supervised(nn.Linear(4, 3), "classification", metric=fickle)
+    supervised = SupervisedModule(nn.Linear(4, 3), "classification", metric=fickle)
     supervised.check(NUMBERS)
     found = supervised.evaluate(supervised.params, NUMBERS.train.inputs, NUMBERS.train.targets)
     assert math.isnan(found["fickle"])
@@ -502,6 +504,6 @@ def test_a_metric_that_fails_later_is_not_a_number_and_ends_no_run():
 
 
 def test_a_model_that_was_sent_to_another_process_still_computes_its_loss():
-    supervised = pickle.loads(pickle.dumps(Supervised(Counting(), "classification")))
+    supervised = pickle.loads(pickle.dumps(SupervisedModule(Counting(), "classification")))
     losses = supervised.loss(supervised.params, torch.zeros(2, 64), torch.tensor([0, 1]))
     assert losses.shape == (2,)

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from discreet.models.user_module.vectorised_layers import Vectorised, no_flattening
+from discreet.models.user_module.vectorised_layers import VectorisedLayers, no_flattening
 
 
 @pytest.mark.parametrize("kind", [nn.RNN, nn.GRU, nn.LSTM])
@@ -28,7 +28,7 @@ def test_recurrent_layers_give_the_same(kind: type[nn.RNNBase], shape: dict[str,
     start = torch.randn_like(expected[1][0] if kind is nn.LSTM else expected[1])
     start = (start, 2 * start) if kind is nn.LSTM else start
     for given in ((inputs,), (inputs, start)):
-        with Vectorised():
+        with VectorisedLayers():
             found = layer(*given)
         torch.testing.assert_close(found, layer(*given))
 
@@ -36,7 +36,7 @@ def test_recurrent_layers_give_the_same(kind: type[nn.RNNBase], shape: dict[str,
 def test_a_rectified_recurrent_layer_gives_the_same():
     torch.manual_seed(0)
     layer, inputs = nn.RNN(5, 4, nonlinearity="relu").double(), torch.randn(3, 6, 5, dtype=torch.float64)
-    with Vectorised():
+    with VectorisedLayers():
         found = layer(inputs)
     torch.testing.assert_close(found, layer(inputs))
 
@@ -65,7 +65,7 @@ def test_recurrent_cells_give_the_same(cell: nn.RNNCellBase):
     cell, inputs = cell.double(), torch.randn(3, 5, dtype=torch.float64)
     start = cell(inputs)
     for given in ((inputs,), (inputs, start)):
-        with Vectorised():
+        with VectorisedLayers():
             found = cell(*given)
         torch.testing.assert_close(found, cell(*given))
 
@@ -74,7 +74,7 @@ def test_recurrent_cells_give_the_same(cell: nn.RNNCellBase):
 @pytest.mark.parametrize("shape", [(3, 4), (3, 4, 2, 2)])
 def test_a_learned_slope_gives_the_same(slopes: int, shape: tuple[int, ...]):
     layer, inputs = nn.PReLU(slopes).double(), torch.randn(shape, dtype=torch.float64)
-    with Vectorised():
+    with VectorisedLayers():
         found = layer(inputs)
     torch.testing.assert_close(found, layer(inputs))
 
@@ -94,7 +94,7 @@ def test_attention_gives_the_same(given: str):
     }[given]
     if given == "groups":
         key, value = key[:, :2], value[:, :2]
-    with Vectorised():
+    with VectorisedLayers():
         found = functional.scaled_dot_product_attention(query, key, value, **more)
     torch.testing.assert_close(found, functional.scaled_dot_product_attention(query, key, value, **more))
 
@@ -103,7 +103,7 @@ def test_attention_gives_its_weights_only_when_asked():
     torch.manual_seed(0)
     layer, x = nn.MultiheadAttention(8, 2, batch_first=True).double(), torch.randn(2, 5, 8, dtype=torch.float64)
     for asked in (True, False):
-        with Vectorised():
+        with VectorisedLayers():
             found = layer(x, x, x, need_weights=asked)
         torch.testing.assert_close(found[0], layer(x, x, x)[0])
         assert (found[1] is not None) == asked

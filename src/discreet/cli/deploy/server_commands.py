@@ -63,7 +63,7 @@ def init(
     DIR/app is for everybody, DIR/server for the server alone. Clients are named with the number of examples that each
     trains on, which is public. Without --clients the experiment's own task is dealt out, for a rehearsal.
     """
-    from discreet.data.tables.table_task import OwnTable
+    from discreet.data.tables.table_task import TableTask
     from discreet.deploy.agreed_folder import App
     from discreet.deploy.enrolment import on_a_graph, trusts_server
     from discreet.deploy.new_deployment import init as make
@@ -80,7 +80,7 @@ def init(
         f"discreet deploy server {_quoted(folder)}",
     ]
     app = App.open(folder / "app")
-    if not isinstance(app.experiment.task, OwnTable):
+    if not isinstance(app.experiment.task, TableTask):
         steps.insert(0, f"to rehearse it on this machine alone: discreet deploy simulate {_quoted(folder)}")
     in_clear, graph = trusts_server(app), on_a_graph(app)
     page = [f"Made {folder} for {', '.join(names)} at {made.address}. Next:", *(f"  {step}" for step in steps)]

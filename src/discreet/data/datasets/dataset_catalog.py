@@ -10,7 +10,7 @@ from discreet.errors import InvalidInput
 
 
 @dataclass(frozen=True)
-class File:
+class DataFile:
     """One file without its compression; `sha256` is None where only its archive's checksum is published."""
 
     name: str
@@ -42,7 +42,7 @@ class DataSet:
 
     name: str
     folder: str
-    files: Mapping[str, File]
+    files: Mapping[str, DataFile]
     train: int
     test: int
     classes: int | None
@@ -59,7 +59,7 @@ class DataSet:
         return sum(part.size for part in self.downloads or self.files.values())
 
 
-def named(name: str) -> DataSet:
+def find_data_set(name: str) -> DataSet:
     """The data set of this name; a hyphen is as good as an underscore."""
     found = DATA_SETS.get(name.replace("-", "_"))
     if found is None:
@@ -67,29 +67,29 @@ def named(name: str) -> DataSet:
     return found
 
 
-def _files(folder: str) -> Mapping[str, File]:
+def _read_files(folder: str) -> Mapping[str, DataFile]:
     """What the table of checksums says of one folder."""
     return {
-        name: File(name, int(size), None if sha256 == "-" else sha256)
-        for sha256, size, path in _table()
+        name: DataFile(name, int(size), None if sha256 == "-" else sha256)
+        for sha256, size, path in _read_checksums()
         for under, name in [path.split("/")]
         if under == folder
     }
 
 
 @cache
-def _table() -> list[list[str]]:
+def _read_checksums() -> list[list[str]]:
     lines = files(__package__).joinpath("checksums.txt").read_text().splitlines()
     return [line.split() for line in lines if not line.startswith("#")]
 
 
-def _each(mirrors: tuple[str, ...], *parts: tuple[str, int, str]) -> tuple[Download, ...]:
+def _mirrored_downloads(mirrors: tuple[str, ...], *parts: tuple[str, int, str]) -> tuple[Download, ...]:
     return tuple(
         Download(name, tuple(mirror + name for mirror in mirrors), f"md5:{md5}", size) for name, size, md5 in parts
     )
 
 
-def _archive(url: str, size: int, md5: str, *, inside: str) -> tuple[Download, ...]:
+def _archive_download(url: str, size: int, md5: str, *, inside: str) -> tuple[Download, ...]:
     return (Download(url.rsplit("/", 1)[1], (url,), f"md5:{md5}", size, inside),)
 
 
@@ -108,7 +108,7 @@ _ALL = (
     DataSet(
         name="mnist",
         folder="mnist",
-        files=_files("mnist"),
+        files=_read_files("mnist"),
         train=60_000,
         test=10_000,
         classes=10,
@@ -116,25 +116,27 @@ _ALL = (
         natural_clients="539 writers",
         optional=("qmnist-train-labels-idx2-int",),
         downloads=(
-            *_each(
+            *_mirrored_downloads(
                 MNIST,
                 ("train-images-idx3-ubyte.gz", 9_912_422, "f68b3c2dcbeaaa9fbdd348bbdeb94873"),
                 ("train-labels-idx1-ubyte.gz", 28_881, "d53e105ee54ea40749a09fcbcd1e9432"),
                 ("t10k-images-idx3-ubyte.gz", 1_648_877, "9fb629c4189551a2d022fa330f9573f3"),
                 ("t10k-labels-idx1-ubyte.gz", 4_542, "ec29112dd5afa0611ce80d1b7f02629c"),
             ),
-            *_each(QMNIST, ("qmnist-train-labels-idx2-int.gz", 463_024, "0058f8dd561b90ffdd0f734c6a30e5e4")),
+            *_mirrored_downloads(
+                QMNIST, ("qmnist-train-labels-idx2-int.gz", 463_024, "0058f8dd561b90ffdd0f734c6a30e5e4")
+            ),
         ),
     ),
     DataSet(
         name="fashion_mnist",
         folder="fashion-mnist",
-        files=_files("fashion-mnist"),
+        files=_read_files("fashion-mnist"),
         train=60_000,
         test=10_000,
         classes=10,
         licence="MIT",
-        downloads=_each(
+        downloads=_mirrored_downloads(
             FASHION,
             ("train-images-idx3-ubyte.gz", 26_421_880, "8d4fb7e6c68d591d4c3dfef9ec88bf0d"),
             ("train-labels-idx1-ubyte.gz", 29_515, "25c81989df183df01b3e8a0aad5dffbe"),
@@ -145,12 +147,12 @@ _ALL = (
     DataSet(
         name="cifar10",
         folder="cifar10",
-        files=_files("cifar10"),
+        files=_read_files("cifar10"),
         train=50_000,
         test=10_000,
         classes=10,
         licence="none stated",
-        downloads=_archive(
+        downloads=_archive_download(
             f"{CIFAR}cifar-10-binary.tar.gz",
             170_052_171,
             "c32a1d4ab5d03f1284b67883e8d87530",
@@ -160,12 +162,12 @@ _ALL = (
     DataSet(
         name="cifar100",
         folder="cifar100",
-        files=_files("cifar100"),
+        files=_read_files("cifar100"),
         train=50_000,
         test=10_000,
         classes=100,
         licence="none stated",
-        downloads=_archive(
+        downloads=_archive_download(
             f"{CIFAR}cifar-100-binary.tar.gz",
             168_513_733,
             "03b5dce01913d631647c71ecec9e9cb8",
@@ -175,12 +177,12 @@ _ALL = (
     DataSet(
         name="emnist",
         folder="emnist",
-        files=_files("emnist"),
+        files=_read_files("emnist"),
         train=697_932,
         test=116_323,
         classes=62,
         licence="public domain",
-        downloads=_archive(
+        downloads=_archive_download(
             "https://biometrics.nist.gov/cs_links/EMNIST/gzip.zip",
             561_753_746,
             "58c8d27c78d21e728a6bc7b3cc06412e",
@@ -190,7 +192,7 @@ _ALL = (
     DataSet(
         name="femnist",
         folder="femnist",
-        files=_files("femnist"),
+        files=_read_files("femnist"),
         train=43_552,
         test=12_398,
         classes=62,
@@ -203,7 +205,7 @@ _ALL = (
     DataSet(
         name="acs_income",
         folder="acs-income",
-        files=_files("acs-income"),
+        files=_read_files("acs-income"),
         train=1_434_805,
         test=0,
         classes=2,
@@ -217,7 +219,7 @@ _ALL = (
     DataSet(
         name="lending_club",
         folder="lending-club",
-        files=_files("lending-club"),
+        files=_read_files("lending-club"),
         train=42_535,
         test=0,
         classes=None,

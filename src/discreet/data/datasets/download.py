@@ -13,26 +13,26 @@ from pathlib import Path
 from typing import IO
 
 from discreet.data.datasets.dataset_catalog import DataSet, Download
-from discreet.data.datasets.dataset_files import ELSEWHERE, archive_in, at
+from discreet.data.datasets.dataset_files import DATA_DIR_HINT, find_archive, find_data_file
 from discreet.errors import DiscreetError, InvalidInput
-from discreet.paths import Places
+from discreet.paths import Paths
 from discreet.privacy.ledger.log import sync_directory
 
 CHUNK = 1 << 18
-PATIENCE = 30  # seconds without a byte
+TIMEOUT = 30  # seconds without a byte
 
 Progress = Callable[[int], None]
 
 
-class _Failed(Exception):
+class _MirrorFailed(Exception):
     """One mirror could not give the file; the sentence says why."""
 
 
-def get(places: Places, data: DataSet, progress: Callable[[Download, int], None]) -> list[Path]:
+def download_missing(paths: Paths, data: DataSet, progress: Callable[[Download, int], None]) -> list[Path]:
     """Download what is not here yet; the paths of what came. What can't be downloaded is left to `verified` to miss."""
-    folder = places.data / data.folder
+    folder = paths.data / data.folder
     return [
-        fetch(source, data, folder, partial(progress, source))
+        download_file(source, data, folder, partial(progress, source))
         for source in data.downloads
         if not _is_here(source, data, folder)
     ]
@@ -40,11 +40,13 @@ def get(places: Places, data: DataSet, progress: Callable[[Download, int], None]
 
 def _is_here(source: Download, data: DataSet, folder: Path) -> bool:
     if source.inside is None:
-        return at(folder, data, data.files[Path(source.name).stem]) is not None
-    return archive_in(folder, data) is not None or all(at(folder, data, file) for file in data.files.values())
+        return find_data_file(folder, data, data.files[Path(source.name).stem]) is not None
+    return find_archive(folder, data) is not None or all(
+        find_data_file(folder, data, file) for file in data.files.values()
+    )
 
 
-def fetch(source: Download, data: DataSet, folder: Path, progress: Progress = lambda got: None) -> Path:
+def download_file(source: Download, data: DataSet, folder: Path, progress: Progress = lambda got: None) -> Path:
     """Download one file into the folder, from the first mirror that has it; `progress` is told the bytes so far.
 
     Guarantee: the name appears only with its whole content, of the published checksum, on the disk.
@@ -53,10 +55,10 @@ def fetch(source: Download, data: DataSet, folder: Path, progress: Progress = la
         folder.mkdir(parents=True, exist_ok=True)
         draft, name = tempfile.mkstemp(dir=folder, prefix=f".{source.name}.", suffix=".part")
     except OSError as error:
-        raise InvalidInput(f"{folder} can't be written to ({error.strerror}).", fix=ELSEWHERE) from None
+        raise InvalidInput(f"{folder} can't be written to ({error.strerror}).", fix=DATA_DIR_HINT) from None
     try:
         with os.fdopen(draft, "wb") as file:
-            _from_any(source, data, folder, file, progress)
+            _try_mirrors(source, data, folder, file, progress)
             file.flush()
             os.fsync(file.fileno())
         os.chmod(name, 0o644)  # a temporary file is its owner's alone
@@ -69,20 +71,20 @@ def fetch(source: Download, data: DataSet, folder: Path, progress: Progress = la
     return folder / source.name
 
 
-def _from_any(source: Download, data: DataSet, folder: Path, file: IO[bytes], progress: Progress) -> None:
+def _try_mirrors(source: Download, data: DataSet, folder: Path, file: IO[bytes], progress: Progress) -> None:
     failures = []
     for url in source.urls:
         file.seek(0)
         file.truncate()
         try:
             _stream(url, source, file, progress)
-        except _Failed as failed:
+        except _MirrorFailed as failed:
             failures.append(f"{url}: {failed}")
         else:
             return
     raise DiscreetError(
         f"{data.name} could not be downloaded ({'; '.join(failures)}).",
-        fix=f"Without a network, put {source.name} from {source.urls[0]} into {folder}; {ELSEWHERE}",
+        fix=f"Without a network, put {source.name} from {source.urls[0]} into {folder}; {DATA_DIR_HINT}",
     )
 
 
@@ -90,20 +92,20 @@ def _stream(url: str, source: Download, file: IO[bytes], progress: Progress) -> 
     algorithm, published = source.checksum.split(":")
     digest, got = hashlib.new(algorithm, usedforsecurity=False), 0
     try:
-        with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
+        with urllib.request.urlopen(url, timeout=TIMEOUT) as answer:
             while chunk := answer.read(CHUNK):
                 got += len(chunk)
                 if got > source.size:
-                    raise _Failed(f"it sent more than {source.size:,} bytes")
+                    raise _MirrorFailed(f"it sent more than {source.size:,} bytes")
                 file.write(chunk)
                 digest.update(chunk)
                 progress(got)
     except (urllib.error.URLError, HTTPException, TimeoutError, ConnectionError) as error:
-        raise _Failed(_reason(error)) from None
+        raise _MirrorFailed(_reason(error)) from None
     if got < source.size:
-        raise _Failed(f"it sent {got:,} of {source.size:,} bytes")
+        raise _MirrorFailed(f"it sent {got:,} of {source.size:,} bytes")
     if digest.hexdigest() != published:
-        raise _Failed(f"what came has {algorithm} {digest.hexdigest()}, not {published}")
+        raise _MirrorFailed(f"what came has {algorithm} {digest.hexdigest()}, not {published}")
 
 
 def _reason(error: Exception) -> str:

@@ -26,7 +26,7 @@ class Cifar(NamedTuple):
     labels: Bytes
 
 
-def idx(content: bytes, name: str) -> NDArray[Any]:
+def read_idx(content: bytes, name: str) -> NDArray[Any]:
     """An array of bytes or big-endian int32 of any dimension: two zeros, type, dimensions, their lengths, values."""
     head = content[:4]
     if len(head) < 4 or head[:2] != b"\0\0" or head[2] not in IDX_TYPES or head[3] > MOST_DIMENSIONS:
@@ -48,7 +48,7 @@ def idx(content: bytes, name: str) -> NDArray[Any]:
     return values.astype(dtype.newbyteorder("="), copy=False)
 
 
-def cifar(content: bytes, name: str, *, label_bytes: int) -> Cifar:
+def read_cifar(content: bytes, name: str, *, label_bytes: int) -> Cifar:
     """Records of one or two label bytes, then the red, the green and the blue plane."""
     record = label_bytes + PIXELS
     if not content or len(content) % record:
@@ -60,7 +60,7 @@ def cifar(content: bytes, name: str, *, label_bytes: int) -> Cifar:
     return Cifar(rows[:, label_bytes:].reshape(-1, 3, SIDE, SIDE), rows[:, :label_bytes])
 
 
-def npz(content: bytes, name: str, *wanted: str) -> list[NDArray[Any]]:
+def read_npz(content: bytes, name: str, *wanted: str) -> list[NDArray[Any]]:
     """These arrays of an npz file, in this order; one that would run code when it is read is refused."""
     if not content.startswith(b"PK"):  # the start of a zip archive, which an npz file is
         raise InvalidInput(f"{name} is no npz file: it starts with {content[:4].hex() or 'nothing'}.")

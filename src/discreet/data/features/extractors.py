@@ -14,13 +14,13 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from discreet.algorithms.training.unsupported_layers import check_layers
-from discreet.data.features.feature_cache import digest
+from discreet.data.features.feature_cache import tensor_digest
 from discreet.data.features.scatternet import VERSION, ScatterNet
 from discreet.errors import InvalidInput
 from discreet.part import Count, part
-from discreet.paths import Places
+from discreet.paths import Paths
 from discreet.randomness.streams import drawn_from
-from discreet.user_code import Reference, module_from
+from discreet.user_code import Reference, build_module
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Scatternet:
     depth: Count = 2
     rotations: Count = 8
 
-    def extractor(self, shape: tuple[int, ...], places: Places) -> Extractor:
+    def extractor(self, shape: tuple[int, ...], paths: Paths) -> Extractor:
         if len(shape) != 3:
             raise InvalidInput(
                 f"ScatterNet takes pictures as (channels, height, width), and got inputs of the shape {shape}.",
@@ -60,18 +60,18 @@ class Scatternet:
 
 
 @part
-class OwnExtractor:
+class UserExtractor:
     """A network of the user's own, made from `arguments`, with `weights` from a file: safetensors, or a state dict."""
 
     kind: Reference
     weights: str | None = None
     arguments: dict[str, Any] = Field(default_factory=dict)
 
-    def extractor(self, shape: tuple[int, ...], places: Places) -> Extractor:
+    def extractor(self, shape: tuple[int, ...], paths: Paths) -> Extractor:
         with drawn_from(0):  # weights that no file gives are at least the same each time
-            module = module_from(self.kind, self.arguments, places.folder)
+            module = build_module(self.kind, self.arguments, paths.folder)
         if self.weights is not None:
-            _load(module, places.folder / self.weights)
+            _load_weights(module, paths.folder / self.weights)
         module.eval().requires_grad_(requires_grad=False)
         check_layers(module)
         return Extractor(
@@ -80,8 +80,8 @@ class OwnExtractor:
             settings={
                 "kind": self.kind,
                 "arguments": self.arguments,
-                "code": _code(self.kind, places.folder),
-                "state": _state(module),
+                "code": _code_digest(self.kind, paths.folder),
+                "state": _state_digests(module),
             },
             facts=(
                 f"Inputs are features of the pictures by {self.kind}, which is frozen and trained on nothing here.",
@@ -93,22 +93,22 @@ class OwnExtractor:
         )
 
 
-def _which(value: Any) -> str:
+def _extractor_tag(value: Any) -> str:
     kind = str(value.get("kind") if isinstance(value, dict) else getattr(value, "kind", None))
     return "own" if ":" in kind else kind
 
 
 AnyExtractor: TypeAlias = Annotated[
-    Annotated[Scatternet, Tag("scatternet")] | Annotated[OwnExtractor, Tag("own")],
+    Annotated[Scatternet, Tag("scatternet")] | Annotated[UserExtractor, Tag("own")],
     Discriminator(
-        _which,
+        _extractor_tag,
         custom_error_type="unknown_extractor",
         custom_error_message="kind must be 'scatternet' or your own as 'file.py:Class' or 'module:Class'",
     ),
 ]
 
 
-def _load(module: nn.Module, path: Path) -> None:
+def _load_weights(module: nn.Module, path: Path) -> None:
     """Reads tensors and nothing else: a file of weights must not run code."""
     if not path.is_file():
         raise InvalidInput(f"There is no file {path}.", fix="Give its path from where the experiment's file lies.")
@@ -116,24 +116,24 @@ def _load(module: nn.Module, path: Path) -> None:
         found = load_file(path) if path.suffix == ".safetensors" else torch.load(path, "cpu", weights_only=True)
         module.load_state_dict(found)
     except (UnpicklingError, EOFError):  # torch's advice is to let the file run code
-        raise _unfit(module, path, "it is damaged, or holds more than tensors") from None
+        raise _wrong_weights_error(module, path, "it is damaged, or holds more than tensors") from None
     except (SafetensorError, OSError, RuntimeError, TypeError, AttributeError) as error:
-        raise _unfit(module, path, " ".join(str(error).split())[:300].rstrip(".")) from error
+        raise _wrong_weights_error(module, path, " ".join(str(error).split())[:300].rstrip(".")) from error
 
 
-def _unfit(module: nn.Module, path: Path, why: str) -> InvalidInput:
+def _wrong_weights_error(module: nn.Module, path: Path, why: str) -> InvalidInput:
     return InvalidInput(
         f"{path} does not hold the weights of {type(module).__name__}: {why}.",
         fix="Save them by safetensors, or by torch.save(module.state_dict(), path).",
     )
 
 
-def _code(reference: str, folder: Path) -> str | None:
+def _code_digest(reference: str, folder: Path) -> str | None:
     """Of the file that it is named by: another version of it may give other features."""
     place, _, _ = reference.rpartition(":")
     source = folder / place if place.endswith(".py") else getattr(sys.modules[place], "__file__", None)
     return None if source is None else hashlib.sha256(Path(source).read_bytes()).hexdigest()
 
 
-def _state(module: nn.Module) -> dict[str, str]:
-    return {name: digest(value) for name, value in module.state_dict().items() if isinstance(value, Tensor)}
+def _state_digests(module: nn.Module) -> dict[str, str]:
+    return {name: tensor_digest(value) for name, value in module.state_dict().items() if isinstance(value, Tensor)}

@@ -34,7 +34,7 @@ DRAFT = ".draft"
 WRITER = re.compile(r"-([0-9a-f]{8})-(\d+)-[0-9a-f]{8}\.draft$")  # which machine, and which process there
 
 
-def stored(
+def load_or_compute(
     folder: Path,
     inputs: Tensor,
     settings: Mapping[str, Any],
@@ -46,20 +46,20 @@ def stored(
     `settings` is plain data: all that the result depends on besides the inputs. What comes from the cache is mapped
     into memory, and read when it is touched.
     """
-    about = {"format": FORMAT, "inputs": digest(inputs), "settings": settings}
+    about = {"format": FORMAT, "inputs": tensor_digest(inputs), "settings": settings}
     name = hashlib.sha256(json.dumps(about, sort_keys=True, default=repr).encode()).hexdigest()[:32]
     path = folder / f"{name}.safetensors"
-    _sweep(folder)
+    _remove_abandoned_drafts(folder)
     found = _read(path)
     if found is not None and fits(found):
         return found
-    _make_room(folder)
+    _create_folder(folder)
     made = compute().contiguous()
     _write(path, made)
     return made
 
 
-def digest(values: Tensor) -> str:
+def tensor_digest(values: Tensor) -> str:
     """Of its numbers, their type and its shape."""
     data = values.detach().cpu().contiguous()
     flat: Any = data.reshape(-1).view(torch.uint8).numpy()
@@ -79,35 +79,35 @@ def _read(path: Path) -> Tensor | None:
             written = (file.metadata() or {}).get("digest")
     except (OSError, SafetensorError):
         return None
-    return found if digest(found) == written else None
+    return found if tensor_digest(found) == written else None
 
 
 def _write(path: Path, values: Tensor) -> None:
-    draft = path.with_name(f"{path.stem}-{_machine()}-{os.getpid()}-{token_hex(4)}{DRAFT}")
+    draft = path.with_name(f"{path.stem}-{_machine_id()}-{os.getpid()}-{token_hex(4)}{DRAFT}")
     try:
-        save_file({"values": values}, draft, {"digest": digest(values)})
+        save_file({"values": values}, draft, {"digest": tensor_digest(values)})
         with open(draft, "rb") as file:
             os.fsync(file.fileno())
         os.replace(draft, path)
         sync_directory(path.parent)
     except (OSError, SafetensorError) as error:
-        raise _unwritable(path.parent, error) from error
+        raise _unwritable_error(path.parent, error) from error
     finally:
         draft.unlink(missing_ok=True)
 
 
-def _make_room(folder: Path) -> None:
+def _create_folder(folder: Path) -> None:
     """The folder; that it can't be written shows before anything is computed."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / f"probe-{_machine()}-{os.getpid()}-{token_hex(4)}{DRAFT}"
+        probe = folder / f"probe-{_machine_id()}-{os.getpid()}-{token_hex(4)}{DRAFT}"
         probe.touch()
         probe.unlink()
     except OSError as error:
-        raise _unwritable(folder, error) from error
+        raise _unwritable_error(folder, error) from error
 
 
-def _sweep(folder: Path) -> None:
+def _remove_abandoned_drafts(folder: Path) -> None:
     """Take away what killed writers left; whatever can't be looked at or removed stays, and harms nobody."""
     with suppress(OSError):
         for draft in folder.glob(f"*{DRAFT}"):
@@ -119,12 +119,12 @@ def _sweep(folder: Path) -> None:
 def _is_abandoned(draft: Path) -> bool:
     """Its writer was a process of this machine that is gone; or else it lies there for long."""
     writer = WRITER.search(draft.name)
-    if writer and writer[1] == _machine() and not _runs(int(writer[2])):
+    if writer and writer[1] == _machine_id() and not _is_running(int(writer[2])):
         return True
     return time.time() - draft.stat().st_mtime > ABANDONED
 
 
-def _runs(process: int) -> bool:
+def _is_running(process: int) -> bool:
     try:
         os.kill(process, 0)  # asks, and sends nothing
     except ProcessLookupError:
@@ -135,7 +135,7 @@ def _runs(process: int) -> bool:
 
 
 @cache
-def _machine() -> str:
+def _machine_id() -> str:
     """Short for what a process's number belongs to: this host and, in a container, its own count of processes."""
     try:
         space = os.readlink("/proc/self/ns/pid")
@@ -144,7 +144,7 @@ def _machine() -> str:
     return hashlib.sha256(f"{socket.gethostname()} {space}".encode()).hexdigest()[:8]
 
 
-def _unwritable(folder: Path, error: Exception) -> DiscreetError:
+def _unwritable_error(folder: Path, error: Exception) -> DiscreetError:
     in_the_way = next((each for each in (folder, *folder.parents) if each.exists()), folder)
     if not in_the_way.is_dir():
         return DiscreetError(

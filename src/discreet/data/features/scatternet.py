@@ -44,29 +44,29 @@ class ScatterNet(nn.Module):
         for scale in range(depth):
             wavelets = torch.stack([_morlet(*padded, scale, turn, rotations) for turn in range(rotations)])
             for level in range(scale + 1):  # the resolution that it is applied at; it leaves `scale`
-                kept = _kept(_kept(wavelets, level, -2), level, -1) / 4 ** (scale - level)
-                self.register_buffer(_filter(scale, level), kept.to(torch.complex64))
+                kept = _low_frequencies(_low_frequencies(wavelets, level, -2), level, -1) / 4 ** (scale - level)
+                self.register_buffer(_filter_name(scale, level), kept.to(torch.complex64))
         for level in range(depth + 1):
-            self.register_buffer(f"rows_{level}", _local_mean(padded[0], depth, level).float())
-            self.register_buffer(f"columns_{level}", _local_mean(padded[1], depth, level).float())
+            self.register_buffer(f"rows_{level}", _local_mean_matrix(padded[0], depth, level).float())
+            self.register_buffer(f"columns_{level}", _local_mean_matrix(padded[1], depth, level).float())
 
     def forward(self, images: Tensor) -> Tensor:
         examples, channels = images.shape[:2]
         planes = images.flatten(0, 1).to(torch.float32)
-        found = self._scattered(planes) if planes.is_cuda else self._in_threads(planes)
+        found = self._scatter(planes) if planes.is_cuda else self._scatter_in_threads(planes)
         return found.reshape(examples, channels * found.shape[1], *found.shape[2:])
 
-    def _in_threads(self, planes: Tensor) -> Tensor:
+    def _scatter_in_threads(self, planes: Tensor) -> Tensor:
         """Each core takes pieces that its cache holds; torch would split every small step over all cores, and wait."""
         threads = torch.get_num_threads()
         torch.set_num_threads(1)
         try:
             with ThreadPoolExecutor(threads) as pool:
-                return torch.cat(list(pool.map(self._scattered, torch.split(planes, PIECE))))
+                return torch.cat(list(pool.map(self._scatter, torch.split(planes, PIECE))))
         finally:
             torch.set_num_threads(threads)
 
-    def _scattered(self, planes: Tensor) -> Tensor:
+    def _scatter(self, planes: Tensor) -> Tensor:
         padded = functional.pad(planes[:, None], self.padding, mode="reflect")
         first, second = [self._means(padded, 0)], []
         spectrum = torch.fft.fft2(padded[:, 0])
@@ -74,10 +74,10 @@ class ScatterNet(nn.Module):
             moduli = self._moduli(spectrum, scale, level=0)
             first.append(self._means(moduli, scale))
             if scale + 1 < self.depth:
-                second.append(self._second(torch.fft.fft2(moduli), scale))
+                second.append(self._second_order(torch.fft.fft2(moduli), scale))
         return torch.cat([*first, *second], dim=1)
 
-    def _second(self, spectra: Tensor, level: int) -> Tensor:
+    def _second_order(self, spectra: Tensor, level: int) -> Tensor:
         """Of each first modulus, at all wider scales, since a modulus has lower frequencies than what it is of."""
         wider = range(level + 1, self.depth)
         means = [self._means(self._moduli(spectra, scale, level), scale) for scale in wider]
@@ -85,7 +85,7 @@ class ScatterNet(nn.Module):
 
     def _moduli(self, spectra: Tensor, scale: int, level: int) -> Tensor:
         """|x ∗ ψ| in each direction, on every 2^scale-th pixel: spectra of the products folded, then one small FFT."""
-        wavelets = self.get_buffer(_filter(scale, level))
+        wavelets = self.get_buffer(_filter_name(scale, level))
         folds = 2 ** (scale - level)
         high, wide = (size // folds for size in wavelets.shape[-2:])
         total: Tensor | None = None
@@ -103,7 +103,7 @@ class ScatterNet(nn.Module):
         return (maps @ columns.T).transpose(-2, -1).matmul(rows.T).transpose(-2, -1)
 
 
-def _filter(scale: int, level: int) -> str:
+def _filter_name(scale: int, level: int) -> str:
     return f"wavelets_{scale}_{level}"
 
 
@@ -131,17 +131,17 @@ def _morlet(height: int, width: int, scale: int, turn: int, rotations: int) -> T
     return spectrum.real
 
 
-def _local_mean(size: int, depth: int, level: int) -> Tensor:
+def _local_mean_matrix(size: int, depth: int, level: int) -> Tensor:
     """From size/2^level points to the inner ones of size/2^depth, as a matrix; the Gaussian is a product of two."""
     sigma = WIDTH * 2 ** (depth - 1)
     points = torch.arange(-PERIODS * size, (PERIODS + 1) * size, dtype=torch.float64)
     gaussian = torch.exp(-(points**2) / (2 * sigma**2)) / (math.sqrt(2 * math.pi) * sigma)
-    spectrum = _kept(torch.fft.fft(gaussian.reshape(-1, size).sum(dim=0)).real, level, -1)
+    spectrum = _low_frequencies(torch.fft.fft(gaussian.reshape(-1, size).sum(dim=0)).real, level, -1)
     smoothed: Tensor = torch.fft.ifft(torch.fft.fft(torch.eye(len(spectrum), dtype=torch.float64)) * spectrum)
     return smoothed.real[:, :: 2 ** (depth - level)][:, 1:-1].T.contiguous()
 
 
-def _kept(spectrum: Tensor, level: int, dim: int) -> Tensor:
+def _low_frequencies(spectrum: Tensor, level: int, dim: int) -> Tensor:
     """The low frequencies, which are all there are at 1/2^level of the resolution."""
     size = spectrum.shape[dim] // 2**level
     low, high = size // 2, size - size // 2

@@ -16,26 +16,26 @@ PARQUET = b"PAR1"  # how such a file begins
 
 def open_table(path: Path) -> Table:
     """Whichever of the two it is, by its first bytes."""
-    return parquet_table(path) if _first_bytes(path) == PARQUET else csv_table(path)
+    return open_parquet(path) if _read_first_bytes(path) == PARQUET else open_csv(path)
 
 
-def csv_table(path: Path) -> Table:
-    if _first_bytes(path) == PARQUET:
+def open_csv(path: Path) -> Table:
+    if _read_first_bytes(path) == PARQUET:
         raise InvalidInput(f"{path} is a Parquet file, not CSV.", fix='Use kind = "parquet", or clients_from_parquet.')
-    first = next(_lines(path), "")
+    first = next(_read_lines(path), "")
     delimiter = max(DELIMITERS, key=first.count)  # of equals the first: the comma
-    _, header = next(_records(path, delimiter), (0, []))
-    return Table(path, "csv", tuple(name.strip() for name in header), partial(_csv_chunks, path, delimiter))
+    _, header = next(_read_records(path, delimiter), (0, []))
+    return Table(path, "csv", tuple(name.strip() for name in header), partial(_read_csv_chunks, path, delimiter))
 
 
-def parquet_table(path: Path) -> Table:
-    _first_bytes(path)
-    with _parquet_file(path) as file:
+def open_parquet(path: Path) -> Table:
+    _read_first_bytes(path)
+    with _open_parquet_file(path) as file:
         columns = tuple(str(name).strip() for name in file.schema_arrow.names)
-    return Table(path, "parquet", columns, partial(_parquet_chunks, path))
+    return Table(path, "parquet", columns, partial(_read_parquet_chunks, path))
 
 
-def _first_bytes(path: Path) -> bytes:
+def _read_first_bytes(path: Path) -> bytes:
     if not path.is_file():
         raise InvalidInput(f"There is no file {path}.")
     try:
@@ -45,9 +45,9 @@ def _first_bytes(path: Path) -> bytes:
         raise InvalidInput(f"{path} can't be read: {error.strerror}.") from None
 
 
-def _csv_chunks(path: Path, delimiter: str) -> Iterator[Chunk]:
+def _read_csv_chunks(path: Path, delimiter: str) -> Iterator[Chunk]:
     """Rows of stripped cells with the numbers of their lines; what precedes a torn row comes before its error."""
-    records = _records(path, delimiter)
+    records = _read_records(path, delimiter)
     _, header = next(records)
     lines, rows, torn = list[int](), list[list[str]](), None
     try:
@@ -60,24 +60,24 @@ def _csv_chunks(path: Path, delimiter: str) -> Iterator[Chunk]:
             lines.append(line)
             rows.append(cells)
             if len(rows) == ROWS:
-                yield _turned(lines, rows)
+                yield _transpose(lines, rows)
                 lines, rows = [], []
     except InvalidInput as error:
         torn = error
     if rows:
-        yield _turned(lines, rows)
+        yield _transpose(lines, rows)
     if torn:
         raise torn
 
 
-def _turned(lines: list[int], rows: list[list[str]]) -> Chunk:
+def _transpose(lines: list[int], rows: list[list[str]]) -> Chunk:
     columns = list(zip(*rows, strict=True))
     return Chunk(lines, lambda at: [cell.strip() for cell in columns[at]])
 
 
-def _records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+def _read_records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Each record with the number of its line; empty lines are passed over."""
-    reader = csv.reader(_lines(path), delimiter=delimiter, strict=True)
+    reader = csv.reader(_read_lines(path), delimiter=delimiter, strict=True)
     try:
         for cells in reader:
             if any(cell.strip() for cell in cells) or len(cells) > 1:
@@ -88,7 +88,7 @@ def _records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
         ) from None
 
 
-def _lines(path: Path) -> Iterator[str]:
+def _read_lines(path: Path) -> Iterator[str]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as text:
             yield from text
@@ -98,31 +98,31 @@ def _lines(path: Path) -> Iterator[str]:
         raise InvalidInput(f"{path} can't be read: {error.strerror}.") from None
 
 
-def _parquet_chunks(path: Path) -> Iterator[Chunk]:
-    arrow, first = _pyarrow(), 1
-    with _parquet_file(path) as file:
+def _read_parquet_chunks(path: Path) -> Iterator[Chunk]:
+    arrow, first = _import_pyarrow(), 1
+    with _open_parquet_file(path) as file:
         batches = file.iter_batches(batch_size=ROWS)
         while True:
             try:
                 batch = next(batches, None)
             except (arrow.ArrowException, OSError) as error:
-                raise InvalidInput(f"{path} can't be read from row {first} on: {_line(error)}.") from None
+                raise InvalidInput(f"{path} can't be read from row {first} on: {_one_line(error)}.") from None
             if batch is None:
                 return
-            yield Chunk(range(first, first + len(batch)), partial(_cells, arrow, batch))
+            yield Chunk(range(first, first + len(batch)), partial(_read_cells, arrow, batch))
             first += len(batch)
 
 
-def _cells(arrow: Any, batch: Any, at: int) -> Cells:
+def _read_cells(arrow: Any, batch: Any, at: int) -> Cells:
     column = batch.column(at)
     numeric = arrow.types.is_integer(column.type) or arrow.types.is_floating(column.type)
     if numeric and not column.null_count:
         numbers: Cells = column.to_numpy(zero_copy_only=False)
         return numbers
-    return list(map(_text, column.to_pylist()))
+    return list(map(_as_csv_text, column.to_pylist()))
 
 
-def _text(value: Any) -> str:
+def _as_csv_text(value: Any) -> str:
     """As a CSV file would hold it."""
     match value:
         case None:
@@ -135,20 +135,20 @@ def _text(value: Any) -> str:
             return str(value).strip()
 
 
-def _parquet_file(path: Path) -> Any:
-    arrow = _pyarrow()
+def _open_parquet_file(path: Path) -> Any:
+    arrow = _import_pyarrow()
     try:
         return arrow.parquet.ParquetFile(path)
     except (arrow.ArrowException, OSError) as error:
-        raise InvalidInput(f"{path} is not a Parquet file that can be read: {_line(error)}.") from None
+        raise InvalidInput(f"{path} is not a Parquet file that can be read: {_one_line(error)}.") from None
 
 
-def _line(error: Exception) -> str:
+def _one_line(error: Exception) -> str:
     """Arrow's words, which may run over several lines."""
     return " ".join(str(error).split()).rstrip(".")
 
 
-def _pyarrow() -> Any:
+def _import_pyarrow() -> Any:
     try:
         import pyarrow  # fifty megabytes that most people don't need
         import pyarrow.parquet

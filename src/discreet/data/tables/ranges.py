@@ -30,12 +30,12 @@ class Range:
     def width(self) -> int:
         return 1
 
-    def scaled(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def scale(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """On [-1, 1]; what lies outside is moved to the nearer end."""
         return (values.clip(self.min, self.max) - self.min) / (self.max - self.min) * 2 - 1
 
 
-def _text(value: Any) -> str:
+def _as_text(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value)):
@@ -47,7 +47,7 @@ def _text(value: Any) -> str:
 class Values:
     """One of the listed values; becomes one input for each, of which one is 1."""
 
-    values: tuple[Annotated[str, BeforeValidator(_text)], ...]
+    values: tuple[Annotated[str, BeforeValidator(_as_text)], ...]
 
     def __post_init__(self) -> None:
         if not self.values or len(set(self.values)) != len(self.values):
@@ -64,14 +64,14 @@ class Values:
     @cached_property
     def numbers(self) -> dict[float, int]:
         """The same by number, so that 1.0 is found as 1; nothing where two values are the same number."""
-        found = [(as_number(value), number) for number, value in enumerate(self.values)]
+        found = [(parse_number(value), number) for number, value in enumerate(self.values)]
         known = {value: number for value, number in found if value is not None}
         return known if len(known) == sum(value is not None for value, _ in found) else {}
 
     def index_of(self, cell: str) -> int | None:
         """Which of them the cell holds, also as a number written in another way."""
         found = self.lookup.get(cell)
-        number = as_number(cell) if found is None else None
+        number = parse_number(cell) if found is None else None
         return found if number is None else self.numbers.get(number)
 
 
@@ -86,33 +86,33 @@ class Ranges:
     taken_from_data: Flag = False
 
 
-def ranges_from(source: "str | Path | Mapping[str, Any] | Ranges", folder: Path | None = None) -> Ranges:
+def load_ranges(source: "str | Path | Mapping[str, Any] | Ranges", folder: Path | None = None) -> Ranges:
     """Ranges from a TOML file, from a table of columns, or as they are."""
     match source:
         case Ranges():
             return source
         case Mapping():
             tables = isinstance(source.get("columns"), Mapping) and set(source) <= {"columns", "taken_from_data"}
-            return _read(dict(source) if tables else {"columns": dict(source)}, "The ranges")
+            return _parse_ranges(dict(source) if tables else {"columns": dict(source)}, "The ranges")
         case _:
-            path = found_at(str(source), folder)
+            path = find_file(str(source), folder)
             try:
-                return _read(tomllib.loads(path.read_text(encoding="utf-8-sig")), str(path))
+                return _parse_ranges(tomllib.loads(path.read_text(encoding="utf-8-sig")), str(path))
             except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
                 raise InvalidInput(f"{path} is not TOML: {error}.") from None
 
 
-def _read(document: dict[str, Any], where: str) -> Ranges:
+def _parse_ranges(document: dict[str, Any], where: str) -> Ranges:
     columns = document.get("columns")
     if not isinstance(columns, Mapping):
         raise InvalidInput(f"{where} has no [columns] table.", fix="Write one: discreet data check --write-ranges")
     made: Ranges = read(
-        Ranges, {**document, "columns": {name: _column(name, given, where) for name, given in columns.items()}}
+        Ranges, {**document, "columns": {name: _parse_column(name, given, where) for name, given in columns.items()}}
     )
     return made
 
 
-def _column(name: str, given: Any, where: str) -> Any:
+def _parse_column(name: str, given: Any, where: str) -> Any:
     kind: type[Range] | type[Values]
     match given:
         case Range() | Values() | "ignore":
@@ -132,7 +132,7 @@ def _column(name: str, given: Any, where: str) -> Any:
         raise InvalidInput(f"{where}: column {name!r}: {error}") from None
 
 
-def found_at(path: str, folder: Path | None) -> Path:
+def find_file(path: str, folder: Path | None) -> Path:
     """Where a file named in an experiment lies: in `folder`, or where the command runs."""
     places = [Path(path)] if folder is None else [folder / path, Path(path)]
     for place in places:
@@ -141,7 +141,7 @@ def found_at(path: str, folder: Path | None) -> Path:
     raise InvalidInput(f"There is no file {path}.", fix=f"Looked for {' and '.join(map(str, places))}.")
 
 
-def as_number(cell: str) -> float | None:
+def parse_number(cell: str) -> float | None:
     """The finite number that a cell spells, or None. Python would also read 1_000, which is a typing error here."""
     if "_" in cell:
         return None

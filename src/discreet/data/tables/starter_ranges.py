@@ -7,7 +7,7 @@ from pathlib import Path
 import tomlkit
 from tomlkit.items import InlineTable
 
-from discreet.data.tables.ranges import Ranges, ranges_from
+from discreet.data.tables.ranges import Ranges, load_ranges
 from discreet.data.tables.table_survey import MOST_VALUES, ColumnSurvey, Survey
 from discreet.errors import InvalidInput
 
@@ -22,7 +22,7 @@ HEAD = (
 )
 
 
-def starter(found: Survey) -> str:
+def starter_toml(found: Survey) -> str:
     document = tomlkit.document()
     for line in HEAD:
         document.add(tomlkit.comment(line))
@@ -30,20 +30,20 @@ def starter(found: Survey) -> str:
     document.add("taken_from_data", tomlkit.item(True).comment("delete once every bound below is publicly known"))
     columns = tomlkit.table()
     for column in found.columns:
-        columns.add(column.name, _column(column, column.type == "number"))
-    columns.add(found.label.name, _column(found.label, _is_numeric_label(found.label)).comment("the label"))
+        columns.add(column.name, _describe_column(column, column.type == "number"))
+    columns.add(found.label.name, _describe_column(found.label, _is_numeric_label(found.label)).comment("the label"))
     document.add("columns", columns)
     return tomlkit.dumps(document)
 
 
 def starter_ranges(found: Survey) -> Ranges:
     """What the starter says, for whoever only looks at the data."""
-    return ranges_from(tomllib.loads(starter(found)))
+    return load_ranges(tomllib.loads(starter_toml(found)))
 
 
 def write_starter(found: Survey, path: Path) -> None:
     """Write it whole or not at all, and never over an existing file."""
-    text = starter(found)
+    text = starter_toml(found)
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
@@ -59,7 +59,7 @@ def _is_numeric_label(label: ColumnSurvey) -> bool:
     return label.type == "number" and not few
 
 
-def _column(column: ColumnSurvey, numeric: bool) -> "InlineTable | tomlkit.items.String":
+def _describe_column(column: ColumnSurvey, numeric: bool) -> "InlineTable | tomlkit.items.String":
     if column.type in ("empty", "text") or (not numeric and column.distinct > MOST_VALUES):
         return tomlkit.string("ignore")
     table = tomlkit.inline_table()

@@ -50,7 +50,7 @@ class Table:
     def rows(self) -> Iterator[tuple[int, tuple[str, ...]]]:
         """Each row's number and cells, as text."""
         for chunk in self.chunks():
-            columns = [texts(chunk.cells(at)) for at in range(len(self.columns))]
+            columns = [as_texts(chunk.cells(at)) for at in range(len(self.columns))]
             yield from zip(chunk.rows, zip(*columns, strict=True), strict=True)
 
     def index(self, name: str, purpose: str) -> int:
@@ -68,7 +68,7 @@ class Table:
         return [(index, name) for index, name in enumerate(self.columns) if index not in apart]
 
 
-def texts(cells: Cells) -> Sequence[str]:
+def as_texts(cells: Cells) -> Sequence[str]:
     return list(map(str, cells.tolist())) if isinstance(cells, np.ndarray) else cells
 
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from discreet.data.tables.person_rows import PersonRows
-from discreet.data.tables.ranges import Column, Range, Ranges, Values, as_number
-from discreet.data.tables.table import Cells, Chunk, Table, is_missing, texts
+from discreet.data.tables.ranges import Column, Range, Ranges, Values, parse_number
+from discreet.data.tables.table import Cells, Chunk, Table, as_texts, is_missing
 from discreet.errors import InvalidInput
 
 
@@ -28,7 +28,7 @@ class Encoding:
     @classmethod
     def of(cls, table: Table, ranges: Ranges, *, client: str, label: str, person: str | None = None) -> "Encoding":
         known = ranges.columns
-        person_at = None if person is None else _person_at(table, ranges, person, label)
+        person_at = None if person is None else _find_person_column(table, ranges, person, label)
         others = [(at, name) for at, name in table.features(client, label) if at != person_at]
         if stray := [name for name in known if name not in table.columns]:
             raise InvalidInput(
@@ -40,7 +40,7 @@ class Encoding:
                 f"Column {unknown[0]!r} has no public range ({len(unknown)} such).",
                 fix='Give it { min = …, max = … } or { values = […] } from public knowledge, or "ignore".',
             )
-        features = tuple((at, _used(known[name])) for at, name in others if known[name] != "ignore")
+        features = tuple((at, _require_range(known[name])) for at, name in others if known[name] != "ignore")
         if not features:
             raise InvalidInput(f"All columns of {table.path} but client and label are ignored: nothing to learn from.")
         target = known.get(label)
@@ -52,7 +52,7 @@ class Encoding:
         return cls(table.columns.index(client), table.columns.index(label), target, features, person_at)
 
 
-def _person_at(table: Table, ranges: Ranges, person: str, label: str) -> int:
+def _find_person_column(table: Table, ranges: Ranges, person: str, label: str) -> int:
     """Where persons are named: in a column of the table that is never an input."""
     at = table.index(person, "person")
     if person == label:
@@ -65,7 +65,7 @@ def _person_at(table: Table, ranges: Ranges, person: str, label: str) -> int:
     return at
 
 
-class Grouped(NamedTuple):
+class EncodedTable(NamedTuple):
     """The clients in the order of their names, how many rows each has, and the rows, one client's after the other's.
 
     `left_out` counts the rows of persons who have more than may be used; no other field holds anything of them.
@@ -78,17 +78,17 @@ class Grouped(NamedTuple):
     left_out: int = 0
 
 
-def grouped(table: Table, encoding: Encoding, most: int | None = None) -> Grouped:
+def encode_table(table: Table, encoding: Encoding, most: int | None = None) -> EncodedTable:
     """The whole table as numbers; with `most`, only so many rows of each person, all in one client."""
     clients: dict[str, int] = {}
     owners, inputs, targets, used = [], [], [], []
     chosen = None if most is None else PersonRows(most)
     for chunk in table.chunks():
-        own = _names(table, chunk, encoding.client_at, "client")
+        own = _read_names(table, chunk, encoding.client_at, "client")
         owners.append(np.array([clients.setdefault(name, len(clients)) for name in own]))
-        inputs.append(np.hstack([_inputs(table, chunk, at, column) for at, column in encoding.features]))
-        targets.append(_encoded(table, chunk, encoding.label_at, encoding.label))
-        used.append(_used_rows(table, chunk, encoding, own, chosen))
+        inputs.append(np.hstack([_encode_inputs(table, chunk, at, column) for at, column in encoding.features]))
+        targets.append(_encode_column(table, chunk, encoding.label_at, encoding.label))
+        used.append(_select_rows(table, chunk, encoding, own, chosen))
     if not owners:
         raise InvalidInput(f"{table.path} names its columns and has no rows.")
     names = sorted(clients)
@@ -106,7 +106,7 @@ def grouped(table: Table, encoding: Encoding, most: int | None = None) -> Groupe
             fix="Take these rows out of the table.",
         )
     target_type = torch.int64 if isinstance(encoding.label, Values) else torch.float32
-    return Grouped(
+    return EncodedTable(
         tuple(names),
         sizes,
         torch.from_numpy(np.concatenate(inputs)[order]),
@@ -115,59 +115,59 @@ def grouped(table: Table, encoding: Encoding, most: int | None = None) -> Groupe
     )
 
 
-def _inputs(table: Table, chunk: Chunk, at: int, column: Range | Values) -> NDArray[np.float32]:
+def _encode_inputs(table: Table, chunk: Chunk, at: int, column: Range | Values) -> NDArray[np.float32]:
     """One input for a number, one a value for listed values."""
-    encoded = _encoded(table, chunk, at, column)
+    encoded = _encode_column(table, chunk, at, column)
     single = encoded[:, None] if isinstance(column, Range) else np.eye(column.width, dtype=np.float32)[encoded]
     return single.astype(np.float32, copy=False)
 
 
-def _encoded(table: Table, chunk: Chunk, at: int, column: Range | Values) -> NDArray[Any]:
+def _encode_column(table: Table, chunk: Chunk, at: int, column: Range | Values) -> NDArray[Any]:
     """A column's cells as numbers on [-1, 1], or as numbers of listed values."""
     cells = chunk.cells(at)
-    found, bad = _numbers(cells, column) if isinstance(column, Range) else _choices(cells, column)
+    found, bad = _encode_numbers(cells, column) if isinstance(column, Range) else _encode_values(cells, column)
     if bad.any():
         first = int(bad.argmax())
-        raise unreadable(str(cells[first]), column, table, at, chunk.rows[first])
+        raise unreadable_cell_error(str(cells[first]), column, table, at, chunk.rows[first])
     return found
 
 
-def _numbers(cells: Cells, column: Range) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+def _encode_numbers(cells: Cells, column: Range) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """The cells' numbers, scaled, and which cells have none."""
-    numbers = cells if isinstance(cells, np.ndarray) else list(map(as_number, cells))
+    numbers = cells if isinstance(cells, np.ndarray) else list(map(parse_number, cells))
     found = np.asarray(numbers, dtype=np.float64)  # None becomes NaN
-    return column.scaled(found), ~np.isfinite(found)
+    return column.scale(found), ~np.isfinite(found)
 
 
-def _choices(cells: Cells, column: Values) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+def _encode_values(cells: Cells, column: Values) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """Which of the listed values each cell holds, and which cells hold none; each distinct cell is looked up once."""
     if isinstance(cells, np.ndarray):
         distinct, which = np.unique(cells, return_inverse=True)
-        found = np.array([_choice(cell, column) for cell in texts(distinct)])[which]
+        found = np.array([_value_index(cell, column) for cell in as_texts(distinct)])[which]
     else:
-        known = {cell: _choice(cell, column) for cell in set(cells)}
+        known = {cell: _value_index(cell, column) for cell in set(cells)}
         found = np.array([known[cell] for cell in cells])
     return found, found < 0
 
 
-def _choice(cell: str, column: Values) -> int:
+def _value_index(cell: str, column: Values) -> int:
     found = column.index_of(cell)
     return -1 if found is None else found
 
 
-def _used_rows(
+def _select_rows(
     table: Table, chunk: Chunk, encoding: Encoding, clients: Sequence[str], chosen: PersonRows | None
 ) -> NDArray[np.bool_]:
     """Which rows of the chunk are used: all, or those that the bound on each person leaves."""
     if chosen is None or encoding.person_at is None:
         return np.ones(len(clients), dtype=np.bool_)
-    persons = _names(table, chunk, encoding.person_at, "person")
+    persons = _read_names(table, chunk, encoding.person_at, "person")
     return np.array([chosen.uses(*row) for row in zip(persons, clients, strict=True)], dtype=np.bool_)
 
 
-def _names(table: Table, chunk: Chunk, at: int, what: str) -> Sequence[str]:
+def _read_names(table: Table, chunk: Chunk, at: int, what: str) -> Sequence[str]:
     """The cells of a column that must name a client, or a person, in every row."""
-    names = texts(chunk.cells(at))
+    names = as_texts(chunk.cells(at))
     for row, name in zip(chunk.rows, names, strict=True):
         if is_missing(name):
             got = repr(name) if name else "nothing"
@@ -178,7 +178,7 @@ def _names(table: Table, chunk: Chunk, at: int, what: str) -> Sequence[str]:
     return names
 
 
-def unreadable(cell: str, column: Range | Values, table: Table, at: int, row: int) -> InvalidInput:
+def unreadable_cell_error(cell: str, column: Range | Values, table: Table, at: int, row: int) -> InvalidInput:
     """What is wrong with a cell that its column can't hold."""
     where = f"{table.row.capitalize()} {row}, column {table.columns[at]!r}"
     if is_missing(cell):
@@ -195,6 +195,6 @@ def unreadable(cell: str, column: Range | Values, table: Table, at: int, row: in
     )
 
 
-def _used(column: Column) -> Range | Values:
+def _require_range(column: Column) -> Range | Values:
     assert not isinstance(column, str)
     return column

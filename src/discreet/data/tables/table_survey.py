@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from discreet.data.tables.ranges import Range, Ranges, Values, as_number
+from discreet.data.tables.ranges import Range, Ranges, Values, parse_number
 from discreet.data.tables.table import Table, is_missing
-from discreet.data.tables.table_encoding import Encoding, unreadable
+from discreet.data.tables.table_encoding import Encoding, unreadable_cell_error
 from discreet.errors import InvalidInput
 
 MOST_VALUES = 50  # a column of text with more is no list of categories
@@ -29,12 +29,12 @@ class ColumnSurvey:
     unreadable: int = 0
     first_problem: str = ""
 
-    def see(self, cell: str, line: int) -> None:
+    def count_cell(self, cell: str, line: int) -> None:
         if is_missing(cell):
             self.missing += 1
             self.missing_at = self.missing_at or line
             return
-        number = as_number(cell)
+        number = parse_number(cell)
         if number is None:
             self.texts += 1
         else:
@@ -43,12 +43,12 @@ class ColumnSurvey:
         if cell in self.seen or len(self.seen) <= MOST_VALUES:
             self.seen[cell] += 1
 
-    def hold_against(self, known: Range | Values, cell: str) -> bool:
+    def check_cell(self, known: Range | Values, cell: str) -> bool:
         """Whether the public range can hold the cell; counts what it doesn't cover."""
         if isinstance(known, Values):
             readable = known.index_of(cell) is not None
         else:
-            number = as_number(cell)
+            number = parse_number(cell)
             readable = number is not None
             self.outside += number is not None and not known.min <= number <= known.max
         self.unreadable += not readable
@@ -67,7 +67,7 @@ class ColumnSurvey:
         return len(self.seen)
 
     @property
-    def constant(self) -> bool:
+    def is_constant(self) -> bool:
         return self.distinct == 1 and not self.missing
 
     def facts(self) -> dict[str, Any]:
@@ -76,7 +76,7 @@ class ColumnSurvey:
             found |= {"min": self.low, "max": self.high}
         elif self.distinct <= MOST_VALUES:
             found["values"] = sorted(self.seen)
-        return found | {"constant": self.constant, "outside": self.outside, "unreadable": self.unreadable}
+        return found | {"constant": self.is_constant, "outside": self.outside, "unreadable": self.unreadable}
 
 
 @dataclass(frozen=True)
@@ -114,12 +114,12 @@ class Survey:
         }
 
 
-def survey(table: Table, *, client: str, label: str, ranges: Ranges | None = None) -> Survey:
+def survey_table(table: Table, *, client: str, label: str, ranges: Ranges | None = None) -> Survey:
     """Read the whole table once; whatever is wrong is collected, not raised."""
     features = [(at, ColumnSurvey(name)) for at, name in table.features(client, label)]
     target, client_at = ColumnSurvey(label), table.columns.index(client)
     watched = [*features, (table.columns.index(label), target)]
-    problems, known = _known(table, ranges, client=client, label=label)
+    problems, known = _check_ranges(table, ranges, client=client, label=label)
     sizes: Counter[str] = Counter()
     nameless: list[int] = []
     try:
@@ -129,22 +129,22 @@ def survey(table: Table, *, client: str, label: str, ranges: Ranges | None = Non
             else:
                 sizes[row[client_at]] += 1
             for at, column in watched:
-                column.see(row[at], line)
+                column.count_cell(row[at], line)
                 held = known.get(column.name)
-                if held and not column.hold_against(held, row[at]) and not column.first_problem:
-                    column.first_problem = str(unreadable(row[at], held, table, at, line))
+                if held and not column.check_cell(held, row[at]) and not column.first_problem:
+                    column.first_problem = str(unreadable_cell_error(row[at], held, table, at, line))
     except InvalidInput as error:
         problems.append(str(error))  # a torn row: what follows can't be read
     if nameless:
-        times = _times(len(nameless))
+        times = _count_rows(len(nameless))
         problems.append(f"Column {client!r} names no client in {times}, first in {table.row} {nameless[0]}.")
     problems += [] if sizes else [f"{table.path} has no rows with a client."]
     ignored = {name for name, column in ranges.columns.items() if column == "ignore"} if ranges else set()
     used = [column for _, column in watched if column.name not in ignored]
-    problems += [each for column in used for each in _problems(column, known, table.row)]
+    problems += [each for column in used for each in _find_problems(column, known, table.row)]
     if not known and sizes and target.distinct < 2:
         problems.append(f"The label {label!r} has one value only: there is nothing to learn.")
-    notes = [note for _, column in features if column.name not in ignored for note in _notes(column)]
+    notes = [note for _, column in features if column.name not in ignored for note in _write_notes(column)]
     if ranges is None:
         notes.append("Training needs a file with publicly known ranges: --write-ranges FILE makes a start.")
     elif ranges.taken_from_data:
@@ -157,7 +157,7 @@ def survey(table: Table, *, client: str, label: str, ranges: Ranges | None = Non
     )
 
 
-def _known(
+def _check_ranges(
     table: Table, ranges: Ranges | None, *, client: str, label: str
 ) -> tuple[list[str], dict[str, Range | Values]]:
     if ranges is None:
@@ -170,26 +170,26 @@ def _known(
     return problems, {name: column for name, column in ranges.columns.items() if not isinstance(column, str)}
 
 
-def _problems(column: ColumnSurvey, known: dict[str, Range | Values], row: str) -> list[str]:
+def _find_problems(column: ColumnSurvey, known: dict[str, Range | Values], row: str) -> list[str]:
     if column.name in known:
         more = f" ({column.unreadable} such cells in this column.)" if column.unreadable > 1 else ""
         return [column.first_problem + more] if column.unreadable else []
     found = []
     if column.missing:
-        times = _times(column.missing)
+        times = _count_rows(column.missing)
         found.append(f"Column {column.name!r} is missing in {times}, first in {row} {column.missing_at}.")
     if column.type == "mixed" and column.distinct > MOST_VALUES:
         found.append(f"Column {column.name!r} holds {column.numbers} numbers and {column.texts} texts.")
     return found
 
 
-def _notes(column: ColumnSurvey) -> list[str]:
+def _write_notes(column: ColumnSurvey) -> list[str]:
     if column.type == "text":
         return [f'Column {column.name!r} holds free text: "ignore" it in the ranges.']
-    if column.constant:
+    if column.is_constant:
         return [f"Column {column.name!r} never changes here: it teaches nothing unless other owners' data differs."]
     return []
 
 
-def _times(rows: int) -> str:
+def _count_rows(rows: int) -> str:
     return "1 row" if rows == 1 else f"{rows} rows"

@@ -7,25 +7,25 @@ from typing import Any, Literal
 import torch
 
 from discreet.data.federation import Federation
-from discreet.data.tables.file_reader import csv_table, parquet_table
-from discreet.data.tables.ranges import Range, Ranges, Values, found_at, ranges_from
+from discreet.data.tables.file_reader import open_csv, open_parquet
+from discreet.data.tables.ranges import Range, Ranges, Values, find_file, load_ranges
 from discreet.data.tables.table import Table
-from discreet.data.tables.table_encoding import Encoding, grouped
-from discreet.data.tasks.from_arrays import declared
-from discreet.data.tasks.task import Task, held_out
+from discreet.data.tables.table_encoding import Encoding, encode_table
+from discreet.data.tasks.from_arrays import describe_multiplicity
+from discreet.data.tasks.task import Task, split_held_out
 from discreet.errors import InvalidInput
 from discreet.part import Count, NonNegative, part
-from discreet.paths import Places
+from discreet.paths import Paths
 from discreet.privacy.release import Person
 
 RANGES_FROM_DATA = (
     "The ranges that scale the columns: they were taken from the data itself, and reveal something of it beyond ε."
 )
-READERS: dict[str, Callable[[Path], Table]] = {"csv": csv_table, "parquet": parquet_table}
+READERS: dict[str, Callable[[Path], Table]] = {"csv": open_csv, "parquet": open_parquet}
 
 
 @part
-class OwnTable:
+class TableTask:
     """Numbers are scaled to [-1, 1] by their ranges, listed values become one input each; nothing is fitted.
 
     A label with `values` is a class, one with `min` and `max` a number to be predicted. `max_multiplicity` is in how
@@ -44,14 +44,14 @@ class OwnTable:
         if not self.test_fraction < 1:
             raise InvalidInput(f"test_fraction must be below 1, and got {self.test_fraction}.")
 
-    def load(self, generator: torch.Generator, places: Places, person: Person | None = None) -> Task:
+    def load(self, generator: torch.Generator, paths: Paths, person: Person | None = None) -> Task:
         """With a `person`, the rows of each are bounded before any are held out for evaluation."""
-        ranges = ranges_from(self.ranges, places.folder)
-        table = READERS[self.kind](found_at(self.path, places.folder))
+        ranges = load_ranges(self.ranges, paths.folder)
+        table = READERS[self.kind](find_file(self.path, paths.folder))
         column, most = (None, None) if person is None else (person.column, person.max_examples)
         encoding = Encoding.of(table, ranges, client=self.client, label=self.label, person=column)
-        names, sizes, inputs, targets, left_out = grouped(table, encoding, most)
-        train, test = held_out(sizes, self.test_fraction, generator)
+        names, sizes, inputs, targets, left_out = encode_table(table, encoding, most)
+        train, test = split_held_out(sizes, self.test_fraction, generator)
         kept = torch.bincount(torch.repeat_interleave(torch.tensor(sizes))[train], minlength=len(sizes)).tolist()
         return Task(
             name=Path(self.path).stem,
@@ -61,7 +61,7 @@ class OwnTable:
             kind="classification" if isinstance(encoding.label, Values) else "regression",
             classes=encoding.label.width,
             client_names=names,
-            facts=_facts(self, encoding, ranges),
+            facts=_describe_data(self, encoding, ranges),
             not_covered=_not_covered(ranges),
             ranges_from_data=ranges.taken_from_data,
             person=person,
@@ -85,7 +85,7 @@ def clients_from_csv(
     `max_multiplicity` is in how many clients one example may lie. A promise for one `person` needs it here too: of
     each person, as many rows as it says are used, the first in the client of the first.
     """
-    return _loaded("csv", path, client, label, ranges, test_fraction, max_multiplicity, person, generator)
+    return _load_clients("csv", path, client, label, ranges, test_fraction, max_multiplicity, person, generator)
 
 
 def clients_from_parquet(
@@ -100,10 +100,10 @@ def clients_from_parquet(
     generator: torch.Generator | None = None,
 ) -> Task:
     """As `clients_from_csv`, of a Parquet file."""
-    return _loaded("parquet", path, client, label, ranges, test_fraction, max_multiplicity, person, generator)
+    return _load_clients("parquet", path, client, label, ranges, test_fraction, max_multiplicity, person, generator)
 
 
-def _loaded(
+def _load_clients(
     kind: Literal["csv", "parquet"],
     path: str | Path,
     client: str,
@@ -114,7 +114,7 @@ def _loaded(
     person: Person | None,
     generator: torch.Generator | None,
 ) -> Task:
-    table = OwnTable(
+    table = TableTask(
         kind=kind,
         path=str(path),
         client=client,
@@ -123,10 +123,10 @@ def _loaded(
         test_fraction=test_fraction,
         max_multiplicity=max_multiplicity,
     )
-    return table.load(generator or torch.Generator().manual_seed(0), Places.of(), person)
+    return table.load(generator or torch.Generator().manual_seed(0), Paths.default(), person)
 
 
-def _facts(source: OwnTable, encoding: Encoding, ranges: Ranges) -> tuple[str, ...]:
+def _describe_data(source: TableTask, encoding: Encoding, ranges: Ranges) -> tuple[str, ...]:
     """What the card assumes. A bound that was taken from the data is no number to print."""
     facts = [
         "Columns are scaled to [-1, 1] by their ranges, listed values become one input each, and values outside a "
@@ -140,7 +140,7 @@ def _facts(source: OwnTable, encoding: Encoding, ranges: Ranges) -> tuple[str, .
         facts.append(f"The label {source.label!r} is scaled {bounds}to [-1, 1], and so are errors.")
     if source.test_fraction:
         facts.append(f"{source.test_fraction:.0%} of each client's examples are held out for evaluation.")
-    return (*facts, declared(source.max_multiplicity))
+    return (*facts, describe_multiplicity(source.max_multiplicity))
 
 
 def _not_covered(ranges: Ranges) -> tuple[str, ...]:

@@ -8,16 +8,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from discreet.data.datasets.dataset_catalog import named
-from discreet.data.datasets.dataset_files import contents
-from discreet.data.datasets.owner_checksums import Content, own_checksums, own_facts
+from discreet.data.datasets.dataset_catalog import find_data_set
+from discreet.data.datasets.dataset_files import read_data_files
+from discreet.data.datasets.owner_checksums import FileContent, describe_origin, disclose_checksums
 from discreet.data.partition import AnyPartition, ByGroup
 from discreet.data.tables.ranges import Range
 from discreet.data.tasks.examples import Examples
-from discreet.data.tasks.task import Task, held_out
+from discreet.data.tasks.task import Task, split_held_out
 from discreet.errors import InvalidInput
 from discreet.part import Count, Probability, part
-from discreet.paths import Places
+from discreet.paths import Paths
 
 
 class Codes(NamedTuple):
@@ -27,7 +27,7 @@ class Codes(NamedTuple):
     last: int
 
 
-def _each(first: int, last: int) -> Codes:
+def _single_codes(first: int, last: int) -> Codes:
     return Codes(tuple(range(first, last + 1)), last)
 
 
@@ -42,15 +42,15 @@ BIRTHPLACES = Codes((1, 60, 100, 200, 300, 303, 320, 360, 400, 500), 554)
 
 FEATURES: dict[str, Range | Codes] = {
     "AGEP": Range(min=17, max=99),
-    "COW": _each(1, 8),
+    "COW": _single_codes(1, 8),
     "SCHL": Range(min=1, max=24),
     "MAR": Codes((1, 2), 5),  # married or not, as the files have it; raw codes 2 to 5 are all "not"
     "OCCP": OCCUPATIONS,
     "POBP": BIRTHPLACES,
-    "RELP": _each(0, 17),
+    "RELP": _single_codes(0, 17),
     "WKHP": Range(min=1, max=99),
-    "SEX": _each(1, 2),
-    "RAC1P": _each(1, 9),
+    "SEX": _single_codes(1, 2),
+    "RAC1P": _single_codes(1, 9),
 }
 LABEL = "PINCP"
 HEADER = ",".join([*FEATURES, LABEL])
@@ -83,15 +83,15 @@ class AcsIncome:
                 f"states must list some of {', '.join(_all_states())}, each once, and got {list(self.states)!r:.60}."
             )
 
-    def load(self, generator: torch.Generator, places: Places) -> Task:
+    def load(self, generator: torch.Generator, paths: Paths) -> Task:
         states = self.states or _all_states()
-        read = contents(places, "acs_income", [f"{state}.csv" for state in states])
-        tables = [table(each) for each in read]
+        read = read_data_files(paths, "acs_income", [f"{state}.csv" for state in states])
+        tables = [read_state(each) for each in read]
         sizes = tuple(map(len, tables))
-        train, test = held_out(sizes, self.test_fraction, generator)
+        train, test = split_held_out(sizes, self.test_fraction, generator)
         rows = np.concatenate(tables)
-        inputs, targets = _encoded(rows[train.numpy()])
-        test_inputs, test_targets = _encoded(rows[test.numpy()])
+        inputs, targets = _encode_rows(rows[train.numpy()])
+        test_inputs, test_targets = _encode_rows(rows[test.numpy()])
         examples = Examples(
             name="acs_income",
             inputs=inputs,
@@ -104,39 +104,39 @@ class AcsIncome:
             group_names=states,
             label=LABEL,
             facts=(
-                *own_facts(read, PUBLIC),
+                *describe_origin(read, PUBLIC),
                 *FACTS,
                 f"{self.test_fraction:.0%} of each state's examples are held out for evaluation.",
             ),
-            not_covered=own_checksums(read),
+            not_covered=disclose_checksums(read),
         )
-        return examples.dealt(self.clients, self.partition, generator)
+        return examples.build_task(self.clients, self.partition, generator)
 
 
 def _all_states() -> tuple[str, ...]:
-    return tuple(name.removesuffix(".csv") for name in named("acs_income").files)
+    return tuple(name.removesuffix(".csv") for name in find_data_set("acs_income").files)
 
 
-def table(read: Content) -> NDArray[np.int32]:
+def read_state(read: FileContent) -> NDArray[np.int32]:
     """All numbers of a file, a row a person; the codes are those of the dictionary."""
     file = read.name
     header, _, body = read.data.replace(b"\r", b"").partition(b"\n")
     if header.decode("utf-8", "replace") != HEADER:
         raise InvalidInput(f"{file} must have the columns {HEADER}, and has {header.decode('utf-8', 'replace')!r:.90}.")
     body = body.rstrip(b"\n")
-    numbers = _numbers(body.replace(b"\n", b","))
+    numbers = _parse_numbers(body.replace(b"\n", b","))
     rows, columns = body.count(b"\n") + 1 if body else 0, len(FEATURES) + 1
     if not rows or len(numbers) != rows * columns or body.count(b",") != rows * (columns - 1):
         raise InvalidInput(f"{file} must hold {columns} whole numbers in each of its {rows:,} rows, and doesn't.")
     found = numbers.reshape(rows, columns)
     for values, (name, known) in zip(found.T, FEATURES.items(), strict=False):
         if isinstance(known, Codes):
-            _check(values, known.starts[0], known.last, f"{file}: {name}")
-    _check(found[:, -1], 0, 1, f"{file}: {LABEL}")
+            _check_bounds(values, known.starts[0], known.last, f"{file}: {name}")
+    _check_bounds(found[:, -1], 0, 1, f"{file}: {LABEL}")
     return found
 
 
-def _numbers(text: bytes) -> NDArray[np.int32]:
+def _parse_numbers(text: bytes) -> NDArray[np.int32]:
     """Whole numbers between commas; none at all when one is something else."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", DeprecationWarning)  # how older numpy tells of it
@@ -146,17 +146,17 @@ def _numbers(text: bytes) -> NDArray[np.int32]:
             return np.empty(0, dtype=np.int32)
 
 
-def _check(values: NDArray[np.int32], first: int, last: int, what: str) -> None:
+def _check_bounds(values: NDArray[np.int32], first: int, last: int, what: str) -> None:
     low, high = int(values.min()), int(values.max())
     if low < first or high > last:
         raise InvalidInput(f"{what} must lie between {first} and {last}, and got {low if low < first else high}.")
 
 
-def _encoded(rows: NDArray[Any]) -> tuple[Tensor, Tensor]:
+def _encode_rows(rows: NDArray[Any]) -> tuple[Tensor, Tensor]:
     inputs, at, every = np.zeros((len(rows), WIDTH), dtype=np.float32), 0, np.arange(len(rows))
     for values, known in zip(rows.T, FEATURES.values(), strict=False):
         if isinstance(known, Range):
-            inputs[:, at] = known.scaled(values.astype(np.float64))
+            inputs[:, at] = known.scale(values.astype(np.float64))
             at += 1
         else:
             inputs[every, at + np.searchsorted(known.starts, values, side="right") - 1] = 1

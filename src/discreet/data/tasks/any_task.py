@@ -4,8 +4,8 @@ from typing import Annotated, TypeAlias
 
 from pydantic import Field
 
-from discreet.data.features.features import Features
-from discreet.data.tables.table_task import OwnTable
+from discreet.data.features.feature_task import Features
+from discreet.data.tables.table_task import TableTask
 from discreet.data.tasks.acs_income import AcsIncome
 from discreet.data.tasks.cifar10 import Cifar10
 from discreet.data.tasks.cifar100 import Cifar100
@@ -14,12 +14,12 @@ from discreet.data.tasks.emnist import Emnist
 from discreet.data.tasks.fashion_mnist import FashionMnist
 from discreet.data.tasks.femnist import Femnist
 from discreet.data.tasks.lending_club import LendingClub
-from discreet.data.tasks.merged_splits import Merged
+from discreet.data.tasks.merged_splits import MergedSplits
 from discreet.data.tasks.mnist import Mnist
 
 AnyTask: TypeAlias = Annotated[
     Digits
-    | OwnTable
+    | TableTask
     | Mnist
     | FashionMnist
     | Cifar10
@@ -29,6 +29,6 @@ AnyTask: TypeAlias = Annotated[
     | AcsIncome
     | LendingClub
     | Features
-    | Merged,
+    | MergedSplits,
     Field(discriminator="kind"),
 ]

@@ -6,14 +6,14 @@ from typing import Literal
 import numpy as np
 import torch
 
-from discreet.data.datasets.dataset_files import contents
-from discreet.data.datasets.file_formats import cifar
+from discreet.data.datasets.dataset_files import read_data_files
+from discreet.data.datasets.file_formats import read_cifar
 from discreet.data.partition import AnyPartition, Iid
 from discreet.data.tasks import image_scaling
 from discreet.data.tasks.examples import Examples
 from discreet.data.tasks.task import Task
 from discreet.part import Count, part
-from discreet.paths import Places
+from discreet.paths import Paths
 
 BATCHES, BATCH, TEST = 5, 10_000, "test_batch.bin"
 
@@ -29,11 +29,11 @@ class Cifar10:
     scaling: image_scaling.Scaling = "unit"
     public_examples: Count | None = None  # the last ones, set apart as nobody's
 
-    def examples(self, places: Places) -> Examples:
+    def examples(self, paths: Paths) -> Examples:
         needed = BATCHES if self.limit is None else min(BATCHES, math.ceil(self.limit / BATCH))
         files = [*(f"data_batch_{number}.bin" for number in range(1, needed + 1)), TEST]
-        found = contents(places, "cifar10", files)
-        *batches, test = (cifar(each.data, each.name, label_bytes=1) for each in found)
+        found = read_data_files(paths, "cifar10", files)
+        *batches, test = (read_cifar(each.data, each.name, label_bytes=1) for each in found)
         train = np.concatenate([batch.images for batch in batches])[: self.limit]
         targets = np.concatenate([batch.labels for batch in batches])[: self.limit, 0]
         return Examples(
@@ -47,5 +47,5 @@ class Cifar10:
             facts=image_scaling.facts("CIFAR-10", self.scaling, self.limit),
         ).with_public(self.public_examples)
 
-    def load(self, generator: torch.Generator, places: Places) -> Task:
-        return self.examples(places).dealt(self.clients, self.partition, generator)
+    def load(self, generator: torch.Generator, paths: Paths) -> Task:
+        return self.examples(paths).build_task(self.clients, self.partition, generator)

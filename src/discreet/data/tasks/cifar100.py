@@ -4,14 +4,14 @@ from typing import Literal
 
 import torch
 
-from discreet.data.datasets.dataset_files import contents
-from discreet.data.datasets.file_formats import cifar
+from discreet.data.datasets.dataset_files import read_data_files
+from discreet.data.datasets.file_formats import read_cifar
 from discreet.data.partition import AnyPartition, Iid
 from discreet.data.tasks import image_scaling
 from discreet.data.tasks.examples import Examples
 from discreet.data.tasks.task import Task
 from discreet.part import Count, part
-from discreet.paths import Places
+from discreet.paths import Paths
 
 FILES = ("train.bin", "test.bin")
 COARSE, FINE = 0, 1  # the label bytes: which of 20 superclasses, which of 100 classes
@@ -28,9 +28,9 @@ class Cifar100:
     labels: Literal["fine", "coarse"] = "fine"
     public_examples: Count | None = None  # the last ones, set apart as nobody's
 
-    def examples(self, places: Places) -> Examples:
-        found = contents(places, "cifar100", FILES)
-        train, test = (cifar(each.data, each.name, label_bytes=2) for each in found)
+    def examples(self, paths: Paths) -> Examples:
+        found = read_data_files(paths, "cifar100", FILES)
+        train, test = (read_cifar(each.data, each.name, label_bytes=2) for each in found)
         column = FINE if self.labels == "fine" else COARSE
         return Examples(
             name="cifar100",
@@ -43,5 +43,5 @@ class Cifar100:
             facts=image_scaling.facts("CIFAR-100", self.scaling),
         ).with_public(self.public_examples)
 
-    def load(self, generator: torch.Generator, places: Places) -> Task:
-        return self.examples(places).dealt(self.clients, self.partition, generator)
+    def load(self, generator: torch.Generator, paths: Paths) -> Task:
+        return self.examples(paths).build_task(self.clients, self.partition, generator)

@@ -9,7 +9,7 @@ from discreet.data.tasks.examples import Examples
 from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
 from discreet.part import Count, Probability, part
-from discreet.paths import Places
+from discreet.paths import Paths
 
 WHITE = 16.0  # the format's largest pixel value
 CENTRE = 0.3
@@ -25,7 +25,7 @@ class Digits:
     test_fraction: Probability = 0.2
     public_examples: Count | None = None  # set apart as nobody's
 
-    def load(self, generator: torch.Generator, places: Places) -> Task:
+    def load(self, generator: torch.Generator, paths: Paths) -> Task:
         from sklearn.datasets import load_digits  # a second to import
 
         pixels, labels = (torch.from_numpy(array) for array in load_digits(return_X_y=True))
@@ -53,4 +53,4 @@ class Digits:
                 "constant: nothing was fitted on the clients' data.",
             ),
         )
-        return examples.with_public(self.public_examples).dealt(self.clients, self.partition, generator)
+        return examples.with_public(self.public_examples).build_task(self.clients, self.partition, generator)

@@ -9,7 +9,7 @@ from discreet.data.tasks import image_scaling
 from discreet.data.tasks.examples import Examples
 from discreet.data.tasks.task import Task
 from discreet.part import Count, part
-from discreet.paths import Places
+from discreet.paths import Paths
 
 EmnistSplit: TypeAlias = Literal["letters", "byclass", "bymerge", "balanced", "digits", "mnist"]
 
@@ -33,13 +33,13 @@ class Emnist:
     split: EmnistSplit = "letters"
     public_examples: Count | None = None  # the last ones, set apart as nobody's
 
-    def examples(self, places: Places) -> Examples:
+    def examples(self, paths: Paths) -> Examples:
         files = [
             f"emnist-{self.split}-{use}-{what}"
             for use in ("train", "test")
             for what in ("images-idx3-ubyte", "labels-idx1-ubyte")
         ]
-        train, targets, test, test_targets = image_scaling.arrays(places, "emnist", *files)
+        train, targets, test, test_targets = image_scaling.arrays(paths, "emnist", *files)
         first = 1 if self.split == "letters" else 0  # letters are numbered from 1
         return Examples(
             name=f"emnist_{self.split}",
@@ -52,5 +52,5 @@ class Emnist:
             facts=image_scaling.facts("EMNIST"),
         ).with_public(self.public_examples)
 
-    def load(self, generator: torch.Generator, places: Places) -> Task:
-        return self.examples(places).dealt(self.clients, self.partition, generator)
+    def load(self, generator: torch.Generator, paths: Paths) -> Task:
+        return self.examples(paths).build_task(self.clients, self.partition, generator)

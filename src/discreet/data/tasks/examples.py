@@ -7,7 +7,7 @@ from torch import Tensor
 
 from discreet.data.federation import Federation
 from discreet.data.partition import AnyPartition, Labels
-from discreet.data.tasks.task import Kind, Task, held_out, kept_for_training
+from discreet.data.tasks.task import Kind, Task, split_held_out, training_size
 from discreet.errors import InvalidInput
 
 
@@ -59,15 +59,15 @@ class Examples:
             public=(self.inputs[apart], self.targets[apart]),
         )
 
-    def dealt(self, clients: int | None, partition: AnyPartition, generator: torch.Generator) -> Task:
+    def build_task(self, clients: int | None, partition: AnyPartition, generator: torch.Generator) -> Task:
         """The task, once examples are dealt out; what clients hold is not copied, so they may overlap for free."""
-        whole = self if self.test_fraction is None else self._merged(partition)
+        whole = self if self.test_fraction is None else self._merge_test_examples(partition)
         split = partition.split(Labels(whole.targets, whole.groups, whole.group_names), clients, generator)
         sizes, order = tuple(map(len, split.parts)), torch.cat(split.parts)
         test_inputs, test_targets = whole.test_inputs, whole.test_targets
         if self.test_fraction is not None:
-            kept, test = held_out(sizes, self.test_fraction, generator)
-            sizes = tuple(kept_for_training(size, self.test_fraction) for size in sizes)
+            kept, test = split_held_out(sizes, self.test_fraction, generator)
+            sizes = tuple(training_size(size, self.test_fraction) for size in sizes)
             test_inputs, test_targets = whole.inputs[order[test]], whole.targets[order[test]]
             order = order[kept]
         most = int(torch.bincount(order, minlength=len(whole.targets)).max())
@@ -79,19 +79,19 @@ class Examples:
             kind=self.kind,
             classes=self.classes,
             client_names=split.names or tuple(f"client {number}" for number in range(len(sizes))),
-            facts=(*self.facts, *_tested(self.test_fraction), *_overlap(most)),
-            not_covered=(*self.not_covered, *_by_label(partition, self.label)),
+            facts=(*self.facts, *_describe_test_split(self.test_fraction), *_describe_overlap(most)),
+            not_covered=(*self.not_covered, *_disclose_partition(partition, self.label)),
             public=None if self.public is None else Federation(*self.public, (len(self.public[1]),)),
         )
 
-    def _merged(self, partition: AnyPartition) -> "Examples":
+    def _merge_test_examples(self, partition: AnyPartition) -> "Examples":
         """With the test examples after the others, for everybody to hold."""
         if self.groups is not None:
             raise InvalidInput(
                 f"Whose {self.name}'s test examples are is not known, so they can't be dealt out with the others.",
                 fix="Leave out test_fraction, or what loads whose each example is.",
             )
-        if not partition.disjoint:
+        if not partition.is_disjoint:
             raise InvalidInput(
                 "Where clients overlap, what one holds out another trains on.",
                 fix='Leave out test_fraction, or use a disjoint partition such as "iid".',
@@ -103,7 +103,7 @@ class Examples:
         )
 
 
-def _tested(fraction: float | None) -> tuple[str, ...]:
+def _describe_test_split(fraction: float | None) -> tuple[str, ...]:
     if fraction is None:
         return ()
     return (
@@ -112,13 +112,13 @@ def _tested(fraction: float | None) -> tuple[str, ...]:
     )
 
 
-def _overlap(most: int) -> tuple[str, ...]:
+def _describe_overlap(most: int) -> tuple[str, ...]:
     if most == 1:
         return ()
     return (f"Clients overlap: one example lies in up to {most} of them, and the guarantee counts all of them.",)
 
 
-def _by_label(partition: AnyPartition, label: str) -> tuple[str, ...]:
+def _disclose_partition(partition: AnyPartition, label: str) -> tuple[str, ...]:
     if not partition.by_label:
         return ()
     return (f"Who holds which examples: they were dealt out by their {label} ({partition.by_label}).",)

@@ -10,7 +10,7 @@ from discreet.data.tasks.examples import Examples
 from discreet.data.tasks.mnist import TEST, TRAIN
 from discreet.data.tasks.task import Task
 from discreet.part import Count, part
-from discreet.paths import Places
+from discreet.paths import Paths
 
 
 @part
@@ -23,8 +23,8 @@ class FashionMnist:
     limit: Count | None = None
     public_examples: Count | None = None  # the last ones, set apart as nobody's
 
-    def examples(self, places: Places) -> Examples:
-        train, targets, test, test_targets = image_scaling.arrays(places, "fashion_mnist", *TRAIN, *TEST)
+    def examples(self, paths: Paths) -> Examples:
+        train, targets, test, test_targets = image_scaling.arrays(paths, "fashion_mnist", *TRAIN, *TEST)
         return Examples(
             name="fashion_mnist",
             inputs=image_scaling.pixels(train[: self.limit]),
@@ -36,5 +36,5 @@ class FashionMnist:
             facts=image_scaling.facts("Fashion-MNIST", limit=self.limit),
         ).with_public(self.public_examples)
 
-    def load(self, generator: torch.Generator, places: Places) -> Task:
-        return self.examples(places).dealt(self.clients, self.partition, generator)
+    def load(self, generator: torch.Generator, paths: Paths) -> Task:
+        return self.examples(paths).build_task(self.clients, self.partition, generator)

@@ -6,16 +6,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from discreet.data.datasets.dataset_files import content
-from discreet.data.datasets.file_formats import npz
-from discreet.data.datasets.owner_checksums import Content, own_checksums, own_facts
+from discreet.data.datasets.dataset_files import read_data_file
+from discreet.data.datasets.file_formats import read_npz
+from discreet.data.datasets.owner_checksums import FileContent, describe_origin, disclose_checksums
 from discreet.data.partition import AnyPartition, ByGroup
 from discreet.data.tasks import image_scaling
 from discreet.data.tasks.examples import Examples
 from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
 from discreet.part import Count, Flag, part
-from discreet.paths import Places
+from discreet.paths import Paths
 
 FILE = "femnist_540_writers.npz"
 ARRAYS = ("images", "labels", "writer", "split", "writer_ids", "writer_complete")
@@ -43,9 +43,9 @@ class Femnist:
                 "The incomplete writers can't be public and tested on at once.", fix="Leave out complete_only = false."
             )
 
-    def examples(self, places: Places) -> Examples:
-        read = content(places, "femnist", FILE)
-        pictures, targets, writer, split, writers, complete = arrays(read)
+    def examples(self, paths: Paths) -> Examples:
+        read = read_data_file(paths, "femnist", FILE)
+        pictures, targets, writer, split, writers, complete = read_femnist(read)
         taken = complete[writer] if self.complete_only else writer == writer
         train, test = taken & (split == TRAIN), taken & (split == TEST)
         ink = image_scaling.WHITE - pictures  # paper is white there, and black in MNIST
@@ -59,30 +59,30 @@ class Femnist:
             classes=62,
             groups=image_scaling.labels(writer[train]),
             group_names=tuple(map(str, writers)),
-            public=_public(ink, targets, ~complete[writer]) if self.public_writers else None,
+            public=_public_examples(ink, targets, ~complete[writer]) if self.public_writers else None,
             facts=(
-                *own_facts([read], image_scaling.public("FEMNIST")),
+                *describe_origin([read], image_scaling.public("FEMNIST")),
                 image_scaling.scaled(),
                 "Pictures are inverted, so that ink is bright as in MNIST.",
                 image_scaling.WRITERS_ARE_PUBLIC,
                 *([PUBLIC_WRITERS] if self.public_writers else []),
             ),
-            not_covered=own_checksums([read]),
+            not_covered=disclose_checksums([read]),
         )
 
-    def load(self, generator: torch.Generator, places: Places) -> Task:
-        return self.examples(places).dealt(self.clients, self.partition, generator)
+    def load(self, generator: torch.Generator, paths: Paths) -> Task:
+        return self.examples(paths).build_task(self.clients, self.partition, generator)
 
 
-def _public(ink: NDArray[Any], targets: NDArray[Any], chosen: NDArray[Any]) -> tuple[Tensor, Tensor]:
+def _public_examples(ink: NDArray[Any], targets: NDArray[Any], chosen: NDArray[Any]) -> tuple[Tensor, Tensor]:
     if not chosen.any():
         raise InvalidInput(f"{FILE} has no incomplete writer who could be public.", fix="Leave out public_writers.")
     return image_scaling.pixels(ink[chosen]), image_scaling.labels(targets[chosen])
 
 
-def arrays(read: Content) -> list[NDArray[Any]]:
+def read_femnist(read: FileContent) -> list[NDArray[Any]]:
     """The file's arrays, as `ARRAYS` names them. A file of the user's own may be anything: they must fit each other."""
-    found = npz(read.data, read.name, *ARRAYS)
+    found = read_npz(read.data, read.name, *ARRAYS)
     pictures, targets, writer, split, writers, complete = found
     count = len(targets)
     fits = (

@@ -39,15 +39,15 @@ def clients_from_arrays(
     """
     if (clients is None) == (sizes is None):
         raise InvalidInput("Clients need either clients= (one name an example) or sizes= (examples in a row).")
-    all_inputs, all_targets = _paired("inputs", inputs, targets)
+    all_inputs, all_targets = _as_pair("inputs", inputs, targets)
     if clients is not None:
-        names, counts, order = _by_client(clients, len(all_inputs))
+        names, counts, order = _group_by_client(clients, len(all_inputs))
         all_inputs, all_targets = all_inputs[order], all_targets[order]
     else:
         counts = tuple(int(size) for size in sizes or ())
         names = tuple(f"client {number}" for number in range(len(counts)))
     most = read(Count, max_multiplicity)
-    return _task(name, Federation(all_inputs, all_targets, counts, most), names, classes, test, public)
+    return _build_task(name, Federation(all_inputs, all_targets, counts, most), names, classes, test, public)
 
 
 def clients_from_datasets(
@@ -70,7 +70,7 @@ def clients_from_datasets(
         raise InvalidInput("A federation needs at least one client, and got no dataset.")
     check_multiplicity(datasets, most := read(Count, max_multiplicity))
     called = tuple(names) if names is not None else tuple(f"client {number}" for number in range(len(datasets)))
-    parts = [_stacked(dataset, f"dataset {number}") for number, dataset in enumerate(datasets)]
+    parts = [_stack_items(dataset, f"dataset {number}") for number, dataset in enumerate(datasets)]
     shapes = [tuple(inputs.shape[1:]) for inputs, _ in parts]
     if other := [number for number, shape in enumerate(shapes) if shape != shapes[0]]:
         raise InvalidInput(
@@ -78,18 +78,18 @@ def clients_from_datasets(
         )
     sizes = tuple(len(inputs) for inputs, _ in parts)
     flat = torch.cat([inputs for inputs, _ in parts]), torch.cat([targets for _, targets in parts])
-    held = _stacked(test, "the test dataset") if test is not None else None
-    nobodys = _stacked(public, "the public dataset") if public is not None else None
-    return _task(name, Federation(*flat, sizes, most), called, classes, held, nobodys)
+    held = _stack_items(test, "the test dataset") if test is not None else None
+    nobodys = _stack_items(public, "the public dataset") if public is not None else None
+    return _build_task(name, Federation(*flat, sizes, most), called, classes, held, nobodys)
 
 
-def declared(most: int) -> str:
+def describe_multiplicity(most: int) -> str:
     """What the card must say of a number of clients that only the owner of the data can know."""
     clients = "two clients" if most == 1 else f"more than {most} clients"
     return f"That no example lies in {clients} was declared by the data's owner; nobody checked."
 
 
-def _task(
+def _build_task(
     name: str,
     train: Federation,
     names: tuple[str, ...],
@@ -107,21 +107,21 @@ def _task(
     if test is None:
         inputs, targets = train.inputs[:0], train.targets[:0]
     else:
-        inputs, targets = _tensor("test inputs", test[0]), _tensor("test targets", test[1])
-    facts = (AS_GIVEN, declared(train.max_multiplicity))
-    return Task(name, train, inputs, targets, kind, classes, names, facts, not_covered, _nobodys(public))
+        inputs, targets = _as_tensor("test inputs", test[0]), _as_tensor("test targets", test[1])
+    facts = (AS_GIVEN, describe_multiplicity(train.max_multiplicity))
+    return Task(name, train, inputs, targets, kind, classes, names, facts, not_covered, _public_examples(public))
 
 
-def _nobodys(public: tuple[Any, Any] | None) -> Federation | None:
+def _public_examples(public: tuple[Any, Any] | None) -> Federation | None:
     if public is None:
         return None
-    inputs, targets = _paired("public inputs", *public)
+    inputs, targets = _as_pair("public inputs", *public)
     return Federation(inputs, targets, (len(targets),))
 
 
-def _paired(which: str, inputs: Any, targets: Any) -> tuple[Tensor, Tensor]:
+def _as_pair(which: str, inputs: Any, targets: Any) -> tuple[Tensor, Tensor]:
     """As tensors that count the same examples."""
-    all_inputs, all_targets = _tensor(which, inputs), _tensor(f"targets of the {which}", targets)
+    all_inputs, all_targets = _as_tensor(which, inputs), _as_tensor(f"targets of the {which}", targets)
     if all_inputs.dim() == 0 or all_targets.dim() == 0 or len(all_inputs) != len(all_targets):
         raise InvalidInput(
             f"The {which} and their targets must count the same examples, and have the shapes "
@@ -130,7 +130,7 @@ def _paired(which: str, inputs: Any, targets: Any) -> tuple[Tensor, Tensor]:
     return all_inputs, all_targets
 
 
-def _by_client(clients: Any, examples: int) -> tuple[tuple[str, ...], tuple[int, ...], Tensor]:
+def _group_by_client(clients: Any, examples: int) -> tuple[tuple[str, ...], tuple[int, ...], Tensor]:
     """Their names in order, how many examples each has, and the order that puts a client's examples together."""
     own = clients.tolist() if isinstance(clients, Tensor | np.ndarray) else list(clients)
     if len(own) != examples:
@@ -150,7 +150,7 @@ def _by_client(clients: Any, examples: int) -> tuple[tuple[str, ...], tuple[int,
     return tuple(map(str, known)), sizes, ranks.argsort(stable=True)
 
 
-def _stacked(dataset: Any, which: str) -> tuple[Tensor, Tensor]:
+def _stack_items(dataset: Any, which: str) -> tuple[Tensor, Tensor]:
     try:
         items = [dataset[i] for i in range(len(dataset))] if hasattr(dataset, "__len__") else list(dataset)
         pairs = [(torch.as_tensor(one), torch.as_tensor(target)) for one, target in items]
@@ -164,10 +164,10 @@ def _stacked(dataset: Any, which: str) -> tuple[Tensor, Tensor]:
     if len({(one.shape, target.shape) for one, target in pairs}) > 1:
         raise InvalidInput(f"The items of {which} differ in shape.", fix="Crop or pad them to one shape.")
     inputs, targets = (torch.stack(list(each)) for each in zip(*pairs, strict=True))
-    return _tensor("inputs", inputs), _tensor("targets", targets)
+    return _as_tensor("inputs", inputs), _as_tensor("targets", targets)
 
 
-def _tensor(which: str, values: Any) -> Tensor:
+def _as_tensor(which: str, values: Any) -> Tensor:
     """Floating-point numbers in single precision, whole numbers as int64, on the host, in memory of our own."""
     try:
         found = values.detach() if isinstance(values, Tensor) else torch.tensor(np.asarray(values))

@@ -7,9 +7,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from discreet.data.datasets.dataset_files import contents
-from discreet.data.datasets.file_formats import idx
-from discreet.paths import Places
+from discreet.data.datasets.dataset_files import read_data_files
+from discreet.data.datasets.file_formats import read_idx
+from discreet.paths import Paths
 
 WHITE = 255  # a byte's largest value
 MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet, channel by channel, as published
@@ -18,9 +18,9 @@ WRITERS_ARE_PUBLIC = "Writers and their numbers of examples are public."
 Scaling: TypeAlias = Literal["unit", "imagenet"]
 
 
-def arrays(places: Places, dataset: str, *files: str) -> list[NDArray[Any]]:
+def arrays(paths: Paths, dataset: str, *files: str) -> list[NDArray[Any]]:
     """These idx files of the data set."""
-    return [idx(each.data, each.name) for each in contents(places, dataset, files)]
+    return [read_idx(each.data, each.name) for each in read_data_files(paths, dataset, files)]
 
 
 def pixels(images: NDArray[np.uint8], scaling: Scaling = "unit") -> Tensor:

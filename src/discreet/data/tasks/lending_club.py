@@ -10,15 +10,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from discreet.data.datasets.dataset_files import content
-from discreet.data.datasets.owner_checksums import Content, own_checksums, own_facts
+from discreet.data.datasets.dataset_files import read_data_file
+from discreet.data.datasets.owner_checksums import FileContent, describe_origin, disclose_checksums
 from discreet.data.partition import AnyPartition, Shards
-from discreet.data.tables.ranges import Range, as_number
+from discreet.data.tables.ranges import Range, parse_number
 from discreet.data.tasks.examples import Examples
 from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
 from discreet.part import Count, Probability, part
-from discreet.paths import Places
+from discreet.paths import Paths
 
 FILE = "loans_2007_2011.csv"
 TARGET, STATE = "int_rate", "addr_state"
@@ -37,12 +37,12 @@ class Number(NamedTuple):
     missing: float
     logarithmic: bool = False
 
-    def scaled(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def scale(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """On [-1, 1]; NaN stands for what is missing."""
         values = np.where(np.isnan(values), self.missing, values)
         if not self.logarithmic:
-            return Range(min=self.low, max=self.high).scaled(values)
-        return Range(min=np.log1p(self.low), max=np.log1p(self.high)).scaled(np.log1p(values.clip(min=0)))
+            return Range(min=self.low, max=self.high).scale(values)
+        return Range(min=np.log1p(self.low), max=np.log1p(self.high)).scale(np.log1p(values.clip(min=0)))
 
 
 NEVER = 120  # months: as long ago as a credit file remembers
@@ -103,10 +103,10 @@ class LendingClub:
     components: Count = 10
     test_fraction: Probability = 0.2
 
-    def load(self, generator: torch.Generator, places: Places) -> Task:
-        read = content(places, "lending_club", FILE)
-        columns = _columns(read)
-        inputs, rates = _inputs(columns), torch.from_numpy(_numbers(columns, TARGET) - CENTRE).float()
+    def load(self, generator: torch.Generator, paths: Paths) -> Task:
+        read = read_data_file(paths, "lending_club", FILE)
+        columns = _read_columns(read)
+        inputs, rates = _encode_inputs(columns), torch.from_numpy(_parse_numbers(columns, TARGET) - CENTRE).float()
         states = sorted(set(columns[STATE]))
         groups = torch.tensor([states.index(state) for state in columns[STATE]])
         order = torch.randperm(len(rates), generator=generator)
@@ -124,10 +124,10 @@ class LendingClub:
             groups=groups[train],
             group_names=tuple(states),
             label="interest rate",
-            facts=(*own_facts([read], PUBLIC), *FACTS, *self._facts()),
-            not_covered=(*self._not_covered(), *own_checksums([read])),
+            facts=(*describe_origin([read], PUBLIC), *FACTS, *self._facts()),
+            not_covered=(*self._not_covered(), *disclose_checksums([read])),
         )
-        return examples.dealt(self.clients, self.partition, generator)
+        return examples.build_task(self.clients, self.partition, generator)
 
     def _reduction(self, train: Tensor) -> tuple[Tensor, Tensor]:
         """What is subtracted from the inputs, and the matrix that they are then multiplied by."""
@@ -167,13 +167,13 @@ class LendingClub:
         )
 
 
-def numbers(read: Content) -> Tensor:
+def read_loans(read: FileContent) -> Tensor:
     """All inputs of the file and, last, the rates: what can be read of one that its owner vouches for."""
-    columns = _columns(read)
-    return torch.cat([_inputs(columns), torch.from_numpy(_numbers(columns, TARGET))[:, None]], dim=1)
+    columns = _read_columns(read)
+    return torch.cat([_encode_inputs(columns), torch.from_numpy(_parse_numbers(columns, TARGET))[:, None]], dim=1)
 
 
-def _columns(read: Content) -> Columns:
+def _read_columns(read: FileContent) -> Columns:
     """The cells of each column that is needed; dates as months, employment as years."""
     header, *rows = list(csv.reader(read.data.decode("utf-8", "replace").splitlines())) or [[]]
     needed = {TARGET, STATE, *NUMBERS, *CATEGORIES}
@@ -184,21 +184,21 @@ def _columns(read: Content) -> Columns:
             f"{FILE} must have rows, all of {len(header)} cells as its header.", fix="Look for torn lines."
         )
     columns: Columns = {name: list(cells) for name, cells in zip(header, zip(*rows, strict=True), strict=True)}
-    first, listed = _months("2007-06"), _each(_months, columns["issue_d"])
-    opened = _each(_months, columns["earliest_cr_line"])
+    first, listed = _parse_month("2007-06"), _map_distinct(_parse_month, columns["issue_d"])
+    opened = _map_distinct(_parse_month, columns["earliest_cr_line"])
     columns["emp_length"] = [YEARS.get(cell, cell) for cell in columns["emp_length"]]
     columns["issue_d"] = [str(month - first) for month in listed]
     columns["earliest_cr_line"] = [str(now - then) if then else "" for now, then in zip(listed, opened, strict=True)]
     return columns
 
 
-def _each(reading: Callable[[str], T], cells: list[str]) -> list[T]:
+def _map_distinct(reading: Callable[[str], T], cells: list[str]) -> list[T]:
     """What each cell says; those that are alike are read once."""
     known = {cell: reading(cell) for cell in set(cells)}
     return [known[cell] for cell in cells]
 
 
-def _months(cell: str) -> int:
+def _parse_month(cell: str) -> int:
     """Since the year 0, of 2007-06, say; 0 when there is none."""
     if not cell:
         return 0
@@ -208,21 +208,21 @@ def _months(cell: str) -> int:
     return 12 * int(year) + int(month)
 
 
-def _inputs(columns: Columns) -> Tensor:
+def _encode_inputs(columns: Columns) -> Tensor:
     """Numbers, then one input for each listed value."""
-    numbers = [known.scaled(_numbers(columns, name)) for name, known in NUMBERS.items()]
-    listed = [np.eye(len(values))[_codes(columns, name)] for name, values in CATEGORIES.items()]
+    numbers = [known.scale(_parse_numbers(columns, name)) for name, known in NUMBERS.items()]
+    listed = [np.eye(len(values))[_category_indices(columns, name)] for name, values in CATEGORIES.items()]
     return torch.from_numpy(np.hstack([np.stack(numbers, axis=1), *listed]).astype(np.float32))
 
 
-def _numbers(columns: Columns, name: str) -> NDArray[np.float64]:
-    found = _each(lambda cell: as_number(cell) if cell else math.nan, columns[name])
+def _parse_numbers(columns: Columns, name: str) -> NDArray[np.float64]:
+    found = _map_distinct(lambda cell: parse_number(cell) if cell else math.nan, columns[name])
     if None in found:
         raise InvalidInput(f"{FILE}: {name} must hold numbers, and got {columns[name][found.index(None)]!r:.40}.")
     return np.array(found, dtype=np.float64)
 
 
-def _codes(columns: Columns, name: str) -> list[int]:
+def _category_indices(columns: Columns, name: str) -> list[int]:
     known = {value: number for number, value in enumerate(CATEGORIES[name])}
     if strange := sorted(set(columns[name]) - set(known)):
         raise InvalidInput(f"{FILE}: {name} must be one of {', '.join(known)}, and got {strange[0]!r:.40}.")

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, TypeAlias
 import torch
 from pydantic import Field
 
-from discreet.data.features.features import Features
+from discreet.data.features.feature_task import Features
 from discreet.data.partition import AnyPartition
 from discreet.data.tasks.cifar10 import Cifar10
 from discreet.data.tasks.cifar100 import Cifar100
@@ -17,7 +17,7 @@ from discreet.data.tasks.femnist import Femnist
 from discreet.data.tasks.mnist import Mnist
 from discreet.data.tasks.task import Task
 from discreet.part import Probability, part
-from discreet.paths import Places
+from discreet.paths import Paths
 
 AnyMergeable: TypeAlias = Annotated[
     Mnist | FashionMnist | Cifar10 | Cifar100 | Emnist | Femnist | Features, Field(discriminator="kind")
@@ -25,7 +25,7 @@ AnyMergeable: TypeAlias = Annotated[
 
 
 @part
-class Merged:
+class MergedSplits:
     """Clients and partition are those of `of`, over all its examples; `test_fraction` of each client's are held out.
 
     Evaluation takes all that is held out together: where clients hold equally much, that is the mean of theirs.
@@ -43,8 +43,8 @@ class Merged:
     def partition(self) -> AnyPartition:
         return self.of.partition
 
-    def examples(self, places: Places) -> Examples:
-        return replace(self.of.examples(places), test_fraction=self.test_fraction)
+    def examples(self, paths: Paths) -> Examples:
+        return replace(self.of.examples(paths), test_fraction=self.test_fraction)
 
-    def load(self, generator: torch.Generator, places: Places) -> Task:
-        return self.examples(places).dealt(self.clients, self.partition, generator)
+    def load(self, generator: torch.Generator, paths: Paths) -> Task:
+        return self.examples(paths).build_task(self.clients, self.partition, generator)

@@ -11,7 +11,7 @@ from discreet.data.tasks.examples import Examples
 from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
 from discreet.part import Count, Flag, part
-from discreet.paths import Places
+from discreet.paths import Paths
 
 TRAIN = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte")
 TEST = ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
@@ -34,8 +34,8 @@ class Mnist:
         if self.partition.kind == "by_group" and not self.writers:
             raise InvalidInput("MNIST's groups are its writers, who are not loaded.", fix="Set writers = true.")
 
-    def examples(self, places: Places) -> Examples:
-        found = image_scaling.arrays(places, "mnist", *TRAIN, *TEST, *([WRITERS] if self.writers else []))
+    def examples(self, paths: Paths) -> Examples:
+        found = image_scaling.arrays(paths, "mnist", *TRAIN, *TEST, *([WRITERS] if self.writers else []))
         train, targets, test, test_targets = found[:4]
         names, groups = np.unique(found[4][:, WRITER_COLUMN], return_inverse=True) if self.writers else ((), None)
         return Examples(
@@ -54,5 +54,5 @@ class Mnist:
             ),
         ).with_public(self.public_examples)
 
-    def load(self, generator: torch.Generator, places: Places) -> Task:
-        return self.examples(places).dealt(self.clients, self.partition, generator)
+    def load(self, generator: torch.Generator, paths: Paths) -> Task:
+        return self.examples(paths).build_task(self.clients, self.partition, generator)

@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 import torch
 from torch import Tensor
 
-from discreet.data.federation import Federation, all_finite
+from discreet.data.federation import Federation, is_finite
 from discreet.errors import InvalidInput
 from discreet.privacy.release import Person
 
@@ -53,7 +53,7 @@ class Task:
                 f"{self.input_shape}.",
                 fix="Prepare both alike.",
             )
-        if not all_finite(self.test_inputs):
+        if not is_finite(self.test_inputs):
             raise InvalidInput("The test inputs hold NaN or infinity.", fix="Fill or drop those examples first.")
         for which, targets in (("training", self.train.targets), ("test", self.test_targets)):
             self._check_targets(which, targets)
@@ -91,7 +91,7 @@ class Task:
             )
 
 
-def held_out(sizes: tuple[int, ...], fraction: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+def split_held_out(sizes: tuple[int, ...], fraction: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """Which examples stay for training and which are kept for evaluation: a share of each client's, at random.
 
     Every client keeps at least one to train on. Both come in the order of the clients.
@@ -99,12 +99,12 @@ def held_out(sizes: tuple[int, ...], fraction: float, generator: torch.Generator
     train, test, start = [], [], 0
     for size in sizes:
         order = start + torch.randperm(size, generator=generator)
-        kept = kept_for_training(size, fraction)
+        kept = training_size(size, fraction)
         train.append(order[:kept].sort().values)
         test.append(order[kept:].sort().values)
         start += size
     return torch.cat(train), torch.cat(test)
 
 
-def kept_for_training(size: int, fraction: float) -> int:
+def training_size(size: int, fraction: float) -> int:
     return size - int(size * fraction)

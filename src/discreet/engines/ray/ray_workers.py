@@ -172,7 +172,7 @@ class RayCrew:
             portion_of[list(clients)] = at
         simulation = replace(embedded.simulation, federation=empty(federation), public=None)
         pickle = self._ray.cloudpickle
-        own = user_code.loaded()
+        own = user_code.modules_from_files()
         for module in own:  # a file of the user's own, which no worker could import
             pickle.register_pickle_by_value(module)
         try:

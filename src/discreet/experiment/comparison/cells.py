@@ -115,7 +115,7 @@ def data_of(source: Source) -> str:
     for table in (task, task.get("of", {})) if hasattr(source.experiment.task, "examples") else ():
         table.pop("clients", None)
         table.pop("partition", None)
-    return json.dumps([task, str(source.places.folder), str(source.places.data)], sort_keys=True)
+    return json.dumps([task, str(source.paths.folder), str(source.paths.data)], sort_keys=True)
 
 
 def _key(cell: Cell, seed: int, digest: Callable[[Path], str]) -> str:
@@ -123,7 +123,7 @@ def _key(cell: Cell, seed: int, digest: Callable[[Path], str]) -> str:
     told = plain(cell.source.experiment) | {"seed": seed, "checkpoint_every": None}
     if "device" not in cell.swept:
         del told["device"]  # so that results can be brought home from another machine
-    files = {name: digest(path) for name, path in _files(told, cell.source.places.folder)}
+    files = {name: digest(path) for name, path in _files(told, cell.source.paths.folder)}
     decided = json.dumps({"discreet": __version__, "experiment": told, "files": files}, sort_keys=True)
     return hashlib.blake2b(decided.encode(), digest_size=12).hexdigest()
 

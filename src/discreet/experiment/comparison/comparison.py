@@ -20,7 +20,7 @@ from discreet.experiment.loop.interrupt import graceful
 from discreet.experiment.loop.job import Job
 from discreet.experiment.promise import data_ranges, run_guarantees
 from discreet.part import plain
-from discreet.paths import Watch
+from discreet.paths import OnProgress
 from discreet.privacy.wording import name_of
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import RunKey
@@ -34,7 +34,7 @@ class Observer(Protocol):
     def ended(self, run: Run, result: Result) -> None: ...
 
 
-def plan(asked: Sequence[Run], data: "Data", watch: Watch) -> None:
+def plan(asked: Sequence[Run], data: "Data", watch: OnProgress) -> None:
     """Prepare and price the first run of every cell, so that whatever is wrong shows before anything is run."""
     firsts = list({run.cell.label: run for run in reversed(asked)}.values())[::-1]
     for number, run in enumerate(firsts):
@@ -69,11 +69,11 @@ class Data:
     accept_data_ranges: bool = False
     _held: dict[str, tuple[str, Any]] = field(default_factory=dict)
 
-    def job(self, run: Run, watch: Watch | None = None) -> Job:
+    def job(self, run: Run, watch: OnProgress | None = None) -> Job:
         """The run ready to start, by the same way that `discreet run` goes."""
         source, key = run.source, RunKey.seed(run.seed)
         if watch is not None:
-            source = replace(source, places=replace(source.places, watch=watch))
+            source = replace(source, paths=replace(source.paths, on_progress=watch))
         ready = job_builder.from_source(source, key, self.task(source, key))
         return replace(ready, accept_data_ranges=self.accept_data_ranges)
 
@@ -88,9 +88,9 @@ class Data:
     def _loaded(self, record: Any, source: Source, key: RunKey) -> Task:
         drawn = key.generator(Purpose.TASK)
         if not hasattr(record, "examples"):
-            return source.experiment.load_task(drawn, source.places)
-        examples: Examples = self._once("examples", data_of(source), lambda: record.examples(source.places))
-        return examples.dealt(record.clients, record.partition, drawn)
+            return source.experiment.load_task(drawn, source.paths)
+        examples: Examples = self._once("examples", data_of(source), lambda: record.examples(source.paths))
+        return examples.build_task(record.clients, record.partition, drawn)
 
     def _once(self, what: str, key: str, make: Callable[[], Any]) -> Any:
         if what not in self._held or self._held[what][0] != key:

@@ -18,7 +18,7 @@ from discreet.experiment.configuration.starter_files import BUILT_IN
 from discreet.experiment.promise.promise import Privacy
 from discreet.models import AnyModel
 from discreet.part import Count, Flag, Index, NonNegative, Positive, part, plain
-from discreet.paths import Places
+from discreet.paths import Paths
 
 Device: TypeAlias = Literal["auto", "cpu", "cuda"]
 Precision: TypeAlias = Literal["float32", "float64"]
@@ -124,9 +124,9 @@ class Experiment:
             device=self.device,
         )
 
-    def load_task(self, generator: torch.Generator, places: Places) -> Task:
+    def load_task(self, generator: torch.Generator, paths: Paths) -> Task:
         """The data; where one person is promised something, with few rows of each."""
-        return load_task(self.task, generator, places, None if self.privacy is None else self.privacy.person)
+        return load_task(self.task, generator, paths, None if self.privacy is None else self.privacy.person)
 
     def resolved(self, algorithm: Algorithm) -> dict[str, Any]:
         """The parts in full, as plain data: what the run directory stores. `algorithm` is ours with its noise."""
@@ -139,7 +139,7 @@ class Source:
 
     experiment: Experiment
     text: str
-    places: Places
+    paths: Paths
 
 
 def load(path: Path | None = None, overrides: tuple[str, ...] = (), data_dir: Path | None = None) -> Source:
@@ -155,4 +155,4 @@ def load(path: Path | None = None, overrides: tuple[str, ...] = (), data_dir: Pa
     except InvalidInput as error:
         raise type(error)(f"{name}: {error.problem}", fix=error.fix) from None
     folder = Path.cwd() if path is None else path.resolve().parent
-    return Source(experiment, text, Places.of(folder, data_dir))
+    return Source(experiment, text, Paths.default(folder, data_dir))

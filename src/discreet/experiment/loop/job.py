@@ -20,7 +20,7 @@ from discreet.experiment.configuration.experiment_file import Flower, Ray, Refer
 from discreet.experiment.promise import calibrate
 from discreet.experiment.promise.promise import Privacy
 from discreet.experiment.promise.released_rounds import Made
-from discreet.models.user_module.supervised import Supervised
+from discreet.models.user_module.supervised_module import SupervisedModule
 from discreet.params import Params
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import RunKey
@@ -48,7 +48,7 @@ class Job:
     data: Federation
     public: Federation | None
     test: tuple[Tensor, Tensor]
-    model: Supervised
+    model: SupervisedModule
     params: Params
     algorithm: Algorithm
     privacy: Privacy | None

@@ -21,12 +21,12 @@ from discreet.experiment.configuration.experiment_file import Experiment, Flower
 from discreet.experiment.loop.job import Job
 from discreet.experiment.promise import calibrate, person_bound
 from discreet.experiment.promise.promise import Privacy
-from discreet.models import Own
-from discreet.models.user_module.supervised import Supervised
+from discreet.models import UserModel
+from discreet.models.user_module.supervised_module import SupervisedModule
 from discreet.part import check_exact, plain
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import RunKey
-from discreet.user_code import local
+from discreet.user_code import load_object
 
 
 def from_source(
@@ -41,12 +41,12 @@ def from_source(
     `task` is the experiment's own, where this key's was loaded before; `declared` are clients whose data is elsewhere.
     `public` deals the task and draws the first model where others must do so too; else `key` does.
     """
-    experiment, folder, public = source.experiment, source.places.folder, public or key
+    experiment, folder, public = source.experiment, source.paths.folder, public or key
     if task is None:
-        task = experiment.load_task(public.generator(Purpose.TASK), source.places)
+        task = experiment.load_task(public.generator(Purpose.TASK), source.paths)
     module = built(experiment, task, folder, public.generator(Purpose.MODEL))
     own = {"loss": experiment.loss, "metric": experiment.metric}
-    functions = {what: None if name is None else local(name, folder) for what, name in own.items()}
+    functions = {what: None if name is None else load_object(name, folder) for what, name in own.items()}
     population = declared or task.train.population
     algorithm = calibrate.kept(
         experiment.algorithm, experiment.privacy, experiment.rounds, population, _dimension(module)
@@ -64,7 +64,7 @@ def from_source(
         text=source.text,
         folder=folder,
         declared=declared,
-        own_model=isinstance(experiment.model, Own),
+        own_model=isinstance(experiment.model, UserModel),
     )
 
 
@@ -139,7 +139,7 @@ def _assembled(
     if isinstance(settings.engine, Secure | Flower) and algorithm.aggregation.secure and fewest >= FEWEST:
         secure_terms.degree_of(algorithm, population, signed=isinstance(settings.engine, Flower))
     device, dtype = _device(settings.device), getattr(torch, settings.dtype)
-    model = Supervised(module, task.kind, loss=functions["loss"], metric=functions["metric"])
+    model = SupervisedModule(module, task.kind, loss=functions["loss"], metric=functions["metric"])
     model.check(task)
     data = task.train.to(device, dtype)
     params = {name: value.to(device, dtype) for name, value in model.params.items()}
@@ -163,7 +163,7 @@ def _assembled(
 def built(experiment: Experiment, task: Task, folder: Path, generator: torch.Generator) -> nn.Module:
     """The experiment's model; one of the user's own may lie beside the experiment's file."""
     model = experiment.model
-    if isinstance(model, Own) and (folder / model.kind.rpartition(":")[0]).is_file():
+    if isinstance(model, UserModel) and (folder / model.kind.rpartition(":")[0]).is_file():
         model = replace(model, kind=str(folder / model.kind))
     return model.build(task, generator)
 

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from discreet.data.features.feature_cache import digest
+from discreet.data.features.feature_cache import tensor_digest
 from discreet.experiment.run_directory.module_files import ModuleFiles, is_installed, is_library
 
 PLAIN = (  # whose representation is their value
@@ -117,7 +117,7 @@ class _Walk:
         if id(value) in self._trained:
             self.lines.append(f"trained {value.dtype} {tuple(value.shape)}")
         else:
-            self.lines.append(f"tensor {digest(value if value.layout == torch.strided else value.to_dense())}")
+            self.lines.append(f"tensor {tensor_digest(value if value.layout == torch.strided else value.to_dense())}")
 
     def _array(self, value: Any) -> None:
         if value.dtype.hasobject:

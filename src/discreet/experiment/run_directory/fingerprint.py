@@ -17,13 +17,13 @@ import numpy as np
 import torch
 
 import discreet
-from discreet.data.features.feature_cache import digest
+from discreet.data.features.feature_cache import tensor_digest
 from discreet.data.federation import Federation
 from discreet.experiment.configuration import toml_document
 from discreet.experiment.run_directory.code_digest import code_digest
 from discreet.experiment.run_directory.module_files import ModuleFiles
 from discreet.randomness.streams import digest as params_digest
-from discreet.user_code import FORM
+from discreet.user_code import REFERENCE
 
 if TYPE_CHECKING:
     from discreet.experiment.loop.job import Job
@@ -75,9 +75,9 @@ def take(job: "Job") -> Fingerprint:
         experiment=keyed_as("experiment", _experiment(job)),
         training_data=keyed_as("training data", None if job.declared is not None else _examples(job.data)),
         public_data=keyed_as("public data", None if job.public is None else _examples(job.public)),
-        test_data=keyed_as("test data", [digest(each) for each in job.test]),
+        test_data=keyed_as("test data", [tensor_digest(each) for each in job.test]),
         model=keyed_as("model", code_digest(network, trained=trained)),
-        own_code=keyed_as("own code", [code_digest(*job.model.own_functions), *_own_files(job)]),
+        own_code=keyed_as("own code", [code_digest(*job.model.user_functions), *_own_files(job)]),
         source=keyed_as("source", discreet_source()),
         device=keyed_as("device", job.device.type),
         first_weights=keyed_as("first weights", params_digest(job.params).hex()),
@@ -124,7 +124,7 @@ def _experiment(job: "Job") -> dict[str, Any]:
 def _examples(data: Federation) -> dict[str, Any]:
     """All that it holds, whatever that may be one day."""
     held = {field.name: getattr(data, field.name) for field in fields(data)}
-    return {name: digest(value) if isinstance(value, torch.Tensor) else value for name, value in held.items()}
+    return {name: tensor_digest(value) if isinstance(value, torch.Tensor) else value for name, value in held.items()}
 
 
 def _own_files(job: "Job") -> list[str]:
@@ -143,7 +143,7 @@ def _own_files(job: "Job") -> list[str]:
 def _places(value: Any) -> Iterator[str]:
     """What stands before the colon of each `file.py:Name` in plain data."""
     if isinstance(value, str):
-        if found := FORM.fullmatch(value):
+        if found := REFERENCE.fullmatch(value):
             yield found["place"]
     elif isinstance(value, dict | list):
         for each in value.values() if isinstance(value, dict) else value:

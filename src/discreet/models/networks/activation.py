@@ -19,17 +19,17 @@ class Tempered:
     o: Real = 1.0
 
 
-WORDS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh, "gelu": nn.GELU}
+LAYERS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh, "gelu": nn.GELU}
 
 
-def _named(value: Any) -> Any:
+def _parse_activation(value: Any) -> Any:
     """A word or a record; the word tempered_sigmoid is short for the record with its defaults."""
     if value == "tempered_sigmoid":
         return Tempered()
     if isinstance(value, dict | Tempered):
         return value
-    if not isinstance(value, str) or value not in WORDS:
-        known = ", ".join(f"'{word}'" for word in WORDS)
+    if not isinstance(value, str) or value not in LAYERS:
+        known = ", ".join(f"'{word}'" for word in LAYERS)
         raise ValueError(f"must be {known}, 'tempered_sigmoid' or a table of that kind, and got {value!r}")
     return value
 
@@ -37,7 +37,7 @@ def _named(value: Any) -> Any:
 AnyActivation: TypeAlias = Annotated[
     Annotated[Literal["relu", "tanh", "gelu"], Tag("word")] | Annotated[Tempered, Tag("tempered_sigmoid")],
     Discriminator(lambda value: "word" if isinstance(value, str) else "tempered_sigmoid"),
-    BeforeValidator(_named),
+    BeforeValidator(_parse_activation),
 ]
 
 
@@ -53,8 +53,8 @@ class TemperedSigmoid(nn.Module):
         return f"s={self.s:g}, temperature={self.temperature:g}, o={self.o:g}"
 
 
-def layer(activation: AnyActivation) -> nn.Module:
+def activation_layer(activation: AnyActivation) -> nn.Module:
     """A new layer of it: each place in a network has its own."""
     if isinstance(activation, Tempered):
         return TemperedSigmoid(activation.s, activation.temperature, activation.o)
-    return WORDS[activation]()
+    return LAYERS[activation]()

@@ -6,8 +6,8 @@ import torch
 from torch import nn
 
 from discreet.data.tasks.task import Task
-from discreet.models.networks.activation import AnyActivation, layer
-from discreet.models.networks.model_shape import image_of, initialised
+from discreet.models.networks.activation import AnyActivation, activation_layer
+from discreet.models.networks.model_shape import check_image_shape, seeded_initialisation
 from discreet.part import part
 
 PADDED, PLAIN = (1, 32, 32), (1, 28, 28)
@@ -21,18 +21,18 @@ class EmnistCnn:
     activation: AnyActivation = "relu"
 
     def build(self, task: Task, generator: torch.Generator) -> nn.Module:
-        margin = [nn.ZeroPad2d(2)] if image_of(task, self.kind, PADDED, PLAIN) == PLAIN else []
-        with initialised(generator):
+        margin = [nn.ZeroPad2d(2)] if check_image_shape(task, self.kind, PADDED, PLAIN) == PLAIN else []
+        with seeded_initialisation(generator):
             return nn.Sequential(
                 *margin,
                 nn.Conv2d(1, 32, kernel_size=5),
                 nn.MaxPool2d(2),
-                layer(self.activation),
+                activation_layer(self.activation),
                 nn.Conv2d(32, 64, kernel_size=5),
                 nn.MaxPool2d(2),
-                layer(self.activation),
+                activation_layer(self.activation),
                 nn.Flatten(),
                 nn.Linear(64 * 5 * 5, 512),
-                layer(self.activation),
+                activation_layer(self.activation),
                 nn.Linear(512, task.classes),
             )

@@ -6,8 +6,8 @@ import torch
 from torch import nn
 
 from discreet.data.tasks.task import Task
-from discreet.models.networks.activation import AnyActivation, layer
-from discreet.models.networks.model_shape import image_of, initialised
+from discreet.models.networks.activation import AnyActivation, activation_layer
+from discreet.models.networks.model_shape import check_image_shape, seeded_initialisation
 from discreet.part import part
 
 
@@ -19,14 +19,14 @@ class FemnistCnn:
     activation: AnyActivation = "relu"
 
     def build(self, task: Task, generator: torch.Generator) -> nn.Module:
-        image_of(task, self.kind, (1, 28, 28))
-        with initialised(generator):
+        check_image_shape(task, self.kind, (1, 28, 28))
+        with seeded_initialisation(generator):
             return nn.Sequential(
                 nn.Conv2d(1, 32, kernel_size=7, padding=3),
-                layer(self.activation),
+                activation_layer(self.activation),
                 nn.MaxPool2d(2),
                 nn.Conv2d(32, 64, kernel_size=3, padding=1),
-                layer(self.activation),
+                activation_layer(self.activation),
                 nn.MaxPool2d(2),
                 nn.Flatten(),
                 nn.Linear(64 * 7 * 7, task.classes),

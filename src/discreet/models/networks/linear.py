@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from discreet.data.tasks.task import Task
-from discreet.models.networks.model_shape import flattened, group_norm, inputs_of
+from discreet.models.networks.model_shape import flatten_then, group_norm, input_size
 from discreet.part import Count, part
 
 
@@ -22,9 +22,9 @@ class Linear:
     norm_groups: Count | None = None
 
     def build(self, task: Task, generator: torch.Generator) -> nn.Module:
-        layer = nn.Linear(inputs_of(task), task.classes)
+        layer = nn.Linear(input_size(task), task.classes)
         nn.init.zeros_(layer.weight)
         nn.init.zeros_(layer.bias)
         if self.norm_groups is None:
-            return flattened(task, layer)
+            return flatten_then(task, layer)
         return nn.Sequential(group_norm(task, self.norm_groups), nn.Flatten(), layer)

@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from discreet.data.tasks.task import Task
-from discreet.models.networks.activation import AnyActivation, layer
-from discreet.models.networks.model_shape import flattened, initialised, inputs_of
+from discreet.models.networks.activation import AnyActivation, activation_layer
+from discreet.models.networks.model_shape import flatten_then, input_size, seeded_initialisation
 from discreet.part import Count, part
 
 
@@ -21,9 +21,9 @@ class Mlp:
     activation: AnyActivation = "tanh"
 
     def build(self, task: Task, generator: torch.Generator) -> nn.Module:
-        with initialised(generator):
+        with seeded_initialisation(generator):
             layers: list[nn.Module] = []
-            for before, after in pairwise((inputs_of(task), *self.hidden)):
-                layers += [nn.Linear(before, after), layer(self.activation)]
-            last = self.hidden[-1] if self.hidden else inputs_of(task)
-            return flattened(task, *layers, nn.Linear(last, task.classes))
+            for before, after in pairwise((input_size(task), *self.hidden)):
+                layers += [nn.Linear(before, after), activation_layer(self.activation)]
+            last = self.hidden[-1] if self.hidden else input_size(task)
+            return flatten_then(task, *layers, nn.Linear(last, task.classes))

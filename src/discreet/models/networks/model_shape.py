@@ -12,7 +12,7 @@ from discreet.errors import InvalidInput
 from discreet.randomness.streams import drawn_from
 
 
-def inputs_of(task: Task) -> int:
+def input_size(task: Task) -> int:
     """How many numbers one input holds."""
     if not task.train.inputs.is_floating_point():
         raise InvalidInput(
@@ -22,9 +22,9 @@ def inputs_of(task: Task) -> int:
     return math.prod(task.input_shape)
 
 
-def image_of(task: Task, model: str, *allowed: tuple[int, int, int]) -> tuple[int, ...]:
+def check_image_shape(task: Task, model: str, *allowed: tuple[int, int, int]) -> tuple[int, ...]:
     """The shape of an input, if the network is made for it."""
-    inputs_of(task)
+    input_size(task)
     if task.input_shape not in allowed:
         shapes = " or ".join(map(str, allowed))
         raise InvalidInput(
@@ -52,7 +52,7 @@ def group_norm(task: Task, groups: int) -> nn.GroupNorm:
     return nn.GroupNorm(groups, channels, affine=False)
 
 
-def flattened(task: Task, *layers: nn.Module) -> nn.Module:
+def flatten_then(task: Task, *layers: nn.Module) -> nn.Module:
     """The layers in a row, after images and the like were laid flat."""
     flat = [] if len(task.input_shape) == 1 else [nn.Flatten()]
     row = [*flat, *layers]
@@ -60,7 +60,7 @@ def flattened(task: Task, *layers: nn.Module) -> nn.Module:
 
 
 @contextmanager
-def initialised(generator: torch.Generator) -> Iterator[None]:
+def seeded_initialisation(generator: torch.Generator) -> Iterator[None]:
     """Within it, torch's own initialisation draws from `generator`; the global stream stays where it was."""
     seed = int(torch.randint(2**63 - 1, (), generator=generator))
     with drawn_from(seed):

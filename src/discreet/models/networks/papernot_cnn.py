@@ -6,8 +6,8 @@ import torch
 from torch import nn
 
 from discreet.data.tasks.task import Task
-from discreet.models.networks.activation import AnyActivation, Tempered, layer
-from discreet.models.networks.model_shape import image_of, initialised
+from discreet.models.networks.activation import AnyActivation, Tempered, activation_layer
+from discreet.models.networks.model_shape import check_image_shape, seeded_initialisation
 from discreet.part import part
 
 GREY, COLOUR = (1, 28, 28), (3, 32, 32)
@@ -21,21 +21,21 @@ class PapernotCnn:
     activation: AnyActivation = Tempered()
 
     def build(self, task: Task, generator: torch.Generator) -> nn.Module:
-        shape = image_of(task, self.kind, GREY, COLOUR)
-        with initialised(generator):
+        shape = check_image_shape(task, self.kind, GREY, COLOUR)
+        with seeded_initialisation(generator):
             return self._grey(task.classes) if shape == GREY else self._colour(task.classes)
 
     def _grey(self, classes: int) -> nn.Module:
         return nn.Sequential(
             nn.Conv2d(1, 16, kernel_size=8, stride=2, padding=2),
-            layer(self.activation),
+            activation_layer(self.activation),
             nn.MaxPool2d(2, stride=1),
             nn.Conv2d(16, 32, kernel_size=4, stride=2),
-            layer(self.activation),
+            activation_layer(self.activation),
             nn.MaxPool2d(2, stride=1),
             nn.Flatten(),
             nn.Linear(32 * 4 * 4, 32),
-            layer(self.activation),
+            activation_layer(self.activation),
             nn.Linear(32, classes),
         )
 
@@ -44,9 +44,13 @@ class PapernotCnn:
         channels = 3
         for width in (32, 64, 128):
             for before in (channels, width):
-                layers += [nn.Conv2d(before, width, kernel_size=3, padding=1), layer(self.activation)]
+                layers += [nn.Conv2d(before, width, kernel_size=3, padding=1), activation_layer(self.activation)]
             layers.append(nn.MaxPool2d(2))
             channels = width
         return nn.Sequential(
-            *layers, nn.Flatten(), nn.Linear(128 * 4 * 4, 128), layer(self.activation), nn.Linear(128, classes)
+            *layers,
+            nn.Flatten(),
+            nn.Linear(128 * 4 * 4, 128),
+            activation_layer(self.activation),
+            nn.Linear(128, classes),
         )

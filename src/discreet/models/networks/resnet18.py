@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
-from discreet.models.networks.model_shape import initialised, inputs_of
+from discreet.models.networks.model_shape import input_size, seeded_initialisation
 from discreet.part import part
 
 GROUPS = 32
@@ -21,7 +21,7 @@ class Resnet18:
     kind: Literal["resnet18"] = "resnet18"
 
     def build(self, task: Task, generator: torch.Generator) -> nn.Module:
-        inputs_of(task)
+        input_size(task)
         shape = task.input_shape
         if len(shape) != 3 or min(shape[1:]) < SMALLEST:
             raise InvalidInput(
@@ -29,7 +29,7 @@ class Resnet18:
                 f"{task.name!r} has inputs of the shape {shape}.",
                 fix="Use model mlp or linear, or another task.",
             )
-        with initialised(generator):
+        with seeded_initialisation(generator):
             return nn.Sequential(*_layers(shape[0]), Mean(), nn.Linear(512, task.classes))
 
 

@@ -6,8 +6,8 @@ import torch
 from torch import nn
 
 from discreet.data.tasks.task import Task
-from discreet.models.networks.activation import AnyActivation, Tempered, layer
-from discreet.models.networks.model_shape import group_norm, image_of, initialised
+from discreet.models.networks.activation import AnyActivation, Tempered, activation_layer
+from discreet.models.networks.model_shape import check_image_shape, group_norm, seeded_initialisation
 from discreet.part import Count, part
 
 GREY, COLOUR = (81, 7, 7), (243, 8, 8)
@@ -25,31 +25,31 @@ class ScatterCnn:
     activation: AnyActivation = Tempered()
 
     def build(self, task: Task, generator: torch.Generator) -> nn.Module:
-        shape = image_of(task, self.kind, GREY, COLOUR)
+        shape = check_image_shape(task, self.kind, GREY, COLOUR)
         norm = group_norm(task, self.norm_groups)
-        with initialised(generator):
+        with seeded_initialisation(generator):
             layers = self._grey(task.classes) if shape == GREY else self._colour(task.classes)
         return nn.Sequential(norm, *layers)
 
     def _grey(self, classes: int) -> list[nn.Module]:
         return [
             nn.Conv2d(81, 16, kernel_size=3, stride=2, padding=1),
-            layer(self.activation),
+            activation_layer(self.activation),
             nn.Conv2d(16, 32, kernel_size=3, padding=1),
-            layer(self.activation),
+            activation_layer(self.activation),
             nn.Flatten(),
             nn.Linear(32 * 4 * 4, 32),
-            layer(self.activation),
+            activation_layer(self.activation),
             nn.Linear(32, classes),
         ]
 
     def _colour(self, classes: int) -> list[nn.Module]:
         return [
             nn.Conv2d(243, 64, kernel_size=3, padding=1),
-            layer(self.activation),
+            activation_layer(self.activation),
             nn.MaxPool2d(2),
             nn.Conv2d(64, 64, kernel_size=3, padding=1),
-            layer(self.activation),
+            activation_layer(self.activation),
             nn.Flatten(),
             nn.Linear(64 * 4 * 4, classes),
         ]

@@ -29,7 +29,7 @@ def copy_module(module: nn.Module) -> nn.Module:
         ) from error
 
 
-def forward(module: nn.Module, inputs: Tensor, shape: tuple[int, ...]) -> Any:
+def try_forward(module: nn.Module, inputs: Tensor, shape: tuple[int, ...]) -> Any:
     """What a copy of the module gives for a batch; whatever it raises or changes is said in a sentence."""
     tried = copy.deepcopy(module)
     before = copy.deepcopy(tried.state_dict())
@@ -52,7 +52,7 @@ def forward(module: nn.Module, inputs: Tensor, shape: tuple[int, ...]) -> Any:
     return outputs
 
 
-def differentiate(compute: Callable[..., T], *given: Any) -> T:
+def try_differentiate(compute: Callable[..., T], *given: Any) -> T:
     """What is computed by torch.func's grad and vmap through a user's code; whatever fails is said in a sentence."""
     try:
         return compute(*given)
@@ -66,7 +66,7 @@ def differentiate(compute: Callable[..., T], *given: Any) -> T:
         ) from error
 
 
-def state_refusal() -> InvalidInput:
+def stateful_model_error() -> InvalidInput:
     return InvalidInput(
         "The model keeps state: what it computes for the same examples depends on those that it saw before, so one "
         "client's data would reach another client's update.",
@@ -91,14 +91,14 @@ def describe_verification(name: str, like: Tensor, *, own_code: bool) -> str:
     )
 
 
-def check_apart(module: nn.Module, inputs: Tensor) -> None:
+def check_examples_independent(module: nn.Module, inputs: Tensor) -> None:
     """Refuse a module that gives an example something else when others are there; one that draws at random passes."""
     tried = copy.deepcopy(module).eval()
     few = inputs[:FEW]
-    together, *again = (_seeded(tried, few, seed) for seed in range(REPEATS))
+    together, *again = (_call_with_seed(tried, few, seed) for seed in range(REPEATS))
     if not isinstance(together, Tensor) or not all(torch.equal(together, each) for each in again):
         return
-    singles = [_seeded(tried, few[i : i + 1], 0) for i in range(len(few))]
+    singles = [_call_with_seed(tried, few[i : i + 1], 0) for i in range(len(few))]
     if any(each.shape != (1, *together.shape[1:]) for each in singles):
         raise InvalidInput(
             f"The model gives {tuple(together.shape)} for {len(few)} examples, and {tuple(singles[0].shape)} for one.",
@@ -113,12 +113,12 @@ def check_apart(module: nn.Module, inputs: Tensor) -> None:
         )
 
 
-def _seeded(module: nn.Module, inputs: Tensor, seed: int) -> Any:
+def _call_with_seed(module: nn.Module, inputs: Tensor, seed: int) -> Any:
     with torch.no_grad(), fixed_randomness(seed, inputs.device):
-        return of_own("model", module, inputs)
+        return call_user_function("model", module, inputs)
 
 
-def of_own(what: str, function: Callable[..., Any], *given: Any) -> Any:
+def call_user_function(what: str, function: Callable[..., Any], *given: Any) -> Any:
     """What a user's function gives; whatever it raises is said in a sentence."""
     try:
         return function(*given)
@@ -130,9 +130,9 @@ def of_own(what: str, function: Callable[..., Any], *given: Any) -> Any:
         raise InvalidInput(f"The {what} {name!r} failed: {type(error).__name__}: {shown}.") from error
 
 
-def numbers(metric: Callable[..., Any], outputs: Tensor, targets: Tensor) -> dict[str, float]:
+def metric_values(metric: Callable[..., Any], outputs: Tensor, targets: Tensor) -> dict[str, float]:
     """A metric's numbers by name: it gives one number, or several in a dict."""
-    own = of_own("metric", metric, outputs, targets)
+    own = call_user_function("metric", metric, outputs, targets)
     named = own if isinstance(own, dict) else {getattr(metric, "__name__", "metric"): own}
     try:
         return {str(name): float(value) for name, value in named.items()}

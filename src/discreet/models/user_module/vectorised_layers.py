@@ -23,13 +23,13 @@ Step = Callable[[Tensor, State, Sequence[Tensor | None]], State]
 FLATTEN = "flatten_parameters"
 
 
-class Vectorised(TorchFunctionMode):
+class VectorisedLayers(TorchFunctionMode):
     """Within it, these layers run as plain matrix products and element-wise operations; results are the same.
 
     A function or operator with a vmap rule of its own would be given the whole batch, so it is refused.
     """
 
-    def __enter__(self) -> "Vectorised":
+    def __enter__(self) -> "VectorisedLayers":
         self._apply_rule = autograd_function.custom_function_call_vmap_helper
         autograd_function.custom_function_call_vmap_helper = _refuse_rule  # type: ignore[assignment]
         super().__enter__()  # type: ignore[no-untyped-call]
@@ -49,7 +49,7 @@ def no_flattening(module: nn.Module) -> Iterator[None]:
     """Within it the module's recurrent layers leave their weights where they are in memory.
 
     On a GPU a recurrent layer whose weights were replaced asks for their addresses, to place them side by side for
-    cuDNN. Under vmap a tensor has no address, and `Vectorised` does not call cuDNN's recurrent kernels.
+    cuDNN. Under vmap a tensor has no address, and `VectorisedLayers` does not call cuDNN's recurrent kernels.
     """
     layers = [each for each in module.modules() if isinstance(each, nn.RNNBase) and FLATTEN not in vars(each)]
     for layer in layers:
@@ -91,7 +91,7 @@ def multi_head_attention(*args: Any, need_weights: bool = True, **more: Any) -> 
     return output, weights if need_weights else None
 
 
-def packed(*given: Any) -> NoReturn:
+def refuse_packed_sequence(*given: Any) -> NoReturn:
     raise Unsupported(
         "Packed sequences differ in shape from example to example, so they can't be vectorised.",
         fix="Pad them, give the padded tensor to the recurrent layer, and mask what lies past the end.",
@@ -99,22 +99,22 @@ def packed(*given: Any) -> NoReturn:
 
 
 def lstm(*given: Any) -> tuple[Tensor, Tensor, Tensor]:
-    output, (hidden, cell) = _unrolled(_lstm_step, *given)
+    output, (hidden, cell) = _unroll(_lstm_step, *given)
     return output, hidden, cell
 
 
 def gru(*given: Any) -> tuple[Tensor, Tensor]:
-    output, (hidden,) = _unrolled(_gru_step, *given)
+    output, (hidden,) = _unroll(_gru_step, *given)
     return output, hidden
 
 
 def rnn_tanh(*given: Any) -> tuple[Tensor, Tensor]:
-    output, (hidden,) = _unrolled(partial(_rnn_step, torch.tanh), *given)
+    output, (hidden,) = _unroll(partial(_rnn_step, torch.tanh), *given)
     return output, hidden
 
 
 def rnn_relu(*given: Any) -> tuple[Tensor, Tensor]:
-    output, (hidden,) = _unrolled(partial(_rnn_step, torch.relu), *given)
+    output, (hidden,) = _unroll(partial(_rnn_step, torch.relu), *given)
     return output, hidden
 
 
@@ -143,7 +143,7 @@ def prelu(inputs: Tensor, weight: Tensor) -> Tensor:
 SUBSTITUTES: dict[Any, Callable[..., Any]] = {
     functional.scaled_dot_product_attention: attention,
     functional.multi_head_attention_forward: multi_head_attention,
-    torch._pack_padded_sequence: packed,
+    torch._pack_padded_sequence: refuse_packed_sequence,
     torch.lstm: lstm,
     torch.gru: gru,
     torch.rnn_tanh: rnn_tanh,
@@ -177,10 +177,10 @@ def _cell(
     return step(functional.linear(inputs, from_input, input_bias), state, (from_hidden, input_bias, hidden_bias, None))
 
 
-def _unrolled(step: Step, *given: Any) -> tuple[Tensor, State]:
+def _unroll(step: Step, *given: Any) -> tuple[Tensor, State]:
     """All layers and directions of a recurrent network, one time step after the other."""
     if len(given) != 9 or not isinstance(given[3], bool):
-        packed()
+        refuse_packed_sequence()
     inputs, start, flat, biases, layers, dropout, training, bidirectional, batch_first = given
     states = start if isinstance(start, tuple) else (start,)
     directions = 2 if bidirectional else 1

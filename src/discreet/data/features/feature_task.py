@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from discreet.data.features import feature_cache
 from discreet.data.features.extractors import AnyExtractor, Extractor, Scatternet
-from discreet.data.federation import all_finite
+from discreet.data.federation import is_finite
 from discreet.data.partition import AnyPartition
 from discreet.data.tasks.cifar10 import Cifar10
 from discreet.data.tasks.cifar100 import Cifar100
@@ -22,7 +22,7 @@ from discreet.data.tasks.mnist import Mnist
 from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
 from discreet.part import part
-from discreet.paths import Places
+from discreet.paths import Paths
 
 AnyDataSet: TypeAlias = Annotated[
     Mnist | FashionMnist | Cifar10 | Cifar100 | Emnist | Femnist, Field(discriminator="kind")
@@ -48,31 +48,31 @@ class Features:
     def partition(self) -> AnyPartition:
         return self.of.partition
 
-    def examples(self, places: Places) -> Examples:
-        return featured(self.of.examples(places), self.extractor, places)
+    def examples(self, paths: Paths) -> Examples:
+        return extract_features(self.of.examples(paths), self.extractor, paths)
 
-    def load(self, generator: torch.Generator, places: Places) -> Task:
-        return self.examples(places).dealt(self.clients, self.partition, generator)
+    def load(self, generator: torch.Generator, paths: Paths) -> Task:
+        return self.examples(paths).build_task(self.clients, self.partition, generator)
 
 
-def featured(examples: Examples, chosen: AnyExtractor, places: Places) -> Examples:
+def extract_features(examples: Examples, chosen: AnyExtractor, paths: Paths) -> Examples:
     """The same examples, with features for inputs."""
-    extractor = chosen.extractor(tuple(examples.inputs.shape[1:]), places)
+    extractor = chosen.extractor(tuple(examples.inputs.shape[1:]), paths)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     extractor.module.to(device)
-    _check_alone(extractor, examples.inputs[:TRIED].to(device))
+    _check_examples_independent(extractor, examples.inputs[:TRIED].to(device))
 
     def of(inputs: Tensor, which: str) -> Tensor:
         def progress(done: int) -> None:
-            places.watch(f"{extractor.name} features of {examples.name}, {which}", done, len(inputs))
+            paths.on_progress(f"{extractor.name} features of {examples.name}, {which}", done, len(inputs))
 
         settings = {**extractor.settings, "device": device.type}  # whose rounding differs
-        return feature_cache.stored(
-            places.cache,
+        return feature_cache.load_or_compute(
+            paths.cache,
             inputs,
             settings,
-            compute=lambda: _computed(extractor.module, inputs, device, progress),
-            fits=lambda found: _fits(found, extractor.module, inputs, device),
+            compute=lambda: _compute_in_batches(extractor.module, inputs, device, progress),
+            fits=lambda found: _is_current(found, extractor.module, inputs, device),
         )
 
     public = examples.public
@@ -87,11 +87,13 @@ def featured(examples: Examples, chosen: AnyExtractor, places: Places) -> Exampl
     )
 
 
-def _computed(module: nn.Module, inputs: Tensor, device: torch.device, progress: Callable[[int], None]) -> Tensor:
+def _compute_in_batches(
+    module: nn.Module, inputs: Tensor, device: torch.device, progress: Callable[[int], None]
+) -> Tensor:
     """A few examples at a time."""
     found: Tensor | None = None
     for start in range(0, len(inputs), AT_ONCE):
-        piece = _features(module, inputs[start : start + AT_ONCE].to(device))
+        piece = _compute_features(module, inputs[start : start + AT_ONCE].to(device))
         if found is None:
             found = torch.empty(len(inputs), *piece.shape[1:])
         found[start : start + AT_ONCE] = piece
@@ -101,7 +103,7 @@ def _computed(module: nn.Module, inputs: Tensor, device: torch.device, progress:
     return found
 
 
-def _features(module: nn.Module, inputs: Tensor) -> Tensor:
+def _compute_features(module: nn.Module, inputs: Tensor) -> Tensor:
     with torch.no_grad():
         found = module(inputs)
     if not isinstance(found, Tensor) or found.shape[:1] != inputs.shape[:1] or not found.is_floating_point():
@@ -110,7 +112,7 @@ def _features(module: nn.Module, inputs: Tensor) -> Tensor:
             f"An extractor must give a tensor of floating-point numbers with one row an example, and gave {got} for "
             f"{len(inputs)} examples."
         )
-    if not all_finite(found := found.float()):
+    if not is_finite(found := found.float()):
         raise InvalidInput(
             f"An extractor must give finite numbers, and {type(module).__name__} gave NaN or infinity.",
             fix="Look at its weights, and at how large its inputs may be.",
@@ -118,23 +120,23 @@ def _features(module: nn.Module, inputs: Tensor) -> Tensor:
     return found
 
 
-def _check_alone(extractor: Extractor, inputs: Tensor) -> None:
+def _check_examples_independent(extractor: Extractor, inputs: Tensor) -> None:
     """Features that depend on other examples would let one example move what all of them give: no clip bounds that."""
     without_others = torch.cat([inputs[:1], torch.zeros_like(inputs[1:])])
-    first, again = (_features(extractor.module, each)[0] for each in (inputs, without_others))
-    if not _close(first, again, 1e-5):
+    first, again = (_compute_features(extractor.module, each)[0] for each in (inputs, without_others))
+    if not _is_close(first, again, 1e-5):
         raise InvalidInput(
             f"{extractor.name} mixes examples: what it gives for one depends on the others.",
             fix="An extractor must see each example by itself, and draw nothing at random.",
         )
 
 
-def _fits(found: Tensor, module: nn.Module, inputs: Tensor, device: torch.device) -> bool:
+def _is_current(found: Tensor, module: nn.Module, inputs: Tensor, device: torch.device) -> bool:
     """Whether what was kept is still what would be computed: code that an extractor imports may have changed."""
-    anew = _features(module, inputs[:TRIED].to(device)).cpu()
-    return len(found) == len(inputs) and found.shape[1:] == anew.shape[1:] and _close(found[:TRIED], anew, 1e-2)
+    anew = _compute_features(module, inputs[:TRIED].to(device)).cpu()
+    return len(found) == len(inputs) and found.shape[1:] == anew.shape[1:] and _is_close(found[:TRIED], anew, 1e-2)
 
 
-def _close(one: Tensor, other: Tensor, share: float) -> bool:
+def _is_close(one: Tensor, other: Tensor, share: float) -> bool:
     """Up to rounding, which depends on how many examples are computed at once: a share of the largest number."""
     return float((one - other).abs().max()) <= share * float(other.abs().max())

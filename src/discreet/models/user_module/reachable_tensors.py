@@ -28,11 +28,11 @@ def reachable_tensors(*roots: object) -> dict[int, Tensor]:
         if isinstance(each, Tensor):
             found[id(each)] = each
         else:
-            waiting.extend(_held_by(each))
+            waiting.extend(_references(each))
     return found
 
 
-def _held_by(holder: Any) -> Iterator[Any]:
+def _references(holder: Any) -> Iterator[Any]:
     match holder:
         case dict():
             yield from holder.values()
@@ -40,7 +40,7 @@ def _held_by(holder: Any) -> Iterator[Any]:
             yield from holder
         case FunctionType():
             if not is_shipped_function(holder):
-                yield from _held_by_function(holder)
+                yield from _function_references(holder)
         case MethodType():
             yield from (holder.__self__, holder.__func__)
         case functools.partial():
@@ -60,7 +60,7 @@ def _held_by(holder: Any) -> Iterator[Any]:
             yield type(holder)
 
 
-def _held_by_function(function: FunctionType) -> Iterator[Any]:
+def _function_references(function: FunctionType) -> Iterator[Any]:
     for cell in function.__closure__ or ():
         try:
             yield cell.cell_contents
