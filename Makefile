@@ -38,8 +38,9 @@ bench: .venv-bench/.ready ## accounting, DP-SGD and secure sums beside their pee
 		.venv-bench/bin/python benchmarks/round.py; \
 	else echo "There is no GPU here, so benchmarks/round.py was left out."; fi
 
-docs: $(READY)
-	$(BIN)/python docs/build.py
+docs: .venv/.docs ## the documentation site, into site/; a warning or a dead link fails it
+	$(BIN)/python tools/toml_reference.py
+	$(BIN)/python -m sphinx -q -W --keep-going -c docs -b html . site
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -48,6 +49,10 @@ $(READY): pyproject.toml constraints.txt
 
 .venv/.flower: $(READY)
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[test,flower,ray]'
+	@touch $@
+
+.venv/.docs: $(READY)
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[test,docs]'
 	@touch $@
 
 .venv/.browser: $(READY)

@@ -1,0 +1,31 @@
+"""Sphinx: the documentation site, from the Markdown pages of this repository and the docstrings of the package.
+
+`make docs` builds it into site/. The source folder is the repository's root, so that links between README.md and docs/
+are the same on the site and in a file browser.
+"""
+
+from importlib.metadata import version as installed
+
+project = "Discreet"
+author = "The Discreet authors"
+release = version = installed("discreet")
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+root_doc = "docs/index"
+include_patterns = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/**.md"]
+exclude_patterns = [".*", "build", "site", "runs", "src", "tests", "experiments", "benchmarks", "examples", "shared"]
+
+myst_heading_anchors = 4
+myst_enable_extensions = ["colon_fence"]
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "description"
+autodoc_typehints_description_target = "documented"
+napoleon_google_docstring = True
+napoleon_use_rtype = False
+
+html_theme = "furo"
+html_title = "Discreet"
+html_additional_pages = {"index": "redirect.html"}
+templates_path = ["_templates"]
+html_show_sourcelink = False
