@@ -73,7 +73,7 @@ def main() -> None:
 
 
 def measure(runs: int, first_seed: int | None, overrides: list[str]) -> Series:
-    experiment = experiment_file.load(None, tuple(overrides)).experiment
+    experiment = experiment_file.load_experiment(None, tuple(overrides)).experiment
     assert experiment.privacy is not None
     accuracies, seconds = [], []
     for number in range(runs):
@@ -86,7 +86,7 @@ def measure(runs: int, first_seed: int | None, overrides: list[str]) -> Series:
         versions=versions("discreet", "torch"),
         overrides=overrides,
         first_seed=first_seed,
-        epsilon=experiment.privacy.most,
+        epsilon=experiment.privacy.largest_epsilon,
         delta=experiment.privacy.delta,
         accuracies=accuracies,
         seconds=seconds,

@@ -58,7 +58,7 @@ def ours(inputs: Tensor, targets: Tensor) -> Callable[[], None]:
     data = Federation(inputs, targets, (EXAMPLES,) * CLIENTS)
     simulation = Simulation(algorithm, data, SupervisedModule(module, "classification").loss, key)
     state, rounds, population = [algorithm.init(params)], iter(range(10**9)), data.population
-    engine = EmbeddedEngine.fitting(simulation, algorithm.broadcast(state[0], 0))
+    engine = EmbeddedEngine.with_fitting_blocks(simulation, algorithm.broadcast(state[0], 0))
 
     def run() -> None:
         number = next(rounds)

@@ -49,4 +49,4 @@ def small(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def prepared(small: Path) -> Prepared:
-    return lambda *overrides: api.prepared(experiment_file.load(small, overrides))
+    return lambda *overrides: api.prepare_job(experiment_file.load_experiment(small, overrides))

@@ -113,11 +113,11 @@ MODEL = {"w": torch.zeros(3, 4), "b": torch.zeros(5)}
 def job(folder: Path, algorithm: str, *overrides: str) -> Job:
     file = folder / "experiment.toml"
     file.write_text(FILE + algorithm)
-    return api.prepared(experiment_file.load(file, overrides))
+    return api.prepare_job(experiment_file.load_experiment(file, overrides))
 
 
 def cards(prepared: Job) -> list[Guarantee]:
-    return run_guarantees.guarantees(prepared, prepared.rounds, None, shared=False)
+    return run_guarantees.certify_run(prepared, prepared.rounds, None, shared=False)
 
 
 def said(found: Guarantee) -> str:
@@ -349,7 +349,7 @@ def test_row_15_noise_is_computed_exactly_and_no_constant_can_be_given() -> None
     """ε = 10 at δ = 1e-4 over five rounds takes z = 1.018 for the sensitivity, so 2·1.018 for the bound on a norm."""
     promised = Privacy(unit="client", against="server", epsilon=10.0, delta=1e-4)
     open_noise = ldp_fedavg(learning_rate=0.1, gradient_bound=1.0, noise="gaussian")
-    mechanism = calibrate.kept(open_noise, promised, 5, SAMPLE).mechanism
+    mechanism = calibrate.calibrate_noise(open_noise, promised, 5, SAMPLE).mechanism
     assert isinstance(mechanism, LocalNoise)
     assert mechanism.noise_multiplier == pytest.approx(2 * 1.018, abs=2e-3)
     refused(AnyMechanism, kind="local_gaussian", c2=1.5)
@@ -420,7 +420,7 @@ def test_row_21_a_share_alone_is_priced_alone_and_the_sum_carries_the_plan_howev
     assert upload.event.noise_multiplier == pytest.approx(0.1343, abs=1e-4)
     promised = Privacy(unit="client", against="server", epsilon=8.0, delta=2e-3)
     with pytest.raises(Unsupported, match="so it is trusted"):  # a server that adds the noise itself
-        calibrate.kept(dp_fedavg(**LOCAL, clip_norm=0.2), promised, 1, many)
+        calibrate.calibrate_noise(dp_fedavg(**LOCAL, clip_norm=0.2), promised, 1, many)
     drawn = Algorithm(sampling=Poisson(rate=0.1), trainer=TRAINER, mechanism=algorithm.mechanism).fitted(many)
     assert {drawn.mechanism.deviation(range(joined)) for joined in range(51)} == {0.95}
 
@@ -488,7 +488,7 @@ def test_row_24_sharpness_aware_steps_change_no_guarantee() -> None:
 
 def test_row_25_delta_is_small_unless_somebody_says_so_and_attacks_are_told_without_it(tmp_path: Path) -> None:
     (found,) = cards(job(tmp_path, PFL))
-    assert found.delta == calibrate.DELTA == 1e-5
+    assert found.delta == calibrate.DEFAULT_DELTA == 1e-5
     assert found.accountant == "pld"
     loose = "privacy={unit='example', against='server', epsilon=100.0, delta=0.25}"  # 1/M for four clients
     (other,) = cards(job(tmp_path, PFL, loose))
@@ -550,7 +550,7 @@ def test_row_27_noise_and_seeds_are_named_on_the_card_and_the_last_round_is_what
     assert "no cryptographic source" in words
     assert "computed without noise on test examples" in words
     ended = training_loop.start(prepared, tmp_path / "run", None, tmp_path / "keys", lambda line: None)
-    evaluated = [line["evaluation"]["accuracy"] for line in ended.record.rounds()]
+    evaluated = [line["evaluation"]["accuracy"] for line in ended.record.read_rounds()]
     assert max(evaluated) > evaluated[-1]
     told = json.loads((tmp_path / "run" / "guarantee.json").read_text())["metrics"]["accuracy"]
     assert told == ended.metrics["accuracy"] == evaluated[-1]

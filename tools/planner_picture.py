@@ -21,7 +21,7 @@ SIZE = {"width": 1280, "height": 1010}
 
 
 def main() -> None:
-    with listening(start(api.prepared(experiment_file.load()))) as server:
+    with listening(start(api.prepare_job(experiment_file.load_experiment()))) as server:
         thread = Thread(target=server.serve_forever)
         thread.start()
         try:

@@ -10,7 +10,7 @@ from pathlib import Path
 from discreet.cli.compare import run_progress
 from discreet.experiment.comparison import cells, comparison
 from discreet.experiment.comparison.cells import Cell
-from discreet.experiment.comparison.comparison_results import Result, Results
+from discreet.experiment.comparison.comparison_results import Result, ResultsFile
 
 
 def parser(about: str | None, only: Iterable[str], page: str) -> argparse.ArgumentParser:
@@ -39,7 +39,9 @@ class Conductor:
 
     def there(self) -> list[Result]:
         """All runs that are made, here or where new ones go."""
-        return list((Results(self.home).found() | Results(self.given.out or self.home).found()).values())
+        return list(
+            (ResultsFile(self.home).read_by_key() | ResultsFile(self.given.out or self.home).read_by_key()).values()
+        )
 
     def made(self, found: list[Cell], seeds: int) -> bool:
         """Whether all of these are there now."""
@@ -56,16 +58,16 @@ def conduct(found: list[Cell], seeds: int, home: Path, out: Path | None = None, 
 
     No run is started after `limit_s` seconds.
     """
-    began, kept = time.perf_counter(), Results(out or home)
-    there = Results(home).found() | kept.found()
-    asked = {run.key: run for run in cells.runs(found, seeds)}
+    began, kept = time.perf_counter(), ResultsFile(out or home)
+    there = ResultsFile(home).read_by_key() | kept.read_by_key()
+    asked = {run.key: run for run in cells.list_runs(found, seeds)}
     missing = [run for key, run in asked.items() if key not in there]
     if not missing:
         return True
-    data = comparison.Data()
-    comparison.plan(missing, data, lambda what, done, total: None)
+    data = comparison.DataCache()
+    comparison.plan_comparison(missing, data, lambda what, done, total: None)
     with run_progress(missing, len(asked), quiet=False) as observer:
         for run in missing:
-            if time.perf_counter() - began > limit_s or not comparison.conduct([run], kept, data, observer):
+            if time.perf_counter() - began > limit_s or not comparison.run_comparison([run], kept, data, observer):
                 return False
     return True

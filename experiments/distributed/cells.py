@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.experiment.comparison.cells import Cell
-from discreet.experiment.comparison.comparison_results import Result, Results
+from discreet.experiment.comparison.comparison_results import Result, ResultsFile
 from discreet.experiment.configuration import experiment_file
 from experiments.common import tuning
 from experiments.common.tuning import written
@@ -120,7 +120,7 @@ class Asked:
         method = METHODS[self.method]
         against = f'privacy.against="{method.against}"'
         overrides = (f"algorithm={written(self.algorithm())}", f"rounds={self.rounds}", against, *settings)
-        source = experiment_file.load(HERE / f"{self.data}.toml", overrides, data_dir)
+        source = experiment_file.load_experiment(HERE / f"{self.data}.toml", overrides, data_dir)
         if method.claim:  # it keeps no promise
             source = replace(source, experiment=replace(source.experiment, privacy=None))
         return Cell(self.method, self.swept, source)
@@ -227,4 +227,4 @@ def chosen(results: list[Result], asked: Asked) -> list[Result]:
 
 
 def results() -> list[Result]:
-    return list(Results(HERE).found().values())
+    return list(ResultsFile(HERE).read_by_key().values())

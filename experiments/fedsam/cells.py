@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.experiment.comparison.cells import Cell
-from discreet.experiment.comparison.comparison_results import Result, Results
+from discreet.experiment.comparison.comparison_results import Result, ResultsFile
 from discreet.experiment.configuration import experiment_file
 
 HERE = Path(__file__).parent
@@ -55,7 +55,9 @@ class Asked:
     def cell(self, settings: tuple[str, ...] = (), data_dir: Path | None = None) -> Cell:
         radius = tuple(f"algorithm.{name}={value}" for name, value in self.radius)
         overrides = (*SETTINGS[self.data], *radius, *WATCHED, *settings)
-        return Cell(self.method, self.swept, experiment_file.load(HERE / f"{self.method}.toml", overrides, data_dir))
+        return Cell(
+            self.method, self.swept, experiment_file.load_experiment(HERE / f"{self.method}.toml", overrides, data_dir)
+        )
 
 
 def asked(only: str | None = None) -> list[Asked]:
@@ -66,7 +68,7 @@ def asked(only: str | None = None) -> list[Asked]:
 
 
 def results() -> list[Result]:
-    return list(Results(HERE).found().values())
+    return list(ResultsFile(HERE).read_by_key().values())
 
 
 def chosen(results: list[Result], data: str, method: str, **radius: Any) -> list[Result]:

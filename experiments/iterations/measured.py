@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from discreet.experiment.comparison.comparison_results import NAME
+from discreet.experiment.comparison.comparison_results import FILE_NAME
 from discreet.experiment.run_directory import json_lines
 from experiments.common.means import mean
 from experiments.iterations.points import GRIDS, HERE, Grid, Point, tuning
@@ -16,7 +16,10 @@ CLOSE = 0.01  # of the loss: how much a smaller clip may cost
 
 def results(out: Path | None = None) -> list[Result]:
     """Those beside this file, and in `out`."""
-    return [*json_lines.read(HERE / NAME), *(json_lines.read(out / NAME) if out is not None else [])]
+    return [
+        *json_lines.read_lines(HERE / FILE_NAME),
+        *(json_lines.read_lines(out / FILE_NAME) if out is not None else []),
+    ]
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ class Point:
             certified = self.federation.certified(self.noise, self.turns)
             told |= {"algorithm.noise_multiplier": self.noise, "privacy.epsilon": certified * ROUNDING}
         overrides = tuple(f"{name}={value}" for name, value in told.items())
-        source = experiment_file.load(HERE / f"{self.kind}.toml", (*overrides, *settings), data_dir)
+        source = experiment_file.load_experiment(HERE / f"{self.kind}.toml", (*overrides, *settings), data_dir)
         return source if self.noise is not None else self._silent(source)
 
     def _silent(self, source: Source) -> Source:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.experiment.comparison.cells import Cell
-from discreet.experiment.comparison.comparison_results import Result, Results
+from discreet.experiment.comparison.comparison_results import Result, ResultsFile
 from discreet.experiment.configuration import experiment_file
 from discreet.privacy import calibration
 from discreet.privacy.calibration import EpsilonTarget
@@ -113,7 +113,7 @@ class Asked:
         method = METHODS[self.method]
         table = written(self._arguments())
         overrides = (f"algorithm={table}", f"rounds={self.rounds}", f"evaluate_every={self.rounds}", *settings)
-        source = experiment_file.load(HERE / f"{self.data}.toml", overrides, data_dir)
+        source = experiment_file.load_experiment(HERE / f"{self.data}.toml", overrides, data_dir)
         if method.claim:  # it keeps no promise
             source = replace(source, experiment=replace(source.experiment, privacy=None))
         return Cell(self.method, self.swept, source)
@@ -170,7 +170,7 @@ def chosen(results: list[Result], asked: Asked) -> list[Result]:
 
 
 def results() -> list[Result]:
-    return list(Results(HERE).found().values())
+    return list(ResultsFile(HERE).read_by_key().values())
 
 
 @cache

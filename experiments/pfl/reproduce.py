@@ -38,7 +38,7 @@ FILTERS: dict[str, Callable[[Cell], str]] = {  # what an option of this name hol
 def experiment(cell: Cell) -> Experiment:
     """The cell's file, with what the table varies."""
     path = _file(cell)
-    source = experiment_file.load(path, (f"algorithm.epochs={cell.epochs}",))
+    source = experiment_file.load_experiment(path, (f"algorithm.epochs={cell.epochs}",))
     promised = source.experiment.privacy
     if promised is not None and cell.epsilon is not None:
         promised = replace(promised, epsilon=cell.epsilon)
@@ -60,8 +60,8 @@ def measured(cell: Cell, seed: int, device: str, data_dir: Path | None) -> dict[
     if cell.overlapping and privacy is not None:
         # The paper's noise is that of one client alone; what it is worth when clients overlap is certified instead.
         apart = replace(task.train.population, max_multiplicity=1)
-        algorithm, privacy = calibrate.kept(algorithm, privacy, cell.rounds, apart), None
-    ready = job_builder.from_objects(
+        algorithm, privacy = calibrate.calibrate_noise(algorithm, privacy, cell.rounds, apart), None
+    ready = job_builder.build_job_from_objects(
         task,
         asked.model.build(task, key.generator(Purpose.MODEL)),
         {"loss": None, "metric": None},

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from discreet.experiment.comparison.comparison_results import Results
+from discreet.experiment.comparison.comparison_results import ResultsFile
 from experiments.theory.cases import HERE, SEEDS, every
 
 
@@ -17,9 +17,9 @@ def make(out: Path = HERE) -> None:
     """Every run that is not there yet."""
     from experiments.theory.simulation import run
 
-    kept, cases = Results(out), every()
-    there = kept.found()
-    with kept.held():
+    kept, cases = ResultsFile(out), every()
+    there = kept.read_by_key()
+    with kept.lock():
         for seed in range(SEEDS):
             for case in cases:
                 if case.key(seed) not in there:
@@ -28,7 +28,7 @@ def make(out: Path = HERE) -> None:
 
 
 def lacking(out: Path = HERE) -> int:
-    there = Results(out).found()
+    there = ResultsFile(out).read_by_key()
     return sum(case.key(seed) not in there for seed in range(SEEDS) for case in every())
 
 
@@ -43,7 +43,7 @@ def main(arguments: list[str] | None = None) -> None:
         parser.error(f"--page: {missing} runs were not made yet; without --page they are")
     from experiments.theory.page import write  # drawing takes a while to import
 
-    print(write(Results(HERE).found()))
+    print(write(ResultsFile(HERE).read_by_key()))
 
 
 if __name__ == "__main__":

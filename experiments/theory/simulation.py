@@ -58,7 +58,7 @@ def prepared(case: Case, seed: int) -> Job:
     task = clients_from_arrays(data.inputs[rows], data.targets[rows], sizes=data.sizes, name="synthetic")
     layer = nn.Linear(PARAMETERS, 1, bias=False)
     nn.init.zeros_(layer.weight)
-    return job_builder.from_objects(
+    return job_builder.build_job_from_objects(
         task,
         layer,
         {"loss": None, "metric": None},

@@ -8,8 +8,8 @@ from torch import Tensor
 from discreet.algorithms import per_client
 from discreet.algorithms.message_sizes import bits
 from discreet.algorithms.training import MinibatchDp
-from discreet.experiment.comparison.cells import Run
-from discreet.experiment.comparison.comparison import Data
+from discreet.experiment.comparison.cells import CellRun
+from discreet.experiment.comparison.comparison import DataCache
 from discreet.experiment.comparison.comparison_results import Result
 from discreet.experiment.loop.job import Job
 from discreet.experiment.promise import run_guarantees
@@ -19,13 +19,13 @@ from experiments.tradeoffs.rate import Clipping, Upload
 NAME = "plan"
 
 
-def key(run: Run) -> str:
+def key(run: CellRun) -> str:
     return f"{run.key}-{NAME}"
 
 
-def planned(run: Run, data: Data) -> Result:
+def planned(run: CellRun, data: DataCache) -> Result:
     """One line of results, of a row's first learning rate; `code` is in bits a coordinate."""
-    job = data.job(run)
+    job = data.build_job(run)
     return {
         "key": key(run),
         "name": NAME,
@@ -36,7 +36,7 @@ def planned(run: Run, data: Data) -> Result:
         "examples": list(job.population.examples),
         "sampling_rate": _each(job, "sampling_rate"),
         "noise_multiplier": _each(job, "noise_multiplier"),
-        "rounds": [job.lasting.get(client, job.rounds) for client in range(job.population.clients)],
+        "rounds": [job.round_limits.get(client, job.rounds) for client in range(job.population.clients)],
         "certified": certified(job),
         "sent": bits(job.algorithm, job.params).up / count(job.params),
         "code": [upload.coded(sent) for upload, sent in zip(uploads(job), first_gradients(job), strict=True)],
@@ -47,7 +47,7 @@ def certified(job: Job) -> list[float]:
     """Each client's own ε after the whole run, as its card says."""
     assert job.privacy is not None
     promised, everyone = (job.privacy.unit, job.privacy.against), range(job.population.clients)
-    cards = run_guarantees.guarantees(job, job.rounds, None, shared=False)
+    cards = run_guarantees.certify_run(job, job.rounds, None, shared=False)
     about = [each for each in cards if (each.unit, each.view) == promised]
     by = {client: each.epsilon for each in about for client in each.clients or everyone}
     return [by[client] for client in everyone]

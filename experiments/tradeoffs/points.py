@@ -57,7 +57,9 @@ class Point:
 
     def cell(self, settings: tuple[str, ...] = (), data_dir: Path | None = None) -> Cell:
         overrides = (*self.settings, f"algorithm.learning_rate={self.rate}", *settings)
-        return Cell(self.file, self.swept, experiment_file.load(HERE / f"{self.file}.toml", overrides, data_dir))
+        return Cell(
+            self.file, self.swept, experiment_file.load_experiment(HERE / f"{self.file}.toml", overrides, data_dir)
+        )
 
 
 def points() -> list[Point]:

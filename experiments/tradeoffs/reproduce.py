@@ -10,14 +10,14 @@ from pathlib import Path
 import torch
 
 from discreet.experiment.comparison import cells, comparison
-from discreet.experiment.comparison.comparison_results import Result, Results
+from discreet.experiment.comparison.comparison_results import Result, ResultsFile
 from experiments.common.conduct import conduct
 from experiments.tradeoffs import plans
 from experiments.tradeoffs.points import HERE, first_rates, points
 
 
 def results() -> list[Result]:
-    return list(Results(HERE).found().values())
+    return list(ResultsFile(HERE).read_by_key().values())
 
 
 def lacking(found: list[Result]) -> int:
@@ -28,10 +28,10 @@ def lacking(found: list[Result]) -> int:
 
 def plan(seeds: int, settings: tuple[str, ...], data_dir: Path | None, out: Path = HERE) -> None:
     """Keep what each row plans for each seed, where that is not there yet."""
-    kept, data = Results(out), comparison.Data()
-    asked = cells.runs([point.cell(settings, data_dir) for point in first_rates()], seeds)
-    there = kept.found()
-    with kept.held():
+    kept, data = ResultsFile(out), comparison.DataCache()
+    asked = cells.list_runs([point.cell(settings, data_dir) for point in first_rates()], seeds)
+    there = kept.read_by_key()
+    with kept.lock():
         for run in asked:
             if plans.key(run) not in there:
                 kept.append(plans.planned(run, data))

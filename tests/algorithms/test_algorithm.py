@@ -17,7 +17,7 @@ from discreet.algorithms.training import DpSgd, GradientDescent, LocalSgd
 from discreet.algorithms.training.gradient_rules import L2Clip
 from discreet.engines.engine import Simulation
 from discreet.errors import InvalidInput, UnsoundCombination
-from discreet.experiment.promise.calibrate import kept
+from discreet.experiment.promise.calibrate import calibrate_noise
 from discreet.experiment.promise.promise import Privacy
 from discreet.params import norms, zeros_like
 from discreet.part import plain, read
@@ -139,7 +139,7 @@ def test_pfls_noise_follows_from_all_its_epochs(epsilon: float, examples: int, s
     promised = Privacy(unit="example", against="server", epsilon=epsilon, delta=1e-5)
     for rounds, each in ((20, 1), (4, 5), (1, 20), (3, [10, 6, 4])):
         open_noise = pfl(learning_rate=0.3, clip_norm=1, batch_size=256, epochs=each)
-        trainer = kept(open_noise, promised, rounds, population).trainer
+        trainer = calibrate_noise(open_noise, promised, rounds, population).trainer
         assert trainer.noise_multiplier == pytest.approx(sigma, abs=2e-3)
 
 

@@ -180,14 +180,14 @@ def test_drop_outs_are_survived_up_to_the_plan_and_not_beyond():
 def test_the_promise_finds_noise_and_scale_together():
     wanted = Privacy(unit="example", against="server", epsilon=2.0, delta=1e-5)
     open_noise = ddp_fedavg(**(COMMON | {"noise_multiplier": None}))  # type: ignore[arg-type]
-    kept = calibrate.kept(open_noise, wanted, 5, HELD.population, DIMENSION)
+    kept = calibrate.calibrate_noise(open_noise, wanted, 5, HELD.population, DIMENSION)
     assert kept.aggregation.scale is not None  # type: ignore[union-attr]
-    spent = calibrate.spent(kept, wanted, 5, HELD.population)
+    spent = calibrate.spent_epsilon(kept, wanted, 5, HELD.population)
     assert spent is not None
     assert 1.99 < spent <= 2.0
     trusted = ddp_fedavg(noise="gaussian", **(COMMON | {"noise_multiplier": None}))  # type: ignore[arg-type]
     public = Privacy(unit="example", against="public", epsilon=2.0, delta=1e-5)
-    gaussian = calibrate.kept(trusted, public, 5, HELD.population).mechanism.noise_multiplier  # type: ignore[union-attr]
+    gaussian = calibrate.calibrate_noise(trusted, public, 5, HELD.population).mechanism.noise_multiplier  # type: ignore[union-attr]
     # Skellam noise is certified by Rényi divergences, which are looser than the Gaussian's own distribution by some 9 %
     assert 1.0 < kept.mechanism.noise_multiplier / gaussian < 1.15  # type: ignore[union-attr, operator]
 
@@ -198,7 +198,7 @@ def test_whole_clients_are_hidden_by_content_and_not_by_presence():
     noises = {}
     for sampling in (Everyone(), FixedSize(cohort=3)):
         algorithm = ddp_fedavg_client(learning_rate=0.1, batch_size=4, clip_norm=0.5, sampling=sampling, bits=32)
-        kept = calibrate.kept(algorithm, wanted, 5, HELD.population, DIMENSION)
+        kept = calibrate.calibrate_noise(algorithm, wanted, 5, HELD.population, DIMENSION)
         (release, other) = kept.over(5, HELD.population)
         assert (release.view, other.view) == ("server", "client")
         assert release.relation == ("zero_out" if sampling == Everyone() else "replace")

@@ -9,13 +9,13 @@ from discreet.algorithms.recipes.registry import RECIPES
 from discreet.algorithms.sampling import AnySampling, Everyone
 from discreet.algorithms.server_optimizers import AnyServer
 from discreet.errors import InvalidInput
-from discreet.experiment.configuration.algorithm_table import algorithm_from
+from discreet.experiment.configuration.algorithm_table import build_algorithm
 
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_every_entry_has_an_example_that_a_file_could_hold_and_says_what_it_is(name: str):
     recipe = RECIPES[name]
-    assert algorithm_from({"recipe": name, **recipe.example}) == recipe(**recipe.example)
+    assert build_algorithm({"recipe": name, **recipe.example}) == recipe(**recipe.example)
     assert recipe.summary.endswith(".")
     assert "\n" not in recipe.summary
     assert {each.name for each in recipe.knobs if each.required} <= set(recipe.example)

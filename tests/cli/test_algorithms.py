@@ -5,7 +5,7 @@ import tomllib
 import pytest
 
 from discreet.algorithms.recipes.registry import RECIPES
-from discreet.experiment.configuration.algorithm_table import algorithm_from
+from discreet.experiment.configuration.algorithm_table import build_algorithm
 from tests.cli.conftest import Discreet
 
 
@@ -39,7 +39,7 @@ def test_one_in_full_ends_with_a_table_that_a_file_can_hold(name: str, discreet:
     assert ran.code == 0
     assert max(map(len, ran.out.splitlines())) <= 80
     table = tomllib.loads("[algorithm]" + ran.out.split("[algorithm]")[1].split("\n\nWithout")[0])
-    assert algorithm_from(table["algorithm"]) == RECIPES[name](**RECIPES[name].example)
+    assert build_algorithm(table["algorithm"]) == RECIPES[name](**RECIPES[name].example)
     for parameter in RECIPES[name].parameters:
         assert f"  {parameter} " in ran.out
 

@@ -141,7 +141,7 @@ def test_ctrl_c_keeps_what_is_done_says_how_to_go_on_and_going_on_ends_as_if_not
 
 
 def test_an_interrupted_program_gets_its_object_too(discreet: Discreet, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("discreet.experiment.comparison.comparison._made", lambda *_: None)
+    monkeypatch.setattr("discreet.experiment.comparison.comparison._run_cell", lambda *_: None)
     ran = discreet("compare small.toml --out none --json")
     assert ran.code == 1
     assert "0 of 3 runs" in ran.json["stopped"]

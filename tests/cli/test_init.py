@@ -29,7 +29,10 @@ def test_the_starter_is_the_built_in_experiment_with_comments(discreet: Discreet
     ran = discreet("init")
     assert (ran.code, ran.err) == (0, "")
     assert "discreet run experiment.toml" in ran.out
-    assert experiment_file.load(folder / "experiment.toml").experiment == experiment_file.load().experiment
+    assert (
+        experiment_file.load_experiment(folder / "experiment.toml").experiment
+        == experiment_file.load_experiment().experiment
+    )
     assert "# the promise" in (folder / "experiment.toml").read_text()
 
 

@@ -3,12 +3,12 @@
 import pytest
 
 from discreet.cli.progress_bar import show_preparation
-from discreet.experiment.configuration.experiment_file import Source, load
+from discreet.experiment.configuration.experiment_file import Source, load_experiment
 
 
 @pytest.fixture
 def source() -> Source:
-    return load()
+    return load_experiment()
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.experiment.run_directory.run_record import Record
+from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.privacy.ledger import Budget, Ledger
 from tests.cli.conftest import Discreet
 from tests.small_experiment import SMALL
@@ -154,7 +154,7 @@ def test_ctrl_c_in_a_terminal_stops_after_the_round(discreet: Discreet, tmp_path
     assert ran.returncode == 1
     assert "Interrupted after" in out
     assert "Guarantee card" in out
-    done = len(Record.open(tmp_path / "result").rounds())
+    done = len(RunRecord.open(tmp_path / "result").read_rounds())
     assert 0 < done < 100000
 
 

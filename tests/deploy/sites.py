@@ -96,7 +96,7 @@ def written(folder: Path, text: str) -> Path:
 
 def founded(folder: Path, text: str, address: str = "127.0.0.1:1") -> Site:
     """A deployment whose clients are enrolled, whose cards are where they belong, and who accepted each other's."""
-    source = experiment_file.load(written(folder, text))
+    source = experiment_file.load_experiment(written(folder, text))
     site = Site(folder / "site")
     init(site.folder, source, [], address, ["127.0.0.1"])
     app = App.open(site.app)

@@ -11,7 +11,7 @@ from discreet.deploy.deployment import Card
 from discreet.deploy.peer_cards import Cards
 from discreet.deploy.policy import Owned, Refused
 from discreet.deploy.site import Site
-from discreet.engines.secure_terms import Planned
+from discreet.engines.secure_terms import SessionPlan
 from discreet.errors import InvalidInput
 from discreet.experiment.configuration import toml_document
 from discreet.part import plain
@@ -23,7 +23,7 @@ def other_card(site: Site, folder: Path, name: str) -> Card:
     """A card that the server made up, in the place of a client's own."""
     (own,) = [card for card in site.deployment.cards(site.app) if card.name == name]
     made = replace(own, identity=write_signing_key(folder / "made-up.key"))
-    (site.app / "clients" / f"{name}.toml").write_text(toml_document.written(plain(made)))
+    (site.app / "clients" / f"{name}.toml").write_text(toml_document.format_toml(plain(made)))
     return made
 
 
@@ -46,7 +46,7 @@ def test_a_secure_sum_with_keys_that_were_not_accepted_is_refused(tmp_path: Path
     policy = Owned.open(tmp_path / "client-0").policy
     accepted = [bytes.fromhex(card.identity) for card in site.deployment.cards(site.app)]
     forged = [accepted[0], bytes.fromhex(other_card(site, tmp_path, "client-1").identity), accepted[2]]
-    asked = Planned(0, 1, 2)
+    asked = SessionPlan(0, 1, 2)
 
     def terms(identities: list[bytes]) -> Terms:
         return Terms.chosen(clients=3, length=5, identities=tuple(identities), leaving=1)

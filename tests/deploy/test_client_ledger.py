@@ -19,7 +19,7 @@ from discreet.deploy.journal import KEPT, Entry
 from discreet.deploy.learner import Learner
 from discreet.engines.flower import signed_messages
 from discreet.errors import BudgetRefused
-from discreet.experiment.run_directory.run_record import Record
+from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.privacy.wording import rounded_up
 from discreet.randomness.streams import RunKey
 from tests.deploy.asking import RUN, Asked, counted, refusal, same, started_anew
@@ -124,9 +124,9 @@ def test_a_spent_budget_ends_the_run_with_the_clients_own_words(tmp_path: Path) 
     site, heard = copied(tmp_path, SECURE), list[str]()
     serve(site, "first", wired(tmp_path, site, heard), heard.append)
     outcome = serve(site, "second", wired(tmp_path, site, heard), heard.append)
-    assert (outcome.done, outcome.refused) == (1, True)
+    assert (outcome.completed, outcome.is_refused) == (1, True)
     assert re.search(r"This node's own ledger refuses: .*epsilon", outcome.stopped or "")
-    assert not Record.open(site.run("second")).finished()
+    assert not RunRecord.open(site.run("second")).is_finished()
 
 
 def test_a_client_whose_budget_is_spent_is_left_out_and_the_others_go_on(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_a_client_whose_budget_is_spent_is_left_out_and_the_others_go_on(tmp_pat
     line = next(each for each in policy.read_text().splitlines() if each.startswith("epsilon"))
     changed(tmp_path / "client-2", line, "epsilon = 0.1")
     outcome = serve(site, "first", wired(tmp_path, site, heard), heard.append)
-    assert [each["clients"] for each in outcome.record.rounds()] == [2, 2, 2]
+    assert [each["clients"] for each in outcome.record.read_rounds()] == [2, 2, 2]
     assert any(each.startswith("client-2 refused round 1: This node's own ledger refuses") for each in heard)
 
 

@@ -20,7 +20,7 @@ from tests.deploy.sites import CENTRAL, PLAIN, SECURE, copied, written
 
 @pytest.mark.parametrize("address", ["127.0.0.1:70000", "127.0.0.1:0", "a:99:8000", "bad host/é:8000", ":8000"])
 def test_an_address_that_nobody_could_reach_is_refused_and_nothing_is_left(tmp_path: Path, address: str) -> None:
-    source = experiment_file.load(written(tmp_path, PLAIN))
+    source = experiment_file.load_experiment(written(tmp_path, PLAIN))
     with pytest.raises(InvalidInput, match="must be"):
         init(tmp_path / "site", source, [], address, ["127.0.0.1"])
     assert not (tmp_path / "site").exists()
@@ -28,7 +28,7 @@ def test_an_address_that_nobody_could_reach_is_refused_and_nothing_is_left(tmp_p
 
 def test_what_goes_wrong_in_the_middle_leaves_nothing_behind(tmp_path: Path) -> None:
     """Two clients of one name are seen after the first keys are written."""
-    source = experiment_file.load(written(tmp_path, PLAIN))
+    source = experiment_file.load_experiment(written(tmp_path, PLAIN))
     twice = [Declared(name="north", examples=400)] * 3
     with pytest.raises(InvalidInput, match="must differ in name"):
         init(tmp_path / "site", source, twice, "127.0.0.1:8000", ["127.0.0.1"])
@@ -122,7 +122,7 @@ def tables(folder: Path) -> App:
     """An experiment on tables. The server has a stand-in of the same columns; rows are nowhere but with the clients."""
     (folder / "ranges.toml").write_text(RANGES)
     table(folder / "table.csv", "nowhere", 4)
-    source = experiment_file.load(written(folder, TABLE))
+    source = experiment_file.load_experiment(written(folder, TABLE))
     declared = [Declared(name="north", examples=12), Declared(name="south", examples=9)]
     init(folder / "site", source, declared, "127.0.0.1:1", ["127.0.0.1"])
     return App.open(folder / "site" / "app")
@@ -132,7 +132,13 @@ def test_the_clients_of_a_table_must_be_named(tmp_path: Path) -> None:
     (tmp_path / "ranges.toml").write_text(RANGES)
     table(tmp_path / "table.csv", "nowhere", 4)
     with pytest.raises(InvalidInput, match="they must be named"):
-        init(tmp_path / "site", experiment_file.load(written(tmp_path, TABLE)), [], "127.0.0.1:1", ["127.0.0.1"])
+        init(
+            tmp_path / "site",
+            experiment_file.load_experiment(written(tmp_path, TABLE)),
+            [],
+            "127.0.0.1:1",
+            ["127.0.0.1"],
+        )
 
 
 def test_a_client_with_a_table_of_its_own_holds_what_was_declared(tmp_path: Path) -> None:

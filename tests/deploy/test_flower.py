@@ -19,7 +19,7 @@ from discreet.deploy.certificates import write_node_key, write_signing_key
 from discreet.experiment import api
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.loop import training_loop
-from discreet.experiment.run_directory.run_record import Record
+from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.privacy.ledger import Ledger
 from tests.deploy.deployed import CLIENTS, QUIET, Deployed, up
 from tests.deploy.sites import SECURE, founded, patient, written
@@ -45,9 +45,12 @@ def test_three_clients_train_the_reference_model_and_run_nothing_that_was_shippe
     assert deployed.ended("first") == 0, deployed.processes.said("submit-first")[-2000:]
     assert [line["clients"] for line in deployed.rounds("first")] == [3] * ROUNDS
     torch.set_num_threads(1)
-    source = experiment_file.load(written(deployed.folder, AGREED), ('engine={kind="reference"}',))
-    training_loop.start(api.prepared(source), deployed.folder / "reference", None, None, lambda line: None)
-    found, wanted = Record.open(deployed.site.run("first")).model(), Record.open(deployed.folder / "reference").model()
+    source = experiment_file.load_experiment(written(deployed.folder, AGREED), ('engine={kind="reference"}',))
+    training_loop.start(api.prepare_job(source), deployed.folder / "reference", None, None, lambda line: None)
+    found, wanted = (
+        RunRecord.open(deployed.site.run("first")).load_model(),
+        RunRecord.open(deployed.folder / "reference").load_model(),
+    )
     assert all(torch.equal(found[name], wanted[name]) for name in wanted)
     assert not mark.exists()
     assert [deployed.counted(name) for name in CLIENTS] == [ROUNDS] * 3
@@ -128,7 +131,7 @@ def test_a_client_and_then_the_server_die_in_mid_run_and_the_run_goes_on(deploye
     assert deployed.rounds("second")[: len(kept)] == kept
     assert len(deployed.rounds("second")) == ROUNDS
     assert Ledger.open(deployed.site.run("second") / "ledger.jsonl").verify()["records"] > ledger
-    assert Record.open(deployed.site.run("second")).finished()
+    assert RunRecord.open(deployed.site.run("second")).is_finished()
     for name in CLIENTS[:2]:
         assert deployed.counted(name) - before[name] in (ROUNDS - 1, ROUNDS)
 

@@ -9,7 +9,7 @@ from discreet.deploy.local_deployment import CLIENTS
 from discreet.experiment import api
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.loop import training_loop
-from discreet.experiment.run_directory.run_record import Record
+from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.privacy.ledger import Ledger
 from tests.deploy.processes import Processes
 from tests.deploy.sites import SECURE, copied, patient, written
@@ -29,10 +29,11 @@ def test_flowers_simulation_trains_the_reference_model_and_every_client_counts(t
     finally:
         processes.end_all()
     torch.set_num_threads(1)
-    source = experiment_file.load(written(tmp_path, AGREED), ('engine={kind="reference"}',))
-    training_loop.start(api.prepared(source), tmp_path / "reference", None, None, lambda line: None)
+    source = experiment_file.load_experiment(written(tmp_path, AGREED), ('engine={kind="reference"}',))
+    training_loop.start(api.prepare_job(source), tmp_path / "reference", None, None, lambda line: None)
     played = site.rehearsal("played")
-    trained, wanted = Record.open(played.run("played")).model(), Record.open(tmp_path / "reference").model()
+    trained = RunRecord.open(played.run("played")).load_model()
+    wanted = RunRecord.open(tmp_path / "reference").load_model()
     assert all(torch.equal(trained[name], wanted[name]) for name in wanted)
     for client in played.deployment.clients:
         (ledger,) = (played.folder / CLIENTS / client.name).glob("ledger-*.jsonl")

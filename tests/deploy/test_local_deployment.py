@@ -45,7 +45,7 @@ def test_a_finished_rehearsal_is_refused_before_anything_is_started(
     made = rehearsed(site, "first")
     outcome = serve(made, "first", wired(made.folder / CLIENTS, made, []), lambda text: None, rehearsal=True)
     command = f"discreet deploy simulate {site.folder} --name"
-    assert outcome.record.again == f"{command} first"
+    assert outcome.record.resume_command == f"{command} first"
     monkeypatch.delattr("discreet.deploy.flower_simulation._superlink")
     with pytest.raises(InvalidInput, match="The run 'first' is finished") as refused:
         simulate(site, "first", print)

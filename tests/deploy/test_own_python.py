@@ -151,7 +151,7 @@ extractor = { kind = "eyes.py:Eyes", weights = "eyes.safetensors", arguments = {
 
 def test_an_extractor_of_ones_own_is_python_too_and_its_weights_are_agreed_on() -> None:
     def files(text: str) -> tuple[str, ...]:
-        return own_files(toml_document.built(Experiment, toml_document.parsed(text, "features")))
+        return own_files(toml_document.build_record(Experiment, toml_document.parse_toml(text, "features")))
 
     assert files(FEATURES) == ("eyes.py", "eyes.safetensors")
     with pytest.raises(InvalidInput, match=r"weights are named as a file beside the experiment, and got '\.\./eyes\.s"):

@@ -13,7 +13,7 @@ from discreet.deploy.policy import Owned, Refused
 from discreet.engines.flower import signed_messages
 from discreet.engines.flower.flower_errors import ClientsRefused
 from discreet.engines.flower.signed_messages import About
-from discreet.engines.secure_terms import Planned
+from discreet.engines.secure_terms import SessionPlan
 from discreet.errors import InvalidInput
 from discreet.randomness.streams import RunKey
 from discreet.secure_sums.secagg import key_agreement
@@ -138,13 +138,13 @@ def test_a_graph_is_refused_unless_the_owner_allows_it_and_it_withstands_what_th
     terms = on_a_graph(identities, Assumed(colluding=0.1, leaving=0.05))
     assert terms.on_a_graph
     with pytest.raises(Refused, match="nothing is promised against one that lies"):
-        policy.allow_terms(terms, identities, Planned(30, 15, 200))
+        policy.allow_terms(terms, identities, SessionPlan(30, 15, 200))
     allowing = replace(policy, graphs=True)
-    allowing.allow_terms(terms, identities, Planned(30, 15, 200))
+    allowing.allow_terms(terms, identities, SessionPlan(30, 15, 200))
     with pytest.raises(Refused, match=r"0\.1 of 300 clients colluding, and the noise was sized for 31"):
-        allowing.allow_terms(terms, identities, Planned(31, 15, 200))
+        allowing.allow_terms(terms, identities, SessionPlan(31, 15, 200))
     with pytest.raises(Refused, match=r"0\.05 of 300 clients leaving, and the noise was sized for 16"):
-        allowing.allow_terms(terms, identities, Planned(30, 16, 200))
+        allowing.allow_terms(terms, identities, SessionPlan(30, 16, 200))
 
 
 @pytest.mark.parametrize(

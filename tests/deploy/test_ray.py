@@ -21,8 +21,8 @@ from discreet.errors import InvalidInput
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.loop import training_loop
 from discreet.experiment.loop.job import Job
-from discreet.experiment.loop.job_builder import from_source
-from discreet.experiment.run_directory.run_record import Record
+from discreet.experiment.loop.job_builder import build_job
+from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.params import Params
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import CPU, RunKey
@@ -68,7 +68,7 @@ def cluster() -> Iterator[Any]:
 
 
 def embedded(algorithm: Algorithm, loss: Loss = cross_entropy, key: RunKey = SEEDED) -> EmbeddedEngine:
-    return EmbeddedEngine(Simulation(algorithm, DATA, loss, key), block=2)
+    return EmbeddedEngine(Simulation(algorithm, DATA, loss, key), block_size=2)
 
 
 def on_ray(engine: EmbeddedEngine) -> RayEngine:
@@ -152,8 +152,8 @@ def test_more_workers_than_there_are_cpus_are_refused() -> None:
 
 
 def job(net: Path, *settings: str) -> Job:
-    source = experiment_file.load(None, (*DIGITS, f'model={{kind="{net}:Net"}}', *settings))
-    return from_source(source, RunKey.seed(7))
+    source = experiment_file.load_experiment(None, (*DIGITS, f'model={{kind="{net}:Net"}}', *settings))
+    return build_job(source, RunKey.seed(7))
 
 
 def quiet(line: Any) -> None:
@@ -170,10 +170,10 @@ def test_a_run_that_is_stopped_and_resumed_is_embeddeds_own_bit_for_bit(tmp_path
             os.kill(os.getpid(), signal.SIGINT)
 
     first = training_loop.start(job(net, ON_RAY), tmp_path / "run", None, tmp_path / "keys", stop)
-    assert first.done == 2
-    second = training_loop.resume(job(net, ON_RAY), Record.open(tmp_path / "run"), tmp_path / "keys", quiet)
-    assert second.done == 4
-    kept, here = second.record.checkpoint(second.state), job(net)
+    assert first.completed == 2
+    second = training_loop.resume(job(net, ON_RAY), RunRecord.open(tmp_path / "run"), tmp_path / "keys", quiet)
+    assert second.completed == 4
+    kept, here = second.record.load_checkpoint(second.state), job(net)
     assert kept is not None
     engine = EmbeddedEngine(Simulation(here.algorithm, here.data, here.model.loss, here.key), kept.block_size)
     assert same(second.state.params, trained(engine, here.params, rounds=4))

@@ -17,7 +17,7 @@ from discreet.deploy.site import Site
 from discreet.engines.flower import signed_messages
 from discreet.engines.flower.signed_messages import About
 from discreet.errors import InvalidInput
-from discreet.experiment.run_directory.run_record import Record
+from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.randomness.purposes import Purpose
 from tests.deploy.asking import RUN, counted, same, started_anew
 from tests.deploy.sites import PLAIN, Wire, copied, wired
@@ -72,13 +72,13 @@ def test_a_run_of_the_same_name_does_not_go_on_with_another_experiment(tmp_path:
 def test_how_long_the_server_waits_may_be_changed_while_a_run_is_stopped(tmp_path: Path) -> None:
     site = killed(tmp_path)
     edited(site, "timeout = 60", "timeout = 30")
-    assert serve(site, "first", wired(tmp_path, site, []), lambda text: None).done == 3
+    assert serve(site, "first", wired(tmp_path, site, []), lambda text: None).completed == 3
 
 
 def test_a_run_of_another_version_is_refused_for_its_version(tmp_path: Path) -> None:
     site = killed(tmp_path)
     path = site.run("first") / "run.json"
-    before = Record.open(site.run("first")).identity.fingerprint
+    before = RunRecord.open(site.run("first")).identity.fingerprint
     assert before is not None
     path.write_text(path.read_text().replace(f'"discreet": "{before.versions["discreet"]}"', '"discreet": "0.0.9"'))
     with pytest.raises(InvalidInput, match=r"was started by discreet 0\.0\.9, and this is discreet"):

@@ -21,7 +21,7 @@ from discreet.experiment import api
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.loop import training_loop
 from discreet.experiment.promise.run_guarantees import DEPLOYED, FIRST_RUN, REHEARSED
-from discreet.experiment.run_directory.run_record import Record
+from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.privacy.ledger import Ledger
 from tests.deploy.asking import same
 from tests.deploy.sites import PLAIN, SECURE, Wire, copied, wired, written
@@ -72,7 +72,7 @@ def killed(folder: Path, site: Site, number: int) -> None:
 
 def spent(site: Site) -> float:
     """What the server's own ledger has counted of the run."""
-    ledger = Record.open(site.run("first")).ledger
+    ledger = RunRecord.open(site.run("first")).ledger_path
     assert ledger is not None
     found: float = Ledger.open(ledger).summary()["budgets"][0]["spent"]
     return found
@@ -95,14 +95,14 @@ def card(folder: Path) -> str:
 def test_a_run_that_clients_refuse_midway_leaves_its_model_its_card_and_its_page(tmp_path: Path) -> None:
     site, heard = copied(tmp_path, PLAIN), list[str]()
     outcome = serve(site, "first", refusing(tmp_path, site), heard.append)
-    assert (outcome.done, outcome.refused, outcome.exit_code) == (1, True, BudgetRefused.exit_code)
+    assert (outcome.completed, outcome.is_refused, outcome.exit_code) == (1, True, BudgetRefused.exit_code)
     assert outcome.stopped == heard[-1]
     assert outcome.stopped.startswith("Stopped after 1 of 3 rounds. 0 of 3 clients answered in round 2, and 1 are need")
     assert outcome.stopped.endswith("client-0, client-1, client-2: It is spent.")
     where = site.run("first")
     assert {"model.safetensors", "guarantee.txt", "report.html"} <= {each.name for each in where.iterdir()}
     assert api.load(where).model is not None
-    one = api.prepared(experiment_file.load(written(tmp_path, PLAIN))).spent(1)
+    one = api.prepare_job(experiment_file.load_experiment(written(tmp_path, PLAIN))).spent_epsilon(1)
     assert one is not None
     assert outcome.guarantees[0].epsilon == pytest.approx(one)
 
@@ -114,10 +114,10 @@ def test_a_run_that_clients_refused_goes_on_when_it_is_submitted_again(tmp_path:
     closed(wire)
     outcome = serve(site, "first", wired(tmp_path, site, heard), heard.append)
     assert "Run 'first' goes on after round 1 of 3." in heard
-    assert (outcome.done, outcome.stopped, outcome.exit_code) == (3, None, 0)
-    source = experiment_file.load(written(tmp_path, PLAIN), ('engine={kind="reference"}',))
-    training_loop.start(api.prepared(source), tmp_path / "reference", None, None, lambda line: None)
-    assert same(Record.open(site.run("first")).model(), Record.open(tmp_path / "reference").model())
+    assert (outcome.completed, outcome.stopped, outcome.exit_code) == (3, None, 0)
+    source = experiment_file.load_experiment(written(tmp_path, PLAIN), ('engine={kind="reference"}',))
+    training_loop.start(api.prepare_job(source), tmp_path / "reference", None, None, lambda line: None)
+    assert same(RunRecord.open(site.run("first")).load_model(), RunRecord.open(tmp_path / "reference").load_model())
 
 
 def test_a_refused_round_that_a_silent_client_may_still_answer_counts_and_is_not_made_again(tmp_path: Path) -> None:
@@ -126,20 +126,20 @@ def test_a_refused_round_that_a_silent_client_may_still_answer_counts_and_is_not
     wire = refusing(tmp_path, site, 102)
     outcome = serve(site, "first", wire, heard.append)
     closed(wire)
-    assert (outcome.done, outcome.exit_code) == (2, BudgetRefused.exit_code)
-    assert [line.get("revealed") for line in outcome.record.rounds()] == [None, True]
-    two = api.prepared(experiment_file.load(written(tmp_path, PLAIN))).spent(2)
+    assert (outcome.completed, outcome.exit_code) == (2, BudgetRefused.exit_code)
+    assert [line.get("revealed") for line in outcome.record.read_rounds()] == [None, True]
+    two = api.prepare_job(experiment_file.load_experiment(written(tmp_path, PLAIN))).spent_epsilon(2)
     assert two is not None
     assert outcome.guarantees[0].epsilon == pytest.approx(two)
     again = serve(site, "first", wired(tmp_path, site, heard), heard.append)
     assert "Run 'first' goes on after round 2 of 3." in heard
-    assert [line["clients"] for line in again.record.rounds()] == [3, 0, 3]
+    assert [line["clients"] for line in again.record.read_rounds()] == [3, 0, 3]
 
 
 def test_where_the_last_round_is_lost_so_the_run_is_done(tmp_path: Path) -> None:
     site, heard = copied(tmp_path, PLAIN), list[str]()
     outcome = serve(site, "first", refusing(tmp_path, site, 102, number=3), heard.append)
-    assert (outcome.done, outcome.stopped, outcome.record.finished()) == (3, None, True)
+    assert (outcome.completed, outcome.stopped, outcome.record.is_finished()) == (3, None, True)
 
 
 @dataclass
@@ -235,7 +235,7 @@ def test_a_sum_that_the_server_had_opened_when_it_died_counts_and_is_not_made_ag
     before = spent(site)
     wire = wired(tmp_path, site, heard)
     outcome = serve(site, "first", wire, heard.append)
-    lines = outcome.record.rounds()
+    lines = outcome.record.read_rounds()
     assert [line["clients"] for line in lines] == [3, 0, 3]
     assert lines[1]["lost"] == training_loop.DIED
     assert outcome.guarantees[0].epsilon == pytest.approx(spent(site))
@@ -248,7 +248,7 @@ def test_updates_that_lay_at_a_server_when_it_died_count_though_clients_refuse_t
     killed(tmp_path, site, SECOND_ROUND)
     before = spent(site)
     outcome = serve(site, "first", refusing(tmp_path, site, number=1), heard.append)
-    assert [line.get("revealed") for line in outcome.record.rounds()] == [None, True]
+    assert [line.get("revealed") for line in outcome.record.read_rounds()] == [None, True]
     assert outcome.guarantees[0].epsilon == pytest.approx(spent(site)) == pytest.approx(before)
 
 
@@ -256,7 +256,7 @@ def test_in_clear_the_same_bytes_come_again_after_a_death_and_count_once(tmp_pat
     site, heard = copied(tmp_path, PLAIN), list[str]()
     killed(tmp_path, site, SECOND_ROUND)
     outcome = serve(site, "first", wired(tmp_path, site, heard), heard.append)
-    assert [line["clients"] for line in outcome.record.rounds()] == [3, 3, 3]
+    assert [line["clients"] for line in outcome.record.read_rounds()] == [3, 3, 3]
     assert outcome.guarantees[0].epsilon == pytest.approx(spent(site))
 
 
@@ -271,7 +271,7 @@ def test_a_refusal_before_any_sum_could_be_opened_loses_no_round(tmp_path: Path)
     site = copied(tmp_path, SECURE)
     with pytest.raises(ClientsRefused):
         serve(site, "first", refusing(tmp_path, site, 100, number=2), lambda text: None)
-    assert Record.open(site.run("first")).rounds() == []
+    assert RunRecord.open(site.run("first")).read_rounds() == []
     assert spent(site) == 0
 
 
@@ -282,7 +282,7 @@ def test_a_terminal_that_is_gone_costs_no_client_its_answer(tmp_path: Path) -> N
     site = copied(tmp_path, PLAIN)
     nodes = wired(tmp_path, site, []).nodes_at
     wire = Wire({number: replace(node, told=gone) for number, node in nodes.items()})
-    assert serve(site, "first", wire, lambda text: None).done == 3
+    assert serve(site, "first", wire, lambda text: None).completed == 3
 
 
 def test_a_run_that_died_in_its_first_round_is_another_run_on_the_next_card(tmp_path: Path) -> None:

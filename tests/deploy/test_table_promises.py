@@ -61,7 +61,7 @@ def deployment(folder: Path, text: str, ranges: str = RANGES, examples: int = 4,
     (folder / "ranges.toml").write_text(ranges)
     table(folder / "table.csv", "nowhere", "abcd")
     declared = [Declared(name=name, examples=examples) for name in NAMES]
-    source = experiment_file.load(written(folder, text))
+    source = experiment_file.load_experiment(written(folder, text))
     init(folder / "site", source, declared, "127.0.0.1:1", ["127.0.0.1"], accept_data_ranges=accept)
     return App.open(folder / "site" / "app")
 
@@ -82,7 +82,7 @@ def card_of(folder: Path, site: Site) -> str:
     """Of a whole run, in one process."""
     heard: list[str] = []
     ended = serve(site, "first", wired(folder, site, heard), heard.append)
-    assert ended.done == 1, heard
+    assert ended.completed == 1, heard
     return " ".join((site.run("first") / "guarantee.txt").read_text().split())
 
 
@@ -97,9 +97,15 @@ def test_a_task_that_is_dealt_out_names_no_persons(tmp_path: Path) -> None:
     digits = EXAMPLE.partition("[task]")[0] + 'task = { kind = "digits", clients = 3 }\n\n[privacy]'
     digits += PERSON.partition("[privacy]")[2]
     with pytest.raises(InvalidInput, match="the task 'digits' has no such column"):
-        init(tmp_path / "site", experiment_file.load(written(tmp_path, digits)), [], "127.0.0.1:1", ["127.0.0.1"])
+        init(
+            tmp_path / "site",
+            experiment_file.load_experiment(written(tmp_path, digits)),
+            [],
+            "127.0.0.1:1",
+            ["127.0.0.1"],
+        )
     plain = digits.replace('{ kind = "person", column = "patient", max_examples = 2 }', '"example"')
-    init(tmp_path / "site", experiment_file.load(written(tmp_path, plain)), [], "127.0.0.1:1", ["127.0.0.1"])
+    init(tmp_path / "site", experiment_file.load_experiment(written(tmp_path, plain)), [], "127.0.0.1:1", ["127.0.0.1"])
     resolved = tmp_path / "site" / "app" / "resolved.toml"
     unit = 'unit = { kind = "person", column = "patient", max_examples = 2 }'
     assert 'unit = "example"' in resolved.read_text()

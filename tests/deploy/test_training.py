@@ -14,7 +14,7 @@ from discreet.experiment import api
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.loop import training_loop
 from discreet.experiment.loop.job import Job
-from discreet.experiment.run_directory.run_record import Record
+from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.params import Params
 from discreet.randomness.streams import RunKey
 from tests.deploy.asking import counted, same
@@ -24,13 +24,13 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def trained(site: Site, name: str) -> Params:
-    return Record.open(site.run(name)).model()
+    return RunRecord.open(site.run(name)).load_model()
 
 
 def reference(folder: Path, text: str) -> Params:
-    source = experiment_file.load(written(folder, text), ('engine={kind="reference"}',))
-    training_loop.start(api.prepared(source), folder / "reference", None, None, lambda line: None)
-    return Record.open(folder / "reference").model()
+    source = experiment_file.load_experiment(written(folder, text), ('engine={kind="reference"}',))
+    training_loop.start(api.prepare_job(source), folder / "reference", None, None, lambda line: None)
+    return RunRecord.open(folder / "reference").load_model()
 
 
 def trusting(folder: Path) -> None:
@@ -44,9 +44,11 @@ def test_real_clients_train_the_model_of_the_reference_engine_bit_for_bit(tmp_pa
     site, heard = copied(tmp_path, text), list[str]()
     trusting(tmp_path)
     outcome = serve(site, "first", wired(tmp_path, site, heard), heard.append)
-    assert outcome.done == 3
+    assert outcome.completed == 3
     assert same(trained(site, "first"), reference(tmp_path, text))
-    assert not {"norms", "kept", "clipped", "signal_to_noise"} & set(outcome.record.rounds()[0])  # they tell nobody
+    assert not {"norms", "kept", "clipped", "signal_to_noise"} & set(
+        outcome.record.read_rounds()[0]
+    )  # they tell nobody
 
 
 def test_a_client_that_goes_in_mid_round_is_made_up_for(tmp_path: Path) -> None:
@@ -55,7 +57,7 @@ def test_a_client_that_goes_in_mid_round_is_made_up_for(tmp_path: Path) -> None:
     wire = wired(tmp_path, site, heard)
     wire.lost = lambda node, number: node == 102 and number >= 6
     outcome = serve(site, "first", wire, heard.append)
-    assert [line["clients"] for line in outcome.record.rounds()] == [3, 2, 2]
+    assert [line["clients"] for line in outcome.record.read_rounds()] == [3, 2, 2]
 
 
 def test_a_client_that_goes_after_its_mask_was_sent_is_still_in_the_sum(tmp_path: Path) -> None:
@@ -63,7 +65,7 @@ def test_a_client_that_goes_after_its_mask_was_sent_is_still_in_the_sum(tmp_path
     wire = wired(tmp_path, site, heard)
     wire.lost = lambda node, number: node == 102 and number in (7, 8)
     outcome = serve(site, "first", wire, heard.append)
-    assert [line["clients"] for line in outcome.record.rounds()] == [3, 3, 3]
+    assert [line["clients"] for line in outcome.record.read_rounds()] == [3, 3, 3]
     assert same(trained(site, "first"), reference(tmp_path, SECURE))
 
 
@@ -72,7 +74,7 @@ def test_with_too_few_left_the_round_is_lost_and_the_run_goes_on(tmp_path: Path)
     wire = wired(tmp_path, site, heard)
     wire.lost = lambda node, number: node != 100 and number == 6
     outcome = serve(site, "first", wire, heard.append)
-    lines = outcome.record.rounds()
+    lines = outcome.record.read_rounds()
     assert [line["clients"] for line in lines] == [3, 0, 3]
     assert "1 clients sent a masked vector" in lines[1]["lost"]
 
@@ -135,7 +137,7 @@ def test_a_run_that_was_stopped_goes_on_with_its_model_and_its_ledger(tmp_path: 
         node.close()
     outcome = serve(site, "first", wired(tmp_path, site, heard), heard.append)
     assert "Run 'first' goes on after round 1 of 3." in heard
-    assert outcome.done == 3
+    assert outcome.completed == 3
     assert same(trained(site, "first"), reference(tmp_path, PLAIN))
 
 
@@ -164,7 +166,7 @@ def test_a_run_without_a_seed_goes_on_with_its_own_key(tmp_path: Path, monkeypat
     for node in wire.nodes_at.values():
         node.close()
     again = wired(tmp_path, site, heard)
-    assert serve(site, "first", again, heard.append).done == 3
+    assert serve(site, "first", again, heard.append).completed == 3
     assert keys[0] == keys[1]
     assert not keys[0].seeded
     assert {counted(node) for node in again.nodes_at.values()} == {3}

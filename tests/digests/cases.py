@@ -40,7 +40,7 @@ class Case:
         return EXPERIMENTS / f"{self.name}.toml"
 
     def load(self) -> Source:
-        return experiment_file.load(self.path)
+        return experiment_file.load_experiment(self.path)
 
 
 CASES = (

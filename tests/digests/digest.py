@@ -27,11 +27,11 @@ Digest = dict[str, Any]
 
 
 def digest_run(finished: Finished) -> Digest:
-    card = json.loads(finished.record.text("guarantee.json"))
+    card = json.loads(finished.record.read_text("guarantee.json"))
     return {
-        "model": digest_model(finished.record.model()),
+        "model": digest_model(finished.record.load_model()),
         "card": digest_card(card) | {"finished": card["stopped"] is None},
-        "contributors": [line["clients"] for line in finished.record.rounds()],
+        "contributors": [line["clients"] for line in finished.record.read_rounds()],
         "ledgers": [digest_ledger(path) for path in finished.ledgers],
     }
 

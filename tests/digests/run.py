@@ -16,7 +16,7 @@ from discreet.engines.ray.ray_workers import Cluster
 from discreet.experiment import api
 from discreet.experiment.configuration.experiment_file import Flower, Ray
 from discreet.experiment.loop import training_loop
-from discreet.experiment.run_directory.run_record import Record
+from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.privacy.events import GaussianNoise, PoissonSampled
 from discreet.privacy.ledger import Budget, Ledger
 from discreet.privacy.release import Release
@@ -32,7 +32,7 @@ SILENT_NODE = 102
 class Finished:
     """The run directory, and every ledger that the run wrote to: its own or the shared one, then the clients'."""
 
-    record: Record
+    record: RunRecord
     ledgers: tuple[Path, ...]
 
 
@@ -59,12 +59,12 @@ def _simulated(case: Case, folder: Path) -> Finished:
             raise _Stopped
 
     with suppress(_Stopped):
-        training_loop.start(api.prepared(case.load()), out, shared, keys, stop)
-    record = Record.open(out)
+        training_loop.start(api.prepare_job(case.load()), out, shared, keys, stop)
+    record = RunRecord.open(out)
     if case.stop_after is not None:
-        job, record = api.reopened(out, keys)
+        job, record = api.reopen_run(out, keys)
         training_loop.resume(job, record, keys, lambda line: None)
-    return Finished(record, (record.ledger,) if record.ledger else ())
+    return Finished(record, (record.ledger_path,) if record.ledger_path else ())
 
 
 def _deployed(case: Case, folder: Path) -> Finished:
@@ -73,9 +73,9 @@ def _deployed(case: Case, folder: Path) -> Finished:
     wire = wired(folder, site, [])
     wire.lost = lambda node, number: (node, number) == (SILENT_NODE, SECOND_MASK)
     record = serve(site, "run", wire, lambda text: None).record
-    assert record.ledger is not None
+    assert record.ledger_path is not None
     own = [ledger for each in site.deployment.clients for ledger in (folder / each.name).glob("ledger-*.jsonl")]
-    return Finished(record, (record.ledger, *own))
+    return Finished(record, (record.ledger_path, *own))
 
 
 def _used_ledger(path: Path) -> Path:

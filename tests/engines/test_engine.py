@@ -23,11 +23,11 @@ MODEL = {"w": torch.zeros(1)}
 def test_blocks_are_summed_and_their_clients_listed() -> None:
     blocks = [([2, 0], Sent({"w": torch.tensor([[1.0], [2.0]])}, torch.tensor([1.0, 2.0])))]
     blocks.append(([1], Sent({"w": torch.tensor([[4.0]])}, torch.tensor([4.0]))))
-    found = CohortSum.of(blocks, Broadcast(0, MODEL, {}), Gaussian(clip_norm=2.0))
+    found = CohortSum.from_blocks(blocks, Broadcast(0, MODEL, {}), Gaussian(clip_norm=2.0))
     assert float(found.total["w"]) == 7
     assert found.contributors == (2, 0, 1)
     assert found.kept.tolist() == [1, 1, 0.5]  # paper 004's alpha: min(1, C/‖Δ‖)
-    assert found.clipped == 1 / 3
+    assert found.clipped_share == 1 / 3
 
 
 def test_the_signal_is_the_norm_of_the_sum_before_clients_add_their_noise() -> None:
@@ -37,7 +37,7 @@ def test_the_signal_is_the_norm_of_the_sum_before_clients_add_their_noise() -> N
     noisy = {"w": clean["w"] + 7, "flag": clean["flag"]}
     sizes = torch.tensor([3.0, 4.0])
     for sent in (Sent(noisy, sizes, clean), Sent(clean, sizes)):
-        assert float(CohortSum.of([([0, 1], sent)], Broadcast(0, model, {}), NoPrivacy()).signal) == 5
+        assert float(CohortSum.from_blocks([([0, 1], sent)], Broadcast(0, model, {}), NoPrivacy()).signal) == 5
 
 
 def test_what_a_mask_leaves_out_does_not_count_as_clipped() -> None:
@@ -51,15 +51,15 @@ def test_what_a_mask_leaves_out_does_not_count_as_clipped() -> None:
         for each in (algorithm, replace(algorithm, sparsifier=RandomK(fraction=0.05)))
     )
     assert bool((whole.norms > 0.5).all())
-    assert (whole.clipped, masked.clipped) == (1, 0)
+    assert (whole.clipped_share, masked.clipped_share) == (1, 0)
     assert masked.kept.tolist() == [1, 1]
 
 
 def test_without_a_clip_all_is_kept_and_nobody_is_nothing() -> None:
     sent = Sent({"w": torch.ones(1, 1)}, torch.tensor([9.0]))
-    assert CohortSum.of([([0], sent)], Broadcast(0, MODEL, {}), NoPrivacy()).kept.tolist() == [1]
-    nobody = CohortSum.of([], Broadcast(0, MODEL, {}), Gaussian(clip_norm=2.0))
-    assert (nobody.contributors, float(nobody.total["w"]), nobody.clipped, float(nobody.signal)) == ((), 0, 0, 0)
+    assert CohortSum.from_blocks([([0], sent)], Broadcast(0, MODEL, {}), NoPrivacy()).kept.tolist() == [1]
+    nobody = CohortSum.from_blocks([], Broadcast(0, MODEL, {}), Gaussian(clip_norm=2.0))
+    assert (nobody.contributors, float(nobody.total["w"]), nobody.clipped_share, float(nobody.signal)) == ((), 0, 0, 0)
 
 
 SECRET = RunKey(b"from the operating system, 32 b.")

@@ -195,8 +195,8 @@ def test_memory_bounds_the_block() -> None:
     simulation = Simulation(CATALOG[0], federation(3, 4), cross_entropy, RunKey.seed(1))
     broadcast = CATALOG[0].broadcast(CATALOG[0].init(linear()), 0)
     numbers = 18 * 8 * CATALOG[0].trainer.copies(simulation.population)
-    assert EmbeddedEngine.fitting(simulation, broadcast, memory=int(2.5 * numbers)).block == 2
-    assert EmbeddedEngine.fitting(simulation, broadcast, memory=1).block == 1
+    assert EmbeddedEngine.with_fitting_blocks(simulation, broadcast, memory=int(2.5 * numbers)).block_size == 2
+    assert EmbeddedEngine.with_fitting_blocks(simulation, broadcast, memory=1).block_size == 1
 
 
 def test_a_seed_repeats_a_run_with_dropout_bit_for_bit() -> None:

@@ -29,7 +29,7 @@ from discreet.engines.ray.worker import Told
 from discreet.errors import DiscreetError, InvalidInput, Unsupported
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.loop import training_loop
-from discreet.experiment.loop.job_builder import from_source
+from discreet.experiment.loop.job_builder import build_job
 from discreet.models.user_module.supervised_module import SupervisedModule
 from discreet.randomness.streams import RunKey
 from tests.engines.ray_cluster import PlayedHere
@@ -134,7 +134,9 @@ def test_without_ray_or_with_an_old_one_a_sentence_says_what_to_install_and_noth
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: SimpleNamespace | None, said: str
 ) -> None:
     monkeypatch.setitem(sys.modules, "ray", found)
-    job = from_source(experiment_file.load(None, ('engine={kind="ray"}', "rounds=1", "seed=1")), RunKey.seed(1))
+    job = build_job(
+        experiment_file.load_experiment(None, ('engine={kind="ray"}', "rounds=1", "seed=1")), RunKey.seed(1)
+    )
     with pytest.raises(InvalidInput, match=rf"{said}.*pip install 'discreet\[ray\]'"):
         training_loop.start(job, tmp_path / "run", None, tmp_path / "keys", lambda line: None)
     assert not (tmp_path / "run").exists()

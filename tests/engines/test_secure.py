@@ -34,7 +34,7 @@ def engine(colluding: int = 0, dropouts: int = 0) -> SecureEngine:
 def test_colluders_are_fewer_than_the_threshold_and_whoever_stays_reaches_it(
     colluding: int, dropouts: int, threshold: int, minimum: int
 ):
-    terms = engine(colluding, dropouts).terms(10, 18, 32)
+    terms = engine(colluding, dropouts).session_terms(10, 18, 32)
     assert (terms.threshold, terms.minimum) == (threshold, minimum)
     assert colluding < terms.threshold <= 10 - dropouts
 
@@ -55,7 +55,7 @@ class _Leaving(SecureEngine):
         super().__init__(embedded)
         object.__setattr__(self, "gone", gone)
 
-    def leaving(self, round: int, cohort: list[int]) -> dict[int, Leaves]:
+    def draw_dropouts(self, round: int, cohort: list[int]) -> dict[int, Leaves]:
         return self.gone  # type: ignore[attr-defined, no-any-return]
 
 
@@ -63,15 +63,15 @@ class _Leaving(SecureEngine):
 def test_a_plan_in_which_half_may_leave_is_refused(colluding: int, dropouts: int):
     algorithm = engine(colluding, dropouts).embedded.simulation.algorithm
     with pytest.raises(UnsoundCombination, match="Its threshold must be at least 6"):
-        secure_terms.degree_of(algorithm, HELD.population, signed=False)
+        secure_terms.plan_degree(algorithm, HELD.population, signed=False)
 
 
 def test_a_server_that_may_lie_needs_more_to_stay_than_one_that_is_curious():
     """Seven of ten collude and two leave: eight shares are more than collude; against two lists it takes nine."""
     algorithm = engine(7, 2).embedded.simulation.algorithm
-    secure_terms.degree_of(algorithm, HELD.population, signed=False)
+    secure_terms.plan_degree(algorithm, HELD.population, signed=False)
     with pytest.raises(UnsoundCombination, match=r"at least 9, .* and at most the 8"):
-        secure_terms.degree_of(algorithm, HELD.population, signed=True)
+        secure_terms.plan_degree(algorithm, HELD.population, signed=True)
 
 
 def test_in_a_large_cohort_the_graph_is_drawn_for_the_plan():
@@ -79,7 +79,9 @@ def test_in_a_large_cohort_the_graph_is_drawn_for_the_plan():
     drawn = replace(ALGORITHM, sampling=FixedSize(cohort=1000))
     mechanism = replace(drawn.mechanism, colluding=300, dropouts=250)  # type: ignore[call-arg, arg-type]
     fitted = replace(drawn, mechanism=mechanism).fitted(population, 18)
-    terms = SecureEngine(EmbeddedEngine(Simulation(fitted, HELD, cross_entropy, RunKey.seed(1)))).terms(1000, 18, 32)
+    terms = SecureEngine(EmbeddedEngine(Simulation(fitted, HELD, cross_entropy, RunKey.seed(1)))).session_terms(
+        1000, 18, 32
+    )
     assert terms.on_a_graph
     assert terms.assumed is not None
     assert (terms.assumed.colluding, terms.assumed.leaving) == (0.3, 0.25)
@@ -88,5 +90,5 @@ def test_in_a_large_cohort_the_graph_is_drawn_for_the_plan():
 
 def test_a_cohort_with_fewer_than_the_noise_takes_is_no_round():
     with pytest.raises(TooFewClients, match="6 clients are in this round, and 7 are needed") as lost:
-        engine(dropouts=3).terms(6, 18, 32)
+        engine(dropouts=3).session_terms(6, 18, 32)
     assert not lost.value.revealed

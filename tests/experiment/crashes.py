@@ -19,7 +19,7 @@ from discreet.experiment import api
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.loop import training_loop
 from discreet.experiment.run_directory import run_record
-from discreet.experiment.run_directory.run_record import Record
+from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.paths import Paths
 from discreet.privacy.ledger import Ledger
 
@@ -57,7 +57,7 @@ def instead(owner: Any, name: str, call: int, then: Callable[..., None]) -> None
     setattr(owner, name, counted)
 
 
-def half_a_line(at: Record, line: dict[str, Any]) -> None:
+def half_a_line(at: RunRecord, line: dict[str, Any]) -> None:
     with open(at.path / "rounds.jsonl", "a") as file:
         file.write(json.dumps(line)[:20])
     die()
@@ -72,23 +72,23 @@ POINTS: dict[str, Callable[[], None]] = {
     "the first reservation was made": lambda: after(Ledger, "reserve", 1),
     "a round was reserved": lambda: after(Ledger, "reserve"),
     "the sum was gathered": lambda: after(EmbeddedEngine, "gather"),
-    "half a checkpoint was written": lambda: instead(run_record, "_place", 4 + ROUND, a_draft_only),
-    "the checkpoint was saved": lambda: after(Record, "save"),
+    "half a checkpoint was written": lambda: instead(run_record, "_write_whole", 4 + ROUND, a_draft_only),
+    "the checkpoint was saved": lambda: after(RunRecord, "save_checkpoint"),
     "the ledger was told": lambda: after(Ledger, "commit"),
-    "half a line was written": lambda: instead(Record, "append", ROUND, half_a_line),
-    "the line was written": lambda: after(Record, "append"),
-    "the last checkpoint was saved": lambda: after(Record, "save", 5),
-    "the end was written": lambda: instead(Record, "finish", 1, die),
+    "half a line was written": lambda: instead(RunRecord, "append_round", ROUND, half_a_line),
+    "the line was written": lambda: after(RunRecord, "append_round"),
+    "the last checkpoint was saved": lambda: after(RunRecord, "save_checkpoint", 5),
+    "the end was written": lambda: instead(RunRecord, "write_outcome", 1, die),
 }
 
 
 def train(experiment: Path, out: Path, every: int) -> None:
-    source = experiment_file.load(experiment, ("seed=7", "rounds=5", f"checkpoint_every={every}"))
-    training_loop.start(api.prepared(source), out, None, None, lambda line: None)
+    source = experiment_file.load_experiment(experiment, ("seed=7", "rounds=5", f"checkpoint_every={every}"))
+    training_loop.start(api.prepare_job(source), out, None, None, lambda line: None)
 
 
 def resume(out: Path) -> None:
-    job, found = api.reopened(out, None)
+    job, found = api.reopen_run(out, None)
     training_loop.resume(job, found, None, lambda line: None)
 
 
@@ -107,7 +107,7 @@ def child(work: Callable[[], None]) -> int:
 
 def main(experiment: Path, folder: Path) -> dict[str, Any]:
     torch.set_num_threads(1)
-    experiment_file.load(experiment).experiment.task.load(
+    experiment_file.load_experiment(experiment).experiment.task.load(
         torch.Generator(), Paths.default()
     )  # imported once, before the forks
     train(experiment, folder / "unbroken", 1)

@@ -68,7 +68,7 @@ def test_a_run_made_in_python_is_resumed_in_python(clients: Task, tmp_path: Path
     given = {"rounds": 5, "algorithm": PFL, "privacy": PROMISE, "seed": 3}
     whole = d.train(net, clients, **given, out=tmp_path / "whole")
     with monkeypatch.context() as broken:
-        broken.setattr("discreet.experiment.run_directory.run_record.Record.append", lambda *_: 1 / 0)
+        broken.setattr("discreet.experiment.run_directory.run_record.RunRecord.append_round", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             d.train(net, clients, **given, out=tmp_path / "run")
     with pytest.raises(InvalidInput, match="another experiment"):
@@ -81,7 +81,7 @@ def test_a_run_without_a_seed_goes_on_with_its_own_key(clients: Task, tmp_path: 
     """Two copies of a stopped run end in the same bytes: a round that is made again has the noise that it had."""
     net, given = nn.Linear(4, 2), {"rounds": 3, "algorithm": PFL, "privacy": PROMISE}
     with monkeypatch.context() as broken:
-        broken.setattr("discreet.experiment.run_directory.run_record.Record.append", lambda *_: 1 / 0)
+        broken.setattr("discreet.experiment.run_directory.run_record.RunRecord.append_round", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             d.train(net, clients, **given, out=tmp_path / "run", key_dir=tmp_path / "keys")
     models = []
@@ -99,7 +99,7 @@ def test_an_experiment_from_a_file_is_opened_with_its_model(small: Path, tmp_pat
     from discreet.experiment.loop import training_loop
 
     ended = training_loop.start(
-        api.prepared(experiment_file.load(small)), tmp_path / "run", None, None, lambda line: None
+        api.prepare_job(experiment_file.load_experiment(small)), tmp_path / "run", None, None, lambda line: None
     )
     opened = d.load(tmp_path / "run")
     assert opened.metrics == ended.metrics

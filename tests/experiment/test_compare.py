@@ -16,9 +16,9 @@ from discreet.data.tasks.mnist import Mnist
 from discreet.errors import BudgetRefused, InvalidInput
 from discreet.experiment import api
 from discreet.experiment.comparison import cells, comparison
-from discreet.experiment.comparison.cells import Run
-from discreet.experiment.comparison.comparison import Data
-from discreet.experiment.comparison.comparison_results import Result, Results
+from discreet.experiment.comparison.cells import CellRun
+from discreet.experiment.comparison.comparison import DataCache
+from discreet.experiment.comparison.comparison_results import Result, ResultsFile
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.loop import training_loop
 from discreet.randomness.purposes import Purpose
@@ -31,19 +31,19 @@ LEARNING = "algorithm.learning_rate"
 class Watcher:
     """Counts what it hears, and may do something in a round."""
 
-    def __init__(self, act: Callable[[Run, int], None] = lambda run, round: None) -> None:
+    def __init__(self, act: Callable[[CellRun, int], None] = lambda run, round: None) -> None:
         self.act, self.rounds, self.done = act, 0, list[str]()
 
-    def round(self, run: Run, line: training_loop.Line) -> None:
+    def round(self, run: CellRun, line: training_loop.RoundRecord) -> None:
         self.rounds += 1
         self.act(run, line["round"])
 
-    def ended(self, run: Run, result: Result) -> None:
+    def ended(self, run: CellRun, result: Result) -> None:
         self.done.append(run.label)
 
 
-def two(small: Path, seeds: int = 2) -> list[Run]:
-    return cells.runs(cells.cells([small], [(LEARNING, ["1", "4"])]), seeds)
+def two(small: Path, seeds: int = 2) -> list[CellRun]:
+    return cells.list_runs(cells.expand_cells([small], [(LEARNING, ["1", "4"])]), seeds)
 
 
 @pytest.mark.parametrize(
@@ -56,19 +56,21 @@ def two(small: Path, seeds: int = 2) -> list[Run]:
     ],
 )
 def test_a_sweep_is_split_where_its_values_end(text: str, values: list[str]):
-    assert cells.sweep(text) == ("a", values)
+    assert cells.parse_sweep(text) == ("a", values)
 
 
 @pytest.mark.parametrize("text", ["rounds", "=1,2", "rounds=", "rounds=1,,2", "rounds=2,2"])
 def test_a_sweep_that_means_nothing_is_refused(text: str):
     with pytest.raises(InvalidInput, match="--sweep"):
-        cells.sweep(text)
+        cells.parse_sweep(text)
 
 
 def test_cells_are_every_file_with_every_combination(small: Path):
     other = small.with_name("other.toml")
     other.write_text(small.read_text())
-    found = cells.cells([small, other], [("rounds", ["1", "2"]), ("privacy.epsilon", ["1", "3"])], ("dtype=float64",))
+    found = cells.expand_cells(
+        [small, other], [("rounds", ["1", "2"]), ("privacy.epsilon", ["1", "3"])], ("dtype=float64",)
+    )
     assert [cell.label for cell in found][:4] == [
         "small, rounds=1, privacy.epsilon=1",
         "small, rounds=1, privacy.epsilon=3",
@@ -85,33 +87,33 @@ def test_files_of_one_name_are_told_apart_by_their_folders(small: Path):
     twin = small.parent / "twin" / "small.toml"
     twin.parent.mkdir()
     twin.write_text(small.read_text())
-    assert [cell.name for cell in cells.cells([small, twin])] == [str(small), str(twin)]
+    assert [cell.name for cell in cells.expand_cells([small, twin])] == [str(small), str(twin)]
 
 
 def test_what_cannot_be_read_is_said_with_the_name_of_its_cell(small: Path):
     with pytest.raises(InvalidInput, match=r"^small, rounds=ten: rounds: must be a whole number"):
-        cells.cells([small], [("rounds", ["1", "ten"])])
+        cells.expand_cells([small], [("rounds", ["1", "ten"])])
     with pytest.raises(InvalidInput, match=r"^small, algorithm.epohcs=1: .*did you mean 'epochs'"):
-        cells.cells([small], [("algorithm.epohcs", ["1"])])
+        cells.expand_cells([small], [("algorithm.epohcs", ["1"])])
     with pytest.raises(InvalidInput, match="neither set nor swept"):
-        cells.cells([small], [], ("seed=3",))
+        cells.expand_cells([small], [], ("seed=3",))
     with pytest.raises(InvalidInput, match="there twice"):
-        cells.cells([small, small])
+        cells.expand_cells([small, small])
 
 
 def test_a_plan_refuses_the_cell_that_breaks_its_promise(small: Path):
-    asked = cells.runs(cells.cells([small], [("algorithm.noise_multiplier", ["5", "0.1"])]), 1)
+    asked = cells.list_runs(cells.expand_cells([small], [("algorithm.noise_multiplier", ["5", "0.1"])]), 1)
     with pytest.raises(BudgetRefused, match=r"^small, algorithm.noise_multiplier=0.1: .* and 2 is promised"):
-        comparison.plan(asked, Data(), lambda *_: None)
+        comparison.plan_comparison(asked, DataCache(), lambda *_: None)
 
 
 def test_a_run_gives_what_discreet_run_gives(small: Path, tmp_path: Path):
-    results = Results(tmp_path / "out")
-    assert comparison.conduct(two(small), results, Data(), Watcher())
-    kept = {(each["swept"][LEARNING], each["seed"]): each for each in results.found().values()}
+    results = ResultsFile(tmp_path / "out")
+    assert comparison.run_comparison(two(small), results, DataCache(), Watcher())
+    kept = {(each["swept"][LEARNING], each["seed"]): each for each in results.read_by_key().values()}
     assert sorted(kept) == [("1", 0), ("1", 1), ("4", 0), ("4", 1)]
     for rate, seed in kept:
-        job = api.prepared(experiment_file.load(small, (f"{LEARNING}={rate}", f"seed={seed}")))
+        job = api.prepare_job(experiment_file.load_experiment(small, (f"{LEARNING}={rate}", f"seed={seed}")))
         ended = training_loop.start(job, tmp_path / f"run-{rate}-{seed}", None, None, lambda line: None)
         found = kept[rate, seed]
         assert found["metrics"] == ended.metrics
@@ -123,21 +125,21 @@ def test_a_run_gives_what_discreet_run_gives(small: Path, tmp_path: Path):
 def test_data_is_read_once_for_all_runs_that_share_it(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     loads, load = [], Digits.load
     monkeypatch.setattr(Digits, "load", lambda *given: loads.append(1) or load(*given))
-    asked, data = two(small), Data()
-    comparison.plan(asked, data, lambda *_: None)
-    comparison.conduct(asked, Results(tmp_path / "out"), data, Watcher())
+    asked, data = two(small), DataCache()
+    comparison.plan_comparison(asked, data, lambda *_: None)
+    comparison.run_comparison(asked, ResultsFile(tmp_path / "out"), data, Watcher())
     assert len(loads) == 2  # the digits are split by the seed, so once for each seed
 
 
 def test_a_data_set_is_read_once_however_it_is_dealt_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     paths, reads, examples = small_mnist(tmp_path, monkeypatch), [], Mnist.examples
     monkeypatch.setattr(Mnist, "examples", lambda *given: reads.append(1) or examples(*given))
-    data, built_in = Data(), experiment_file.load()
+    data, built_in = DataCache(), experiment_file.load_experiment()
     for clients in (2, 3):
         for seed in (0, 1):
             task = Mnist(clients=clients, partition=Dirichlet(alpha=1.0))
             source = replace(built_in, experiment=replace(built_in.experiment, task=task), paths=paths)
-            shared, key = data.task(source, RunKey.seed(seed)), RunKey.seed(seed)
+            shared, key = data.load_task(source, RunKey.seed(seed)), RunKey.seed(seed)
             alone = task.load(key.generator(Purpose.TASK), paths)
             assert shared.train.sizes == alone.train.sizes
             index = torch.arange(sum(alone.train.sizes))
@@ -147,7 +149,7 @@ def test_a_data_set_is_read_once_however_it_is_dealt_out(tmp_path: Path, monkeyp
 
 def test_a_key_changes_with_what_decides_the_numbers_and_with_nothing_else(small: Path):
     def key(*overrides: str, seed: int = 0) -> str:
-        return cells.runs(cells.cells([small], [], overrides), seed + 1)[-1].key
+        return cells.list_runs(cells.expand_cells([small], [], overrides), seed + 1)[-1].key
 
     same = {key(), key("device=cpu"), key("checkpoint_every=2")}
     assert len(same) == 1
@@ -160,7 +162,7 @@ def test_a_key_changes_with_the_users_own_files(small: Path):
     code.write_text("def mine(outputs, targets): return 0.0")
 
     def key() -> str:
-        return cells.runs(cells.cells([small], [], ("metric=mine.py:mine",)), 1)[0].key
+        return cells.list_runs(cells.expand_cells([small], [], ("metric=mine.py:mine",)), 1)[0].key
 
     before = key()
     assert key() == before
@@ -169,38 +171,42 @@ def test_a_key_changes_with_the_users_own_files(small: Path):
 
 
 def test_an_interrupt_stops_after_the_round_keeps_what_is_done_and_the_rest_goes_on(small: Path, tmp_path: Path):
-    def interrupt(run: Run, round: int) -> None:
+    def interrupt(run: CellRun, round: int) -> None:
         if run.seed == 1 and round == 2:
             os.kill(os.getpid(), signal.SIGINT)
 
-    asked, results, first = two(small), Results(tmp_path / "out"), Watcher(interrupt)
-    assert not comparison.conduct(asked, results, Data(), first)
+    asked, results, first = two(small), ResultsFile(tmp_path / "out"), Watcher(interrupt)
+    assert not comparison.run_comparison(asked, results, DataCache(), first)
     assert (len(first.done), first.rounds) == (2, 2 * 4 + 2)
-    missing = [each for each in asked if each.key not in results.found()]
+    missing = [each for each in asked if each.key not in results.read_by_key()]
     assert [each.seed for each in missing] == [1, 1]
-    assert comparison.conduct(missing, results, Data(), Watcher())
-    assert len(results.found()) == 4
+    assert comparison.run_comparison(missing, results, DataCache(), Watcher())
+    assert len(results.read_by_key()) == 4
 
 
 def test_a_line_that_a_killed_writer_left_unfinished_goes(tmp_path: Path):
-    results = Results(tmp_path)
+    results = ResultsFile(tmp_path)
     results.path.write_bytes(b'{"key": "a"}\n{"key": "b"')
-    assert set(results.found()) == {"a"}
-    with results.held():
+    assert set(results.read_by_key()) == {"a"}
+    with results.lock():
         results.append({"key": "c"})
     assert [json.loads(line)["key"] for line in results.path.read_text().splitlines()] == ["a", "c"]
 
 
 def test_two_comparisons_cannot_write_into_one_folder_at_once(tmp_path: Path):
-    with Results(tmp_path).held(), pytest.raises(InvalidInput, match="another process"), Results(tmp_path).held():
+    with (
+        ResultsFile(tmp_path).lock(),
+        pytest.raises(InvalidInput, match="another process"),
+        ResultsFile(tmp_path).lock(),
+    ):
         pass
 
 
 def test_a_folder_that_holds_something_else_is_refused(tmp_path: Path):
     (tmp_path / "thesis.tex").write_text("years")
     with pytest.raises(InvalidInput, match=r"holds no results\.jsonl"):
-        Results(tmp_path).refuse_taken()
+        ResultsFile(tmp_path).check_folder()
     (tmp_path / "results.jsonl").write_text("my own notes\n")
-    Results(tmp_path).refuse_taken()
+    ResultsFile(tmp_path).check_folder()
     with pytest.raises(InvalidInput, match="no result"):
-        Results(tmp_path).found()
+        ResultsFile(tmp_path).read_by_key()

@@ -11,7 +11,7 @@ from discreet.errors import InvalidInput
 from discreet.experiment import api
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.configuration.experiment_file import Experiment, Reference
-from discreet.experiment.configuration.toml_document import built, parsed
+from discreet.experiment.configuration.toml_document import build_record, parse_toml
 from tests.small_experiment import Prepared
 
 PARTS = """\
@@ -23,7 +23,7 @@ mechanism = { kind = "gaussian", clip_norm = 1.0, noise_multiplier = 2.0 }
 
 
 def test_the_built_in_experiment_is_the_one_of_the_design():
-    experiment = experiment_file.load().experiment
+    experiment = experiment_file.load_experiment().experiment
     assert (experiment.rounds, experiment.seed) == (100, None)
     assert experiment.algorithm == pfl(local_steps=1, sampling_rate=0.5, clip_norm=0.5, learning_rate=3.0)
     assert experiment.privacy is not None
@@ -32,7 +32,7 @@ def test_the_built_in_experiment_is_the_one_of_the_design():
 
 def test_an_algorithm_may_be_given_part_by_part(small: Path):
     small.write_text(small.read_text().split("[privacy]")[0] + PARTS)
-    algorithm = experiment_file.load(small).experiment.algorithm
+    algorithm = experiment_file.load_experiment(small).experiment.algorithm
     same = dp_fedavg(
         learning_rate=0.1, batch_size=8, steps=2, clip_norm=1.0, noise_multiplier=2.0, sampling=FixedSize(cohort=2)
     )
@@ -40,23 +40,27 @@ def test_an_algorithm_may_be_given_part_by_part(small: Path):
 
 
 def test_a_recipe_takes_parts_as_tables(small: Path):
-    experiment = experiment_file.load(small, ('algorithm.server={kind="adam", learning_rate=0.1}',)).experiment
+    experiment = experiment_file.load_experiment(
+        small, ('algorithm.server={kind="adam", learning_rate=0.1}',)
+    ).experiment
     assert experiment.algorithm.server.kind == "adam"
 
 
 def test_overrides_change_the_experiment_and_keep_the_comments_of_its_text():
-    source = experiment_file.load(None, ("privacy.epsilon=1", "task.clients=20", "engine.kind=reference", "device=cpu"))
+    source = experiment_file.load_experiment(
+        None, ("privacy.epsilon=1", "task.clients=20", "engine.kind=reference", "device=cpu")
+    )
     assert source.experiment.privacy is not None
     assert source.experiment.privacy.epsilon == 1
     assert source.experiment.task.clients == 20  # type: ignore[union-attr]
     assert source.experiment.engine == Reference()
     assert "# the promise; the noise is computed from it" in source.text
-    assert built(Experiment, parsed(source.text, "")) == source.experiment
+    assert build_record(Experiment, parse_toml(source.text, "")) == source.experiment
 
 
 def test_the_resolved_experiment_reads_back_as_the_same_with_its_noise(prepared: Prepared):
     job = prepared("seed=3")
-    again = built(Experiment, parsed(job.resolved, ""))
+    again = build_record(Experiment, parse_toml(job.resolved_text, ""))
     assert again.algorithm == job.algorithm
     assert again.algorithm.trainer.noise_multiplier is not None  # type: ignore[union-attr]
     assert (again.seed, again.privacy) == (3, job.privacy)
@@ -94,7 +98,7 @@ def test_the_resolved_experiment_reads_back_as_the_same_with_its_noise(prepared:
 )
 def test_what_is_wrong_is_said_with_what_is_allowed(override: str, said: str, small: Path):
     with pytest.raises(InvalidInput) as refused:
-        experiment_file.load(small, (override,))
+        experiment_file.load_experiment(small, (override,))
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
 
@@ -105,18 +109,18 @@ def test_what_is_wrong_is_said_with_what_is_allowed(override: str, said: str, sm
 def test_what_is_missing_is_named(missing: str, said: str, small: Path):
     small.write_text(small.read_text().replace(missing, ""))
     with pytest.raises(InvalidInput, match=said):
-        experiment_file.load(small)
+        experiment_file.load_experiment(small)
 
 
 def test_a_file_that_is_not_there_or_no_toml_is_named(tmp_path: Path):
     with pytest.raises(InvalidInput, match=r"There is no file .*discreet init"):
-        experiment_file.load(tmp_path / "none.toml")
+        experiment_file.load_experiment(tmp_path / "none.toml")
     (tmp_path / "bad.toml").write_text("rounds = \n")
     with pytest.raises(InvalidInput, match=r"bad\.toml is no TOML"):
-        experiment_file.load(tmp_path / "bad.toml")
+        experiment_file.load_experiment(tmp_path / "bad.toml")
     (tmp_path / "bad.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(InvalidInput, match="no UTF-8"):
-        experiment_file.load(tmp_path / "bad.toml")
+        experiment_file.load_experiment(tmp_path / "bad.toml")
 
 
 def test_a_users_own_model_loss_and_metric_lie_beside_the_file(small: Path):
@@ -127,13 +131,13 @@ def test_a_users_own_model_loss_and_metric_lie_beside_the_file(small: Path):
         "def worst(outputs, targets): return {'worst': float(outputs.min())}\n"
     )
     own = ("model.kind=mine.py:net", "loss=mine.py:loss", "metric=mine.py:worst")
-    job = api.prepared(experiment_file.load(small, own))
+    job = api.prepare_job(experiment_file.load_experiment(small, own))
     assert {"accuracy", "loss", "worst"} == set(job.evaluate(job.params))
     with pytest.raises(InvalidInput, match="no 'lost'"):
-        api.prepared(experiment_file.load(small, ("loss=mine.py:lost",)))
+        api.prepare_job(experiment_file.load_experiment(small, ("loss=mine.py:lost",)))
 
 
 def test_a_device_that_is_not_there_is_refused(small: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     with pytest.raises(InvalidInput, match="finds no CUDA device"):
-        api.prepared(experiment_file.load(small, ("device=cuda",)))
+        api.prepare_job(experiment_file.load_experiment(small, ("device=cuda",)))

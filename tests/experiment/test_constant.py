@@ -25,7 +25,7 @@ TEST = (np.zeros((2, 1)), np.array([2.0, 5.0]))  # 1 and 4 from it in squares: 2
 
 
 def ready(task: Task) -> Job:
-    return job_builder.from_objects(
+    return job_builder.build_job_from_objects(
         task,
         nn.Linear(1, 1),
         {"loss": None, "metric": None},

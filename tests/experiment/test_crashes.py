@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from discreet.experiment.run_directory.run_record import Record
+from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.privacy.ledger import Ledger
 from tests.small_experiment import SMALL
 
@@ -55,10 +55,10 @@ def test_the_ledger_shows_every_release_once(ended: Ended):
 
 
 def test_the_record_tells_every_round_once_and_as_it_was(ended: Ended, folder: Path):
-    unbroken = [timeless(line) for line in Record.open(folder / "unbroken").rounds()]
+    unbroken = [timeless(line) for line in RunRecord.open(folder / "unbroken").read_rounds()]
     assert [line["round"] for line in unbroken] == [1, 2, 3, 4, 5]
     for name, (_, _, out) in ended.items():
-        assert [timeless(line) for line in Record.open(Path(out)).rounds()] == unbroken, name
+        assert [timeless(line) for line in RunRecord.open(Path(out)).read_rounds()] == unbroken, name
         assert not list(Path(out).glob(".*.draft")), name
 
 

@@ -140,9 +140,9 @@ def test_python_accepts_them_by_an_argument(here: Path):
 def stop_after_a_round(folder: Path, *, accept: bool) -> None:
     """Start a run of two rounds that is interrupted in the first, as by Ctrl-C."""
     (folder / "experiment.toml").write_text(EXPERIMENT.replace("rounds = 1", "rounds = 2"))
-    job = api.prepared(experiment_file.load(folder / "experiment.toml"), accept_data_ranges=accept)
+    job = api.prepare_job(experiment_file.load_experiment(folder / "experiment.toml"), accept_data_ranges=accept)
     stopped = loop.start(job, folder / "out", None, None, lambda line: os.kill(os.getpid(), signal.SIGINT))
-    assert stopped.done == 1
+    assert stopped.completed == 1
 
 
 def test_a_run_that_was_accepted_goes_on_without_another_word(here: Path, capsys: pytest.CaptureFixture[str]):

@@ -32,13 +32,13 @@ def trained(job: Job, out: Path) -> list[dict[str, Any]]:
 
 def test_norms_are_told_by_their_quantiles(prepared: Prepared) -> None:
     """Of 1, 2, …, 21 the 5 % quantile is the second, the 25 % quantile the sixth, and so on."""
-    line = diagnostics.of_round(job := prepared(*CENTRAL), gathered(job, *map(float, range(1, 22))))
+    line = diagnostics.round_diagnostics(job := prepared(*CENTRAL), gathered(job, *map(float, range(1, 22))))
     assert line["norms"] == {"mean": 11, "median": 11, "max": 21, "p5": 2, "p25": 6, "p75": 16, "p95": 20}
     assert line["clipped"] == 20 / 21
 
 
 def test_a_norm_that_is_no_number_is_said_in_words(prepared: Prepared) -> None:
-    line = diagnostics.of_round(job := prepared(*CENTRAL), gathered(job, 1.0, math.nan))
+    line = diagnostics.round_diagnostics(job := prepared(*CENTRAL), gathered(job, 1.0, math.nan))
     assert {line["norms"][name] for name in ("mean", "p5", "p95")} == {"nan"}
     json.dumps(line, allow_nan=False)
 
@@ -64,7 +64,7 @@ def test_the_noise_of_clients_own_grows_with_the_square_root_of_their_number(pre
 
 def test_without_noise_or_with_noise_in_training_there_is_no_signal_to_noise(prepared: Prepared) -> None:
     job = prepared()  # DP-SGD: what an update would be without its noise, nobody knows
-    assert "signal_to_noise" not in diagnostics.of_round(job, gathered(job, 1.0))
+    assert "signal_to_noise" not in diagnostics.round_diagnostics(job, gathered(job, 1.0))
 
 
 def test_a_run_tells_of_every_round(prepared: Prepared, tmp_path: Path) -> None:

@@ -116,17 +116,17 @@ def test_a_stopped_run_is_not_resumed_into_such_a_ledger(tmp_path: Path, monkeyp
 
     with monkeypatch.context() as broken:
         broken.setattr(client_overlap, "check_budgets", lambda *_: None)
-        broken.setattr("discreet.experiment.run_directory.run_record.Record.append", die)
+        broken.setattr("discreet.experiment.run_directory.run_record.RunRecord.append_round", die)
         run(words(tmp_path, CLIENTS, counted))
     before = counted.read_bytes()
-    job, record = api.reopened(tmp_path / "out", tmp_path / "keys")
+    job, record = api.reopen_run(tmp_path / "out", tmp_path / "keys")
     with pytest.raises(UnsoundCombination, match="an example may lie in 2 clients"):
         running.resume(job, record, tmp_path / "keys", lambda _: None)
     assert counted.read_bytes() == before
 
 
 def test_a_budget_for_a_person_is_refused_alike(tmp_path: Path):
-    job = api.prepared(experiment_file.load(experiment(tmp_path, CLIENTS), ()))
+    job = api.prepare_job(experiment_file.load_experiment(experiment(tmp_path, CLIENTS), ()))
     budget = Budget(
         unit=Person(column="patient", max_examples=2), relation="zero_out", view="public", epsilon=9.0, delta=1e-3
     )

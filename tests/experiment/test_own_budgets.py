@@ -14,13 +14,13 @@ from discreet.algorithms.recipes.registry import pfl
 from discreet.errors import BudgetRefused, InvalidInput, UnsoundCombination, Unsupported
 from discreet.experiment.loop import training_loop
 from discreet.experiment.promise import calibrate
-from discreet.experiment.promise.promise import Privacy, kinds
+from discreet.experiment.promise.promise import Privacy, client_groups
 from discreet.privacy import accountant
 from discreet.privacy.events import GaussianNoise, PoissonSampled, Repeated
 from discreet.privacy.guarantee import Guarantee, leading
 from discreet.privacy.ledger import Budget, Ledger
 from discreet.privacy.release import Release
-from discreet.report.run_data import tell
+from discreet.report.run_data import read_run
 from discreet.report.run_page import write
 from discreet.report.verdict import judge
 from tests.small_experiment import Prepared
@@ -40,23 +40,23 @@ def epsilon(noise: float, rounds: int, rate: float = 0.1, delta: float = 1e-5) -
 
 
 def test_each_client_gets_the_noise_that_its_own_epsilon_takes():
-    kept = calibrate.kept(OPEN, OWN, 30, PEOPLE)
+    kept = calibrate.calibrate_noise(OPEN, OWN, 30, PEOPLE)
     first, *others = kept.trainer.noise_multiplier  # type: ignore[union-attr, misc]
     assert epsilon(first, 30) == pytest.approx(1.0, rel=1e-3)
     assert others[0] == others[1]
     assert epsilon(others[0], 30) == pytest.approx(2.0, rel=1e-3)
-    assert calibrate.spent(kept, OWN, 30, PEOPLE) == pytest.approx(2.0, rel=1e-3)
-    assert calibrate.lasting(kept, OWN, 30, PEOPLE) == {}
+    assert calibrate.spent_epsilon(kept, OWN, 30, PEOPLE) == pytest.approx(2.0, rel=1e-3)
+    assert calibrate.round_limits(kept, OWN, 30, PEOPLE) == {}
 
 
 def test_a_client_with_little_noise_can_pay_for_fewer_rounds():
     given = fl_sgd_gaussian(learning_rate=1.0, clip_norm=1.0, sampling_rate=0.1, noise_multiplier=(1.1, 2.0, 2.0))
     wanted = Privacy(unit="example", against="server", epsilon=2.0, delta=1e-5)
-    assert calibrate.kept(given, wanted, 30, PEOPLE) == given
-    left = calibrate.lasting(given, wanted, 30, PEOPLE)
+    assert calibrate.calibrate_noise(given, wanted, 30, PEOPLE) == given
+    left = calibrate.round_limits(given, wanted, 30, PEOPLE)
     assert set(left) == {0}
     assert epsilon(1.1, left[0]) <= 2.0 < epsilon(1.1, left[0] + 1)
-    spent = calibrate.spent(given, wanted, 30, PEOPLE, left)
+    spent = calibrate.spent_epsilon(given, wanted, 30, PEOPLE, left)
     assert spent == max(epsilon(1.1, left[0]), epsilon(2.0, 30))
 
 
@@ -64,19 +64,19 @@ def test_where_nobody_lasts_to_the_end_it_is_refused():
     given = fl_sgd_gaussian(learning_rate=1.0, clip_norm=1.0, sampling_rate=0.1, noise_multiplier=(1.1, 1.2, 1.2))
     wanted = Privacy(unit="example", against="server", epsilon=2.0, delta=1e-5)
     with pytest.raises(BudgetRefused, match=r"given for client 0 spends epsilon .* affords \d+ rounds"):
-        calibrate.kept(given, wanted, 300, PEOPLE)
+        calibrate.calibrate_noise(given, wanted, 300, PEOPLE)
 
 
 def test_a_client_that_can_not_pay_for_one_round_is_refused_by_name():
     given = fl_sgd_gaussian(learning_rate=1.0, clip_norm=1.0, sampling_rate=0.1, noise_multiplier=(2.0, 0.5, 2.0))
     wanted = Privacy(unit="example", against="server", epsilon=2.0, delta=1e-5)
     with pytest.raises(BudgetRefused, match=r"given for client 1 spends epsilon .* affords 0 rounds"):
-        calibrate.kept(given, wanted, 30, PEOPLE)
+        calibrate.calibrate_noise(given, wanted, 30, PEOPLE)
 
 
 def test_own_budgets_are_budgets_of_the_ledger(tmp_path: Path):
-    kept = calibrate.kept(OPEN, OWN, 30, PEOPLE)
-    budgets = calibrate.budgets(kept, OWN, 30, PEOPLE)
+    kept = calibrate.calibrate_noise(OPEN, OWN, 30, PEOPLE)
+    budgets = calibrate.run_budgets(kept, OWN, 30, PEOPLE)
     assert [(each.clients, each.epsilon) for each in budgets] == [((0,), 1.0), ((1, 2), 2.0)]
     ledger = Ledger.create(tmp_path / "ledger.jsonl", budgets)
     ledger.reserve("all", kept.over(30, PEOPLE))
@@ -111,12 +111,12 @@ def test_a_spent_client_drops_out_and_training_goes_on(prepared: Prepared, tmp_p
         "algorithm.noise_multiplier=[0.8, 2.0, 3.0]",
         "privacy.epsilon=3.5",
     )
-    assert set(job.lasting) == {0}
-    lasts = job.lasting[0]
+    assert set(job.round_limits) == {0}
+    lasts = job.round_limits[0]
     assert 0 < lasts < 6
     ended = training_loop.start(job, tmp_path / "run", None, None, ignore)
     assert ended.stopped is None
-    joined = [line["clients"] for line in ended.record.rounds()]
+    joined = [line["clients"] for line in ended.record.read_rounds()]
     assert joined == [3] * lasts + [2] * (6 - lasts)
     told = json.loads((tmp_path / "run" / "guarantee.json").read_text())
     assert told["left"] == [{"client": 0, "rounds": lasts}]
@@ -170,10 +170,10 @@ def test_lists_of_the_wrong_length_and_promises_that_one_noise_can_not_keep_are_
 
 
 def test_all_alike_is_one_kind():
-    (one,) = kinds(pfl(learning_rate=1, clip_norm=1, sampling_rate=0.1), OWN.times(2) and None, PEOPLE)
+    (one,) = client_groups(pfl(learning_rate=1, clip_norm=1, sampling_rate=0.1), OWN.scale_epsilon(2) and None, PEOPLE)
     assert one.clients is None
-    assert [kind.clients for kind in kinds(OPEN, OWN, PEOPLE)] == [(0,), (1, 2)]
-    assert OWN.times(2).epsilon == (2.0, 4.0, 4.0)
+    assert [kind.clients for kind in client_groups(OPEN, OWN, PEOPLE)] == [(0,), (1, 2)]
+    assert OWN.scale_epsilon(2).epsilon == (2.0, 4.0, 4.0)
 
 
 def test_the_page_judges_each_client_by_its_own_promise(prepared: Prepared, tmp_path: Path):
@@ -183,9 +183,9 @@ def test_the_page_judges_each_client_by_its_own_promise(prepared: Prepared, tmp_
         "privacy.epsilon=[1.0, 2.0, 2.0]",
     )
     ended = training_loop.start(job, tmp_path / "run", None, None, ignore)
-    story = tell(ended.record.path)
+    story = read_run(ended.record.path)
     assert story.promise is not None
-    assert (story.promise.epsilon, story.promise.own) == (2.0, (1.0, 2.0, 2.0))
+    assert (story.promise.epsilon, story.promise.client_epsilons) == (2.0, (1.0, 2.0, 2.0))
     assert judge(story).mood == "good"
     page = write(ended.record.path).read_text()
     assert "The same for other clients, whose numbers differ" in page
@@ -200,22 +200,22 @@ def test_an_example_in_several_clients_can_not_have_several_budgets():
     given = pfl(learning_rate=1, clip_norm=1, sampling_rate=0.1, noise_multiplier=1.0)
     overlapping = Population(examples=(50, 50, 50), max_multiplicity=2)
     with pytest.raises(UnsoundCombination, match="they protect it differently"):
-        calibrate.kept(given, replace(OWN, epsilon=(8.0, 100.0, 100.0)), 20, overlapping)
+        calibrate.calibrate_noise(given, replace(OWN, epsilon=(8.0, 100.0, 100.0)), 20, overlapping)
 
 
 @pytest.mark.parametrize("noise", [None, 3.0])
 def test_who_leaves_can_not_take_noise_along_that_others_lean_on(noise: float | None):
     shared = ddp_fedavg(learning_rate=1, clip_norm=1, sampling_rate=0.1, noise_multiplier=noise)
     with pytest.raises(Unsupported, match="one noise on the sum serves all"):
-        calibrate.kept(shared, OWN, 30, PEOPLE, 10)
+        calibrate.calibrate_noise(shared, OWN, 30, PEOPLE, 10)
 
 
 def test_the_promised_card_comes_first_and_the_least_protected_of_its_kind():
-    kept = calibrate.kept(OPEN, OWN, 30, PEOPLE)
+    kept = calibrate.calibrate_noise(OPEN, OWN, 30, PEOPLE)
     promised = [
         Guarantee.certify(release, 1e-5)
-        for kind in kinds(kept, OWN, PEOPLE)
-        for release in calibrate.certifiable(kind, 30, PEOPLE)
+        for kind in client_groups(kept, OWN, PEOPLE)
+        for release in calibrate.certifiable_releases(kind, 30, PEOPLE)
     ]
     other = replace(promised[0], view="client", epsilon=50.0)
     first, rest = leading([*promised, other])

@@ -66,7 +66,7 @@ def experiment(folder: Path, text: str = EXPERIMENT) -> Path:
 
 
 def prepared(folder: Path, *overrides: str, text: str = EXPERIMENT) -> Job:
-    return api.prepared(experiment_file.load(experiment(folder, text), overrides))
+    return api.prepare_job(experiment_file.load_experiment(experiment(folder, text), overrides))
 
 
 def privacy(unit: Any = PATIENT) -> discreet.Privacy:
@@ -133,7 +133,7 @@ def test_the_card_says_the_rule_and_keeps_the_number_of_rows_left_out_to_itself(
 
 def test_only_the_person_is_certified_where_rows_are_left_out(tmp_path: Path):
     """One example less may bring another row of the same person in, so nothing is said of one example."""
-    cards = run_guarantees.guarantees(prepared(tmp_path), 2, None, shared=False)
+    cards = run_guarantees.certify_run(prepared(tmp_path), 2, None, shared=False)
     assert [each.unit for each in cards] == [PATIENT]
 
 

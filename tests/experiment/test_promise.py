@@ -11,7 +11,7 @@ from discreet.algorithms.sampling import FixedSize, RoundRobin
 from discreet.algorithms.training import DpSgd
 from discreet.errors import BudgetRefused, InvalidInput
 from discreet.experiment.promise import calibrate
-from discreet.experiment.promise.promise import Kind, Privacy, kinds
+from discreet.experiment.promise.promise import ClientGroup, Privacy, client_groups
 from discreet.privacy import accountant
 from discreet.privacy.release import Person, Release, Unit, View
 
@@ -26,7 +26,9 @@ def privacy(unit: Unit, against: View, epsilon: float = 2.0) -> Privacy:
 
 def cards(algorithm: Algorithm, wanted: Privacy | None, rounds: int = 30) -> list[Release]:
     return [
-        release for kind in kinds(algorithm, wanted, PEOPLE) for release in calibrate.certifiable(kind, rounds, PEOPLE)
+        release
+        for kind in client_groups(algorithm, wanted, PEOPLE)
+        for release in calibrate.certifiable_releases(kind, rounds, PEOPLE)
     ]
 
 
@@ -49,8 +51,8 @@ def cards(algorithm: Algorithm, wanted: Privacy | None, rounds: int = 30) -> lis
     ],
 )
 def test_open_noise_is_the_least_that_keeps_the_promise(algorithm: Algorithm, wanted: Privacy):
-    kept = calibrate.kept(algorithm, wanted, 30, PEOPLE)
-    spent = calibrate.spent(kept, wanted, 30, PEOPLE)
+    kept = calibrate.calibrate_noise(algorithm, wanted, 30, PEOPLE)
+    spent = calibrate.spent_epsilon(kept, wanted, 30, PEOPLE)
     assert spent == pytest.approx(wanted.epsilon, rel=1e-3)
     assert spent is not None
     assert spent <= wanted.epsilon
@@ -61,8 +63,8 @@ def test_open_noise_is_the_least_that_keeps_the_promise(algorithm: Algorithm, wa
 
 def test_an_example_promise_costs_twice_the_noise_where_clients_are_what_is_clipped():
     whole, one = (dp_fedavg(learning_rate=0.1, batch_size=10, clip_norm=1.0) for _ in range(2))
-    client = calibrate.kept(whole, privacy("client", "public"), 30, PEOPLE).mechanism
-    example = calibrate.kept(one, privacy("example", "public"), 30, PEOPLE).mechanism
+    client = calibrate.calibrate_noise(whole, privacy("client", "public"), 30, PEOPLE).mechanism
+    example = calibrate.calibrate_noise(one, privacy("example", "public"), 30, PEOPLE).mechanism
     assert isinstance(client, Gaussian)
     assert isinstance(example, Gaussian)
     assert client.noise_multiplier is not None
@@ -81,24 +83,24 @@ def test_an_example_promise_costs_twice_the_noise_where_clients_are_what_is_clip
 )
 def test_a_promise_that_nothing_serves_is_refused_in_a_sentence(algorithm: Algorithm, wanted: Privacy, said: str):
     with pytest.raises(InvalidInput, match=said) as refused:
-        calibrate.kept(algorithm, wanted, 30, PEOPLE)
+        calibrate.calibrate_noise(algorithm, wanted, 30, PEOPLE)
     assert refused.value.exit_code == 2
 
 
 def test_noise_that_is_given_must_keep_the_promise():
     little, enough = PFL.with_noise(0.6), PFL.with_noise(20.0)
     with pytest.raises(BudgetRefused, match=r"spends epsilon .* over 30 rounds .* and 2 is promised") as refused:
-        calibrate.kept(little, privacy("example", "server"), 30, PEOPLE)
+        calibrate.calibrate_noise(little, privacy("example", "server"), 30, PEOPLE)
     assert refused.value.exit_code == 3
-    assert calibrate.kept(enough, privacy("example", "server"), 30, PEOPLE) == enough
+    assert calibrate.calibrate_noise(enough, privacy("example", "server"), 30, PEOPLE) == enough
 
 
 def test_open_noise_without_a_promise_is_refused_and_no_noise_without_one_is_not():
     with pytest.raises(InvalidInput, match="noise is open, and nothing is promised"):
-        calibrate.kept(PFL, None, 30, PEOPLE)
+        calibrate.calibrate_noise(PFL, None, 30, PEOPLE)
     plain = fedavg(learning_rate=0.1, batch_size=10)
-    assert calibrate.kept(plain, None, 30, PEOPLE) == plain
-    assert calibrate.spent(plain, None, 30, PEOPLE) is None
+    assert calibrate.calibrate_noise(plain, None, 30, PEOPLE) == plain
+    assert calibrate.spent_epsilon(plain, None, 30, PEOPLE) is None
     assert cards(plain, None) == []
 
 
@@ -106,7 +108,7 @@ def test_noise_that_the_promise_says_nothing_of_is_not_made_up():
     fixed = DpSgd(steps=1, sampling_rate=0.1, clip_norm=1.0, noise_multiplier=20.0, learning_rate=1.0)
     both = Algorithm(trainer=fixed, mechanism=Gaussian(clip_norm=1.0))
     with pytest.raises(InvalidInput, match="says nothing of the noise that is open"):
-        calibrate.kept(both, privacy("example", "server"), 30, PEOPLE)
+        calibrate.calibrate_noise(both, privacy("example", "server"), 30, PEOPLE)
 
 
 def test_a_client_level_release_also_says_something_of_one_example():
@@ -118,9 +120,11 @@ def test_a_client_level_release_also_says_something_of_one_example():
 def test_an_example_in_two_clients_is_not_protected_by_protecting_one_of_them():
     overlapping = Population(examples=(50,) * 20, max_multiplicity=2)
     with pytest.raises(InvalidInput, match="protects one client against the public"):
-        calibrate.kept(DP_FEDAVG, privacy("example", "public"), 30, overlapping)
-    kept = calibrate.kept(DP_FEDAVG, privacy("client", "public"), 30, overlapping)
-    assert [each.unit for each in calibrate.certifiable(Kind(None, kept, None), 30, overlapping)] == ["client"]
+        calibrate.calibrate_noise(DP_FEDAVG, privacy("example", "public"), 30, overlapping)
+    kept = calibrate.calibrate_noise(DP_FEDAVG, privacy("client", "public"), 30, overlapping)
+    assert [each.unit for each in calibrate.certifiable_releases(ClientGroup(None, kept, None), 30, overlapping)] == [
+        "client"
+    ]
 
 
 PATIENT = Person(column="patient", max_examples=3)
@@ -137,8 +141,8 @@ PATIENT = Person(column="patient", max_examples=3)
 )
 def test_a_run_keeps_a_budget_for_what_its_releases_hide(algorithm: Algorithm, wanted: Privacy, relation: str):
     """How many examples a client holds is public, so nothing about one is promised under add-or-remove."""
-    kept = calibrate.kept(algorithm, wanted, 30, PEOPLE)
-    (budget,) = calibrate.budgets(kept, wanted, 30, PEOPLE)
+    kept = calibrate.calibrate_noise(algorithm, wanted, 30, PEOPLE)
+    (budget,) = calibrate.run_budgets(kept, wanted, 30, PEOPLE)
     assert (budget.unit, budget.relation) == (wanted.unit, relation)
 
 
@@ -146,11 +150,11 @@ def test_a_run_keeps_a_budget_for_what_its_releases_hide(algorithm: Algorithm, w
 def test_a_blank_in_its_place_takes_the_noise_that_a_removal_took(unit: Unit):
     """The relation was corrected, not the price: both leave the same sums."""
     wanted = privacy(unit, "server", epsilon=20.0)
-    first = cards(calibrate.kept(PFL, wanted, 30, PEOPLE), wanted)[0]
+    first = cards(calibrate.calibrate_noise(PFL, wanted, 30, PEOPLE), wanted)[0]
     assert (first.unit, first.relation) == (unit, "zero_out")
     assert accountant.epsilon(first.event, 1e-5, "zero_out") == accountant.epsilon(first.event, 1e-5, "add_or_remove")
 
 
 def test_nothing_is_spent_before_the_first_round():
-    assert calibrate.spent(PFL.with_noise(1.0), privacy("example", "server"), 0, PEOPLE) == 0
+    assert calibrate.spent_epsilon(PFL.with_noise(1.0), privacy("example", "server"), 0, PEOPLE) == 0
     assert cards(PFL.with_noise(1.0), None, rounds=0) == []

@@ -24,7 +24,7 @@ from discreet.experiment import api
 from discreet.experiment.loop import training_loop
 from discreet.experiment.loop.job import Job
 from discreet.experiment.run_directory import fingerprint
-from discreet.experiment.run_directory.run_record import Record
+from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.privacy.ledger import Budget, Ledger
 from discreet.randomness.streams import RunKey
 from tests.small_experiment import Prepared
@@ -96,7 +96,7 @@ def stopped(tmp_path: Path, net: nn.Module, monkeypatch: pytest.MonkeyPatch) -> 
         "filter",
     )
     with monkeypatch.context() as broken:
-        broken.setattr("discreet.experiment.run_directory.run_record.Record.append", lambda *_: die({}))
+        broken.setattr("discreet.experiment.run_directory.run_record.RunRecord.append_round", lambda *_: die({}))
         with pytest.raises(Killed):
             train(task(*arrays()), net, out=tmp_path / "run", ledger=tmp_path / "data.jsonl")
     return tmp_path
@@ -161,7 +161,7 @@ def test_another_experiment_is_refused(stopped: Path, net: nn.Module):
 def test_another_seed_is_the_one_reason_that_is_given(tmp_path: Path, net: nn.Module, monkeypatch: pytest.MonkeyPatch):
     """All digests differ under another key, and say nothing of what changed."""
     with monkeypatch.context() as broken:
-        broken.setattr("discreet.experiment.run_directory.run_record.Record.append", lambda *_: die({}))
+        broken.setattr("discreet.experiment.run_directory.run_record.RunRecord.append_round", lambda *_: die({}))
         with pytest.raises(Killed):
             train(task(*arrays()), net, out=tmp_path / "run", seed=1)
     refused(
@@ -179,7 +179,7 @@ def test_a_loss_that_does_something_else_is_refused_and_the_same_again_goes_on(
     tmp_path: Path, net: nn.Module, monkeypatch: pytest.MonkeyPatch
 ):
     with monkeypatch.context() as broken:
-        broken.setattr("discreet.experiment.run_directory.run_record.Record.append", lambda *_: die({}))
+        broken.setattr("discreet.experiment.run_directory.run_record.RunRecord.append_round", lambda *_: die({}))
         with pytest.raises(Killed):
             train(task(*arrays()), net, loss=smooth(0.1), out=tmp_path / "run")
     refused(
@@ -197,7 +197,7 @@ def test_after_a_checkpoint_a_module_may_come_with_other_first_weights(
     each process could otherwise never go on."""
     whole = train(task(*arrays()), net, out=tmp_path / "whole", seed=1)
     with monkeypatch.context() as broken:
-        broken.setattr("discreet.experiment.run_directory.run_record.Record.append", lambda *_: die({}))
+        broken.setattr("discreet.experiment.run_directory.run_record.RunRecord.append_round", lambda *_: die({}))
         with pytest.raises(Killed):
             train(task(*arrays()), net, out=tmp_path / "run", seed=1)
     train(task(*arrays()), nn.Linear(4, 2), resume=tmp_path / "run", seed=1)
@@ -208,7 +208,7 @@ def test_before_a_checkpoint_other_first_weights_are_refused(
     tmp_path: Path, net: nn.Module, monkeypatch: pytest.MonkeyPatch
 ):
     with monkeypatch.context() as broken:
-        broken.setattr("discreet.experiment.run_directory.run_record.Record.save", lambda *_: die({}))
+        broken.setattr("discreet.experiment.run_directory.run_record.RunRecord.save_checkpoint", lambda *_: die({}))
         with pytest.raises(Killed):
             train(task(*arrays()), net, out=tmp_path / "run")
     refused(
@@ -223,7 +223,7 @@ def test_a_model_with_other_frozen_weights_is_refused(tmp_path: Path, monkeypatc
     torch.manual_seed(0)
     frozen = nn.Sequential(nn.Linear(4, 4).requires_grad_(False), nn.Linear(4, 2))
     with monkeypatch.context() as broken:
-        broken.setattr("discreet.experiment.run_directory.run_record.Record.append", lambda *_: die({}))
+        broken.setattr("discreet.experiment.run_directory.run_record.RunRecord.append_round", lambda *_: die({}))
         with pytest.raises(Killed):
             train(task(*arrays()), frozen, out=tmp_path / "run")
     with torch.no_grad():
@@ -256,7 +256,7 @@ def test_a_loss_without_a_name_goes_on_if_it_is_the_same_and_is_refused_if_not(
 ):
     first = make(0.1)  # kept, so that the second is at another address
     with monkeypatch.context() as broken:
-        broken.setattr("discreet.experiment.run_directory.run_record.Record.append", lambda *_: die({}))
+        broken.setattr("discreet.experiment.run_directory.run_record.RunRecord.append_round", lambda *_: die({}))
         with pytest.raises(Killed):
             train(task(*arrays()), net, loss=first, out=tmp_path / "run")
     refused(
@@ -317,13 +317,13 @@ def from_file(tmp_path: Path, prepared: Prepared) -> Path:
 
 
 def go_on(folder: Path) -> None:
-    job, record = api.reopened(folder / "run", None)
+    job, record = api.reopen_run(folder / "run", None)
     training_loop.resume(job, record, None, ignore)
 
 
 def test_a_run_from_a_file_goes_on_with_its_own_python(from_file: Path):
     go_on(from_file)
-    assert Record.open(from_file / "run").finished()
+    assert RunRecord.open(from_file / "run").is_finished()
 
 
 @pytest.mark.parametrize(
@@ -345,7 +345,7 @@ def test_a_resolved_experiment_that_changed_before_the_first_checkpoint_is_refus
     tmp_path: Path, prepared: Prepared, monkeypatch: pytest.MonkeyPatch
 ):
     with monkeypatch.context() as broken:
-        broken.setattr("discreet.experiment.run_directory.run_record.Record.save", lambda *_: die({}))
+        broken.setattr("discreet.experiment.run_directory.run_record.RunRecord.save_checkpoint", lambda *_: die({}))
         with pytest.raises(Killed):
             training_loop.start(prepared(), tmp_path / "run", None, None, ignore)
     resolved = tmp_path / "run" / "resolved.toml"
@@ -374,7 +374,7 @@ def test_a_run_of_a_version_without_fingerprints_is_refused_for_its_version(from
         rf"by another version of discreet \({v}\), which kept no fingerprint of data and code that this one \({v}\)",
         lambda: go_on(from_file),
     )
-    assert Record.open(from_file / "run").rounds()  # it is still a run directory, to be read
+    assert RunRecord.open(from_file / "run").read_rounds()  # it is still a run directory, to be read
 
 
 def test_a_run_of_another_version_is_refused_for_its_version_before_anything_else_of_it_is_read(from_file: Path):
@@ -408,11 +408,11 @@ def test_a_run_of_a_newer_version_is_refused_for_its_version(from_file: Path):
 
 def test_public_data_counts_too(prepared: Prepared):
     job = prepared("seed=1", 'task={kind="digits", clients=3, public_examples=200}')
-    assert job.public is not None
-    targets = job.public.targets.clone()
+    assert job.public_data is not None
+    targets = job.public_data.targets.clone()
     targets[0] = (targets[0] + 1) % 10
-    other = replace(job, public=replace(job.public, targets=targets))
-    before, after = (asdict(fingerprint.take(each)) for each in (job, other))
+    other = replace(job, public_data=replace(job.public_data, targets=targets))
+    before, after = (asdict(fingerprint.take_fingerprint(each)) for each in (job, other))
     assert {name for name in before if before[name] != after[name]} == {"public_data"}
 
 
@@ -423,7 +423,7 @@ def test_the_order_and_the_multiplicity_of_examples_count(prepared: Prepared):
     swapped = order.clone()
     swapped[[0, 1]] = order[[1, 0]]
     found = {
-        fingerprint.take(replace(job, data=each)).training_data
+        fingerprint.take_fingerprint(replace(job, data=each)).training_data
         for each in (
             replace(held, order=order),
             replace(held, order=swapped),
@@ -438,13 +438,13 @@ def test_the_data_is_what_counts_and_not_where_it_lies(prepared: Prepared):
     copied = Federation(
         job.data.inputs.clone(), job.data.targets.clone(), job.data.sizes, job.data.max_multiplicity, job.data.order
     )
-    assert fingerprint.take(replace(job, data=copied)) == fingerprint.take(job)
+    assert fingerprint.take_fingerprint(replace(job, data=copied)) == fingerprint.take_fingerprint(job)
 
 
 def test_under_another_key_every_digest_of_the_same_run_is_another(prepared: Prepared):
     """So they reveal nothing to whoever holds the run directory: the key is not in it."""
     job = prepared("seed=1")
-    one, two = (asdict(fingerprint.take(replace(job, key=RunKey(secret * 32)))) for secret in (b"1", b"2"))
+    one, two = (asdict(fingerprint.take_fingerprint(replace(job, key=RunKey(secret * 32)))) for secret in (b"1", b"2"))
     versions = one.pop("versions")
     assert two.pop("versions") == versions
     assert not set(one.values()) & set(two.values())
@@ -453,7 +453,7 @@ def test_under_another_key_every_digest_of_the_same_run_is_another(prepared: Pre
 
 def test_a_round_is_reserved_under_the_runs_fingerprint(stopped: Path):
     """So that what is released of other data is never taken for what was reserved, whatever the run is called."""
-    identity = Record.open(stopped / "run").identity
+    identity = RunRecord.open(stopped / "run").identity
     assert identity.fingerprint is not None
     lines = [json.loads(line) for line in (stopped / "data.jsonl").read_text().splitlines()]
     keys = [line["key"] for line in lines if line["type"] == "reserve"]
@@ -464,7 +464,7 @@ def test_a_round_is_reserved_under_the_runs_fingerprint(stopped: Path):
 
 def test_a_gpu_draws_other_noise_than_a_cpu(prepared: Prepared, monkeypatch: pytest.MonkeyPatch):
     job = prepared("seed=1")
-    before = asdict(fingerprint.take(job))
+    before = asdict(fingerprint.take_fingerprint(job))
     monkeypatch.setattr(Job, "device", torch.device("cuda"))
-    after = asdict(fingerprint.take(job))
+    after = asdict(fingerprint.take_fingerprint(job))
     assert {name for name in before if before[name] != after[name]} == {"device"}

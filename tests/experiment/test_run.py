@@ -20,9 +20,9 @@ from discreet.experiment.configuration import experiment_file
 from discreet.experiment.loop import training_loop
 from discreet.experiment.loop.job import Job
 from discreet.experiment.loop.outcome import Outcome
-from discreet.experiment.promise.round_releases import cohort
+from discreet.experiment.promise.round_releases import draw_cohort
 from discreet.experiment.run_directory import run_keys
-from discreet.experiment.run_directory.run_record import Record
+from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.privacy.events import steps
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger import Budget, Ledger, Ticket
@@ -82,13 +82,13 @@ def start(job: Job, out: Path, watch: training_loop.Watch = ignore, ledger: Path
 
 
 def again(out: Path, watch: training_loop.Watch = ignore) -> Outcome:
-    job, record = api.reopened(out, None)
+    job, record = api.reopen_run(out, None)
     return training_loop.resume(job, record, None, watch)
 
 
 def test_a_run_leaves_its_whole_directory_and_spends_what_it_promised(prepared: Prepared, tmp_path: Path):
     ended = start(prepared(), tmp_path / "run")
-    assert (ended.done, ended.stopped) == (4, None)
+    assert (ended.completed, ended.stopped) == (4, None)
     assert {path.name for path in (tmp_path / "run").iterdir()} == FILES
     card = ended.guarantees[0]
     assert 1.99 < card.epsilon <= 2
@@ -102,7 +102,7 @@ def test_a_run_leaves_its_whole_directory_and_spends_what_it_promised(prepared: 
 def test_epsilon_and_metrics_are_told_when_the_model_is_evaluated(prepared: Prepared, tmp_path: Path):
     told: list[dict[str, Any]] = []
     ended = start(prepared("seed=1"), tmp_path / "run", told.append)
-    assert told == ended.record.rounds()
+    assert told == ended.record.read_rounds()
     assert ["epsilon" in line for line in told] == [False, True, False, True]
     assert 0 < told[1]["epsilon"] < told[3]["epsilon"] == ended.guarantees[0].epsilon
     assert told[3]["evaluation"] == ended.metrics
@@ -143,10 +143,15 @@ def test_a_round_is_reserved_before_data_is_touched_and_kept_before_it_is_commit
 
         monkeypatch.setattr(owner, name, called)
 
-    for owner, name in ((Ledger, "reserve"), (EmbeddedEngine, "gather"), (Record, "save"), (Ledger, "commit")):
+    for owner, name in (
+        (Ledger, "reserve"),
+        (EmbeddedEngine, "gather"),
+        (RunRecord, "save_checkpoint"),
+        (Ledger, "commit"),
+    ):
         noted(owner, name)
     start(prepared("rounds=3"), tmp_path / "run")
-    assert order == ["reserve", "gather", "save", "commit"] * 3
+    assert order == ["reserve", "gather", "save_checkpoint", "commit"] * 3
 
 
 def test_a_run_without_a_seed_goes_on_with_its_own_key(prepared: Prepared, tmp_path: Path, state: Path):
@@ -156,9 +161,9 @@ def test_a_run_without_a_seed_goes_on_with_its_own_key(prepared: Prepared, tmp_p
     for copy in ("one", "two"):
         shutil.copytree(tmp_path / "run", tmp_path / copy)
         shutil.copytree(state / "discreet" / "keys", tmp_path / f"{copy} keys")
-        job, record = api.reopened(tmp_path / copy, tmp_path / f"{copy} keys")
+        job, record = api.reopen_run(tmp_path / copy, tmp_path / f"{copy} keys")
         assert not job.key.seeded
-        assert training_loop.resume(job, record, tmp_path / f"{copy} keys", ignore).done == 4
+        assert training_loop.resume(job, record, tmp_path / f"{copy} keys", ignore).completed == 4
         models.append((tmp_path / copy / "model.safetensors").read_bytes())
     assert models[0] == models[1]
 
@@ -167,14 +172,14 @@ def test_a_resumed_round_has_the_cohort_that_it_had(prepared: Prepared, tmp_path
     """Drawn anew, others would take part in what is counted once."""
     job = prepared(*CLIENTS[:1], *CLIENTS[2:], "algorithm.sampling_rate=0.5", "algorithm.noise_multiplier=50.0")
     start(job, tmp_path / "run", interrupting(1))
-    resumed, _ = api.reopened(tmp_path / "run", None)
-    assert [cohort(resumed, round) for round in range(20)] == [cohort(job, round) for round in range(20)]
+    resumed, _ = api.reopen_run(tmp_path / "run", None)
+    assert [draw_cohort(resumed, round) for round in range(20)] == [draw_cohort(job, round) for round in range(20)]
 
 
 def test_a_run_in_which_nobody_is_ever_drawn_still_moves_its_model_by_noise(prepared: Prepared, tmp_path: Path):
     job = prepared(*CLIENTS[:1], *CLIENTS[2:], "algorithm.sampling_rate=0.05", "seed=1", "rounds=1")
     ended = start(job, tmp_path / "run")
-    assert [line["clients"] for line in ended.record.rounds()] == [0]
+    assert [line["clients"] for line in ended.record.read_rounds()] == [0]
     assert all(bool((ended.state.params[name] != value).all()) for name, value in job.params.items())
 
 
@@ -199,14 +204,14 @@ def test_a_run_without_privacy_says_so_and_keeps_no_ledger(small: Path, prepared
 def test_ctrl_c_stops_after_the_round_and_resume_ends_as_if_it_had_not(prepared: Prepared, tmp_path: Path):
     whole = start(prepared("seed=9"), tmp_path / "whole")
     stopped = start(prepared("seed=9"), tmp_path / "run", interrupting(2))
-    assert stopped.done == 2
+    assert stopped.completed == 2
     assert stopped.stopped is not None
     assert f"discreet run --resume {tmp_path / 'run'}" in stopped.stopped
     assert stopped.guarantees[0].epsilon < whole.guarantees[0].epsilon
     assert any("if it had, ε = 2 of the whole plan" in line for line in stopped.guarantees[0].assumptions)
     assert (tmp_path / "run" / "model.safetensors").exists()
     resumed = again(tmp_path / "run")
-    assert (resumed.done, resumed.stopped, resumed.metrics) == (4, None, whole.metrics)
+    assert (resumed.completed, resumed.stopped, resumed.metrics) == (4, None, whole.metrics)
     assert (tmp_path / "run" / "model.safetensors").read_bytes() == (
         tmp_path / "whole" / "model.safetensors"
     ).read_bytes()
@@ -258,7 +263,7 @@ def test_a_public_mask_without_public_data_is_refused_before_anything_is_written
 
 def test_a_stop_between_two_checkpoints_loses_nothing(prepared: Prepared, tmp_path: Path):
     stopped = start(prepared("seed=9", "checkpoint_every=4"), tmp_path / "run", interrupting(3))
-    assert stopped.done == 3
+    assert stopped.completed == 3
     again(tmp_path / "run", (told := []).append)
     assert [line["round"] for line in told] == [4]
 
@@ -269,7 +274,7 @@ def test_a_second_ctrl_c_stops_at_once_and_the_run_can_still_be_resumed(prepared
         start(prepared("seed=9"), tmp_path / "run", interrupting(2, 2))
     assert signal.getsignal(signal.SIGINT) is before
     assert not (tmp_path / "run" / "model.safetensors").exists()
-    assert again(tmp_path / "run").done == 4
+    assert again(tmp_path / "run").completed == 4
 
 
 def test_the_key_of_an_unseeded_run_is_its_owners_alone_until_the_run_ends(
@@ -281,13 +286,13 @@ def test_the_key_of_an_unseeded_run_is_its_owners_alone_until_the_run_ends(
     assert stat.S_IMODE(key.parent.stat().st_mode) == 0o700
     assert not [path for path in (tmp_path / "run").iterdir() if key.read_bytes() in path.read_bytes()]
     assert key.stem == stopped.record.identity.id
-    assert again(tmp_path / "run").done == 4
+    assert again(tmp_path / "run").completed == 4
     assert not key.exists()
 
 
 def test_a_lost_key_and_a_finished_run_are_sentences(prepared: Prepared, tmp_path: Path):
     stopped = start(prepared(), tmp_path / "run", interrupting(2))
-    run_keys.forget(stopped.record.identity.id, None)
+    run_keys.delete_key(stopped.record.identity.id, None)
     with pytest.raises(InvalidInput, match="noise can't be drawn again"):
         again(tmp_path / "run")
     start(prepared("seed=1"), tmp_path / "done")
@@ -319,13 +324,16 @@ def test_sigterm_stops_after_the_round_with_all_saved_as_ctrl_c_does(prepared: P
     before = signal.signal(signal.SIGTERM, unheard)
     try:
         stopped = start(prepared("seed=9"), tmp_path / "run", interrupting(2, by=signal.SIGTERM))
-        assert (stopped.done, stopped.guarantees[0].epsilon) == (2, api.load(tmp_path / "run").guarantees[0].epsilon)
+        assert (stopped.completed, stopped.guarantees[0].epsilon) == (
+            2,
+            api.load(tmp_path / "run").guarantees[0].epsilon,
+        )
         assert signal.getsignal(signal.SIGTERM) is unheard
         with pytest.raises(KeyboardInterrupt):
             again(tmp_path / "run", interrupting(3, 3, by=signal.SIGTERM))
     finally:
         signal.signal(signal.SIGTERM, before)
-    assert again(tmp_path / "run").done == 4
+    assert again(tmp_path / "run").completed == 4
 
 
 def stopped_with_reports(job: Job, out: Path) -> None:
@@ -396,7 +404,7 @@ def test_a_model_without_its_card_is_not_loaded(prepared: Prepared, tmp_path: Pa
 
 def test_two_processes_cannot_train_one_run(prepared: Prepared, tmp_path: Path):
     start(prepared("seed=1"), tmp_path / "run", interrupting(2))
-    with Record.open(tmp_path / "run").held(), pytest.raises(InvalidInput, match="another process"):
+    with RunRecord.open(tmp_path / "run").lock(), pytest.raises(InvalidInput, match="another process"):
         again(tmp_path / "run")
 
 
@@ -409,15 +417,15 @@ def test_a_shared_ledger_stops_a_run_where_its_budget_ends(prepared: Prepared, t
     first = start(prepared("privacy.epsilon=0.8"), tmp_path / "first", ledger=tmp_path / "data.jsonl")
     assert first.stopped is None
     second = start(prepared("privacy.epsilon=1.5"), tmp_path / "second", ledger=tmp_path / "data.jsonl")
-    assert second.refused
-    assert 0 < second.done < 4
+    assert second.is_refused
+    assert 0 < second.completed < 4
     assert second.stopped is not None
-    assert second.stopped.startswith(f"Stopped after {second.done} of 4 rounds. This release would raise epsilon")
+    assert second.stopped.startswith(f"Stopped after {second.completed} of 4 rounds. This release would raise epsilon")
     assert (tmp_path / "second" / "model.safetensors").exists()
     assert not (tmp_path / "second" / "ledger.jsonl").exists()
     assert any("With all that its ledger counts" in line for line in second.guarantees[0].not_covered)
     spent = Ledger.open(tmp_path / "data.jsonl").summary()
-    assert spent["releases"] == {"committed": 4 + second.done, "reserved": 0, "voided": 0}
+    assert spent["releases"] == {"committed": 4 + second.completed, "reserved": 0, "voided": 0}
     assert max(first.guarantees[0].epsilon, second.guarantees[0].epsilon) < spent["budgets"][0]["spent"] <= 2.5
 
 
@@ -493,8 +501,8 @@ def test_a_directory_that_holds_something_is_never_written_over(prepared: Prepar
 
 def test_the_text_as_given_is_kept(small: Path, tmp_path: Path):
     small.write_text("# mine\n" + small.read_text())
-    ended = start(api.prepared(experiment_file.load(small)), tmp_path / "run")
-    assert ended.record.text("experiment.toml") == small.read_text()
+    ended = start(api.prepare_job(experiment_file.load_experiment(small)), tmp_path / "run")
+    assert ended.record.read_text("experiment.toml") == small.read_text()
 
 
 def test_a_secure_sum_is_refused_before_anything_is_written(prepared: Prepared):
@@ -525,7 +533,7 @@ def test_a_round_that_is_lost_before_shares_are_revealed_costs_nothing_and_later
     prepared: Prepared, tmp_path: Path
 ):
     ended = start(lossy(prepared, "seed=3"), tmp_path / "run")
-    lines = ended.record.rounds()
+    lines = ended.record.read_rounds()
     lost = {line["round"]: line["revealed"] for line in lines if "lost" in line}
     assert sorted(lost.values()) == [False, True]  # the seed has one of each
     assert summary(tmp_path / "run")["releases"] == {"committed": 5, "reserved": 0, "voided": 1}
@@ -542,7 +550,7 @@ def test_the_card_and_the_lines_say_what_the_ledger_counts(prepared: Prepared, t
     (budget,) = summary(tmp_path / "run")["budgets"]
     card = ended.guarantees[0]
     assert card.epsilon == pytest.approx(budget["spent"], rel=1e-9)
-    assert ended.record.rounds()[-1]["epsilon"] == pytest.approx(budget["spent"], rel=1e-9)
+    assert ended.record.read_rounds()[-1]["epsilon"] == pytest.approx(budget["spent"], rel=1e-9)
     assert budget["spent"] < 1.9 < budget["epsilon"] == 2.0
     assert sum(steps(card.event).values()) == 5
     assert len(steps(card.event)) > 1  # rounds with differing numbers of shares
@@ -553,14 +561,14 @@ def test_the_card_and_the_lines_say_what_the_ledger_counts(prepared: Prepared, t
 
 def test_a_run_that_lost_rounds_goes_on_with_the_same_numbers(prepared: Prepared, tmp_path: Path):
     whole = start(lossy(prepared, "seed=3"), tmp_path / "whole")
-    lost = [line["round"] for line in whole.record.rounds() if "lost" in line]
+    lost = [line["round"] for line in whole.record.read_rounds() if "lost" in line]
     start(lossy(prepared, "seed=3"), tmp_path / "run", interrupting(*lost))
     again(tmp_path / "run", interrupting(*lost))
     ended = again(tmp_path / "run")
     assert len(lost) == 2
     assert ended.guarantees[0].event == whole.guarantees[0].event
     assert ended.guarantees[0].epsilon == whole.guarantees[0].epsilon
-    timeless = [[line | {"seconds": 0} for line in each.record.rounds()] for each in (whole, ended)]
+    timeless = [[line | {"seconds": 0} for line in each.record.read_rounds()] for each in (whole, ended)]
     assert timeless[0] == timeless[1]
     assert summary(tmp_path / "run")["releases"] == summary(tmp_path / "whole")["releases"]
 
@@ -570,7 +578,7 @@ def test_the_commit_of_a_lost_round_that_a_crash_cut_off_is_made_up_for(
 ):
     """The process dies when the checkpoint is written, and the ledger is not: shares were revealed, so it counts."""
     whole = start(lossy(prepared, "seed=3"), tmp_path / "whole")
-    (late,) = [line["round"] for line in whole.record.rounds() if line.get("revealed")]
+    (late,) = [line["round"] for line in whole.record.read_rounds() if line.get("revealed")]
     settle = training_loop._Training.settle
 
     def dying(training: training_loop._Training, ticket: Any, line: dict[str, Any]) -> None:
@@ -589,10 +597,10 @@ def test_the_commit_of_a_lost_round_that_a_crash_cut_off_is_made_up_for(
 
 def test_a_run_of_which_every_round_is_lost_has_released_nothing(prepared: Prepared, tmp_path: Path):
     ended = start(lossy(prepared, "seed=3", "engine.drop_out=0.9"), tmp_path / "run")
-    assert all("lost" in line and line["epsilon"] == 0 for line in ended.record.rounds())
+    assert all("lost" in line and line["epsilon"] == 0 for line in ended.record.read_rounds())
     assert [(card.epsilon, steps(card.event)) for card in ended.guarantees] == [(0.0, {})] * len(ended.guarantees)
     assert summary(tmp_path / "run")["budgets"][0]["spent"] == 0
-    assert "What happened   nothing" in ended.record.text("guarantee.txt")
+    assert "What happened   nothing" in ended.record.read_text("guarantee.txt")
 
 
 def test_without_drop_outs_more_noise_is_there_than_was_planned_and_the_card_says_so(

@@ -8,7 +8,7 @@ import pytest
 from discreet.algorithms.claims import stated
 from discreet.algorithms.population import Population
 from discreet.algorithms.training import DpSgd
-from discreet.experiment.promise.calibrate import kept
+from discreet.experiment.promise.calibrate import calibrate_noise
 from discreet.planning.theory.heikkila_model_averaging import paper_epsilon
 from discreet.privacy.events import GaussianNoise, noise_of, steps
 from experiments.distributed import page
@@ -76,7 +76,7 @@ def test_all_else_promises_an_example_an_epsilon_of_1_and_finds_its_noise(data: 
             assert promise is not None
             assert (promise.unit, promise.epsilon, promise.delta) == ("example", 1.0, 1e-5)
             assert promise.against == METHODS[method].against
-        noisy = kept(experiment.algorithm, promise, experiment.rounds, POPULATIONS[data], 100)
+        noisy = calibrate_noise(experiment.algorithm, promise, experiment.rounds, POPULATIONS[data], 100)
         assert noisy.with_noise(1.0) == noisy
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from discreet.algorithms.population import Population
 from discreet.experiment.configuration import experiment_file
-from discreet.experiment.promise.calibrate import kept
+from discreet.experiment.promise.calibrate import calibrate_noise
 from experiments.fedsam import cells, coverage, page, published, reproduce
 
 FILES = sorted(cells.HERE.glob("*.toml"))
@@ -54,8 +54,8 @@ def test_files_differ_only_in_what_an_algorithm_has_to_itself(path: Path):
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_each_file_promises_the_same_and_takes_the_same_noise(path: Path):
-    experiment = experiment_file.load(path).experiment
-    algorithm = kept(experiment.algorithm, experiment.privacy, experiment.rounds, WRITERS)
+    experiment = experiment_file.load_experiment(path).experiment
+    algorithm = calibrate_noise(experiment.algorithm, experiment.privacy, experiment.rounds, WRITERS)
     assert experiment.privacy is not None
     assert (experiment.privacy.unit, experiment.privacy.epsilon) == ("client", 8.0)
     assert algorithm.mechanism.noise_multiplier == pytest.approx(1.1298, abs=1e-3)

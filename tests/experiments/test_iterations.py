@@ -9,7 +9,7 @@ import pytest
 from discreet.algorithms.mechanisms import NoPrivacy
 from discreet.algorithms.population import Population
 from discreet.experiment.configuration import experiment_file
-from discreet.experiment.promise.calibrate import kept
+from discreet.experiment.promise.calibrate import calibrate_noise
 from experiments.iterations import claims, measured, page, reproduce, tables
 from experiments.iterations.claims import Sweeps
 from experiments.iterations.measured import Measured
@@ -53,7 +53,7 @@ def test_a_point_is_an_experiment_that_keeps_its_promise_over_all_its_rounds(
     point = Point(kind, 10, total, local, 0.1, 3.0, everyone)
     experiment = point.cell((), None).source.experiment
     population = Population(examples=(80,) * point.federation.ours)
-    algorithm: Any = kept(experiment.algorithm, experiment.privacy, experiment.rounds, population)
+    algorithm: Any = calibrate_noise(experiment.algorithm, experiment.privacy, experiment.rounds, population)
     assert experiment.rounds == math.ceil(total / local)
     assert algorithm.mechanism.noise_multiplier == pytest.approx(point.federation.matched(10, point.turns))
     bounds = [algorithm.trainer.bound(round) for round in range(experiment.rounds)]
@@ -69,10 +69,10 @@ def test_a_point_without_noise_has_no_promise_and_no_mechanism():
 
 @pytest.mark.parametrize("kind", FEDERATIONS)
 def test_the_file_itself_is_an_experiment_with_the_noise_of_one_point(kind: str):
-    experiment = experiment_file.load(FOLDER / f"{kind}.toml").experiment
+    experiment = experiment_file.load_experiment(FOLDER / f"{kind}.toml").experiment
     federation = FEDERATIONS[kind]
     population = Population(examples=(80,) * federation.ours)
-    algorithm: Any = kept(experiment.algorithm, experiment.privacy, experiment.rounds, population)
+    algorithm: Any = calibrate_noise(experiment.algorithm, experiment.privacy, experiment.rounds, population)
     turns = federation.turns(experiment.rounds, federation.cohort)
     epsilon = {LAPLACE: 3, GAUSSIAN: 20, LINEAR: 10, REGRESSION: 3}[federation]
     assert algorithm.mechanism.noise_multiplier == pytest.approx(federation.matched(epsilon, turns), rel=1e-3)

@@ -7,7 +7,7 @@ import pytest
 
 from discreet.algorithms.claims import stated
 from discreet.algorithms.population import Population
-from discreet.experiment.promise.calibrate import kept
+from discreet.experiment.promise.calibrate import calibrate_noise
 from discreet.privacy import accountant
 from experiments.local_steps import page
 from experiments.local_steps.cells import METHODS, ROUNDS, SETS, Asked, best, grid, one_pass, results
@@ -47,7 +47,7 @@ def test_every_setting_can_be_read_and_keeps_the_promise_but_for_the_claim(metho
             assert (experiment.privacy.unit, experiment.privacy.against) == ("example", "public")
             assert (experiment.privacy.epsilon, experiment.privacy.delta) == (1.0, 1e-5)
     if not METHODS[method].claim:
-        noisy = kept(experiment.algorithm, experiment.privacy, 5, TEN)
+        noisy = calibrate_noise(experiment.algorithm, experiment.privacy, 5, TEN)
         assert noisy.with_noise(1.0) == noisy
 
 

@@ -10,7 +10,7 @@ import pytest
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.population import Population
 from discreet.experiment.configuration import experiment_file
-from discreet.experiment.promise.calibrate import kept
+from discreet.experiment.promise.calibrate import calibrate_noise
 from experiments.common import means
 from experiments.pfl import cells, measured, page, reproduce
 
@@ -28,10 +28,10 @@ def test_there_are_four_models_on_three_data_sets_with_and_without_privacy():
 
 @pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda path: path.stem)
 def test_every_file_can_be_read_and_its_noise_keeps_its_promise(path: Path):
-    experiment = experiment_file.load(path).experiment
+    experiment = experiment_file.load_experiment(path).experiment
     examples = 5000 if path.stem.startswith("cifar") else 6000
     population = Population(examples=(examples,) * 10)
-    algorithm: Algorithm = kept(experiment.algorithm, experiment.privacy, experiment.rounds, population)
+    algorithm: Algorithm = calibrate_noise(experiment.algorithm, experiment.privacy, experiment.rounds, population)
     if experiment.privacy is None:
         assert algorithm.over(20, population) == []
     else:

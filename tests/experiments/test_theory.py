@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.experiment.comparison.comparison_results import Result, Results
+from discreet.experiment.comparison.comparison_results import Result, ResultsFile
 from discreet.planning.theory.fu_client_noise import ClientNoise
 from experiments.theory import cases, numbers, page, reproduce, simulation, tables
 from experiments.theory.cases import HERE, SEEDS, Case, by_local, by_total, every, known
@@ -14,7 +14,7 @@ from experiments.theory.measured import Longer, Measured, Sweep
 
 
 def found() -> dict[str, Result]:
-    return Results(HERE).found()
+    return ResultsFile(HERE).read_by_key()
 
 
 @pytest.mark.parametrize("case", [Case("turns", "laplace", 30, 120, 4), Case("everyone", "gaussian", 100, 48, 6)])

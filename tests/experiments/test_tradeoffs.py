@@ -13,7 +13,7 @@ from discreet.algorithms.population import Population
 from discreet.experiment import api
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.loop.job import Job
-from discreet.experiment.promise.calibrate import kept, lasting
+from discreet.experiment.promise.calibrate import calibrate_noise, round_limits
 from experiments.tradeoffs import accountants, claims, page, plans, reproduce
 from experiments.tradeoffs.measured import Measured
 from experiments.tradeoffs.points import EPSILONS, OWN, Point, alike, first_rates, leaving, own, points
@@ -88,7 +88,7 @@ def job(*overrides: str) -> Job:
         'algorithm={recipe="fl_sgd_gaussian", learning_rate=0.25, clip_norm=0.5, sampling_rate=[0.1, 0.2, 0.3, 0.4]}',
         *overrides,
     )
-    return api.prepared(experiment_file.load(None, settings))
+    return api.prepare_job(experiment_file.load_experiment(None, settings))
 
 
 @pytest.mark.parametrize("clipping", ["example", "minibatch"])
@@ -120,7 +120,7 @@ def test_at_equal_epsilon_minibatches_carry_twice_the_noise_of_examples():
     found = {}
     for point in alike():
         experiment = point.cell().source.experiment
-        algorithm: Any = kept(experiment.algorithm, experiment.privacy, experiment.rounds, TEN)
+        algorithm: Any = calibrate_noise(experiment.algorithm, experiment.privacy, experiment.rounds, TEN)
         found[point.what] = algorithm.trainer.noise_multiplier
     for epsilon in EPSILONS:
         assert found[f"minibatch {epsilon:g}"] == pytest.approx(2 * found[f"example {epsilon:g}"], rel=1e-4)
@@ -131,7 +131,7 @@ def test_own_clients_ask_for_each_epsilon_twice_and_so_do_those_who_leave():
     assert each.privacy is not None
     assert sorted(set(each.privacy.epsilon)) == list(OWN)  # type: ignore[arg-type]
     assert (each.privacy, each.task) == (leaves.privacy, leaves.task)
-    gone = lasting(leaves.algorithm, leaves.privacy, leaves.rounds, TEN)
+    gone = round_limits(leaves.algorithm, leaves.privacy, leaves.rounds, TEN)
     assert 0 < len(gone) < 10
     assert len(set(gone.values())) == len(gone)  # each at its own time
 
@@ -153,7 +153,7 @@ def test_a_looser_accountant_asks_for_more_noise():
     noises = [accountants.noise(name, 1.0) for name in accountants.EPSILONS]
     assert noises == sorted(noises)
     experiment: Any = Point("alike", "", 1.0).cell().source.experiment
-    algorithm: Any = kept(experiment.algorithm, experiment.privacy, experiment.rounds, TEN)
+    algorithm: Any = calibrate_noise(experiment.algorithm, experiment.privacy, experiment.rounds, TEN)
     assert noises[0] == pytest.approx(algorithm.trainer.noise_multiplier, rel=1e-4)
 
 

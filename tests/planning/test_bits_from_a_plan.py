@@ -101,7 +101,7 @@ def test_a_promise_is_kept_with_hardly_more_noise_than_32_bits_take(recipe: obje
 
     def kept(width: int | None) -> Algorithm:
         algorithm = recipe(learning_rate=0.1, clip_norm=1.0, bits=width, **given)  # type: ignore[operator]
-        return calibrate.kept(algorithm, wanted, 20, PAPER, NUMBERS)
+        return calibrate.calibrate_noise(algorithm, wanted, 20, PAPER, NUMBERS)
 
     own, wide = kept(None), kept(40)
     assert isinstance(own.aggregation, Lattice)

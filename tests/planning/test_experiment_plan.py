@@ -23,8 +23,8 @@ def own(noise: str, cohort: int = 1) -> str:
 
 
 def plan(small: Path, *overrides: str) -> dict[str, Any]:
-    source = experiment_file.load(small, overrides)
-    return planned(source, api.prepared(source))
+    source = experiment_file.load_experiment(small, overrides)
+    return planned(source, api.prepare_job(source))
 
 
 def test_bytes_are_counted_for_a_client_and_for_all_of_them(small: Path):
@@ -50,10 +50,10 @@ def test_clients_whose_budget_ends_send_no_more(small: Path):
 
 def test_rounds_that_the_noise_affords_are_within_the_promise(small: Path):
     assert plan(small)["affordable_rounds"] == 4  # noise that was computed for as many
-    source = experiment_file.load(small, ("algorithm.noise_multiplier=3.0",))
-    job = api.prepared(source)
+    source = experiment_file.load_experiment(small, ("algorithm.noise_multiplier=3.0",))
+    job = api.prepare_job(source)
     rounds = planned(source, job)["affordable_rounds"]
-    spent, more = job.spent(rounds), job.spent(rounds + 1)
+    spent, more = job.spent_epsilon(rounds), job.spent_epsilon(rounds + 1)
     assert rounds > 4
     assert spent is not None
     assert more is not None

@@ -57,7 +57,7 @@ def recipe_data(name: str) -> dict[str, Any]:
             {"name": knob.name, "type": knob.kind, "required": knob.required, "default": knob.default}
             for knob in recipe.knobs
         ],
-        "example": toml_document.written({"algorithm": {"recipe": name, **recipe.example}}),
+        "example": toml_document.format_toml({"algorithm": {"recipe": name, **recipe.example}}),
     }
 
 

@@ -17,9 +17,9 @@ from discreet.cli.progress_bar import progress_bars
 from discreet.cli.run import Set
 
 if TYPE_CHECKING:
-    from discreet.experiment.comparison.cells import Cell, Run
+    from discreet.experiment.comparison.cells import Cell, CellRun
     from discreet.experiment.comparison.comparison import Observer
-    from discreet.experiment.comparison.comparison_results import Results
+    from discreet.experiment.comparison.comparison_results import ResultsFile
     from discreet.report.comparison_rows import Row
 
 EPILOG = """\b
@@ -67,25 +67,25 @@ def compare(
     epsilon.
     """
     from discreet.experiment.comparison import cells, comparison
-    from discreet.experiment.comparison.comparison_results import Results
+    from discreet.experiment.comparison.comparison_results import ResultsFile
 
     overrides = (*(settings or ()), *([f"device={device}"] if device else ()))
-    found = cells.cells(files, [cells.sweep(each) for each in sweep or ()], overrides, data_dir)
-    results = Results(out if out is not None else _default_folder(files))
-    results.refuse_taken()
+    found = cells.expand_cells(files, [cells.parse_sweep(each) for each in sweep or ()], overrides, data_dir)
+    results = ResultsFile(out if out is not None else _default_folder(files))
+    results.check_folder()
     asked, there, data = (
-        cells.runs(found, seeds),
-        results.found(),
-        comparison.Data(accept_data_ranges=accept_data_ranges),
+        cells.list_runs(found, seeds),
+        results.read_by_key(),
+        comparison.DataCache(accept_data_ranges=accept_data_ranges),
     )
     missing = list({run.key: run for run in asked if run.key not in there}.values())  # equal files are run once
     total = len({run.key for run in asked})
     with progress_bars(quiet=as_json) as watch:
-        comparison.plan(missing, data, watch)
+        comparison.plan_comparison(missing, data, watch)
     finished = True
     if missing:
         with run_progress(missing, total, quiet=as_json) as observer:
-            finished = comparison.conduct(missing, results, data, observer)
+            finished = comparison.run_comparison(missing, results, data, observer)
     options = {"--sweep": sweep or (), "--set": overrides, "--out": [out], "--data-dir": [data_dir]}
     words = [word for option, given in options.items() for each in given if each for word in (option, str(each))]
     words += ["--accept-data-ranges"] if accept_data_ranges else []
@@ -93,7 +93,7 @@ def compare(
     print_comparison(_rows(found, asked, seeds, results), results, command, finished, as_json)
 
 
-def print_comparison(rows: "list[Row]", results: "Results", command: str, finished: bool, as_json: bool) -> None:
+def print_comparison(rows: "list[Row]", results: "ResultsFile", command: str, finished: bool, as_json: bool) -> None:
     """The table and where all lies; the exit code says whether every run was made."""
     from discreet.report import comparison_page
     from discreet.report.comparison_rows import notes
@@ -120,17 +120,17 @@ def print_comparison(rows: "list[Row]", results: "Results", command: str, finish
         raise typer.Exit(1)
 
 
-def _rows(found: "Sequence[Cell]", asked: "Sequence[Run]", seeds: int, results: "Results") -> "list[Row]":
+def _rows(found: "Sequence[Cell]", asked: "Sequence[CellRun]", seeds: int, results: "ResultsFile") -> "list[Row]":
     from discreet.report.comparison_rows import Row
 
-    there = results.found()
+    there = results.read_by_key()
     keys = {cell.label: [run.key for run in asked if run.cell is cell] for cell in found}
     return [
         Row(cell.name, cell.swept, [there[key] for key in keys[cell.label] if key in there], seeds) for cell in found
     ]
 
 
-def _page(rows: "list[Row]", results: "Results", stopped: str | None) -> Iterator[RenderableType]:
+def _page(rows: "list[Row]", results: "ResultsFile", stopped: str | None) -> Iterator[RenderableType]:
     from discreet.report.comparison_rows import columns, describe_shared, notes
 
     found = columns(rows)
@@ -151,7 +151,7 @@ def _page(rows: "list[Row]", results: "Results", stopped: str | None) -> Iterato
 
 
 @contextmanager
-def run_progress(missing: "Sequence[Run]", total: int, *, quiet: bool) -> "Iterator[Observer]":
+def run_progress(missing: "Sequence[CellRun]", total: int, *, quiet: bool) -> "Iterator[Observer]":
     """One bar over all runs in a terminal, a line a run in a log, nothing for a program; all on stderr."""
     console = stderr_console()
     if quiet:
@@ -174,9 +174,9 @@ def run_progress(missing: "Sequence[Run]", total: int, *, quiet: bool) -> "Itera
 
 
 class _Silent:
-    def round(self, run: "Run", line: dict[str, Any]) -> None: ...
+    def round(self, run: "CellRun", line: dict[str, Any]) -> None: ...
 
-    def ended(self, run: "Run", result: dict[str, Any]) -> None: ...
+    def ended(self, run: "CellRun", result: dict[str, Any]) -> None: ...
 
 
 class _Lines(_Silent):
@@ -185,7 +185,7 @@ class _Lines(_Silent):
     def __init__(self, done: int, total: int) -> None:
         self.done, self.total = done, total
 
-    def ended(self, run: "Run", result: dict[str, Any]) -> None:
+    def ended(self, run: "CellRun", result: dict[str, Any]) -> None:
         self.done += 1
         said = f"{self.done}/{self.total}  {run.label}: {_describe_metric(result['metrics'])}"
         print(f"{said} in {result['seconds']:.3g} s", file=sys.stderr, flush=True)  # noqa: T201
@@ -197,12 +197,12 @@ class _Bar:
     def __init__(self, progress: Any, task: Any) -> None:
         self.progress, self.task = progress, task
 
-    def round(self, run: "Run", line: dict[str, Any]) -> None:
+    def round(self, run: "CellRun", line: dict[str, Any]) -> None:
         room = max(10, self.progress.console.width - BAR)
         label = run.label if len(run.label) <= room else f"{run.label[: room - 1]}…"
         self.progress.update(self.task, advance=1, said=f"round {line['round']}/{run.rounds}  {label}")
 
-    def ended(self, run: "Run", result: dict[str, Any]) -> None:
+    def ended(self, run: "CellRun", result: dict[str, Any]) -> None:
         shown = self.progress.tasks[self.task].fields
         self.progress.update(self.task, number=min(shown["number"] + 1, shown["of"]))
 

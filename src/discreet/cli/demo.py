@@ -84,12 +84,12 @@ def _training_chapter(trained: "Outcome") -> Chapter:
     from discreet.experiment import api
     from discreet.experiment.promise import run_guarantees
 
-    page = api.page(trained.record.path)
+    page = api.write_page(trained.record.path)
     said = result_data(trained, page)
     return Chapter(
         "What is learned under it, and what may be promised to whom?",
         {"run": said, "guarantee": said["guarantees"][0]},
-        ["$ discreet run\n", run_guarantees.words(list(trained.guarantees)), "", *describe_results(trained, page)],
+        ["$ discreet run\n", run_guarantees.card_text(list(trained.guarantees)), "", *describe_results(trained, page)],
     )
 
 
@@ -98,18 +98,18 @@ def _refusal_chapter(trained: "Outcome") -> Chapter:
     from discreet.privacy.ledger import Ledger
     from discreet.privacy.release import Release
 
-    assert trained.record.ledger is not None
+    assert trained.record.ledger_path is not None
     card = trained.guarantees[0]
     more = Release(unit=card.unit, relation=card.relation, view=card.view, event=_one_round(card.event))
     try:
-        Ledger.open(trained.record.ledger).reserve("one more round", [more])
+        Ledger.open(trained.record.ledger_path).reserve("one more round", [more])
     except BudgetRefused as refused:
         return Chapter(
-            f"And one round more? The ledger has paid for {trained.done}, and refuses:",
+            f"And one round more? The ledger has paid for {trained.completed}, and refuses:",
             {"refusal": {"message": str(refused), "exit_code": refused.exit_code}},
             [str(refused)],
         )
-    raise AssertionError(f"the least noise that pays for {trained.done} rounds paid for one more")
+    raise AssertionError(f"the least noise that pays for {trained.completed} rounds paid for one more")
 
 
 def _one_round(event: Event) -> Event:

@@ -34,11 +34,11 @@ def init(
 
     For a table of your own, `discreet data check FILE --write-ranges` then writes the ranges to fill in.
     """
-    from discreet.experiment.configuration.starter_files import starter
+    from discreet.experiment.configuration.starter_files import starter_file
 
     if table is None and (client or label):
         raise InvalidInput("--client and --label name columns of a table.", fix="Name it with --table.")
-    text = starter(table, client, label, ranges, beside=file.parent)
+    text = starter_file(table, client, label, ranges, beside=file.parent)
     try:
         with open(file, "x", encoding="utf-8") as new:
             new.write(text)

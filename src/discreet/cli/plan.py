@@ -59,9 +59,9 @@ def plan(
 
     if not interactive and (port is not None or no_browser):
         raise InvalidInput("--port and --no-browser go with --interactive.")
-    source = experiment_file.load(file, tuple(settings or ()), data_dir)
+    source = experiment_file.load_experiment(file, tuple(settings or ()), data_dir)
     with show_preparation(source, quiet=as_json) as ready:
-        job = api.prepared(ready)
+        job = api.prepare_job(ready)
     if interactive:
         return serve_planner(job, port, browser=not no_browser, as_json=as_json)
     found = planned(source, job)

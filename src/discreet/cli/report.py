@@ -49,11 +49,11 @@ def _refuse_unfinished(run: Path) -> None:
     if not run.is_dir():
         raise InvalidInput(f"There is no run directory {run}.", fix="Name one that `discreet run` has made.")
     if (run / "run.json").is_file() and not (run / "guarantee.json").is_file():
-        from discreet.experiment.run_directory.run_record import Record
+        from discreet.experiment.run_directory.run_record import RunRecord
 
         raise InvalidInput(
             f"The run in {run} is unfinished: it has no guarantee.json yet.",
-            fix=f"Wait for its end, or go on with it: {Record.open(run).again}",
+            fix=f"Wait for its end, or go on with it: {RunRecord.open(run).resume_command}",
         )
 
 

@@ -92,17 +92,21 @@ def start_run(
     from discreet.experiment.configuration import experiment_file
     from discreet.experiment.loop.training_loop import start
     from discreet.experiment.promise import data_ranges, person_bound
-    from discreet.experiment.run_directory.run_record import refuse_taken
+    from discreet.experiment.run_directory.run_record import check_path_is_free
     from discreet.planning.advice import advice
 
-    source = experiment_file.load(file, overrides, data_dir)
-    where = out if out is not None else api.new_directory(file.stem if file else "digits")
-    refuse_taken(where)
+    source = experiment_file.load_experiment(file, overrides, data_dir)
+    where = out if out is not None else api.new_run_path(file.stem if file else "digits")
+    check_path_is_free(where)
     with show_preparation(source, quiet=quiet) as ready:
-        job = api.prepared(ready, accept_data_ranges=accept_data_ranges)
+        job = api.prepare_job(ready, accept_data_ranges=accept_data_ranges)
     data_ranges.check_accepted(job.task.ranges_from_data, accepted=accept_data_ranges)
     if not quiet:
-        for sentence in [*range_warnings(job.task.ranges_from_data), *person_bound.notice(job.task), *advice(job)]:
+        for sentence in [
+            *range_warnings(job.task.ranges_from_data),
+            *person_bound.owner_notices(job.task),
+            *advice(job),
+        ]:
             stderr_console().print(sentence)
     with round_progress(job, quiet=quiet) as watch:
         return start(job, where, ledger, key_dir, watch)
@@ -112,7 +116,7 @@ def resume_run(directory: Path, key_dir: Path | None, data_dir: Path | None, qui
     from discreet.experiment import api
     from discreet.experiment.loop.training_loop import resume
 
-    job, record = api.reopened(directory, key_dir, data_dir)
+    job, record = api.reopen_run(directory, key_dir, data_dir)
     if not quiet:
         for sentence in range_warnings(job.task.ranges_from_data):
             stderr_console().print(sentence)
@@ -132,19 +136,19 @@ def round_progress(job: "Job", *, quiet: bool) -> "AbstractContextManager[Watch]
     from discreet.experiment.loop import progress
 
     if quiet:
-        return progress.silent()
+        return progress.no_progress()
     console = stderr_console()
-    budget = job.privacy.most if job.privacy else None
+    budget = job.privacy.largest_epsilon if job.privacy else None
     if console.is_terminal:
-        return progress.bar(job.rounds, 0, budget, console)
-    return progress.lines(job.rounds, budget, lambda line: print(line, file=sys.stderr, flush=True))  # noqa: T201
+        return progress.progress_bar(job.rounds, 0, budget, console)
+    return progress.progress_lines(job.rounds, budget, lambda line: print(line, file=sys.stderr, flush=True))  # noqa: T201
 
 
 def print_result(ended: "Outcome", as_json: bool) -> None:
     """The card and where the results lie; the exit code says how the run ended."""
     from discreet.experiment import api
 
-    page = api.page(ended.record.path)
+    page = api.write_page(ended.record.path)
     emit(lambda: result_data(ended, page), lambda: _page(ended, page), as_json=as_json)
     if ended.stopped:
         raise typer.Exit(ended.exit_code)
@@ -153,7 +157,7 @@ def print_result(ended: "Outcome", as_json: bool) -> None:
 def result_data(ended: "Outcome", page: Path) -> dict[str, Any]:
     return {
         "run": str(ended.record.path),
-        **ended.brief(),
+        **ended.summary(),
         "guarantees": [plain(each) for each in ended.guarantees],
         "data_ranges": ended.record.identity.data_ranges,
         "report": str(page),
@@ -163,7 +167,7 @@ def result_data(ended: "Outcome", page: Path) -> dict[str, Any]:
 def _page(ended: "Outcome", page: Path) -> Iterator[RenderableType]:
     from discreet.experiment.promise import run_guarantees
 
-    yield run_guarantees.words(list(ended.guarantees))
+    yield run_guarantees.card_text(list(ended.guarantees))
     yield ""
     for sentence in range_warnings(ended.record.identity.data_ranges):
         yield sentence
@@ -177,7 +181,7 @@ def _page(ended: "Outcome", page: Path) -> Iterator[RenderableType]:
 def describe_results(ended: "Outcome", page: Path) -> Iterator[RenderableType]:
     """How good the model is, and where everything lies."""
     metrics = ", ".join(describe_metrics(ended.metrics)) or "nothing to measure"
-    yield f"After {ended.done} rounds, on test data: {metrics}"
+    yield f"After {ended.completed} rounds, on test data: {metrics}"
     yield f"Results lie in {ended.record.path}"
     yield f"  to look at:   {page.name}"
     yield "  to use:       model.safetensors, or discreet.load() in Python"

@@ -18,7 +18,7 @@ from discreet.deploy.policy import Owned, Refused
 from discreet.engines.flower import signed_messages
 from discreet.engines.flower.flower_errors import NotOurs
 from discreet.engines.flower.signed_messages import About, Refusal
-from discreet.engines.secure_terms import planned
+from discreet.engines.secure_terms import plan_session
 from discreet.errors import BudgetRefused, DiscreetError, InvalidInput, LedgerDamaged, LedgerUnavailable
 from discreet.experiment.promise.budget_check import check_budgets
 from discreet.params import flat
@@ -185,7 +185,7 @@ class Node:
         if terms.purpose != signed_messages.purpose(about.experiment, about.run):
             raise NotOurs("The secure sum is for another experiment or another run.")
         identities = [self.app.members[each].identity for each in about.cohort]
-        self.owned.policy.allow_terms(terms, identities, planned(self.learner.algorithm, len(about.cohort)))
+        self.owned.policy.allow_terms(terms, identities, plan_session(self.learner.algorithm, len(about.cohort)))
 
     def _mask(self, about: About, body: bytes) -> bytes:
         """The update under its masks; the attempt is counted before the noise is drawn, and once it can be answered."""

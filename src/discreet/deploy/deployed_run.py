@@ -18,13 +18,13 @@ from discreet.errors import InvalidInput
 from discreet.experiment import api
 from discreet.experiment.configuration.experiment_file import Flower
 from discreet.experiment.loop import job_builder, training_loop
-from discreet.experiment.loop.job import Deployed, Job
+from discreet.experiment.loop.job import DeploymentFacts, Job
 from discreet.experiment.loop.outcome import Outcome
-from discreet.experiment.loop.training_loop import Line
+from discreet.experiment.loop.training_loop import RoundRecord
 from discreet.experiment.promise import data_ranges
 from discreet.experiment.run_directory import run_keys
 from discreet.experiment.run_directory.resume_check import check_version
-from discreet.experiment.run_directory.run_record import Record
+from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.privacy.ledger import Ledger
 from discreet.randomness.streams import RunKey
 
@@ -50,12 +50,12 @@ def serve(
     """
     check_resumable(site, name, rehearsal=rehearsal)
     app, where = App.open(site.app), site.run(name)
-    before = Record.open(where) if where.exists() else None
+    before = RunRecord.open(where) if where.exists() else None
     seed = app.experiment.seed
     if seed is not None:
         key = RunKey.seed(seed)
     else:
-        key = RunKey.fresh() if before is None else run_keys.recall(before.identity.id, site.key_dir)
+        key = RunKey.fresh() if before is None else run_keys.load_key(before.identity.id, site.key_dir)
     ready = prepared(site, app, name, key, carrier, say, data_dir, rehearsal=rehearsal)
     watch = _watch(ready, say)
     for sentence in data_ranges.warnings(ready.task.ranges_from_data):
@@ -64,10 +64,10 @@ def serve(
         say(f"Run {name!r} begins: {ready.rounds} rounds, {ready.population.clients} clients.")
         outcome = training_loop.start(ready, where, None, site.key_dir, watch)
     else:
-        say(f"Run {name!r} goes on after round {len(before.rounds())} of {ready.rounds}.")
+        say(f"Run {name!r} goes on after round {len(before.read_rounds())} of {ready.rounds}.")
         outcome = training_loop.resume(ready, before, site.key_dir, watch)
-    api.page(where)
-    say(f"Run {name!r} is done after {outcome.done} rounds: {where}" if not outcome.stopped else outcome.stopped)
+    api.write_page(where)
+    say(f"Run {name!r} is done after {outcome.completed} rounds: {where}" if not outcome.stopped else outcome.stopped)
     return outcome
 
 
@@ -76,8 +76,8 @@ def check_resumable(site: Site, name: str, *, rehearsal: bool) -> None:
     where = site.run(name)
     if not where.exists():
         return
-    record = Record.open(where)
-    if record.finished():
+    record = RunRecord.open(where)
+    if record.is_finished():
         raise InvalidInput(
             f"The run {name!r} is finished.",
             fix=f"Name a new one: {again(site, '…', rehearsal=rehearsal)}",
@@ -104,9 +104,9 @@ def prepared(
 ) -> Job:
     """The job whose cohorts are real clients."""
     public = public_draws(app.experiment)
-    ready = job_builder.from_source(app.source(data_dir), key, declared=app.population, public=public)
+    ready = job_builder.build_job(app.source(data_dir), key, declared=app.population, public=public)
     if isinstance(app.experiment.task, TableTask):  # the server's stand-in: nobody trains on it, so it is tested on
-        ready = replace(ready, test=(ready.data.inputs, ready.data.targets))
+        ready = replace(ready, test_data=(ready.data.inputs, ready.data.targets))
     engine = app.experiment.engine
     assert isinstance(engine, Flower)
     # A round that was broadcast from and not kept would be made again, with the same noise and other contributors.
@@ -121,7 +121,7 @@ def prepared(
         timeout=engine.timeout,
     )
     remote = FlowerEngine(calls, ready.algorithm, ready.population, ready.rounds, engine.session_rounds)
-    deployed = Deployed(again(site, name, rehearsal=rehearsal), rehearsal, lambda: _others(site, name))
+    deployed = DeploymentFacts(again(site, name, rehearsal=rehearsal), rehearsal, lambda: _others(site, name))
     accepted = app.deployment.data_ranges
     return replace(ready, remote=lambda: remote, deployed=deployed, accept_data_ranges=accepted)
 
@@ -129,14 +129,14 @@ def prepared(
 def _others(site: Site, name: str) -> list[str]:
     """The other runs that have made a round."""
     found = sorted(each.parent for each in site.run(name).parent.glob("*/run.json"))
-    return [each.name for each in found if each.name != name and _has_begun(Record.open(each))]
+    return [each.name for each in found if each.name != name and _has_begun(RunRecord.open(each))]
 
 
-def _has_begun(record: Record) -> bool:
+def _has_begun(record: RunRecord) -> bool:
     """Whether a round was made, or begun by a process that did not live to say so."""
-    if record.rounds() or record.ledger is None:
-        return bool(record.rounds())
-    counts = Ledger.open(record.ledger).summary()["releases"]
+    if record.read_rounds() or record.ledger_path is None:
+        return bool(record.read_rounds())
+    counts = Ledger.open(record.ledger_path).summary()["releases"]
     return bool(counts["reserved"] or counts["committed"])
 
 
@@ -146,7 +146,7 @@ def _identified(name: str, key: RunKey) -> str:
 
 
 def _watch(ready: Job, say: Callable[[str], None]) -> training_loop.Watch:
-    def watch(line: Line) -> None:
+    def watch(line: RoundRecord) -> None:
         shown = [f"round {line['round']} of {ready.rounds}", f"{line['clients']} clients", f"{line['seconds']:.2f} s"]
         if "lost" in line:
             shown.append(f"lost: {line['lost']}")

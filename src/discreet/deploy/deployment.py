@@ -82,7 +82,7 @@ def tell_apart(clients: Iterable[Declared]) -> None:
 def record(kind: Any, path: Path) -> Any:
     """The record that a file describes; what is wrong with it is said with its name."""
     try:
-        return toml_document.built(kind, toml_document.parsed(toml_document.text_of(path), str(path)))
+        return toml_document.build_record(kind, toml_document.parse_toml(toml_document.read_toml_text(path), str(path)))
     except InvalidInput as error:
         raise InvalidInput(f"{path}: {error.problem}", fix=error.fix) from None
 

@@ -16,12 +16,12 @@ from discreet.deploy.deployment import Card
 from discreet.deploy.learner import held_by
 from discreet.deploy.policy import POLICY as POLICY_FILE
 from discreet.deploy.policy import Owned, Period
-from discreet.engines.secure_terms import degree_of, planned
+from discreet.engines.secure_terms import plan_degree, plan_session
 from discreet.errors import InvalidInput, Unsupported
 from discreet.experiment.configuration import toml_document
 from discreet.experiment.promise.budget_check import check_budgets
 from discreet.experiment.promise.data_ranges import check_accepted
-from discreet.experiment.run_directory.run_record import making, refuse_taken
+from discreet.experiment.run_directory.run_record import check_path_is_free, explain_os_errors
 from discreet.part import plain
 from discreet.privacy.ledger import Budget, Ledger
 from discreet.privacy.ledger.charges import charges
@@ -97,12 +97,12 @@ def enroll(
     budgets and its period. Nothing of the experiment's own Python is loaded. Ranges that were taken from data are
     refused, unless the owner accepts them.
     """
-    refuse_taken(folder)
+    check_path_is_free(folder)
     accepted = _check_data(app, app.number(client), data, accept_data_ranges=accept_data_ranges)
     algorithm = app.experiment.algorithm
     found = None if ledgers is None else shared(ledgers)
     text = _policy(app, algorithm, client, folder, data, ledgers or folder, found, data_ranges=accepted)
-    with making("client's folder", folder):
+    with explain_os_errors("client's folder", folder):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.chmod(0o700)
         card = Card(
@@ -112,7 +112,7 @@ def enroll(
         )
         certificates.write_key(folder / "noise.key")
         (folder / POLICY_FILE).write_text(text, encoding="utf-8")
-        (folder / f"{client}.toml").write_text(toml_document.written(plain(card)), encoding="utf-8")
+        (folder / f"{client}.toml").write_text(toml_document.format_toml(plain(card)), encoding="utf-8")
     return card
 
 
@@ -190,7 +190,7 @@ def _policy(
         server_key=app.deployment.server_key,
         digest=app.digest,
         secure=str(algorithm.aggregation.secure).lower(),
-        cohort=max(2, planned(algorithm, app.population.clients).needed),
+        cohort=max(2, plan_session(algorithm, app.population.clients).needed),
         graph=GRAPH if on_a_graph(app) else "",
         trust=CLEAR if trusts_server(app) else SUMMED,
         data_ranges=str(data_ranges).lower(),
@@ -200,7 +200,7 @@ def _policy(
         relations="".join(f"# {each}\n" for each in relations),
         budgets=AGREED if found is None else OPENED.format(ledger=found[1].name),
     )
-    return head + toml_document.written({"budgets": [plain(each) for each in budgets]})
+    return head + toml_document.format_toml({"budgets": [plain(each) for each in budgets]})
 
 
 def trusts_server(app: App) -> bool:
@@ -216,7 +216,7 @@ def on_a_graph(app: App) -> bool:
     """Whether the secure sums are so large that each client shares masks with some of the others only."""
     algorithm = app.experiment.algorithm
     secure = algorithm.aggregation.secure
-    return secure and degree_of(algorithm, app.population, signed=True).assumed is not None
+    return secure and plan_degree(algorithm, app.population, signed=True).assumed is not None
 
 
 def _budget(app: App, algorithm: Algorithm) -> Budget:
@@ -231,7 +231,7 @@ def _budget(app: App, algorithm: Algorithm) -> Budget:
             unit=unit,
             relation=relation,
             view=view,
-            epsilon=privacy.most if privacy else 1.0,
+            epsilon=privacy.largest_epsilon if privacy else 1.0,
             delta=privacy.delta if privacy else 1e-5,
         )
         try:

@@ -36,7 +36,7 @@ def _made(
     except DiscreetError as error:
         _leave(site.ended(name), {"error": str(error), "exit_code": error.exit_code})
         raise
-    _leave(site.ended(name), {"error": None, "exit_code": outcome.exit_code, **outcome.brief()})
+    _leave(site.ended(name), {"error": None, "exit_code": outcome.exit_code, **outcome.summary()})
 
 
 def answering(node: Mapping[str, Any], run: Mapping[str, Any], say: Callable[[str], None]) -> Answer:

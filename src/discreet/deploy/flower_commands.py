@@ -61,7 +61,7 @@ def check(site: Site) -> None:
         )
     resolved = site.app / "resolved.toml"
     try:
-        toml_document.parsed(toml_document.text_of(resolved), str(resolved))
+        toml_document.parse_toml(toml_document.read_toml_text(resolved), str(resolved))
     except InvalidInput as error:
         raise InvalidInput(error.problem, fix="Restore it from its backup, as clients agreed to it.") from None
 

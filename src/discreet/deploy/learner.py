@@ -21,7 +21,7 @@ from discreet.deploy.policy import Owned
 from discreet.engines.flower import signed_messages
 from discreet.engines.flower.flower_errors import NotOurs
 from discreet.errors import InvalidInput
-from discreet.experiment.loop.job_builder import built
+from discreet.experiment.loop.job_builder import build_model
 from discreet.experiment.promise import calibrate, data_ranges, person_bound
 from discreet.experiment.run_directory.fingerprint import client_fingerprint
 from discreet.models.user_module.supervised_module import SupervisedModule
@@ -63,7 +63,7 @@ class Learner:
         loaded = held_by(app, client, owned.data, data_dir)
         owned.policy.allow_data_ranges(loaded.ranges_from_data)
         place = 0 if owned.data is not None else client
-        module = built(experiment, loaded, paths.folder, public_draws(experiment).generator(Purpose.MODEL))
+        module = build_model(experiment, loaded, paths.folder, public_draws(experiment).generator(Purpose.MODEL))
         loss = None if experiment.loss is None else load_object(experiment.loss, paths.folder)
         model = SupervisedModule(module, loaded.kind, loss=loss)
         model.check(loaded)
@@ -71,7 +71,7 @@ class Learner:
         params = {name: value.to(dtype) for name, value in model.params.items()}
         model.verify_isolation(loaded, params)
         data, algorithm = loaded.train.to(CPU, dtype), experiment.algorithm
-        lasting = calibrate.lasting(algorithm, experiment.privacy, experiment.rounds, app.population)
+        lasting = calibrate.round_limits(algorithm, experiment.privacy, experiment.rounds, app.population)
         warned = (f"Warning: {each}" for each in data_ranges.warnings(loaded.ranges_from_data))
         return cls(
             experiment=app.digest,
@@ -86,7 +86,7 @@ class Learner:
             lasting=lasting,
             fingerprint=client_fingerprint(data, secret),
             secret=secret,
-            notices=(*warned, *person_bound.notice(loaded)),
+            notices=(*warned, *person_bound.owner_notices(loaded)),
         )
 
     def check_cohort(self, round: int, cohort: tuple[int, ...]) -> None:

@@ -50,7 +50,7 @@ def _write(app: App, made: Site) -> None:
     shutil.copytree(app.folder, made.app, ignore=lambda folder, names: names if Path(folder).name == CARDS else ())
     made.server.mkdir(mode=0o700)
     deployment = replace(app.deployment, server_key=certificates.write_signing_key(made.server / "server.key"))
-    (made.app / DEPLOYMENT).write_text(toml_document.written(plain(deployment)), encoding="utf-8")
+    (made.app / DEPLOYMENT).write_text(toml_document.format_toml(plain(deployment)), encoding="utf-8")
     played, folders = App.open(made.app), []
     for each in deployment.clients:
         folder = made.folder / CLIENTS / each.name

@@ -18,14 +18,14 @@ from discreet.deploy.agreed_folder import CERTIFICATE, RESOLVED, own_files, publ
 from discreet.deploy.deployment import CARDS, DEPLOYMENT, Declared, Deployment
 from discreet.deploy.flower_bundle import PYTHON, write_bundle
 from discreet.deploy.site import Site
-from discreet.engines.engine import FEWEST
+from discreet.engines.engine import MIN_SECURE_CLIENTS
 from discreet.errors import InvalidInput
 from discreet.experiment.configuration import toml_document
 from discreet.experiment.configuration.experiment_file import Flower, Source
 from discreet.experiment.loop import job_builder
 from discreet.experiment.loop.job import Job
 from discreet.experiment.promise import data_ranges
-from discreet.experiment.run_directory.run_record import making, refuse_taken
+from discreet.experiment.run_directory.run_record import check_path_is_free, explain_os_errors
 from discreet.part import plain
 from discreet.randomness.purposes import Purpose
 
@@ -44,7 +44,7 @@ def init(
     accept_data_ranges: bool = False,
 ) -> Deployment:
     """Write both folders, with the noise computed for these clients. What goes wrong leaves nothing behind."""
-    refuse_taken(folder)
+    check_path_is_free(folder)
     _check(address)
     experiment = source.experiment
     engine = experiment.engine if isinstance(experiment.engine, Flower) else Flower()
@@ -56,9 +56,11 @@ def init(
     population = Population(
         examples=tuple(each.examples for each in declared), max_multiplicity=task.train.max_multiplicity
     )
-    ready = job_builder.from_source(source, key, task, population)
-    if ready.algorithm.aggregation.secure and ready.algorithm.sampling.cohorts(population)[0] < FEWEST:
-        raise InvalidInput(f"A secure sum needs at least {FEWEST} clients in every round.", fix="Let more join.")
+    ready = job_builder.build_job(source, key, task, population)
+    if ready.algorithm.aggregation.secure and ready.algorithm.sampling.cohorts(population)[0] < MIN_SECURE_CLIENTS:
+        raise InvalidInput(
+            f"A secure sum needs at least {MIN_SECURE_CLIENTS} clients in every round.", fix="Let more join."
+        )
     with _drafted(folder) as draft:
         return _written(draft, folder.resolve().name, source, ready, declared, address, hosts)
 
@@ -79,10 +81,10 @@ def _written(
         max_multiplicity=ready.population.max_multiplicity,
         data_ranges=ready.task.ranges_from_data,
     )
-    (app / DEPLOYMENT).write_text(toml_document.written(plain(deployment)), encoding="utf-8")
-    resolved = toml_document.parsed(ready.resolved, RESOLVED) | {"task": _shared(source, app)}
+    (app / DEPLOYMENT).write_text(toml_document.format_toml(plain(deployment)), encoding="utf-8")
+    resolved = toml_document.parse_toml(ready.resolved_text, RESOLVED) | {"task": _shared(source, app)}
     _share_code(source, app)
-    (app / RESOLVED).write_text(toml_document.written(resolved), encoding="utf-8")
+    (app / RESOLVED).write_text(toml_document.format_toml(resolved), encoding="utf-8")
     write_bundle(app, name)
     return deployment
 
@@ -91,7 +93,7 @@ def _written(
 def _drafted(folder: Path) -> Iterator[Path]:
     """A place inside the folder whose content becomes the folder's, once it is whole."""
     new = not folder.exists()
-    with making("deployment", folder):
+    with explain_os_errors("deployment", folder):
         folder.mkdir(parents=True, exist_ok=True)
         draft = Path(mkdtemp(prefix=".draft-", dir=folder))
     try:
@@ -134,7 +136,7 @@ def _shared(source: Source, app: Path) -> dict[str, Any]:
     ranges = task.ranges
     if isinstance(ranges, str):
         path = find_file(ranges, source.paths.folder)
-        ranges = toml_document.parsed(toml_document.text_of(path), str(path))
+        ranges = toml_document.parse_toml(toml_document.read_toml_text(path), str(path))
     return dict(plain(replace(task, path=copy, ranges=ranges)))
 
 

@@ -63,7 +63,7 @@ class Cards:
         if self.owned.policy.members is not None:
             return
         path = self.owned.folder / POLICY
-        members = toml_document.written({"members": {card.name: card.identity for card in self.cards}})
+        members = toml_document.format_toml({"members": {card.name: card.identity for card in self.cards}})
         place(path, (path.read_text(encoding="utf-8") + PINNED + members).encode())
 
 

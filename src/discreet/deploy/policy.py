@@ -15,7 +15,7 @@ from discreet.secure_sums.secagg.session_terms import Terms
 
 if TYPE_CHECKING:  # heavy, and named only: an owner who looks at a policy need not wait for it
     from discreet.algorithms.algorithm import Algorithm
-    from discreet.engines.secure_terms import Planned
+    from discreet.engines.secure_terms import SessionPlan
 
 POLICY = "policy.toml"
 Period: TypeAlias = Literal["ever", "year", "quarter", "month"]
@@ -115,7 +115,7 @@ class Policy:
                 f"of {clients}."
             )
 
-    def allow_terms(self, terms: Terms, identities: Sequence[bytes], asked: "Planned") -> None:
+    def allow_terms(self, terms: Terms, identities: Sequence[bytes], asked: "SessionPlan") -> None:
         """A secure sum is as good as its terms: whose keys, and how few may be left for it to be opened."""
         self.allow_cohort(terms.minimum)
         self.allow_secure_sums()
@@ -157,7 +157,7 @@ class Policy:
                 "policy.toml, and then: discreet deploy accept NODE",
             )
 
-    def _allow_graph(self, terms: Terms, asked: "Planned") -> None:
+    def _allow_graph(self, terms: Terms, asked: "SessionPlan") -> None:
         """Few neighbours protect by chance, and from a server that keeps the rules."""
         if not self.graphs:
             raise Refused(
@@ -207,9 +207,9 @@ class Owned:
         path = folder / POLICY
         if not path.exists():
             raise InvalidInput(f"There is no file {path}.", fix="Make one with: discreet deploy enroll")
-        text = toml_document.text_of(path)
+        text = toml_document.read_toml_text(path)
         try:
-            return cls(folder, toml_document.built(Policy, toml_document.parsed(text, "this")))
+            return cls(folder, toml_document.build_record(Policy, toml_document.parse_toml(text, "this")))
         except InvalidInput as error:
             raise InvalidInput(
                 f"{path}: {error.problem}",

@@ -51,7 +51,7 @@ class Site:
         path.parent.mkdir(parents=True, exist_ok=True)
         with open(path, "ab") as file:
             process = path.read_text()
-            json_lines.hold(
+            json_lines.lock_file(
                 file,
                 f"The run {name!r} is going on already, as process {process}.",
                 fix=f"Wait until it has ended, or end it first: kill {process}",

@@ -15,7 +15,7 @@ from discreet.params import count
 
 LARGEST_BLOCK = 4096
 HOST_MEMORY = 3 * 2**29  # 1.5 GiB
-TRIED = 4  # clients whose memory is looked at
+MEASURED_CLIENTS = 4  # clients whose memory is looked at
 
 
 @dataclass(frozen=True)
@@ -23,17 +23,23 @@ class EmbeddedEngine:
     """All clients of a block at once: as many as `block`, which a run keeps, since its last bits depend on it."""
 
     simulation: Simulation
-    block: int = LARGEST_BLOCK
+    block_size: int = LARGEST_BLOCK
 
     @classmethod
-    def fitting(cls, simulation: Simulation, broadcast: Broadcast, memory: int | None = None) -> "EmbeddedEngine":
+    def with_fitting_blocks(
+        cls, simulation: Simulation, broadcast: Broadcast, memory: int | None = None
+    ) -> "EmbeddedEngine":
         """With blocks that take at most `memory` bytes: by default half of what is free.
 
         On a host no more than HOST_MEMORY: its caches gain nothing from more.
         """
         device = simulation.federation.inputs.device
-        budget = _free(device) // 2 if memory is None else memory
-        one = measured(simulation, broadcast) if device.type == "cuda" else estimated(simulation, broadcast)
+        budget = _free_bytes(device) // 2 if memory is None else memory
+        one = (
+            measure_client_bytes(simulation, broadcast)
+            if device.type == "cuda"
+            else estimate_client_bytes(simulation, broadcast)
+        )
         return cls(simulation, max(1, min(LARGEST_BLOCK, int(budget / max(one, 1)))))
 
     @property
@@ -41,9 +47,11 @@ class EmbeddedEngine:
         return self.simulation.population
 
     def gather(self, broadcast: Broadcast, cohort: list[int]) -> CohortSum:
-        return CohortSum.of(self.steps(broadcast, cohort), broadcast, self.simulation.algorithm.mechanism)
+        return CohortSum.from_blocks(
+            self.client_steps(broadcast, cohort), broadcast, self.simulation.algorithm.mechanism
+        )
 
-    def steps(self, broadcast: Broadcast, cohort: list[int]) -> Iterator[tuple[list[int], Sent]]:
+    def client_steps(self, broadcast: Broadcast, cohort: list[int]) -> Iterator[tuple[list[int], Sent]]:
         """What each block of clients sends, as it comes."""
         return ((block, self._step(broadcast, block)) for block in self.blocks(cohort))
 
@@ -51,36 +59,36 @@ class EmbeddedEngine:
         """On a GPU blocks have few sizes, so that steps can be recorded: the last client is played again, unheard."""
         if self.simulation.federation.inputs.device.type != "cuda":
             return self.simulation.step(broadcast, block)
-        more = max(0, min(rounded(len(block)), self.block) - len(block))
+        more = max(0, min(rounded(len(block)), self.block_size) - len(block))
         return self.simulation.step(broadcast, block + block[-1:] * more).of(slice(len(block)))
 
     def blocks(self, cohort: list[int]) -> Iterator[list[int]]:
         """Clients of like size together, so that one large client doesn't pad all others."""
         ordered = sorted(cohort, key=lambda client: (self.simulation.federation.sizes[client], client))
-        for first in range(0, len(ordered), self.block):
-            yield ordered[first : first + self.block]
+        for first in range(0, len(ordered), self.block_size):
+            yield ordered[first : first + self.block_size]
 
 
-def estimated(simulation: Simulation, broadcast: Broadcast) -> float:
+def estimate_client_bytes(simulation: Simulation, broadcast: Broadcast) -> float:
     """Bytes that one client takes on a host: some copies of the model, beside which its batch is small."""
     values = list(broadcast.params.values())
     width = max((value.element_size() for value in values), default=4)
     return count(broadcast.params) * width * simulation.algorithm.trainer.copies(simulation.population)
 
 
-def measured(simulation: Simulation, broadcast: Broadcast) -> float:
+def measure_client_bytes(simulation: Simulation, broadcast: Broadcast) -> float:
     """Bytes that one client takes on a GPU: the largest ones' peak in a step or two that nobody gets to see."""
     trainer = simulation.algorithm.trainer.brief()
     trial = replace(simulation, algorithm=replace(simulation.algorithm, trainer=trainer))
     sizes = simulation.federation.sizes
-    largest = sorted(range(len(sizes)), key=lambda client: sizes[client])[-TRIED:]
+    largest = sorted(range(len(sizes)), key=lambda client: sizes[client])[-MEASURED_CLIENTS:]
     before = torch.cuda.memory_allocated()
     torch.cuda.reset_peak_memory_stats()
     trial.step(broadcast, largest)
     return (torch.cuda.max_memory_allocated() - before) / len(largest)
 
 
-def _free(device: torch.device) -> int:
+def _free_bytes(device: torch.device) -> int:
     """Bytes that are free: on a GPU what it reports, on a host what the kernel says is available, within reason."""
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]

@@ -20,11 +20,11 @@ from discreet.randomness.purposes import Purpose
 from discreet.randomness.secret_streams import SecretRows
 from discreet.randomness.streams import RunKey, SimulatedRows
 
-FEWEST = 3  # clients of a secure sum: of two, each could take its own part off
-PUBLIC = -2  # whose streams the server's training on public data has; -1 is the server's noise
+MIN_SECURE_CLIENTS = 3  # clients of a secure sum: of two, each could take its own part off
+PUBLIC_STREAM = -2  # whose streams the server's training on public data has; -1 is the server's noise
 
 
-class NotMade(DiscreetError):
+class RoundRefused(DiscreetError):
     """A round can't be made, and with it the run ends here; submitted again, it goes on.
 
     `revealed` says whether something of the round may have been released all the same: it must count.
@@ -46,15 +46,17 @@ class CohortSum:
     signal: torch.Tensor  # the norm of the sum before any noise, in units of the clip
 
     @classmethod
-    def of(cls, blocks: Iterable[tuple[list[int], Sent]], broadcast: Broadcast, mechanism: Mechanism) -> "CohortSum":
+    def from_blocks(
+        cls, blocks: Iterable[tuple[list[int], Sent]], broadcast: Broadcast, mechanism: Mechanism
+    ) -> "CohortSum":
         """The blocks summed up as they come, and of their norms which were above the clip."""
         summed: Params | None = None
         clean: Params | None = None
         clients: list[int] = []
         found = []
         for block, sent in blocks:
-            summed = _with(summed, sent.rows)
-            clean = clean if sent.clean is None else _with(clean, sent.clean)
+            summed = _add_rows(summed, sent.rows)
+            clean = clean if sent.clean is None else _add_rows(clean, sent.clean)
             clients += block
             found.append(sent.norms)
         sizes = torch.cat(found) if found else torch.zeros(0)
@@ -70,12 +72,12 @@ class CohortSum:
         return cls(whole, tuple(clients), sizes, kept, signal[0])
 
     @property
-    def clipped(self) -> float:
+    def clipped_share(self) -> float:
         """The share of clients that were clipped; asked for late, since the answer waits for the device."""
         return float((self.kept < 1).double().mean()) if len(self.kept) else 0.0
 
 
-def _with(summed: Params | None, rows: Params) -> Params:
+def _add_rows(summed: Params | None, rows: Params) -> Params:
     return total(rows) if summed is None else add(summed, total(rows))
 
 
@@ -115,7 +117,7 @@ class Simulation:
     def _public_update(self, params: Params, round: int) -> Params:
         broadcast, data = Broadcast(round, params, {}), self.public
         assert data is not None
-        rows, trainer = self.rows(broadcast, [PUBLIC]), worst(self.algorithm.trainer)  # nobody's own numbers
+        rows, trainer = self.rows(broadcast, [PUBLIC_STREAM]), worst(self.algorithm.trainer)  # nobody's own numbers
         with rows.drawing():
             delta = trainer.train(self.loss, broadcast, data.block([0]), rows.at(Purpose.PUBLIC))
         return {name: value[0] for name, value in delta.items()}

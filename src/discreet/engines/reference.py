@@ -19,4 +19,4 @@ class ReferenceEngine:
 
     def gather(self, broadcast: Broadcast, cohort: list[int]) -> CohortSum:
         each = (([client], self.simulation.step(broadcast, [client])) for client in cohort)
-        return CohortSum.of(each, broadcast, self.simulation.algorithm.mechanism)
+        return CohortSum.from_blocks(each, broadcast, self.simulation.algorithm.mechanism)

@@ -9,8 +9,8 @@ from discreet.algorithms.algorithm import Sent
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.population import Population
 from discreet.engines.embedded import EmbeddedEngine
-from discreet.engines.engine import FEWEST, CohortSum
-from discreet.engines.secure_terms import planned
+from discreet.engines.engine import MIN_SECURE_CLIENTS, CohortSum
+from discreet.engines.secure_terms import plan_session
 from discreet.errors import InvalidInput
 from discreet.params import flat, restored
 from discreet.randomness.purposes import Purpose
@@ -38,29 +38,31 @@ class SecureEngine:
         return self.embedded.population
 
     def gather(self, broadcast: Broadcast, cohort: list[int]) -> CohortSum:
-        if len(cohort) < FEWEST:
+        if len(cohort) < MIN_SECURE_CLIENTS:
             raise InvalidInput(
-                f"A secure sum needs at least {FEWEST} clients, and {len(cohort)} are in this round.",
+                f"A secure sum needs at least {MIN_SECURE_CLIENTS} clients, and {len(cohort)} are in this round.",
                 fix='Let more clients join, or use engine = { kind = "embedded" }.',
             )
         encoding = broadcast.encoding
         assert encoding is not None  # an algorithm without a lattice is refused when the job is made
-        blocks = list(self.embedded.steps(broadcast, cohort))
+        blocks = list(self.embedded.client_steps(broadcast, cohort))
         order = [client for block, _ in blocks for client in block]
         vectors = dict(enumerate(row for _, sent in blocks for row in flat(sent.rows, leading=1).cpu().numpy()))
-        gone = self.leaving(broadcast.round, cohort)
+        gone = self.draw_dropouts(broadcast.round, cohort)
         leaving = {at: gone[client] for at, client in enumerate(order) if client in gone}
-        terms = self.terms(len(order), len(vectors[0]), encoding.bits)
+        terms = self.session_terms(len(order), len(vectors[0]), encoding.bits)
         found = Rehearsal(terms, leaving=leaving).sum(0, vectors, leaving=leaving)
         survivors = {order[at] for at in found.survivors}
-        seen = CohortSum.of(_only(blocks, survivors), broadcast, self.embedded.simulation.algorithm.mechanism)
+        seen = CohortSum.from_blocks(
+            _keep_survivors(blocks, survivors), broadcast, self.embedded.simulation.algorithm.mechanism
+        )
         like = encoding.zero(broadcast.params)
         total = torch.from_numpy(terms.ring.signed(found.vector)).to(next(iter(like.values())).device)
         return replace(seen, total=restored(total, like))
 
-    def terms(self, clients: int, length: int, bits: int) -> Terms:
+    def session_terms(self, clients: int, length: int, bits: int) -> Terms:
         """For as many who collude and leave as were planned for; with fewer than the noise takes, no sum is made."""
-        asked = planned(self.embedded.simulation.algorithm, clients)
+        asked = plan_session(self.embedded.simulation.algorithm, clients)
         if clients < asked.needed:
             raise TooFewClients(f"{clients} clients are in this round, and {asked.needed} are needed.")
         found = Terms.chosen(
@@ -68,7 +70,7 @@ class SecureEngine:
         )
         return replace(found, minimum=max(found.minimum, asked.needed))
 
-    def leaving(self, round: int, cohort: list[int]) -> dict[int, Leaves]:
+    def draw_dropouts(self, round: int, cohort: list[int]) -> dict[int, Leaves]:
         """Who drops out of this round, and before which message: the run's key decides."""
         if not self.drop_out:
             return {}
@@ -77,7 +79,9 @@ class SecureEngine:
         return {each: STAGES[stages[at]] for at, each in enumerate(cohort) if coins[0, at] < self.drop_out}
 
 
-def _only(blocks: Iterable[tuple[list[int], Sent]], survivors: Collection[int]) -> Iterator[tuple[list[int], Sent]]:
+def _keep_survivors(
+    blocks: Iterable[tuple[list[int], Sent]], survivors: Collection[int]
+) -> Iterator[tuple[list[int], Sent]]:
     """What the survivors sent: the others' updates are in no sum, and in no diagnostics."""
     for block, sent in blocks:
         kept = [at for at, client in enumerate(block) if client in survivors]

@@ -9,7 +9,7 @@ from discreet.secure_sums.secagg import degree
 from discreet.secure_sums.secagg.degree import Degree
 
 
-class Planned(NamedTuple):
+class SessionPlan(NamedTuple):
     """Of one cohort: so many may side with the server, so many may leave, and so many must be in the sum."""
 
     colluding: int = 0
@@ -17,19 +17,19 @@ class Planned(NamedTuple):
     needed: int = 0
 
 
-def planned(algorithm: Algorithm, cohort: int) -> Planned:
+def plan_session(algorithm: Algorithm, cohort: int) -> SessionPlan:
     """What the algorithm's noise takes for granted, in a cohort of this size."""
     mechanism = algorithm.mechanism
     if not isinstance(mechanism, IntegerNoise):
-        return Planned()
+        return SessionPlan()
     needed = (mechanism.shares or 0) + mechanism.colluding
     # in a cohort that is smaller than was planned, fewer can be spared
-    return Planned(mechanism.colluding, max(0, min(mechanism.dropouts, cohort - needed)), needed)
+    return SessionPlan(mechanism.colluding, max(0, min(mechanism.dropouts, cohort - needed)), needed)
 
 
-def degree_of(algorithm: Algorithm, population: Population, *, signed: bool) -> Degree:
+def plan_degree(algorithm: Algorithm, population: Population, *, signed: bool) -> Degree:
     """Who shares masks with how many. A plan for which no secure sum can be made is refused: a sentence now, and not
     lost rounds later."""
     cohort = algorithm.sampling.cohorts(population)[0]
-    asked = planned(algorithm, cohort)
+    asked = plan_session(algorithm, cohort)
     return degree.planned(cohort, colluding=asked.colluding, leaving=asked.leaving, signed=signed)

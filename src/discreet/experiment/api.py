@@ -36,7 +36,7 @@ from discreet.experiment.loop.outcome import Outcome
 from discreet.experiment.promise.promise import Privacy
 from discreet.experiment.run_directory import run_keys
 from discreet.experiment.run_directory.resume_check import check_version
-from discreet.experiment.run_directory.run_record import Record
+from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.models import AnyModel
 from discreet.part import Count, Index, read
 from discreet.paths import Paths
@@ -67,14 +67,14 @@ class Run:
     @property
     def history(self) -> list[dict[str, Any]]:
         """A line a round. Nothing in it is covered by a guarantee but `epsilon`."""
-        return Record.open(self.directory).rounds()
+        return RunRecord.open(self.directory).read_rounds()
 
     @cached_property
     def model(self) -> nn.Module:
         """A plain module with the trained weights, ready to predict with."""
-        record = Record.open(self.directory)
-        module = _rebuilt(record, self.data_dir) if self.module is None else copy.deepcopy(self.module)
-        module.load_state_dict(record.model())
+        record = RunRecord.open(self.directory)
+        module = _rebuild_module(record, self.data_dir) if self.module is None else copy.deepcopy(self.module)
+        module.load_state_dict(record.load_model())
         return module.eval()
 
 
@@ -114,15 +114,19 @@ def train(
     read(Count, rounds)
     if seed is not None:
         read(Index, seed)
-    before = None if resume is None else _opened(Path(resume), _path(key_dir))
-    key = _key(seed) if before is None or seed is not None else run_keys.recall(before.identity.id, _path(key_dir))
+    before = None if resume is None else _open_for_resume(Path(resume), _optional_path(key_dir))
+    key = (
+        _choose_key(seed)
+        if before is None or seed is not None
+        else run_keys.load_key(before.identity.id, _optional_path(key_dir))
+    )
     if isinstance(clients, Task):
         task = clients
     else:
-        paths = Paths.default(data=_path(data_dir))
+        paths = Paths.default(data=_optional_path(data_dir))
         task = load_task(clients, key.generator(Purpose.TASK), paths, None if privacy is None else privacy.person)
     module = model if isinstance(model, nn.Module) else model.build(task, key.generator(Purpose.MODEL))
-    ready = job_builder.from_objects(
+    ready = job_builder.build_job_from_objects(
         task,
         module,
         {"loss": loss, "metric": metric},
@@ -141,107 +145,111 @@ def train(
         ),
     )
     ready = replace(ready, accept_data_ranges=accept_data_ranges or _has_accepted(before))
-    with _watching(ready, Console(), progress) as watch:
+    with _show_progress(ready, Console(), progress) as watch:
         if before is None:
-            where = Path(out) if out is not None else new_directory(task.name)
-            outcome = training_loop.start(ready, where, _path(ledger), _path(key_dir), watch)
+            where = Path(out) if out is not None else new_run_path(task.name)
+            outcome = training_loop.start(ready, where, _optional_path(ledger), _optional_path(key_dir), watch)
         else:
-            outcome = training_loop.resume(ready, before, _path(key_dir), watch)
-    page(outcome.record.path)
+            outcome = training_loop.resume(ready, before, _optional_path(key_dir), watch)
+    write_page(outcome.record.path)
     trained = ready.model.module_with(ready.model.params)
-    return finished(outcome, trained)
+    return run_of_outcome(outcome, trained)
 
 
 def load(directory: PathLike, module: nn.Module | None = None, data_dir: PathLike | None = None) -> Run:
     """Open a run. Its model is built again from the experiment; one that came from Python needs its `module`."""
-    record = Record.open(Path(directory))
-    record.model()  # a run without a model is not one to load
-    found = record.guarantee()
+    record = RunRecord.open(Path(directory))
+    record.load_model()  # a run without a model is not one to load
+    found = record.read_outcome()
     cards = tuple(read(Guarantee, card) for card in found["guarantees"])
-    return Run(record.path, found["rounds"], found["metrics"], cards, found["stopped"], module, _path(data_dir))
+    return Run(
+        record.path, found["rounds"], found["metrics"], cards, found["stopped"], module, _optional_path(data_dir)
+    )
 
 
-def prepared(source: Source, *, accept_data_ranges: bool = False) -> Job:
+def prepare_job(source: Source, *, accept_data_ranges: bool = False) -> Job:
     """All that can be wrong with an experiment shows here, before anything is written."""
-    ready = job_builder.from_source(source, _key(source.experiment.seed))
+    ready = job_builder.build_job(source, _choose_key(source.experiment.seed))
     return replace(ready, accept_data_ranges=accept_data_ranges)
 
 
-def reopened(directory: Path, key_dir: Path | None, data_dir: Path | None = None) -> tuple[Job, Record]:
+def reopen_run(directory: Path, key_dir: Path | None, data_dir: Path | None = None) -> tuple[Job, RunRecord]:
     """A run that was stopped, ready to go on."""
-    record = Record.open(directory)
+    record = RunRecord.open(directory)
     if record.identity.folder is None:
         raise InvalidInput(f"{directory} was made from Python.", fix="Go on with discreet.train(..., resume=...).")
     _refuse_finished(record, key_dir)
     check_version(record)
-    experiment = _experiment(record)
-    key = run_keys.recall(record.identity.id, key_dir) if experiment.seed is None else _key(experiment.seed)
+    experiment = _read_experiment(record)
+    key = run_keys.load_key(record.identity.id, key_dir) if experiment.seed is None else _choose_key(experiment.seed)
     paths = Paths.default(Path(record.identity.folder), data_dir)
-    source = Source(experiment, record.text("experiment.toml"), paths)
-    ready = job_builder.from_source(source, key)
+    source = Source(experiment, record.read_text("experiment.toml"), paths)
+    ready = job_builder.build_job(source, key)
     return replace(ready, accept_data_ranges=_has_accepted(record)), record
 
 
-def _opened(directory: Path, key_dir: Path | None) -> Record:
+def _open_for_resume(directory: Path, key_dir: Path | None) -> RunRecord:
     """A run that this version may go on with."""
-    record = Record.open(directory)
+    record = RunRecord.open(directory)
     _refuse_finished(record, key_dir)
     check_version(record)
     return record
 
 
-def _refuse_finished(record: Record, key_dir: Path | None) -> None:
-    if record.finished():
-        run_keys.forget(record.identity.id, key_dir)
+def _refuse_finished(record: RunRecord, key_dir: Path | None) -> None:
+    if record.is_finished():
+        run_keys.delete_key(record.identity.id, key_dir)
         raise InvalidInput(f"The run in {record.path} is finished.", fix="Start a new run to train longer.")
 
 
-def finished(outcome: Outcome, module: nn.Module | None = None) -> Run:
-    return Run(outcome.record.path, outcome.done, outcome.metrics, outcome.guarantees, outcome.stopped, module)
+def run_of_outcome(outcome: Outcome, module: nn.Module | None = None) -> Run:
+    return Run(outcome.record.path, outcome.completed, outcome.metrics, outcome.guarantees, outcome.stopped, module)
 
 
-def new_directory(name: str) -> Path:
+def new_run_path(name: str) -> Path:
     """A place for a run that was given none: under runs/, by its task and the time."""
     return Path("runs") / f"{name}-{datetime.now():%Y%m%d-%H%M%S}-{token_hex(2)}"
 
 
-def page(directory: Path) -> Path:
+def write_page(directory: Path) -> Path:
     """Write report.html. By name, since pages read run directories and so stand above what makes them."""
     written: Path = importlib.import_module("discreet.report.run_page").write(directory)
     return written
 
 
-def _watching(ready: Job, console: Console, wanted: bool | None) -> AbstractContextManager[training_loop.Watch]:
-    budget = ready.privacy.most if ready.privacy else None
+def _show_progress(ready: Job, console: Console, wanted: bool | None) -> AbstractContextManager[training_loop.Watch]:
+    budget = ready.privacy.largest_epsilon if ready.privacy else None
     if wanted or (wanted is None and (console.is_terminal or console.is_jupyter)):
-        return progress.bar(ready.rounds, 0, budget, console)
-    return progress.silent()
+        return progress.progress_bar(ready.rounds, 0, budget, console)
+    return progress.no_progress()
 
 
-def _rebuilt(record: Record, data_dir: Path | None) -> nn.Module:
+def _rebuild_module(record: RunRecord, data_dir: Path | None) -> nn.Module:
     if record.identity.folder is None:
         raise InvalidInput(
             f"{record.path} was made from Python, which alone knows its module.",
             fix="Pass it: discreet.load(directory, module=...).",
         )
-    experiment = _experiment(record)
+    experiment = _read_experiment(record)
     anyhow = torch.Generator()  # only shapes count: the weights come from the record
     paths = Paths.default(Path(record.identity.folder), data_dir)
-    return job_builder.built(experiment, experiment.load_task(anyhow, paths), paths.folder, anyhow)
+    return job_builder.build_model(experiment, experiment.load_task(anyhow, paths), paths.folder, anyhow)
 
 
-def _has_accepted(record: Record | None) -> bool:
+def _has_accepted(record: RunRecord | None) -> bool:
     """Whether ranges taken from the data were accepted when the run was started."""
     return record is not None and record.identity.data_ranges
 
 
-def _experiment(record: Record) -> Experiment:
-    return toml_document.built(Experiment, toml_document.parsed(record.text("resolved.toml"), "resolved.toml"))
+def _read_experiment(record: RunRecord) -> Experiment:
+    return toml_document.build_record(
+        Experiment, toml_document.parse_toml(record.read_text("resolved.toml"), "resolved.toml")
+    )
 
 
-def _key(seed: int | None) -> RunKey:
+def _choose_key(seed: int | None) -> RunKey:
     return RunKey.fresh() if seed is None else RunKey.seed(seed)
 
 
-def _path(given: PathLike | None) -> Path | None:
+def _optional_path(given: PathLike | None) -> Path | None:
     return None if given is None else Path(given)

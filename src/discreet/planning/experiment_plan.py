@@ -12,7 +12,7 @@ from discreet.algorithms.noise_to_signal import noise_of, noise_to_signal
 from discreet.experiment.configuration.experiment_file import Source
 from discreet.experiment.loop.job import Job
 from discreet.experiment.promise import calibrate, data_ranges, person_bound, run_guarantees
-from discreet.experiment.promise.promise import kinds
+from discreet.experiment.promise.promise import client_groups
 from discreet.params import count
 from discreet.part import plain
 from discreet.planning.advice import advice
@@ -26,7 +26,7 @@ FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 
 def planned(source: Source, job: Job) -> dict[str, Any]:
     """The guarantee, the noise, the traffic, and what another ε would cost, as plain data."""
-    cards = run_guarantees.guarantees(job, job.rounds, None, shared=False)
+    cards = run_guarantees.certify_run(job, job.rounds, None, shared=False)
     distinct, size, ring = _distinct(job), count(job.params), job.algorithm.aggregation
     return {
         "rounds": job.rounds,
@@ -50,10 +50,10 @@ def planned(source: Source, job: Job) -> dict[str, Any]:
         "local_work": local_work(job)._asdict(),
         "by_client": _by_client(job, cards),
         "warnings": [
-            *data_ranges.before_training(job.task.ranges_from_data),
+            *data_ranges.plan_warnings(job.task.ranges_from_data),
             *warnings(job.algorithm, job.population, cards, distinct),
         ],
-        "advice": [*person_bound.notice(job.task), *advice(job)],
+        "advice": [*person_bound.owner_notices(job.task), *advice(job)],
         "other_epsilons": _others(source, job),
         "guarantees": [plain(each) for each in cards],
     }
@@ -67,7 +67,7 @@ def sent(job: Job, rounds: int) -> dict[str, int]:
     size, sampling = bits(job.algorithm, job.params), job.algorithm.sampling
     down, up, joined = size.down // 8, size.up // 8, sampling.rounds_joined(job.population, rounds)
     rate = sampling.expected_cohort(job.population) / job.population.clients
-    visits = round(rate * sum(job.lasting.get(client, rounds) for client in range(job.population.clients)))
+    visits = round(rate * sum(job.round_limits.get(client, rounds) for client in range(job.population.clients)))
     return {
         "down": down,
         "up": up,
@@ -81,9 +81,9 @@ def sent(job: Job, rounds: int) -> dict[str, int]:
 
 def _within_the_promise(job: Job) -> int | None:
     """The most rounds that today's noise affords; None without a promise, and where clients differ."""
-    if job.privacy is None or len(kinds(job.algorithm, job.privacy, job.population)) > 1:
+    if job.privacy is None or len(client_groups(job.algorithm, job.privacy, job.population)) > 1:
         return None
-    return affordable(job, job.privacy.most)
+    return affordable(job, job.privacy.largest_epsilon)
 
 
 def _distinct(job: Job) -> int | None:
@@ -96,7 +96,7 @@ def _distinct(job: Job) -> int | None:
 def _by_client(job: Job, cards: Sequence[Guarantee]) -> list[dict[str, Any]]:
     """What differs between clients, a line for each kind of them; nothing where all are alike."""
     found = []
-    for kind in kinds(job.algorithm, job.privacy, job.population):
+    for kind in client_groups(job.algorithm, job.privacy, job.population):
         if kind.clients is not None:
             own = next((each.epsilon for each in cards if each.clients == kind.clients), None)
             numbers = {name: getattr(kind.algorithm.trainer, name, None) for name in per_client.OWN}
@@ -105,8 +105,8 @@ def _by_client(job: Job, cards: Sequence[Guarantee]) -> list[dict[str, Any]]:
                     "clients": list(kind.clients),
                     **numbers,
                     "noise_multiplier": noise_of(kind.algorithm),
-                    "rounds": calibrate.joined(kind, job.rounds, job.lasting),
-                    "promised": None if kind.privacy is None else kind.privacy.most,
+                    "rounds": calibrate.rounds_joined(kind, job.rounds, job.round_limits),
+                    "promised": None if kind.privacy is None else kind.privacy.largest_epsilon,
                     "epsilon": own,
                 }
             )
@@ -116,4 +116,4 @@ def _by_client(job: Job, cards: Sequence[Guarantee]) -> list[dict[str, Any]]:
 def _others(source: Source, job: Job) -> list[dict[str, Any]]:
     if job.privacy is None:
         return []
-    return [each._asdict() for each in costs(source, job, (job.privacy.most * factor for factor in FACTORS))]
+    return [each._asdict() for each in costs(source, job, (job.privacy.largest_epsilon * factor for factor in FACTORS))]

@@ -10,7 +10,7 @@ from discreet.errors import InvalidInput
 from discreet.experiment.configuration.experiment_file import Source
 from discreet.experiment.loop.job import Job
 from discreet.experiment.promise import calibrate
-from discreet.experiment.promise.promise import Privacy, kinds
+from discreet.experiment.promise.promise import Privacy, client_groups
 from discreet.params import count
 
 MOST_ROUNDS = 1_000_000
@@ -27,13 +27,15 @@ class Cost(NamedTuple):
 
 def costs(source: Source, job: Job, epsilons: Iterable[float]) -> Iterator[Cost]:
     """Nothing without a promise, nor where clients differ: there is no one answer then."""
-    if job.privacy is None or len(kinds(job.algorithm, job.privacy, job.population)) > 1:
+    if job.privacy is None or len(client_groups(job.algorithm, job.privacy, job.population)) > 1:
         return
     algorithm, size = opened(source.experiment.algorithm), count(job.params)
     for epsilon in epsilons:
         try:
             wanted = replace(job.privacy, epsilon=epsilon)
-            found = calibrate.kept(algorithm, wanted, job.rounds, job.population, size) if algorithm else None
+            found = (
+                calibrate.calibrate_noise(algorithm, wanted, job.rounds, job.population, size) if algorithm else None
+            )
         except InvalidInput:  # no noise is enough
             found = None
         yield Cost(
@@ -47,12 +49,12 @@ def costs(source: Source, job: Job, epsilons: Iterable[float]) -> Iterator[Cost]
 def today(job: Job, privacy: Privacy) -> Cost:
     """What the experiment promises, with the noise that it has: more than that takes, where it is given."""
     loudness = noise_to_signal(job.algorithm, job.population, count(job.params))
-    return Cost(privacy.most, noise_of(job.algorithm), loudness, affordable(job, privacy.most))
+    return Cost(privacy.largest_epsilon, noise_of(job.algorithm), loudness, affordable(job, privacy.largest_epsilon))
 
 
 def opened(algorithm: Algorithm) -> Algorithm | None:
     """The same with its noise open, so that a promise decides it; None where it has none, or more than one."""
-    if calibrate.open_noise(algorithm):
+    if calibrate.has_open_noise(algorithm):
         return algorithm
     noisy = [name for name in ("trainer", "mechanism") if noise_in(getattr(algorithm, name)) is not None]
     if len(noisy) != 1:
@@ -64,7 +66,7 @@ def affordable(job: Job, epsilon: float) -> int:
     """The most rounds whose ε stays within this, up to a million."""
 
     def fits(rounds: int) -> bool:
-        spent = job.spent(rounds)
+        spent = job.spent_epsilon(rounds)
         return spent is not None and spent <= epsilon
 
     low, high = 0, 1

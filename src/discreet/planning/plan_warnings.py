@@ -7,7 +7,7 @@ from typing import Protocol
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.population import Population
 from discreet.algorithms.training import Shards
-from discreet.engines.engine import FEWEST
+from discreet.engines.engine import MIN_SECURE_CLIENTS
 from discreet.privacy.release import Person, Unit, View
 from discreet.privacy.wording import brief, name_of, rounded_up
 
@@ -108,8 +108,8 @@ def _amplification(algorithm: Algorithm, population: Population, card: Said) -> 
 def _secure_sums(algorithm: Algorithm, population: Population) -> Iterator[str]:
     """The secure engine refuses such a plan; another one adds up in clear, and wouldn't notice."""
     fewest = algorithm.sampling.cohorts(population)[0]
-    if algorithm.aggregation.secure and fewest < FEWEST:
+    if algorithm.aggregation.secure and fewest < MIN_SECURE_CLIENTS:
         yield (
             f"As few as {fewest} client{'' if fewest == 1 else 's'} may be in a round, and a secure sum needs "
-            f"{FEWEST}: of two, each could take its own part off. Let more clients join."
+            f"{MIN_SECURE_CLIENTS}: of two, each could take its own part off. Let more clients join."
         )

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 from discreet.report.plotly_figures import Band, Chart, Level, Line
-from discreet.report.run_data import Series, Story
+from discreet.report.run_data import RunData, Series
 
 
-def quality_charts(story: Story) -> Iterator[Chart]:
+def quality_charts(story: RunData) -> Iterator[Chart]:
     """Every metric on test data, beside it on training data where that was asked for; and the gap of the first."""
-    metrics, trained = story.metrics(), story.trained
+    metrics, trained = story.metrics(), story.training_metrics
     for place, (name, series) in enumerate(metrics.items()):
         beside = [Line("on training examples", trained[name])] if name in trained else []
         yield Chart(
@@ -21,12 +21,12 @@ def quality_charts(story: Story) -> Iterator[Chart]:
     yield from [_gap_chart(name, series, trained[name]) for name, series in metrics.items() if name in trained][:1]
 
 
-def constant_level(story: Story, metric: str) -> Level | None:
+def constant_level(story: RunData, metric: str) -> Level | None:
     """What a squared error must be below: a model that is no better has learned nothing."""
-    return Level("a constant", story.constant) if metric == "mse" and story.constant is not None else None
+    return Level("a constant", story.constant_error) if metric == "mse" and story.constant_error is not None else None
 
 
-def norm_charts(story: Story) -> Iterator[Chart]:
+def norm_charts(story: RunData) -> Iterator[Chart]:
     found = {name: story.series(f"norms.{name}") for name in ("median", "mean", "max")}
     middle = "median" if found["median"] else "mean"
     if not found[middle]:
@@ -37,13 +37,13 @@ def norm_charts(story: Story) -> Iterator[Chart]:
         ("25th–75th percentile", story.series("norms.p25"), story.series("norms.p75")),
     )
     bands = tuple(Band(name, low, high) for name, low, high in edges if low and high)
-    clip = story.part("algorithm", "mechanism", "clip_norm")
+    clip = story.value("algorithm", "mechanism", "clip_norm")
     level = Level("clip norm", float(clip)) if isinstance(clip, int | float) else None
     yield Chart("norms", "Norm of an update", lines, bands=bands, level=level, from_zero=True)
 
 
-def clipping_charts(story: Story) -> Iterator[Chart]:
-    if story.part("algorithm", "mechanism", "kind") == "none":
+def clipping_charts(story: RunData) -> Iterator[Chart]:
+    if story.value("algorithm", "mechanism", "kind") == "none":
         return  # updates are clipped by nobody there, so a row of zeros would mislead
     share = story.series("clipped", "clipped_fraction")
     if share:
@@ -54,7 +54,7 @@ def clipping_charts(story: Story) -> Iterator[Chart]:
         yield Chart("kept", "What the clip left of an update", lines, percent=True, from_zero=True)
 
 
-def signal_charts(story: Story) -> Iterator[Chart]:
+def signal_charts(story: RunData) -> Iterator[Chart]:
     ratio = story.series("signal_to_noise")
     if ratio:
         level = Level("as loud as the noise", 1.0)

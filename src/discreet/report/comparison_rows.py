@@ -36,14 +36,14 @@ class Row:
     @cached_property
     def values(self) -> list[float]:
         """The metric after the last round, by seed; a run that diverged counts as what it is."""
-        found = [run_files.number(each["metrics"].get(self.metric)) for each in self.results if self.metric]
+        found = [run_files.json_number(each["metrics"].get(self.metric)) for each in self.results if self.metric]
         return [math.nan if value is None else value for value in found]
 
     @property
     def diverged(self) -> int:
         """How many runs ended with some number that is none."""
         return sum(
-            any(not math.isfinite(run_files.number(value) or 0.0) for value in each["metrics"].values())
+            any(not math.isfinite(run_files.json_number(value) or 0.0) for value in each["metrics"].values())
             for each in self.results
         )
 
@@ -67,7 +67,8 @@ class Row:
     def epsilon(self) -> float | None:
         """The largest of the runs': clients that are dealt out by seed may differ in what they cost."""
         return max(
-            (found for each in self.results if (found := run_files.number(each["epsilon"])) is not None), default=None
+            (found for each in self.results if (found := run_files.json_number(each["epsilon"])) is not None),
+            default=None,
         )
 
     @property

@@ -21,35 +21,35 @@ from discreet.report.plotly_figures import (
     numbers_table,
     render_chart,
 )
-from discreet.report.run_data import Story
+from discreet.report.run_data import RunData
 
-Section: TypeAlias = Callable[[Story], Html | None]
+Section: TypeAlias = Callable[[RunData], Html | None]
 Tile: TypeAlias = tuple[str, str, str]
 
 NOT_COVERED = "not covered by the guarantee"
 PUBLIC_ENVIRONMENT = ("discreet", "python", "packages", "system", "machine", "device", "started")
 
 
-def title(story: Story) -> str:
+def title(story: RunData) -> str:
     """What was learned, and how."""
-    task, recipe = story.part("task", "name") or story.part("task", "kind"), story.recipe
+    task, recipe = story.value("task", "name") or story.value("task", "kind"), story.recipe
     if not isinstance(task, str):
         return story.name
     return f"Training on {task} with {recipe}" if recipe else f"Training on {task}"
 
 
-def covered_tiles(story: Story) -> Iterator[Tile]:
-    card, promise = story.main, story.promise
+def covered_tiles(story: RunData) -> Iterator[Tile]:
+    card, promise = story.main_guarantee, story.promise
     if card is not None:
         asked = f"of {brief(promise.epsilon)} promised" if promise and promise.is_about(card) else "no budget was set"
         yield "ε certified", "∞" if math.isinf(card.epsilon) else rounded_up(card.epsilon), asked
         yield "δ", brief(card.delta), "probability that ε leaves aside"
-    if story.rounds or story.planned:
-        planned = f"of {story.planned:,} planned" if story.planned else "done"
+    if story.rounds or story.planned_rounds:
+        planned = f"of {story.planned_rounds:,} planned" if story.planned_rounds else "done"
         yield "rounds", f"{len(story.rounds):,}", planned
 
 
-def uncovered_tiles(story: Story) -> Iterator[Tile]:
+def uncovered_tiles(story: RunData) -> Iterator[Tile]:
     for name, series in list(story.metrics().items())[:1]:
         last, level = max(series), charts.constant_level(story, name)
         beside = f"{level.name}: {format_number(level.value)}; " if level else ""
@@ -59,44 +59,44 @@ def uncovered_tiles(story: Story) -> Iterator[Tile]:
         yield "training time", _format_duration(sum(seconds)), f"{brief(sum(seconds) / len(seconds), 2)} s a round"
 
 
-def unreadable_files(story: Story) -> Html | None:
-    if not story.trouble:
+def unreadable_files(story: RunData) -> Html | None:
+    if not story.problems:
         return None
-    return _section("What could not be read", bullet_list(story.trouble))
+    return _section("What could not be read", bullet_list(story.problems))
 
 
-def guarantees(story: Story) -> Html | None:
+def guarantees(story: RunData) -> Html | None:
     return _guarantee_cards(story, public=False)
 
 
-def public_guarantees(story: Story) -> Html | None:
+def public_guarantees(story: RunData) -> Html | None:
     """Without the numbers that a card names only to say that it doesn't cover them."""
     return _guarantee_cards(story, public=True)
 
 
-def spending(story: Story) -> Html | None:
+def spending(story: RunData) -> Html | None:
     spent = story.series("epsilon")
     if not spent:
         return None
     level = Level("promised", story.promise.epsilon) if story.promise else None
-    counted = story.promise or story.main
+    counted = story.promise or story.main_guarantee
     at = f" at δ = {brief(counted.delta)}" if counted else ""
     chart = Chart("spent", f"ε spent{at}", (Line("ε spent", spent),), level=level, from_zero=True)
     why = "What an onlooker could have learned by the end of each round. It follows from the plan, not from the data."
     return _section("Privacy spent by round", tag("p", why), render_chart(chart), numbers_table("ε by round", chart))
 
 
-def quality(story: Story) -> Html | None:
+def quality(story: RunData) -> Html | None:
     pictures = list(charts.quality_charts(story))
     if not pictures:
         return None
-    data = "test data and on training data" if story.trained else "test data"
+    data = "test data and on training data" if story.training_metrics else "test data"
     why = f"Measured on {data}, in clear: whoever sees these numbers learns something about that data."
     named = " and ".join(list(story.metrics())[:2])
     return _uncovered_section(f"{charts.capitalize(named)} by round", why, pictures)
 
 
-def norms(story: Story) -> Html | None:
+def norms(story: RunData) -> Html | None:
     sizes, clipped = list(charts.norm_charts(story)), [*charts.clipping_charts(story), *charts.signal_charts(story)]
     if not sizes and not clipped:
         return None
@@ -112,7 +112,7 @@ def norms(story: Story) -> Html | None:
     return _uncovered_section("Update norms and fraction clipped by round", why, [*sizes, *clipped])
 
 
-def cohorts(story: Story) -> Html | None:
+def cohorts(story: RunData) -> Html | None:
     sizes = story.series("clients", "cohort", "contributors")
     if not sizes:
         return None
@@ -125,7 +125,7 @@ def cohorts(story: Story) -> Html | None:
     return _uncovered_section("Who took part, by round", why + sent, [chart])
 
 
-def rows_left_out(story: Story) -> Html | None:
+def rows_left_out(story: RunData) -> Html | None:
     """Rows of persons who have more than may be used."""
     rows = story.rows_left_out
     if rows is None:
@@ -134,37 +134,37 @@ def rows_left_out(story: Story) -> Html | None:
     return _section("Rows left out", tag("p", said), covered=False)
 
 
-def experiment(story: Story) -> Html | None:
-    if not story.resolved and not story.written:
+def experiment(story: RunData) -> Html | None:
+    if not story.resolved_text and not story.source_text:
         return None
-    resolved = details("The experiment, every part resolved", _code(story.resolved), in_print=True)
-    written = details("The experiment as it was written", _code(story.written), in_print=not story.resolved)
-    return _section("The experiment", resolved if story.resolved else None, written if story.written else None)
+    resolved = details("The experiment, every part resolved", _code(story.resolved_text), in_print=True)
+    written = details("The experiment as it was written", _code(story.source_text), in_print=not story.resolved_text)
+    return _section("The experiment", resolved if story.resolved_text else None, written if story.source_text else None)
 
 
-def public_experiment(story: Story) -> Html | None:
+def public_experiment(story: RunData) -> Html | None:
     """Only what was resolved: its fields are public by declaration, and comments are not.
 
     Ranges that were taken from the data are left out.
     """
-    if not story.resolved:
+    if not story.resolved_text:
         return None
-    text = _remove_ranges(story.resolved) if story.data_ranges else story.resolved
+    text = _remove_ranges(story.resolved_text) if story.has_data_ranges else story.resolved_text
     return _section("The experiment", details("The experiment, every part resolved", _code(text), in_print=True))
 
 
-def environment(story: Story) -> Html | None:
+def environment(story: RunData) -> Html | None:
     return _environment_section(story.environment)
 
 
-def public_environment(story: Story) -> Html | None:
+def public_environment(story: RunData) -> Html | None:
     return _environment_section(
         {name: story.environment[name] for name in PUBLIC_ENVIRONMENT if name in story.environment}
     )
 
 
-def ledger(story: Story) -> Html | None:
-    mark, chain = story.mark, story.chain
+def ledger(story: RunData) -> Html | None:
+    mark, chain = story.ledger_mark, story.chain
     entries: list[tuple[str, Child]] = []
     if mark:
         entries += [("Entries, by the card", f"{mark.length:,}"), ("Head, by the card", tag("code", mark.head))]
@@ -189,7 +189,7 @@ def _remove_ranges(resolved: str) -> str:
     return tomlkit.dumps(whole)
 
 
-def _guarantee_cards(story: Story, *, public: bool) -> Html | None:
+def _guarantee_cards(story: RunData, *, public: bool) -> Html | None:
     if not story.guarantees:
         return None
     cards, others = leading(story.guarantees)
@@ -198,7 +198,7 @@ def _guarantee_cards(story: Story, *, public: bool) -> Html | None:
     return _section(name, *(guarantee_card(card, public=public) for card in cards), own)
 
 
-def _describe_traffic(story: Story) -> str:
+def _describe_traffic(story: RunData) -> str:
     up, down = (list(story.series(f"bits.{way}").values()) for way in ("up", "down"))
     return (
         f" Each got {format_number(down[-1])} bits in a round, and sent {format_number(up[-1])}." if up and down else ""

@@ -32,69 +32,71 @@ class Promise:
     against: View
     epsilon: float
     delta: float
-    own: tuple[float, ...] = ()  # one for each client, where they asked for their own; `epsilon` is the largest
+    client_epsilons: tuple[
+        float, ...
+    ] = ()  # one for each client, where they asked for their own; `epsilon` is the largest
 
     def is_about(self, card: Guarantee) -> bool:
         """Whether the card speaks of the promised unit, and of an onlooker who sees at least as much."""
         return self.unit == wording.name_of(card.unit) and card.view in ENOUGH_FOR.get(self.against, ())
 
     def is_kept_by(self, card: Guarantee) -> bool:
-        asked = [self.own[client] for client in card.clients or () if client < len(self.own)]
+        asked = [self.client_epsilons[client] for client in card.clients or () if client < len(self.client_epsilons)]
         return self.is_about(card) and card.epsilon <= min(asked, default=self.epsilon) and card.delta <= self.delta
 
 
 @dataclass(frozen=True)
-class Story:
+class RunData:
     """One run, from its directory alone; `trouble` says what lies there and can't be read."""
 
     name: str
-    resolved: str
-    written: str
+    resolved_text: str
+    source_text: str
     experiment: dict[str, Any]
     recipe: str | None
     identity: dict[str, Any]
     environment: dict[str, Any]
     rounds: dict[int, dict[str, Any]]
-    closing: dict[str, Any]
+    outcome: dict[str, Any]
     guarantees: tuple[Guarantee, ...]
     chain: Chain | None
-    trouble: tuple[str, ...]
+    problems: tuple[str, ...]
 
     @property
-    def planned(self) -> int | None:
+    def planned_rounds(self) -> int | None:
         rounds = self.experiment.get("rounds")
         return rounds if isinstance(rounds, int) and not isinstance(rounds, bool) else None
 
     @property
-    def finished(self) -> bool:
-        return self.planned is None or len(self.rounds) >= self.planned
+    def is_finished(self) -> bool:
+        return self.planned_rounds is None or len(self.rounds) >= self.planned_rounds
 
     @property
-    def seeded(self) -> bool:
-        told = (self.identity.get("seeded"), self.closing.get("seeded"))
+    def is_seeded(self) -> bool:
+        told = (self.identity.get("seeded"), self.outcome.get("seeded"))
         return self.experiment.get("seed") is not None or True in told
 
     @property
-    def data_ranges(self) -> bool:
+    def has_data_ranges(self) -> bool:
         """Whether columns were scaled by ranges that were taken from the data, which no guarantee covers."""
         return self.identity.get("data_ranges") is True
 
     @property
     def rows_left_out(self) -> int | None:
         """How many rows were left out because a person had more; None where no person is promised anything."""
-        found = self.closing.get("rows_left_out")
+        found = self.outcome.get("rows_left_out")
         return found if isinstance(found, int) else None
 
     @property
-    def stopped(self) -> str | None:
+    def stop_reason(self) -> str | None:
         """Why the run ended early, in the run's own words."""
-        why = self.closing.get("stopped")
+        why = self.outcome.get("stopped")
         return why if isinstance(why, str) else None
 
     @property
     def certified_rounds(self) -> int:
         """How many rounds the guarantees speak of: fewer than were made, when a stopped run went on."""
-        rounds = self.closing.get("rounds")
+        rounds = self.outcome.get("rounds")
         return rounds if isinstance(rounds, int) else len(self.rounds)
 
     @cached_property
@@ -103,8 +105,12 @@ class Story:
         if not isinstance(privacy, dict):
             return None
         asked, unit = privacy.get("epsilon"), privacy.get("unit")
-        own = [run_files.number(each) for each in asked] if isinstance(asked, list) else [run_files.number(asked)]
-        delta = run_files.number(privacy.get("delta"))
+        own = (
+            [run_files.json_number(each) for each in asked]
+            if isinstance(asked, list)
+            else [run_files.json_number(asked)]
+        )
+        delta = run_files.json_number(privacy.get("delta"))
         known = tuple(each for each in own if each is not None)
         if not known or len(known) < len(own) or delta is None:
             return None
@@ -113,49 +119,49 @@ class Story:
         return Promise(named, privacy.get("against", "server"), max(known), delta, listed)
 
     @property
-    def main(self) -> Guarantee | None:
+    def main_guarantee(self) -> Guarantee | None:
         """The guarantee that the promise is about; otherwise the first."""
         asked = [card for card in self.guarantees if self.promise and self.promise.is_about(card)]
         return next(iter((*asked, *self.guarantees)), None)
 
     @property
-    def mark(self) -> LedgerMark | None:
+    def ledger_mark(self) -> LedgerMark | None:
         return next((card.ledger for card in self.guarantees if card.ledger), None)
 
-    def part(self, *path: str) -> Any:
+    def value(self, *path: str) -> Any:
         """A field of the experiment, such as part("algorithm", "mechanism", "clip_norm"); None where there is none."""
-        return run_files.at(self.experiment, path)
+        return run_files.value_at(self.experiment, path)
 
     def series(self, *paths: str) -> Series:
         """A number by round; of several names for it ("norms.mean") the first that a round knows."""
-        found = {at: _first(row, paths) for at, row in self.rounds.items()}
+        found = {at: _first_number(row, paths) for at, row in self.rounds.items()}
         return {at: value for at, value in found.items() if value is not None}
 
     def metrics(self) -> dict[str, Series]:
         """All that was measured by evaluating the model, accuracy first."""
-        names = {name: None for row in self.rounds.values() for name in _measured(row)}
+        names = {name: None for row in self.rounds.values() for name in _metric_names(row)}
         found = {name: self._metric(name) or self.series(name) for name in sorted(names, key=_rank)}
         return {name: series for name, series in found.items() if series and name != CONSTANT}
 
     @property
-    def trained(self) -> dict[str, Series]:
+    def training_metrics(self) -> dict[str, Series]:
         """The same metrics on training examples, where the model was tried on those too."""
         found = {name: self._metric(name, "training") for name in self.metrics()}
         return {name: series for name, series in found.items() if series}
 
     @property
-    def constant(self) -> float | None:
+    def constant_error(self) -> float | None:
         """The squared error of the clients' mean target, predicted for every test example."""
         return next(iter((self._metric(CONSTANT) or self.series(CONSTANT)).values()), None)
 
     def _metric(self, name: str, table: str = "evaluation") -> Series:
         found = {
-            at: run_files.number(run_files.at(row, (table, name))) for at, row in self.rounds.items()
+            at: run_files.json_number(run_files.value_at(row, (table, name))) for at, row in self.rounds.items()
         }  # it may hold dots
         return {at: value for at, value in found.items() if value is not None}
 
 
-def tell(run_dir: Path) -> Story:
+def read_run(run_dir: Path) -> RunData:
     """Read a run directory; InvalidInput if there is none, or if it holds no run."""
     if not any((run_dir / name).is_file() for name in FILES):
         raise InvalidInput(
@@ -163,30 +169,30 @@ def tell(run_dir: Path) -> Story:
             fix="Name a directory that `discreet run` has made.",
         )
     trouble: list[str] = []
-    texts = {name: run_files.text_of(run_dir / name, trouble) for name in FILES}
-    closing = _closing(texts, trouble)
-    return Story(
+    texts = {name: run_files.read_text(run_dir / name, trouble) for name in FILES}
+    closing = _read_outcome(texts, trouble)
+    return RunData(
         name=run_dir.resolve().name,
-        resolved=texts["resolved.toml"],
-        written=texts["experiment.toml"],
-        experiment=run_files.toml_of(texts, trouble),
-        recipe=_recipe(texts["experiment.toml"]),
-        identity=run_files.parsed(texts, "run.json", trouble, dict) or {},
-        environment=run_files.parsed(texts, "environment.json", trouble, dict) or {},
-        rounds=run_files.rounds_of(texts["rounds.jsonl"], trouble),
-        closing=closing,
-        guarantees=tuple(_guarantees(closing.get("guarantees"), trouble)),
-        chain=_chain(run_dir / LEDGER, trouble),
-        trouble=tuple(trouble),
+        resolved_text=texts["resolved.toml"],
+        source_text=texts["experiment.toml"],
+        experiment=run_files.parse_experiment(texts, trouble),
+        recipe=_read_recipe(texts["experiment.toml"]),
+        identity=run_files.parse_json(texts, "run.json", trouble, dict) or {},
+        environment=run_files.parse_json(texts, "environment.json", trouble, dict) or {},
+        rounds=run_files.parse_round_lines(texts["rounds.jsonl"], trouble),
+        outcome=closing,
+        guarantees=tuple(_read_guarantees(closing.get("guarantees"), trouble)),
+        chain=_read_chain(run_dir / LEDGER, trouble),
+        problems=tuple(trouble),
     )
 
 
-def _first(row: dict[str, Any], paths: tuple[str, ...]) -> float | None:
-    values = (run_files.number(run_files.at(row, path.split("."))) for path in paths)
+def _first_number(row: dict[str, Any], paths: tuple[str, ...]) -> float | None:
+    values = (run_files.json_number(run_files.value_at(row, path.split("."))) for path in paths)
     return next((value for value in values if value is not None), None)
 
 
-def _measured(row: dict[str, Any]) -> Iterator[str]:
+def _metric_names(row: dict[str, Any]) -> Iterator[str]:
     evaluation = row.get("evaluation")
     yield from evaluation if isinstance(evaluation, dict) else (name for name in METRICS if name in row)
 
@@ -195,23 +201,23 @@ def _rank(name: str) -> tuple[int, str]:
     return (METRICS.index(name) if name in METRICS else len(METRICS), name)
 
 
-def _recipe(text: str) -> str | None:
+def _read_recipe(text: str) -> str | None:
     """The algorithm's name, which only the file as it was written knows: the resolved one holds its parts."""
     try:
-        name = run_files.at(tomllib.loads(text), ("algorithm", "recipe"))
+        name = run_files.value_at(tomllib.loads(text), ("algorithm", "recipe"))
     except tomllib.TOMLDecodeError:
         return None
     return name if isinstance(name, str) else None
 
 
-def _closing(texts: dict[str, str], trouble: list[str]) -> dict[str, Any]:
+def _read_outcome(texts: dict[str, str], trouble: list[str]) -> dict[str, Any]:
     """guarantee.json: the cards with how the run ended, or the bare cards."""
-    data = run_files.parsed(texts, "guarantee.json", trouble, dict | list)
+    data = run_files.parse_json(texts, "guarantee.json", trouble, dict | list)
     bare = [data] if isinstance(data, dict) and "unit" in data else data if isinstance(data, list) else None
     return {"guarantees": bare} if bare is not None else data or {}
 
 
-def _guarantees(data: Any, trouble: list[str]) -> Iterator[Guarantee]:
+def _read_guarantees(data: Any, trouble: list[str]) -> Iterator[Guarantee]:
     for each in data if isinstance(data, list) else []:
         try:
             yield read(Guarantee, each)
@@ -219,7 +225,7 @@ def _guarantees(data: Any, trouble: list[str]) -> Iterator[Guarantee]:
             trouble.append(f"A guarantee in guarantee.json can't be read, so it isn't shown: {error}")
 
 
-def _chain(path: Path, trouble: list[str]) -> Chain | None:
+def _read_chain(path: Path, trouble: list[str]) -> Chain | None:
     if not path.is_file():
         return None
     try:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 
-def text_of(path: Path, trouble: list[str]) -> str:
+def read_text(path: Path, trouble: list[str]) -> str:
     try:
         return path.read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
@@ -18,7 +18,7 @@ def text_of(path: Path, trouble: list[str]) -> str:
         return ""
 
 
-def toml_of(texts: dict[str, str], trouble: list[str]) -> dict[str, Any]:
+def parse_experiment(texts: dict[str, str], trouble: list[str]) -> dict[str, Any]:
     name = next((name for name in ("resolved.toml", "experiment.toml") if texts[name]), "resolved.toml")
     try:
         return tomllib.loads(texts[name])
@@ -27,7 +27,7 @@ def toml_of(texts: dict[str, str], trouble: list[str]) -> dict[str, Any]:
         return {}
 
 
-def parsed(texts: dict[str, str], name: str, trouble: list[str], kind: Any) -> Any:
+def parse_json(texts: dict[str, str], name: str, trouble: list[str], kind: Any) -> Any:
     if not texts[name]:
         return None
     try:
@@ -41,7 +41,7 @@ def parsed(texts: dict[str, str], name: str, trouble: list[str], kind: Any) -> A
     return data
 
 
-def rounds_of(text: str, trouble: list[str]) -> dict[int, dict[str, Any]]:
+def parse_round_lines(text: str, trouble: list[str]) -> dict[int, dict[str, Any]]:
     """Every whole line; a later line about a round replaces an earlier one, as when a run was resumed."""
     found: dict[int, dict[str, Any]] = {}
     *lines, last = text.split("\n") if text else [""]
@@ -57,7 +57,7 @@ def rounds_of(text: str, trouble: list[str]) -> dict[int, dict[str, Any]]:
     return dict(sorted(found.items()))
 
 
-def number(value: Any) -> float | None:
+def json_number(value: Any) -> float | None:
     """The number that JSON holds, also where it had to be a word ("inf", "nan"); else None."""
     if isinstance(value, str) and value.lower() in {"inf", "-inf", "nan"}:
         return float(value)
@@ -66,7 +66,7 @@ def number(value: Any) -> float | None:
     return float(value) if abs(value) < 1e300 or not isinstance(value, int) else math.inf
 
 
-def at(data: Any, path: Sequence[str]) -> Any:
+def value_at(data: Any, path: Sequence[str]) -> Any:
     for name in path:
         data = data.get(name) if isinstance(data, dict) else None
     return data

@@ -10,7 +10,7 @@ from discreet.errors import InvalidInput
 from discreet.report import page_sections
 from discreet.report.markup import Html, definition_list, join, tag
 from discreet.report.plotly_figures import script
-from discreet.report.run_data import Story, tell
+from discreet.report.run_data import RunData, read_run
 from discreet.report.verdict import judge
 
 NAME = "report.html"
@@ -28,7 +28,7 @@ def write(run_dir: Path, *, public: bool = False, out: Path | None = None) -> Pa
     """
     run_dir = Path(run_dir)
     path = out if out is not None else run_dir / (PUBLIC_NAME if public else NAME)
-    return write_atomically(path, render_page(tell(run_dir), public=public))
+    return write_atomically(path, render_page(read_run(run_dir), public=public))
 
 
 def write_atomically(path: Path, content: str | bytes) -> Path:
@@ -45,7 +45,7 @@ def write_atomically(path: Path, content: str | bytes) -> Path:
     return path
 
 
-def render_page(story: Story, *, public: bool = False) -> str:
+def render_page(story: RunData, *, public: bool = False) -> str:
     """The whole page as text."""
     return html_page(page_sections.title(story), join(_body(story, public=public)))
 
@@ -65,9 +65,9 @@ def html_page(title: str, body: Html) -> str:
     return "<!DOCTYPE html>\n" + tag("html", head, tag("body", body, charts), lang="en") + "\n"
 
 
-def _body(story: Story, *, public: bool) -> Iterator[Html]:
+def _body(story: RunData, *, public: bool) -> Iterator[Html]:
     verdict = judge(story)
-    stopped = None if public else story.stopped
+    stopped = None if public else story.stop_reason
     yield tag(
         "header",
         tag("p", f"Training report · {story.name}" + (" · public version" if public else ""), class_="eyebrow"),
@@ -101,7 +101,7 @@ def _sections(*, public: bool) -> Iterator[page_sections.Section]:
     yield page_sections.ledger
 
 
-def _tiles(story: Story, *, public: bool) -> Html:
+def _tiles(story: RunData, *, public: bool) -> Html:
     shown = [*page_sections.covered_tiles(story), *([] if public else page_sections.uncovered_tiles(story))]
     return definition_list(((name, join([value, tag("small", note)])) for name, value, note in shown), class_="tiles")
 

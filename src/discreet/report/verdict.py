@@ -9,7 +9,7 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.release import numbered
 from discreet.privacy.wording import brief, rounded_up
 from discreet.report.guarantee_card import format_bound, format_certified
-from discreet.report.run_data import Promise, Story
+from discreet.report.run_data import Promise, RunData
 
 
 @dataclass(frozen=True)
@@ -19,19 +19,19 @@ class Verdict:
     more: tuple[str, ...] = ()
 
 
-def judge(story: Story) -> Verdict:
+def judge(story: RunData) -> Verdict:
     """What the run may say of itself. It is only good when something is certified, kept, and not seeded away."""
     verdict = _privacy(story)
     return Verdict(verdict.mood, verdict.sentence, (*verdict.more, *_warnings(story), *_progress(story)))
 
 
-def _warnings(story: Story) -> tuple[str, ...]:
+def _warnings(story: RunData) -> tuple[str, ...]:
     """What a reader of the promise must know beside it."""
-    return (f"Warning: {wording.DATA_RANGES}",) if story.data_ranges else ()
+    return (f"Warning: {wording.DATA_RANGES}",) if story.has_data_ranges else ()
 
 
-def _privacy(story: Story) -> Verdict:
-    card, promise = story.main, story.promise
+def _privacy(story: RunData) -> Verdict:
+    card, promise = story.main_guarantee, story.promise
     if card is None:
         return _uncertified(story)
     if not math.isfinite(card.epsilon):
@@ -39,7 +39,7 @@ def _privacy(story: Story) -> Verdict:
     protected = (
         f"Any one {wording.name_of(card.unit)} is protected against {_onlooker(card)}, up to {format_certified(card)}."
     )
-    if story.seeded:
+    if story.is_seeded:
         return Verdict(
             "bad",
             "This run protects nobody: its noise came from a seed, and whoever knows the seed can take it off.",
@@ -64,8 +64,8 @@ def _privacy(story: Story) -> Verdict:
     return Verdict("good", protected, (f"That keeps the promise: {_describe_promise(promise)}.",))
 
 
-def _uncertified(story: Story) -> Verdict:
-    unsure = any(name in said for said in story.trouble for name in ("guarantee.json", ".toml"))
+def _uncertified(story: RunData) -> Verdict:
+    unsure = any(name in said for said in story.problems for name in ("guarantee.json", ".toml"))
     if "privacy" not in story.experiment and story.identity.get("private") is not True and not unsure:
         return Verdict(
             "none",
@@ -73,17 +73,17 @@ def _uncertified(story: Story) -> Verdict:
             ("Nothing limits what the model, or the updates it was made from, reveal about the data.",),
         )
     asked = f"Promised was {_describe_promise(story.promise)}. " if story.promise else ""
-    why = "It is written when the run ends." if not story.finished else "There is none to read in the run directory."
+    why = "It is written when the run ends." if not story.is_finished else "There is none to read in the run directory."
     return Verdict("bad", f"{asked}There is no certified guarantee. {why}", _spent(story))
 
 
-def _spent(story: Story) -> tuple[str, ...]:
+def _spent(story: RunData) -> tuple[str, ...]:
     spent = [value for value in story.series("epsilon").values() if math.isfinite(value)]
     return (f"Spent so far, not certified: ε = {rounded_up(max(spent))}.",) if spent else ()
 
 
-def _progress(story: Story) -> tuple[str, ...]:
-    done, planned = len(story.rounds), story.planned
+def _progress(story: RunData) -> tuple[str, ...]:
+    done, planned = len(story.rounds), story.planned_rounds
     if planned is None:
         return ()
     if done >= planned:
@@ -93,7 +93,7 @@ def _progress(story: Story) -> tuple[str, ...]:
 
 def _describe_promise(promise: Promise) -> str:
     at_most = format_bound(brief(promise.epsilon), promise.delta)
-    own = ", and for some clients less" if len(set(promise.own)) > 1 else ""
+    own = ", and for some clients less" if len(set(promise.client_epsilons)) > 1 else ""
     return f"at most {at_most} for any one {promise.unit}, against {_onlooker_name(promise.against)}{own}"
 
 

@@ -13,7 +13,7 @@ from discreet.algorithms.recipes.local_schemes import denoised_release
 from discreet.algorithms.training import BroadcastGradients, DenoisedRelease
 from discreet.algorithms.training.batches import Batches
 from discreet.errors import Unsupported
-from discreet.experiment.promise.calibrate import kept
+from discreet.experiment.promise.calibrate import calibrate_noise
 from discreet.experiment.promise.promise import Privacy
 from discreet.part import plain, read
 from discreet.privacy import accountant
@@ -120,7 +120,7 @@ def test_one_promise_fixes_both_noises():
     population = Population(examples=(100,) * 10)
     promised = Privacy(unit="example", against="public", epsilon=1.0, delta=1e-5)
     open_noise = denoised_release(learning_rate=1, clip_norm=1, sampling_rate=0.1, local_steps=5, ratio=2.0)
-    found = kept(open_noise, promised, 4, population)
+    found = calibrate_noise(open_noise, promised, 4, population)
     assert isinstance(found.trainer, DenoisedRelease)
     assert found.trainer.state_noise == pytest.approx(2 * found.mechanism.noise_multiplier)
     (event,) = (each.event for each in found.over(4, population) if each.view == "public")

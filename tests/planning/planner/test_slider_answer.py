@@ -25,11 +25,11 @@ def asked(mechanism: str, **numbers: object) -> Question:
 def test_the_noise_is_the_least_that_keeps_the_promise(mechanism: str):
     question = asked(mechanism)
     found = answer(question)
-    kept = calibrate.kept(question.algorithm(), question.privacy(), 20, question.population(), 1000)
+    kept = calibrate.calibrate_noise(question.algorithm(), question.privacy(), 20, question.population(), 1000)
     assert found["reason"] == ""
     assert found["noise_multiplier"] == noise_of(kept)
     assert 1.999 < found["epsilon"] <= 2
-    assert found["epsilon"] == calibrate.spent(kept, question.privacy(), 20, question.population())
+    assert found["epsilon"] == calibrate.spent_epsilon(kept, question.privacy(), 20, question.population())
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)

@@ -69,7 +69,7 @@ def init(
     from discreet.deploy.new_deployment import init as make
     from discreet.experiment.configuration import experiment_file
 
-    source = experiment_file.load(file, (), data_dir)
+    source = experiment_file.load_experiment(file, (), data_dir)
     hosts = list(dict.fromkeys([host, "localhost", "127.0.0.1"]))
     made = make(folder, source, _declared(clients), f"{host}:{port}", hosts, accept_data_ranges=accept_data_ranges)
     names = [each.name for each in made.clients]
@@ -220,11 +220,11 @@ def _page(site: "Site", nodes: list[dict[str, Any]] | None, runs: list[dict[str,
 
 
 def _runs(site: "Site") -> Iterator[dict[str, Any]]:
-    from discreet.experiment.run_directory.run_record import Record
+    from discreet.experiment.run_directory.run_record import RunRecord
 
     for path in sorted((site.server / "runs").glob("*/run.json")):
-        record = Record.open(path.parent)
-        yield {"name": path.parent.name, "rounds": len(record.rounds()), "finished": record.finished()}
+        record = RunRecord.open(path.parent)
+        yield {"name": path.parent.name, "rounds": len(record.read_rounds()), "finished": record.is_finished()}
 
 
 def _quoted(path: Path) -> str:

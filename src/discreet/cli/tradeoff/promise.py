@@ -150,9 +150,9 @@ def promise(
     from discreet.experiment.configuration import experiment_file
     from discreet.planning.other_promises import costs, today
 
-    source = experiment_file.load(file, tuple(settings or ()), data_dir)
+    source = experiment_file.load_experiment(file, tuple(settings or ()), data_dir)
     with show_preparation(source, quiet=as_json) as ready:
-        job = api.prepared(ready)
+        job = api.prepare_job(ready)
     if job.privacy is None:
         raise Unsupported("This experiment promises nothing.", fix="Add a [privacy] table, or use discreet plan.")
     found = tuple(costs(source, job, epsilon))

@@ -8,11 +8,11 @@ import torch
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.population import Population
-from discreet.engines.engine import FEWEST, CohortSum
+from discreet.engines.engine import MIN_SECURE_CLIENTS, CohortSum
 from discreet.engines.flower import signed_messages
 from discreet.engines.flower.client_calls import Calls
 from discreet.engines.flower.network_session import Session
-from discreet.engines.secure_terms import planned
+from discreet.engines.secure_terms import plan_session
 from discreet.errors import InvalidInput
 from discreet.params import Params, add, restored, zeros_like
 from discreet.secure_sums.secagg.session_errors import BadMessage, RoundOver, TooFewClients
@@ -66,16 +66,16 @@ class FlowerEngine:
             return None
 
     def _securely(self, broadcast: Broadcast, cohort: Sequence[int]) -> CohortSum:
-        if len(cohort) < FEWEST:
+        if len(cohort) < MIN_SECURE_CLIENTS:
             raise InvalidInput(
-                f"A secure sum needs at least {FEWEST} clients, and {len(cohort)} are in this round.",
+                f"A secure sum needs at least {MIN_SECURE_CLIENTS} clients, and {len(cohort)} are in this round.",
                 fix="Let more clients join.",
             )
         encoding = broadcast.encoding
         assert encoding is not None  # an algorithm without a lattice makes no secure sums
         like = encoding.zero(broadcast.params)
-        asked = planned(self.algorithm, len(cohort))
-        here = self.calls.await_clients(cohort, max(asked.needed, FEWEST - 1), broadcast.round)
+        asked = plan_session(self.algorithm, len(cohort))
+        here = self.calls.await_clients(cohort, max(asked.needed, MIN_SECURE_CLIENTS - 1), broadcast.round)
         session = self._for(broadcast.round, cohort, sum(value.numel() for value in like.values()), encoding.bits)
         body = signed_messages.spread(broadcast.params, broadcast.announced)
         try:
@@ -90,7 +90,7 @@ class FlowerEngine:
         if self._session is None or not self._session.serves(cohort):
             rounds = max(1, min(self.session_rounds, self.rounds - round))
             self._session = Session.begin(
-                self.calls, round, tuple(cohort), length, bits, rounds, planned(self.algorithm, len(cohort))
+                self.calls, round, tuple(cohort), length, bits, rounds, plan_session(self.algorithm, len(cohort))
             )
         return self._session
 

@@ -1,6 +1,6 @@
 """What can go wrong between a server and its clients."""
 
-from discreet.engines.engine import NotMade
+from discreet.engines.engine import RoundRefused
 from discreet.errors import BudgetRefused, DiscreetError
 
 
@@ -8,7 +8,7 @@ class NotOurs(DiscreetError):
     """A request that this client does not answer: it is not the server's, or not about what was agreed."""
 
 
-class ClientsRefused(NotMade):
+class ClientsRefused(RoundRefused):
     """So many clients refused that the round can't be made; each said why."""
 
 
@@ -18,5 +18,5 @@ class BudgetsSpent(ClientsRefused):
     exit_code = BudgetRefused.exit_code
 
 
-class ClientsAway(NotMade):
+class ClientsAway(RoundRefused):
     """Too few clients are there, and waiting for them has taken long enough."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from discreet.engines.flower import signed_messages
 from discreet.engines.flower.client_calls import Calls
-from discreet.engines.secure_terms import Planned
+from discreet.engines.secure_terms import SessionPlan
 from discreet.secure_sums.secagg.ring_vectors import Vector
 from discreet.secure_sums.secagg.session_errors import SecaggError
 from discreet.secure_sums.secagg.session_server import Server
@@ -24,7 +24,7 @@ class Session:
 
     @classmethod
     def begin(
-        cls, calls: Calls, round: int, cohort: tuple[int, ...], length: int, bits: int, rounds: int, asked: Planned
+        cls, calls: Calls, round: int, cohort: tuple[int, ...], length: int, bits: int, rounds: int, asked: SessionPlan
     ) -> "Session":
         """Exchange keys among those who are there. Identities are those on the clients' cards."""
         identities = tuple(calls.members[client].identity for client in cohort)

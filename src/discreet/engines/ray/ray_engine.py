@@ -69,7 +69,9 @@ class RayEngine:
 
     def gather(self, broadcast: Broadcast, cohort: list[int]) -> CohortSum:
         try:
-            return CohortSum.of(self._steps(broadcast, cohort), broadcast, self.embedded.simulation.algorithm.mechanism)
+            return CohortSum.from_blocks(
+                self._steps(broadcast, cohort), broadcast, self.embedded.simulation.algorithm.mechanism
+            )
         except BaseException:
             self.crew.end()  # workers play on otherwise, for nobody
             raise

@@ -79,7 +79,7 @@ class Worker:
         device = simulation.federation.inputs.device
         params, announced = tensors(told.params, device), tensors(told.announced, device)
         broadcast = simulation.algorithm.heard(told.round, params, announced)
-        return Sum.of(self.embedded.steps(broadcast, clients))
+        return Sum.of(self.embedded.client_steps(broadcast, clients))
 
     def _hold(self, clients: list[int]) -> None:
         missing = sorted({int(self.portion_of[client]) for client in clients} - self.held)

@@ -29,11 +29,11 @@ class Cell:
 
     @property
     def label(self) -> str:
-        return labelled(self.name, self.swept)
+        return format_label(self.name, self.swept)
 
 
 @dataclass(frozen=True)
-class Run:
+class CellRun:
     """One cell with one seed; `key` is the same wherever and whenever the same run is asked for."""
 
     cell: Cell
@@ -55,10 +55,10 @@ class Run:
         return replace(self.cell.source, experiment=replace(whole, seed=self.seed, checkpoint_every=whole.rounds))
 
 
-def sweep(text: str) -> Sweep:
+def parse_sweep(text: str) -> Sweep:
     """`algorithm.epochs=1,2,4`; commas inside brackets, braces and quotes belong to their value."""
     path, equals, values = text.partition("=")
-    found = [each.strip() for each in _split(values)]
+    found = [each.strip() for each in _split_at_commas(values)]
     if not path.strip() or not equals or not all(found):
         raise InvalidInput(f"--sweep needs NAME=V1,V2,…, and got {text!r}.", fix="Say --sweep algorithm.epochs=1,2,4")
     if len(set(found)) < len(found):
@@ -66,7 +66,7 @@ def sweep(text: str) -> Sweep:
     return path.strip(), found
 
 
-def cells(
+def expand_cells(
     files: Sequence[Path], sweeps: Sequence[Sweep] = (), overrides: tuple[str, ...] = (), data_dir: Path | None = None
 ) -> list[Cell]:
     """Every file with every combination of swept values; what can't be read is said with the cell's name."""
@@ -82,26 +82,26 @@ def cells(
     for file, name in zip(files, names, strict=True):
         for values in itertools.product(*(values for _, values in sweeps)):
             swept = dict(zip(paths, values, strict=True))
-            with named(labelled(name, swept), f"{file}: "):
+            with name_errors(format_label(name, swept), f"{file}: "):
                 settings = (*overrides, *(f"{path}={value}" for path, value in swept.items()))
-                found.append(Cell(name, swept, experiment_file.load(file, settings, data_dir)))
+                found.append(Cell(name, swept, experiment_file.load_experiment(file, settings, data_dir)))
     return found
 
 
-def runs(found: Sequence[Cell], seeds: int) -> list[Run]:
+def list_runs(found: Sequence[Cell], seeds: int) -> list[CellRun]:
     """Every cell with every seed, those that share data together: it is then read once, and let go of."""
     digest = lru_cache(maxsize=None)(_digest)  # a table is read once for all cells that name it
-    asked = [Run(cell, seed, _key(cell, seed, digest)) for seed in range(seeds) for cell in found]
-    groups = list(dict.fromkeys(data_of(cell.source) for cell in found))
-    return sorted(asked, key=lambda run: groups.index(data_of(run.cell.source)))
+    asked = [CellRun(cell, seed, _run_key(cell, seed, digest)) for seed in range(seeds) for cell in found]
+    groups = list(dict.fromkeys(data_key(cell.source) for cell in found))
+    return sorted(asked, key=lambda run: groups.index(data_key(run.cell.source)))
 
 
-def labelled(name: str, swept: dict[str, str]) -> str:
+def format_label(name: str, swept: dict[str, str]) -> str:
     return ", ".join([name, *(f"{path}={value}" for path, value in swept.items())])
 
 
 @contextmanager
-def named(label: str, known: str = "") -> Iterator[None]:
+def name_errors(label: str, known: str = "") -> Iterator[None]:
     """What goes wrong inside is said with the name of the cell or run that it went wrong with."""
     try:
         yield
@@ -109,7 +109,7 @@ def named(label: str, known: str = "") -> Iterator[None]:
         raise type(error)(f"{label}: {error.problem.removeprefix(known)}", fix=error.fix) from None
 
 
-def data_of(source: Source) -> str:
+def data_key(source: Source) -> str:
     """Runs for which this is the same read the same data, however they deal it out."""
     task = plain(source.experiment.task)
     for table in (task, task.get("of", {})) if hasattr(source.experiment.task, "examples") else ():
@@ -118,21 +118,21 @@ def data_of(source: Source) -> str:
     return json.dumps([task, str(source.paths.folder), str(source.paths.data)], sort_keys=True)
 
 
-def _key(cell: Cell, seed: int, digest: Callable[[Path], str]) -> str:
+def _run_key(cell: Cell, seed: int, digest: Callable[[Path], str]) -> str:
     """What decides the run's numbers: the experiment, its seed, the files that it names, and our version."""
     told = plain(cell.source.experiment) | {"seed": seed, "checkpoint_every": None}
     if "device" not in cell.swept:
         del told["device"]  # so that results can be brought home from another machine
-    files = {name: digest(path) for name, path in _files(told, cell.source.paths.folder)}
+    files = {name: digest(path) for name, path in _user_files(told, cell.source.paths.folder)}
     decided = json.dumps({"discreet": __version__, "experiment": told, "files": files}, sort_keys=True)
     return hashlib.blake2b(decided.encode(), digest_size=12).hexdigest()
 
 
-def _files(told: Any, folder: Path) -> Iterator[tuple[str, Path]]:
+def _user_files(told: Any, folder: Path) -> Iterator[tuple[str, Path]]:
     """Files of the user's own that an experiment names, as `table.csv` or `file.py:Name`."""
     if isinstance(told, dict | list):
         for each in told.values() if isinstance(told, dict) else told:
-            yield from _files(each, folder)
+            yield from _user_files(each, folder)
     elif isinstance(told, str) and told:
         for name in {told, told.rpartition(":")[0]} - {""}:
             if (folder / name).is_file():
@@ -144,7 +144,7 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "blake2b").hexdigest()
 
 
-def _split(text: str) -> Iterator[str]:
+def _split_at_commas(text: str) -> Iterator[str]:
     """At commas that stand outside brackets, braces and quotes."""
     depth, quote, start = 0, "", 0
     for at, letter in enumerate(text):

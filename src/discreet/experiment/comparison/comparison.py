@@ -11,12 +11,12 @@ from typing import Any, Protocol
 from discreet.algorithms.noise_to_signal import noise_of
 from discreet.data.tasks.examples import Examples
 from discreet.data.tasks.task import Task
-from discreet.experiment.comparison.cells import Run, data_of, named
-from discreet.experiment.comparison.comparison_results import Result, Results
+from discreet.experiment.comparison.cells import CellRun, data_key, name_errors
+from discreet.experiment.comparison.comparison_results import Result, ResultsFile
 from discreet.experiment.configuration.experiment_file import Source
 from discreet.experiment.loop import job_builder
 from discreet.experiment.loop import training_loop as loop
-from discreet.experiment.loop.interrupt import graceful
+from discreet.experiment.loop.interrupt import catch_interrupts
 from discreet.experiment.loop.job import Job
 from discreet.experiment.promise import data_ranges, run_guarantees
 from discreet.part import plain
@@ -29,32 +29,32 @@ from discreet.randomness.streams import RunKey
 class Observer(Protocol):
     """Hears of every round, and of every run that is done."""
 
-    def round(self, run: Run, line: loop.Line) -> None: ...
+    def round(self, run: CellRun, line: loop.RoundRecord) -> None: ...
 
-    def ended(self, run: Run, result: Result) -> None: ...
+    def ended(self, run: CellRun, result: Result) -> None: ...
 
 
-def plan(asked: Sequence[Run], data: "Data", watch: OnProgress) -> None:
+def plan_comparison(asked: Sequence[CellRun], data: "DataCache", watch: OnProgress) -> None:
     """Prepare and price the first run of every cell, so that whatever is wrong shows before anything is run."""
     firsts = list({run.cell.label: run for run in reversed(asked)}.values())[::-1]
     for number, run in enumerate(firsts):
         watch("planning", number, len(firsts))
-        with named(run.cell.label):
-            ready = data.job(run, watch)
+        with name_errors(run.cell.label):
+            ready = data.build_job(run, watch)
             data_ranges.check_accepted(ready.task.ranges_from_data, accepted=ready.accept_data_ranges)
-            run_guarantees.guarantees(
+            run_guarantees.certify_run(
                 ready, ready.rounds, None, shared=False
             )  # it is kept, so the run's end costs nothing more
 
 
-def conduct(asked: Sequence[Run], results: Results, data: "Data", observer: Observer) -> bool:
+def run_comparison(asked: Sequence[CellRun], results: ResultsFile, data: "DataCache", observer: Observer) -> bool:
     """Make each run and keep what it gave; whether all were made, and not stopped after a round."""
-    with results.held(), graceful() as stop:
+    with results.lock(), catch_interrupts() as stop:
         for run in asked:
-            if stop.asked:
+            if stop.is_requested:
                 return False
-            with named(run.label):
-                found = _made(run, data, lambda line, run=run: observer.round(run, line))  # type: ignore[misc]
+            with name_errors(run.label):
+                found = _run_cell(run, data, lambda line, run=run: observer.round(run, line))  # type: ignore[misc]
             if found is None:
                 return False
             results.append(found)
@@ -63,33 +63,33 @@ def conduct(asked: Sequence[Run], results: Results, data: "Data", observer: Obse
 
 
 @dataclass
-class Data:
+class DataCache:
     """What was read last stays: runs that share data follow each other."""
 
     accept_data_ranges: bool = False
     _held: dict[str, tuple[str, Any]] = field(default_factory=dict)
 
-    def job(self, run: Run, watch: OnProgress | None = None) -> Job:
+    def build_job(self, run: CellRun, watch: OnProgress | None = None) -> Job:
         """The run ready to start, by the same way that `discreet run` goes."""
         source, key = run.source, RunKey.seed(run.seed)
         if watch is not None:
             source = replace(source, paths=replace(source.paths, on_progress=watch))
-        ready = job_builder.from_source(source, key, self.task(source, key))
+        ready = job_builder.build_job(source, key, self.load_task(source, key))
         return replace(ready, accept_data_ranges=self.accept_data_ranges)
 
-    def task(self, source: Source, key: RunKey) -> Task:
+    def load_task(self, source: Source, key: RunKey) -> Task:
         """As the task itself would load it; only what no other run has read yet is read."""
         record: Any = source.experiment.task
         person = None if source.experiment.privacy is None else source.experiment.privacy.person
-        whole = f"{data_of(source)} {plain(record)} {person} {key.secret.hex()}"
-        task: Task = self._once("task", whole, lambda: self._loaded(record, source, key))
+        whole = f"{data_key(source)} {plain(record)} {person} {key.secret.hex()}"
+        task: Task = self._once("task", whole, lambda: self._load_task(record, source, key))
         return task
 
-    def _loaded(self, record: Any, source: Source, key: RunKey) -> Task:
+    def _load_task(self, record: Any, source: Source, key: RunKey) -> Task:
         drawn = key.generator(Purpose.TASK)
         if not hasattr(record, "examples"):
             return source.experiment.load_task(drawn, source.paths)
-        examples: Examples = self._once("examples", data_of(source), lambda: record.examples(source.paths))
+        examples: Examples = self._once("examples", data_key(source), lambda: record.examples(source.paths))
         return examples.build_task(record.clients, record.partition, drawn)
 
     def _once(self, what: str, key: str, make: Callable[[], Any]) -> Any:
@@ -99,14 +99,14 @@ class Data:
         return self._held[what][1]
 
 
-def _made(run: Run, data: Data, watch: loop.Watch) -> Result | None:
+def _run_cell(run: CellRun, data: DataCache, watch: loop.Watch) -> Result | None:
     """One run, in a folder that is gone afterwards; None if it was interrupted."""
-    ready = data.job(run)
+    ready = data.build_job(run)
     began = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="discreet-") as folder:
         ended = loop.start(ready, Path(folder) / "run", None, Path(folder) / "keys", watch)
-        lines = ended.record.rounds()
-    if ended.stopped and not ended.refused:
+        lines = ended.record.read_rounds()
+    if ended.stopped and not ended.is_refused:
         return None
     first = ended.guarantees[0] if ended.guarantees else None
     return {
@@ -114,7 +114,7 @@ def _made(run: Run, data: Data, watch: loop.Watch) -> Result | None:
         "name": run.cell.name,
         "swept": run.cell.swept,
         "seed": run.seed,
-        "rounds": ended.done,
+        "rounds": ended.completed,
         "clients": ready.population.clients,
         "metrics": ended.metrics,
         "epsilon": None if first is None else first.epsilon if math.isfinite(first.epsilon) else "inf",
@@ -127,12 +127,12 @@ def _made(run: Run, data: Data, watch: loop.Watch) -> Result | None:
         "data_ranges": ready.task.ranges_from_data,
         "stopped": ended.stopped,
         "training": lines[-1].get("training") if lines else None,
-        "diagnostics": _averaged(lines),
+        "diagnostics": _average_diagnostics(lines),
         "history": [{"round": line["round"], **line["evaluation"]} for line in lines if "evaluation" in line],
     }
 
 
-def _averaged(lines: list[loop.Line]) -> dict[str, float]:
+def _average_diagnostics(lines: list[loop.RoundRecord]) -> dict[str, float]:
     """What rounds say to those who diagnose a run, on average over those that say it in a number."""
     told = {
         "norm": [line.get("norms", {}).get("mean") for line in lines],

@@ -11,39 +11,39 @@ from discreet.experiment.run_directory import json_lines
 from discreet.privacy.ledger.log import sync_directory
 
 Result: TypeAlias = dict[str, Any]
-NAME = "results.jsonl"
+FILE_NAME = "results.jsonl"
 
 
 @dataclass(frozen=True)
-class Results:
+class ResultsFile:
     """Those in `folder`, which is made with the first of them."""
 
     folder: Path
 
     @property
     def path(self) -> Path:
-        return self.folder / NAME
+        return self.folder / FILE_NAME
 
-    def refuse_taken(self) -> None:
+    def check_folder(self) -> None:
         """A comparison writes into a folder of its own only."""
         taken = self.folder.exists() and (not self.folder.is_dir() or any(self.folder.iterdir()))
         if taken and not self.path.is_file():
             raise InvalidInput(
-                f"{self.folder} is there already, not empty, and holds no {NAME}.",
+                f"{self.folder} is there already, not empty, and holds no {FILE_NAME}.",
                 fix="Name a directory that is new, empty or of an earlier comparison.",
             )
 
-    def found(self) -> dict[str, Result]:
+    def read_by_key(self) -> dict[str, Result]:
         """By their keys."""
         try:
-            return {result["key"]: result for result in json_lines.read(self.path)}
+            return {result["key"]: result for result in json_lines.read_lines(self.path)}
         except (ValueError, KeyError, TypeError):
             raise InvalidInput(
                 f"{self.path} holds a line that is no result.", fix="Name another directory with --out."
             ) from None
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """While one process adds results, another can't; a line that was left unfinished goes."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -51,11 +51,11 @@ class Results:
         except OSError as error:
             raise InvalidInput(f"Results can't be kept in {self.folder} ({error.strerror}).") from None
         with file:
-            json_lines.hold(file, f"A comparison in {self.folder} is going on in another process.")
+            json_lines.lock_file(file, f"A comparison in {self.folder} is going on in another process.")
             sync_directory(self.folder)
             file.seek(0)
             file.truncate(file.read().rfind(b"\n") + 1)
             yield
 
     def append(self, result: Result) -> None:
-        json_lines.append(self.path, result)
+        json_lines.append_line(self.path, result)

@@ -12,7 +12,7 @@ from discreet.algorithms.recipes.registry import RECIPES
 from discreet.errors import InvalidInput
 
 
-def algorithm_from(given: Any) -> Any:
+def build_algorithm(given: Any) -> Any:
     """The algorithm that a recipe makes of its arguments; whatever names no recipe is left to be read as parts."""
     if not isinstance(given, Mapping) or "recipe" not in given:
         return given
@@ -43,4 +43,4 @@ def _check(name: str, recipe: Recipe, arguments: Mapping[str, Any]) -> None:
         )
 
 
-AnyAlgorithm: TypeAlias = Annotated[Algorithm, BeforeValidator(algorithm_from)]
+AnyAlgorithm: TypeAlias = Annotated[Algorithm, BeforeValidator(build_algorithm)]

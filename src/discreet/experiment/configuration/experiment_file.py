@@ -90,7 +90,7 @@ class Settings:
     dtype: Precision = "float32"
     device: Device = "auto"
 
-    def evaluates(self, done: int, rounds: int) -> bool:
+    def is_evaluated(self, done: int, rounds: int) -> bool:
         return done == rounds or done % (self.evaluate_every or max(1, rounds // 20)) == 0
 
 
@@ -128,7 +128,7 @@ class Experiment:
         """The data; where one person is promised something, with few rows of each."""
         return load_task(self.task, generator, paths, None if self.privacy is None else self.privacy.person)
 
-    def resolved(self, algorithm: Algorithm) -> dict[str, Any]:
+    def resolve(self, algorithm: Algorithm) -> dict[str, Any]:
         """The parts in full, as plain data: what the run directory stores. `algorithm` is ours with its noise."""
         return {**plain(self), "algorithm": plain(algorithm)}
 
@@ -142,16 +142,16 @@ class Source:
     paths: Paths
 
 
-def load(path: Path | None = None, overrides: tuple[str, ...] = (), data_dir: Path | None = None) -> Source:
+def load_experiment(path: Path | None = None, overrides: tuple[str, ...] = (), data_dir: Path | None = None) -> Source:
     """Read a file (without one: the built-in digits) with `a.b=c` overrides; InvalidInput says what is wrong."""
-    text = BUILT_IN if path is None else toml_document.text_of(path)
+    text = BUILT_IN if path is None else toml_document.read_toml_text(path)
     name = "the built-in experiment" if path is None else str(path)
-    data = toml_document.parsed(text, name)
+    data = toml_document.parse_toml(text, name)
     if overrides:
-        text = toml_document.overridden(text, overrides)
-        data = toml_document.parsed(text, name)
+        text = toml_document.override_values(text, overrides)
+        data = toml_document.parse_toml(text, name)
     try:
-        experiment = toml_document.built(Experiment, data)
+        experiment = toml_document.build_record(Experiment, data)
     except InvalidInput as error:
         raise type(error)(f"{name}: {error.problem}", fix=error.fix) from None
     folder = Path.cwd() if path is None else path.resolve().parent

@@ -41,7 +41,7 @@ OPTIONS = """\
 """
 
 
-def starter(path: Path | None, client: str | None, label: str | None, ranges: Path, *, beside: Path) -> str:
+def starter_file(path: Path | None, client: str | None, label: str | None, ranges: Path, *, beside: Path) -> str:
     """The experiment to start from: the digits, or a user's own table. Of the table only its header is read."""
     if path is None:
         return BUILT_IN + OPTIONS
@@ -50,12 +50,18 @@ def starter(path: Path | None, client: str | None, label: str | None, ranges: Pa
         if name not in table.columns:
             problem = f"{option} is missing." if name is None else f"{path} has no column {name!r}."
             raise InvalidInput(problem, fix=f"Its columns: {', '.join(table.columns)}.")
-    task = {"kind": table.kind, "path": _from(path, beside), "client": client, "label": label, "ranges": str(ranges)}
+    task = {
+        "kind": table.kind,
+        "path": _relative_path(path, beside),
+        "client": client,
+        "label": label,
+        "ranges": str(ranges),
+    }
     lines = "\n".join(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in task.items())
     return OWN_TABLE.format(table=lines) + OPTIONS
 
 
-def _from(path: Path, folder: Path) -> str:
+def _relative_path(path: Path, folder: Path) -> str:
     """The path as it reads from the folder of the experiment's file."""
     return Path(os.path.relpath(path, folder)).as_posix()
 

@@ -16,14 +16,14 @@ from discreet.part import sentence
 T = TypeVar("T")
 
 
-def parsed(text: str, name: str) -> dict[str, Any]:
+def parse_toml(text: str, name: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InvalidInput(f"{name} is no TOML: {error}.", fix="Text needs quotes, and each key stands once.") from None
 
 
-def text_of(path: Path) -> str:
+def read_toml_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -33,12 +33,12 @@ def text_of(path: Path) -> str:
         raise InvalidInput(f"{path} can't be read ({reason}).") from None
 
 
-def written(data: Mapping[str, Any]) -> str:
+def format_toml(data: Mapping[str, Any]) -> str:
     """Plain data as TOML; what is None is left out, since TOML has no nothing."""
     return tomlkit.dumps(_without_none(data))
 
 
-def overridden(text: str, settings: Iterable[str]) -> str:
+def override_values(text: str, settings: Iterable[str]) -> str:
     """The document with each `a.b=value` set, its comments kept; a value is TOML, and text needs no quotes."""
     document = tomlkit.parse(text)
     for setting in settings:
@@ -55,7 +55,7 @@ def overridden(text: str, settings: Iterable[str]) -> str:
     return tomlkit.dumps(document)
 
 
-def built(kind: type[T], data: Any) -> T:
+def build_record(kind: type[T], data: Any) -> T:
     """The record that the document describes, or one sentence: which key, what is allowed, what was got."""
     try:
         return TypeAdapter(kind).validate_python(data)

@@ -13,7 +13,7 @@ from discreet.params import count
 QUANTILES = (5, 25, 75, 95)  # percent; the median has a name of its own
 
 
-def of_round(job: Job, gathered: CohortSum) -> dict[str, Any]:
+def round_diagnostics(job: Job, gathered: CohortSum) -> dict[str, Any]:
     """How large updates were, how much of them the clip left, how loud they were beside the noise, what was sent."""
     line: dict[str, Any] = {"bits": bits(job.algorithm, job.params)._asdict()}
     sizes = gathered.norms.double()
@@ -21,18 +21,18 @@ def of_round(job: Job, gathered: CohortSum) -> dict[str, Any]:
         return line
     if sizes.numel():
         found = {"mean": sizes.mean(), "median": sizes.median(), "max": sizes.max()}
-        line["norms"] = finite({name: float(value) for name, value in found.items()} | _quantiles(sizes))
-        if _clips(job):
+        line["norms"] = json_numbers({name: float(value) for name, value in found.items()} | _quantiles(sizes))
+        if _clips_updates(job):
             kept = gathered.kept.double().nan_to_num(0.0)
             mean = kept.mean()
-            line["kept"] = finite({"mean": float(mean), "deviation": float((kept - mean).abs().mean())})
+            line["kept"] = json_numbers({"mean": float(mean), "deviation": float((kept - mean).abs().mean())})
     ratio = signal_to_noise(job, gathered)
     if ratio is not None:
-        line["signal_to_noise"] = sayable(ratio)
-    return line | ({"clipped": gathered.clipped} if _clips(job) else {})
+        line["signal_to_noise"] = json_number(ratio)
+    return line | ({"clipped": gathered.clipped_share} if _clips_updates(job) else {})
 
 
-def _clips(job: Job) -> bool:
+def _clips_updates(job: Job) -> bool:
     """Whether whole updates are clipped: what happens to single examples inside training is not looked at."""
     return job.algorithm.mechanism.private and job.algorithm.mechanism.unit == "client"
 
@@ -50,13 +50,13 @@ def signal_to_noise(job: Job, gathered: CohortSum) -> float | None:
     return float(gathered.signal) / (deviation * math.sqrt(algorithm.sparsifier.coordinates(count(job.params))))
 
 
-def sayable(value: float | None) -> float | str | None:
+def json_number(value: float | None) -> float | str | None:
     return value if value is None or math.isfinite(value) else str(value)
 
 
-def finite(values: dict[str, float]) -> dict[str, Any]:
+def json_numbers(values: dict[str, float]) -> dict[str, Any]:
     """JSON has no infinity and no NaN: they are said in words."""
-    return {name: sayable(value) for name, value in values.items()}
+    return {name: json_number(value) for name, value in values.items()}
 
 
 def _quantiles(sizes: torch.Tensor) -> dict[str, float]:

@@ -9,23 +9,23 @@ from types import FrameType
 
 
 @dataclass
-class Stop:
-    asked: bool = False
+class StopRequest:
+    is_requested: bool = False
 
 
 @contextmanager
-def graceful(*, terminate: bool = True) -> Iterator[Stop]:
+def catch_interrupts(*, terminate: bool = True) -> Iterator[StopRequest]:
     """Inside, a first interrupt only sets `asked`. Signals reach the main thread alone; elsewhere nothing changes.
 
     With `terminate`, SIGTERM is taken as Ctrl-C is. A run with real clients leaves it alone: its round may wait for
     ever, for a SuperLink that is gone, and SIGTERM is what ends its process then.
     """
-    stop = Stop()
+    stop = StopRequest()
 
     def handle(number: int, frame: FrameType | None) -> None:
-        if stop.asked:
+        if stop.is_requested:
             raise KeyboardInterrupt
-        stop.asked = True
+        stop.is_requested = True
 
     if threading.current_thread() is not threading.main_thread():
         yield stop

@@ -19,7 +19,7 @@ from discreet.errors import InvalidInput
 from discreet.experiment.configuration.experiment_file import Flower, Ray, Reference, Secure, Settings
 from discreet.experiment.promise import calibrate
 from discreet.experiment.promise.promise import Privacy
-from discreet.experiment.promise.released_rounds import Made
+from discreet.experiment.promise.released_rounds import ReleasedRound
 from discreet.models.user_module.supervised_module import SupervisedModule
 from discreet.params import Params
 from discreet.randomness.purposes import Purpose
@@ -30,12 +30,12 @@ TRAINING_EXAMPLES = 10_000  # on which a model is tried, at most
 
 
 @dataclass(frozen=True)
-class Deployed:
+class DeploymentFacts:
     """What a run on real clients knows of its deployment."""
 
-    again: str  # the command that goes on with it
-    rehearsal: bool  # one machine plays every client
-    others: Callable[[], Sequence[str]]  # the deployment's other runs by now, on the same data
+    resume_command: str  # the command that goes on with it
+    is_rehearsal: bool  # one machine plays every client
+    other_runs: Callable[[], Sequence[str]]  # the deployment's other runs by now, on the same data
 
 
 @dataclass(frozen=True)
@@ -46,20 +46,20 @@ class Job:
     key: RunKey
     task: Task
     data: Federation
-    public: Federation | None
-    test: tuple[Tensor, Tensor]
+    public_data: Federation | None
+    test_data: tuple[Tensor, Tensor]
     model: SupervisedModule
     params: Params
     algorithm: Algorithm
     privacy: Privacy | None
     settings: Settings
-    resolved: str
-    text: str
+    resolved_text: str
+    source_text: str
     folder: Path | None
     declared: Population | None = None  # of clients who hold their data themselves
     remote: Callable[[], Engine] | None = None  # how they are reached
-    deployed: Deployed | None = None
-    verified: str | None = None  # what was verified of a model that is the user's own
+    deployed: DeploymentFacts | None = None
+    isolation_note: str | None = None  # what was verified of a model that is the user's own
     accept_data_ranges: bool = False  # whether whoever trains has accepted ranges that were taken from the data
 
     @property
@@ -72,7 +72,7 @@ class Job:
 
     def engine(self, block_size: int | None) -> tuple[Engine, Simulation, int]:
         """The engine with its block size fixed: bits depend on it, and free memory comes and goes."""
-        simulation = Simulation(self.algorithm, self.data, self.model.loss, self.key, self.public)
+        simulation = Simulation(self.algorithm, self.data, self.model.loss, self.key, self.public_data)
         chosen = self.settings.engine
         if isinstance(chosen, Reference):
             return ReferenceEngine(simulation), simulation, 1
@@ -95,7 +95,7 @@ class Job:
 
         return SecureEngine(embedded, chosen.drop_out), simulation, block_size
 
-    def reach(self) -> None:
+    def check_reachable(self) -> None:
         """Whether other machines that it needs are there, asked before a run directory is made."""
         if isinstance(chosen := self.settings.engine, Ray):
             from discreet.engines.ray.ray_workers import Cluster
@@ -117,11 +117,11 @@ class Job:
 
     def _fitting(self, simulation: Simulation, memory: int | None) -> int:
         start = self.algorithm.broadcast(self.algorithm.init(self.params), 0, simulation.public_update)
-        return EmbeddedEngine.fitting(simulation, start, memory).block
+        return EmbeddedEngine.with_fitting_blocks(simulation, start, memory).block_size
 
     def evaluate(self, params: Params) -> dict[str, float]:
         """What the model achieves on the test data; a squared error beside that of a constant."""
-        found = self.model.evaluate(params, *self.test)
+        found = self.model.evaluate(params, *self.test_data)
         if "mse" not in found:
             return found
         return {"mse": found.pop("mse"), CONSTANT: self._constant_mse, **found}
@@ -140,17 +140,19 @@ class Job:
     def _constant_mse(self) -> float:
         """The error of whoever predicts the mean of the clients' targets for every test example."""
         held = self.data.targets if self.data.order is None else self.data.targets[self.data.order]
-        return float((self.test[1].double() - held.double().mean(dim=0)).square().mean())
+        return float((self.test_data[1].double() - held.double().mean(dim=0)).square().mean())
 
-    def spent(self, done: int, made: Sequence[Made] | None = None) -> float | None:
-        """The ε of the client that has spent most: of what was `made`, or else of so many rounds as planned."""
-        return calibrate.spent(self.algorithm, self.privacy, done, self.population, self.lasting, made)
+    def spent_epsilon(self, completed: int, released: Sequence[ReleasedRound] | None = None) -> float | None:
+        """The ε of the client that has spent most: of what was `released`, or else of so many rounds as planned."""
+        return calibrate.spent_epsilon(
+            self.algorithm, self.privacy, completed, self.population, self.round_limits, released
+        )
 
     @cached_property
-    def lasting(self) -> dict[int, int]:
+    def round_limits(self) -> dict[int, int]:
         """The clients whose budget ends before the run does, and the rounds that it lasts."""
-        return calibrate.lasting(self.algorithm, self.privacy, self.rounds, self.population)
+        return calibrate.round_limits(self.algorithm, self.privacy, self.rounds, self.population)
 
-    def left(self, round: int) -> frozenset[int]:
+    def spent_clients(self, round: int) -> frozenset[int]:
         """Whose budget is spent before this round."""
-        return frozenset(client for client, lasts in self.lasting.items() if lasts <= round)
+        return frozenset(client for client, lasts in self.round_limits.items() if lasts <= round)

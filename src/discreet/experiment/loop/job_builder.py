@@ -14,7 +14,7 @@ from discreet.algorithms.population import Population
 from discreet.algorithms.sparsifiers.common_mask import PublicTopK, no_public_data
 from discreet.data.tasks.task import Task
 from discreet.engines import secure_terms
-from discreet.engines.engine import FEWEST
+from discreet.engines.engine import MIN_SECURE_CLIENTS
 from discreet.errors import InvalidInput
 from discreet.experiment.configuration import toml_document
 from discreet.experiment.configuration.experiment_file import Experiment, Flower, Secure, Settings, Source
@@ -29,7 +29,7 @@ from discreet.randomness.streams import RunKey
 from discreet.user_code import load_object
 
 
-def from_source(
+def build_job(
     source: Source,
     key: RunKey,
     task: Task | None = None,
@@ -44,14 +44,14 @@ def from_source(
     experiment, folder, public = source.experiment, source.paths.folder, public or key
     if task is None:
         task = experiment.load_task(public.generator(Purpose.TASK), source.paths)
-    module = built(experiment, task, folder, public.generator(Purpose.MODEL))
+    module = build_model(experiment, task, folder, public.generator(Purpose.MODEL))
     own = {"loss": experiment.loss, "metric": experiment.metric}
     functions = {what: None if name is None else load_object(name, folder) for what, name in own.items()}
     population = declared or task.train.population
-    algorithm = calibrate.kept(
-        experiment.algorithm, experiment.privacy, experiment.rounds, population, _dimension(module)
+    algorithm = calibrate.calibrate_noise(
+        experiment.algorithm, experiment.privacy, experiment.rounds, population, _count_parameters(module)
     )
-    return _assembled(
+    return _assemble(
         task,
         module,
         functions,
@@ -60,15 +60,15 @@ def from_source(
         algorithm=algorithm,
         privacy=experiment.privacy,
         settings=experiment.settings,
-        resolved=experiment.resolved(algorithm),
-        text=source.text,
+        resolved=experiment.resolve(algorithm),
+        source_text=source.text,
         folder=folder,
         declared=declared,
         own_model=isinstance(experiment.model, UserModel),
     )
 
 
-def from_objects(
+def build_job_from_objects(
     task: Task,
     module: nn.Module,
     functions: dict[str, Callable[..., Any] | None],
@@ -81,7 +81,7 @@ def from_objects(
     settings: Settings,
 ) -> Job:
     """The same from what a Python program holds; the resolved experiment can only describe its data and its module."""
-    algorithm = calibrate.kept(algorithm, privacy, rounds, task.train.population, _dimension(module))
+    algorithm = calibrate.calibrate_noise(algorithm, privacy, rounds, task.train.population, _count_parameters(module))
     resolved = {
         "rounds": rounds,
         "seed": seed,
@@ -92,7 +92,7 @@ def from_objects(
         "algorithm": plain(algorithm),
         **plain(settings),
     }
-    return _assembled(
+    return _assemble(
         task,
         module,
         functions,
@@ -102,13 +102,13 @@ def from_objects(
         privacy=privacy,
         settings=settings,
         resolved=resolved,
-        text="",
+        source_text="",
         folder=None,
         own_model=True,
     )
 
 
-def _assembled(
+def _assemble(
     task: Task,
     module: nn.Module,
     functions: dict[str, Callable[..., Any] | None],
@@ -131,14 +131,14 @@ def _assembled(
     population = rest.get("declared") or task.train.population
     person_bound.check_task(task, rest["privacy"], private=bool(algorithm.releases(population, 0)))
     fewest = algorithm.sampling.cohorts(population)[0]
-    if isinstance(settings.engine, Secure) and fewest < FEWEST:
+    if isinstance(settings.engine, Secure) and fewest < MIN_SECURE_CLIENTS:
         raise InvalidInput(
-            f"A secure sum needs at least {FEWEST} clients, and as few as {fewest} may be in a round.",
+            f"A secure sum needs at least {MIN_SECURE_CLIENTS} clients, and as few as {fewest} may be in a round.",
             fix='Let more clients join, or use engine = { kind = "embedded" }.',
         )
-    if isinstance(settings.engine, Secure | Flower) and algorithm.aggregation.secure and fewest >= FEWEST:
-        secure_terms.degree_of(algorithm, population, signed=isinstance(settings.engine, Flower))
-    device, dtype = _device(settings.device), getattr(torch, settings.dtype)
+    if isinstance(settings.engine, Secure | Flower) and algorithm.aggregation.secure and fewest >= MIN_SECURE_CLIENTS:
+        secure_terms.plan_degree(algorithm, population, signed=isinstance(settings.engine, Flower))
+    device, dtype = _choose_device(settings.device), getattr(torch, settings.dtype)
     model = SupervisedModule(module, task.kind, loss=functions["loss"], metric=functions["metric"])
     model.check(task)
     data = task.train.to(device, dtype)
@@ -148,19 +148,19 @@ def _assembled(
     return Job(
         task=task,
         data=data,
-        public=None if task.public is None else task.public.to(device, dtype),
-        test=(_moved(task.test_inputs, device, dtype), _moved(task.test_targets, device, dtype)),
+        public_data=None if task.public is None else task.public.to(device, dtype),
+        test_data=(_to_device(task.test_inputs, device, dtype), _to_device(task.test_targets, device, dtype)),
         model=model,
         params=params,
         algorithm=algorithm,
         settings=settings,
-        resolved=toml_document.written(resolved),
-        verified=verified if own_model else None,
+        resolved_text=toml_document.format_toml(resolved),
+        isolation_note=verified if own_model else None,
         **rest,
     )
 
 
-def built(experiment: Experiment, task: Task, folder: Path, generator: torch.Generator) -> nn.Module:
+def build_model(experiment: Experiment, task: Task, folder: Path, generator: torch.Generator) -> nn.Module:
     """The experiment's model; one of the user's own may lie beside the experiment's file."""
     model = experiment.model
     if isinstance(model, UserModel) and (folder / model.kind.rpartition(":")[0]).is_file():
@@ -175,16 +175,16 @@ def _function_name(function: Callable[..., Any]) -> str:
     return str(getattr(function, "__qualname__", type(function).__qualname__))
 
 
-def _dimension(module: nn.Module) -> int:
+def _count_parameters(module: nn.Module) -> int:
     """How many numbers are learned, and so sent."""
     return sum(value.numel() for value in module.parameters() if value.requires_grad)
 
 
-def _device(wanted: str) -> torch.device:
+def _choose_device(wanted: str) -> torch.device:
     if wanted == "cuda" and not torch.cuda.is_available():
         raise InvalidInput("device is cuda, and torch finds no CUDA device here.", fix='Use device = "auto" or "cpu".')
     return torch.device("cuda" if wanted != "cpu" and torch.cuda.is_available() else "cpu")
 
 
-def _moved(values: Tensor, device: torch.device, dtype: torch.dtype) -> Tensor:
+def _to_device(values: Tensor, device: torch.device, dtype: torch.dtype) -> Tensor:
     return values.to(device, dtype if values.is_floating_point() else None)

@@ -15,7 +15,7 @@ FIRST = ("accuracy", "mse")  # what is worth the room on one line
 
 
 @contextmanager
-def bar(rounds: int, done: int, budget: float | None, console: Console) -> Iterator[Callable[[Line], None]]:
+def progress_bar(rounds: int, done: int, budget: float | None, console: Console) -> Iterator[Callable[[Line], None]]:
     """A live bar: round, clients, loss and accuracy, ε spent and left, time left. It leaves nothing behind."""
     columns = (
         TextColumn("round {task.completed}/{task.total}"),
@@ -30,43 +30,43 @@ def bar(rounds: int, done: int, budget: float | None, console: Console) -> Itera
         def watch(line: Line) -> None:
             shown.pop("lost", None)
             shown.update(line)  # what wasn't measured in this round is as it was last
-            progress.update(task, completed=line["round"], said=_said(shown, budget))
+            progress.update(task, completed=line["round"], said=_describe(shown, budget))
 
         yield watch
 
 
 @contextmanager
-def lines(rounds: int, budget: float | None, write: Callable[[str], None]) -> Iterator[Callable[[Line], None]]:
+def progress_lines(rounds: int, budget: float | None, write: Callable[[str], None]) -> Iterator[Callable[[Line], None]]:
     """A plain line whenever the model was evaluated, for logs and pipes."""
 
     def watch(line: Line) -> None:
         if "evaluation" in line:
-            write(f"round {line['round']}/{rounds}  {_said(line, budget)}")
+            write(f"round {line['round']}/{rounds}  {_describe(line, budget)}")
 
     yield watch
 
 
 @contextmanager
-def silent() -> Iterator[Callable[[Line], None]]:
+def no_progress() -> Iterator[Callable[[Line], None]]:
     yield lambda line: None
 
 
-def _said(line: Line, budget: float | None) -> str:
+def _describe(line: Line, budget: float | None) -> str:
     parts = [f"{line['clients']} client{'' if line['clients'] == 1 else 's'}" if "lost" not in line else "lost"]
     found = line.get("evaluation") or {}
     for name in (*FIRST, "loss"):
         if name in found:
-            parts.append(f"{name} {_number(found[name])}")
+            parts.append(f"{name} {_format_number(found[name])}")
     if (epsilon := line.get("epsilon")) is not None:
         spent = float(epsilon)
-        left = "" if budget is None else f", {_cents(budget - spent, math.floor)} left"
-        parts.append(f"ε {_cents(spent, math.ceil)}{left}")
+        left = "" if budget is None else f", {_format_cents(budget - spent, math.floor)} left"
+        parts.append(f"ε {_format_cents(spent, math.ceil)}{left}")
     return "  ".join(parts)
 
 
-def _cents(value: float, towards: Callable[[float], int]) -> str:
+def _format_cents(value: float, towards: Callable[[float], int]) -> str:
     return f"{towards(value * 100) / 100:.2f}" if math.isfinite(value) else str(value)
 
 
-def _number(value: float | str) -> str:
+def _format_number(value: float | str) -> str:
     return value if isinstance(value, str) else brief(value, 3)

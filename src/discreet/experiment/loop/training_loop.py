@@ -8,77 +8,77 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from discreet.algorithms.algorithm import ServerState
-from discreet.engines.engine import CohortSum, NotMade
+from discreet.engines.engine import CohortSum, RoundRefused
 from discreet.errors import BudgetRefused, InvalidInput
 from discreet.experiment.loop import diagnostics
-from discreet.experiment.loop.diagnostics import finite, sayable
-from discreet.experiment.loop.interrupt import graceful
+from discreet.experiment.loop.diagnostics import json_number, json_numbers
+from discreet.experiment.loop.interrupt import catch_interrupts
 from discreet.experiment.loop.job import Job
 from discreet.experiment.loop.outcome import Outcome
 from discreet.experiment.promise import calibrate, data_ranges, released_rounds, run_guarantees
 from discreet.experiment.promise.budget_check import check_budgets
-from discreet.experiment.promise.released_rounds import Made
-from discreet.experiment.promise.round_releases import cohort, named, planned, released
+from discreet.experiment.promise.released_rounds import ReleasedRound
+from discreet.experiment.promise.round_releases import draw_cohort, paying_clients, planned_releases, releases_of_round
 from discreet.experiment.run_directory import environment, fingerprint, run_keys
 from discreet.experiment.run_directory.resume_check import check_unchanged
-from discreet.experiment.run_directory.run_record import Checkpoint, Identity, Record, refuse_taken
+from discreet.experiment.run_directory.run_record import Checkpoint, RunIdentity, RunRecord, check_path_is_free
 from discreet.privacy.ledger import Ledger, Ticket
 from discreet.randomness.purposes import Purpose
 from discreet.secure_sums.secagg.session_errors import RoundOver
 
-Line: TypeAlias = dict[str, Any]  # what rounds.jsonl says of one round
-Watch: TypeAlias = Callable[[Line], None]
+RoundRecord: TypeAlias = dict[str, Any]  # what rounds.jsonl says of one round
+Watch: TypeAlias = Callable[[RoundRecord], None]
 DIED = "The server stopped in this round, and may have seen its sum: it counts, and is not made again."
 
 
 def start(job: Job, out: Path, ledger: Path | None, key_dir: Path | None, watch: Watch) -> Outcome:
     """Make the run directory and train. A budget that can't pay for the first round refuses before it is made."""
-    refuse_taken(out)
+    check_path_is_free(out)
     data_ranges.check_accepted(job.task.ranges_from_data, accepted=job.accept_data_ranges)
     private = bool(job.algorithm.releases(job.population, 0))
-    run_guarantees.guarantees(job, job.rounds, None, shared=False)  # what can't be certified afterwards isn't trained
-    job.reach()
+    run_guarantees.certify_run(job, job.rounds, None, shared=False)  # what can't be certified afterwards isn't trained
+    job.check_reachable()
     if ledger is not None:
         if not ledger.exists():
             raise InvalidInput(f"There is no ledger {ledger}.", fix=f"Make it first: discreet ledger create {ledger}")
         ledger = ledger.resolve()
-    identity = Identity(
+    identity = RunIdentity(
         id=secrets.token_hex(8),
         ledger=None if ledger is None else str(ledger),
         folder=None if job.folder is None else str(job.folder),
         seeded=job.key.seeded,
         private=private or ledger is not None,
-        again=None if job.deployed is None else job.deployed.again,
+        again=None if job.deployed is None else job.deployed.resume_command,
         data_ranges=job.task.ranges_from_data,
-        fingerprint=fingerprint.take(job),
+        fingerprint=fingerprint.take_fingerprint(job),
     )
     asked: tuple[Ledger, Ticket] | None = None
     if ledger is not None:
         data_ledger = Ledger.open(ledger)
         _check_budgets(job, data_ledger)
-        asked = data_ledger, data_ledger.reserve(identity.round_key(0), planned(job, 0, shared=True))
+        asked = data_ledger, data_ledger.reserve(identity.round_key(0), planned_releases(job, 0, shared=True))
 
     def own_ledger(folder: Path) -> None:
         if private and ledger is None:
-            budgets = calibrate.budgets(job.algorithm, job.privacy, job.rounds, job.population)
+            budgets = calibrate.run_budgets(job.algorithm, job.privacy, job.rounds, job.population)
             Ledger.create(folder / "ledger.jsonl", budgets)
 
-    texts = {"resolved.toml": job.resolved, "environment.json": environment.described(job.device)}
-    if job.text:
-        texts["experiment.toml"] = job.text
+    texts = {"resolved.toml": job.resolved_text, "environment.json": environment.describe_environment(job.device)}
+    if job.source_text:
+        texts["experiment.toml"] = job.source_text
     try:
-        run_keys.store(job.key, identity.id, key_dir)
-        record = Record.create(out, identity, texts, own_ledger)
+        run_keys.store_key(job.key, identity.id, key_dir)
+        record = RunRecord.create(out, identity, texts, own_ledger)
     except BaseException:
-        run_keys.forget(identity.id, key_dir)
+        run_keys.delete_key(identity.id, key_dir)
         if asked:
             asked[0].void(asked[1])  # nothing was trained yet
         raise
-    with record.held():
-        return _ended(job, record, key_dir, _train(job, record, None, watch, resumed=False))
+    with record.lock():
+        return _finish(job, record, key_dir, _train(job, record, None, watch, resumed=False))
 
 
-def resume(job: Job, record: Record, key_dir: Path | None, watch: Watch) -> Outcome:
+def resume(job: Job, record: RunRecord, key_dir: Path | None, watch: Watch) -> Outcome:
     """Go on after the last checkpoint, bit for bit as if the run had never stopped.
 
     Other data or other code than the run was started with is refused, and then nothing was written.
@@ -86,11 +86,11 @@ def resume(job: Job, record: Record, key_dir: Path | None, watch: Watch) -> Outc
     data_ranges.check_accepted(job.task.ranges_from_data, accepted=job.accept_data_ranges)
     if record.identity.ledger is not None:
         _check_budgets(job, Ledger.open(record.identity.ledger))
-    with record.held():
+    with record.lock():
         check_unchanged(job, record)
-        checkpoint = record.checkpoint(job.algorithm.init(job.params))
+        checkpoint = record.load_checkpoint(job.algorithm.init(job.params))
         record.rewind(checkpoint)
-        return _ended(job, record, key_dir, _train(job, record, checkpoint, watch, resumed=True))
+        return _finish(job, record, key_dir, _train(job, record, checkpoint, watch, resumed=True))
 
 
 def _check_budgets(job: Job, shared: Ledger) -> None:
@@ -99,27 +99,27 @@ def _check_budgets(job: Job, shared: Ledger) -> None:
 
 
 @dataclass(frozen=True)
-class _Ended:
+class _LoopEnd:
     done: int
     state: ServerState
-    made: list[Made]
+    made: list[ReleasedRound]
     stopped: str | None = None
     refused: bool = False
 
 
-def _train(job: Job, record: Record, checkpoint: Checkpoint | None, watch: Watch, *, resumed: bool) -> _Ended:
-    done, saved = (checkpoint.done, checkpoint.done) if checkpoint else (0, 0)
+def _train(job: Job, record: RunRecord, checkpoint: Checkpoint | None, watch: Watch, *, resumed: bool) -> _LoopEnd:
+    done, saved = (checkpoint.completed, checkpoint.completed) if checkpoint else (0, 0)
     training = _Training(job, record, checkpoint.block_size if checkpoint else None, done)
     training.in_flight = resumed and training.is_open(done)
     state = checkpoint.state if checkpoint else job.algorithm.init(job.params)
-    line: Line = checkpoint.line if checkpoint else {}
-    refusal: BudgetRefused | NotMade | None = None
+    line: RoundRecord = checkpoint.line if checkpoint else {}
+    refusal: BudgetRefused | RoundRefused | None = None
     if done:  # the commit that the last process may not have lived to make
-        training.settle(training.reserve(done - 1) if released_rounds.of_line(line) else None, line)
+        training.settle(training.reserve(done - 1) if released_rounds.parse_round(line) else None, line)
     if resumed:
         record.remove_outcome()
-    with graceful(terminate=job.remote is None) as stop:
-        while done < job.rounds and not stop.asked and refusal is None:
+    with catch_interrupts(terminate=job.remote is None) as stop:
+        while done < job.rounds and not stop.is_requested and refusal is None:
             try:
                 ticket = training.reserve(done)
             except BudgetRefused as refused:
@@ -127,7 +127,7 @@ def _train(job: Job, record: Record, checkpoint: Checkpoint | None, watch: Watch
                 break
             try:
                 state, line = training.round(done, state)
-            except NotMade as refused:
+            except RoundRefused as refused:
                 training.void(ticket)  # an open one stands for a round that may have been seen
                 if not done:  # there is no model to keep
                     raise
@@ -137,43 +137,43 @@ def _train(job: Job, record: Record, checkpoint: Checkpoint | None, watch: Watch
                 if job.remote is None:  # nothing left this process
                     training.void(ticket)
                 raise
-            if released_rounds.of_line(line) is None:
+            if released_rounds.parse_round(line) is None:
                 training.void(ticket)
             done += 1
             if done == job.rounds or done % job.settings.checkpoint_every == 0:
                 training.save(done, state, line)
                 saved = done
             training.settle(ticket, line)
-            record.append(line)
+            record.append_round(line)
             watch(line)
             refusal = training.refusal
         if saved < done:
             training.save(done, state, line)
     if refusal is not None and done < job.rounds:
         why = f"Stopped after {done} of {job.rounds} rounds. {refusal}"
-        return _Ended(done, state, training.made, why, refused=refusal.exit_code == BudgetRefused.exit_code)
+        return _LoopEnd(done, state, training.made, why, refused=refusal.exit_code == BudgetRefused.exit_code)
     if done < job.rounds:
-        why = f"Interrupted after {done} of {job.rounds} rounds; to go on: {record.again}"
-        return _Ended(done, state, training.made, why)
-    return _Ended(done, state, training.made)
+        why = f"Interrupted after {done} of {job.rounds} rounds; to go on: {record.resume_command}"
+        return _LoopEnd(done, state, training.made, why)
+    return _LoopEnd(done, state, training.made)
 
 
 class _Training:
     """One run's engine and ledger, what was released so far, and the steps of a round that touch them."""
 
-    def __init__(self, job: Job, record: Record, block_size: int | None, done: int) -> None:
+    def __init__(self, job: Job, record: RunRecord, block_size: int | None, done: int) -> None:
         self.job, self.record = job, record
-        self.made = released_rounds.of_lines(record.rounds(), done)
+        self.made = released_rounds.parse_rounds(record.read_rounds(), done)
         self.engine, self.simulation, self.block_size = job.engine(block_size)
-        self.ledger = None if record.ledger is None else Ledger.open(record.ledger)
-        self.experiment = record.experiment()
-        self.refusal: NotMade | None = None  # of a round that counts all the same
+        self.ledger = None if record.ledger_path is None else Ledger.open(record.ledger_path)
+        self.experiment = record.experiment_digest()
+        self.refusal: RoundRefused | None = None  # of a round that counts all the same
         self.in_flight = False  # whether the next round was begun by a process that is gone, with real clients
 
     def reserve(self, round: int) -> Ticket | None:
         if self.ledger is None:
             return None
-        releases = planned(self.job, round, shared=self.record.identity.ledger is not None)
+        releases = planned_releases(self.job, round, shared=self.record.identity.ledger is not None)
         return self.ledger.reserve(self.record.identity.round_key(round), releases) if releases else None
 
     def is_open(self, round: int) -> bool:
@@ -182,7 +182,7 @@ class _Training:
             return False
         return self.ledger.is_open(self.record.identity.round_key(round))
 
-    def round(self, round: int, state: ServerState) -> tuple[ServerState, Line]:
+    def round(self, round: int, state: ServerState) -> tuple[ServerState, RoundRecord]:
         """The state and the line after it; of a round that was lost, the state before.
 
         What a process had seen when it died counts. A secure sum would be made again with fresh noise, for which
@@ -191,51 +191,59 @@ class _Training:
         job, began = self.job, time.perf_counter()
         seen, self.in_flight = self.in_flight, False
         if seen and job.algorithm.aggregation.secure:
-            return state, self._told(_lost(round, DIED, revealed=True), state, None, began)
+            return state, self._told(_lost_round(round, DIED, revealed=True), state, None, began)
         broadcast = job.algorithm.broadcast(state, round, self.simulation.public_update)
         try:
-            gathered = self.engine.gather(broadcast, cohort(job, round))
-        except (RoundOver, NotMade) as lost:
+            gathered = self.engine.gather(broadcast, draw_cohort(job, round))
+        except (RoundOver, RoundRefused) as lost:
             revealed = lost.revealed or seen
-            if isinstance(lost, NotMade):  # which ends the run too
+            if isinstance(lost, RoundRefused):  # which ends the run too
                 if not revealed:
                     raise
                 self.refusal = lost
-            return state, self._told(_lost(round, lost.problem, revealed=revealed), state, None, began)
+            return state, self._told(_lost_round(round, lost.problem, revealed=revealed), state, None, began)
         noise = self.simulation.rows(broadcast, [-1]).at(Purpose.SERVER)
-        left = job.left(round)
+        left = job.spent_clients(round)
         joined = len(gathered.contributors)
         state = job.algorithm.server_step(state, broadcast, gathered.total, joined, job.population, noise, left)
         return state, self._told({"round": round + 1, "clients": joined}, state, gathered, began)
 
-    def _told(self, line: Line, state: ServerState, gathered: CohortSum | None, began: float) -> Line:
+    def _told(self, line: RoundRecord, state: ServerState, gathered: CohortSum | None, began: float) -> RoundRecord:
         """What rounds.jsonl says of a round. Only `epsilon` is covered by a guarantee."""
         job, done = self.job, line["round"]
-        if (happened := released_rounds.of_line(line)) is not None:
+        if (happened := released_rounds.parse_round(line)) is not None:
             self.made.append(happened)
-        if job.settings.evaluates(done, job.rounds):  # ε too: it is asked for when it is shown
-            line |= {"epsilon": sayable(job.spent(done, self.made)), "evaluation": finite(job.evaluate(state.params))}
+        if job.settings.is_evaluated(done, job.rounds):  # ε too: it is asked for when it is shown
+            line |= {
+                "epsilon": json_number(job.spent_epsilon(done, self.made)),
+                "evaluation": json_numbers(job.evaluate(state.params)),
+            }
             if job.settings.evaluate_training:
-                line["training"] = finite(job.evaluate_training(state.params))
+                line["training"] = json_numbers(job.evaluate_training(state.params))
         if gathered is not None:
-            line |= diagnostics.of_round(job, gathered)
+            line |= diagnostics.round_diagnostics(job, gathered)
         return line | {"seconds": round(time.perf_counter() - began, 6)}
 
-    def save(self, done: int, state: ServerState, line: Line) -> None:
+    def save(self, done: int, state: ServerState, line: RoundRecord) -> None:
         run = self.record.identity.id
-        self.record.save(Checkpoint(done, run, self.block_size, self.experiment, line, state))
+        self.record.save_checkpoint(Checkpoint(done, run, self.block_size, self.experiment, line, state))
 
-    def settle(self, ticket: Ticket | None, line: Line) -> None:
+    def settle(self, ticket: Ticket | None, line: RoundRecord) -> None:
         """What really happened: whoever is drawn pays, and the noise is that of those who contributed.
 
         Of a round that was lost after shares were revealed nobody knows who would be in the sum: it costs what was
         reserved.
         """
-        happened = released_rounds.of_line(line)
+        happened = released_rounds.parse_round(line)
         if self.ledger is None or ticket is None or happened is None:
             return
-        shared, payers = self.record.identity.ledger is not None, named(self.job, cohort(self.job, happened.round))
-        releases = released(self.job, happened.round, payers, joined=happened.joined, shared=shared)
+        shared, payers = (
+            self.record.identity.ledger is not None,
+            paying_clients(self.job, draw_cohort(self.job, happened.round)),
+        )
+        releases = releases_of_round(
+            self.job, happened.round, payers, noise_shares=happened.noise_shares, shared=shared
+        )
         self.ledger.commit(ticket, releases)
 
     def void(self, ticket: Ticket | None) -> None:
@@ -243,20 +251,20 @@ class _Training:
             self.ledger.void(ticket)
 
 
-def _lost(round: int, why: str, *, revealed: bool) -> Line:
+def _lost_round(round: int, why: str, *, revealed: bool) -> RoundRecord:
     return {"round": round + 1, "clients": 0, "lost": why, "revealed": revealed}
 
 
-def _ended(job: Job, record: Record, key_dir: Path | None, ended: _Ended) -> Outcome:
+def _finish(job: Job, record: RunRecord, key_dir: Path | None, ended: _LoopEnd) -> Outcome:
     """Write what a finished or stopped run leaves behind; a finished one needs its key no longer."""
-    ledger = None if record.ledger is None else Ledger.open(record.ledger)
+    ledger = None if record.ledger_path is None else Ledger.open(record.ledger_path)
     shared = record.identity.ledger is not None
-    cards = run_guarantees.guarantees(job, ended.done, ledger, shared=shared, made=ended.made)
-    metrics = finite(job.evaluate(ended.state.params))
-    found = run_guarantees.data(job, ended.done, ended.stopped, cards, ledger) | {"metrics": metrics}
+    cards = run_guarantees.certify_run(job, ended.done, ledger, shared=shared, released=ended.made)
+    metrics = json_numbers(job.evaluate(ended.state.params))
+    found = run_guarantees.guarantee_data(job, ended.done, ended.stopped, cards, ledger) | {"metrics": metrics}
     if job.task.person is not None and job.declared is None:
         found |= {"rows_left_out": job.task.rows_left_out}
-    record.finish(job.model.module_with(ended.state.params).state_dict(), found, run_guarantees.words(cards))
+    record.write_outcome(job.model.module_with(ended.state.params).state_dict(), found, run_guarantees.card_text(cards))
     if ended.done == job.rounds:
-        run_keys.forget(record.identity.id, key_dir)
+        run_keys.delete_key(record.identity.id, key_dir)
     return Outcome(record, ended.done, ended.state, ended.stopped, ended.refused, tuple(cards), metrics)

@@ -7,19 +7,19 @@ from types import MappingProxyType
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.population import Population
 from discreet.errors import BudgetRefused, InvalidInput
-from discreet.experiment.promise.promise import Kind, Privacy, Reading, kinds, reading
-from discreet.experiment.promise.released_rounds import Made, over
+from discreet.experiment.promise.promise import ClientGroup, Privacy, PromiseEvent, client_groups, promise_event
+from discreet.experiment.promise.released_rounds import ReleasedRound, compose_rounds
 from discreet.privacy import accountant, calibration
 from discreet.privacy.calibration import EpsilonTarget
 from discreet.privacy.ledger import Budget
 from discreet.privacy.release import Release, numbered
 from discreet.privacy.wording import brief
 
-LEAST = 1e-9  # that a budget may be: noise can be so much that nothing is spent
-DELTA = 1e-5  # where nothing is promised and a guarantee still needs one
+LEAST_EPSILON = 1e-9  # that a budget may be: noise can be so much that nothing is spent
+DEFAULT_DELTA = 1e-5  # where nothing is promised and a guarantee still needs one
 
 
-def kept(
+def calibrate_noise(
     algorithm: Algorithm, privacy: Privacy | None, rounds: int, population: Population, dimension: int | None = None
 ) -> Algorithm:
     """The algorithm with all its numbers for these clients and a model of this dimension.
@@ -27,7 +27,7 @@ def kept(
     The noise is computed from the promise where it is open, and checked where it is given.
     """
     algorithm = algorithm.fitted(population, dimension)
-    is_open = open_noise(algorithm)
+    is_open = has_open_noise(algorithm)
     if privacy is None:
         if is_open:
             raise InvalidInput(
@@ -35,18 +35,18 @@ def kept(
                 fix="Add a [privacy] table with unit, against, epsilon and delta, or give noise_multiplier.",
             )
         return algorithm
-    every = kinds(algorithm, privacy, population)
+    every = client_groups(algorithm, privacy, population)
     if is_open:
-        noises = [_noise(kind, rounds, population) for kind in every]
-        return _with_noises(algorithm, every, noises, population).fitted(population)
-    lasting = [_lasts(kind, rounds, population) for kind in every]
+        noises = [_least_noise(kind, rounds, population) for kind in every]
+        return _set_noise(algorithm, every, noises, population).fitted(population)
+    lasting = [_affordable_rounds(kind, rounds, population) for kind in every]
     for lasts in (min(lasting), max(lasting)):
         if lasts == 0 or max(lasting) < rounds:
             raise _unaffordable(every[lasting.index(lasts)], lasts, rounds, population)
     return algorithm
 
 
-def lasting(algorithm: Algorithm, privacy: Privacy | None, rounds: int, population: Population) -> dict[int, int]:
+def round_limits(algorithm: Algorithm, privacy: Privacy | None, rounds: int, population: Population) -> dict[int, int]:
     """The clients whose budget is spent before the last round, and the rounds that each can pay for.
 
     They follow from public numbers alone, so that leaving tells nothing.
@@ -54,54 +54,60 @@ def lasting(algorithm: Algorithm, privacy: Privacy | None, rounds: int, populati
     if privacy is None:
         return {}
     found: dict[int, int] = {}
-    every = kinds(algorithm, privacy, population)
+    every = client_groups(algorithm, privacy, population)
     for kind in every if len(every) > 1 else ():
-        if kind.clients and (lasts := _lasts(kind, rounds, population)) < rounds:
+        if kind.clients and (lasts := _affordable_rounds(kind, rounds, population)) < rounds:
             found |= dict.fromkeys(kind.clients, lasts)
     return found
 
 
-def open_noise(algorithm: Algorithm) -> bool:
+def has_open_noise(algorithm: Algorithm) -> bool:
     """Whether some noise is still to be computed from the promise."""
     return algorithm.with_noise(1.0) != algorithm
 
 
-def spent(
+def spent_epsilon(
     algorithm: Algorithm,
     privacy: Privacy | None,
     rounds: int,
     population: Population,
-    lasting: Mapping[int, int] = MappingProxyType({}),
-    made: Sequence[Made] | None = None,
+    round_limits: Mapping[int, int] = MappingProxyType({}),
+    released: Sequence[ReleasedRound] | None = None,
 ) -> float | None:
-    """The ε that so many rounds have cost, in the promise's terms; without one, of the first thing released.
+    """Return the ε spent by the first `rounds` rounds, in the promise's terms. None for a run without privacy.
 
-    Of several kinds of clients it is the largest; those in `lasting` left after so many rounds. `made` says what was
-    released; without it, all that was planned.
+    Where groups of clients differ, it is the largest. Without a promise, it is the ε of the first release.
+
+    Args:
+        round_limits: Clients that leave early, and the number of rounds each one takes part in.
+        released: The rounds that took place. None counts every round as planned.
     """
-    every = kinds(algorithm, privacy, population)
-    counts = [joined(kind, rounds, lasting) for kind in every]
-    found = [_spent(kind, count, population, within(made, count)) for kind, count in zip(every, counts, strict=True)]
+    every = client_groups(algorithm, privacy, population)
+    counts = [rounds_joined(kind, rounds, round_limits) for kind in every]
+    found = [
+        _group_epsilon(kind, count, population, first_rounds(released, count))
+        for kind, count in zip(every, counts, strict=True)
+    ]
     known = [each for each in found if each is not None]
     return max(known) if known else None
 
 
-def joined(kind: Kind, rounds: int, lasting: Mapping[int, int]) -> int:
+def rounds_joined(kind: ClientGroup, rounds: int, round_limits: Mapping[int, int]) -> int:
     """Of so many rounds, those in which these clients were still there."""
-    return min(rounds, lasting.get(kind.clients[0], rounds)) if kind.clients else rounds
+    return min(rounds, round_limits.get(kind.clients[0], rounds)) if kind.clients else rounds
 
 
-def within(made: Sequence[Made] | None, rounds: int) -> list[Made] | None:
-    """Of what was made, the first so many rounds."""
-    return None if made is None else [each for each in made if each.round < rounds]
+def first_rounds(released: Sequence[ReleasedRound] | None, rounds: int) -> list[ReleasedRound] | None:
+    """Of what was released, the first so many rounds."""
+    return None if released is None else [each for each in released if each.round < rounds]
 
 
-def budgets(algorithm: Algorithm, privacy: Privacy | None, rounds: int, population: Population) -> list[Budget]:
+def run_budgets(algorithm: Algorithm, privacy: Privacy | None, rounds: int, population: Population) -> list[Budget]:
     """What the run's own ledger allows: the promise, or else exactly what is planned."""
-    every = kinds(algorithm, privacy, population)
+    every = client_groups(algorithm, privacy, population)
     if privacy is not None:
         found = [
-            replace(reading(kind.privacy, kind.algorithm, rounds, population).budget, clients=kind.clients)
+            replace(promise_event(kind.privacy, kind.algorithm, rounds, population).budget, clients=kind.clients)
             for kind in every
             if kind.privacy is not None
         ]
@@ -112,15 +118,17 @@ def budgets(algorithm: Algorithm, privacy: Privacy | None, rounds: int, populati
             unit=each.unit,
             relation=each.relation,
             view=each.view,
-            epsilon=max(LEAST, accountant.epsilon(each.event, DELTA, each.relation)),
-            delta=DELTA,
+            epsilon=max(LEAST_EPSILON, accountant.epsilon(each.event, DEFAULT_DELTA, each.relation)),
+            delta=DEFAULT_DELTA,
             clients=each.clients,
         )
         for each in algorithm.over(rounds, population)
     ]
 
 
-def certifiable(kind: Kind, rounds: int, population: Population, made: Sequence[Made] | None = None) -> list[Release]:
+def certifiable_releases(
+    kind: ClientGroup, rounds: int, population: Population, released: Sequence[ReleasedRound] | None = None
+) -> list[Release]:
     """All that may be said of so many rounds of these clients, what the promise is about first.
 
     A client-level release also says something of one example: any change to it turns the client's update into
@@ -129,7 +137,7 @@ def certifiable(kind: Kind, rounds: int, population: Population, made: Sequence[
     """
     if rounds == 0:
         return []
-    found = over(kind.algorithm, rounds, population, made)
+    found = compose_rounds(kind.algorithm, rounds, population, released)
     known = {(each.unit, each.view) for each in found}
     examples = [
         replace(each, unit="example", relation="replace")
@@ -143,7 +151,7 @@ def certifiable(kind: Kind, rounds: int, population: Population, made: Sequence[
         return listed
     promised = (kind.privacy.unit, kind.privacy.against)
     if not any((each.unit, each.view) == promised for each in listed):
-        about = reading(kind.privacy, kind.algorithm, rounds, population, made)
+        about = promise_event(kind.privacy, kind.algorithm, rounds, population, released)
         listed.append(
             Release(
                 unit=kind.privacy.unit,
@@ -158,13 +166,13 @@ def certifiable(kind: Kind, rounds: int, population: Population, made: Sequence[
     return sorted(listed, key=lambda each: (each.unit, each.view) != promised)
 
 
-def _noise(kind: Kind, rounds: int, population: Population) -> float:
+def _least_noise(kind: ClientGroup, rounds: int, population: Population) -> float:
     """The least that keeps the promise for these clients."""
     privacy = kind.privacy
     assert privacy is not None
 
-    def at(noise: float) -> Reading:
-        return reading(privacy, kind.algorithm.with_noise(noise), rounds, population)
+    def at(noise: float) -> PromiseEvent:
+        return promise_event(privacy, kind.algorithm.with_noise(noise), rounds, population)
 
     first = at(1.0)
     if at(2.0).event == first.event:
@@ -172,12 +180,12 @@ def _noise(kind: Kind, rounds: int, population: Population) -> float:
             "The promise is kept, or not, by noise that is given, and says nothing of the noise that is open.",
             fix="Give every noise_multiplier, or leave the one open that the promise is about.",
         )
-    target = EpsilonTarget(epsilon=privacy.most, delta=privacy.delta)
+    target = EpsilonTarget(epsilon=privacy.largest_epsilon, delta=privacy.delta)
     return calibration.noise(lambda noise: at(noise).event, target, first.relation)
 
 
-def _with_noises(
-    algorithm: Algorithm, every: Sequence[Kind], noises: Sequence[float], population: Population
+def _set_noise(
+    algorithm: Algorithm, every: Sequence[ClientGroup], noises: Sequence[float], population: Population
 ) -> Algorithm:
     if len(every) == 1:
         return algorithm.with_noise(noises[0])
@@ -185,23 +193,25 @@ def _with_noises(
     return algorithm.with_noise(tuple(own[client] for client in range(population.clients)))
 
 
-def _spent(kind: Kind, rounds: int, population: Population, made: Sequence[Made] | None = None) -> float | None:
+def _group_epsilon(
+    kind: ClientGroup, rounds: int, population: Population, released: Sequence[ReleasedRound] | None = None
+) -> float | None:
     if rounds == 0:
         return 0.0
     if kind.privacy is not None:
-        found = reading(kind.privacy, kind.algorithm, rounds, population, made)
+        found = promise_event(kind.privacy, kind.algorithm, rounds, population, released)
         return accountant.epsilon(found.event, kind.privacy.delta, found.relation)
-    releases = over(kind.algorithm, rounds, population, made)
-    return accountant.epsilon(releases[0].event, DELTA, releases[0].relation) if releases else None
+    releases = compose_rounds(kind.algorithm, rounds, population, released)
+    return accountant.epsilon(releases[0].event, DEFAULT_DELTA, releases[0].relation) if releases else None
 
 
-def _lasts(kind: Kind, rounds: int, population: Population) -> int:
+def _affordable_rounds(kind: ClientGroup, rounds: int, population: Population) -> int:
     """How many of the rounds these clients' promise affords."""
     assert kind.privacy is not None
-    most = kind.privacy.most
+    most = kind.privacy.largest_epsilon
 
     def fits(count: int) -> bool:
-        spent = _spent(kind, count, population)
+        spent = _group_epsilon(kind, count, population)
         return spent is not None and spent <= most
 
     if fits(rounds):
@@ -213,12 +223,13 @@ def _lasts(kind: Kind, rounds: int, population: Population) -> int:
     return low
 
 
-def _unaffordable(kind: Kind, lasts: int, rounds: int, population: Population) -> BudgetRefused:
+def _unaffordable(kind: ClientGroup, lasts: int, rounds: int, population: Population) -> BudgetRefused:
     assert kind.privacy is not None
-    epsilon = _spent(kind, rounds, population) or 0.0
+    epsilon = _group_epsilon(kind, rounds, population) or 0.0
     whose = "that is given" if kind.clients is None else f"given for {numbered(kind.clients)}"
     return BudgetRefused(
         f"The noise {whose} spends epsilon {brief(epsilon, 4)} over {rounds} rounds at delta "
-        f"{brief(kind.privacy.delta)}, and {brief(kind.privacy.most)} is promised, which affords {lasts} rounds.",
+        f"{brief(kind.privacy.delta)}, and {brief(kind.privacy.largest_epsilon)} is promised, which affords "
+        f"{lasts} rounds.",
         fix="Leave noise_multiplier out, and it is computed from the promise; or promise more.",
     )

@@ -20,7 +20,7 @@ def check_budgets(budgets: Sequence[Budget], algorithm: Algorithm, population: P
     releases = algorithm.releases(population, 0)
     apart = [each for each in releases if each.unit != "client"]
     for budget in budgets:
-        if budget.unit != "client" and _charged(budget, releases) not in (None, _charged(budget, apart)):
+        if budget.unit != "client" and _charges(budget, releases) not in (None, _charges(budget, apart)):
             unit = name_of(budget.unit)
             raise UnsoundCombination(
                 f"{where} has a budget for one {unit} against the {budget.view}, and this experiment protects one "
@@ -31,7 +31,7 @@ def check_budgets(budgets: Sequence[Budget], algorithm: Algorithm, population: P
             )
 
 
-def _charged(budget: Budget, releases: Sequence[Release]) -> list[Charge] | None:
+def _charges(budget: Budget, releases: Sequence[Release]) -> list[Charge] | None:
     """None where the budget can't count these releases, and so the ledger refuses them."""
     try:
         return charges(budget, releases)

@@ -15,7 +15,7 @@ def check_accepted(ranges_from_data: bool, *, accepted: bool) -> None:
         raise InvalidInput(DATA_RANGES, fix=FIX.format(how=f"{OPTION} (in Python: accept_data_ranges=True)"))
 
 
-def before_training(ranges_from_data: bool) -> Iterator[str]:
+def plan_warnings(ranges_from_data: bool) -> Iterator[str]:
     """The warning in a plan, with what training will ask for."""
     yield from (f"{warning} Training needs {OPTION}." for warning in warnings(ranges_from_data))
 

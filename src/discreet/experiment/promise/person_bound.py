@@ -18,7 +18,7 @@ def check_task(task: Task, privacy: Privacy | None, *, private: bool) -> None:
     person = None if privacy is None else privacy.person
     if person is not None and not _bounds(task.person, person):
         raise InvalidInput(
-            f"The promise is for {_described(person)}, and the data is a task whose rows are not bounded by column "
+            f"The promise is for {_describe(person)}, and the data is a task whose rows are not bounded by column "
             f"{person.column!r} in this way.",
             fix="Pass the same person where a table is read, clients_from_csv(..., person=...), or promise for "
             'unit = "example" or "client".',
@@ -38,7 +38,7 @@ def check_budgets(budgets: Sequence[Budget], privacy: Privacy | None, where: str
         if isinstance(budget.unit, Person) and not _bounds(person, budget.unit):
             unit = budget.unit
             raise InvalidInput(
-                f"{where} has a budget for {_described(unit)}, and this experiment does not bound the rows of that "
+                f"{where} has a budget for {_describe(unit)}, and this experiment does not bound the rows of that "
                 "person.",
                 fix=f'Promise for it: unit = {{ kind = "person", column = "{unit.column}", max_examples = '
                 f"{unit.max_examples} }}; or count in another ledger.",
@@ -46,7 +46,7 @@ def check_budgets(budgets: Sequence[Budget], privacy: Privacy | None, where: str
         if person is not None and not isinstance(budget.unit, Person):
             raise InvalidInput(
                 f"{where} has a budget for one {name_of(budget.unit)}, and this experiment, which promises for "
-                f"{_described(person)}, leaves rows out: one {name_of(budget.unit)} less may bring another in.",
+                f"{_describe(person)}, leaves rows out: one {name_of(budget.unit)} less may bring another in.",
                 fix=f"Count in a ledger for the same person: --unit person:{person.column}:{person.max_examples}.",
             )
 
@@ -70,7 +70,7 @@ def not_covered(person: Person) -> str:
     return f"How many rows were left out because a person, by column {person.column!r}, has more or is in two clients."
 
 
-def notice(task: Task) -> Iterator[str]:
+def owner_notices(task: Task) -> Iterator[str]:
     """What the data's owner should know before training, and nobody else."""
     if task.person is not None:
         rows = f"{task.rows_left_out:,} row{' is' if task.rows_left_out == 1 else 's are'} left out"
@@ -85,7 +85,7 @@ def _bounds(found: Person | None, wanted: Person) -> bool:
     return found is not None and found.column == wanted.column and found.max_examples <= wanted.max_examples
 
 
-def _described(person: Person) -> str:
+def _describe(person: Person) -> str:
     return f"one person (column {person.column!r}, at most {_rows(person)})"
 
 

@@ -9,7 +9,7 @@ from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.mechanisms import LocalNoise
 from discreet.algorithms.population import Population
 from discreet.errors import InvalidInput, Unsupported
-from discreet.experiment.promise.released_rounds import Made, over
+from discreet.experiment.promise.released_rounds import ReleasedRound, compose_rounds
 from discreet.part import PerClient, Positive, Probability, part
 from discreet.privacy.events import Composed, Event
 from discreet.privacy.ledger import Budget
@@ -31,7 +31,7 @@ class Privacy:
     delta: Probability
 
     @property
-    def most(self) -> float:
+    def largest_epsilon(self) -> float:
         return per_client.most(self.epsilon)
 
     @property
@@ -39,13 +39,13 @@ class Privacy:
         """The person whose rows the data must bound; None where the promise is for another unit."""
         return self.unit if isinstance(self.unit, Person) else None
 
-    def times(self, factor: float) -> "Privacy":
+    def scale_epsilon(self, factor: float) -> "Privacy":
         """The same promise at so many times the epsilon, for every client."""
         own = self.epsilon
         return replace(self, epsilon=tuple(each * factor for each in own) if isinstance(own, tuple) else own * factor)
 
 
-class Kind(NamedTuple):
+class ClientGroup(NamedTuple):
     """Clients for whom the same is promised and done (None: everyone), with single numbers throughout."""
 
     clients: tuple[int, ...] | None
@@ -53,7 +53,7 @@ class Kind(NamedTuple):
     privacy: Privacy | None
 
 
-class Reading(NamedTuple):
+class PromiseEvent(NamedTuple):
     """The releases in the terms of a promise: what counts, under which relation, and the budget that says so."""
 
     event: Event
@@ -61,16 +61,20 @@ class Reading(NamedTuple):
     budget: Budget
 
 
-def reading(
-    privacy: Privacy, algorithm: Algorithm, rounds: int, population: Population, made: Sequence[Made] | None = None
-) -> Reading:
+def promise_event(
+    privacy: Privacy,
+    algorithm: Algorithm,
+    rounds: int,
+    population: Population,
+    released: Sequence[ReleasedRound] | None = None,
+) -> PromiseEvent:
     """What the releases of clients who are alike are worth for the promise, by the ledger's own rules; refused where
     they say nothing of it.
 
     It is read under the strongest relation that holds: of examples and persons, whose number is public, what stood in
     their place; of clients one more or less, or a replacement where a cohort has a fixed size.
     """
-    found = over(algorithm, rounds, population, made)
+    found = compose_rounds(algorithm, rounds, population, released)
     overlapping = privacy.unit != "client" and population.max_multiplicity > 1
     # an example that lies in several clients is not protected by protecting any one of them
     releases = [each for each in found if not (overlapping and each.unit == "client")]
@@ -79,7 +83,7 @@ def reading(
             unit=privacy.unit,
             relation=relation,
             view=privacy.against,
-            epsilon=privacy.most,
+            epsilon=privacy.largest_epsilon,
             delta=privacy.delta,
         )
         try:
@@ -87,11 +91,13 @@ def reading(
         except Unsupported:
             continue
         event = counted[0].event if len(counted) == 1 else Composed(events=tuple(each.event for each in counted))
-        return Reading(event, "replace" if any(each.relation == "replace" for each in counted) else relation, budget)
-    raise _unserved(privacy, found)
+        return PromiseEvent(
+            event, "replace" if any(each.relation == "replace" for each in counted) else relation, budget
+        )
+    raise _unsupported_promise(privacy, found)
 
 
-def kinds(algorithm: Algorithm, privacy: Privacy | None, population: Population) -> list[Kind]:
+def client_groups(algorithm: Algorithm, privacy: Privacy | None, population: Population) -> list[ClientGroup]:
     """As a rule one, of everyone; more where clients have numbers of their own, or ask for an epsilon of their own."""
     own = () if privacy is None or not isinstance(privacy.epsilon, tuple) else privacy.epsilon
     if own and len(own) != population.clients:
@@ -104,18 +110,18 @@ def kinds(algorithm: Algorithm, privacy: Privacy | None, population: Population)
     found = []
     for clients, alike in algorithm.kinds(population):
         if privacy is None or not own:
-            found.append(Kind(clients, alike, privacy))
+            found.append(ClientGroup(clients, alike, privacy))
             continue
         members = range(population.clients) if clients is None else clients
         for epsilon in dict.fromkeys(own[client] for client in members):
             group = tuple(client for client in members if own[client] == epsilon)
-            found.append(Kind(group, alike, replace(privacy, epsilon=epsilon)))
+            found.append(ClientGroup(group, alike, replace(privacy, epsilon=epsilon)))
     if population.max_multiplicity > 1 and len(found) > 1:
         raise soundness.overlapping(population)
     return found
 
 
-def _unserved(privacy: Privacy, releases: Sequence[Release]) -> InvalidInput:
+def _unsupported_promise(privacy: Privacy, releases: Sequence[Release]) -> InvalidInput:
     asked = f"one {name_of(privacy.unit)} against the {privacy.against}"
     offered = [f"one {name_of(each.unit)} against the {each.view}" for each in releases]
     if not offered:
@@ -127,9 +133,9 @@ def _unserved(privacy: Privacy, releases: Sequence[Release]) -> InvalidInput:
     why = " The server adds the noise itself, so it is trusted." if trusted else ""
     return Unsupported(
         f"The promise is about {asked}, and this algorithm protects {' and '.join(dict.fromkeys(offered))}.{why}",
-        fix=f"Promise {_form(releases[0])}, or use an algorithm that protects {asked}.",
+        fix=f"Promise {_toml_form(releases[0])}, or use an algorithm that protects {asked}.",
     )
 
 
-def _form(release: Release) -> str:
+def _toml_form(release: Release) -> str:
     return f'unit = "{name_of(release.unit)}" and against = "{release.view}"'

@@ -11,63 +11,65 @@ from discreet.privacy.events import NOTHING, Composed, Event, Repeated
 from discreet.privacy.release import Release
 
 
-class Made(NamedTuple):
+class ReleasedRound(NamedTuple):
     """A round of which something was released, and how many brought their noise; None: as few as were planned for."""
 
     round: int
-    joined: int | None
+    noise_shares: int | None
 
 
-def of_line(line: Mapping[str, Any]) -> Made | None:
+def parse_round(line: Mapping[str, Any]) -> ReleasedRound | None:
     """What a round's line in rounds.jsonl says; None of one that was lost before anybody revealed anything."""
     if "lost" not in line:
-        return Made(line["round"] - 1, line["clients"])
-    return Made(line["round"] - 1, None) if line.get("revealed") else None
+        return ReleasedRound(line["round"] - 1, line["clients"])
+    return ReleasedRound(line["round"] - 1, None) if line.get("revealed") else None
 
 
-def of_lines(lines: Iterable[Mapping[str, Any]], done: int) -> list[Made]:
-    """The same of the first `done` rounds; one whose line is missing counts as it was planned."""
-    told = {line["round"] - 1: of_line(line) for line in lines}
-    found = (told.get(round, Made(round, None)) for round in range(done))
+def parse_rounds(lines: Iterable[Mapping[str, Any]], completed: int) -> list[ReleasedRound]:
+    """The same of the first `completed` rounds; one whose line is missing counts as it was planned."""
+    told = {line["round"] - 1: parse_round(line) for line in lines}
+    found = (told.get(round, ReleasedRound(round, None)) for round in range(completed))
     return [each for each in found if each is not None]
 
 
-def over(
-    algorithm: Algorithm, rounds: int, population: Population, made: Sequence[Made] | None = None
+def compose_rounds(
+    algorithm: Algorithm, rounds: int, population: Population, released: Sequence[ReleasedRound] | None = None
 ) -> list[Release]:
-    """What so many rounds reveal of the one who joins most often: as planned, or of those that were `made`.
+    """What so many rounds reveal of the one who joins most often: as planned, or of those that were `released`.
 
     Guarantee: never less than was released. Where nobody joins every round, the dearest rounds count, those with the
     fewest shares of noise; and where a round lacks something that was planned, the plan stands.
     """
     planned = algorithm.over(rounds, population)
-    if made is None:
+    if released is None:
         return planned
     most = algorithm.sampling.rounds_joined(population, rounds)
-    dearest = sorted(made, key=lambda each: (each.joined is not None, each.joined or 0))[:most]
-    happened = _happened(algorithm, population, dearest)
-    if len(dearest) == most and happened == _happened(
-        algorithm, population, [Made(each.round, None) for each in dearest]
+    dearest = sorted(released, key=lambda each: (each.noise_shares is not None, each.noise_shares or 0))[:most]
+    happened = _count_releases(algorithm, population, dearest)
+    if len(dearest) == most and happened == _count_releases(
+        algorithm, population, [ReleasedRound(each.round, None) for each in dearest]
     ):
         return planned
-    return [replace(each, event=_event(each, happened)) for each in planned]
+    return [replace(each, event=_compose_event(each, happened)) for each in planned]
 
 
-def _happened(algorithm: Algorithm, population: Population, made: Iterable[Made]) -> Counter[tuple[Release, ...]]:
+def _count_releases(
+    algorithm: Algorithm, population: Population, released: Iterable[ReleasedRound]
+) -> Counter[tuple[Release, ...]]:
     """The releases of single rounds, and how often each: rounds that are alike are asked for once."""
     changes = algorithm.trainer.changes
-    alike = Counter(each if changes else Made(0, each.joined) for each in made)
+    alike = Counter(each if changes else ReleasedRound(0, each.noise_shares) for each in released)
     found: Counter[tuple[Release, ...]] = Counter()
     for (round, joined), count in alike.items():
         found[tuple(algorithm.releases(population, round, joined=joined))] += count
     return found
 
 
-def _event(planned: Release, happened: Mapping[tuple[Release, ...], int]) -> Event:
+def _compose_event(planned: Release, happened: Mapping[tuple[Release, ...], int]) -> Event:
     """What the rounds made of one release; of its kind a round has one, or else the plan stands."""
     events = []
     for releases, count in happened.items():
-        same = [each.event for each in releases if _kind(each) == _kind(planned)]
+        same = [each.event for each in releases if _release_kind(each) == _release_kind(planned)]
         if len(same) != 1:
             return planned.event
         events.append(Repeated(count=count, event=same[0]))
@@ -76,5 +78,5 @@ def _event(planned: Release, happened: Mapping[tuple[Release, ...], int]) -> Eve
     return events[0] if len(events) == 1 else Composed(events=tuple(events))
 
 
-def _kind(release: Release) -> tuple[Any, ...]:
+def _release_kind(release: Release) -> tuple[Any, ...]:
     return release.unit, release.relation, release.view, release.clients

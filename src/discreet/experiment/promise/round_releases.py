@@ -7,34 +7,36 @@ from discreet.privacy.release import Release
 from discreet.randomness.purposes import Purpose
 
 
-def planned(job: Job, round: int, *, shared: bool) -> list[Release]:
+def planned_releases(job: Job, round: int, *, shared: bool) -> list[Release]:
     """What the round will release, as far as it is known before anybody is drawn.
 
     Nothing, where the budgets of all whose turn it is are spent.
     """
     known = job.algorithm.sampling.known_cohort(job.population, round)
     there = range(job.population.clients) if known is None else known
-    left = job.left(round)
-    return released(job, round, named(job, [client for client in there if client not in left]), shared=shared)
+    left = job.spent_clients(round)
+    return releases_of_round(
+        job, round, paying_clients(job, [client for client in there if client not in left]), shared=shared
+    )
 
 
-def released(
-    job: Job, round: int, payers: tuple[int, ...] | None, *, joined: int | None = None, shared: bool
+def releases_of_round(
+    job: Job, round: int, payers: tuple[int, ...] | None, *, noise_shares: int | None = None, shared: bool
 ) -> list[Release]:
     """In a ledger that runs share, everyone pays alike, and as much as the one who reveals most: who is client 3 is
     this run's own business, and another run may have dealt the same examples out differently.
     """
     if shared:
-        return job.algorithm.worst().releases(job.population, round, joined=joined)
-    return job.algorithm.releases(job.population, round, payers, joined)
+        return job.algorithm.worst().releases(job.population, round, joined=noise_shares)
+    return job.algorithm.releases(job.population, round, payers, noise_shares)
 
 
-def named(job: Job, cohort: Sequence[int]) -> tuple[int, ...] | None:
+def paying_clients(job: Job, cohort: Sequence[int]) -> tuple[int, ...] | None:
     """Those who pay, by number; all of them need no naming."""
     return None if len(cohort) == job.population.clients else tuple(cohort)
 
 
-def cohort(job: Job, round: int) -> list[int]:
+def draw_cohort(job: Job, round: int) -> list[int]:
     """Those who are drawn, but for the ones whose budget is spent."""
     drawn = job.algorithm.sampling.sample(job.population, round, job.key.generator(Purpose.SAMPLING, round))
-    return sorted(set(drawn) - job.left(round))
+    return sorted(set(drawn) - job.spent_clients(round))

@@ -6,12 +6,12 @@ from typing import Any
 
 from discreet.algorithms import claims, failure_odds
 from discreet.algorithms.mechanisms import IntegerNoise
-from discreet.engines.secure_terms import degree_of
+from discreet.engines.secure_terms import plan_degree
 from discreet.experiment.configuration.experiment_file import Flower, Secure
 from discreet.experiment.loop.job import Job
 from discreet.experiment.promise import calibrate, person_bound
-from discreet.experiment.promise.promise import kinds
-from discreet.experiment.promise.released_rounds import Made
+from discreet.experiment.promise.promise import client_groups
+from discreet.experiment.promise.released_rounds import ReleasedRound
 from discreet.part import plain, read
 from discreet.privacy import accountant
 from discreet.privacy.guarantee import WIDTH, Claim, Guarantee, LedgerMark, leading
@@ -48,28 +48,28 @@ FIRST_RUN = (
 )
 
 
-def guarantees(
-    job: Job, done: int, ledger: Ledger | None, *, shared: bool, made: Sequence[Made] | None = None
+def certify_run(
+    job: Job, completed: int, ledger: Ledger | None, *, shared: bool, released: Sequence[ReleasedRound] | None = None
 ) -> list[Guarantee]:
-    """Every guarantee of so many rounds, the one that was promised first: of what was `made`, or else planned."""
+    """Every guarantee of so many rounds, the one that was promised first: of what was `released`, or else planned."""
     state = None if ledger is None else ledger.summary()
     mark = None if state is None else LedgerMark(head=state["head"], length=state["records"])
-    delta = job.privacy.delta if job.privacy else calibrate.DELTA
-    others = () if job.deployed is None else job.deployed.others()
-    found, assumed = [], list(_assumed(job, done, made, others, shared=shared))
-    uncovered = list(_uncovered(job, state["budgets"] if state and shared else [], others))
-    for kind in kinds(job.algorithm, job.privacy, job.population):
-        joined = calibrate.joined(kind, done, job.lasting)
-        happened = calibrate.within(made, joined)
+    delta = job.privacy.delta if job.privacy else calibrate.DEFAULT_DELTA
+    others = () if job.deployed is None else job.deployed.other_runs()
+    found, assumed = [], list(_assumptions(job, completed, released, others, shared=shared))
+    uncovered = list(_not_covered(job, state["budgets"] if state and shared else [], others))
+    for kind in client_groups(job.algorithm, job.privacy, job.population):
+        joined = calibrate.rounds_joined(kind, completed, job.round_limits)
+        happened = calibrate.first_rounds(released, joined)
         claimed = joined if happened is None else len(happened)
         stated = claims.stated(kind.algorithm, claimed, job.population) if claimed else []
-        for release in calibrate.certifiable(kind, joined, job.population, happened):
+        for release in calibrate.certifiable_releases(kind, joined, job.population, happened):
             certified = Guarantee.certify(
                 release,
                 delta,
                 assumptions=assumed,
                 not_covered=uncovered,
-                claims=[_claim(each, delta) for each in stated if each.release.unit == release.unit],
+                claims=[_certify_claim(each, delta) for each in stated if each.release.unit == release.unit],
                 ledger=mark,
             )
             found.append(certified)
@@ -78,12 +78,12 @@ def guarantees(
     return sorted(found, key=lambda each: ((each.unit, each.view) != promised, -each.epsilon)) if differ else found
 
 
-def _claim(each: claims.Stated, delta: float) -> Claim:
+def _certify_claim(each: claims.Stated, delta: float) -> Claim:
     epsilon = accountant.epsilon(each.release.event, delta, each.release.relation)
     return Claim(epsilon=epsilon, delta=delta, source=each.source, reason=each.reason)
 
 
-def words(cards: list[Guarantee]) -> str:
+def card_text(cards: list[Guarantee]) -> str:
     """All cards as plain text; without any, that there is no privacy.
 
     Of clients who differ, the one that is protected least has its card in full, and the others a line each.
@@ -103,59 +103,69 @@ def words(cards: list[Guarantee]) -> str:
     return "\n\n".join([*(card.words() for card in first), *listed]) or NO_PRIVACY.rstrip()
 
 
-def data(job: Job, done: int, stopped: str | None, cards: list[Guarantee], ledger: Ledger | None) -> dict[str, Any]:
+def guarantee_data(
+    job: Job, completed: int, stopped: str | None, cards: list[Guarantee], ledger: Ledger | None
+) -> dict[str, Any]:
     """The same as plain data, with what was promised and how the run ended."""
     return {
-        "rounds": done,
+        "rounds": completed,
         "stopped": stopped,
         "seeded": job.key.seeded,
         "promise": None if job.privacy is None else plain(job.privacy),
-        "left": [{"client": client, "rounds": rounds} for client, rounds in job.lasting.items() if rounds < done],
+        "left": [
+            {"client": client, "rounds": rounds} for client, rounds in job.round_limits.items() if rounds < completed
+        ],
         "guarantees": [plain(card) for card in cards],
         "ledger": None if ledger is None else ledger.verify(),
     }
 
 
-def _assumed(job: Job, done: int, made: Sequence[Made] | None, others: Sequence[str], *, shared: bool) -> Iterator[str]:
+def _assumptions(
+    job: Job, completed: int, released: Sequence[ReleasedRound] | None, others: Sequence[str], *, shared: bool
+) -> Iterator[str]:
     """`others` are runs of the same deployment, which no ledger at the server counts together with this one."""
-    planned = job.spent(job.rounds)
+    planned = job.spent_epsilon(job.rounds)
     whole = "" if planned is None else f"if it had, ε = {rounded_up(planned)} of the whole plan is what holds."
-    if done < job.rounds and whole:
-        yield f"That the run ended after {done} of {job.rounds} rounds had nothing to do with what they showed; {whole}"
-    if made is not None and whole and job.spent(done, made) != job.spent(done):
-        lost = f", and that {done - len(made)} of {done} were lost," if len(made) < done else ""
+    if completed < job.rounds and whole:
+        ended = f"the run ended after {completed} of {job.rounds} rounds"
+        yield f"That {ended} had nothing to do with what they showed; {whole}"
+    if released is not None and whole and job.spent_epsilon(completed, released) != job.spent_epsilon(completed):
+        lost = f", and that {completed - len(released)} of {completed} were lost," if len(released) < completed else ""
         yield f"Who dropped out of which round{lost} had nothing to do with what earlier rounds showed; {whole}"
-    gone = [f"client {client} after round {rounds}" for client, rounds in job.lasting.items() if rounds < done]
+    gone = [
+        f"client {client} after round {rounds}" for client, rounds in job.round_limits.items() if rounds < completed
+    ]
     if gone:
         few = ", ".join(gone[:6]) + (f" and {len(gone) - 6} more" if gone[6:] else "")
         yield f"Who left when its budget was spent ({few}) follows from public numbers, and so tells nothing."
     if job.key.seeded:
         yield SEEDED
-    yield _played(job)
-    yield from _summed(job, done)
-    yield from failure_odds.said(job.algorithm, job.population, done)
+    yield _simulation_note(job)
+    yield from _secure_sum_assumptions(job, completed)
+    yield from failure_odds.said(job.algorithm, job.population, completed)
     if not shared and not others:
-        yield FIRST_RUN if job.deployed is not None and not job.deployed.rehearsal else THIS_RUN
-    if job.verified is not None:
-        yield job.verified
+        yield FIRST_RUN if job.deployed is not None and not job.deployed.is_rehearsal else THIS_RUN
+    if job.isolation_note is not None:
+        yield job.isolation_note
     yield "How many clients there are, and how many examples each holds, is public."
     most = job.population.max_multiplicity
     yield "No example lies in two clients." if most == 1 else f"No example lies in more than {most} clients."
-    if job.public is not None:
-        yield f"{job.public.sizes[0]:,} examples that no client holds are public, by declaration: nobody protects them."
+    if job.public_data is not None:
+        public = f"{job.public_data.sizes[0]:,} examples that no client holds"
+        yield f"{public} are public, by declaration: nobody protects them."
     yield from job.task.facts
     if job.task.person is not None:
         yield person_bound.assumption(job.task.person, deployed=job.declared is not None)
 
 
-def _played(job: Job) -> str:
+def _simulation_note(job: Job) -> str:
     """By whom the clients are played."""
     if not isinstance(job.settings.engine, Flower):
         return SIMULATED
-    return REHEARSED if job.deployed is not None and job.deployed.rehearsal else DEPLOYED
+    return REHEARSED if job.deployed is not None and job.deployed.is_rehearsal else DEPLOYED
 
 
-def _summed(job: Job, done: int) -> Iterator[str]:
+def _secure_sum_assumptions(job: Job, done: int) -> Iterator[str]:
     """What a secure sum takes for granted."""
     mechanism, engine = job.algorithm.mechanism, job.settings.engine
     if not job.algorithm.aggregation.secure or not isinstance(mechanism, IntegerNoise):
@@ -167,13 +177,15 @@ def _summed(job: Job, done: int) -> Iterator[str]:
         f"{least} clients."
     )
     if isinstance(engine, Secure | Flower):
-        yield from _on_a_graph(degree_of(job.algorithm, job.population, signed=isinstance(engine, Flower)), done)
+        yield from _mask_graph_assumption(
+            plan_degree(job.algorithm, job.population, signed=isinstance(engine, Flower)), done
+        )
     else:
         yield 'The sums are secure: here they were added up in clear. engine = { kind = "secure" } makes them so.'
     yield "What is rounded onto the lattice is computed in floating point; from there on all is whole numbers."
 
 
-def _on_a_graph(degree: Degree, rounds: int) -> Iterator[str]:
+def _mask_graph_assumption(degree: Degree, rounds: int) -> Iterator[str]:
     """What few neighbours leave to chance; nothing where everybody is everybody's."""
     if degree.assumed is None:
         return
@@ -186,7 +198,7 @@ def _on_a_graph(degree: Degree, rounds: int) -> Iterator[str]:
     )
 
 
-def _uncovered(job: Job, shared_budgets: list[dict[str, Any]], others: Sequence[str]) -> Iterator[str]:
+def _not_covered(job: Job, shared_budgets: list[dict[str, Any]], others: Sequence[str]) -> Iterator[str]:
     for budget in shared_budgets:
         yield (
             f"Other runs on the same data. With all that its ledger counts, ε = {rounded_up(budget['spent'])} of "
@@ -201,7 +213,7 @@ def _uncovered(job: Job, shared_budgets: list[dict[str, Any]], others: Sequence[
     yield from job.task.not_covered
     if job.task.person is not None:
         yield person_bound.not_covered(job.task.person)
-    if len(job.test[0]):
+    if len(job.test_data[0]):
         yield "Accuracy and loss, computed without noise on test examples."
         if job.task.kind == "regression":
             yield "The error of a constant (constant_mse), which is the mean of the clients' targets, without noise."

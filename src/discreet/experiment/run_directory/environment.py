@@ -13,7 +13,7 @@ from discreet import __version__
 PACKAGES = ("torch", "numpy", "scipy", "dp-accounting", "safetensors")
 
 
-def described(device: torch.device) -> str:
+def describe_environment(device: torch.device) -> str:
     found = {
         "discreet": __version__,
         "python": platform.python_version(),

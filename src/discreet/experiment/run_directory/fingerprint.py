@@ -61,21 +61,21 @@ class Fingerprint:
         return cls(**data) if whole else None
 
 
-def take(job: "Job") -> Fingerprint:
+def take_fingerprint(job: "Job") -> Fingerprint:
     """The fingerprint of a job as it is here and now. Clients who hold their data themselves are not looked at."""
     network = job.model.loss.module
     trained = [value for value in network.parameters() if value.requires_grad]
 
     def keyed_as(name: str, content: Any) -> str:
-        return keyed(job.key.secret, f"{name} {json.dumps(content, sort_keys=True)}")
+        return keyed_digest(job.key.secret, f"{name} {json.dumps(content, sort_keys=True)}")
 
     return Fingerprint(
         versions=versions(),
         key=keyed_as("key", None),
         experiment=keyed_as("experiment", _experiment(job)),
         training_data=keyed_as("training data", None if job.declared is not None else _examples(job.data)),
-        public_data=keyed_as("public data", None if job.public is None else _examples(job.public)),
-        test_data=keyed_as("test data", [tensor_digest(each) for each in job.test]),
+        public_data=keyed_as("public data", None if job.public_data is None else _examples(job.public_data)),
+        test_data=keyed_as("test data", [tensor_digest(each) for each in job.test_data]),
         model=keyed_as("model", code_digest(network, trained=trained)),
         own_code=keyed_as("own code", [code_digest(*job.model.user_functions), *_own_files(job)]),
         source=keyed_as("source", discreet_source()),
@@ -86,10 +86,10 @@ def take(job: "Job") -> Fingerprint:
 
 def client_fingerprint(data: Federation, secret: bytes) -> str:
     """For a client on its own machine: what it was given to train on and the code here, keyed by its own secret."""
-    return keyed(secret, "client " + json.dumps([_examples(data), discreet_source(), versions()]))
+    return keyed_digest(secret, "client " + json.dumps([_examples(data), discreet_source(), versions()]))
 
 
-def keyed(secret: bytes, content: str) -> str:
+def keyed_digest(secret: bytes, content: str) -> str:
     return hashlib.blake2b(content.encode(), key=secret[:64], digest_size=32, person=b"discreet resume").hexdigest()
 
 
@@ -115,7 +115,7 @@ def discreet_source() -> str:
 
 def _experiment(job: "Job") -> dict[str, Any]:
     """All of it, but for how long a server waits for real clients: no client agreed on that, and it changes no sum."""
-    found = toml_document.parsed(job.resolved, "resolved.toml")
+    found = toml_document.parse_toml(job.resolved_text, "resolved.toml")
     if found.get("engine", {}).get("kind") == "flower":
         del found["engine"]
     return found
@@ -132,7 +132,7 @@ def _own_files(job: "Job") -> list[str]:
     if job.folder is None:
         return []
     found = ModuleFiles()
-    for place in {*_places(toml_document.parsed(job.resolved, "resolved.toml"))}:
+    for place in {*_places(toml_document.parse_toml(job.resolved_text, "resolved.toml"))}:
         if place.endswith(".py"):
             found.add_file(job.folder / place)
         else:

@@ -10,7 +10,7 @@ from typing import IO, Any
 from discreet.errors import InvalidInput
 
 
-def append(path: Path, line: Mapping[str, Any]) -> None:
+def append_line(path: Path, line: Mapping[str, Any]) -> None:
     """One line more, on the disk when this returns."""
     with open(path, "ab") as file:
         file.write(json.dumps(line).encode() + b"\n")
@@ -18,7 +18,7 @@ def append(path: Path, line: Mapping[str, Any]) -> None:
         os.fsync(file.fileno())
 
 
-def read(path: Path) -> list[dict[str, Any]]:
+def read_lines(path: Path) -> list[dict[str, Any]]:
     """All whole lines, in order. A writer that was killed may have left its last line unfinished."""
     if not path.is_file():
         return []
@@ -26,7 +26,7 @@ def read(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines]
 
 
-def hold(file: IO[bytes], busy: str, fix: str = "") -> None:
+def lock_file(file: IO[bytes], busy: str, fix: str = "") -> None:
     """Lock an open file until it is closed; refused with this sentence while another process holds it."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

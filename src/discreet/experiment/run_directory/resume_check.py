@@ -9,8 +9,8 @@ import json
 
 from discreet.errors import InvalidInput
 from discreet.experiment.loop.job import Job
-from discreet.experiment.run_directory.fingerprint import Fingerprint, take, versions
-from discreet.experiment.run_directory.run_record import Record
+from discreet.experiment.run_directory.fingerprint import Fingerprint, take_fingerprint, versions
+from discreet.experiment.run_directory.run_record import RunRecord
 
 ANEW = "start a new run, which spends its budget anew"
 REASONS = {
@@ -26,7 +26,7 @@ REASONS = {
 }
 
 
-def check_version(record: Record) -> Fingerprint:
+def check_version(record: RunRecord) -> Fingerprint:
     """The fingerprint of a run that this version started; the others are refused before more of them is read."""
     before, now = record.identity.fingerprint, versions()
     if before is None:
@@ -51,9 +51,9 @@ def check_version(record: Record) -> Fingerprint:
     return before
 
 
-def check_unchanged(job: Job, record: Record) -> None:
+def check_unchanged(job: Job, record: RunRecord) -> None:
     """Refuse a run whose experiment, data or code is not what it was started with, before anything is written."""
-    before, now = check_version(record), take(job)
+    before, now = check_version(record), take_fingerprint(job)
     if before.key != now.key:
         raise InvalidInput(
             f"The run in {record.path} was started with another seed or key, and can't go on with this one.",
@@ -71,9 +71,9 @@ def check_unchanged(job: Job, record: Record) -> None:
         )
 
 
-def _started_by(record: Record) -> str:
+def _started_by(record: RunRecord) -> str:
     try:
-        return str(json.loads(record.text("environment.json"))["discreet"])
+        return str(json.loads(record.read_text("environment.json"))["discreet"])
     except (InvalidInput, ValueError, KeyError, TypeError):
         return "nobody knows which"
 

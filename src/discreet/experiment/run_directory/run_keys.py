@@ -15,7 +15,7 @@ def default_folder() -> Path:
     return Path(state).expanduser() / "discreet" / "keys"
 
 
-def store(key: RunKey, run: str, folder: Path | None) -> None:
+def store_key(key: RunKey, run: str, folder: Path | None) -> None:
     """Keep the key for a resume, readable by its owner alone; a seed needs no keeping."""
     if key.seeded:
         return
@@ -35,7 +35,7 @@ def store(key: RunKey, run: str, folder: Path | None) -> None:
         ) from None
 
 
-def recall(run: str, folder: Path | None) -> RunKey:
+def load_key(run: str, folder: Path | None) -> RunKey:
     path = _path(run, folder)
     try:
         return RunKey(path.read_bytes())
@@ -46,7 +46,7 @@ def recall(run: str, folder: Path | None) -> RunKey:
         ) from None
 
 
-def forget(run: str, folder: Path | None) -> None:
+def delete_key(run: str, folder: Path | None) -> None:
     """Drop the key once nothing is left to resume: from then on nobody can draw the noise again."""
     _path(run, folder).unlink(missing_ok=True)
 

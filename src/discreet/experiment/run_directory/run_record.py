@@ -40,7 +40,7 @@ OUTCOME = ("guarantee.json", "guarantee.txt", "report-public.html", "report.html
 
 
 @dataclass(frozen=True)
-class Identity:
+class RunIdentity:
     """What a resume needs to know. `ledger` is None when the run keeps its own, `folder` when Python gave the data.
 
     `again` is the command that goes on with it, where that is not `discreet run`. `data_ranges` says that it trains on
@@ -58,7 +58,7 @@ class Identity:
     fingerprint: Fingerprint | None = None
 
     @classmethod
-    def read(cls, data: dict[str, Any]) -> "Identity":
+    def read(cls, data: dict[str, Any]) -> "RunIdentity":
         """From run.json. What a newer version added is left out: it matters to a resume alone, and that is refused."""
         known = {field.name: data[field.name] for field in fields(cls) if field.name in data}
         return cls(**known | {"fingerprint": Fingerprint.read(data.get("fingerprint"))})
@@ -73,7 +73,7 @@ class Identity:
 class Checkpoint:
     """The server's state after `done` rounds, the last round's line, and what a bit-identical resume depends on."""
 
-    done: int
+    completed: int
     run: str
     block_size: int
     experiment: str
@@ -82,23 +82,27 @@ class Checkpoint:
 
 
 @dataclass(frozen=True)
-class Record:
+class RunRecord:
     path: Path
-    identity: Identity
+    identity: RunIdentity
 
     @classmethod
     def create(
-        cls, path: Path, identity: Identity, texts: Mapping[str, str], prepare: Callable[[Path], None] = lambda _: None
-    ) -> "Record":
+        cls,
+        path: Path,
+        identity: RunIdentity,
+        texts: Mapping[str, str],
+        prepare: Callable[[Path], None] = lambda _: None,
+    ) -> "RunRecord":
         """Make the directory with all that is known before the first round: it appears whole, or not at all."""
-        refuse_taken(path)
+        check_path_is_free(path)
         draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-        with making("run directory", path):
+        with explain_os_errors("run directory", path):
             try:
                 draft.mkdir(parents=True)
                 for name, text in texts.items():
-                    _place(draft / name, text.encode())
-                _place(draft / "run.json", _json(asdict(identity)))
+                    _write_whole(draft / name, text.encode())
+                _write_whole(draft / "run.json", _json_bytes(asdict(identity)))
                 prepare(draft)
                 os.rename(draft, path)
             finally:
@@ -107,9 +111,9 @@ class Record:
         return cls(path, identity)
 
     @classmethod
-    def open(cls, path: Path) -> "Record":
+    def open(cls, path: Path) -> "RunRecord":
         try:
-            return cls(path, Identity.read(json.loads((path / "run.json").read_bytes())))
+            return cls(path, RunIdentity.read(json.loads((path / "run.json").read_bytes())))
         except (OSError, ValueError, TypeError, AttributeError):
             raise InvalidInput(
                 f"{path} is no run directory: it has no run.json that can be read.",
@@ -117,50 +121,50 @@ class Record:
             ) from None
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """While one process trains, another can't."""
         with open(self.path / "run.json", "rb") as file:
-            json_lines.hold(file, f"The run in {self.path} is going on in another process.")
+            json_lines.lock_file(file, f"The run in {self.path} is going on in another process.")
             yield
 
     @property
-    def again(self) -> str:
+    def resume_command(self) -> str:
         """The command that goes on with the run."""
         return self.identity.again or f"discreet run --resume {shlex.quote(str(self.path))}"
 
     @property
-    def ledger(self) -> Path | None:
+    def ledger_path(self) -> Path | None:
         """Where the run is accounted; None when it promises nothing and so has nothing to account."""
         if self.identity.ledger is not None:
             return Path(self.identity.ledger)
         return self.path / "ledger.jsonl" if self.identity.private else None
 
-    def text(self, name: str) -> str:
+    def read_text(self, name: str) -> str:
         try:
             return (self.path / name).read_text(encoding="utf-8")
         except OSError as error:
             raise InvalidInput(f"{self.path / name} can't be read ({error.strerror}).") from None
 
-    def experiment(self) -> str:
+    def experiment_digest(self) -> str:
         """One short name for the resolved experiment as it lies here: a checkpoint belongs to exactly one."""
-        return hashlib.sha256(self.text("resolved.toml").encode()).hexdigest()
+        return hashlib.sha256(self.read_text("resolved.toml").encode()).hexdigest()
 
-    def save(self, checkpoint: Checkpoint) -> None:
+    def save_checkpoint(self, checkpoint: Checkpoint) -> None:
         groups = checkpoint.state._asdict().items()
         tensors = {f"{group}/{name}": value for group, each in groups for name, value in each.items()}
         about = {
-            "done": str(checkpoint.done),
+            "done": str(checkpoint.completed),
             "run": checkpoint.run,
             "block_size": str(checkpoint.block_size),
             "experiment": checkpoint.experiment,
             "line": json.dumps(checkpoint.line),
         }
-        _place(self.path / "checkpoint.safetensors", _tensors(tensors, about))
+        _write_whole(self.path / "checkpoint.safetensors", _tensor_bytes(tensors, about))
 
     def has_checkpoint(self) -> bool:
         return (self.path / "checkpoint.safetensors").exists()
 
-    def checkpoint(self, like: ServerState) -> Checkpoint | None:
+    def load_checkpoint(self, like: ServerState) -> Checkpoint | None:
         """The last one, if a round was ever finished; it must be of this run and of this very experiment.
 
         Its tensors come in the order of `like`, since the noise is drawn for one after the other.
@@ -174,7 +178,7 @@ class Record:
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no mapping
         except (OSError, safetensors.SafetensorError):
             raise InvalidInput(f"{path} can't be read.", fix="Start a new run.") from None
-        if (about["run"], about["experiment"]) != (self.identity.id, self.experiment()):
+        if (about["run"], about["experiment"]) != (self.identity.id, self.experiment_digest()):
             raise InvalidInput(
                 f"{path} is of another experiment than resolved.toml beside it.",
                 fix="Restore the file that was changed, or start a new run.",
@@ -188,26 +192,26 @@ class Record:
         line = json.loads(about["line"])
         return Checkpoint(int(about["done"]), about["run"], int(about["block_size"]), about["experiment"], line, state)
 
-    def append(self, line: Mapping[str, Any]) -> None:
-        json_lines.append(self.path / "rounds.jsonl", line)
+    def append_round(self, line: Mapping[str, Any]) -> None:
+        json_lines.append_line(self.path / "rounds.jsonl", line)
 
-    def rounds(self) -> list[dict[str, Any]]:
+    def read_rounds(self) -> list[dict[str, Any]]:
         """A line a round, in order."""
-        return json_lines.read(self.path / "rounds.jsonl")
+        return json_lines.read_lines(self.path / "rounds.jsonl")
 
     def rewind(self, checkpoint: Checkpoint | None) -> None:
         """Bring the lines to where the checkpoint stands: later rounds happen again, and its own is never missing."""
-        kept = [line for line in self.rounds() if checkpoint and line["round"] < checkpoint.done]
+        kept = [line for line in self.read_rounds() if checkpoint and line["round"] < checkpoint.completed]
         wanted = [*kept, checkpoint.line] if checkpoint else []
         try:
-            _place(self.path / "rounds.jsonl", b"".join(json.dumps(line).encode() + b"\n" for line in wanted))
+            _write_whole(self.path / "rounds.jsonl", b"".join(json.dumps(line).encode() + b"\n" for line in wanted))
         except OSError as error:
             raise self._unwritable(error) from None
 
-    def finish(self, model: Mapping[str, Tensor], guarantee: Mapping[str, Any], card: str) -> None:
-        _place(self.path / "model.safetensors", _tensors(model, None))
-        _place(self.path / "guarantee.txt", f"{card}\n".encode())
-        _place(self.path / "guarantee.json", _json(guarantee))  # last: with it the run counts as ended
+    def write_outcome(self, model: Mapping[str, Tensor], guarantee: Mapping[str, Any], card: str) -> None:
+        _write_whole(self.path / "model.safetensors", _tensor_bytes(model, None))
+        _write_whole(self.path / "guarantee.txt", f"{card}\n".encode())
+        _write_whole(self.path / "guarantee.json", _json_bytes(guarantee))  # last: with it the run counts as ended
 
     def remove_outcome(self) -> None:
         """Take away what an earlier stop has left. A run that goes on spends more than its old card says, so the card
@@ -220,30 +224,31 @@ class Record:
             raise self._unwritable(error) from None
         sync_directory(self.path)
 
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """Whether the last round was made, and what a run leaves at its end is here."""
         try:
-            found = json.loads(self.text("guarantee.json"))
+            found = json.loads(self.read_text("guarantee.json"))
         except (InvalidInput, ValueError):
             return False
         return found["stopped"] is None
 
-    def model(self) -> dict[str, Tensor]:
+    def load_model(self) -> dict[str, Tensor]:
         path = self.path / "model.safetensors"
         if not path.exists():
             raise self._unfinished("model")
         return safetensors.torch.load_file(path)
 
-    def guarantee(self) -> dict[str, Any]:
+    def read_outcome(self) -> dict[str, Any]:
         """How the run ended, its metrics and its cards, as plain data."""
         if not (self.path / "guarantee.json").exists():
             raise self._unfinished("guarantee")
-        found: dict[str, Any] = json.loads(self.text("guarantee.json"))
+        found: dict[str, Any] = json.loads(self.read_text("guarantee.json"))
         return found
 
     def _unfinished(self, missing: str) -> InvalidInput:
         return InvalidInput(
-            f"The run in {self.path} is unfinished: it has no {missing} yet.", fix=f"Go on with it: {self.again}"
+            f"The run in {self.path} is unfinished: it has no {missing} yet.",
+            fix=f"Go on with it: {self.resume_command}",
         )
 
     def _unwritable(self, error: OSError) -> InvalidInput:
@@ -253,7 +258,7 @@ class Record:
         )
 
 
-def refuse_taken(path: Path) -> None:
+def check_path_is_free(path: Path) -> None:
     """A run never writes over what is there."""
     try:
         taken = path.exists() and (not path.is_dir() or any(path.iterdir()))
@@ -266,7 +271,7 @@ def refuse_taken(path: Path) -> None:
 
 
 @contextmanager
-def making(what: str, path: Path) -> Iterator[None]:
+def explain_os_errors(what: str, path: Path) -> Iterator[None]:
     """Says in a sentence that this machine does not let it be made."""
     try:
         yield
@@ -274,7 +279,7 @@ def making(what: str, path: Path) -> Iterator[None]:
         raise InvalidInput(f"No {what} could be made at {path} ({error.strerror}).") from None
 
 
-def _place(path: Path, content: bytes) -> None:
+def _write_whole(path: Path, content: bytes) -> None:
     """The whole content under this name, on the disk, or what was there before."""
     draft = path.with_name(f".{path.name}.draft")
     with open(draft, "wb") as file:
@@ -285,10 +290,10 @@ def _place(path: Path, content: bytes) -> None:
     sync_directory(path.parent)
 
 
-def _json(data: Mapping[str, Any]) -> bytes:
+def _json_bytes(data: Mapping[str, Any]) -> bytes:
     return (json.dumps(data, indent=2, ensure_ascii=False) + "\n").encode()
 
 
-def _tensors(tensors: Mapping[str, Tensor], about: dict[str, str] | None) -> bytes:
+def _tensor_bytes(tensors: Mapping[str, Tensor], about: dict[str, str] | None) -> bytes:
     apart = {name: value.detach().cpu().clone().contiguous() for name, value in tensors.items()}  # tied ones too
     return safetensors.torch.save(apart, about)

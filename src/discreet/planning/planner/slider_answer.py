@@ -14,7 +14,7 @@ from discreet.algorithms.message_sizes import bits
 from discreet.algorithms.noise_to_signal import noise_of, noise_to_signal
 from discreet.errors import InvalidInput
 from discreet.experiment.promise import calibrate
-from discreet.experiment.promise.promise import Reading, reading
+from discreet.experiment.promise.promise import PromiseEvent, promise_event
 from discreet.planning.plan_warnings import warnings
 from discreet.planning.planner.slider_question import MOST, Question
 from discreet.privacy import accountant, calibration
@@ -49,7 +49,7 @@ def answer(question: Question, patience: float = math.inf) -> dict[str, Any]:
     noise = noise_of(found)
     assert noise is not None
     near = noise / math.sqrt(question.rounds)
-    promised = reading(question.privacy(), found, question.rounds, question.population())
+    promised = promise_event(question.privacy(), found, question.rounds, question.population())
     epsilon = accountant.epsilon(promised.event, question.delta, promised.relation)
     recognised = accountant.true_positive_rate(promised.event, FALSE_ALARMS, promised.relation)
     said = Said(question.unit, question.view, epsilon, question.delta)
@@ -85,7 +85,7 @@ def answer(question: Question, patience: float = math.inf) -> dict[str, Any]:
 @lru_cache(maxsize=2048)
 def kept(question: Question) -> Algorithm:
     """The algorithm with the least noise that keeps the promise; InvalidInput where there is none."""
-    return calibrate.kept(
+    return calibrate.calibrate_noise(
         question.algorithm(), question.privacy(), question.rounds, question.population(), question.dimension
     )
 
@@ -95,7 +95,7 @@ def _spent(question: Question, noise: float) -> float | None:
     population = question.population()
     try:
         algorithm = question.algorithm().fitted(population, question.dimension).with_noise(noise).fitted(population)
-        return calibrate.spent(algorithm, question.privacy(), question.rounds, population)
+        return calibrate.spent_epsilon(algorithm, question.privacy(), question.rounds, population)
     except InvalidInput:
         return None
 
@@ -115,8 +115,8 @@ def _nearby(question: Question, near: float) -> Algorithm | None:
     population, privacy = question.population(), question.privacy()
     open_noise = question.algorithm().fitted(population, question.dimension)
 
-    def at(noise: float) -> Reading:
-        return reading(privacy, open_noise.with_noise(noise), question.rounds, population)
+    def at(noise: float) -> PromiseEvent:
+        return promise_event(privacy, open_noise.with_noise(noise), question.rounds, population)
 
     try:
         target, guess = EpsilonTarget(epsilon=question.epsilon, delta=question.delta), near * math.sqrt(question.rounds)

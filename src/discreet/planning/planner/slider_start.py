@@ -38,8 +38,8 @@ def start(job: Job) -> Start:
     question = Question(
         mechanism=mechanism,
         view="public" if in_public else "server",
-        epsilon=2.0 if privacy is None else privacy.most,
-        delta=calibrate.DELTA if privacy is None else min(privacy.delta, LARGEST_DELTA),
+        epsilon=2.0 if privacy is None else privacy.largest_epsilon,
+        delta=calibrate.DEFAULT_DELTA if privacy is None else min(privacy.delta, LARGEST_DELTA),
         clients=min(population.clients, MOST["clients"]),
         sampling_rate=rate,
         rounds=min(job.rounds, MOST["rounds"]),
