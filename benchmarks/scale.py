@@ -100,7 +100,7 @@ def run(cell: Cell) -> dict[str, Any]:
     import torch
 
     import discreet as d
-    from discreet.algorithms.message_sizes import bits
+    from discreet.algorithms.message_sizes import message_bits
 
     hidden = max(1, round((cell.parameters - CLASSES) / (INPUTS + 1 + CLASSES)))
     model = torch.nn.Sequential(torch.nn.Linear(INPUTS, hidden), torch.nn.Tanh(), torch.nn.Linear(hidden, CLASSES))
@@ -126,7 +126,7 @@ def run(cell: Cell) -> dict[str, Any]:
         seconds = time.perf_counter() - began
         lines = trained.history
         kept = {name: (trained.directory / name).stat().st_size for name in ("ledger.jsonl", "rounds.jsonl")}
-    sent = bits(algorithm, {name: value.detach() for name, value in model.named_parameters()})
+    sent = message_bits(algorithm, {name: value.detach() for name, value in model.named_parameters()})
     return cell._asdict() | {
         "parameters": sum(value.numel() for value in model.parameters()),
         "round": statistics.median(line["seconds"] for line in lines[1:]),

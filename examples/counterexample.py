@@ -87,7 +87,7 @@ def released(gradients: Literal["local", "broadcast"], false_alarms: float, roun
         noise_multiplier=SHARE if gradients == "local" else NOISE,  # of one client, or of all
     )
     held = clients()
-    algorithm = algorithm.fitted(held.population)
+    algorithm = algorithm.for_population(held.population)
     simulation = Simulation(algorithm, held, loss, RunKey.seed(seed))
     engine, everyone = EmbeddedEngine(simulation), list(range(CLIENTS))
     state = algorithm.init({name: torch.zeros(CLIENTS * TRIALS) for name in ("u", "v")})

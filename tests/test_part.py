@@ -19,7 +19,7 @@ from discreet.algorithms.sampling import Poisson
 from discreet.algorithms.training import DpSgd, LocalSgd
 from discreet.errors import InvalidInput
 from discreet.experiment.promise.promise import Privacy
-from discreet.part import Count, Flag, Index, NonNegative, Positive, Probability, Rate, Real, part, plain, read
+from discreet.part import Count, Flag, Index, NonNegative, Positive, Probability, Rate, Real, from_plain, part, to_plain
 
 
 @part
@@ -76,13 +76,13 @@ def test_an_error_is_one_sentence_with_what_was_got() -> None:
 
 def test_an_unknown_field_is_refused_by_name() -> None:
     with pytest.raises(InvalidInput, match="clip_nrom"):
-        read(Sample, {"clip_nrom": 1})
+        from_plain(Sample, {"clip_nrom": 1})
 
 
 def test_a_part_comes_back_equal_from_plain_data() -> None:
     made = Sample(positive=0.1, count=7, flag=True)
-    assert read(Sample, plain(made)) == made
-    assert hash(read(Sample, plain(made))) == hash(made)
+    assert from_plain(Sample, to_plain(made)) == made
+    assert hash(from_plain(Sample, to_plain(made))) == hash(made)
 
 
 def test_a_part_cannot_be_changed() -> None:
@@ -131,7 +131,7 @@ def test_what_is_allowed_is_said_in_the_words_of_a_file() -> None:
     with pytest.raises(InvalidInput, match=r"^Privacy: unit: must be 'example' or 'client', and got 'patient'\."):
         Privacy(unit="patient", against="server", epsilon=1, delta=1e-5)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match=r"kind must be one of 'none', 'gaussian', .*, and got 'gauss'"):
-        read(AnyMechanism, {"kind": "gauss"})
+        from_plain(AnyMechanism, {"kind": "gauss"})
 
 
 @pytest.mark.parametrize("kind", [DpSgd, Gaussian, Poisson, Algorithm, Privacy])
@@ -148,8 +148,8 @@ def test_an_object_that_only_passes_for_a_part_is_refused() -> None:
 
 def test_a_part_whose_method_was_replaced_is_refused() -> None:
     quiet = Gaussian(clip_norm=1.0, noise_multiplier=1.0)
-    object.__setattr__(quiet, "on_server", lambda total, *rest: (total, {}))
-    with pytest.raises(InvalidInput, match="its 'on_server' was replaced"):
+    object.__setattr__(quiet, "release_sum", lambda total, *rest: (total, {}))
+    with pytest.raises(InvalidInput, match="its 'release_sum' was replaced"):
         Algorithm(trainer=LocalSgd(learning_rate=1.0, batch_size=1, steps=1), mechanism=quiet)
 
 

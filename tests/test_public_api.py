@@ -50,7 +50,7 @@ PUBLIC: dict[str, list[str]] = {
         "UnsoundCombination",
         "Unsupported",
     ],
-    "discreet.part": ["check_exact", "part", "plain", "read", "resolve", "sentence"],
+    "discreet.part": ["check_exact", "complete_references", "describe_error", "from_plain", "part", "to_plain"],
     "discreet.privacy.accountant": ["Account", "account", "confirmed", "delta", "epsilon", "true_positive_rate"],
     "discreet.privacy.calibration": ["AttackTarget", "EpsilonTarget", "excess", "noise", "rounds", "sampling_rate"],
     "discreet.privacy.events": [

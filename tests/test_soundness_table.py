@@ -40,8 +40,8 @@ from discreet.experiment.loop.job import Job
 from discreet.experiment.promise import calibrate, run_guarantees
 from discreet.experiment.promise.promise import Privacy
 from discreet.models import AnyModel
-from discreet.params import norms, total
-from discreet.part import read
+from discreet.params import norms, sum_clients
+from discreet.part import from_plain
 from discreet.planning.theory import heikkila_noise_shares
 from discreet.privacy.accountant import epsilon
 from discreet.privacy.events import (
@@ -127,7 +127,7 @@ def said(found: Guarantee) -> str:
 def refused(union: Any, /, **fields: Any) -> None:
     """The part has no such option: it is refused for the last of these fields, and not for another reason."""
     with pytest.raises(InvalidInput, match=f"{list(fields)[-1]}: is not known here"):
-        read(union, fields)
+        from_plain(union, fields)
 
 
 def claimed(found: Guarantee, source: str, reason: str) -> float:
@@ -182,9 +182,9 @@ def test_row_2_noise_is_integer_to_the_last_bit_and_has_the_variance_that_is_pri
     with pytest.raises(InvalidInput, match="where numpy's Poisson draws are sound"):
         RunKey.seed(1).rows(0, b"", [0], CPU).open().skellam(like, 2.1 * LARGEST_RATE)
     wide = ddp_fedavg(learning_rate=1, clip_norm=1, sampling_rate=0.1, noise_multiplier=4.0, bits=62)
-    grid = (fitted := wide.fitted(SAMPLE, 20)).grid(SAMPLE)
+    grid = (fitted := wide.for_population(SAMPLE, 20)).grid(SAMPLE)
     assert grid is not None
-    noise = fitted.mechanism.noise(grid)
+    noise = fitted.mechanism.sum_noise(grid)
     assert isinstance(noise, SkellamNoise)
     assert noise.variance / 10 <= 2 * LARGEST_RATE  # a ring with room for more is not filled
 
@@ -195,7 +195,7 @@ def test_row_3_sums_are_divided_by_the_expected_batch_and_carry_noise_when_nobod
 
     def moved(q: float, multiplier: float, at: int, **kind: Any) -> torch.Tensor:
         algorithm = ddp_fedavg(learning_rate=2.0, clip_norm=1.0, sampling_rate=q, noise_multiplier=multiplier, **kind)
-        algorithm = algorithm.fitted(held.population, 1)
+        algorithm = algorithm.for_population(held.population, 1)
         sim = Simulation(algorithm, held, lambda model, x, y: -model["w"] + 0 * x.sum(dim=1), RunKey.seed(1))
         state = algorithm.init({"w": torch.zeros(1, dtype=torch.float64)})
         broadcast = algorithm.broadcast(state, at)
@@ -230,7 +230,7 @@ def test_row_4_all_clients_take_the_same_public_number_of_steps_at_the_same_rate
 ) -> None:
     unlike = Population(examples=(200, 37, 120))
     algorithm = ddp_fedavg(learning_rate=1, clip_norm=1, batch_size=10, epochs=1, gradients=gradients)
-    trainer = algorithm.fitted(unlike, 20).trainer
+    trainer = algorithm.for_population(unlike, 20).trainer
     assert isinstance(trainer, BroadcastGradients | DpSgd)
     assert (trainer.sampling_rate, trainer.steps) == (10 / 200, (20,))
     with pytest.raises(InvalidInput):
@@ -242,22 +242,22 @@ def test_row_4_all_clients_take_the_same_public_number_of_steps_at_the_same_rate
 
 def test_row_5_noise_is_cut_for_those_who_neither_tell_nor_leave_and_a_client_knows_its_own_share() -> None:
     common = {"learning_rate": 1.0, "clip_norm": 1.0, "sampling_rate": 0.1, "noise_multiplier": 6.0}
-    planned = ddp_fedavg(**common, colluding=3, dropouts=2).fitted(SAMPLE, 20)
+    planned = ddp_fedavg(**common, colluding=3, dropouts=2).for_population(SAMPLE, 20)
     assert isinstance(planned.mechanism, IntegerNoise)
     assert planned.mechanism.shares == 10 - 3 - 2
     one, whole = (
         heikkila_noise_shares.noise_share(6.0, 10, colluding=3, dropouts=2),
-        planned.mechanism.deviation(range(10)),
+        planned.mechanism.noise_deviation(range(10)),
     )
     assert whole == pytest.approx(one * 10**0.5)
-    trusting = ddp_fedavg(**common).fitted(SAMPLE, 20)
+    trusting = ddp_fedavg(**common).for_population(SAMPLE, 20)
     variances = {}
-    for release in trusting.over(1, SAMPLE):
+    for release in trusting.planned_releases(1, SAMPLE):
         ((step, _),) = steps(release.event).items()
         variances[release.view] = step.event.variance  # type: ignore[union-attr]
     assert variances["client"] == pytest.approx(variances["server"] * 9 / 10)
     with pytest.raises(UnsoundCombination, match="are left to bring any shares"):
-        ddp_fedavg(**common, colluding=10).fitted(SAMPLE, 20)
+        ddp_fedavg(**common, colluding=10).for_population(SAMPLE, 20)
 
 
 def test_row_6_overlap_is_counted_as_it_was_dealt(tmp_path: Path) -> None:
@@ -265,7 +265,7 @@ def test_row_6_overlap_is_counted_as_it_was_dealt(tmp_path: Path) -> None:
     assert prepared.data.order is not None
     most = int(torch.bincount(prepared.data.order).max())
     assert prepared.population.max_multiplicity == most == 4
-    (release,) = prepared.algorithm.over(4, prepared.population)
+    (release,) = prepared.algorithm.planned_releases(4, prepared.population)
     assert sum(steps(release.event).values()) == 4 * most
     assert "No example lies in more than 4 clients." in said(cards(prepared)[0])
 
@@ -274,9 +274,9 @@ def test_row_7_batches_are_drawn_by_poisson_or_promise_nothing() -> None:
     common = {"clip_norm": 1.0, "learning_rate": 1.0, "steps": 1, "noise_multiplier": 1.0}
     for shuffled in ({"shuffle": True}, {"sampling": "fixed_size"}, {"drop_last": True}):
         refused(AnyTrainer, kind="dp_sgd", sampling_rate=0.1, **common, **shuffled)
-    (event,) = steps(DpSgd(**common, batch_size=20).event(SAMPLE, range(1)))
+    (event,) = steps(DpSgd(**common, batch_size=20).training_event(SAMPLE, range(1)))
     assert event == PoissonSampled(sampling_rate=0.2, event=GaussianNoise(noise_multiplier=1.0))
-    assert TRAINER.event(SAMPLE, range(1)) is None  # batches of a shuffled pass: no event at all
+    assert TRAINER.training_event(SAMPLE, range(1)) is None  # batches of a shuffled pass: no event at all
     with pytest.raises(InvalidInput, match='"pass" or "minibatch"'):
         RECIPES["pfl"](learning_rate=1, clip_norm=1, batch_size=5, epochs=1, epoch="batch")
 
@@ -284,7 +284,7 @@ def test_row_7_batches_are_drawn_by_poisson_or_promise_nothing() -> None:
 def test_row_8_delta_and_the_batch_are_asked_for_and_noise_is_on_the_sum() -> None:
     """Without gradients an update is noise: on 18,000 normals |z| < 5 has a false-alarm rate of 6e-7."""
     with pytest.raises(InvalidInput, match="delta"):
-        read(Privacy, {"unit": "example", "against": "server", "epsilon": 2.0})
+        from_plain(Privacy, {"unit": "example", "against": "server", "epsilon": 2.0})
     with pytest.raises(InvalidInput, match="sampling_rate or batch_size"):
         RECIPES["pfl"](learning_rate=1, clip_norm=1)
     refused(AnyTrainer, kind="dp_sgd", steps=1, sampling_rate=0.1, clip_norm=1.0, learning_rate=1.0, noise_on="mean")
@@ -306,7 +306,7 @@ def test_row_11_a_clipped_minibatch_mean_is_counted_at_twice_the_clip() -> None:
     both = {
         clipping: fl_sgd_gaussian(
             learning_rate=1, sampling_rate=0.1, clip_norm=1.0, noise_multiplier=2.0, clipping=clipping
-        ).over(1, SAMPLE)[0]
+        ).planned_releases(1, SAMPLE)[0]
         for clipping in ("example", "minibatch")
     }
     noise = {name: GaussianNoise(noise_multiplier=z) for name, z in (("example", 2.0), ("minibatch", 1.0))}
@@ -361,7 +361,7 @@ def test_row_16_sizes_are_public_by_declaration_and_weigh_nothing_under_noise(tm
             Algorithm(trainer=TRAINER, mechanism=mechanism, weighting="by_examples")
     assert "how many examples each holds, is public" in said(cards(job(tmp_path, PFL))[0])
     taking_turns = ldp_fedavg(learning_rate=0.1, gradient_bound=1.0, cohort=2, noise_multiplier=4.0)
-    (release,) = taking_turns.over(10, SAMPLE)
+    (release,) = taking_turns.planned_releases(10, SAMPLE)
     assert not any(isinstance(step, PoissonSampled) for step in steps(release.event))
 
 
@@ -406,7 +406,9 @@ def test_row_20_a_cohort_is_drawn_by_the_secret_key_and_priced_as_it_was_drawn(t
     )
     (release,) = dp_fedavg(**LOCAL, clip_norm=1.0, sampling=fixed, noise_multiplier=0.95).releases(many, 0)
     assert (release.relation, type(release.event)) == ("replace", SampledWithoutReplacement)
-    (release,) = dp_fedavg(**LOCAL, clip_norm=1.0, sampling=RoundRobin(cohort=50), noise_multiplier=0.95).over(1, many)
+    (release,) = dp_fedavg(
+        **LOCAL, clip_norm=1.0, sampling=RoundRobin(cohort=50), noise_multiplier=0.95
+    ).planned_releases(1, many)
     assert release.event == GaussianNoise(noise_multiplier=0.95)  # a public order amplifies nothing
     assert "seeded noise protects nobody" in said(cards(job(tmp_path, PFL, "seed=7"))[0])
 
@@ -414,15 +416,15 @@ def test_row_20_a_cohort_is_drawn_by_the_secret_key_and_priced_as_it_was_drawn(t
 def test_row_21_a_share_alone_is_priced_alone_and_the_sum_carries_the_plan_however_many_join() -> None:
     many = Population(examples=(1,) * 50)
     algorithm = Algorithm(trainer=TRAINER, mechanism=DistributedGaussian(clip_norm=0.2, noise_multiplier=0.95))
-    upload, *_ = algorithm.fitted(many).over(1, many)
+    upload, *_ = algorithm.for_population(many).planned_releases(1, many)
     assert upload.view == "server"
     assert isinstance(upload.event, GaussianNoise)
     assert upload.event.noise_multiplier == pytest.approx(0.1343, abs=1e-4)
     promised = Privacy(unit="client", against="server", epsilon=8.0, delta=2e-3)
     with pytest.raises(Unsupported, match="so it is trusted"):  # a server that adds the noise itself
         calibrate.calibrate_noise(dp_fedavg(**LOCAL, clip_norm=0.2), promised, 1, many)
-    drawn = Algorithm(sampling=Poisson(rate=0.1), trainer=TRAINER, mechanism=algorithm.mechanism).fitted(many)
-    assert {drawn.mechanism.deviation(range(joined)) for joined in range(51)} == {0.95}
+    drawn = Algorithm(sampling=Poisson(rate=0.1), trainer=TRAINER, mechanism=algorithm.mechanism).for_population(many)
+    assert {drawn.mechanism.noise_deviation(range(joined)) for joined in range(51)} == {0.95}
 
 
 def test_row_22_top_k_of_noisy_updates_runs_as_published_only_and_its_epsilon_is_a_claim(tmp_path: Path) -> None:
@@ -474,16 +476,20 @@ def test_row_23_noise_covers_every_coordinate_that_data_could_have_chosen(sparsi
     ):
         state = mechanism.init(MODEL)
         told = Broadcast(0, MODEL, mechanism.announce(state, None) | known)
-        sent = mechanism.share(mechanism.bound(chosen, told), told, key.rows(0, b"", [0, 1, 2], CPU))
-        released, _ = mechanism.on_server(total(sent), state, told, 3, 3, key.rows(0, b"", [-1], CPU))
+        sent = mechanism.add_noise_share(mechanism.bound(chosen, told), told, key.rows(0, b"", [0, 1, 2], CPU))
+        released, _ = mechanism.release_sum(sum_clients(sent), state, told, 3, 3, key.rows(0, b"", [-1], CPU))
         assert all(bool((value != 0).all()) for value in released.values())
     refused(AnySparsifier, kind="top_k", fraction=0.1, noise="kept")
 
 
 def test_row_24_sharpness_aware_steps_change_no_guarantee() -> None:
     common = LOCAL | {"clip_norm": 0.2, "sampling_rate": 0.1, "noise_multiplier": 0.95}
-    plain = dp_fedavg(**common).over(200, SAMPLE)
-    assert dp_fedsam(**common).over(200, SAMPLE) == dp_fedsam_top(**common).over(200, SAMPLE) == plain
+    plain = dp_fedavg(**common).planned_releases(200, SAMPLE)
+    assert (
+        dp_fedsam(**common).planned_releases(200, SAMPLE)
+        == dp_fedsam_top(**common).planned_releases(200, SAMPLE)
+        == plain
+    )
 
 
 def test_row_25_delta_is_small_unless_somebody_says_so_and_attacks_are_told_without_it(tmp_path: Path) -> None:
@@ -510,9 +516,9 @@ def test_row_25a_a_slow_clients_noise_counts_as_slowly_as_its_gradients() -> Non
 def test_row_25b_poisson_binomial_noise_is_not_offered() -> None:
     for kind in ("poisson_binomial", "binomial"):
         with pytest.raises(InvalidInput, match=kind):
-            read(AnyMechanism, {"kind": kind, "clip_norm": 1.0})
+            from_plain(AnyMechanism, {"kind": kind, "clip_norm": 1.0})
         with pytest.raises(InvalidInput, match=kind):
-            read(Event, {"kind": kind})
+            from_plain(Event, {"kind": kind})
         with pytest.raises(InvalidInput, match=kind):
             ddp_fedavg(learning_rate=1, clip_norm=1, sampling_rate=0.1, noise=kind)  # type: ignore[arg-type]
 
@@ -522,7 +528,7 @@ def test_row_25d_a_client_that_releases_once_pays_once_and_principal_components_
     algorithm = ldp_fedavg(
         learning_rate=0.1, gradient_bound=3.0, local_iterations=24, noise="gaussian", cohort=1, noise_multiplier=4.0
     )
-    (release,) = algorithm.over(10, SAMPLE)
+    (release,) = algorithm.planned_releases(10, SAMPLE)
     assert steps(release.event) == {GaussianNoise(noise_multiplier=4.0): 1}
     (sentence,) = LendingClub(clients=10, reduction="pca")._not_covered()
     assert "fitted on the clients' data, outside the guarantee" in sentence

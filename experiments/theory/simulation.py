@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from discreet.algorithms.algorithm import Algorithm
-from discreet.algorithms.noise_to_signal import noise_of
+from discreet.algorithms.noise_to_signal import noise_multiplier
 from discreet.algorithms.recipes.ldp_fedavg import ldp_fedavg
 from discreet.algorithms.training.schedules import Harmonic
 from discreet.data.tasks.from_arrays import clients_from_arrays
@@ -46,7 +46,7 @@ def run(case: Case, seed: int) -> Result:
         "error": float((state.params[WEIGHT][0] - found.best).square().sum()),
         "steepest": steepest,
         "cut": cut / joined,
-        "noise_multiplier": noise_of(algorithm),
+        "noise_multiplier": noise_multiplier(algorithm),
     }
 
 

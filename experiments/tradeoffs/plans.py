@@ -6,14 +6,14 @@ import torch
 from torch import Tensor
 
 from discreet.algorithms import per_client
-from discreet.algorithms.message_sizes import bits
+from discreet.algorithms.message_sizes import message_bits
 from discreet.algorithms.training import MinibatchDp
 from discreet.experiment.comparison.cells import CellRun
 from discreet.experiment.comparison.comparison import DataCache
 from discreet.experiment.comparison.comparison_results import Result
 from discreet.experiment.loop.job import Job
 from discreet.experiment.promise import run_guarantees
-from discreet.params import count
+from discreet.params import count_values
 from experiments.tradeoffs.rate import Clipping, Upload
 
 NAME = "plan"
@@ -32,13 +32,13 @@ def planned(run: CellRun, data: DataCache) -> Result:
         "of": run.cell.name,
         "what": run.cell.swept["what"],
         "seed": run.seed,
-        "coordinates": count(job.params),
+        "coordinates": count_values(job.params),
         "examples": list(job.population.examples),
         "sampling_rate": _each(job, "sampling_rate"),
         "noise_multiplier": _each(job, "noise_multiplier"),
         "rounds": [job.round_limits.get(client, job.rounds) for client in range(job.population.clients)],
         "certified": certified(job),
-        "sent": bits(job.algorithm, job.params).up / count(job.params),
+        "sent": message_bits(job.algorithm, job.params).up / count_values(job.params),
         "code": [upload.coded(sent) for upload, sent in zip(uploads(job), first_gradients(job), strict=True)],
     }
 
@@ -57,7 +57,7 @@ def uploads(job: Job) -> list[Upload]:
     """What is public of each client's."""
     clipping: Clipping = "minibatch" if isinstance(job.algorithm.trainer, MinibatchDp) else "example"
     each = zip(_each(job, "noise_multiplier"), _each(job, "sampling_rate"), job.population.examples, strict=True)
-    return [Upload.of(clipping, count(job.params), noise, rate, examples) for noise, rate, examples in each]
+    return [Upload.of(clipping, count_values(job.params), noise, rate, examples) for noise, rate, examples in each]
 
 
 def first_gradients(job: Job) -> list[Tensor]:
@@ -74,4 +74,4 @@ def first_gradients(job: Job) -> list[Tensor]:
 def _each(job: Job, name: str) -> list[float]:
     """The trainer's number of this name, for each client."""
     number: Any = getattr(job.algorithm.trainer, name)
-    return list(per_client.listed(number, job.population.clients))
+    return list(per_client.repeat_value(number, job.population.clients))

@@ -9,18 +9,18 @@ from torch import Tensor
 Params: TypeAlias = dict[str, Tensor]
 
 
-def mapped(function: Callable[..., Tensor], *params: Params) -> Params:
+def map_params(function: Callable[..., Tensor], *params: Params) -> Params:
     """The function applied name by name; all must have the same names."""
     first, *others = params
     return {name: function(value, *(other[name] for other in others)) for name, value in first.items()}
 
 
 def add(left: Params, right: Params) -> Params:
-    return mapped(torch.add, left, right)
+    return map_params(torch.add, left, right)
 
 
 def subtract(left: Params, right: Params) -> Params:
-    return mapped(torch.sub, left, right)
+    return map_params(torch.sub, left, right)
 
 
 def scale(params: Params, factor: float | Tensor) -> Params:
@@ -29,25 +29,25 @@ def scale(params: Params, factor: float | Tensor) -> Params:
 
 
 def zeros_like(params: Params) -> Params:
-    return mapped(torch.zeros_like, params)
+    return map_params(torch.zeros_like, params)
 
 
-def per_client(factors: Tensor, block: Params) -> Params:
+def scale_rows(factors: Tensor, block: Params) -> Params:
     """Each client's row times its own factor."""
-    return {name: value * aligned(factors, value).to(value.dtype) for name, value in block.items()}
+    return {name: value * align_axes(factors, value).to(value.dtype) for name, value in block.items()}
 
 
-def aligned(factors: Tensor, value: Tensor) -> Tensor:
+def align_axes(factors: Tensor, value: Tensor) -> Tensor:
     """`factors` with as many trailing axes as it takes to multiply `value` along its leading ones."""
     return factors.reshape(factors.shape + (1,) * (value.dim() - factors.dim()))
 
 
-def repeated(params: Params, clients: int) -> Params:
+def repeat_for_clients(params: Params, clients: int) -> Params:
     """One row for each client, without a copy until a row is changed."""
     return {name: value.expand(clients, *value.shape) for name, value in params.items()}
 
 
-def total(block: Params) -> Params:
+def sum_clients(block: Params) -> Params:
     """The sum over clients."""
     return {name: value.sum(dim=0) for name, value in block.items()}
 
@@ -62,18 +62,18 @@ def norms(block: Params, leading: int = 1, order: int = 2) -> Tensor:
     return together
 
 
-def count(params: Params) -> int:
+def count_values(params: Params) -> int:
     """How many numbers one model holds."""
     return sum(value.numel() for value in params.values())
 
 
-def flat(params: Params, leading: int = 0) -> Tensor:
+def flatten(params: Params, leading: int = 0) -> Tensor:
     """All tensors end to end, by their sorted names, behind the leading axes that they share."""
     values = (params[name] for name in sorted(params))
     return torch.cat([value.reshape(*value.shape[:leading], -1) for value in values], dim=-1)
 
 
-def restored(vector: Tensor, like: Params) -> Params:
+def unflatten(vector: Tensor, like: Params) -> Params:
     """What `flat` made of tensors in the shape of `like`, each behind the leading axes of `vector`."""
     names = sorted(like)
     parts = dict(zip(names, torch.split(vector, [like[name].numel() for name in names], dim=-1), strict=True))

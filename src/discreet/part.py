@@ -40,7 +40,7 @@ def _refuse_subclass(subclass: type, /, **more: Any) -> None:
     )
 
 
-def resolve(*kinds: type) -> None:
+def complete_references(*kinds: type) -> None:
     """Finish parts that name each other before both exist; pydantic would do so later, and lose our sentences."""
     for kind in kinds:
         rebuild_dataclass(kind, force=True, _parent_namespace_depth=3)
@@ -55,7 +55,7 @@ def _speaking(record: Any) -> Any:
         try:
             checked(self, *args, **fields)
         except ValidationError as error:
-            raise InvalidInput(sentence(error)) from None
+            raise InvalidInput(describe_error(error)) from None
         for name, value in vars(self).items():
             for each in value if isinstance(value, tuple) else (value,):
                 check_exact(f"{type(self).__name__}: {name}", each)
@@ -78,20 +78,20 @@ def check_exact(where: str, value: Any) -> None:
         raise InvalidInput(f"{where} must be a {kind.__name__} as it is shipped, and its {replaced[0]!r} was replaced.")
 
 
-def read(kind: Any, data: Any) -> Any:
+def from_plain(kind: Any, data: Any) -> Any:
     """Build a part, or any of a union of parts, from plain data (a parsed TOML or JSON document)."""
     try:
         return _adapter(kind).validate_python(data)
     except ValidationError as error:
-        raise InvalidInput(sentence(error)) from None
+        raise InvalidInput(describe_error(error)) from None
 
 
-def plain(value: Any) -> Any:
+def to_plain(value: Any) -> Any:
     """The plain data that `read` turns back into an equal part."""
     return _adapter(type(value)).dump_python(value, mode="json")
 
 
-def sentence(error: ValidationError) -> str:
+def describe_error(error: ValidationError) -> str:
     """The first problem pydantic found, in our words; the others are counted."""
     first, *others = error.errors(include_url=False)
     # of a choice pydantic names the branch it tried, which no file has

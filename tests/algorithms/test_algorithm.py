@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from discreet.algorithms.algorithm import Algorithm
-from discreet.algorithms.claims import stated
+from discreet.algorithms.claims import paper_claims
 from discreet.algorithms.mechanisms import DistributedGaussian, Gaussian, LocalNoise
 from discreet.algorithms.population import Population
 from discreet.algorithms.recipes.dp_fedsam import dp_fedavg, dp_fedsam_top
@@ -20,7 +20,7 @@ from discreet.errors import InvalidInput, UnsoundCombination
 from discreet.experiment.promise.calibrate import calibrate_noise
 from discreet.experiment.promise.promise import Privacy
 from discreet.params import norms, zeros_like
-from discreet.part import plain, read
+from discreet.part import from_plain, to_plain
 from discreet.privacy.accountant import epsilon
 from discreet.privacy.events import GaussianNoise, LaplaceNoise, PoissonSampled, SampledWithoutReplacement, steps
 from discreet.randomness.streams import CPU, RunKey
@@ -32,7 +32,7 @@ LOCAL = {"learning_rate": 0.1, "batch_size": 5}
 
 def test_pfl_protects_examples_from_the_server() -> None:
     algorithm = pfl(learning_rate=1, clip_norm=1, sampling_rate=0.25, local_steps=3, noise_multiplier=2.0)
-    (release,) = algorithm.over(10, TEN)
+    (release,) = algorithm.planned_releases(10, TEN)
     assert (release.unit, release.view, release.relation) == ("example", "server", "zero_out")
     sampled = PoissonSampled(sampling_rate=0.25, event=GaussianNoise(noise_multiplier=2.0))
     assert steps(release.event) == {sampled: 30}
@@ -40,13 +40,13 @@ def test_pfl_protects_examples_from_the_server() -> None:
 
 def test_an_example_in_three_clients_pays_three_times() -> None:
     algorithm = pfl(learning_rate=1, clip_norm=1, sampling_rate=0.25, noise_multiplier=2.0)
-    (release,) = algorithm.over(10, Population(examples=(20,) * 10, max_multiplicity=3))
+    (release,) = algorithm.planned_releases(10, Population(examples=(20,) * 10, max_multiplicity=3))
     assert sum(steps(release.event).values()) == 30
 
 
 def test_dp_fedavg_protects_clients_from_the_public_only() -> None:
     algorithm = dp_fedavg(**LOCAL, clip_norm=1, sampling_rate=0.2, noise_multiplier=2.0)
-    (release,) = algorithm.over(10, TEN)
+    (release,) = algorithm.planned_releases(10, TEN)
     assert (release.unit, release.view) == ("client", "public")
     assert steps(release.event) == {PoissonSampled(sampling_rate=0.2, event=GaussianNoise(noise_multiplier=2.0)): 10}
 
@@ -66,12 +66,12 @@ def test_a_fixed_cohort_is_priced_under_replacement() -> None:
 
 def test_in_a_round_robin_a_client_pays_for_the_rounds_it_joins() -> None:
     algorithm = dp_fedavg(**LOCAL, clip_norm=1, sampling=RoundRobin(cohort=2), noise_multiplier=2.0)
-    (release,) = algorithm.over(10, TEN)
+    (release,) = algorithm.planned_releases(10, TEN)
     assert steps(release.event) == {GaussianNoise(noise_multiplier=2.0): 2}
 
 
 def test_fedavg_promises_nothing() -> None:
-    assert fedavg(**LOCAL).over(10, TEN) == []
+    assert fedavg(**LOCAL).planned_releases(10, TEN) == []
 
 
 def test_weights_by_examples_under_a_clip_are_refused_with_what_to_use() -> None:
@@ -104,7 +104,7 @@ def test_every_round_that_a_client_joins_is_counted(rounds: int) -> None:
         (pfl(learning_rate=1, clip_norm=1, sampling_rate=0.25, local_steps=3, noise_multiplier=2.0), 3),
         (dp_fedavg(**LOCAL, clip_norm=1, sampling_rate=0.2, noise_multiplier=2.0), 1),
     ):
-        (release,) = algorithm.over(rounds, TEN)
+        (release,) = algorithm.planned_releases(rounds, TEN)
         assert sum(steps(release.event).values()) == each * rounds
         assert sum(sum(steps(one.event).values()) for r in range(rounds) for one in algorithm.releases(TEN, r)) == (
             each * rounds
@@ -121,11 +121,11 @@ def test_every_round_that_a_client_joins_is_counted(rounds: int) -> None:
     ids=lambda a: a.trainer.kind,
 )
 def test_an_algorithm_is_its_own_configuration(algorithm: Algorithm) -> None:
-    assert read(Algorithm, plain(algorithm)) == algorithm
+    assert from_plain(Algorithm, to_plain(algorithm)) == algorithm
 
 
 def test_noise_that_is_open_is_filled_from_outside() -> None:
-    assert pfl(learning_rate=1, clip_norm=1, sampling_rate=0.25).over(1, TEN) == []
+    assert pfl(learning_rate=1, clip_norm=1, sampling_rate=0.25).planned_releases(1, TEN) == []
     assert pfl(learning_rate=1, clip_norm=1, sampling_rate=0.25).with_noise(3.0).trainer.noise_multiplier == 3.0
 
 
@@ -146,7 +146,7 @@ def test_pfls_noise_follows_from_all_its_epochs(epsilon: float, examples: int, s
 def test_algorithm_1_of_paper_000_reads_an_epoch_as_one_minibatch() -> None:
     population = Population(examples=(6000,) * 10)
     algorithm = pfl(learning_rate=1, clip_norm=1, batch_size=256, epochs=5, epoch="minibatch", noise_multiplier=1.0)
-    (release,) = algorithm.over(4, population)
+    (release,) = algorithm.planned_releases(4, population)
     sampled = PoissonSampled(sampling_rate=1 / 24, event=GaussianNoise(noise_multiplier=1.0))
     assert steps(release.event) == {sampled: 20}
 
@@ -164,7 +164,7 @@ def test_noise_of_ones_own_protects_a_clients_whole_data_from_the_server() -> No
         trainer=LocalSgd(**LOCAL, epochs=1),
         mechanism=LocalNoise(kind="local_laplace", clip_norm=1.0, noise_multiplier=8.0),
     )
-    (release,) = algorithm.over(10, TEN)
+    (release,) = algorithm.planned_releases(10, TEN)
     assert (release.unit, release.view, release.relation) == ("client", "server", "replace")
     assert steps(release.event) == {LaplaceNoise(noise_multiplier=8.0): 2}
     assert epsilon(release.event, 1e-12, "replace") == pytest.approx(2 * 2 / 8, rel=1e-3)  # T_l·2ζ/b
@@ -173,8 +173,8 @@ def test_noise_of_ones_own_protects_a_clients_whole_data_from_the_server() -> No
 def test_shared_noise_says_what_the_sum_hides_and_what_an_upload_alone_does() -> None:
     algorithm = Algorithm(
         trainer=LocalSgd(**LOCAL, epochs=1), mechanism=DistributedGaussian(clip_norm=1.0, noise_multiplier=2.0)
-    ).fitted(TEN)
-    upload, whole, less_one = algorithm.over(1, TEN)
+    ).for_population(TEN)
+    upload, whole, less_one = algorithm.planned_releases(1, TEN)
     assert (upload.view, upload.relation) == ("server", "replace")
     assert upload.event == GaussianNoise(noise_multiplier=2.0 / 10**0.5)
     assert (whole.view, whole.relation, whole.event) == ("public", "add_or_remove", GaussianNoise(noise_multiplier=2.0))
@@ -186,8 +186,8 @@ def test_a_client_alone_has_nobody_who_knows_a_share_and_central_noise_is_nobody
     alone = Population(examples=(100,))
     shared = DistributedGaussian(clip_norm=1.0, noise_multiplier=2.0)
     for mechanism in (shared, Gaussian(clip_norm=1.0, noise_multiplier=2.0)):
-        algorithm = Algorithm(trainer=LocalSgd(**LOCAL, epochs=1), mechanism=mechanism).fitted(alone)
-        assert "client" not in {each.view for each in algorithm.over(1, alone)}
+        algorithm = Algorithm(trainer=LocalSgd(**LOCAL, epochs=1), mechanism=mechanism).for_population(alone)
+        assert "client" not in {each.view for each in algorithm.planned_releases(1, alone)}
 
 
 def test_topped_up_to_a_constant_shared_noise_hides_who_was_drawn() -> None:
@@ -196,7 +196,7 @@ def test_topped_up_to_a_constant_shared_noise_hides_who_was_drawn() -> None:
         sampling=Poisson(rate=0.5),
         trainer=LocalSgd(**LOCAL, epochs=1),
         mechanism=DistributedGaussian(clip_norm=1.0, noise_multiplier=2.0),
-    ).fitted(TEN)
+    ).for_population(TEN)
     upload, whole, less_one = algorithm.releases(TEN, 0, cohort=(1, 2))
     assert (upload.view, upload.relation, upload.clients) == ("server", "replace", (1, 2))
     assert upload.event == GaussianNoise(noise_multiplier=2.0 / 10**0.5)  # the server knows what it added itself
@@ -212,14 +212,14 @@ def test_with_fewer_shares_than_may_join_the_noise_shows_how_many_did(sampling: 
         sampling=sampling,
         trainer=LocalSgd(**LOCAL, epochs=1),
         mechanism=DistributedGaussian(clip_norm=1.0, noise_multiplier=2.0, shares=5),
-    ).fitted(TEN)
+    ).for_population(TEN)
     _, whole, _ = algorithm.releases(TEN, 0)
     assert (whole.view, whole.relation, whole.event) == ("public", "zero_out", GaussianNoise(noise_multiplier=2.0))
 
 
 def test_shared_noise_promises_nothing_before_its_shares_are_known() -> None:
     trainer, mechanism = LocalSgd(**LOCAL, epochs=1), DistributedGaussian(clip_norm=1.0, noise_multiplier=2.0)
-    assert Algorithm(sampling=Poisson(rate=0.5), trainer=trainer, mechanism=mechanism).over(1, TEN) == []
+    assert Algorithm(sampling=Poisson(rate=0.5), trainer=trainer, mechanism=mechanism).planned_releases(1, TEN) == []
 
 
 def test_noise_without_a_clip_needs_training_that_bounds_its_updates() -> None:
@@ -230,15 +230,15 @@ def test_noise_without_a_clip_needs_training_that_bounds_its_updates() -> None:
 def test_the_last_of_paper_003s_rounds_is_shorter() -> None:
     algorithm = ldp_fedavg(learning_rate=0.1, gradient_bound=2.0, local_iterations=4, total_iterations=10)
     assert algorithm.trainer.iterations == (4, 4, 2)
-    assert [algorithm.trainer.bound(round) for round in range(3)] == pytest.approx([0.8, 0.8, 0.4])  # ηEζ
+    assert [algorithm.trainer.max_update_norm(round) for round in range(3)] == pytest.approx([0.8, 0.8, 0.4])  # ηEζ
 
 
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 def test_as_published_paper_003s_half_is_a_claim_beside_what_is_certified(noise: str) -> None:
     arguments = {"learning_rate": 0.1, "gradient_bound": 1.0, "noise": noise, "cohort": 2, "noise_multiplier": 20.0}
-    assert stated(ldp_fedavg(**arguments), 10, TEN) == []
+    assert paper_claims(ldp_fedavg(**arguments), 10, TEN) == []
     published = ldp_fedavg(**arguments, as_published=True)
-    (claim,), (release,) = stated(published, 10, TEN), published.over(10, TEN)
+    (claim,), (release,) = paper_claims(published, 10, TEN), published.planned_releases(10, TEN)
     claimed = epsilon(claim.release.event, 1e-5, claim.release.relation)
     certified = epsilon(release.event, 1e-5, release.relation)
     assert "twice as far apart" in claim.reason
@@ -256,10 +256,10 @@ def test_paper_004s_own_order_is_refused_unless_it_is_run_as_published() -> None
             mechanism=DistributedGaussian(clip_norm=0.2),
         )
     many = Population(examples=(20,) * 500)
-    published = dp_fedsam_top(**common, cohort=50, as_published=True).fitted(many)
-    (release,) = published.over(200, many)  # one upload by itself, and nothing of the sum
+    published = dp_fedsam_top(**common, cohort=50, as_published=True).for_population(many)
+    (release,) = published.planned_releases(200, many)  # one upload by itself, and nothing of the sum
     assert (release.view, release.relation) == ("server", "replace")
-    (claim,) = stated(published, 200, many)
+    (claim,) = paper_claims(published, 200, many)
     assert epsilon(claim.release.event, 2e-3, claim.release.relation) == pytest.approx(7.301, abs=2e-3)
 
 

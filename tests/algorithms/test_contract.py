@@ -22,7 +22,7 @@ from discreet.algorithms.training import BroadcastGradients
 from discreet.data.federation import Federation
 from discreet.engines.engine import Simulation
 from discreet.errors import DiscreetError, UnsoundCombination
-from discreet.params import Params, flat
+from discreet.params import Params, flatten
 from discreet.privacy import accountant
 from discreet.randomness.streams import CPU, RunKey
 from discreet.secure_sums.lattice import Encoding
@@ -58,8 +58,8 @@ def algorithms() -> dict[str, Algorithm]:
             for way, aggregation in ways.items():
                 try:
                     algorithm = Algorithm(trainer=trainer, mechanism=mechanism, aggregation=aggregation)
-                    found[f"{training}, {noise}{way}"] = algorithm.fitted(HELD.population, 18)
-                    found[f"{training}, {noise}{way}"].over(1, HELD.population)
+                    found[f"{training}, {noise}{way}"] = algorithm.for_population(HELD.population, 18)
+                    found[f"{training}, {noise}{way}"].planned_releases(1, HELD.population)
                 except DiscreetError:  # refused, so nothing of it is ever sent
                     found.pop(f"{training}, {noise}{way}", None)
     return found
@@ -73,12 +73,12 @@ def sent(algorithm: Algorithm, held: Federation) -> torch.Tensor:
     simulation = Simulation(algorithm, held, loss(), RunKey.seed(5))
     broadcast = algorithm.broadcast(algorithm.init(PARAMS), 0)
     found = simulation.step(broadcast, [0, 1, 2])
-    return flat(found.rows if found.clean is None else found.clean, leading=1).double()
+    return flatten(found.rows if found.clean is None else found.clean, leading=1).double()
 
 
 def priced(algorithm: Algorithm) -> float:
     """What one unit may move the sum by, in the units of what is sent: integers, or the clip."""
-    noise = algorithm.mechanism.noise(algorithm.grid(HELD.population))
+    noise = algorithm.mechanism.sum_noise(algorithm.grid(HELD.population))
     return float(getattr(noise, "l2_sensitivity", 1.0))
 
 
@@ -93,8 +93,8 @@ def test_every_kind_is_here():
 @pytest.mark.parametrize("name", [name for name, each in EVERY.items() if each.mechanism.unit == "client"])
 def test_no_client_sends_more_than_is_priced(name: str):
     algorithm = EVERY[name]
-    if algorithm.mechanism.private:
-        order = algorithm.mechanism.order
+    if algorithm.mechanism.is_private:
+        order = algorithm.mechanism.norm_order
         assert float(sent(algorithm, HELD).norm(p=order, dim=1).max()) <= priced(algorithm) * (1 + 1e-12)
 
 
@@ -102,7 +102,7 @@ def test_no_client_sends_more_than_is_priced(name: str):
 def test_no_example_moves_what_its_client_sends_by_more_than_is_priced(name: str):
     """An example that is no number counts for nothing, and every other keeps its place and its coin."""
     algorithm = EVERY[name]
-    times = algorithm.trainer.sums(0).times
+    times = algorithm.trainer.update_sums(0).times
     integers = isinstance(algorithm.mechanism, IntegerNoise)
     # each of the sums by its own sensitivity; real ones by 1/√times each
     most = times * priced(algorithm) if integers else times**0.5
@@ -138,14 +138,17 @@ def test_a_number_that_follows_from_the_clients_lowers_no_price_when_it_is_given
     changed = replace(fitted, **{part: replace(getattr(fitted, part), **{field: given})})  # type: ignore[arg-type]
     if part == "mechanism" and isinstance(changed.aggregation, Lattice):
         changed = replace(changed, aggregation=Lattice())  # larger shares can't be drawn on so fine a lattice
-    changed = changed.fitted(HELD.population, 18)
+    changed = changed.for_population(HELD.population, 18)
     before, after = (
-        {each.view: accountant.epsilon(each.event, 1e-5, each.relation) for each in algorithm.over(3, HELD.population)}
+        {
+            each.view: accountant.epsilon(each.event, 1e-5, each.relation)
+            for each in algorithm.planned_releases(3, HELD.population)
+        }
         for algorithm in (fitted, changed)
     )
     if field != "shares":  # fewer shares are larger ones: more noise than is counted
         assert all(after[view] >= before[view] * (1 - 1e-6) for view in before)
-    times = changed.trainer.sums(0).times
+    times = changed.trainer.update_sums(0).times
     most = times * priced(changed) if isinstance(changed.mechanism, IntegerNoise) else times**0.5
     whole = sent(changed, HELD)
     for example in range(7):
@@ -168,5 +171,5 @@ def test_gradients_at_the_broadcast_model_are_clipped_as_a_whole_for_whole_clien
     """They once went onto the lattice sum by sum, unclipped: norms of 1e10 where 1e6 was priced."""
     trainer = BroadcastGradients(steps=4, sampling_rate=0.9, clip_norm=1.0, learning_rate=100.0)
     skellam = IntegerNoise(kind="skellam", clip_norm=CLIP, noise_multiplier=NOISE)
-    algorithm = Algorithm(trainer=trainer, mechanism=skellam, aggregation=Lattice()).fitted(HELD.population, 18)
+    algorithm = Algorithm(trainer=trainer, mechanism=skellam, aggregation=Lattice()).for_population(HELD.population, 18)
     assert float(sent(algorithm, HELD).norm(dim=1).max()) <= priced(algorithm)

@@ -24,7 +24,7 @@ from discreet.errors import InvalidInput, UnsoundCombination
 from discreet.experiment.promise import calibrate
 from discreet.experiment.promise.promise import Privacy
 from discreet.params import Params, norms
-from discreet.part import plain, read
+from discreet.part import from_plain, to_plain
 from discreet.privacy.events import DistributedDiscreteGaussianNoise, PoissonSampled, SkellamNoise, steps
 from discreet.randomness.streams import RunKey
 from discreet.secure_sums.secagg.session_errors import TooFewClients
@@ -46,7 +46,7 @@ EVERY = {
 
 
 def simulated(algorithm: Algorithm, seed: int = 1) -> Simulation:
-    return Simulation(algorithm.fitted(HELD.population, DIMENSION), HELD, cross_entropy, RunKey.seed(seed))
+    return Simulation(algorithm.for_population(HELD.population, DIMENSION), HELD, cross_entropy, RunKey.seed(seed))
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -62,7 +62,7 @@ def test_engines_agree_to_the_last_integer_and_a_file_holds_it(name: str):
         for key, value in totals[0].items():
             assert value.dtype == torch.int64
             assert ((value - other[key]) % 2**bits == 0).all()
-    assert read(Algorithm, plain(sim.algorithm)) == sim.algorithm
+    assert from_plain(Algorithm, to_plain(sim.algorithm)) == sim.algorithm
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -73,16 +73,16 @@ def test_the_noise_in_the_model_is_the_noise_that_is_accounted(name: str):
     def flat(params: Params, inputs: Tensor, targets: Tensor) -> Tensor:
         return params["weight"].sum() * torch.zeros(len(inputs), dtype=torch.float64)
 
-    algorithm = EVERY[name].fitted(HELD.population, 4000)
+    algorithm = EVERY[name].for_population(HELD.population, 4000)
     sim = Simulation(algorithm, HELD, flat, RunKey.seed(2))
     state = algorithm.init(wide)
     broadcast = algorithm.broadcast(state, 0)
     total = EmbeddedEngine(sim).gather(broadcast, [0, 1, 2, 3]).total
     after = algorithm.server_step(state, broadcast, total, 4, HELD.population, sim.rows(broadcast, [-1]))
-    clip = float(broadcast.announced["clip"])
+    clip = float(broadcast.announcement["clip"])
     grid = algorithm.grid(HELD.population)
     assert grid is not None
-    noise = algorithm.mechanism.noise(grid)
+    noise = algorithm.mechanism.sum_noise(grid)
     priced = noise.variance * (noise.shares if isinstance(noise, DistributedDiscreteGaussianNoise) else 1)  # type: ignore[union-attr]
     deviation = math.sqrt(priced * grid.times) / grid.scale * clip / 4
     rounding = grid.times * 4 / 12 / grid.scale**2 * (clip / 4) ** 2  # a uniform step of each rounded sum, at most
@@ -91,8 +91,8 @@ def test_the_noise_in_the_model_is_the_noise_that_is_accounted(name: str):
 
 
 def test_what_the_noise_is_priced_on_is_what_one_example_can_do_after_rounding():
-    algorithm = EVERY["skellam"].fitted(HELD.population, DIMENSION)
-    releases = {each.view: each for each in algorithm.over(3, HELD.population)}
+    algorithm = EVERY["skellam"].for_population(HELD.population, DIMENSION)
+    releases = {each.view: each for each in algorithm.planned_releases(3, HELD.population)}
     assert set(releases) == {"server", "client"}
     ((step, count),) = steps(releases["server"].event).items()
     assert count == 6  # 2 sums in each of 3 rounds
@@ -127,7 +127,7 @@ def test_whole_clients_keep_within_the_conditional_bound():
     broadcast = sim.algorithm.broadcast(sim.algorithm.init(linear()), 0)
     rows = sim.step(broadcast, [0, 1, 2, 3]).clean
     assert rows is not None
-    bound = sim.algorithm.mechanism.noise(sim.algorithm.grid(HELD.population)).l2_sensitivity  # type: ignore[union-attr]
+    bound = sim.algorithm.mechanism.sum_noise(sim.algorithm.grid(HELD.population)).l2_sensitivity  # type: ignore[union-attr]
     assert bound == pytest.approx(math.sqrt(25 + 18 / 4 + 5 + math.sqrt(18) / 2))
     assert float(norms({name: value.double() for name, value in rows.items()}).max()) <= bound
 
@@ -140,11 +140,11 @@ def test_a_sum_that_leaves_the_ring_comes_back_shifted_and_never_cut_off():
 
 def test_the_noise_is_enough_for_the_fewest_honest_survivors_and_less_is_spent_when_more_come():
     population = Population(examples=(50,) * 10)
-    algorithm = ddp_fedavg(colluding=2, dropouts=3, **COMMON).fitted(population, 100)  # type: ignore[arg-type]
+    algorithm = ddp_fedavg(colluding=2, dropouts=3, **COMMON).for_population(population, 100)  # type: ignore[arg-type]
     assert algorithm.mechanism.shares == 5  # type: ignore[union-attr]
 
     def variance(joined: int | None, view: str) -> float:
-        (release,) = [each for each in algorithm.releases(population, 0, joined=joined) if each.view == view]
+        (release,) = [each for each in algorithm.releases(population, 0, contributors=joined) if each.view == view]
         ((step, _),) = steps(release.event).items()
         return float(step.event.variance)  # type: ignore[union-attr]
 
@@ -199,7 +199,7 @@ def test_whole_clients_are_hidden_by_content_and_not_by_presence():
     for sampling in (Everyone(), FixedSize(cohort=3)):
         algorithm = ddp_fedavg_client(learning_rate=0.1, batch_size=4, clip_norm=0.5, sampling=sampling, bits=32)
         kept = calibrate.calibrate_noise(algorithm, wanted, 5, HELD.population, DIMENSION)
-        (release, other) = kept.over(5, HELD.population)
+        (release, other) = kept.planned_releases(5, HELD.population)
         assert (release.view, other.view) == ("server", "client")
         assert release.relation == ("zero_out" if sampling == Everyone() else "replace")
         noises[sampling.kind] = kept.mechanism.noise_multiplier  # type: ignore[union-attr]
@@ -217,10 +217,10 @@ def test_unsound_combinations_are_refused():
     with pytest.raises(UnsoundCombination, match="every round has the same number of sums"):
         ddp_fedavg(**(COMMON | {"local_steps": [1, 2]}))  # type: ignore[arg-type]
     with pytest.raises(UnsoundCombination, match=r"Of 4 clients, 2 may collude and 2 drop out; 0 are left"):
-        ddp_fedavg(colluding=2, dropouts=2, **COMMON).fitted(HELD.population, DIMENSION)  # type: ignore[arg-type]
+        ddp_fedavg(colluding=2, dropouts=2, **COMMON).for_population(HELD.population, DIMENSION)  # type: ignore[arg-type]
     with pytest.raises(UnsoundCombination, match=r"Of 0 clients"):
-        replace(CLIENTS, sampling=Poisson(rate=0.5)).fitted(HELD.population, DIMENSION)
-    assert replace(CLIENTS, sampling=FixedSize(cohort=3)).fitted(HELD.population, 18).mechanism.shares == 3  # type: ignore[union-attr]
+        replace(CLIENTS, sampling=Poisson(rate=0.5)).for_population(HELD.population, DIMENSION)
+    assert replace(CLIENTS, sampling=FixedSize(cohort=3)).for_population(HELD.population, 18).mechanism.shares == 3  # type: ignore[union-attr]
     few = SecureEngine(EmbeddedEngine(simulated(EVERY["skellam"])))
     broadcast = few.embedded.simulation.algorithm.broadcast(few.embedded.simulation.algorithm.init(linear()), 0)
     with pytest.raises(InvalidInput, match="A secure sum needs at least 3 clients, and 2 are in this round"):
@@ -229,21 +229,21 @@ def test_unsound_combinations_are_refused():
 
 def test_a_model_of_another_size_than_the_lattice_was_laid_out_for_is_refused():
     """Rounding 18 numbers costs √18 steps: a file that said 1 would pay for one."""
-    fitted = EVERY["skellam"].fitted(HELD.population, DIMENSION)
-    assert fitted.fitted(HELD.population, DIMENSION) == fitted  # what was resolved reads back
+    fitted = EVERY["skellam"].for_population(HELD.population, DIMENSION)
+    assert fitted.for_population(HELD.population, DIMENSION) == fitted  # what was resolved reads back
     smaller = replace(EVERY["skellam"], aggregation=Lattice(dimension=1))
     with pytest.raises(InvalidInput, match="laid out for a model of 1 numbers, and this one has 18"):
-        smaller.fitted(HELD.population, DIMENSION)
+        smaller.for_population(HELD.population, DIMENSION)
     with pytest.raises(InvalidInput, match="laid out for a model of 1 numbers, and this one has 18"):
-        smaller.fitted(HELD.population).broadcast(smaller.init(linear()), 0)
+        smaller.for_population(HELD.population).broadcast(smaller.init(linear()), 0)
 
 
 def test_a_scale_of_ones_own_is_refused_where_sums_would_wrap_around_or_no_noise_can_be_drawn():
     def at(scale: float, **lattice: float) -> Algorithm:
         given = Lattice(scale=scale, bits=16, **lattice)  # type: ignore[arg-type]
-        return replace(EVERY["16 bits"], aggregation=given).fitted(HELD.population, DIMENSION)
+        return replace(EVERY["16 bits"], aggregation=given).for_population(HELD.population, DIMENSION)
 
-    found = EVERY["16 bits"].fitted(HELD.population, DIMENSION).aggregation.scale  # type: ignore[union-attr]
+    found = EVERY["16 bits"].for_population(HELD.population, DIMENSION).aggregation.scale  # type: ignore[union-attr]
     assert found is not None
     assert at(found).aggregation.scale == found  # type: ignore[union-attr]
     assert at(found / 10).aggregation.scale == found / 10  # type: ignore[union-attr]
@@ -260,13 +260,15 @@ def test_a_scale_of_ones_own_is_refused_where_sums_would_wrap_around_or_no_noise
 @pytest.mark.parametrize("name", EVERY)
 def test_the_chance_that_a_sum_leaves_its_ring_adds_up_over_rounds(name: str):
     """By default 1e-9 for one sum, and 1e-12 that a sum has more examples than were counted on."""
-    algorithm = EVERY[name].fitted(HELD.population, DIMENSION)
-    once, often = (algorithm.wraparound(HELD.population, rounds) for rounds in (1, 1000))
+    algorithm = EVERY[name].for_population(HELD.population, DIMENSION)
+    once, often = (algorithm.wraparound_probability(HELD.population, rounds) for rounds in (1, 1000))
     assert once is not None
     assert 1e-12 <= once <= 1e-9 + 1.1e-12
     assert often == pytest.approx(1000 * once)
-    assert EVERY[name].wraparound(HELD.population, 1) is None  # of a scale that is still open nothing can be said
-    assert CLIENTS.fitted(HELD.population).wraparound(HELD.population, 1) is None
+    assert (
+        EVERY[name].wraparound_probability(HELD.population, 1) is None
+    )  # of a scale that is still open nothing can be said
+    assert CLIENTS.for_population(HELD.population).wraparound_probability(HELD.population, 1) is None
 
 
 def test_a_ring_has_as_many_bits_as_a_secure_sum_takes():
@@ -292,11 +294,11 @@ def test_a_mask_for_all_goes_with_no_rotation():
 
 def test_what_is_left_to_chance_is_said_with_its_numbers():
     """10 rounds of 18 coordinates: 1e-8 for the ring, and 2·18·10·2^-52 = 8e-14 for the draws."""
-    algorithm = EVERY["skellam"].fitted(HELD.population, DIMENSION)
-    ring, draws = failure_odds.said(algorithm, HELD.population, 10)
+    algorithm = EVERY["skellam"].for_population(HELD.population, DIMENSION)
+    ring, draws = failure_odds.describe_failure_odds(algorithm, HELD.population, 10)
     assert "Over 10 rounds a sum leaves its ring of 17 bits with a probability of at most" in ring
     assert "may add up to 8e-14 to δ, which is not counted" in draws
-    exact = EVERY["discrete gaussian"].fitted(HELD.population, DIMENSION)
-    assert len(list(failure_odds.said(exact, HELD.population, 10))) == 1  # its draws are exact
-    real = ddp_fedavg(noise="gaussian", **COMMON).fitted(HELD.population)  # type: ignore[arg-type]
-    assert list(failure_odds.said(real, HELD.population, 10)) == []
+    exact = EVERY["discrete gaussian"].for_population(HELD.population, DIMENSION)
+    assert len(list(failure_odds.describe_failure_odds(exact, HELD.population, 10))) == 1  # its draws are exact
+    real = ddp_fedavg(noise="gaussian", **COMMON).for_population(HELD.population)  # type: ignore[arg-type]
+    assert list(failure_odds.describe_failure_odds(real, HELD.population, 10)) == []

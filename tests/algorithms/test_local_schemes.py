@@ -24,8 +24,8 @@ def recipe(name: str, **changed: Any) -> Any:
 
 @pytest.mark.parametrize("name", ["convex_local", "proximal_local", "shards"])
 def test_through_a_secure_sum_a_round_is_one_release_against_the_server(name: str):
-    algorithm = recipe(name, noise="skellam").fitted(HELD.population, 18)
-    found = {each.view: each for each in algorithm.over(3, HELD.population)}
+    algorithm = recipe(name, noise="skellam").for_population(HELD.population, 18)
+    found = {each.view: each for each in algorithm.planned_releases(3, HELD.population)}
     assert set(found) == {"server", "client"}
     ((step, count),) = steps(found["server"].event).items()
     assert count == 3
@@ -42,14 +42,14 @@ def test_integers_say_what_real_numbers_say(name: str):
     """With next to no noise the sum that comes back from the lattice is the sum of the updates."""
     decoded = []
     for noise in ("gaussian", "skellam"):
-        algorithm = recipe(name, noise=noise, noise_multiplier=1e-3).fitted(HELD.population, 18)
+        algorithm = recipe(name, noise=noise, noise_multiplier=1e-3).for_population(HELD.population, 18)
         sim = Simulation(algorithm, HELD, loss(), RunKey.seed(1))
         state = algorithm.init(PARAMS)
         broadcast = algorithm.broadcast(state, 0)
         total = EmbeddedEngine(sim).gather(broadcast, [0, 1, 2]).total
         after = algorithm.server_step(state, broadcast, total, 3, HELD.population, sim.rows(broadcast, [-1]))
         decoded.append(after.params)
-    reach = algorithm.trainer.reach(0)
+    reach = algorithm.trainer.example_sensitivity(0)
     for key in PARAMS:
         torch.testing.assert_close(decoded[0][key], decoded[1][key], rtol=0, atol=0.02 * reach)
 
@@ -57,7 +57,7 @@ def test_integers_say_what_real_numbers_say(name: str):
 def test_what_the_proof_does_not_cover_is_refused():
     with pytest.raises(InvalidInput, match="are for secure sums"):
         recipe("convex_local", noise="gaussian", dropouts=1)
-    trainer = recipe("denoised_release").fitted(HELD.population).trainer
+    trainer = recipe("denoised_release").for_population(HELD.population).trainer
     noise = SkellamNoise(variance=1e6, l2_sensitivity=1e3, dimension=18)
     with pytest.raises(Unsupported):
-        trainer.exposed(noise, HELD.population, range(1))
+        trainer.example_event(noise, HELD.population, range(1))

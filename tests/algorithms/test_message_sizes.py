@@ -7,7 +7,7 @@ import torch
 
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.mechanisms import AdaptiveGaussian, Gaussian
-from discreet.algorithms.message_sizes import bits
+from discreet.algorithms.message_sizes import message_bits
 from discreet.algorithms.recipes.shared_noise import shared
 from discreet.algorithms.sparsifiers import All, PublicTopK, RandomK, ServerTopK, TopK
 from discreet.algorithms.training import LocalSgd
@@ -29,21 +29,21 @@ TRAINER = LocalSgd(learning_rate=0.1, batch_size=5, epochs=1)
 )
 def test_only_a_mask_that_all_share_leaves_something_out(sparsifier: Any, sent: int) -> None:
     algorithm = Algorithm(trainer=TRAINER, sparsifier=sparsifier, mechanism=Gaussian(clip_norm=1.0))
-    assert bits(algorithm, TWENTY) == (32 * sent, 32 * 20)
+    assert message_bits(algorithm, TWENTY) == (32 * sent, 32 * 20)
 
 
 @pytest.mark.parametrize(("rotated", "sent"), [(False, 20), (True, 32)])
 def test_a_rotation_is_over_a_power_of_two_and_all_of_it_is_sent(rotated: bool, sent: int) -> None:
     parts = shared("skellam", 1.0, clip_norm=1.0, bits=20, rotated=rotated)
     algorithm = Algorithm(trainer=TRAINER, **parts)
-    assert bits(algorithm, TWENTY).up == 20 * sent
+    assert message_bits(algorithm, TWENTY).up == 20 * sent
 
 
 def test_double_precision_takes_twice_the_bits() -> None:
     doubles = {name: value.double() for name, value in TWENTY.items()}
-    assert bits(Algorithm(trainer=TRAINER), doubles) == (64 * 20, 64 * 20)
+    assert message_bits(Algorithm(trainer=TRAINER), doubles) == (64 * 20, 64 * 20)
 
 
 def test_an_adaptive_clip_sends_a_flag_beside_the_update() -> None:
     algorithm = Algorithm(trainer=TRAINER, mechanism=AdaptiveGaussian(clip_norm=1.0))
-    assert bits(algorithm, TWENTY) == (32 * 21, 32 * 20)
+    assert message_bits(algorithm, TWENTY) == (32 * 21, 32 * 20)

@@ -74,7 +74,7 @@ def moved(algorithm: Algorithm, steepness: float) -> Tensor:
 @pytest.mark.parametrize("name", EVERY)
 def test_noise_to_signal_is_what_a_round_at_the_clip_has(name: str):
     """A norm of noise in 2,000 coordinates or more has a deviation of 2 %, and is 10 % off in one run of 1e6."""
-    algorithm = EVERY[name].fitted(HELD.population, DIMENSION)
+    algorithm = EVERY[name].for_population(HELD.population, DIMENSION)
     noise = moved(algorithm, 0.0)
     signal = moved(algorithm, 1000.0) - noise  # the streams are the same, so that only the signal is left
     found = noise_to_signal(algorithm, HELD.population, DIMENSION)
@@ -89,7 +89,7 @@ def test_by_hand():
     steps = pfl(learning_rate=1.0, clip_norm=0.3, sampling_rate=0.5, local_steps=4, noise_multiplier=2.0)
     assert noise_to_signal(steps, ten, 100) == pytest.approx(10 * 2 / (50 * math.sqrt(4 * 10)))
     whole = convex_local(learning_rate=2.0, clip_norm=0.5, feature_bound=3.0, batch_size=4, noise_multiplier=2.0)
-    assert noise_to_signal(whole.fitted(ten), ten, 100) == pytest.approx(10 * 2 / (10 * 100))
+    assert noise_to_signal(whole.for_population(ten), ten, 100) == pytest.approx(10 * 2 / (10 * 100))
 
 
 def test_fewer_clients_a_round_are_fewer_to_drown_the_noise():
@@ -105,7 +105,7 @@ def test_fewer_clients_a_round_are_fewer_to_drown_the_noise():
 def test_a_pull_back_shortens_what_passes_add_up_to():
     ten = Population(examples=(100,) * 10)
     common: dict[str, Any] = {"learning_rate": 1.0, "clip_norm": 0.5, "feature_bound": 2.0, "batch_size": 50}
-    pulled = proximal_local(passes=2, strength=0.1, noise_multiplier=2.0, **common).fitted(ten)
+    pulled = proximal_local(passes=2, strength=0.1, noise_multiplier=2.0, **common).for_population(ten)
     longest = 0.25 * (1 + 0.9 + 0.9**2 + 0.9**3)  # two passes of two steps of γC/F, each of which keeps 1 − γλ
     reach = 0.25 / 50 * (1 + 0.9**2)
     assert noise_to_signal(pulled, ten, 100) == pytest.approx(10 * 2 * reach / (10 * longest))
@@ -114,7 +114,7 @@ def test_a_pull_back_shortens_what_passes_add_up_to():
 def test_shards_that_are_empty_add_nothing_to_the_signal():
     """400 shards of 100 examples: at most a quarter of them sends anything, and an example moves the mean by 2C/400."""
     ten = Population(examples=(100,) * 10)
-    many = shards(shards=400, noise_multiplier=2.0, **LOCAL).fitted(ten)
+    many = shards(shards=400, noise_multiplier=2.0, **LOCAL).for_population(ten)
     assert noise_to_signal(many, ten, 100) == pytest.approx(10 * 2 * (2 / 400) / (10 * 100 / 400))
 
 
@@ -124,4 +124,4 @@ def test_without_one_noise_there_is_no_one_number():
     both = replace(EVERY["DP-SGD"], mechanism=Gaussian(clip_norm=1.0, noise_multiplier=1.0))
     assert noise_to_signal(both, ten, 100) is None
     thinned = replace(EVERY["shares of whole clients"], sparsifier=PublishedTopK(fraction=0.4), as_published=True)
-    assert noise_to_signal(thinned.fitted(ten), ten, 100) is None
+    assert noise_to_signal(thinned.for_population(ten), ten, 100) is None

@@ -12,7 +12,7 @@ from discreet.algorithms.recipes.registry import RECIPES
 from discreet.algorithms.training import BroadcastGradients, ConvexLocal, DenoisedRelease, DpSgd
 from discreet.algorithms.training.trainer import Loss
 from discreet.data.federation import Federation
-from discreet.params import Params, flat
+from discreet.params import Params, flatten
 from discreet.privacy import accountant
 from discreet.privacy.events import GaussianNoise
 from discreet.randomness.streams import CPU, RunKey
@@ -21,11 +21,11 @@ from tests.algorithms.training.test_contract import POPULATION, TRAINERS
 from tests.federations import cross_entropy, federation, linear
 
 KEY, CLIP = RunKey.seed(11), 0.5
-NOISY = {name: Algorithm(trainer=TRAINERS[name].fitted(POPULATION)) for name in ("dp_sgd", "minibatch_dp")}
+NOISY = {name: Algorithm(trainer=TRAINERS[name].for_population(POPULATION)) for name in ("dp_sgd", "minibatch_dp")}
 PROTECTING = {
     name: algorithm
     for name, algorithm in (NOISY | EVERY).items()
-    if any(each.unit == "example" for each in algorithm.over(1, POPULATION))
+    if any(each.unit == "example" for each in algorithm.planned_releases(1, POPULATION))
 }
 LESS_ONE = Population(examples=(7, 3, 11))
 STEPS = {"epochs": 1, "batch_size": 11, "clip_norm": CLIP, "learning_rate": 1.0}
@@ -42,7 +42,7 @@ def update(held: Federation, params: Params, noise_multiplier: float = 1.0, loss
     fields = {"sampling_rate": 1.0, "clip_norm": CLIP, "noise_multiplier": noise_multiplier, "learning_rate": 1.0}
     trainer = DpSgd(steps=1, **fields)  # type: ignore[arg-type]
     rows = KEY.rows(0, b"", [0], CPU)
-    return flat(trainer.train(loss, Broadcast(0, params, {}), held.block([0]), rows), leading=1)[0]
+    return flatten(trainer.train(loss, Broadcast(0, params, {}), held.block([0]), rows), leading=1)[0]
 
 
 def blind(params: Params, inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
@@ -83,7 +83,7 @@ def test_a_blanked_example_moves_the_update_by_its_clip_and_leaves_the_noise():
 @pytest.mark.parametrize("name", SIZED)
 def test_a_removed_example_changes_numbers_that_clients_divide_or_step_by(name: str):
     """Rates, numbers of steps, batch sizes and expected batches: all public, and all of another value for 11."""
-    assert SIZED[name].fitted(POPULATION) != SIZED[name].fitted(LESS_ONE)
+    assert SIZED[name].for_population(POPULATION) != SIZED[name].for_population(LESS_ONE)
 
 
 def test_every_training_that_bounds_an_example_is_here():
@@ -91,14 +91,15 @@ def test_every_training_that_bounds_an_example_is_here():
     bounding = {
         trainer.kind
         for trainer in TRAINERS.values()
-        if trainer.event(POPULATION, range(1)) or trainer.fitted(POPULATION).exposed(noise, POPULATION, range(1))
+        if trainer.training_event(POPULATION, range(1))
+        or trainer.for_population(POPULATION).example_event(noise, POPULATION, range(1))
     }
     assert bounding == {each.trainer.kind for each in PROTECTING.values()}
 
 
 @pytest.mark.parametrize("name", PROTECTING)
 def test_every_example_level_release_is_certified_for_an_example_against_a_blank(name: str):
-    found = [each for each in PROTECTING[name].over(2, POPULATION) if each.unit == "example"]
+    found = [each for each in PROTECTING[name].planned_releases(2, POPULATION) if each.unit == "example"]
     assert {each.relation for each in found} == {"zero_out"}
 
 
@@ -123,7 +124,7 @@ def test_the_recipes_that_protect_examples_are_these():
 @pytest.mark.parametrize("name", NOISY)
 def test_a_blank_costs_what_a_removal_would(name: str):
     """The sums with a blank are those without the example, so the certified numbers are the same."""
-    (release,) = NOISY[name].over(3, POPULATION)
+    (release,) = NOISY[name].planned_releases(3, POPULATION)
     found = accountant.epsilon(release.event, 1e-5, release.relation)
     assert found == accountant.epsilon(release.event, 1e-5, "add_or_remove")
     assert 0 < found < math.inf

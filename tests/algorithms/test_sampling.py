@@ -26,7 +26,7 @@ def test_a_cohort_is_sorted_distinct_clients_and_repeats_by_seed(sampling: Sampl
         assert cohort == sorted(set(cohort))
         assert all(0 <= client < 10 for client in cohort)
         assert cohort == sampling.sample(TEN, round, generator(round))
-        known = sampling.known_cohort(TEN, round)
+        known = sampling.public_cohort(TEN, round)
         assert known is None or list(known) == cohort
 
 

@@ -22,7 +22,7 @@ from discreet.algorithms.sparsifiers import (
 from discreet.algorithms.sparsifiers.top_coordinates import kept
 from discreet.errors import InvalidInput
 from discreet.params import Params, norms
-from discreet.part import plain, read
+from discreet.part import from_plain, to_plain
 
 EVERY: list[Sparsifier] = [
     All(),
@@ -61,7 +61,7 @@ def nonzero(params: Params) -> int:
 
 @pytest.mark.parametrize("sparsifier", EVERY, ids=str)
 def test_it_comes_back_from_plain_data(sparsifier: Sparsifier) -> None:
-    assert read(AnySparsifier, plain(sparsifier)) == sparsifier
+    assert from_plain(AnySparsifier, to_plain(sparsifier)) == sparsifier
 
 
 @pytest.mark.parametrize("sparsifier", EVERY, ids=str)
@@ -77,9 +77,9 @@ def test_a_block_is_treated_as_each_client_alone(sparsifier: Sparsifier) -> None
 @pytest.mark.parametrize("sparsifier", EVERY, ids=str)
 def test_only_the_published_order_is_unsound_and_says_why(sparsifier: Sparsifier) -> None:
     if isinstance(sparsifier, PublishedTopK):
-        assert "share of noise" in str(sparsifier.unsound)
+        assert "share of noise" in str(sparsifier.unsound_reason)
     else:
-        assert sparsifier.unsound is None
+        assert sparsifier.unsound_reason is None
 
 
 @pytest.mark.parametrize("sparsifier", EVERY, ids=str)

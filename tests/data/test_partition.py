@@ -11,7 +11,7 @@ from torch import Tensor
 
 from discreet.data.partition import AnyPartition, ByGroup, Dirichlet, Iid, Labels, Overlapping, Shards, Stratified
 from discreet.errors import InvalidInput
-from discreet.part import part, plain, read
+from discreet.part import from_plain, part, to_plain
 
 
 def seeded(seed: int = 0) -> torch.Generator:
@@ -233,14 +233,16 @@ class Holder:
 
 
 def test_a_word_is_short_for_a_partition_without_numbers():
-    assert read(Holder, {"partition": "iid"}) == Holder()
-    assert read(Holder, {"partition": {"kind": "dirichlet", "alpha": 0.5}}) == Holder(partition=Dirichlet(alpha=0.5))
-    assert read(Holder, {"partition": "by_group"}) == Holder(partition=ByGroup())
+    assert from_plain(Holder, {"partition": "iid"}) == Holder()
+    assert from_plain(Holder, {"partition": {"kind": "dirichlet", "alpha": 0.5}}) == Holder(
+        partition=Dirichlet(alpha=0.5)
+    )
+    assert from_plain(Holder, {"partition": "by_group"}) == Holder(partition=ByGroup())
 
 
 @pytest.mark.parametrize("partition", EXAMPLE)
 def test_a_partition_is_read_back_from_its_plain_data(partition: AnyPartition):
-    assert read(Holder, plain(Holder(partition=partition))) == Holder(partition=partition)
+    assert from_plain(Holder, to_plain(Holder(partition=partition))) == Holder(partition=partition)
 
 
 @pytest.mark.parametrize(
@@ -259,7 +261,7 @@ def test_a_partition_is_read_back_from_its_plain_data(partition: AnyPartition):
 )
 def test_what_is_no_partition_is_refused(wrong: object):
     with pytest.raises(InvalidInput):
-        read(Holder, {"partition": wrong})
+        from_plain(Holder, {"partition": wrong})
 
 
 @pytest.mark.parametrize(

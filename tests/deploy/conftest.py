@@ -33,7 +33,7 @@ def asked(tmp_path: Path) -> Asked:
     )
     about = About(kind="train", run=RUN, experiment=app.digest, round=0, client=0, cohort=(0, 1, 2))
     broadcast = node.learner.algorithm.broadcast(node.learner.algorithm.init(node.learner.params), 0)
-    return tmp_path, site, node, about, signed_messages.spread(broadcast.params, broadcast.announced), key
+    return tmp_path, site, node, about, signed_messages.spread(broadcast.params, broadcast.announcement), key
 
 
 @pytest.fixture

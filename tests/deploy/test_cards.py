@@ -14,7 +14,7 @@ from discreet.deploy.site import Site
 from discreet.engines.secure_terms import SessionPlan
 from discreet.errors import InvalidInput
 from discreet.experiment.configuration import toml_document
-from discreet.part import plain
+from discreet.part import to_plain
 from discreet.secure_sums.secagg.session_terms import Terms
 from tests.deploy.sites import SECURE, copied
 
@@ -23,7 +23,7 @@ def other_card(site: Site, folder: Path, name: str) -> Card:
     """A card that the server made up, in the place of a client's own."""
     (own,) = [card for card in site.deployment.cards(site.app) if card.name == name]
     made = replace(own, identity=write_signing_key(folder / "made-up.key"))
-    (site.app / "clients" / f"{name}.toml").write_text(toml_document.format_toml(plain(made)))
+    (site.app / "clients" / f"{name}.toml").write_text(toml_document.format_toml(to_plain(made)))
     return made
 
 

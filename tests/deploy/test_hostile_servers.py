@@ -55,13 +55,13 @@ def test_a_mask_that_is_not_the_rounds_own_is_refused_and_costs_nothing(
     node = Node.open(tmp_path / "client-0", lambda text: None)
     learner = node.learner
     broadcast = learner.algorithm.broadcast(learner.algorithm.init(learner.params), 0)
-    told: Params = {name: value for name, value in (broadcast.announced | change).items() if value is not None}
+    told: Params = {name: value for name, value in (broadcast.announcement | change).items() if value is not None}
     about = About(kind="train", run=RUN, experiment=node.app.digest, round=0, client=0, cohort=(0, 1, 2))
     key = key_from(site.server / "server.key")
     said = refusal(node, signed_messages.request(about, signed_messages.spread(broadcast.params, told), key))
     assert "than this algorithm has, which would change what an update may reveal" in said
     assert counted(node) == 0
-    honest = signed_messages.request(about, signed_messages.spread(broadcast.params, broadcast.announced), key)
+    honest = signed_messages.request(about, signed_messages.spread(broadcast.params, broadcast.announcement), key)
     assert isinstance(signed_messages.told(node.answer(honest)), bytes)
 
 
@@ -116,7 +116,7 @@ def test_what_goes_wrong_with_the_data_in_hand_is_told_to_its_owner_alone(
     about = About(kind="train", run=RUN, experiment=node.app.digest, round=0, client=0, cohort=(0, 1, 2))
     key = key_from(site.server / "server.key")
     said = refusal(
-        node, signed_messages.request(about, signed_messages.spread(broadcast.params, broadcast.announced), key)
+        node, signed_messages.request(about, signed_messages.spread(broadcast.params, broadcast.announcement), key)
     )
     assert said == "The request could not be answered (ValueError); the node's owner sees why."
     assert "4711" in heard[-1]

@@ -79,7 +79,7 @@ def test_an_announced_clip_that_would_let_more_out_is_refused(tmp_path: Path) ->
     job = prepared(site, App.open(site.app), "first", RunKey.seed(7), wire, heard.append)
     assert job.remote is not None
     broadcast = job.algorithm.broadcast(job.algorithm.init(job.params), 0)
-    loud = replace(broadcast, announced={name: value / 100 for name, value in broadcast.announced.items()})
+    loud = replace(broadcast, announcement={name: value / 100 for name, value in broadcast.announcement.items()})
     with pytest.raises(ClientsRefused, match="announced another 'clip' than this algorithm has"):
         job.remote().gather(loud, [0, 1, 2])
 

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.deploy
 DATA = federation(7, 1, 12, 4, 9, 4, 30, 2)
 DP_FEDAVG = dp_fedavg(learning_rate=0.3, batch_size=4, clip_norm=0.5, noise_multiplier=1.0)
 RECIPE = RECIPES["ddp_fedavg"]
-DDP_FEDAVG = RECIPE(**RECIPE.example | {"noise": "skellam"}).with_noise(1.0).fitted(DATA.population, 18)
+DDP_FEDAVG = RECIPE(**RECIPE.example | {"noise": "skellam"}).with_noise(1.0).for_population(DATA.population, 18)
 SEEDED, SECRET = RunKey.seed(9), RunKey(bytes(range(32)))  # under the second, noise hangs on the broadcast's bits
 DIGITS = ("rounds=4", "seed=7", 'dtype="float64"', "evaluate_every=4")
 ON_RAY = 'engine={kind="ray", address="local", workers=2}'

@@ -104,7 +104,7 @@ def test_the_same_question_about_other_data_is_counted_and_gets_other_noise_thou
     node = Node.open(tmp_path / "client-0", lambda text: None)
     about = About(kind="train", run=RUN, experiment=App.open(site.app).digest, round=0, client=0, cohort=(0, 1, 2))
     broadcast = node.learner.algorithm.broadcast(node.learner.algorithm.init(node.learner.params), 0)
-    body = signed_messages.spread(broadcast.params, broadcast.announced)
+    body = signed_messages.spread(broadcast.params, broadcast.announcement)
     request = signed_messages.request(about, body, key_from(site.server / "server.key"))
     first = node.answer(request)
     shutil.rmtree(tmp_path / "client-0" / "runs")

@@ -63,7 +63,7 @@ def test_two_sessions_that_a_server_gives_one_name_are_two_attempts_with_two_noi
     assert [counted(node) for node in wire.nodes_at.values()] == [2, 2, 1]
     third = wire.nodes_at[102].learner
     alone = third.update(
-        "", third.heard(0, signed_messages.spread(broadcast.params, broadcast.announced)), Entry(0, "")
+        "", third.heard(0, signed_messages.spread(broadcast.params, broadcast.announcement)), Entry(0, "")
     )
     difference = {name: sums[0].total[name] - sums[1].total[name] for name in alone}
     assert not same(difference, alone)
@@ -103,7 +103,7 @@ def test_a_mask_that_can_not_be_made_costs_nothing(begun: Begun) -> None:
     wire.lost = lambda node, number: number > 1
     with pytest.raises(TooFewClients):
         engine.gather(broadcast, [0, 1, 2])
-    spread = signed_messages.spread(broadcast.params, broadcast.announced)
+    spread = signed_messages.spread(broadcast.params, broadcast.announcement)
     about, _, key = sent(wire, 1, 100, site)
     about, node = replace(about, kind="mask"), wire.nodes_at[100]
     why = refusal(node, signed_messages.request(about, signed_messages.mask(0, b"", spread), key))

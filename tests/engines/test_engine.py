@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from discreet.algorithms.algorithm import Sent
+from discreet.algorithms.algorithm import Uploads
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.mechanisms import Gaussian, NoPrivacy
 from discreet.algorithms.recipes.dp_fedsam import dp_fedavg
@@ -21,8 +21,8 @@ MODEL = {"w": torch.zeros(1)}
 
 
 def test_blocks_are_summed_and_their_clients_listed() -> None:
-    blocks = [([2, 0], Sent({"w": torch.tensor([[1.0], [2.0]])}, torch.tensor([1.0, 2.0])))]
-    blocks.append(([1], Sent({"w": torch.tensor([[4.0]])}, torch.tensor([4.0]))))
+    blocks = [([2, 0], Uploads({"w": torch.tensor([[1.0], [2.0]])}, torch.tensor([1.0, 2.0])))]
+    blocks.append(([1], Uploads({"w": torch.tensor([[4.0]])}, torch.tensor([4.0]))))
     found = CohortSum.from_blocks(blocks, Broadcast(0, MODEL, {}), Gaussian(clip_norm=2.0))
     assert float(found.total["w"]) == 7
     assert found.contributors == (2, 0, 1)
@@ -36,7 +36,7 @@ def test_the_signal_is_the_norm_of_the_sum_before_clients_add_their_noise() -> N
     clean = {"w": torch.tensor([[3.0, 0.0], [0.0, 4.0]]), "flag": torch.tensor([9.0, 9.0])}
     noisy = {"w": clean["w"] + 7, "flag": clean["flag"]}
     sizes = torch.tensor([3.0, 4.0])
-    for sent in (Sent(noisy, sizes, clean), Sent(clean, sizes)):
+    for sent in (Uploads(noisy, sizes, clean), Uploads(clean, sizes)):
         assert float(CohortSum.from_blocks([([0, 1], sent)], Broadcast(0, model, {}), NoPrivacy()).signal) == 5
 
 
@@ -56,7 +56,7 @@ def test_what_a_mask_leaves_out_does_not_count_as_clipped() -> None:
 
 
 def test_without_a_clip_all_is_kept_and_nobody_is_nothing() -> None:
-    sent = Sent({"w": torch.ones(1, 1)}, torch.tensor([9.0]))
+    sent = Uploads({"w": torch.ones(1, 1)}, torch.tensor([9.0]))
     assert CohortSum.from_blocks([([0], sent)], Broadcast(0, MODEL, {}), NoPrivacy()).kept.tolist() == [1]
     nobody = CohortSum.from_blocks([], Broadcast(0, MODEL, {}), Gaussian(clip_norm=2.0))
     assert (nobody.contributors, float(nobody.total["w"]), nobody.clipped_share, float(nobody.signal)) == ((), 0, 0, 0)
@@ -82,5 +82,5 @@ def test_without_a_seed_two_broadcasts_in_one_round_share_no_noise(other: str, r
         return simulation.rows(broadcast, [client]).at(Purpose.SHARE).open().normal({"w": torch.zeros(5)})["w"]
 
     for client in (0, 1, -1):  # -1 is the server
-        assert torch.equal(drawn(first, client), drawn(Broadcast(0, MODEL, dict(first.announced)), client))
+        assert torch.equal(drawn(first, client), drawn(Broadcast(0, MODEL, dict(first.announcement)), client))
         assert bool((drawn(first, client) != drawn(BROADCASTS[other], client)).all())

@@ -105,7 +105,7 @@ CATALOG = [
 
 
 EVERY = {
-    name: recipe(**recipe.example).with_noise(1.0).fitted(federation(7, 1, 12, 4, 9).population, 18)
+    name: recipe(**recipe.example).with_noise(1.0).for_population(federation(7, 1, 12, 4, 9).population, 18)
     for name, recipe in RECIPES.items()
 }
 
@@ -194,7 +194,7 @@ def test_an_empty_cohort_sums_to_nothing() -> None:
 def test_memory_bounds_the_block() -> None:
     simulation = Simulation(CATALOG[0], federation(3, 4), cross_entropy, RunKey.seed(1))
     broadcast = CATALOG[0].broadcast(CATALOG[0].init(linear()), 0)
-    numbers = 18 * 8 * CATALOG[0].trainer.copies(simulation.population)
+    numbers = 18 * 8 * CATALOG[0].trainer.model_copies(simulation.population)
     assert EmbeddedEngine.with_fitting_blocks(simulation, broadcast, memory=int(2.5 * numbers)).block_size == 2
     assert EmbeddedEngine.with_fitting_blocks(simulation, broadcast, memory=1).block_size == 1
 

@@ -57,7 +57,10 @@ def same(left: CohortSum, right: CohortSum) -> bool:
     return left.contributors == right.contributors and all(torch.equal(*pair) for pair in tensors)
 
 
-EVERY = {name: recipe(**recipe.example).with_noise(1.0).fitted(DATA.population, 18) for name, recipe in RECIPES.items()}
+EVERY = {
+    name: recipe(**recipe.example).with_noise(1.0).for_population(DATA.population, 18)
+    for name, recipe in RECIPES.items()
+}
 
 
 @pytest.mark.parametrize("name", EVERY)

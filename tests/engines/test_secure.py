@@ -23,7 +23,7 @@ ALGORITHM = ddp_fedavg(learning_rate=0.5, clip_norm=1.0, sampling_rate=0.5, nois
 
 def engine(colluding: int = 0, dropouts: int = 0) -> SecureEngine:
     mechanism = replace(ALGORITHM.mechanism, colluding=colluding, dropouts=dropouts)  # type: ignore[call-arg, arg-type]
-    fitted = replace(ALGORITHM, mechanism=mechanism).fitted(HELD.population, 18)
+    fitted = replace(ALGORITHM, mechanism=mechanism).for_population(HELD.population, 18)
     return SecureEngine(EmbeddedEngine(Simulation(fitted, HELD, cross_entropy, RunKey.seed(1))))
 
 
@@ -78,7 +78,7 @@ def test_in_a_large_cohort_the_graph_is_drawn_for_the_plan():
     population = Population(examples=(4,) * 2000)
     drawn = replace(ALGORITHM, sampling=FixedSize(cohort=1000))
     mechanism = replace(drawn.mechanism, colluding=300, dropouts=250)  # type: ignore[call-arg, arg-type]
-    fitted = replace(drawn, mechanism=mechanism).fitted(population, 18)
+    fitted = replace(drawn, mechanism=mechanism).for_population(population, 18)
     terms = SecureEngine(EmbeddedEngine(Simulation(fitted, HELD, cross_entropy, RunKey.seed(1)))).session_terms(
         1000, 18, 32
     )

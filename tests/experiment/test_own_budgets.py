@@ -79,7 +79,7 @@ def test_own_budgets_are_budgets_of_the_ledger(tmp_path: Path):
     budgets = calibrate.run_budgets(kept, OWN, 30, PEOPLE)
     assert [(each.clients, each.epsilon) for each in budgets] == [((0,), 1.0), ((1, 2), 2.0)]
     ledger = Ledger.create(tmp_path / "ledger.jsonl", budgets)
-    ledger.reserve("all", kept.over(30, PEOPLE))
+    ledger.reserve("all", kept.planned_releases(30, PEOPLE))
     first, second = ledger.summary()["budgets"]
     assert first["spent"] == pytest.approx(1.0, rel=1e-3)
     assert second["spent"] == pytest.approx(2.0, rel=1e-3)

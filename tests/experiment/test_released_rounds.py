@@ -51,9 +51,9 @@ def test_what_went_as_planned_is_the_plan_itself():
         [ReleasedRound(round, 7) for round in range(6)],
         [ReleasedRound(round, None) for round in range(6)],
     ):
-        assert compose_rounds(algorithm, 6, TEN, made) == algorithm.over(6, TEN)
-    whole = dp_fedavg(learning_rate=0.5, batch_size=32, clip_norm=1.0, noise_multiplier=1.0).fitted(TEN)
-    assert compose_rounds(whole, 3, TEN, [ReleasedRound(round, 4) for round in range(3)]) == whole.over(
+        assert compose_rounds(algorithm, 6, TEN, made) == algorithm.planned_releases(6, TEN)
+    whole = dp_fedavg(learning_rate=0.5, batch_size=32, clip_norm=1.0, noise_multiplier=1.0).for_population(TEN)
+    assert compose_rounds(whole, 3, TEN, [ReleasedRound(round, 4) for round in range(3)]) == whole.planned_releases(
         3, TEN
     )  # the server's own noise
 

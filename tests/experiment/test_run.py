@@ -508,7 +508,7 @@ def test_the_text_as_given_is_kept(small: Path, tmp_path: Path):
 def test_a_secure_sum_is_refused_before_anything_is_written(prepared: Prepared):
     distributed = 'algorithm={recipe="ddp_fedavg", learning_rate=1.0, clip_norm=0.5, sampling_rate=0.3}'
     secure = 'engine={kind="secure"}'
-    assert prepared(distributed, secure).algorithm.aggregation.secure
+    assert prepared(distributed, secure).algorithm.aggregation.is_secure
     with pytest.raises(InvalidInput, match="this algorithm sums real numbers"):
         prepared(secure)
     with pytest.raises(InvalidInput, match="at least 3 clients, and as few as 2 may be in a round"):

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from discreet.algorithms.claims import stated
+from discreet.algorithms.claims import paper_claims
 from discreet.algorithms.population import Population
 from discreet.algorithms.training import DpSgd
 from discreet.experiment.promise.calibrate import calibrate_noise
@@ -52,12 +52,12 @@ def test_a_claim_has_the_steps_and_the_noise_of_the_paper_and_no_promise(data: s
             experiment = asked.cell().source.experiment
             assert experiment.privacy is None
             population = POPULATIONS[data]
-            trainer = experiment.algorithm.fitted(population).trainer
+            trainer = experiment.algorithm.for_population(population).trainer
             assert isinstance(trainer, DpSgd)
             assert trainer.steps == (SETS[data].steps_an_epoch,)
             assert rounds * SETS[data].steps_an_epoch == EPOCH[data, rounds].steps
             assert trainer.sampling_rate == pytest.approx(EPOCH[data, rounds].sampling_rate, rel=0.02)
-            (claim,) = stated(experiment.algorithm, rounds, population)
+            (claim,) = paper_claims(experiment.algorithm, rounds, population)
             assert paper_epsilon(claim.release.event, 1e-5) == pytest.approx(1.0, abs=0.02)
             for release in experiment.algorithm.releases(population, 0):
                 ((step, count),) = steps(release.event).items()

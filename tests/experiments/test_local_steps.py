@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from discreet.algorithms.claims import stated
+from discreet.algorithms.claims import paper_claims
 from discreet.algorithms.population import Population
 from discreet.experiment.promise.calibrate import calibrate_noise
 from discreet.privacy import accountant
@@ -39,7 +39,7 @@ def test_every_setting_can_be_read_and_keeps_the_promise_but_for_the_claim(metho
         experiment = asked.cell().source.experiment
         assert experiment.rounds == 5
         if METHODS[method].claim:
-            (claim,) = stated(experiment.algorithm, 5, TEN)
+            (claim,) = paper_claims(experiment.algorithm, 5, TEN)
             assert accountant.epsilon(claim.release.event, 1e-5, "zero_out") == pytest.approx(1.0, abs=1e-3)
             assert experiment.privacy is None
         else:

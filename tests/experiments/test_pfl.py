@@ -33,7 +33,7 @@ def test_every_file_can_be_read_and_its_noise_keeps_its_promise(path: Path):
     population = Population(examples=(examples,) * 10)
     algorithm: Algorithm = calibrate_noise(experiment.algorithm, experiment.privacy, experiment.rounds, population)
     if experiment.privacy is None:
-        assert algorithm.over(20, population) == []
+        assert algorithm.planned_releases(20, population) == []
     else:
         assert algorithm.trainer.noise_multiplier == pytest.approx(NOISE[experiment.privacy.epsilon], abs=2e-3)
 

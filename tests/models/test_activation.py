@@ -7,7 +7,7 @@ from torch import nn
 from discreet.errors import InvalidInput
 from discreet.models import Mlp, PapernotCnn
 from discreet.models.networks.activation import Tempered, TemperedSigmoid, activation_layer
-from discreet.part import plain, read
+from discreet.part import from_plain, to_plain
 
 
 def test_the_default_tempered_sigmoid_is_tanh():
@@ -41,9 +41,9 @@ def test_the_word_tempered_sigmoid_is_short_for_its_defaults():
 
 def test_a_file_gives_the_same_activation():
     written = {"kind": "papernot_cnn", "activation": {"kind": "tempered_sigmoid", "s": 1.5, "temperature": 3}}
-    model = read(PapernotCnn, written)
+    model = from_plain(PapernotCnn, written)
     assert model == PapernotCnn(activation=Tempered(s=1.5, temperature=3, o=1))
-    assert read(PapernotCnn, plain(model)) == model
+    assert from_plain(PapernotCnn, to_plain(model)) == model
 
 
 @pytest.mark.parametrize("wrong", ["sigmoid", 3, None, {"kind": "relu"}, {"kind": "tempered_sigmoid", "s": 0}])

@@ -10,7 +10,7 @@ from discreet.data.tasks.from_arrays import clients_from_arrays
 from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
 from discreet.models import AnyModel, Linear, Mlp, UserModel
-from discreet.part import plain, read
+from discreet.part import from_plain, to_plain
 
 FLAT = clients_from_arrays(torch.zeros(4, 6), [0, 1, 2, 0], sizes=[4], classes=3)
 IMAGES = clients_from_arrays(torch.zeros(4, 1, 2, 3), [0, 1, 2, 0], sizes=[4], classes=3)
@@ -67,7 +67,7 @@ def test_the_generator_alone_decides_how_a_model_starts():
 
 @pytest.mark.parametrize("model", [Linear(), Mlp(hidden=(3,)), UserModel(kind="net.py:Net", arguments={"width": 4})])
 def test_a_file_gives_the_same_model(model: Linear | Mlp | UserModel):
-    assert read(AnyModel, plain(model)) == model
+    assert from_plain(AnyModel, to_plain(model)) == model
 
 
 @pytest.fixture
@@ -121,9 +121,9 @@ def test_a_file_that_is_not_there_or_fails_is_told(tmp_path: Path):
 )
 def test_what_names_no_model_on_this_machine_is_refused(kind: object):
     with pytest.raises(InvalidInput):
-        read(AnyModel, {"kind": kind})
+        from_plain(AnyModel, {"kind": kind})
 
 
 def test_an_unknown_kind_lists_the_known_ones():
     with pytest.raises(InvalidInput, match=r"'linear', 'mlp', .*'resnet18' or your own as 'file\.py:Class'"):
-        read(AnyModel, {"kind": "cnn"})
+        from_plain(AnyModel, {"kind": "cnn"})

@@ -18,7 +18,7 @@ from discreet.errors import InvalidInput
 from discreet.models import AnyModel, EmnistCnn, FemnistCnn, Linear, PapernotCnn, Resnet18, ScatterCnn
 from discreet.models.networks.activation import Tempered
 from discreet.models.user_module.supervised_module import SupervisedModule
-from discreet.part import plain, read
+from discreet.part import from_plain, to_plain
 
 COUNTED: list[tuple[Any, tuple[int, ...], int, int]] = [
     (PapernotCnn(), (1, 28, 28), 10, 26_010),
@@ -145,4 +145,4 @@ def test_what_does_not_fit_is_told(model: Any, shape: tuple[int, ...], sentence:
     [PapernotCnn(activation=Tempered(s=1.58, temperature=3, o=0.71)), ScatterCnn(norm_groups=9), Resnet18(), Linear()],
 )
 def test_a_file_gives_the_same_network(model: Any):
-    assert read(AnyModel, plain(model)) == model
+    assert from_plain(AnyModel, to_plain(model)) == model

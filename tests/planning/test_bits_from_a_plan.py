@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from discreet.algorithms.aggregation import Lattice
 from discreet.algorithms.algorithm import Algorithm
-from discreet.algorithms.message_sizes import bits
+from discreet.algorithms.message_sizes import message_bits
 from discreet.algorithms.population import Population
 from discreet.algorithms.recipes.ddp_fedavg import ddp_fedavg, ddp_fedavg_client
 from discreet.errors import InvalidInput
@@ -76,7 +76,7 @@ def test_the_papers_ring_has_a_bit_to_spare() -> None:
     """110 sums of 56,000 examples: √26,010 steps are 1 % of a sum's reach at 53,500 steps to the clip; so it takes 31
     bits, of the paper's 32."""
     algorithm = ddp_fedavg(learning_rate=0.1, clip_norm=1.0, sampling_rate=1 / 11, local_steps=11, noise_multiplier=6.0)
-    ready = algorithm.fitted(PAPER, NUMBERS)
+    ready = algorithm.for_population(PAPER, NUMBERS)
     assert isinstance(ready.aggregation, Lattice)
     assert ready.aggregation.bits == 31
     grid = ready.grid(PAPER)
@@ -86,10 +86,10 @@ def test_the_papers_ring_has_a_bit_to_spare() -> None:
 
 def test_whole_clients_take_half_as_many_and_so_half_the_bytes() -> None:
     algorithm = ddp_fedavg_client(learning_rate=0.1, batch_size=10, steps=5, clip_norm=1.0, noise_multiplier=6.0)
-    ready = algorithm.fitted(PAPER, NUMBERS)
+    ready = algorithm.for_population(PAPER, NUMBERS)
     assert isinstance(ready.aggregation, Lattice)
     assert ready.aggregation.bits == 17
-    assert bits(ready, {"weight": torch.zeros(NUMBERS)}).up == 17 * NUMBERS
+    assert message_bits(ready, {"weight": torch.zeros(NUMBERS)}).up == 17 * NUMBERS
 
 
 @pytest.mark.parametrize("recipe", [ddp_fedavg, ddp_fedavg_client])
@@ -109,13 +109,13 @@ def test_a_promise_is_kept_with_hardly_more_noise_than_32_bits_take(recipe: obje
     assert own.aggregation.bits < 32
     noises = [each.mechanism.noise_multiplier for each in (own, wide)]  # type: ignore[union-attr]
     assert 1 <= noises[0] / noises[1] < 1 + COARSEST + 1e-4
-    assert own.fitted(PAPER, NUMBERS) == own
+    assert own.for_population(PAPER, NUMBERS) == own
 
 
 def test_no_ring_is_smaller_than_secure_sums_have_them_nor_larger_than_there_is() -> None:
     few = Load(vectors=2, sums=None, norm=1.0, deviation=0.1, shares=2, noise="skellam")
-    assert Lattice(scale=1.0).fitted(1, few).bits == LEAST_BITS
+    assert Lattice(scale=1.0).for_sum(1, few).bits == LEAST_BITS
     many = Load(vectors=10**12, sums=None, norm=1.0, deviation=1e-3, shares=2, noise="skellam")
-    assert Lattice(scale=1e9).fitted(10**9, many).bits == 62
+    assert Lattice(scale=1e9).for_sum(10**9, many).bits == 62
     with pytest.raises(InvalidInput, match="leaves the ring of 62 bits with a probability of up to 1, and 1e-9 is"):
-        Lattice(scale=1e9).fitted(10**9, many).check(many)
+        Lattice(scale=1e9).for_sum(10**9, many).check_load(many)

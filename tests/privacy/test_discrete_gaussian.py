@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from discreet.errors import Unsupported
-from discreet.part import plain, read
+from discreet.part import from_plain, to_plain
 from discreet.privacy import accountant, discrete_gaussian, pld, rdp, second_engine
 from discreet.privacy.events import (
     DiscreteGaussianNoise,
@@ -193,7 +193,7 @@ def test_replacing_and_groups_double_the_sensitivity_before_tau_is_added() -> No
 
 
 def test_it_is_kept_and_said_as_it_is() -> None:
-    assert read(Event, plain(NOISE)) == NOISE
+    assert from_plain(Event, to_plain(NOISE)) == NOISE
     assert described(Repeated(count=3, event=NOISE)) == (
         "3 × 10 shares of discrete Gaussian noise of variance 100 each for L2 sensitivity 20"
     )

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from discreet.errors import InvalidInput
-from discreet.part import plain, read
+from discreet.part import from_plain, to_plain
 from discreet.privacy.events import (
     NOTHING,
     Composed,
@@ -38,7 +38,7 @@ EVENTS = [
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.kind)
 def test_an_event_comes_back_equal_and_hashes_alike(event: Event) -> None:
-    back = read(Event, plain(event))
+    back = from_plain(Event, to_plain(event))
     assert back == event
     assert hash(back) == hash(event)
 
@@ -69,7 +69,7 @@ def test_a_cohort_larger_than_its_population_is_refused() -> None:
 
 def test_an_unknown_kind_is_refused_with_the_kinds_there_are() -> None:
     with pytest.raises(InvalidInput, match=r"one of 'gaussian', 'laplace'.*got 'gausian'"):
-        read(Event, {"kind": "gausian", "noise_multiplier": 1.0})
+        from_plain(Event, {"kind": "gausian", "noise_multiplier": 1.0})
 
 
 @pytest.mark.parametrize("build", [lambda: Repeated(count=0, event=NOISE), lambda: Composed(events=3)])

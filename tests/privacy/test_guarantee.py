@@ -8,7 +8,7 @@ import pytest
 
 from discreet import __version__
 from discreet.errors import InvalidInput, UnsoundCombination, Unsupported
-from discreet.part import plain, read
+from discreet.part import from_plain, to_plain
 from discreet.privacy.events import GaussianNoise, PoissonSampled, Repeated, SampledWithoutReplacement, SkellamNoise
 from discreet.privacy.guarantee import Attack, Claim, Guarantee, LedgerMark, SecondValue
 from discreet.privacy.release import Person, Relation, Release, Unit, View
@@ -37,7 +37,7 @@ def test_a_card_names_everything_it_must(card: Guarantee):
 
 
 def test_it_survives_json_exactly(card: Guarantee):
-    assert read(Guarantee, plain(card)) == card
+    assert from_plain(Guarantee, to_plain(card)) == card
 
 
 def test_its_text_shows_certified_beside_claimed(card: Guarantee):
@@ -122,8 +122,8 @@ def test_a_blank_and_a_removal_have_the_same_price(card: Guarantee):
 def test_an_infinite_epsilon_is_said_and_saved(card: Guarantee):
     certain = (Attack(false_positive_rate=0.001, true_positive_rate=1.0),)
     nothing = dataclasses.replace(card, epsilon=math.inf, mu=math.inf, attacks=certain)
-    assert plain(nothing)["epsilon"] == "inf"
-    assert read(Guarantee, plain(nothing)) == nothing
+    assert to_plain(nothing)["epsilon"] == "inf"
+    assert from_plain(Guarantee, to_plain(nothing)) == nothing
     assert (
         nothing.words()
         .splitlines()[2]

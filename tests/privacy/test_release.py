@@ -3,7 +3,7 @@
 import pytest
 
 from discreet.errors import Unsupported
-from discreet.part import plain, read
+from discreet.part import from_plain, to_plain
 from discreet.privacy import pld
 from discreet.privacy.events import GaussianNoise, PoissonSampled, Repeated, SampledWithoutReplacement, SkellamNoise
 from discreet.privacy.release import Person, Release, grouped, scaled
@@ -21,7 +21,7 @@ def test_a_release_comes_back_equal() -> None:
         clients=(0, 3),
         adaptive=True,
     )
-    assert read(Release, plain(release)) == release
+    assert from_plain(Release, to_plain(release)) == release
 
 
 def test_a_person_of_three_examples_sees_a_third_of_the_noise() -> None:

@@ -45,7 +45,7 @@ class Watched:
 def test_in_a_round_each_stream_is_drawn_from_for_one_purpose_only(name: str) -> None:
     """Batches, noise, rounding and shares: whatever draws from a stream that another has opened sees its numbers."""
     recipe = RECIPES[name]
-    algorithm = recipe(**recipe.example).with_noise(1.0).fitted(DATA.population, 18)
+    algorithm = recipe(**recipe.example).with_noise(1.0).for_population(DATA.population, 18)
     rows = Watched(KEY.rows(0, b"", [0, 1], CPU))
     state = algorithm.init(linear())
     public = {name: torch.ones_like(value) for name, value in state.params.items()}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from discreet.part import plain
+from discreet.part import to_plain
 from discreet.privacy.events import GaussianNoise, PoissonSampled, Repeated
 from discreet.privacy.guarantee import Claim, Guarantee, LedgerMark
 from discreet.privacy.ledger import Budget, Ledger
@@ -74,7 +74,7 @@ def run(tmp_path: Path, certified: Guarantee) -> Path:
         ledger.commit(ledger.reserve(f"run/{at}", [released(1)]), [released(1)])
     state = ledger.verify()
     mark = LedgerMark(head=state["head"], length=state["records"])
-    guarantee = {**plain(certified), "ledger": plain(mark)}
+    guarantee = {**to_plain(certified), "ledger": to_plain(mark)}
     (folder / "resolved.toml").write_text(RESOLVED.format(privacy=PRIVACY))
     (folder / "experiment.toml").write_text('# ask Ann first\n[algorithm]\nrecipe = "pfl"\n')
     (folder / "environment.json").write_text(

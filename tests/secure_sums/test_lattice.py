@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from discreet.errors import InvalidInput
-from discreet.params import restored
+from discreet.params import unflatten
 from discreet.privacy.skellam import scale_for_bits
 from discreet.randomness.secret_streams import secret_generator
 from discreet.randomness.streams import CPU, RunKey, Streams
@@ -184,7 +184,7 @@ class TestRounding:
         flat = flattened(block)
         assert (flat.shape, flat.dtype) == ((2, 17), torch.float64)
         assert torch.equal(flattened(dict(reversed(block.items()))), flat)
-        back = restored(flat, {name: value[0] for name, value in block.items()})
+        back = unflatten(flat, {name: value[0] for name, value in block.items()})
         assert all(torch.equal(back[name], value.double()) for name, value in block.items())
         assert list(back) == list(block)
 

@@ -16,7 +16,7 @@ from discreet.algorithms.population import Population
 from discreet.algorithms.sampling import AnySampling, Everyone
 from discreet.algorithms.server_optimizers import AnyServer, ServerSgd
 from discreet.algorithms.sparsifiers import All, AnySparsifier, PublicUpdate
-from discreet.algorithms.training import AnyTrainer, Loss, Sums
+from discreet.algorithms.training import AnyTrainer, Loss, UpdateSums
 from discreet.algorithms.training.batches import Batches
 from discreet.algorithms.training.trainer import UNLIKELY
 from discreet.params import Params, norms, scale
@@ -35,18 +35,18 @@ class ServerState(NamedTuple):
     server: Params
 
 
-class Sent(NamedTuple):
+class Uploads(NamedTuple):
     """What a block of clients sends, and what is only looked at: norms before the clip, rows before their noise."""
 
     rows: Params
     norms: torch.Tensor
     clean: Params | None = None  # None where clients add no noise: then it is the rows
 
-    def of(self, places: slice | list[int]) -> "Sent":
+    def select(self, places: slice | list[int]) -> "Uploads":
         """What these of the block sent; a slice is a view of it, without a copy."""
         rows = {name: value[places] for name, value in self.rows.items()}
         clean = None if self.clean is None else {name: value[places] for name, value in self.clean.items()}
-        return Sent(rows, self.norms[places], clean)
+        return Uploads(rows, self.norms[places], clean)
 
 
 @part
@@ -63,73 +63,79 @@ class Algorithm:
     as_published: Flag = False  # allow what a paper does and its proof doesn't carry: the card says so
 
     def __post_init__(self) -> None:
-        soundness.check(self)
+        soundness.check_algorithm(self)
 
     def init(self, params: Params) -> ServerState:
         return ServerState(params, self.mechanism.init(params), self.server.init(params))
 
     def broadcast(self, state: ServerState, round: int, public: PublicUpdate | None = None) -> Broadcast:
         """What the round's clients get; `public` makes an update on public data, where there is some."""
-        announced = self.mechanism.announce(state.mechanism, self.reach(round))
-        announced |= self.sparsifier.announce(state.params, round, public)
-        return self.heard(round, state.params, announced)
+        announcement = self.mechanism.announce(state.mechanism, self.sensitivity(round))
+        announcement |= self.sparsifier.announce(state.params, round, public)
+        return self.rebuild_broadcast(round, state.params, announcement)
 
-    def reach(self, round: int) -> float | None:
+    def sensitivity(self, round: int) -> float | None:
         """How far what is hidden, a client or an example, moves an update of this round by the making of it."""
-        return self.trainer.bound(round) if self.mechanism.unit == "client" else self.trainer.reach(round)
+        return (
+            self.trainer.max_update_norm(round)
+            if self.mechanism.unit == "client"
+            else self.trainer.example_sensitivity(round)
+        )
 
-    def heard(self, round: int, params: Params, announced: Params) -> Broadcast:
+    def rebuild_broadcast(self, round: int, params: Params, announcement: Params) -> Broadcast:
         """The broadcast of what was told: the way onto the lattice follows, so whoever holds the algorithm knows it."""
-        return Broadcast(round, params, announced, self.aggregation.encoding(round, params, self._sums(round).times))
+        return Broadcast(round, params, announcement, self.aggregation.encoding(round, params, self._sums(round).times))
 
     def client_step(
         self, loss: Loss, broadcast: Broadcast, batches: Batches, weights: torch.Tensor, rows: Rows
-    ) -> Sent:
+    ) -> Uploads:
         """Train, select, weigh, bound, encode, add the client's own noise. Weights come before the bound."""
         whole = self.mechanism.unit == "client"
         heard = replace(broadcast, encoding=None) if whole else broadcast  # what is clipped as a whole is rounded later
         delta = self.trainer.train(loss, heard, batches, rows.at(Purpose.TRAIN))
-        chosen = self.sparsifier.select(delta, broadcast.announced)
-        weighed = per_client.scaled(chosen, weights) if self.weighting == "by_examples" else chosen
+        chosen = self.sparsifier.select(delta, broadcast.announcement)
+        weighed = per_client.scale_by(chosen, weights) if self.weighting == "by_examples" else chosen
         bounded = self.mechanism.bound(weighed, broadcast)
         encoded = self.aggregation.encode(bounded, broadcast.encoding, rows.at(Purpose.ENCODE), bounded=whole)
-        shared = self.mechanism.share(encoded, broadcast, rows.at(Purpose.SHARE))
+        shared = self.mechanism.add_noise_share(encoded, broadcast, rows.at(Purpose.SHARE))
         clean = None if shared is encoded else encoded
         sizes = norms(chosen) if broadcast.encoding is None else broadcast.encoding.norms(chosen)
-        return Sent(self.sparsifier.finish(shared, broadcast.announced), sizes, clean)
+        return Uploads(self.sparsifier.finish(shared, broadcast.announcement), sizes, clean)
 
     def weights(self, population: Population) -> tuple[float, ...]:
         """What each client counts: one, or the examples it is expected to use over the mean client's. Public."""
         if self.weighting == "uniform":
             return (1.0,) * population.clients
-        examples = self.trainer.examples(population)
+        examples = self.trainer.examples_per_step(population)
         mean = sum(examples) / len(examples)
         return tuple(each / mean for each in examples)
 
-    def expected_cohort(self, population: Population, left: Collection[int] = ()) -> float:
-        """The fixed denominator: the actual size is not public. Those who `left` for good, which is, count no more."""
+    def expected_cohort(self, population: Population, departed: Collection[int] = ()) -> float:
+        """Return the expected cohort size without clients that `departed` for good: the public divisor of sums."""
         expected = self.sampling.expected_cohort(population)
-        if not left:
+        if not departed:
             return expected
         weights = self.weights(population)
-        return expected * sum(each for client, each in enumerate(weights) if client not in left) / sum(weights)
+        return expected * sum(each for client, each in enumerate(weights) if client not in departed) / sum(weights)
 
     def server_step(
         self,
         state: ServerState,
         broadcast: Broadcast,
         total: Params,
-        joined: int,
+        contributors: int,
         population: Population,
         noise: Rows,
-        left: Collection[int] = (),
+        departed: Collection[int] = (),
     ) -> ServerState:
         """Decode, add the server's noise, expand, divide by the expected cohort, move the model."""
         # who is in a secure sum is no secret, and who isn't must not shrink the step
-        cohort = float(joined) if self.aggregation.secure else self.expected_cohort(population, left)
+        cohort = float(contributors) if self.aggregation.is_secure else self.expected_cohort(population, departed)
         decoded = self.aggregation.decode(total, broadcast.encoding, state.params)
-        released, mechanism = self.mechanism.on_server(decoded, state.mechanism, broadcast, cohort, joined, noise)
-        mean = scale(self.sparsifier.expand(released, broadcast.announced), 1 / cohort)
+        released, mechanism = self.mechanism.release_sum(
+            decoded, state.mechanism, broadcast, cohort, contributors, noise
+        )
+        mean = scale(self.sparsifier.expand(released, broadcast.announcement), 1 / cohort)
         params, server = self.server.step(state.params, mean, state.server)
         return ServerState(params, mechanism, server)
 
@@ -138,46 +144,46 @@ class Algorithm:
         population: Population,
         round: int,
         cohort: tuple[int, ...] | None = None,
-        joined: int | None = None,
+        contributors: int | None = None,
     ) -> list[Release]:
         """What a round reveals: of an example, to whoever sees updates; of a client, to whoever sees models.
 
         `cohort` are those who joined, as far as that is known; None stands for everyone alike. Where the draw itself
-        is part of the price, everyone pays in every round, drawn or not. `joined` says how many brought their noise;
-        None stands for as few as were planned for.
+        is part of the price, everyone pays in every round, drawn or not. `contributors` says how many brought their
+        noise; None stands for as few as were planned for.
         """
-        return releases.of(self, population, range(round, round + 1), cohort, joined)
+        return releases.list_releases(self, population, range(round, round + 1), cohort, contributors)
 
-    def over(self, rounds: int, population: Population) -> list[Release]:
+    def planned_releases(self, rounds: int, population: Population) -> list[Release]:
         """What all rounds together reveal of the one who joins most often."""
-        return releases.of(self, population, range(self.sampling.rounds_joined(population, rounds)), None)
+        return releases.list_releases(self, population, range(self.sampling.rounds_joined(population, rounds)), None)
 
-    def fitted(self, population: Population, dimension: int | None = None) -> "Algorithm":
+    def for_population(self, population: Population, dimension: int | None = None) -> "Algorithm":
         """The same algorithm with the numbers that follow from how much data clients have, and from the model's size.
 
         What is still open (noise, and the scale of a lattice that goes by it) stays so.
         """
-        per_client.checked(self.mechanism, population)
+        per_client.check_client_values(self.mechanism, population)
         soundness.check_overlap(self, population)
-        mechanism = self.mechanism.fitted(*self.sampling.cohorts(population))
-        found = replace(self, trainer=self.trainer.fitted(population), mechanism=mechanism)
+        mechanism = self.mechanism.for_cohort(*self.sampling.cohort_bounds(population))
+        found = replace(self, trainer=self.trainer.for_population(population), mechanism=mechanism)
         load = found._load(population)
-        aggregation = self.aggregation.fitted(dimension, load)
-        aggregation.check(load)
+        aggregation = self.aggregation.for_sum(dimension, load)
+        aggregation.check_load(load)
         return replace(found, aggregation=aggregation)
 
     def grid(self, population: Population) -> Grid | None:
         """What integer noise is priced on; None where updates are real numbers, or too little is known yet."""
-        fitted, sums = self.aggregation.fitted(None, self._load(population)), self._sums(0)
+        fitted, sums = self.aggregation.for_sum(None, self._load(population)), self._sums(0)
         return fitted.grid(sums.times, sums.added(max(population.examples)))
 
-    def wraparound(self, population: Population, rounds: int) -> float | None:
+    def wraparound_probability(self, population: Population, rounds: int) -> float | None:
         """At most how often any of so many sums leaves its ring; None where there is none, or too little is known."""
-        once = self.aggregation.leaving(self._load(population))
+        once = self.aggregation.wraparound_probability(self._load(population))
         return None if once is None else min(1.0, rounds * (once + UNLIKELY))
 
-    def _sums(self, round: int) -> Sums:
-        return self.trainer.sums(round) if self.mechanism.unit == "example" else Sums()
+    def _sums(self, round: int) -> UpdateSums:
+        return self.trainer.update_sums(round) if self.mechanism.unit == "example" else UpdateSums()
 
     def _load(self, population: Population) -> Load | None:
         """What one sum on a lattice carries, in units of what one client, or one example, may move."""
@@ -185,22 +191,24 @@ class Algorithm:
         if not isinstance(mechanism, IntegerNoise) or mechanism.noise_multiplier is None or mechanism.shares is None:
             return None
         sums = self._sums(0)
-        most = self.sampling.cohorts(population)[1]
+        most = self.sampling.cohort_bounds(population)[1]
         whole = mechanism.unit == "client"
         vectors = most if whole else sums.most(sum(population.examples))
         rounded = None if whole else most * sums.times
         deviation = mechanism.noise_multiplier * math.sqrt(most / mechanism.shares)
         return Load(vectors, rounded, 1 / math.sqrt(sums.times), deviation, most, mechanism.kind)
 
-    def kinds(self, population: Population) -> "Kinds":
+    def client_groups(self, population: Population) -> "ClientGroups":
         """Clients whose numbers are alike, and the algorithm as it is for them; as a rule one kind: everyone (None)."""
-        if not (per_client.differing(self.trainer) or per_client.differing(self.mechanism)):
+        if not (per_client.client_fields(self.trainer) or per_client.client_fields(self.mechanism)):
             return ((None, self),)
-        return _kinds(self, population.clients)
+        return _group_clients(self, population.clients)
 
-    def worst(self) -> "Algorithm":
+    def worst_case(self) -> "Algorithm":
         """For whoever may not tell clients apart: all have the numbers that reveal most."""
-        return replace(self, trainer=per_client.worst(self.trainer), mechanism=per_client.worst(self.mechanism))
+        return replace(
+            self, trainer=per_client.worst_case(self.trainer), mechanism=per_client.worst_case(self.mechanism)
+        )
 
     def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> "Algorithm":
         """The same algorithm with the noise that was still open; a list has one for each client."""
@@ -208,13 +216,13 @@ class Algorithm:
         return replace(self, trainer=trainer, mechanism=mechanism)
 
 
-Kinds: TypeAlias = tuple[tuple[tuple[int, ...] | None, Algorithm], ...]
+ClientGroups: TypeAlias = tuple[tuple[tuple[int, ...] | None, Algorithm], ...]
 
 
 @lru_cache(maxsize=32)
-def _kinds(algorithm: Algorithm, clients: int) -> Kinds:
+def _group_clients(algorithm: Algorithm, clients: int) -> ClientGroups:
     trainer, mechanism = algorithm.trainer, algorithm.mechanism
-    lists = [getattr(part, name) for part in (trainer, mechanism) for name in per_client.differing(part)]
+    lists = [getattr(part, name) for part in (trainer, mechanism) for name in per_client.client_fields(part)]
     alike: dict[tuple[float, ...], list[int]] = {}
     for client in range(clients):
         alike.setdefault(tuple(numbers[client] for numbers in lists), []).append(client)
@@ -223,8 +231,8 @@ def _kinds(algorithm: Algorithm, clients: int) -> Kinds:
             tuple(group),
             replace(
                 algorithm,
-                trainer=per_client.as_for(trainer, group[0]),
-                mechanism=per_client.as_for(mechanism, group[0]),
+                trainer=per_client.for_client(trainer, group[0]),
+                mechanism=per_client.for_client(mechanism, group[0]),
             ),
         )
         for group in alike.values()

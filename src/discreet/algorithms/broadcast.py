@@ -16,7 +16,7 @@ class Broadcast:
 
     round: int
     params: Params
-    announced: Params
+    announcement: Params
     encoding: Encoding | None = None
 
     @cached_property
@@ -31,7 +31,7 @@ class Broadcast:
 
     @property
     def _all(self) -> Params:
-        said = {f"announced {name}": value for name, value in self.announced.items()}
+        said = {f"announced {name}": value for name, value in self.announcement.items()}
         if self.encoding is not None:
             said |= {f"encoding {name}": value for name, value in self.encoding.told().items()}
         return self.params | said

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from discreet.algorithms.mechanisms import LocalNoise
 from discreet.algorithms.population import Population
-from discreet.algorithms.soundness import breaks_the_sum
+from discreet.algorithms.soundness import has_thinned_noise
 from discreet.algorithms.training import DpSgd
 from discreet.privacy import gaussian
 from discreet.privacy.events import Composed, Event, PoissonSampled, Repeated, noise_of, steps, with_noise
@@ -26,7 +26,7 @@ IN_CLEAR = (
 CLIENTS, STEPS, NOISE, FALSE_ALARMS = 10, 2, 4.0, 1e-3  # of examples/counterexample.py
 
 
-class Stated(NamedTuple):
+class PaperClaim(NamedTuple):
     """A release as the paper prices it."""
 
     release: Release
@@ -34,7 +34,7 @@ class Stated(NamedTuple):
     reason: str
 
 
-def own_state() -> str:
+def explain_local_state() -> str:
     """Why Theorem 4.6 doesn't hold: what it allows any attack, and what one does that reads a state after one step."""
     allowed = gaussian.true_positive_rate(math.sqrt(STEPS) / NOISE, FALSE_ALARMS)
     recognised = gaussian.true_positive_rate(math.sqrt(CLIENTS) / NOISE, FALSE_ALARMS)
@@ -46,28 +46,28 @@ def own_state() -> str:
     )
 
 
-def stated(algorithm: "Algorithm", rounds: int, population: Population) -> list[Stated]:
+def paper_claims(algorithm: "Algorithm", rounds: int, population: Population) -> list[PaperClaim]:
     """The paper's own reading, where an algorithm is run as published."""
     if not algorithm.as_published:
         return []
     found = []
     joined, mechanism = algorithm.sampling.rounds_joined(population, rounds), algorithm.mechanism
-    alone, noise = mechanism.own_noise(), mechanism.noise()
+    alone, noise = mechanism.upload_noise(), mechanism.sum_noise()
     if alone is not None and isinstance(mechanism, LocalNoise):
         event = Repeated(count=joined, event=alone)
         release = Release(unit="client", relation="add_or_remove", view="server", event=event)
-        found.append(Stated(release, "as paper 003 counts", HALF))
-    local = algorithm.trainer.event(population, range(joined))
+        found.append(PaperClaim(release, "as paper 003 counts", HALF))
+    local = algorithm.trainer.training_event(population, range(joined))
     if isinstance(algorithm.trainer, DpSgd) and local is not None:
         whole = _times_as_much(local, math.sqrt(population.clients))
-        later = max(algorithm.trainer.fitted(population).steps or (1,)) > 1
+        later = max(algorithm.trainer.for_population(population).steps or (1,)) > 1
         release = Release(unit="example", relation="zero_out", view="server", event=whole)
-        found.append(Stated(release, "by paper 002's Theorem 4.6", own_state() if later else IN_CLEAR))
-    if noise is not None and breaks_the_sum(algorithm):
+        found.append(PaperClaim(release, "by paper 002's Theorem 4.6", explain_local_state() if later else IN_CLEAR))
+    if noise is not None and has_thinned_noise(algorithm):
         rate = algorithm.sampling.expected_cohort(population) / population.clients
         event = Repeated(count=joined, event=PoissonSampled(sampling_rate=rate, event=noise))
         release = Release(unit="client", relation="add_or_remove", view="public", event=event)
-        found.append(Stated(release, "as paper 004 counts", str(algorithm.sparsifier.unsound)))
+        found.append(PaperClaim(release, "as paper 004 counts", str(algorithm.sparsifier.unsound_reason)))
     return found
 
 

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from discreet.params import Params, norms, per_client
+from discreet.params import Params, norms, scale_rows
 
 STABLE = 0.01
 ROUNDING = 1 - 1e-5  # norms and products in single precision are off by some 1e-6
@@ -19,11 +19,11 @@ def clip(block: Params, norm: float | Tensor, order: int = 2) -> Params:
     return {
         # NaN·0 is NaN, so a row that can't be scaled is replaced instead
         name: torch.where(_finite(found, value), value, torch.zeros_like(value))
-        for name, value in per_client(factors(found, norm), block).items()
+        for name, value in scale_rows(clip_factors(found, norm), block).items()
     }
 
 
-def factors(found: Tensor, norm: float | Tensor, *, automatic: bool = False) -> Tensor:
+def clip_factors(found: Tensor, norm: float | Tensor, *, automatic: bool = False) -> Tensor:
     """What to multiply rows of these norms by: min(1, norm/found), and 0 where the norm is not finite.
 
     `automatic` brings all rows to nearly the same length instead, norm/(found + 0.01): then the clip and the learning

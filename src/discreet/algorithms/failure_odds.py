@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from discreet.algorithms.algorithm import Algorithm
 
 
-def said(algorithm: "Algorithm", population: Population, rounds: int) -> Iterator[str]:
+def describe_failure_odds(algorithm: "Algorithm", population: Population, rounds: int) -> Iterator[str]:
     """A sentence each, with the number for so many rounds; none where updates are real numbers."""
-    chance, grid = algorithm.wraparound(population, rounds), algorithm.grid(population)
+    chance, grid = algorithm.wraparound_probability(population, rounds), algorithm.grid(population)
     if chance is None or grid is None or not isinstance(algorithm.aggregation, Lattice):
         return
     yield (

@@ -16,20 +16,20 @@ from discreet.algorithms.training import (
     Shards,
 )
 from discreet.algorithms.training.margin_clip import LARGEST
-from discreet.algorithms.training.per_round import at
+from discreet.algorithms.training.per_round import value_in_round
 
 if TYPE_CHECKING:
     from discreet.algorithms.algorithm import Algorithm
 
 
-def noise_of(algorithm: "Algorithm") -> float | None:
+def noise_multiplier(algorithm: "Algorithm") -> float | None:
     """The noise multiplier that runs: the clients' own, else the server's; the smallest, where clients differ."""
-    own = noise_in(algorithm.trainer)
-    return own if own is not None else noise_in(algorithm.mechanism)
+    own = part_noise_multiplier(algorithm.trainer)
+    return own if own is not None else part_noise_multiplier(algorithm.mechanism)
 
 
-def noise_in(part: AnyTrainer | AnyMechanism) -> float | None:
-    found: float | None = getattr(per_client.worst(part), "noise_multiplier", None)
+def part_noise_multiplier(part: AnyTrainer | AnyMechanism) -> float | None:
+    found: float | None = getattr(per_client.worst_case(part), "noise_multiplier", None)
     return found
 
 
@@ -40,8 +40,8 @@ def noise_to_signal(algorithm: "Algorithm", population: Population, dimension: i
     coordinates that are sent. None without noise; and where no one number can say it: with noise both in training and
     on updates, or thinned out by what the data chose.
     """
-    in_training = noise_in(algorithm.trainer) is not None
-    if algorithm.sparsifier.unsound is not None or (in_training and algorithm.mechanism.private):
+    in_training = part_noise_multiplier(algorithm.trainer) is not None
+    if algorithm.sparsifier.unsound_reason is not None or (in_training and algorithm.mechanism.is_private):
         return None
     found = _in_training(algorithm, population) if in_training else _on_updates(algorithm, population)
     return None if found is None else math.sqrt(algorithm.sparsifier.coordinates(dimension)) * found
@@ -58,14 +58,14 @@ def _in_training(algorithm: "Algorithm", population: Population) -> float:
     assert trainer.noise_multiplier is not None
     assert trainer.steps is not None
     clients = population.clients
-    noises, clips = (per_client.listed(each, clients) for each in (trainer.noise_multiplier, trainer.clip_norm))
-    batches = trainer.examples(population) if isinstance(trainer, DpSgd) else (1.0,) * clients
+    noises, clips = (per_client.repeat_value(each, clients) for each in (trainer.noise_multiplier, trainer.clip_norm))
+    batches = trainer.examples_per_step(population) if isinstance(trainer, DpSgd) else (1.0,) * clients
     each = list(zip(algorithm.weights(population), noises, clips, batches, strict=True))
     noise = math.sqrt(sum((w * z * C / batch) ** 2 for w, z, C, batch in each if batch))
     signal = sum(w * C for w, _, C, batch in each if batch)
     momentum = trainer.momentum if isinstance(trainer, DpSgd) else 0.0
     reaches, reach = [], 0.0
-    for _ in range(at(trainer.steps, 0)):  # from the last step back to the first
+    for _ in range(value_in_round(trainer.steps, 0)):  # from the last step back to the first
         reach = 1 + momentum * reach
         reaches.append(reach)
     steps = math.sqrt(sum(c * c for c in reaches)) / sum(reaches)
@@ -80,16 +80,16 @@ def _on_updates(algorithm: "Algorithm", population: Population) -> float | None:
     """
     mechanism, cohort = algorithm.mechanism, algorithm.sampling.expected_cohort(population)
     if isinstance(mechanism, LocalNoise):  # clients may differ: the mean of their variances
-        everyone = mechanism.deviation(range(population.clients))
+        everyone = mechanism.noise_deviation(range(population.clients))
         deviation = None if everyone is None else everyone * math.sqrt(cohort / population.clients)
     else:
-        deviation = mechanism.deviation(range(max(1, round(cohort))))
+        deviation = mechanism.noise_deviation(range(max(1, round(cohort))))
     if deviation is None:
         return None
     if mechanism.unit == "client":
         kept = math.sqrt(1 - mechanism.flag**2) if isinstance(mechanism, AdaptiveGaussian) else 1.0
         return deviation / (cohort * kept)
-    reach, longest = algorithm.trainer.reach(0), _longest(algorithm.trainer, population)
+    reach, longest = algorithm.trainer.example_sensitivity(0), _longest(algorithm.trainer, population)
     return None if reach is None or longest is None else deviation * reach / (cohort * longest)
 
 
@@ -97,7 +97,12 @@ def _longest(trainer: AnyTrainer, population: Population) -> float | None:
     """The norm of the mean client's update when all that its training clips is at the clip, and points one way."""
     match trainer:
         case BroadcastGradients() | DenoisedRelease() if trainer.steps is not None:
-            return at(trainer.steps, 0) * trainer.learning_rate * trainer.schedule.factor(0) * trainer.clip_norm
+            return (
+                value_in_round(trainer.steps, 0)
+                * trainer.learning_rate
+                * trainer.schedule.factor(0)
+                * trainer.clip_norm
+            )
         case ConvexLocal() if trainer.batch_size is not None:
             rate = trainer.learning_rate * trainer.schedule.factor(0)
             steps = trainer.passes * sum(population.examples) / population.clients / trainer.batch_size

@@ -15,20 +15,20 @@ if TYPE_CHECKING:
     from discreet.algorithms.algorithm import Algorithm
 
 
-def of(
+def list_releases(
     algorithm: "Algorithm",
     population: Population,
     rounds: range,
     cohort: tuple[int, ...] | None,
-    joined: int | None = None,
+    contributors: int | None = None,
 ) -> list[Release]:
     """All that these rounds release, of those in the cohort; None: of everyone alike."""
     found = []
-    for clients, kind in algorithm.kinds(population):
+    for clients, kind in algorithm.client_groups(population):
         payers = clients if cohort is None else cohort if clients is None else _both(clients, cohort)
         if payers != ():
             found += _each(kind, population, rounds, payers)
-    return found + _sum(algorithm, population, rounds, cohort, joined)
+    return found + _sum(algorithm, population, rounds, cohort, contributors)
 
 
 def _each(
@@ -37,8 +37,8 @@ def _each(
     """What whoever sees the uploads of clients who are alike learns of each by itself."""
     found = []
     local, alone = (
-        algorithm.trainer.event(population, rounds),
-        algorithm.mechanism.own_noise(algorithm.grid(population)),
+        algorithm.trainer.training_event(population, rounds),
+        algorithm.mechanism.upload_noise(algorithm.grid(population)),
     )
     if local is not None:
         # An example that lies in m clients is touched by each of them.
@@ -59,17 +59,20 @@ def _sum(
     population: Population,
     rounds: range,
     cohort: tuple[int, ...] | None,
-    joined: int | None,
+    contributors: int | None,
 ) -> list[Release]:
     """What whoever sees only sums, or the models made of them, learns; a client knows its own share of noise."""
-    if soundness.breaks_the_sum(algorithm):
+    if soundness.has_thinned_noise(algorithm):
         return []
     mechanism, grid = algorithm.mechanism, algorithm.grid(population)
-    lookers: tuple[tuple[View, int], ...] = (("server" if algorithm.aggregation.secure else "public", 0), ("client", 1))
+    lookers: tuple[tuple[View, int], ...] = (
+        ("server" if algorithm.aggregation.is_secure else "public", 0),
+        ("client", 1),
+    )
     found = []
     for view, known in lookers:
-        noise = mechanism.noise(grid, known, joined)
-        if known and not algorithm.aggregation.secure and noise == mechanism.noise(grid, 0, joined):
+        noise = mechanism.sum_noise(grid, known, contributors)
+        if known and not algorithm.aggregation.is_secure and noise == mechanism.sum_noise(grid, 0, contributors):
             continue  # nobody brings a share: whoever takes part knows no more than the public
         if noise is not None and mechanism.unit == "example":
             event = _exposed(algorithm, noise, population, rounds)
@@ -99,12 +102,12 @@ def _of_clients(
 
 def _steady(algorithm: "Algorithm", population: Population) -> bool:
     """Whether the sum has the same noise however many join, and also with one fewer than ever."""
-    fewest, most = algorithm.sampling.cohorts(population)
-    return algorithm.mechanism.deviation(range(fewest - 1)) == algorithm.mechanism.deviation(range(most))
+    fewest, most = algorithm.sampling.cohort_bounds(population)
+    return algorithm.mechanism.noise_deviation(range(fewest - 1)) == algorithm.mechanism.noise_deviation(range(most))
 
 
 def _exposed(algorithm: "Algorithm", noise: Noise, population: Population, rounds: range) -> Event:
-    event = algorithm.trainer.exposed(noise, population, rounds)
+    event = algorithm.trainer.example_event(noise, population, rounds)
     assert event is not None  # an algorithm whose training bounds no example is refused when it is built
     return event
 

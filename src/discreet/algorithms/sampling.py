@@ -24,13 +24,13 @@ class Sampling(Protocol):
     def expected_cohort(self, population: Population) -> float:
         """The fixed denominator: the actual number who joined is not public."""
 
-    def cohorts(self, population: Population) -> tuple[int, int]:
+    def cohort_bounds(self, population: Population) -> tuple[int, int]:
         """The fewest and the most clients that may join a round."""
 
     def amplify(self, noise: Noise, population: Population) -> Event:
         """What a client-level release with this noise is to someone who doesn't see who joined."""
 
-    def known_cohort(self, population: Population, round: int) -> tuple[int, ...] | None:
+    def public_cohort(self, population: Population, round: int) -> tuple[int, ...] | None:
         """Who joins, where that is no secret and so amplifies nothing; None where it is drawn."""
 
     def rounds_joined(self, population: Population, rounds: int) -> int:
@@ -48,18 +48,18 @@ class Everyone:
         return "add_or_remove"
 
     def sample(self, population: Population, round: int, generator: torch.Generator) -> list[int]:
-        return list(self.known_cohort(population, round))
+        return list(self.public_cohort(population, round))
 
     def expected_cohort(self, population: Population) -> float:
         return float(population.clients)
 
-    def cohorts(self, population: Population) -> tuple[int, int]:
+    def cohort_bounds(self, population: Population) -> tuple[int, int]:
         return population.clients, population.clients
 
     def amplify(self, noise: Noise, population: Population) -> Event:
         return noise
 
-    def known_cohort(self, population: Population, round: int) -> tuple[int, ...]:
+    def public_cohort(self, population: Population, round: int) -> tuple[int, ...]:
         return tuple(range(population.clients))
 
     def rounds_joined(self, population: Population, rounds: int) -> int:
@@ -84,13 +84,13 @@ class Poisson:
     def expected_cohort(self, population: Population) -> float:
         return self.rate * population.clients
 
-    def cohorts(self, population: Population) -> tuple[int, int]:
+    def cohort_bounds(self, population: Population) -> tuple[int, int]:
         return 0, population.clients
 
     def amplify(self, noise: Noise, population: Population) -> Event:
         return PoissonSampled(sampling_rate=self.rate, event=noise)
 
-    def known_cohort(self, population: Population, round: int) -> tuple[int, ...] | None:
+    def public_cohort(self, population: Population, round: int) -> tuple[int, ...] | None:
         return None
 
     def rounds_joined(self, population: Population, rounds: int) -> int:
@@ -116,7 +116,7 @@ class FixedSize:
         self._check(population)
         return float(self.cohort)
 
-    def cohorts(self, population: Population) -> tuple[int, int]:
+    def cohort_bounds(self, population: Population) -> tuple[int, int]:
         self._check(population)
         return self.cohort, self.cohort
 
@@ -124,7 +124,7 @@ class FixedSize:
         self._check(population)
         return SampledWithoutReplacement(cohort=self.cohort, population=population.clients, event=noise)
 
-    def known_cohort(self, population: Population, round: int) -> tuple[int, ...] | None:
+    def public_cohort(self, population: Population, round: int) -> tuple[int, ...] | None:
         return None
 
     def rounds_joined(self, population: Population, rounds: int) -> int:
@@ -150,18 +150,18 @@ class RoundRobin:
         return "add_or_remove"
 
     def sample(self, population: Population, round: int, generator: torch.Generator) -> list[int]:
-        return list(self.known_cohort(population, round))
+        return list(self.public_cohort(population, round))
 
     def expected_cohort(self, population: Population) -> float:
         return float(min(self.cohort, population.clients))
 
-    def cohorts(self, population: Population) -> tuple[int, int]:
+    def cohort_bounds(self, population: Population) -> tuple[int, int]:
         return min(self.cohort, population.clients), min(self.cohort, population.clients)
 
     def amplify(self, noise: Noise, population: Population) -> Event:
         return noise
 
-    def known_cohort(self, population: Population, round: int) -> tuple[int, ...]:
+    def public_cohort(self, population: Population, round: int) -> tuple[int, ...]:
         first = round * self.cohort
         return tuple(sorted({(first + i) % population.clients for i in range(self.cohort)}))
 

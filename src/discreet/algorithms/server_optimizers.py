@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Protocol, TypeAlias
 import torch
 from pydantic import Field
 
-from discreet.params import Params, add, mapped, scale, zeros_like
+from discreet.params import Params, add, map_params, scale, zeros_like
 from discreet.part import NonNegative, Positive, part
 
 State: TypeAlias = Params
@@ -58,7 +58,7 @@ class ServerAdam:
         }
         first_scale = float(1 / (1 - self.first_decay**steps))
         second_scale = float(1 / (1 - self.second_decay**steps))
-        moved = mapped(
+        moved = map_params(
             lambda w, m, v: w + self.learning_rate * (m * first_scale) / ((v * second_scale).sqrt() + self.stability),
             params,
             first,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from discreet.algorithms.algorithm import Algorithm
 
 
-def check(algorithm: "Algorithm") -> None:
+def check_algorithm(algorithm: "Algorithm") -> None:
     """Each in a sentence that says what to use instead."""
     _weights(algorithm)
     _turns(algorithm)
@@ -31,11 +31,11 @@ def check_overlap(algorithm: "Algorithm", population: Population) -> None:
             "the noise is for one.",
             fix="Deal every example to one client.",
         )
-    if population.max_multiplicity > 1 and len(algorithm.kinds(population)) > 1:
-        raise overlapping(population)
+    if population.max_multiplicity > 1 and len(algorithm.client_groups(population)) > 1:
+        raise overlap_error(population)
 
 
-def overlapping(population: Population) -> UnsoundCombination:
+def overlap_error(population: Population) -> UnsoundCombination:
     return UnsoundCombination(
         f"An example may lie in {population.max_multiplicity} clients, and they protect it differently: no client's "
         "own numbers would bound what is learned of it.",
@@ -43,13 +43,13 @@ def overlapping(population: Population) -> UnsoundCombination:
     )
 
 
-def breaks_the_sum(algorithm: "Algorithm") -> bool:
+def has_thinned_noise(algorithm: "Algorithm") -> bool:
     """Whether clients thin out the noise that they bring, so that the sum no longer carries all of it."""
-    return algorithm.sparsifier.unsound is not None and isinstance(algorithm.mechanism, DistributedGaussian)
+    return algorithm.sparsifier.unsound_reason is not None and isinstance(algorithm.mechanism, DistributedGaussian)
 
 
 def _weights(algorithm: "Algorithm") -> None:
-    if algorithm.weighting == "by_examples" and algorithm.mechanism.private:
+    if algorithm.weighting == "by_examples" and algorithm.mechanism.is_private:
         raise UnsoundCombination(
             "Weighing clients by their examples lets one client move the sum by more than the clip.",
             fix='Use weighting = "uniform", or mechanism = {kind = "none"} for a run without client-level privacy.',
@@ -57,7 +57,7 @@ def _weights(algorithm: "Algorithm") -> None:
 
 
 def _turns(algorithm: "Algorithm") -> None:
-    if algorithm.trainer.changes and isinstance(algorithm.sampling, RoundRobin):
+    if algorithm.trainer.has_uneven_rounds and isinstance(algorithm.sampling, RoundRobin):
         raise UnsoundCombination(
             "Clients that take turns would pay for different rounds, where rounds differ in their local steps.",
             fix='Use one number of steps or epochs for all rounds, or sampling = {kind = "everyone"}.',
@@ -69,13 +69,13 @@ def _bound(algorithm: "Algorithm") -> None:
     mechanism, trainer = algorithm.mechanism, algorithm.trainer
     if not isinstance(mechanism, LocalNoise) or mechanism.clip_norm is not None:
         return
-    if trainer.bound(0) is None:
+    if trainer.max_update_norm(0) is None:
         raise InvalidInput(
             f"The mechanism {mechanism.kind!r} has no clip_norm, and the training bounds no update by itself.",
             fix="Give clip_norm, or clip gradients by gradient_clip and leave out momentum and weight decay.",
         )
     clip = getattr(trainer, "gradient_clip", None)
-    if mechanism.order == 1 and clip is not None and clip.kind != "l1":
+    if mechanism.norm_order == 1 and clip is not None and clip.kind != "l1":
         raise InvalidInput(
             "Laplace noise is measured in L1, and the gradients are clipped in L2.",
             fix='Use gradient_clip = { kind = "l1", bound = … }, or give clip_norm.',
@@ -87,13 +87,13 @@ def _reach(algorithm: "Algorithm") -> None:
     if algorithm.mechanism.unit != "example":
         return
     one = Population(examples=(1,))
-    if algorithm.trainer.exposed(GaussianNoise(noise_multiplier=1), one, range(1)) is None:
+    if algorithm.trainer.example_event(GaussianNoise(noise_multiplier=1), one, range(1)) is None:
         raise InvalidInput(
             f"The mechanism {algorithm.mechanism.kind!r} has no clip_norm, so it protects examples, and the training "
             f"{algorithm.trainer.kind!r} doesn't bound what one example moves.",
             fix='Give clip_norm to protect whole clients, or use recipe = "ddp_fedavg".',
         )
-    if algorithm.sparsifier.follows_data:
+    if algorithm.sparsifier.depends_on_data:
         raise UnsoundCombination(
             f"The sparsifier {algorithm.sparsifier.kind!r} chooses by the update itself: one example could change the "
             "choice, and so move the update by more than training lets it.",
@@ -114,13 +114,17 @@ def _integers(algorithm: "Algorithm") -> None:
             f"Updates on a lattice need integer noise, and the mechanism {algorithm.mechanism.kind!r} adds none.",
             fix='Use mechanism = { kind = "skellam", … } or "discrete_gaussian".',
         )
-    if isinstance(algorithm.aggregation, Lattice) and algorithm.aggregation.rotated and algorithm.sparsifier.common:
+    if (
+        isinstance(algorithm.aggregation, Lattice)
+        and algorithm.aggregation.rotated
+        and algorithm.sparsifier.has_common_mask
+    ):
         raise InvalidInput(
             f"A rotation spreads every update over all coordinates, and the sparsifier {algorithm.sparsifier.kind!r} "
             "sends only some.",
             fix="Use rotated = false, or leave the sparsifier out.",
         )
-    if on_lattice and algorithm.trainer.changes:
+    if on_lattice and algorithm.trainer.has_uneven_rounds:
         raise UnsoundCombination(
             "On a lattice every round has the same number of sums, and here rounds differ in their local steps.",
             fix="Use one number of steps or epochs for all rounds.",
@@ -128,15 +132,15 @@ def _integers(algorithm: "Algorithm") -> None:
 
 
 def _published(algorithm: "Algorithm") -> None:
-    if algorithm.sparsifier.unsound is not None and isinstance(algorithm.mechanism, IntegerNoise):
+    if algorithm.sparsifier.unsound_reason is not None and isinstance(algorithm.mechanism, IntegerNoise):
         raise UnsoundCombination(
-            str(algorithm.sparsifier.unsound),
+            str(algorithm.sparsifier.unsound_reason),
             fix='Use sparsifier = {kind = "top_k", …}, which selects before the clip: through a secure sum nothing '
             "would be left to certify.",
         )
-    if breaks_the_sum(algorithm) and not algorithm.as_published:
+    if has_thinned_noise(algorithm) and not algorithm.as_published:
         raise UnsoundCombination(
-            str(algorithm.sparsifier.unsound),
+            str(algorithm.sparsifier.unsound_reason),
             fix='Use sparsifier = {kind = "top_k", …}, which selects before the clip; or as_published = true for the '
             "paper's own order, of which only what one upload hides is certified.",
         )

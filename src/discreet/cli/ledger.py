@@ -20,7 +20,7 @@ from discreet.cli.options import (
     parse_unit,
 )
 from discreet.cli.output import Json, emit
-from discreet.part import read
+from discreet.part import from_plain
 from discreet.privacy.release import Person, Unit, numbered, relations_for
 from discreet.privacy.wording import brief, rounded_down, rounded_up
 
@@ -153,7 +153,7 @@ def _budget_table(budgets: list[dict[str, Any]]) -> Table:
         table.add_column(heading, justify="right")
     for budget in budgets:
         table.add_row(
-            _describe_unit(read(Unit, budget["unit"]), budget["clients"]),
+            _describe_unit(from_plain(Unit, budget["unit"]), budget["clients"]),
             budget["view"],
             budget["relation"].replace("_", "-"),
             rounded_up(budget["spent"]),

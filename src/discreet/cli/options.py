@@ -7,7 +7,7 @@ import click
 import typer
 
 from discreet.errors import InvalidInput
-from discreet.part import Count, Positive, Probability, Rate, read
+from discreet.part import Count, Positive, Probability, Rate, from_plain
 from discreet.privacy.release import Person, Relation, Unit, View
 
 T = TypeVar("T")
@@ -40,7 +40,7 @@ class Number(click.ParamType):  # type: ignore[type-arg]  # it takes one only fr
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         try:
-            return read(self.kind, _parse_number(value) if isinstance(value, str) else value)
+            return from_plain(self.kind, _parse_number(value) if isinstance(value, str) else value)
         except ValueError:
             self.fail(f"must be a number, and got {value!r}.", param, ctx)
         except InvalidInput as error:

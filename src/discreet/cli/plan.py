@@ -17,7 +17,7 @@ from discreet.cli.output import Json, emit
 from discreet.cli.progress_bar import show_preparation
 from discreet.cli.run import Set
 from discreet.errors import InvalidInput
-from discreet.part import read
+from discreet.part import from_plain
 from discreet.privacy.release import numbered
 from discreet.privacy.wording import brief, rounded_up
 
@@ -138,7 +138,7 @@ def _describe_promise(found: dict[str, Any]) -> str:
 
     if not found["guarantees"]:
         return "No privacy: this experiment adds no noise, so nothing is promised."
-    card = read(Guarantee, found["guarantees"][0])
+    card = from_plain(Guarantee, found["guarantees"][0])
     seeded = " The seed is written down, so this run protects nobody." if found["seeded"] else ""
     rounds = found["affordable_rounds"]
     affords = ""

@@ -13,7 +13,7 @@ from discreet.cli.options import AcceptDataRanges, DataDir
 from discreet.cli.output import Json, emit, stderr_console
 from discreet.cli.progress_bar import show_preparation
 from discreet.errors import InvalidInput
-from discreet.part import plain
+from discreet.part import to_plain
 from discreet.privacy.wording import brief
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def result_data(ended: "Outcome", page: Path) -> dict[str, Any]:
     return {
         "run": str(ended.record.path),
         **ended.summary(),
-        "guarantees": [plain(each) for each in ended.guarantees],
+        "guarantees": [to_plain(each) for each in ended.guarantees],
         "data_ranges": ended.record.identity.data_ranges,
         "report": str(page),
     }

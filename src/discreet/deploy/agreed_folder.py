@@ -14,7 +14,7 @@ from discreet.deploy.deployment import Deployment, record
 from discreet.engines.flower.client_calls import Member
 from discreet.errors import InvalidInput
 from discreet.experiment.configuration.experiment_file import Experiment, Source
-from discreet.part import plain
+from discreet.part import to_plain
 from discreet.paths import Paths
 from discreet.randomness.streams import RunKey
 
@@ -35,7 +35,7 @@ def own_files(experiment: Experiment) -> tuple[str, ...]:
 
     An installed `module:Name` is refused. It may be anything, on each machine something else, and no digest covers it.
     """
-    whole = plain(experiment)
+    whole = to_plain(experiment)
     named = {"kind": experiment.loss} if experiment.loss is not None else {}
     found = set[str]()
     for reference, weights in (each for part in (named, whole["model"], whole["task"]) for each in _own(part)):
@@ -99,10 +99,10 @@ class App:
 
         Who is behind a client's name it doesn't say: cards come later, and the owner's policy pins them.
         """
-        whole = plain(self.experiment)
+        whole = to_plain(self.experiment)
         agreed = {name: whole[name] for name in AGREED} | {
             "clients": [each.name for each in self.deployment.clients],
-            "population": plain(self.population),
+            "population": to_plain(self.population),
             "code": self._code(),
         }
         return hashlib.sha256(json.dumps(agreed, sort_keys=True).encode()).hexdigest()

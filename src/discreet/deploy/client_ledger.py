@@ -179,7 +179,7 @@ def _unprotected(unread: Unsupported) -> Refused:
 def expected(budget: Budget, algorithm: Algorithm, population: Population, rounds: int) -> Event | None:
     """What an experiment would release: a ledger's filter is tightest for it, and sound for all."""
     try:
-        return priced(budget, algorithm.over(rounds, population))[0]
+        return priced(budget, algorithm.planned_releases(rounds, population))[0]
     except Unsupported:
         return None
 
@@ -196,7 +196,7 @@ def allowance(budget: Budget, algorithm: Algorithm, population: Population, roun
 
     The filter's order is chosen by the ε that it is given, so it is looked for where both agree.
     """
-    event, relation = priced(budget, algorithm.over(math.ceil(rounds * SPARE), population))
+    event, relation = priced(budget, algorithm.planned_releases(math.ceil(rounds * SPARE), population))
 
     def cost(epsilon: float) -> float:
         prices, given = PriceList(), replace(budget, epsilon=epsilon)

@@ -21,7 +21,7 @@ from discreet.engines.flower.signed_messages import About, Refusal
 from discreet.engines.secure_terms import plan_session
 from discreet.errors import BudgetRefused, DiscreetError, InvalidInput, LedgerDamaged, LedgerUnavailable
 from discreet.experiment.promise.budget_check import check_budgets
-from discreet.params import flat
+from discreet.params import flatten
 from discreet.secure_sums.secagg import key_agreement
 from discreet.secure_sums.secagg.session_client import Client
 from discreet.secure_sums.secagg.session_errors import SecaggError, TooFewClients
@@ -81,7 +81,7 @@ class Node:
 
     def ready(self) -> None:
         """Whether it could answer a first round: else its owner hears so now, and not the server later."""
-        if self.learner.algorithm.aggregation.secure:
+        if self.learner.algorithm.aggregation.is_secure:
             self.owned.policy.allow_secure_sums()
         first = client_ledger.releases(self.learner.algorithm, self.learner.population, self.learner.client, 0)
         self.spending.check(self.day(), first)
@@ -166,7 +166,7 @@ class Node:
 
     def _begin(self, about: About, body: bytes) -> bytes:
         """A new secure session, whose terms are the policy's to accept."""
-        if not self.learner.algorithm.aggregation.secure:
+        if not self.learner.algorithm.aggregation.is_secure:
             raise NotOurs("The server begins a secure sum, and this algorithm makes none.")
         terms, left = Terms.from_bytes(body), self.app.experiment.rounds - about.round
         self._allow(terms, about)
@@ -206,7 +206,7 @@ class Node:
             return said
         with own_faults():
             update = self.learner.update(about.run, broadcast, entry)
-            said = client.mask(number, flat(update).cpu().numpy())
+            said = client.mask(number, flatten(update).cpu().numpy())
         self._keep(about, opened, client)
         made()
         self._tell(about)
@@ -247,7 +247,7 @@ class Node:
         """
         algorithm, population, client = self.learner.algorithm, self.learner.population, self.learner.client
         first = about.round
-        if algorithm.sampling.known_cohort(population, about.round) is None:
+        if algorithm.sampling.public_cohort(population, about.round) is None:
             first = min(about.round, self.journal.counted(about.run))
         made = []
         for round in range(first, about.round + 1):

@@ -22,7 +22,7 @@ from discreet.experiment.configuration import toml_document
 from discreet.experiment.promise.budget_check import check_budgets
 from discreet.experiment.promise.data_ranges import check_accepted
 from discreet.experiment.run_directory.run_record import check_path_is_free, explain_os_errors
-from discreet.part import plain
+from discreet.part import to_plain
 from discreet.privacy.ledger import Budget, Ledger
 from discreet.privacy.ledger.charges import charges
 from discreet.privacy.release import Release, relations_for
@@ -112,7 +112,7 @@ def enroll(
         )
         certificates.write_key(folder / "noise.key")
         (folder / POLICY_FILE).write_text(text, encoding="utf-8")
-        (folder / f"{client}.toml").write_text(toml_document.format_toml(plain(card)), encoding="utf-8")
+        (folder / f"{client}.toml").write_text(toml_document.format_toml(to_plain(card)), encoding="utf-8")
     return card
 
 
@@ -189,7 +189,7 @@ def _policy(
         data="" if data is None else f'\ndata = "{_seen_from(data, folder)}"',
         server_key=app.deployment.server_key,
         digest=app.digest,
-        secure=str(algorithm.aggregation.secure).lower(),
+        secure=str(algorithm.aggregation.is_secure).lower(),
         cohort=max(2, plan_session(algorithm, app.population.clients).needed),
         graph=GRAPH if on_a_graph(app) else "",
         trust=CLEAR if trusts_server(app) else SUMMED,
@@ -200,29 +200,29 @@ def _policy(
         relations="".join(f"# {each}\n" for each in relations),
         budgets=AGREED if found is None else OPENED.format(ledger=found[1].name),
     )
-    return head + toml_document.format_toml({"budgets": [plain(each) for each in budgets]})
+    return head + toml_document.format_toml({"budgets": [to_plain(each) for each in budgets]})
 
 
 def trusts_server(app: App) -> bool:
     """Whether the server sees updates in clear, and what is promised is promised against others."""
     algorithm, privacy = app.experiment.algorithm, app.experiment.privacy
-    if algorithm.aggregation.secure:
+    if algorithm.aggregation.is_secure:
         return False
-    views = [privacy.against] if privacy else [each.view for each in algorithm.over(1, app.population)][:1]
+    views = [privacy.against] if privacy else [each.view for each in algorithm.planned_releases(1, app.population)][:1]
     return views != ["server"]
 
 
 def on_a_graph(app: App) -> bool:
     """Whether the secure sums are so large that each client shares masks with some of the others only."""
     algorithm = app.experiment.algorithm
-    secure = algorithm.aggregation.secure
+    secure = algorithm.aggregation.is_secure
     return secure and plan_degree(algorithm, app.population, signed=True).assumed is not None
 
 
 def _budget(app: App, algorithm: Algorithm) -> Budget:
     """For the unit and view that were promised, or else those that the algorithm protects."""
     privacy, rounds = app.experiment.privacy, app.experiment.rounds
-    found: list[Release] = algorithm.over(rounds, app.population)
+    found: list[Release] = algorithm.planned_releases(rounds, app.population)
     if not found:
         raise InvalidInput("The experiment adds no noise: there is nothing that a policy could allow.")
     unit, view = (privacy.unit, privacy.against) if privacy else (found[0].unit, found[0].view)
@@ -243,7 +243,7 @@ def _budget(app: App, algorithm: Algorithm) -> Budget:
 
 def _check_counted(budgets: Sequence[Budget], app: App, algorithm: Algorithm, ledger: str) -> None:
     """Refuse a ledger that has begun and could not count the experiment, as a node would."""
-    asked = algorithm.over(app.experiment.rounds, app.population)
+    asked = algorithm.planned_releases(app.experiment.rounds, app.population)
     try:
         for budget in budgets:
             charges(budget, asked)

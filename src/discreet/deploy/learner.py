@@ -97,7 +97,7 @@ class Learner:
             )
         if self.client not in cohort:
             raise NotOurs(f"The cohort {cohort!s:.60} has no part for this client, which is client {self.client}.")
-        known = self.algorithm.sampling.known_cohort(self.population, round)
+        known = self.algorithm.sampling.public_cohort(self.population, round)
         if known is not None:
             due = {client for client in known if self.lasting.get(client, round + 1) > round}
             if set(cohort) != due:
@@ -107,7 +107,7 @@ class Learner:
 
     def lattice(self, round: int) -> tuple[int, int] | None:
         """How many numbers a secure sum has, and of how many bits; None where updates are not whole numbers."""
-        encoding = self.algorithm.heard(round, self.params, {}).encoding
+        encoding = self.algorithm.rebuild_broadcast(round, self.params, {}).encoding
         if encoding is None:
             return None
         return sum(value.numel() for value in encoding.zero(self.params).values()), encoding.bits
@@ -118,8 +118,8 @@ class Learner:
         if not all(bool(value.isfinite().all()) for value in params.values()):
             raise BadMessage("The model that was sent is not finite, so there is nothing to learn from it.")
         mechanism = self.algorithm.mechanism
-        self.algorithm.trainer.check(self.model.loss, params, self.data.inputs[:1, None])
-        due = mechanism.announce(mechanism.init(params), self.algorithm.reach(round))
+        self.algorithm.trainer.check_model(self.model.loss, params, self.data.inputs[:1, None])
+        due = mechanism.announce(mechanism.init(params), self.algorithm.sensitivity(round))
         # What only the server knows: the clip that it adapts, and a mask from its public data.
         chosen = set(due) if isinstance(mechanism, AdaptiveGaussian) else set()
         if isinstance(self.algorithm.sparsifier, PublicTopK):
@@ -133,7 +133,7 @@ class Learner:
                     f"The server announced another {name!r} than this algorithm has, which would change what an "
                     "update may reveal."
                 )
-        return self.algorithm.heard(round, params, announced)
+        return self.algorithm.rebuild_broadcast(round, params, announced)
 
     def update(self, run: str, broadcast: Broadcast, entry: Entry) -> Params:
         """What this client sends. The same run, broadcast and entry give the same bytes."""

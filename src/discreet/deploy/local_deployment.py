@@ -15,7 +15,7 @@ from discreet.deploy.policy import POLICY
 from discreet.deploy.site import Site
 from discreet.errors import InvalidInput
 from discreet.experiment.configuration import toml_document
-from discreet.part import plain
+from discreet.part import to_plain
 
 CLIENTS = "clients"  # a folder for each
 # What whoever plays all parts on data of their own need not be asked.
@@ -50,7 +50,7 @@ def _write(app: App, made: Site) -> None:
     shutil.copytree(app.folder, made.app, ignore=lambda folder, names: names if Path(folder).name == CARDS else ())
     made.server.mkdir(mode=0o700)
     deployment = replace(app.deployment, server_key=certificates.write_signing_key(made.server / "server.key"))
-    (made.app / DEPLOYMENT).write_text(toml_document.format_toml(plain(deployment)), encoding="utf-8")
+    (made.app / DEPLOYMENT).write_text(toml_document.format_toml(to_plain(deployment)), encoding="utf-8")
     played, folders = App.open(made.app), []
     for each in deployment.clients:
         folder = made.folder / CLIENTS / each.name

@@ -26,7 +26,7 @@ from discreet.experiment.loop import job_builder
 from discreet.experiment.loop.job import Job
 from discreet.experiment.promise import data_ranges
 from discreet.experiment.run_directory.run_record import check_path_is_free, explain_os_errors
-from discreet.part import plain
+from discreet.part import to_plain
 from discreet.randomness.purposes import Purpose
 
 STAND_IN = "stand_in"  # the table that the server has: of the same columns, and nobody's secret
@@ -57,7 +57,10 @@ def init(
         examples=tuple(each.examples for each in declared), max_multiplicity=task.train.max_multiplicity
     )
     ready = job_builder.build_job(source, key, task, population)
-    if ready.algorithm.aggregation.secure and ready.algorithm.sampling.cohorts(population)[0] < MIN_SECURE_CLIENTS:
+    if (
+        ready.algorithm.aggregation.is_secure
+        and ready.algorithm.sampling.cohort_bounds(population)[0] < MIN_SECURE_CLIENTS
+    ):
         raise InvalidInput(
             f"A secure sum needs at least {MIN_SECURE_CLIENTS} clients in every round.", fix="Let more join."
         )
@@ -81,7 +84,7 @@ def _written(
         max_multiplicity=ready.population.max_multiplicity,
         data_ranges=ready.task.ranges_from_data,
     )
-    (app / DEPLOYMENT).write_text(toml_document.format_toml(plain(deployment)), encoding="utf-8")
+    (app / DEPLOYMENT).write_text(toml_document.format_toml(to_plain(deployment)), encoding="utf-8")
     resolved = toml_document.parse_toml(ready.resolved_text, RESOLVED) | {"task": _shared(source, app)}
     _share_code(source, app)
     (app / RESOLVED).write_text(toml_document.format_toml(resolved), encoding="utf-8")
@@ -130,14 +133,14 @@ def _shared(source: Source, app: Path) -> dict[str, Any]:
     """The task as everybody has it. Of a table: its public ranges, and a copy of the server's stand-in."""
     task = source.experiment.task
     if not isinstance(task, TableTask):
-        return dict(plain(task))
+        return dict(to_plain(task))
     copy = f"{STAND_IN}.{task.kind}"
     shutil.copy(find_file(task.path, source.paths.folder), app / copy)
     ranges = task.ranges
     if isinstance(ranges, str):
         path = find_file(ranges, source.paths.folder)
         ranges = toml_document.parse_toml(toml_document.read_toml_text(path), str(path))
-    return dict(plain(replace(task, path=copy, ranges=ranges)))
+    return dict(to_plain(replace(task, path=copy, ranges=ranges)))
 
 
 def _share_code(source: Source, app: Path) -> None:

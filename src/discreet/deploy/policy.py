@@ -93,7 +93,7 @@ class Policy:
         """Whether an update may leave in this way: what was priced as a sum must be one."""
         if secure:
             return
-        if algorithm.aggregation.secure:
+        if algorithm.aggregation.is_secure:
             raise Refused("The server asks for an update in clear, and the algorithm's noise is enough only for sums.")
         if self.secure_sum:
             raise Refused(

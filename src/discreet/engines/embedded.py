@@ -6,12 +6,12 @@ from pathlib import Path
 
 import torch
 
-from discreet.algorithms.algorithm import Sent
+from discreet.algorithms.algorithm import Uploads
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.population import Population
-from discreet.algorithms.training.batches import rounded
+from discreet.algorithms.training.batches import round_up_width
 from discreet.engines.engine import CohortSum, Simulation
-from discreet.params import count
+from discreet.params import count_values
 
 LARGEST_BLOCK = 4096
 HOST_MEMORY = 3 * 2**29  # 1.5 GiB
@@ -51,16 +51,16 @@ class EmbeddedEngine:
             self.client_steps(broadcast, cohort), broadcast, self.simulation.algorithm.mechanism
         )
 
-    def client_steps(self, broadcast: Broadcast, cohort: list[int]) -> Iterator[tuple[list[int], Sent]]:
+    def client_steps(self, broadcast: Broadcast, cohort: list[int]) -> Iterator[tuple[list[int], Uploads]]:
         """What each block of clients sends, as it comes."""
         return ((block, self._step(broadcast, block)) for block in self.blocks(cohort))
 
-    def _step(self, broadcast: Broadcast, block: list[int]) -> Sent:
+    def _step(self, broadcast: Broadcast, block: list[int]) -> Uploads:
         """On a GPU blocks have few sizes, so that steps can be recorded: the last client is played again, unheard."""
         if self.simulation.federation.inputs.device.type != "cuda":
             return self.simulation.step(broadcast, block)
-        more = max(0, min(rounded(len(block)), self.block_size) - len(block))
-        return self.simulation.step(broadcast, block + block[-1:] * more).of(slice(len(block)))
+        more = max(0, min(round_up_width(len(block)), self.block_size) - len(block))
+        return self.simulation.step(broadcast, block + block[-1:] * more).select(slice(len(block)))
 
     def blocks(self, cohort: list[int]) -> Iterator[list[int]]:
         """Clients of like size together, so that one large client doesn't pad all others."""
@@ -73,12 +73,12 @@ def estimate_client_bytes(simulation: Simulation, broadcast: Broadcast) -> float
     """Bytes that one client takes on a host: some copies of the model, beside which its batch is small."""
     values = list(broadcast.params.values())
     width = max((value.element_size() for value in values), default=4)
-    return count(broadcast.params) * width * simulation.algorithm.trainer.copies(simulation.population)
+    return count_values(broadcast.params) * width * simulation.algorithm.trainer.model_copies(simulation.population)
 
 
 def measure_client_bytes(simulation: Simulation, broadcast: Broadcast) -> float:
     """Bytes that one client takes on a GPU: the largest ones' peak in a step or two that nobody gets to see."""
-    trainer = simulation.algorithm.trainer.brief()
+    trainer = simulation.algorithm.trainer.with_two_steps()
     trial = replace(simulation, algorithm=replace(simulation.algorithm, trainer=trainer))
     sizes = simulation.federation.sizes
     largest = sorted(range(len(sizes)), key=lambda client: sizes[client])[-MEASURED_CLIENTS:]

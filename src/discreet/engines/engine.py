@@ -6,16 +6,16 @@ from typing import Protocol
 
 import torch
 
-from discreet.algorithms.algorithm import Algorithm, Sent
+from discreet.algorithms.algorithm import Algorithm, Uploads
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.mechanisms import Mechanism
-from discreet.algorithms.per_client import worst
+from discreet.algorithms.per_client import worst_case
 from discreet.algorithms.population import Population
 from discreet.algorithms.sparsifiers import PublicUpdate
 from discreet.algorithms.training import Loss
 from discreet.data.federation import Federation
 from discreet.errors import DiscreetError
-from discreet.params import Params, add, norms, total, zeros_like
+from discreet.params import Params, add, norms, sum_clients, zeros_like
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.secret_streams import SecretRows
 from discreet.randomness.streams import RunKey, SimulatedRows
@@ -47,7 +47,7 @@ class CohortSum:
 
     @classmethod
     def from_blocks(
-        cls, blocks: Iterable[tuple[list[int], Sent]], broadcast: Broadcast, mechanism: Mechanism
+        cls, blocks: Iterable[tuple[list[int], Uploads]], broadcast: Broadcast, mechanism: Mechanism
     ) -> "CohortSum":
         """The blocks summed up as they come, and of their norms which were above the clip."""
         summed: Params | None = None
@@ -60,7 +60,7 @@ class CohortSum:
             clients += block
             found.append(sent.norms)
         sizes = torch.cat(found) if found else torch.zeros(0)
-        clip = mechanism.clip(broadcast)
+        clip = mechanism.clip_threshold(broadcast)
         kept = torch.ones_like(sizes) if clip is None else (clip / sizes).clamp(max=1).to(sizes.device)
         encoding = broadcast.encoding
         if encoding is not None:
@@ -78,7 +78,7 @@ class CohortSum:
 
 
 def _add_rows(summed: Params | None, rows: Params) -> Params:
-    return total(rows) if summed is None else add(summed, total(rows))
+    return sum_clients(rows) if summed is None else add(summed, sum_clients(rows))
 
 
 class Engine(Protocol):
@@ -103,7 +103,7 @@ class Simulation:
     def population(self) -> Population:
         return self.federation.population
 
-    def step(self, broadcast: Broadcast, clients: list[int]) -> Sent:
+    def step(self, broadcast: Broadcast, clients: list[int]) -> Uploads:
         """What a block of clients sends for this broadcast."""
         rows, data = self.rows(broadcast, clients), self.federation.block(clients)
         with rows.drawing():
@@ -117,7 +117,10 @@ class Simulation:
     def _public_update(self, params: Params, round: int) -> Params:
         broadcast, data = Broadcast(round, params, {}), self.public
         assert data is not None
-        rows, trainer = self.rows(broadcast, [PUBLIC_STREAM]), worst(self.algorithm.trainer)  # nobody's own numbers
+        rows, trainer = (
+            self.rows(broadcast, [PUBLIC_STREAM]),
+            worst_case(self.algorithm.trainer),
+        )  # nobody's own numbers
         with rows.drawing():
             delta = trainer.train(self.loss, broadcast, data.block([0]), rows.at(Purpose.PUBLIC))
         return {name: value[0] for name, value in delta.items()}

@@ -5,14 +5,14 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from discreet.algorithms.algorithm import Sent
+from discreet.algorithms.algorithm import Uploads
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.population import Population
 from discreet.engines.embedded import EmbeddedEngine
 from discreet.engines.engine import MIN_SECURE_CLIENTS, CohortSum
 from discreet.engines.secure_terms import plan_session
 from discreet.errors import InvalidInput
-from discreet.params import flat, restored
+from discreet.params import flatten, unflatten
 from discreet.randomness.purposes import Purpose
 from discreet.secure_sums.secagg.local_session import Leaves, Rehearsal
 from discreet.secure_sums.secagg.session_errors import TooFewClients
@@ -47,7 +47,7 @@ class SecureEngine:
         assert encoding is not None  # an algorithm without a lattice is refused when the job is made
         blocks = list(self.embedded.client_steps(broadcast, cohort))
         order = [client for block, _ in blocks for client in block]
-        vectors = dict(enumerate(row for _, sent in blocks for row in flat(sent.rows, leading=1).cpu().numpy()))
+        vectors = dict(enumerate(row for _, sent in blocks for row in flatten(sent.rows, leading=1).cpu().numpy()))
         gone = self.draw_dropouts(broadcast.round, cohort)
         leaving = {at: gone[client] for at, client in enumerate(order) if client in gone}
         terms = self.session_terms(len(order), len(vectors[0]), encoding.bits)
@@ -58,7 +58,7 @@ class SecureEngine:
         )
         like = encoding.zero(broadcast.params)
         total = torch.from_numpy(terms.ring.signed(found.vector)).to(next(iter(like.values())).device)
-        return replace(seen, total=restored(total, like))
+        return replace(seen, total=unflatten(total, like))
 
     def session_terms(self, clients: int, length: int, bits: int) -> Terms:
         """For as many who collude and leave as were planned for; with fewer than the noise takes, no sum is made."""
@@ -80,10 +80,10 @@ class SecureEngine:
 
 
 def _keep_survivors(
-    blocks: Iterable[tuple[list[int], Sent]], survivors: Collection[int]
-) -> Iterator[tuple[list[int], Sent]]:
+    blocks: Iterable[tuple[list[int], Uploads]], survivors: Collection[int]
+) -> Iterator[tuple[list[int], Uploads]]:
     """What the survivors sent: the others' updates are in no sum, and in no diagnostics."""
     for block, sent in blocks:
         kept = [at for at, client in enumerate(block) if client in survivors]
         if kept:
-            yield [block[at] for at in kept], sent.of(kept)
+            yield [block[at] for at in kept], sent.select(kept)

@@ -30,6 +30,6 @@ def plan_session(algorithm: Algorithm, cohort: int) -> SessionPlan:
 def plan_degree(algorithm: Algorithm, population: Population, *, signed: bool) -> Degree:
     """Who shares masks with how many. A plan for which no secure sum can be made is refused: a sentence now, and not
     lost rounds later."""
-    cohort = algorithm.sampling.cohorts(population)[0]
+    cohort = algorithm.sampling.cohort_bounds(population)[0]
     asked = plan_session(algorithm, cohort)
     return degree.planned(cohort, colluding=asked.colluding, leaving=asked.leaving, signed=signed)

@@ -38,7 +38,7 @@ from discreet.experiment.run_directory import run_keys
 from discreet.experiment.run_directory.resume_check import check_version
 from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.models import AnyModel
-from discreet.part import Count, Index, read
+from discreet.part import Count, Index, from_plain
 from discreet.paths import Paths
 from discreet.privacy.guarantee import Guarantee
 from discreet.randomness.purposes import Purpose
@@ -111,9 +111,9 @@ def train(
     A table whose ranges were taken from the data is trained on only with `accept_data_ranges`, since no guarantee
     covers what they reveal.
     """
-    read(Count, rounds)
+    from_plain(Count, rounds)
     if seed is not None:
-        read(Index, seed)
+        from_plain(Index, seed)
     before = None if resume is None else _open_for_resume(Path(resume), _optional_path(key_dir))
     key = (
         _choose_key(seed)
@@ -161,7 +161,7 @@ def load(directory: PathLike, module: nn.Module | None = None, data_dir: PathLik
     record = RunRecord.open(Path(directory))
     record.load_model()  # a run without a model is not one to load
     found = record.read_outcome()
-    cards = tuple(read(Guarantee, card) for card in found["guarantees"])
+    cards = tuple(from_plain(Guarantee, card) for card in found["guarantees"])
     return Run(
         record.path, found["rounds"], found["metrics"], cards, found["stopped"], module, _optional_path(data_dir)
     )

@@ -7,14 +7,14 @@ import torch
 
 from discreet.algorithms import per_client
 from discreet.algorithms.aggregation import Lattice
-from discreet.algorithms.message_sizes import bits
-from discreet.algorithms.noise_to_signal import noise_of, noise_to_signal
+from discreet.algorithms.message_sizes import message_bits
+from discreet.algorithms.noise_to_signal import noise_multiplier, noise_to_signal
 from discreet.experiment.configuration.experiment_file import Source
 from discreet.experiment.loop.job import Job
 from discreet.experiment.promise import calibrate, data_ranges, person_bound, run_guarantees
 from discreet.experiment.promise.promise import client_groups
-from discreet.params import count
-from discreet.part import plain
+from discreet.params import count_values
+from discreet.part import to_plain
 from discreet.planning.advice import advice
 from discreet.planning.local_work import local_work
 from discreet.planning.other_promises import affordable, costs
@@ -27,7 +27,7 @@ FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 def planned(source: Source, job: Job) -> dict[str, Any]:
     """The guarantee, the noise, the traffic, and what another ε would cost, as plain data."""
     cards = run_guarantees.certify_run(job, job.rounds, None, shared=False)
-    distinct, size, ring = _distinct(job), count(job.params), job.algorithm.aggregation
+    distinct, size, ring = _distinct(job), count_values(job.params), job.algorithm.aggregation
     return {
         "rounds": job.rounds,
         "clients": job.population.clients,
@@ -36,17 +36,17 @@ def planned(source: Source, job: Job) -> dict[str, Any]:
         "max_multiplicity": job.population.max_multiplicity,
         "expected_cohort": job.algorithm.sampling.expected_cohort(job.population),
         "parameters": size,
-        "noise_multiplier": noise_of(job.algorithm),
+        "noise_multiplier": noise_multiplier(job.algorithm),
         "noise_to_signal": noise_to_signal(job.algorithm, job.population, size),
         "affordable_rounds": _within_the_promise(job),
         "epsilon": cards[0].epsilon if cards else None,
         "delta": cards[0].delta if cards else None,
         "ring_bits": ring.bits if isinstance(ring, Lattice) else None,
-        "wraparound": job.algorithm.wraparound(job.population, job.rounds),
+        "wraparound": job.algorithm.wraparound_probability(job.population, job.rounds),
         "seeded": job.key.seeded,
-        "bits": bits(job.algorithm, job.params)._asdict(),
+        "bits": message_bits(job.algorithm, job.params)._asdict(),
         "bytes": sent(job, job.rounds),
-        "secure_sums": job.algorithm.aggregation.secure,
+        "secure_sums": job.algorithm.aggregation.is_secure,
         "local_work": local_work(job)._asdict(),
         "by_client": _by_client(job, cards),
         "warnings": [
@@ -55,7 +55,7 @@ def planned(source: Source, job: Job) -> dict[str, Any]:
         ],
         "advice": [*person_bound.owner_notices(job.task), *advice(job)],
         "other_epsilons": _others(source, job),
-        "guarantees": [plain(each) for each in cards],
+        "guarantees": [to_plain(each) for each in cards],
     }
 
 
@@ -64,7 +64,7 @@ def sent(job: Job, rounds: int) -> dict[str, int]:
 
     What is expected of one is so of a client who stays for all rounds.
     """
-    size, sampling = bits(job.algorithm, job.params), job.algorithm.sampling
+    size, sampling = message_bits(job.algorithm, job.params), job.algorithm.sampling
     down, up, joined = size.down // 8, size.up // 8, sampling.rounds_joined(job.population, rounds)
     rate = sampling.expected_cohort(job.population) / job.population.clients
     visits = round(rate * sum(job.round_limits.get(client, rounds) for client in range(job.population.clients)))
@@ -99,12 +99,12 @@ def _by_client(job: Job, cards: Sequence[Guarantee]) -> list[dict[str, Any]]:
     for kind in client_groups(job.algorithm, job.privacy, job.population):
         if kind.clients is not None:
             own = next((each.epsilon for each in cards if each.clients == kind.clients), None)
-            numbers = {name: getattr(kind.algorithm.trainer, name, None) for name in per_client.OWN}
+            numbers = {name: getattr(kind.algorithm.trainer, name, None) for name in per_client.CLIENT_FIELDS}
             found.append(
                 {
                     "clients": list(kind.clients),
                     **numbers,
-                    "noise_multiplier": noise_of(kind.algorithm),
+                    "noise_multiplier": noise_multiplier(kind.algorithm),
                     "rounds": calibrate.rounds_joined(kind, job.rounds, job.round_limits),
                     "promised": None if kind.privacy is None else kind.privacy.largest_epsilon,
                     "epsilon": own,

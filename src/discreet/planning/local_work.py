@@ -12,11 +12,11 @@ from discreet.algorithms.training import (
     GradientDescent,
     MinibatchDp,
 )
-from discreet.algorithms.training.per_round import at, over
+from discreet.algorithms.training.per_round import sum_over_rounds, value_in_round
 from discreet.errors import InvalidInput
 from discreet.experiment.loop.job import Job
 from discreet.experiment.promise.promise import Privacy
-from discreet.params import count
+from discreet.params import count_values
 from discreet.planning.theory.fu_best_iterations import MEASURED_NOTES, best_local
 from discreet.planning.theory.fu_client_noise import ClientNoise
 from discreet.planning.theory.fu_convergence import Constants, Setting, convergence_bound
@@ -36,17 +36,17 @@ def local_work(job: Job) -> LocalWork:
     algorithm, trainer = job.algorithm, job.algorithm.trainer
     match trainer:
         case DpSgd() if algorithm.as_published:
-            return LocalWork(at(trainer.steps or (1,), 0), 1, STEPS, AT_ITS_OWN_STATE)
+            return LocalWork(value_in_round(trainer.steps or (1,), 0), 1, STEPS, AT_ITS_OWN_STATE)
         case DpSgd() if algorithm.weighting == "by_examples":
-            return LocalWork(at(trainer.steps or (1,), 0), None, STEPS, ONE_GRADIENT)
+            return LocalWork(value_in_round(trainer.steps or (1,), 0), None, STEPS, ONE_GRADIENT)
         case DpSgd():
             return _passes(trainer)
         case MinibatchDp():
-            return LocalWork(at(trainer.steps, 0), None, STEPS, PAID_BY_STEP)
+            return LocalWork(value_in_round(trainer.steps, 0), None, STEPS, PAID_BY_STEP)
         case BroadcastGradients():
-            return LocalWork(at(trainer.steps or (1,), 0), 1, STEPS, AT_THE_BROADCAST_MODEL)
+            return LocalWork(value_in_round(trainer.steps or (1,), 0), 1, STEPS, AT_THE_BROADCAST_MODEL)
         case DenoisedRelease():
-            return LocalWork(at(trainer.steps or (1,), 0), None, STEPS, PAID_BY_STEP)
+            return LocalWork(value_in_round(trainer.steps or (1,), 0), None, STEPS, PAID_BY_STEP)
         case ConvexLocal():
             free = trainer.passes == 1 and not trainer.strength
             taken = (trainer.fewest_steps or 1) * trainer.passes
@@ -54,7 +54,7 @@ def local_work(job: Job) -> LocalWork:
         case GradientDescent() if isinstance(algorithm.mechanism, LocalNoise) and job.privacy is not None:
             return _iterations(job, trainer, algorithm.mechanism, job.privacy)
         case GradientDescent():
-            return LocalWork(at(trainer.iterations, 0), None, ITERATIONS, _by_the_update(job))
+            return LocalWork(value_in_round(trainer.iterations, 0), None, ITERATIONS, _by_the_update(job))
         case _:
             local = getattr(trainer, "local", trainer)  # of shards, what is done on each
             epochs, steps = getattr(local, "epochs", None), getattr(local, "steps", None)
@@ -64,7 +64,7 @@ def local_work(job: Job) -> LocalWork:
 def _passes(trainer: DpSgd) -> LocalWork:
     """One pass over the client's data: as many steps as it takes to see every example once, on average."""
     rates = trainer.sampling_rate
-    now = at(trainer.steps or (1,), 0)
+    now = value_in_round(trainer.steps or (1,), 0)
     if not isinstance(rates, float):
         return LocalWork(now, None, STEPS, PAID_BY_STEP)
     return LocalWork(now, math.ceil(1 / rates - 1e-9), STEPS, ONE_PASS)
@@ -77,8 +77,8 @@ def _iterations(job: Job, trainer: GradientDescent, mechanism: LocalNoise, priva
     which makes drift large and E* small. E is at most 8λ/μ: from there on the bound falls only as its learning rate
     does, which a run doesn't follow.
     """
-    total, now = over(trainer.iterations, range(job.rounds)), at(trainer.iterations, 0)
-    if mechanism.order == 2:
+    total, now = sum_over_rounds(trainer.iterations, range(job.rounds)), value_in_round(trainer.iterations, 0)
+    if mechanism.norm_order == 2:
         return LocalWork(now, 1, ITERATIONS, f"{NOTHING_FALLS} {MEASURED_NOTES['gaussian']} {RESULTS}.")
     if isinstance(privacy.epsilon, tuple):
         return LocalWork(now, None, ITERATIONS, PAID_BY_ROUND if mechanism.clip_norm else LOUDER)
@@ -87,7 +87,7 @@ def _iterations(job: Job, trainer: GradientDescent, mechanism: LocalNoise, priva
         noise=ClientNoise(kind="laplace", epsilon=privacy.epsilon),
         clients=job.population.clients,
         cohort=cohort,
-        parameters=count(job.params),
+        parameters=count_values(job.params),
         clip_norm=1.0,
         constants=Constants(convexity=1.0, smoothness=1.0, gradient_bound=1.0, heterogeneity=0.0, start=0.0),
     )
@@ -107,7 +107,7 @@ def _iterations(job: Job, trainer: GradientDescent, mechanism: LocalNoise, priva
 
 
 def _by_the_update(job: Job) -> str:
-    return PAID_BY_ROUND if job.algorithm.mechanism.private else "Nothing is promised, so nothing is paid for."
+    return PAID_BY_ROUND if job.algorithm.mechanism.is_private else "Nothing is promised, so nothing is paid for."
 
 
 STEPS, ITERATIONS = "local steps", "local iterations"

@@ -5,13 +5,13 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from discreet.algorithms.algorithm import Algorithm
-from discreet.algorithms.noise_to_signal import noise_in, noise_of, noise_to_signal
+from discreet.algorithms.noise_to_signal import noise_multiplier, noise_to_signal, part_noise_multiplier
 from discreet.errors import InvalidInput
 from discreet.experiment.configuration.experiment_file import Source
 from discreet.experiment.loop.job import Job
 from discreet.experiment.promise import calibrate
 from discreet.experiment.promise.promise import Privacy, client_groups
-from discreet.params import count
+from discreet.params import count_values
 
 MOST_ROUNDS = 1_000_000
 
@@ -29,7 +29,7 @@ def costs(source: Source, job: Job, epsilons: Iterable[float]) -> Iterator[Cost]
     """Nothing without a promise, nor where clients differ: there is no one answer then."""
     if job.privacy is None or len(client_groups(job.algorithm, job.privacy, job.population)) > 1:
         return
-    algorithm, size = opened(source.experiment.algorithm), count(job.params)
+    algorithm, size = opened(source.experiment.algorithm), count_values(job.params)
     for epsilon in epsilons:
         try:
             wanted = replace(job.privacy, epsilon=epsilon)
@@ -40,7 +40,7 @@ def costs(source: Source, job: Job, epsilons: Iterable[float]) -> Iterator[Cost]
             found = None
         yield Cost(
             epsilon,
-            noise_of(found) if found else None,
+            noise_multiplier(found) if found else None,
             noise_to_signal(found, job.population, size) if found else None,
             affordable(job, epsilon),
         )
@@ -48,15 +48,17 @@ def costs(source: Source, job: Job, epsilons: Iterable[float]) -> Iterator[Cost]
 
 def today(job: Job, privacy: Privacy) -> Cost:
     """What the experiment promises, with the noise that it has: more than that takes, where it is given."""
-    loudness = noise_to_signal(job.algorithm, job.population, count(job.params))
-    return Cost(privacy.largest_epsilon, noise_of(job.algorithm), loudness, affordable(job, privacy.largest_epsilon))
+    loudness = noise_to_signal(job.algorithm, job.population, count_values(job.params))
+    return Cost(
+        privacy.largest_epsilon, noise_multiplier(job.algorithm), loudness, affordable(job, privacy.largest_epsilon)
+    )
 
 
 def opened(algorithm: Algorithm) -> Algorithm | None:
     """The same with its noise open, so that a promise decides it; None where it has none, or more than one."""
     if calibrate.has_open_noise(algorithm):
         return algorithm
-    noisy = [name for name in ("trainer", "mechanism") if noise_in(getattr(algorithm, name)) is not None]
+    noisy = [name for name in ("trainer", "mechanism") if part_noise_multiplier(getattr(algorithm, name)) is not None]
     if len(noisy) != 1:
         return None
     return replace(algorithm, **{noisy[0]: replace(getattr(algorithm, noisy[0]), noise_multiplier=None)})

@@ -91,7 +91,7 @@ def _amplification(algorithm: Algorithm, population: Population, card: Said) -> 
     """A secret draw of the cohort is worth something only to whoever doesn't see who was drawn."""
     sampling = algorithm.sampling
     rate = sampling.expected_cohort(population) / population.clients
-    if sampling.known_cohort(population, 0) is not None or rate == 1:
+    if sampling.public_cohort(population, 0) is not None or rate == 1:
         return
     if card.view != "public":
         yield (
@@ -107,8 +107,8 @@ def _amplification(algorithm: Algorithm, population: Population, card: Said) -> 
 
 def _secure_sums(algorithm: Algorithm, population: Population) -> Iterator[str]:
     """The secure engine refuses such a plan; another one adds up in clear, and wouldn't notice."""
-    fewest = algorithm.sampling.cohorts(population)[0]
-    if algorithm.aggregation.secure and fewest < MIN_SECURE_CLIENTS:
+    fewest = algorithm.sampling.cohort_bounds(population)[0]
+    if algorithm.aggregation.is_secure and fewest < MIN_SECURE_CLIENTS:
         yield (
             f"As few as {fewest} client{'' if fewest == 1 else 's'} may be in a round, and a secure sum needs "
             f"{MIN_SECURE_CLIENTS}: of two, each could take its own part off. Let more clients join."

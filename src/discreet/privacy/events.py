@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field
 
 from discreet.errors import InvalidInput
-from discreet.part import Count, Multiplier, Rate, Steps, Variance, part, resolve
+from discreet.part import Count, Multiplier, Rate, Steps, Variance, complete_references, part
 
 
 @part
@@ -139,7 +139,7 @@ Event: TypeAlias = Annotated[
     Field(discriminator="kind"),
 ]
 
-resolve(Repeated, Composed)
+complete_references(Repeated, Composed)
 
 NOTHING = Composed(events=())
 

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from discreet.errors import UnsoundCombination
-from discreet.params import Params, count, restored
+from discreet.params import Params, count_values, unflatten
 from discreet.randomness.purposes import Purpose, stream_name
 from discreet.randomness.secret_streams import SecretRows
 from discreet.secure_sums.discrete_noise import discrete_gaussian, shares, skellam
@@ -157,10 +157,10 @@ class SimulatedStreams:
 
     def _drawn(self, like: Params, draw: Callable[[Tensor, torch.Generator], object]) -> Params:
         dtype = like[min(like)].dtype
-        rows = torch.empty(len(self.rows.clients), count(like), dtype=dtype, device=self.rows.device)
+        rows = torch.empty(len(self.rows.clients), count_values(like), dtype=dtype, device=self.rows.device)
         for row, generator in zip(rows, self._on_device, strict=True):
             draw(row, generator)
-        return restored(rows, like)
+        return unflatten(rows, like)
 
     def uniform(self, sizes: Sequence[int]) -> Tensor:
         width = max(sizes)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from discreet.errors import DiscreetError, InvalidInput
-from discreet.part import read
+from discreet.part import from_plain
 from discreet.privacy import wording
 from discreet.privacy.guarantee import Guarantee, LedgerMark
 from discreet.privacy.ledger.charges import ENOUGH_FOR
@@ -220,7 +220,7 @@ def _read_outcome(texts: dict[str, str], trouble: list[str]) -> dict[str, Any]:
 def _read_guarantees(data: Any, trouble: list[str]) -> Iterator[Guarantee]:
     for each in data if isinstance(data, list) else []:
         try:
-            yield read(Guarantee, each)
+            yield from_plain(Guarantee, each)
         except DiscreetError as error:
             trouble.append(f"A guarantee in guarantee.json can't be read, so it isn't shown: {error}")
 

@@ -20,8 +20,8 @@ from discreet.algorithms.mechanisms import (
     NoPrivacy,
 )
 from discreet.errors import InvalidInput, UnsoundCombination
-from discreet.params import Params, norms, total
-from discreet.part import plain, read
+from discreet.params import Params, norms, sum_clients
+from discreet.part import from_plain, to_plain
 from discreet.privacy.events import GaussianNoise, LaplaceNoise
 from discreet.randomness.streams import CPU, RunKey
 from tests.federations import linear
@@ -37,7 +37,7 @@ ALL: list[Mechanism] = [
     AdaptiveGaussian(clip_norm=0.7, noise_multiplier=1.3),
     AdaptiveGaussian(clip_norm=0.7, noise_multiplier=1.3, flag=0.6),
 ]
-PRIVATE = [mechanism for mechanism in ALL if mechanism.private]
+PRIVATE = [mechanism for mechanism in ALL if mechanism.is_private]
 TRAINED_TO = 0.4  # what training bounds an update by, where a mechanism has no clip of its own
 
 
@@ -51,7 +51,7 @@ def clip_of(mechanism: Mechanism) -> float:
 
 @pytest.mark.parametrize("mechanism", ALL, ids=lambda m: m.kind)
 def test_it_comes_back_from_plain_data(mechanism: Mechanism) -> None:
-    assert read(AnyMechanism, plain(mechanism)) == mechanism
+    assert from_plain(AnyMechanism, to_plain(mechanism)) == mechanism
 
 
 @pytest.mark.parametrize("mechanism", PRIVATE, ids=lambda m: m.kind)
@@ -59,7 +59,7 @@ def test_it_comes_back_from_plain_data(mechanism: Mechanism) -> None:
 def test_no_client_counts_for_more_than_one(mechanism: Mechanism, rows: list[list[float]]) -> None:
     block = torch.tensor(rows)
     bounded = mechanism.bound({"w": block[:, :3], "b": block[:, 3:]}, broadcast(mechanism))
-    assert bool((norms(bounded, order=mechanism.order) <= 1).all())
+    assert bool((norms(bounded, order=mechanism.norm_order) <= 1).all())
 
 
 @pytest.mark.parametrize(
@@ -89,18 +89,18 @@ def drawn(mechanism: Mechanism, clients: int, rounds: int = 2000) -> tuple[torch
     uploads, released = [], []
     for round in range(rounds):
         rows = key.rows(round, b"", list(range(clients)), CPU)
-        sent = mechanism.share(zero, said, rows) if clients else zero
+        sent = mechanism.add_noise_share(zero, said, rows) if clients else zero
         noise = key.rows(round, b"", [-1], CPU)
-        result, _ = mechanism.on_server(total(sent), state, said, COHORT, clients, noise)
+        result, _ = mechanism.release_sum(sum_clients(sent), state, said, COHORT, clients, noise)
         uploads += list(torch.cat([value.flatten(start_dim=1) for value in sent.values()], dim=1)[:1])
         released.append(torch.cat([value.flatten() for value in result.values()]))
     return torch.cat(uploads) if uploads else torch.zeros(0), torch.cat(released)
 
 
-@pytest.mark.parametrize("mechanism", [m for m in PRIVATE if m.noise()], ids=lambda m: m.kind)
+@pytest.mark.parametrize("mechanism", [m for m in PRIVATE if m.sum_noise()], ids=lambda m: m.kind)
 def test_the_noise_on_the_sum_is_what_it_claims(mechanism: Mechanism) -> None:
     """Chi-square on 2,000 × 18 normals: |z| < 5 has a false-alarm rate of 6e-7; 3 % more noise has z = 8."""
-    noise = mechanism.noise()
+    noise = mechanism.sum_noise()
     assert isinstance(noise, GaussianNoise)
     _, released = drawn(mechanism, COHORT)
     standard = released / (noise.noise_multiplier * moved_by_one(mechanism))
@@ -111,20 +111,20 @@ def test_the_noise_on_the_sum_is_what_it_claims(mechanism: Mechanism) -> None:
 def test_the_deviation_of_the_sums_noise_is_what_it_claims(mechanism: Mechanism) -> None:
     """As above, the clients' own noise included. The square of a standard normal has variance 2, and that of a sum of
     four Laplace draws 2.75."""
-    deviation = mechanism.deviation(range(COHORT))
+    deviation = mechanism.noise_deviation(range(COHORT))
     assert deviation is not None
     _, released = drawn(mechanism, COHORT)
     standard = released / (deviation * moved_by_one(mechanism))
-    spread = math.sqrt((2.75 if mechanism.order == 1 else 2) / standard.numel())
+    spread = math.sqrt((2.75 if mechanism.norm_order == 1 else 2) / standard.numel())
     assert abs(float(standard.square().mean()) - 1) / spread < 5
 
 
-@pytest.mark.parametrize("mechanism", [m for m in PRIVATE if m.noise()], ids=lambda m: m.kind)
+@pytest.mark.parametrize("mechanism", [m for m in PRIVATE if m.sum_noise()], ids=lambda m: m.kind)
 def test_the_server_adds_all_its_noise_though_nobody_joined(mechanism: Mechanism) -> None:
     """A sum without noise would say that nobody was drawn. As above: |z| < 5 has a false-alarm rate of 6e-7."""
-    noise = mechanism.noise()
+    noise = mechanism.sum_noise()
     assert isinstance(noise, GaussianNoise)
-    _, released = drawn(mechanism.fitted(COHORT, COHORT), 0)
+    _, released = drawn(mechanism.for_cohort(COHORT, COHORT), 0)
     standard = released / (noise.noise_multiplier * moved_by_one(mechanism))
     assert abs(float(standard.square().mean()) - 1) / math.sqrt(2 / standard.numel()) < 5
 
@@ -132,11 +132,11 @@ def test_the_server_adds_all_its_noise_though_nobody_joined(mechanism: Mechanism
 @pytest.mark.parametrize("joined", [0, 1, 3, 4])
 def test_with_a_share_for_everybody_the_sum_has_the_same_noise_however_many_join(joined: int) -> None:
     """z²C² for each number of joiners: |z| < 5 has a false-alarm rate of 6e-7; a share too few has z > 30."""
-    mechanism = DistributedGaussian(clip_norm=0.7, noise_multiplier=1.3).fitted(4, 4)
+    mechanism = DistributedGaussian(clip_norm=0.7, noise_multiplier=1.3).for_cohort(4, 4)
     _, released = drawn(mechanism, joined)
     standard = released / (1.3 * 0.7)
     assert abs(float(standard.square().mean()) - 1) / math.sqrt(2 / standard.numel()) < 5
-    assert mechanism.deviation(range(joined)) == 1.3
+    assert mechanism.noise_deviation(range(joined)) == 1.3
 
 
 def test_with_fewer_shares_than_joiners_there_is_more_noise_than_planned() -> None:
@@ -145,13 +145,13 @@ def test_with_fewer_shares_than_joiners_there_is_more_noise_than_planned() -> No
     _, released = drawn(mechanism, 4)
     standard = released / (1.3 * math.sqrt(2))
     assert abs(float(standard.square().mean()) - 1) / math.sqrt(2 / standard.numel()) < 5
-    assert mechanism.deviation(range(4)) == pytest.approx(1.3 * math.sqrt(2))
+    assert mechanism.noise_deviation(range(4)) == pytest.approx(1.3 * math.sqrt(2))
 
 
-@pytest.mark.parametrize("mechanism", [m for m in PRIVATE if m.own_noise()], ids=lambda m: m.kind)
+@pytest.mark.parametrize("mechanism", [m for m in PRIVATE if m.upload_noise()], ids=lambda m: m.kind)
 def test_the_noise_on_one_upload_is_what_it_claims(mechanism: Mechanism) -> None:
     """Uploads are in units of the clip. As above for normals; |Laplace| is exponential, with mean and deviation b."""
-    noise = mechanism.own_noise()
+    noise = mechanism.upload_noise()
     uploads, _ = drawn(mechanism, 1)
     if isinstance(noise, GaussianNoise):
         standard = uploads / noise.noise_multiplier
@@ -167,7 +167,7 @@ def moved_by_one(mechanism: Mechanism) -> float:
     """What a sum of 1 in one coordinate is released as, without noise."""
     one, state = {"w": torch.ones(1)}, mechanism.init(linear())
     said, silent = broadcast(mechanism), _Silent()
-    released, _ = mechanism.on_server(one, state, said, COHORT, COHORT, silent)  # type: ignore[arg-type]
+    released, _ = mechanism.release_sum(one, state, said, COHORT, COHORT, silent)  # type: ignore[arg-type]
     return float(released["w"])
 
 
@@ -175,8 +175,8 @@ def moved_by_one(mechanism: Mechanism) -> float:
 def test_an_update_within_the_clip_is_released_as_it_is(mechanism: Mechanism) -> None:
     said, state = broadcast(mechanism), mechanism.init(linear())
     update = {"w": torch.full((1, 2), 0.1)}
-    total_of = total(mechanism.bound(update, said))
-    released, _ = mechanism.on_server(total_of, state, said, COHORT, COHORT, _Silent())  # type: ignore[arg-type]
+    total_of = sum_clients(mechanism.bound(update, said))
+    released, _ = mechanism.release_sum(total_of, state, said, COHORT, COHORT, _Silent())  # type: ignore[arg-type]
     assert released["w"].tolist() == pytest.approx([0.1, 0.1])
     assert list(released) == ["w"]
 
@@ -203,16 +203,16 @@ class _Silent:
     ids=lambda m: m.kind,
 )
 def test_noise_left_open_is_filled_once(still_open: Any) -> None:
-    assert still_open.noise() is None
-    assert still_open.own_noise() is None
+    assert still_open.sum_noise() is None
+    assert still_open.upload_noise() is None
     assert still_open.with_noise(2.0).noise_multiplier == 2.0
     assert still_open.with_noise(1.0).with_noise(2.0).noise_multiplier == 1.0
 
 
 def test_a_share_of_noise_protects_an_upload_by_itself_less() -> None:
-    mechanism = DistributedGaussian(clip_norm=1.0, noise_multiplier=0.95).fitted(50, 50)
+    mechanism = DistributedGaussian(clip_norm=1.0, noise_multiplier=0.95).for_cohort(50, 50)
     assert mechanism.shares == 50
-    noise = mechanism.own_noise()
+    noise = mechanism.upload_noise()
     assert isinstance(noise, GaussianNoise)
     assert noise.noise_multiplier == pytest.approx(0.1343, abs=1e-4)  # paper 004's, seen in clear
 
@@ -221,10 +221,10 @@ def test_a_share_of_noise_protects_an_upload_by_itself_less() -> None:
 def test_whoever_knows_shares_of_the_noise_is_priced_at_the_others(known: int) -> None:
     """Of four shares of z² = 4 each: 16, 12 and 4 are left. Who knows them all is protected by nothing."""
     mechanism = DistributedGaussian(clip_norm=1.0, noise_multiplier=4.0, shares=4)
-    noise = mechanism.noise(known=known)
+    noise = mechanism.sum_noise(known_shares=known)
     assert isinstance(noise, GaussianNoise)
     assert noise.noise_multiplier**2 == pytest.approx(16 - 4 * known)
-    assert mechanism.noise(known=4) is None
+    assert mechanism.sum_noise(known_shares=4) is None
 
 
 def test_an_adaptive_clip_settles_at_its_quantile() -> None:
@@ -234,8 +234,8 @@ def test_an_adaptive_clip_settles_at_its_quantile() -> None:
     state = mechanism.init({"w": torch.zeros(1)})
     for round in range(200):
         said = Broadcast(round, {"w": torch.zeros(1)}, mechanism.announce(state, None))
-        sent = total(mechanism.bound(update, said))
-        _, state = mechanism.on_server(sent, state, said, 100, 100, RunKey.seed(1).rows(round, b"", [-1], CPU))
+        sent = sum_clients(mechanism.bound(update, said))
+        _, state = mechanism.release_sum(sent, state, said, 100, 100, RunKey.seed(1).rows(round, b"", [-1], CPU))
     assert float(state["clip"]) == pytest.approx(0.8, abs=0.02)
 
 
@@ -244,14 +244,14 @@ def test_an_adaptive_clip_survives_a_round_in_which_nobody_came() -> None:
     state = mechanism.init(linear())
     said = Broadcast(0, linear(), mechanism.announce(state, None))
     nothing = {name: torch.zeros_like(value) for name, value in linear().items()}
-    released, after = mechanism.on_server(nothing, state, said, 10, 0, RunKey.seed(1).rows(0, b"", [-1], CPU))
+    released, after = mechanism.release_sum(nothing, state, said, 10, 0, RunKey.seed(1).rows(0, b"", [-1], CPU))
     assert set(released) == set(linear())
     assert math.isfinite(float(after["clip"]))
 
 
 def test_more_shares_than_clients_who_bring_them_are_refused() -> None:
     with pytest.raises(UnsoundCombination, match="100 shares, and 50 clients"):
-        DistributedGaussian(clip_norm=1.0, noise_multiplier=1.0, shares=100).fitted(50, 50)
+        DistributedGaussian(clip_norm=1.0, noise_multiplier=1.0, shares=100).for_cohort(50, 50)
 
 
 def test_a_flag_leaves_something_for_the_update() -> None:

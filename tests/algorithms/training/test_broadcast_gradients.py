@@ -9,7 +9,7 @@ import torch
 from discreet.algorithms import claims
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.broadcast import Broadcast
-from discreet.algorithms.claims import own_state, stated
+from discreet.algorithms.claims import explain_local_state, paper_claims
 from discreet.algorithms.mechanisms import DistributedGaussian
 from discreet.algorithms.population import Population
 from discreet.algorithms.recipes.ddp_fedavg import ddp_fedavg
@@ -20,7 +20,7 @@ from discreet.data.federation import Federation
 from discreet.engines.engine import Simulation
 from discreet.engines.reference import ReferenceEngine
 from discreet.errors import InvalidInput, UnsoundCombination
-from discreet.params import flat
+from discreet.params import flatten
 from discreet.privacy import accountant
 from discreet.privacy.events import GaussianNoise, PoissonSampled, steps
 from discreet.randomness.streams import RunKey
@@ -50,17 +50,19 @@ def update(trainer: BroadcastGradients, held: Federation, expected_batch: float)
 def test_one_example_more_moves_the_update_by_at_most_its_reach():
     held = federation(6)
     fewer = Federation(held.inputs[:5], held.targets[:5], (5,))
-    fitted = TRAINER.fitted(held.population)
+    fitted = TRAINER.for_population(held.population)
     assert fitted.expected_batch == 6
     moved = (update(TRAINER, held, 6.0) - update(TRAINER, fewer, 6.0)).norm()
     per_step = 2.0 * 0.5 / 6  # η·C/B in each of 3 sums, all alike here
     assert moved == pytest.approx(3 * per_step, rel=1e-4)
-    assert fitted.reach(0) == pytest.approx(math.sqrt(3) * per_step)  # noise of z·reach is z for each of the 3
+    assert fitted.example_sensitivity(0) == pytest.approx(
+        math.sqrt(3) * per_step
+    )  # noise of z·reach is z for each of the 3
 
 
 def test_noise_of_all_shares_is_the_noise_that_is_accounted():
     """False alarms below 1e-6: the variance of 4,000 normals is within 5.5·√(2/4000) of its mean."""
-    algorithm = Algorithm(trainer=TRAINER, mechanism=NOISY).fitted(Population(examples=(4, 9, 6)))
+    algorithm = Algorithm(trainer=TRAINER, mechanism=NOISY).for_population(Population(examples=(4, 9, 6)))
     wide = {"weight": torch.zeros(800, 5, dtype=torch.float64)}
 
     def flat(params: dict[str, torch.Tensor], inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
@@ -71,7 +73,7 @@ def test_noise_of_all_shares_is_the_noise_that_is_accounted():
     broadcast = algorithm.broadcast(state, 0)
     gathered = ReferenceEngine(sim).gather(broadcast, [0, 1, 2])
     after = algorithm.server_step(state, broadcast, gathered.total, 3, sim.population, sim.rows(broadcast, [-1]))
-    reach = algorithm.trainer.reach(0)
+    reach = algorithm.trainer.example_sensitivity(0)
     assert reach is not None
     expected = (4.0 * reach / 3) ** 2  # the mean of three clients: the sum over 3
     assert after.params["weight"].var() == pytest.approx(expected, rel=5.5 * math.sqrt(2 / 4000))
@@ -81,8 +83,8 @@ def test_sums_are_counted_at_the_whole_noise_and_uploads_at_one_share():
     population = Population(examples=(100,) * 16)
     algorithm = ddp_fedavg(
         learning_rate=1, clip_norm=1, sampling_rate=0.1, local_steps=5, noise="gaussian", noise_multiplier=4.0
-    ).fitted(population)
-    found = {each.view: each for each in algorithm.over(3, population)}
+    ).for_population(population)
+    found = {each.view: each for each in algorithm.planned_releases(3, population)}
     for view, noise in {"public": 4.0, "client": 15**0.5, "server": 1.0}.items():  # a client knows one of 16 shares
         step = PoissonSampled(sampling_rate=0.1, event=GaussianNoise(noise_multiplier=noise))
         assert steps(found[view].event) == pytest.approx({step: 15})  # type: ignore[index]
@@ -101,10 +103,10 @@ def test_at_the_local_state_only_the_share_is_certified_and_the_theorem_is_a_cla
         noise_multiplier=0.9020,
         as_published=True,
     )
-    (release,) = algorithm.over(1, population)
+    (release,) = algorithm.planned_releases(1, population)
     assert (release.unit, release.view) == ("example", "server")
     assert accountant.epsilon(release.event, 1e-5, "zero_out") == pytest.approx(3.53, abs=0.01)
-    (claim,) = stated(algorithm, 1, population)
+    (claim,) = paper_claims(algorithm, 1, population)
     assert claim.source == "by paper 002's Theorem 4.6"
     assert accountant.epsilon(claim.release.event, 1e-5, "zero_out") == pytest.approx(0.48, abs=0.01)
 
@@ -121,7 +123,7 @@ def test_the_theorem_is_a_claim_for_the_reason_that_applies(steps: int, reason: 
         noise_multiplier=1.0,
         as_published=True,
     )
-    (claim,) = stated(algorithm, 3, Population(examples=(100,) * 10))
+    (claim,) = paper_claims(algorithm, 3, Population(examples=(100,) * 10))
     assert reason in claim.reason
     assert ("later steps" in claim.reason) == (steps > 1)
 
@@ -130,7 +132,10 @@ def test_the_numbers_of_the_counterexample_follow_from_its_noise():
     """Φ̄(3.0902 − √2/4) = 3.1 in 1,000 is allowed, and Φ̄(3.0902 − √10/4) = 10.7 are recognised."""
     normal = NormalDist()
     allowed, recognised = (1000 * (1 - normal.cdf(normal.inv_cdf(0.999) - mu / 4)) for mu in (2**0.5, 10**0.5))
-    assert f"recognise {allowed:.1f} in 1,000 at 1 false alarm, and one recognises {recognised:.1f}" in own_state()
+    assert (
+        f"recognise {allowed:.1f} in 1,000 at 1 false alarm, and one recognises {recognised:.1f}"
+        in explain_local_state()
+    )
     assert (round(allowed, 1), round(recognised, 1)) == (3.1, 10.7)
     own = (counterexample.CLIENTS, counterexample.STEPS, counterexample.NOISE)
     assert own == (claims.CLIENTS, claims.STEPS, claims.NOISE)
@@ -147,7 +152,7 @@ def moved(examples: int, dtype: torch.dtype) -> float:
         announced = {"clip": torch.ones((), dtype=torch.float64)}
         told = Broadcast(0, model, announced, Encoding(2.0**30, 62))
         rows = RunKey.seed(0).rows(0, b"", [0], torch.device("cpu"))
-        found.append(flat(fixed.train(cross_entropy, told, batches, rows), leading=1))
+        found.append(flatten(fixed.train(cross_entropy, told, batches, rows), leading=1))
     return float((found[0] - found[1]).double().norm()) / 2.0**30
 
 
@@ -167,7 +172,7 @@ def test_bad_combinations_are_refused():
     with pytest.raises(UnsoundCombination, match=r"'random_k' chooses|move the update by more"):
         Algorithm(trainer=TRAINER, mechanism=NOISY, sparsifier=RandomK(fraction=0.5, scaled=True))
     with pytest.raises(UnsoundCombination, match=r"may lie in 2 clients, each of which would move the sum"):
-        Algorithm(trainer=TRAINER, mechanism=NOISY).fitted(Population(examples=(1, 1), max_multiplicity=2))
+        Algorithm(trainer=TRAINER, mechanism=NOISY).for_population(Population(examples=(1, 1), max_multiplicity=2))
     with pytest.raises(InvalidInput, match=r"gradients must be"):
         ddp_fedavg(learning_rate=1, clip_norm=1, sampling_rate=0.1, gradients="global")  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match=r"as_published goes with"):

@@ -25,7 +25,7 @@ from discreet.algorithms.training.gradient_rules import L1Clip, L2Clip
 from discreet.algorithms.training.module_loss import ModuleLoss
 from discreet.engines.engine import Simulation
 from discreet.params import norms
-from discreet.part import plain, read
+from discreet.part import from_plain, to_plain
 from discreet.privacy import accountant
 from discreet.privacy.events import GaussianNoise
 from discreet.randomness.streams import RunKey
@@ -56,7 +56,7 @@ def loss() -> ModuleLoss:
 
 
 def simulated(trainer: AnyTrainer) -> Simulation:
-    return Simulation(Algorithm(trainer=trainer.fitted(POPULATION)), HELD, loss(), RunKey.seed(3))
+    return Simulation(Algorithm(trainer=trainer.for_population(POPULATION)), HELD, loss(), RunKey.seed(3))
 
 
 def test_every_kind_is_here():
@@ -75,16 +75,18 @@ def test_a_block_of_clients_does_what_each_does_alone(name: str):
 
 @pytest.mark.parametrize("name", TRAINERS)
 def test_a_file_holds_it_before_and_after_it_is_fitted(name: str):
-    for trainer in (TRAINERS[name], TRAINERS[name].fitted(POPULATION)):
-        assert read(AnyTrainer, plain(trainer)) == trainer
-    assert TRAINERS[name].fitted(POPULATION).fitted(POPULATION) == TRAINERS[name].fitted(POPULATION)
+    for trainer in (TRAINERS[name], TRAINERS[name].for_population(POPULATION)):
+        assert from_plain(AnyTrainer, to_plain(trainer)) == trainer
+    assert TRAINERS[name].for_population(POPULATION).for_population(POPULATION) == TRAINERS[name].for_population(
+        POPULATION
+    )
 
 
 @pytest.mark.parametrize("name", TRAINERS)
 def test_what_it_reveals_can_be_priced_and_more_rounds_reveal_no_less(name: str):
-    trainer = TRAINERS[name].fitted(POPULATION)
+    trainer = TRAINERS[name].for_population(POPULATION)
     noise = GaussianNoise(noise_multiplier=2.0)
-    for event in (trainer.event, lambda *asked: trainer.exposed(noise, *asked)):
+    for event in (trainer.training_event, lambda *asked: trainer.example_event(noise, *asked)):
         found = [event(POPULATION, range(rounds)) for rounds in (1, 3)]
         if found[0] is None or found[1] is None:
             assert found == [None, None]
@@ -96,7 +98,7 @@ def test_what_it_reveals_can_be_priced_and_more_rounds_reveal_no_less(name: str)
 @pytest.mark.parametrize("name", TRAINERS)
 def test_no_update_exceeds_the_norm_that_it_is_bounded_by(name: str):
     sim = simulated(TRAINERS[name])
-    bound = sim.algorithm.trainer.bound(0)
+    bound = sim.algorithm.trainer.max_update_norm(0)
     if bound is not None:
         order = 1 if name == "gradient_descent" else 2
         rows = sim.step(Broadcast(0, PARAMS, {}), [0, 1, 2]).rows
@@ -105,11 +107,11 @@ def test_no_update_exceeds_the_norm_that_it_is_bounded_by(name: str):
 
 @pytest.mark.parametrize("name", TRAINERS)
 def test_clients_weigh_by_examples_and_a_brief_one_fits_too(name: str):
-    trainer = TRAINERS[name].fitted(POPULATION)
-    weights = trainer.examples(POPULATION)
+    trainer = TRAINERS[name].for_population(POPULATION)
+    weights = trainer.examples_per_step(POPULATION)
     assert [each / weights[0] for each in weights] == pytest.approx([1, 3 / 7, 12 / 7])
-    assert trainer.copies(POPULATION) > 0
-    assert trainer.brief().kind == trainer.kind
-    reach = trainer.reach(0)
-    assert (reach is None) == (trainer.exposed(GaussianNoise(noise_multiplier=1), POPULATION, range(1)) is None)
+    assert trainer.model_copies(POPULATION) > 0
+    assert trainer.with_two_steps().kind == trainer.kind
+    reach = trainer.example_sensitivity(0)
+    assert (reach is None) == (trainer.example_event(GaussianNoise(noise_multiplier=1), POPULATION, range(1)) is None)
     assert reach is None or reach > 0

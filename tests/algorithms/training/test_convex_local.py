@@ -18,7 +18,7 @@ from discreet.algorithms.training.batches import Batch, Batches
 from discreet.algorithms.training.schedules import Exponential, Harmonic
 from discreet.errors import InvalidInput
 from discreet.models.user_module.supervised_module import SupervisedModule
-from discreet.part import plain, read
+from discreet.part import from_plain, to_plain
 from discreet.privacy.events import GaussianNoise, PoissonSampled, steps
 from discreet.randomness.streams import CPU, RunKey
 from tests.federations import DOUBLE, cross_entropy, federation, linear
@@ -48,7 +48,7 @@ def updates(
     """The client's, as one vector for each of the holes."""
     same = len(holes)
     batches = Without(inputs, targets, (0,) * same, (len(inputs),) * same, holes=holes)
-    fitted = trainer.fitted(Population(examples=(len(inputs),)))
+    fitted = trainer.for_population(Population(examples=(len(inputs),)))
     delta = fitted.train(loss, Broadcast(0, model, {}), batches, RunKey.seed(0).rows(0, b"", [0] * same, CPU))
     return torch.cat([value.flatten(1) for value in delta.values()], dim=1)
 
@@ -60,7 +60,7 @@ def update(
 
 
 def reach(trainer: ConvexLocal, examples: int) -> float:
-    found = trainer.fitted(Population(examples=(examples,))).reach(0)
+    found = trainer.for_population(Population(examples=(examples,))).example_sensitivity(0)
     assert found is not None
     return found
 
@@ -137,13 +137,15 @@ def test_the_reach_does_not_grow_with_the_number_of_steps_but_with_passes_that_n
     pulled = replace(TRAINER, passes=3, strength=0.5, learning_rate=1.0)
     once, kept = 1.0 * 0.5 / (2.0 * 4), 0.5**2  # ρ = 1 − γλ, and two steps in a pass over 8 examples
     assert reach(pulled, 8) == pytest.approx(once * (1 + kept + kept**2))
-    several = pulled.fitted(Population(examples=(4000, 8, 400)))
-    assert several.reach(0) == pytest.approx(once * (1 + kept + kept**2))  # the client with the fewest steps decides
-    assert replace(TRAINER, schedule=Exponential(decay=0.5), fewest_steps=2).reach(2) == 0.25 / 4
+    several = pulled.for_population(Population(examples=(4000, 8, 400)))
+    assert several.example_sensitivity(0) == pytest.approx(
+        once * (1 + kept + kept**2)
+    )  # the client with the fewest steps decides
+    assert replace(TRAINER, schedule=Exponential(decay=0.5), fewest_steps=2).example_sensitivity(2) == 0.25 / 4
 
 
 def test_steps_say_how_large_the_largest_clients_batches_are():
-    fitted = convex_local(learning_rate=1, clip_norm=1, feature_bound=1, local_steps=6).fitted(
+    fitted = convex_local(learning_rate=1, clip_norm=1, feature_bound=1, local_steps=6).for_population(
         Population(examples=(100, 20))
     )
     assert isinstance(fitted.trainer, ConvexLocal)
@@ -195,8 +197,8 @@ def test_a_round_is_one_noise_whatever_its_steps():
     population = Population(examples=(100,) * 16)
     algorithm = convex_local(
         learning_rate=4, clip_norm=1, feature_bound=1, batch_size=2, sampling_rate=0.5, noise_multiplier=4.0
-    ).fitted(population)
-    found = {each.view: each for each in algorithm.over(3, population)}
+    ).for_population(population)
+    found = {each.view: each for each in algorithm.planned_releases(3, population)}
     for view, noise in (("public", 4.0), ("server", 1.0)):
         step = PoissonSampled(sampling_rate=0.5, event=GaussianNoise(noise_multiplier=noise))
         assert steps(found[view].event) == {step: 3}  # type: ignore[index]
@@ -207,7 +209,7 @@ def test_an_algorithm_of_it_is_its_own_configuration():
         convex_local(learning_rate=4, clip_norm=1, feature_bound=1, local_steps=5),
         proximal_local(learning_rate=1, clip_norm=1, feature_bound=1, batch_size=5, passes=2, strength=0.7),
     ):
-        assert read(Algorithm, plain(algorithm)) == algorithm
+        assert from_plain(Algorithm, to_plain(algorithm)) == algorithm
 
 
 def test_layers_that_learn_nothing_may_come_first():

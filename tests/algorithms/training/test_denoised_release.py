@@ -15,7 +15,7 @@ from discreet.algorithms.training.batches import Batches
 from discreet.errors import Unsupported
 from discreet.experiment.promise.calibrate import calibrate_noise
 from discreet.experiment.promise.promise import Privacy
-from discreet.part import plain, read
+from discreet.part import from_plain, to_plain
 from discreet.privacy import accountant
 from discreet.privacy.events import GaussianNoise, PoissonSampled, SkellamNoise, steps
 from discreet.randomness.purposes import Purpose
@@ -77,7 +77,9 @@ def test_given_the_noisy_sums_one_example_moves_each_clean_one_by_at_most_C():
         )
         moved = torch.cat([(whole[name] - fewer[name]).flatten() for name in whole]).norm()
         assert moved <= 2.0 * 0.5 / 6
-    assert TRAINER.reach(0) == pytest.approx(math.sqrt(3) * 2.0 * 0.5 / 6)  # z times it is z for each of the 3 sums
+    assert TRAINER.example_sensitivity(0) == pytest.approx(
+        math.sqrt(3) * 2.0 * 0.5 / 6
+    )  # z times it is z for each of the 3 sums
 
 
 def test_without_noise_on_the_state_it_would_be_plain_local_steps_and_with_one_step_a_gradient_at_the_broadcast():
@@ -91,8 +93,8 @@ def test_two_noises_on_one_sum_count_as_one():
     population = Population(examples=(100,) * 16)
     algorithm = denoised_release(
         learning_rate=1, clip_norm=1, sampling_rate=0.1, local_steps=5, ratio=0.75, noise_multiplier=4.0
-    ).fitted(population)
-    found = {each.view: each for each in algorithm.over(3, population)}
+    ).for_population(population)
+    found = {each.view: each for each in algorithm.planned_releases(3, population)}
     for view, noise in (("public", 2.4), ("server", 3 / math.sqrt(10))):
         (step,) = steps(found[view].event)  # type: ignore[index]
         assert steps(found[view].event)[step] == 15  # type: ignore[index]
@@ -123,17 +125,17 @@ def test_one_promise_fixes_both_noises():
     found = calibrate_noise(open_noise, promised, 4, population)
     assert isinstance(found.trainer, DenoisedRelease)
     assert found.trainer.state_noise == pytest.approx(2 * found.mechanism.noise_multiplier)
-    (event,) = (each.event for each in found.over(4, population) if each.view == "public")
+    (event,) = (each.event for each in found.planned_releases(4, population) if each.view == "public")
     assert accountant.epsilon(event, 1e-5, "zero_out") == pytest.approx(1.0, abs=1e-3)
 
 
 def test_noise_of_another_kind_is_refused():
     integers = SkellamNoise(variance=100.0, l2_sensitivity=10.0, dimension=5)
     with pytest.raises(Unsupported, match="A client's state has Gaussian noise, what it sends has skellam"):
-        TRAINER.exposed(integers, Population(examples=(6,)), range(1))
+        TRAINER.example_event(integers, Population(examples=(6,)), range(1))
 
 
 def test_an_algorithm_of_it_is_its_own_configuration():
     for noise in (None, 2.0):
         algorithm = denoised_release(learning_rate=1, clip_norm=1, sampling_rate=0.1, noise_multiplier=noise)
-        assert read(Algorithm, plain(algorithm)) == algorithm
+        assert from_plain(Algorithm, to_plain(algorithm)) == algorithm

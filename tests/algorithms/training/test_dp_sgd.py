@@ -14,7 +14,7 @@ from discreet.algorithms.training import DpSgd, poisson_batches
 from discreet.algorithms.training.batches import Batch
 from discreet.algorithms.training.per_example import Clip, clipped_sum
 from discreet.errors import InvalidInput
-from discreet.params import Params, norms, repeated, zeros_like
+from discreet.params import Params, norms, repeat_for_clients, zeros_like
 from discreet.privacy.events import GaussianNoise, PoissonSampled, Repeated
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import CPU, RunKey
@@ -48,7 +48,7 @@ def test_clipped_sums_are_those_of_a_loop_over_examples(network: str) -> None:
     )
     rows = KEY.rows(0, b"", [0, 1], CPU)
     (batch,) = data.block([0, 1]).poisson(0.7, rows.open(), 100)
-    found = clipped_sum(loss, repeated(params, 2), batch, Clip(0.3))
+    found = clipped_sum(loss, repeat_for_clients(params, 2), batch, Clip(0.3))
     for client in (0, 1):
         for name, value in by_loop(loss, params, batch, client, 0.3).items():
             assert torch.allclose(found[name][client], value, rtol=2e-5, atol=1e-12)
@@ -60,7 +60,7 @@ def test_one_example_moves_the_sum_by_no_more_than_the_clip(bad: float) -> None:
     inputs = data.inputs.clone()
     inputs[0] = bad
     mask, active = torch.ones(1, 4, dtype=torch.bool), torch.ones(1, dtype=torch.bool)
-    params = repeated(linear(), 1)
+    params = repeat_for_clients(linear(), 1)
     with_it = clipped_sum(cross_entropy, params, Batch(inputs[None], data.targets[None], mask, active), Clip(0.5))
     without = clipped_sum(
         cross_entropy, params, Batch(inputs[None, 1:], data.targets[None, 1:], mask[:, 1:], active), Clip(0.5)
@@ -117,7 +117,7 @@ def test_the_sum_is_divided_by_the_expected_size_whoever_was_drawn() -> None:
     quiet = trainer(sampling_rate=1.0, noise_multiplier=0.01, learning_rate=8.0)
     delta = quiet.train(cross_entropy, Broadcast(0, linear(), {}), data.block([0]), rows)
     (batch,) = data.block([0]).poisson(1.0, rows.at(Purpose.BATCH).open(), 100)
-    summed = clipped_sum(cross_entropy, repeated(linear(), 1), batch, Clip(0.5))
+    summed = clipped_sum(cross_entropy, repeat_for_clients(linear(), 1), batch, Clip(0.5))
     noise = rows.at(Purpose.NOISE).open().normal(linear())
     for name in delta:
         assert torch.allclose(delta[name], -8.0 * (summed[name] + 0.005 * noise[name]) / 8)
@@ -126,9 +126,11 @@ def test_the_sum_is_divided_by_the_expected_size_whoever_was_drawn() -> None:
 def test_the_event_says_what_train_does() -> None:
     noise = GaussianNoise(noise_multiplier=1.0)
     expected = Repeated(count=7, event=PoissonSampled(sampling_rate=0.5, event=noise))
-    assert trainer(steps=7).event(federation(3).population, range(1)) == expected
+    assert trainer(steps=7).training_event(federation(3).population, range(1)) == expected
     assert (
-        DpSgd(steps=1, sampling_rate=0.5, clip_norm=1, learning_rate=1).event(federation(3).population, range(1))
+        DpSgd(steps=1, sampling_rate=0.5, clip_norm=1, learning_rate=1).training_event(
+            federation(3).population, range(1)
+        )
         is None
     )
 
@@ -185,15 +187,15 @@ def test_a_step_is_divided_by_the_expected_batch_and_not_by_the_realised_one() -
 def test_an_epoch_is_as_many_steps_as_see_every_example_once():
     """Opacus's convention, which paper 000 used: 6,000 examples in batches of 256 are 24 steps at rate 1/24."""
     local = DpSgd(epochs=(1,), batch_size=256, clip_norm=1, learning_rate=0.3)
-    fitted = local.fitted(Population(examples=(6000, 5999)))
+    fitted = local.for_population(Population(examples=(6000, 5999)))
     assert (fitted.steps, fitted.sampling_rate) == ((24,), 1 / 24)
-    assert fitted.fitted(Population(examples=(6000,))) == fitted
+    assert fitted.for_population(Population(examples=(6000,))) == fitted
 
 
 @given(st.integers(1, 10**6), st.integers(1, 2000), st.integers(1, 50))
 def test_every_batch_size_gives_whole_epochs(examples: int, batch_size: int, epochs: int):
     local = DpSgd(epochs=(epochs,), batch_size=batch_size, clip_norm=1, learning_rate=1)
-    fitted = local.fitted(Population(examples=(examples,)))
+    fitted = local.for_population(Population(examples=(examples,)))
     assert fitted.sampling_rate is not None
     assert fitted.steps == (epochs * -(-examples // batch_size),)
     assert fitted.sampling_rate * examples <= batch_size * (1 + 1e-12)
@@ -202,10 +204,10 @@ def test_every_batch_size_gives_whole_epochs(examples: int, batch_size: int, epo
 def test_local_steps_may_differ_by_round_and_the_last_number_holds_on():
     local = trainer(steps=(5, 2, 1))
     population = federation(3).population
-    counts = [local.event(population, range(r, r + 1)).count for r in range(5)]  # type: ignore[union-attr]
+    counts = [local.training_event(population, range(r, r + 1)).count for r in range(5)]  # type: ignore[union-attr]
     assert counts == [5, 2, 1, 1, 1]
-    assert local.event(population, range(5)).count == 10  # type: ignore[union-attr]
-    assert local.event(population, range(10**6)).count == 7 + 10**6 - 2  # type: ignore[union-attr]
+    assert local.training_event(population, range(5)).count == 10  # type: ignore[union-attr]
+    assert local.training_event(population, range(10**6)).count == 7 + 10**6 - 2  # type: ignore[union-attr]
 
 
 def test_a_round_takes_the_steps_that_it_is_accounted_for(monkeypatch: pytest.MonkeyPatch):

@@ -55,15 +55,15 @@ def test_one_client_alone_without_a_clip_is_the_plain_loop() -> None:
 
 def test_it_reveals_nothing_of_its_own_so_rounds_of_other_lengths_are_alike() -> None:
     descent = GradientDescent(learning_rate=0.3, iterations=(4, 2), gradient_clip=L2Clip(bound=1.0))
-    assert descent.event(Population(examples=(3,)), range(9)) is None
-    assert not descent.changes
-    assert descent.fitted(Population(examples=(3,))) == descent.with_noise(2.0) == descent
-    assert descent.brief().iterations == (2,)
+    assert descent.training_event(Population(examples=(3,)), range(9)) is None
+    assert not descent.has_uneven_rounds
+    assert descent.for_population(Population(examples=(3,))) == descent.with_noise(2.0) == descent
+    assert descent.with_two_steps().iterations == (2,)
 
 
 def test_a_whole_batch_counts_in_the_memory_of_a_client() -> None:
     descent = GradientDescent(learning_rate=0.3, iterations=1)
-    assert descent.copies(Population(examples=(3, 90))) == 95
+    assert descent.model_copies(Population(examples=(3, 90))) == 95
 
 
 def test_iterations_are_whole_numbers_above_zero() -> None:

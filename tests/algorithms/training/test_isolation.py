@@ -21,7 +21,7 @@ from discreet.data.tasks.task import Task
 from discreet.errors import DiscreetError
 from discreet.models.networks.resnet18 import Block
 from discreet.models.user_module.supervised_module import LossFunction, SupervisedModule
-from discreet.params import Params, norms, repeated
+from discreet.params import Params, norms, repeat_for_clients
 from discreet.randomness.streams import CPU
 from tests.algorithms.training import user_modules
 from tests.algorithms.training.user_modules import CLASSES, FEATURES, LENGTH, SEQUENCES, WORDS
@@ -73,7 +73,7 @@ def batch_of(task: Task, replaced: int | None = None) -> Batch:
 
 def summed(supervised: SupervisedModule, batch: Batch) -> Params:
     with fixed_randomness(5, batch.inputs.device):
-        return clipped_sum(supervised.loss, repeated(supervised.params, 1), batch, Clip(CLIP))
+        return clipped_sum(supervised.loss, repeat_for_clients(supervised.params, 1), batch, Clip(CLIP))
 
 
 def largest_move(supervised: SupervisedModule, task: Task) -> float:
@@ -85,7 +85,7 @@ def largest_move(supervised: SupervisedModule, task: Task) -> float:
 
 def update_after(supervised: SupervisedModule, task: Task, replaced: int | None) -> Params:
     """The second client's gradient, after the first client took part with or without a replaced example."""
-    model = repeated(supervised.params, 1)
+    model = repeat_for_clients(supervised.params, 1)
     taken = gradients(supervised.loss, shared=False)
     mine = Batch(task.train.inputs[None, EXAMPLES:], task.train.targets[None, EXAMPLES:], *batch_of(task)[2:])
     device = mine.inputs.device

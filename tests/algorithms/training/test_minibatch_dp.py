@@ -78,7 +78,7 @@ def test_clipped_minibatches_count_half_their_noise_and_clipped_examples_all_of_
     population = Population(examples=(50,) * 4)
     common = {"learning_rate": 0.1, "sampling_rate": 0.2, "clip_norm": 1.0, "noise_multiplier": 2.0}
     for clipping, counted in (("example", 2.0), ("minibatch", 1.0)):
-        (release,) = fl_sgd_gaussian(**common, clipping=clipping).over(30, population)
+        (release,) = fl_sgd_gaussian(**common, clipping=clipping).planned_releases(30, population)
         sampled = PoissonSampled(sampling_rate=0.2, event=GaussianNoise(noise_multiplier=counted))
         assert steps(release.event) == {sampled: 30}
         assert (release.unit, release.view) == ("example", "server")

@@ -19,7 +19,7 @@ from discreet.engines.embedded import EmbeddedEngine
 from discreet.engines.engine import Simulation
 from discreet.engines.reference import ReferenceEngine
 from discreet.errors import InvalidInput, UnsoundCombination, Unsupported
-from discreet.part import plain, read
+from discreet.part import from_plain, to_plain
 from discreet.privacy.events import GaussianNoise, PoissonSampled, steps
 from discreet.randomness.streams import RunKey
 from tests.federations import convolution, cross_entropy, federation, images, linear
@@ -43,7 +43,7 @@ def test_in_a_block_each_client_trains_by_its_own_rate_clip_and_noise(trainer: D
     broadcast = Broadcast(0, linear(), {})
     together = simulation(Algorithm(trainer=trainer)).step(broadcast, [0, 1, 2]).rows
     for client in range(3):
-        alone = Algorithm(trainer=per_client.as_for(trainer, client))
+        alone = Algorithm(trainer=per_client.for_client(trainer, client))
         own = simulation(alone).step(broadcast, [client]).rows
         for name, value in own.items():
             torch.testing.assert_close(together[name][client], value[0], rtol=1e-10, atol=1e-12)
@@ -73,7 +73,7 @@ def test_engines_agree_on_clients_that_differ(algorithm: Algorithm):
     one, other = (engine.gather(broadcast, [0, 1, 2]) for engine in (ReferenceEngine(sim), EmbeddedEngine(sim, 2)))
     for name, value in one.total.items():
         torch.testing.assert_close(other.total[name], value, rtol=1e-10, atol=1e-12)
-    assert read(Algorithm, plain(algorithm)) == algorithm
+    assert from_plain(Algorithm, to_plain(algorithm)) == algorithm
 
 
 def test_each_kind_of_client_has_a_release_of_its_own():
@@ -89,7 +89,7 @@ def test_each_kind_of_client_has_a_release_of_its_own():
 
 
 def test_a_ledger_that_tells_no_clients_apart_is_charged_for_the_one_that_reveals_most():
-    worst = fl_sgd_gaussian(learning_rate=1, **OWN).worst().trainer  # type: ignore[arg-type]
+    worst = fl_sgd_gaussian(learning_rate=1, **OWN).worst_case().trainer  # type: ignore[arg-type]
     assert (worst.sampling_rate, worst.noise_multiplier) == (0.9, 1.0)  # type: ignore[union-attr]
 
 
@@ -98,8 +98,8 @@ def test_clients_weigh_as_much_as_the_examples_they_are_expected_to_use():
     population = Population(examples=(100, 600))  # 50 and 150 expected: mean 100
     assert algorithm.weights(population) == (0.5, 1.5)
     assert algorithm.expected_cohort(population) == 2
-    assert algorithm.expected_cohort(population, left={1}) == 0.5
-    assert pfl(learning_rate=1, clip_norm=1, sampling_rate=0.5).expected_cohort(population, left={1}) == 1
+    assert algorithm.expected_cohort(population, departed={1}) == 0.5
+    assert pfl(learning_rate=1, clip_norm=1, sampling_rate=0.5).expected_cohort(population, departed={1}) == 1
 
 
 def test_the_server_divides_by_the_weights_of_those_who_are_left():
@@ -117,7 +117,7 @@ def test_the_server_divides_by_the_weights_of_those_who_are_left():
 
 def test_bad_lists_are_refused():
     with pytest.raises(InvalidInput, match=r"sampling_rate must name one number for each of 3 clients, and got 2"):
-        fl_sgd_gaussian(learning_rate=1, sampling_rate=(0.1, 0.2), clip_norm=1).fitted(HELD.population)
+        fl_sgd_gaussian(learning_rate=1, sampling_rate=(0.1, 0.2), clip_norm=1).for_population(HELD.population)
     with pytest.raises(InvalidInput, match=r"sampling_rate\.1: must be above 0 and at most 1, and got 2\.0"):
         fl_sgd_gaussian(learning_rate=1, sampling_rate=(0.1, 2), clip_norm=1)
     with pytest.raises(InvalidInput, match=r"sampling_rate: must be above 0 and at most 1, and got 2\.0"):
@@ -130,7 +130,7 @@ def test_bad_lists_are_refused():
         Gaussian(clip_norm=1).with_noise((1.0, 2.0))
     overlapping = Population(examples=(5, 5, 5), max_multiplicity=2)
     with pytest.raises(UnsoundCombination, match="they protect it differently"):
-        fl_sgd_gaussian(learning_rate=1, **OWN).fitted(overlapping)  # type: ignore[arg-type]
+        fl_sgd_gaussian(learning_rate=1, **OWN).for_population(overlapping)  # type: ignore[arg-type]
 
 
 def test_one_number_for_all_is_as_before():
@@ -139,4 +139,4 @@ def test_one_number_for_all_is_as_before():
     broadcast = Broadcast(0, linear(), {})
     one, other = (simulation(Algorithm(trainer=each)).step(broadcast, [0, 1, 2]).rows for each in (trainer, listed))
     assert all(torch.allclose(one[name], other[name], rtol=1e-12, atol=0) for name in one)
-    assert math.isclose(per_client.most(listed.clip_norm), 1.0)
+    assert math.isclose(per_client.largest(listed.clip_norm), 1.0)

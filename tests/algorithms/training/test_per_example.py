@@ -12,7 +12,7 @@ from discreet.algorithms.training.example_isolation import isolates_examples
 from discreet.algorithms.training.layer_gradients import Product, layers_of
 from discreet.algorithms.training.module_loss import ModuleLoss
 from discreet.algorithms.training.per_example import Clip, _by_vmap, clipped_sum
-from discreet.params import Params, norms, repeated
+from discreet.params import Params, norms, repeat_for_clients
 
 IMAGES, VECTORS, SEQUENCES = (2, 8, 8), (6,), (4, 6)
 NETWORKS: dict[str, tuple[nn.Module, tuple[int, ...]]] = {
@@ -158,7 +158,7 @@ def test_whatever_a_network_does_one_example_moves_the_sum_by_the_clip_at_most(k
     torch.manual_seed(0)
     module = kind().double()
     loss = ModuleLoss.of(module, each_loss)
-    params = repeated({name: value.detach() for name, value in module.named_parameters()}, 2)
+    params = repeat_for_clients({name: value.detach() for name, value in module.named_parameters()}, 2)
     batch = filled(2, 12, outlier)
     without = batch._replace(mask=batch.mask.clone())
     without.mask[:, 0] = False
@@ -172,7 +172,7 @@ def test_gradients_are_those_of_each_example_alone(kind: type) -> None:
     torch.manual_seed(0)
     module = kind().double()
     loss = ModuleLoss.of(module, each_loss)
-    params = repeated({name: value.detach() for name, value in module.named_parameters()}, 2)
+    params = repeat_for_clients({name: value.detach() for name, value in module.named_parameters()}, 2)
     batch = filled(2, 6)
     found = clipped_sum(loss, params, batch, Clip(1e30))
     expected = _by_vmap(loss, params, batch, Clip(1e30))
@@ -199,7 +199,7 @@ def test_a_tiny_gradient_beside_a_huge_input_is_clipped_too() -> None:
 @pytest.mark.parametrize("outlier", [1e-6, 1.0, 1e6])
 def test_automatic_clipping_bounds_an_example_too_and_lifts_small_ones(outlier: float) -> None:
     loss = ModuleLoss.of(nn.Linear(5, 3).double(), each_loss)
-    params = repeated({name: value.detach() for name, value in loss.module.named_parameters()}, 1)
+    params = repeat_for_clients({name: value.detach() for name, value in loss.module.named_parameters()}, 1)
     one = filled(1, 1, outlier)
     moved = float(norms(clipped_sum(loss, params, one, Clip(0.5, automatic=True))))
     plain = float(norms(clipped_sum(loss, params, one, Clip(1e30))))

@@ -11,7 +11,7 @@ from discreet.algorithms.recipes.local_schemes import shards
 from discreet.algorithms.training import LocalSgd, Shards
 from discreet.algorithms.training.batches import Batches
 from discreet.algorithms.training.gradient_rules import Sam
-from discreet.part import plain, read
+from discreet.part import from_plain, to_plain
 from discreet.privacy import accountant, calibration
 from discreet.privacy.calibration import EpsilonTarget
 from discreet.privacy.events import GaussianNoise, Repeated, steps
@@ -40,7 +40,7 @@ def test_no_example_moves_the_update_by_more_than_its_reach(seed: int, spread: f
     held = federation(8, seed=seed)
     whole = update(TRAINER, spread * held.inputs, held.targets, seed)
     fewer = update(TRAINER, spread * held.inputs[:7], held.targets[:7], seed)
-    reach = TRAINER.reach(0)
+    reach = TRAINER.example_sensitivity(0)
     assert reach == 2 * 0.5 / 3
     assert (whole - fewer).norm() <= reach
 
@@ -53,7 +53,7 @@ def test_one_example_can_turn_an_update_into_its_opposite():
     without, whole = update(trainer, inputs[:1], targets[:1]), update(trainer, inputs, targets)
     assert max(without.norm(), whole.norm()) <= 0.01
     moved = (whole - without).norm()
-    assert 1.7 * 0.01 < moved <= trainer.reach(0)  # type: ignore[operator]
+    assert 1.7 * 0.01 < moved <= trainer.example_sensitivity(0)  # type: ignore[operator]
 
 
 def test_counting_the_bound_on_the_norm_would_promise_1_and_give_more_than_2():
@@ -92,12 +92,12 @@ def test_a_round_is_one_noise_and_the_algorithm_its_own_configuration():
     population = Population(examples=(100,) * 4)
     algorithm = shards(
         shards=5, learning_rate=1, batch_size=4, epochs=2, clip_norm=1, noise_multiplier=4.0, momentum=0.5
-    ).fitted(population)
-    found = {each.view: each for each in algorithm.over(3, population)}
+    ).for_population(population)
+    found = {each.view: each for each in algorithm.planned_releases(3, population)}
     assert steps(found["public"].event) == {GaussianNoise(noise_multiplier=4.0): 3}
     assert steps(found["server"].event) == {GaussianNoise(noise_multiplier=2.0): 3}
-    assert algorithm.trainer.reach(0) == pytest.approx(2 / 5)
-    assert read(Algorithm, plain(algorithm)) == algorithm
+    assert algorithm.trainer.example_sensitivity(0) == pytest.approx(2 / 5)
+    assert from_plain(Algorithm, to_plain(algorithm)) == algorithm
 
 
 def test_on_a_lattice_shards_are_added_up_in_doubles_which_is_what_their_rounding_is_priced_for():

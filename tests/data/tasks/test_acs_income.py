@@ -11,7 +11,7 @@ from discreet.data.tasks.acs_income import AcsIncome
 from discreet.data.tasks.any_task import AnyTask
 from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
-from discreet.part import plain, read
+from discreet.part import from_plain, to_plain
 from discreet.paths import Paths
 
 HEADER = "AGEP,COW,SCHL,MAR,OCCP,POBP,RELP,WKHP,SEX,RAC1P,PINCP"
@@ -110,16 +110,16 @@ def test_a_seed_gives_the_same_task_again(data_dir: Path):
 
 
 def test_a_file_names_it_in_one_line():
-    made = read(AnyTask, {"kind": "acs_income", "states": ["WY", "VT"], "partition": "by_group"})
+    made = from_plain(AnyTask, {"kind": "acs_income", "states": ["WY", "VT"], "partition": "by_group"})
     assert made == AcsIncome(states=("WY", "VT"), partition=ByGroup())
-    assert read(AnyTask, plain(made)) == made
-    assert read(AnyTask, plain(AcsIncome())) == AcsIncome()
+    assert from_plain(AnyTask, to_plain(made)) == made
+    assert from_plain(AnyTask, to_plain(AcsIncome())) == AcsIncome()
 
 
 @pytest.mark.parametrize("states", [["XX"], [], ["WY", "WY"]])
 def test_strange_states_are_refused(states: list[str]):
     with pytest.raises(InvalidInput, match=r"states must list some of AK, AL, .*, each once"):
-        read(AnyTask, {"kind": "acs_income", "states": states})
+        from_plain(AnyTask, {"kind": "acs_income", "states": states})
 
 
 @pytest.mark.parametrize(

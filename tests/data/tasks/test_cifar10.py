@@ -9,7 +9,7 @@ import torch
 from discreet.data.tasks.any_task import AnyTask
 from discreet.data.tasks.cifar10 import Cifar10
 from discreet.data.tasks.examples import Examples
-from discreet.part import plain, read
+from discreet.part import from_plain, to_plain
 from discreet.paths import Paths
 from tests.data.datasets.published import publish, put, tar_of
 
@@ -69,6 +69,6 @@ def test_the_first_batch_is_in_the_official_order(first: Examples):
 
 
 def test_a_file_names_it_in_one_line():
-    made = read(AnyTask, {"kind": "cifar10", "scaling": "imagenet", "limit": 5000})
+    made = from_plain(AnyTask, {"kind": "cifar10", "scaling": "imagenet", "limit": 5000})
     assert made == Cifar10(scaling="imagenet", limit=5000)
-    assert read(AnyTask, plain(made)) == made
+    assert from_plain(AnyTask, to_plain(made)) == made

@@ -8,7 +8,7 @@ import torch
 
 from discreet.data.tasks.any_task import AnyTask
 from discreet.data.tasks.cifar100 import Cifar100
-from discreet.part import plain, read
+from discreet.part import from_plain, to_plain
 from discreet.paths import Paths
 from tests.data.datasets.published import publish, put, tar_of
 
@@ -28,7 +28,7 @@ def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:
 
 @pytest.mark.parametrize(("labels", "column", "classes"), [("fine", 1, 100), ("coarse", 0, 20)])
 def test_either_label_can_be_learned(labels: str, column: int, classes: int, paths: Paths):
-    task = read(AnyTask, {"kind": "cifar100", "labels": labels, "clients": 3})
+    task = from_plain(AnyTask, {"kind": "cifar100", "labels": labels, "clients": 3})
     loaded = task.load(torch.Generator().manual_seed(0), paths)
     assert (loaded.classes, loaded.input_shape) == (classes, (3, 32, 32))
     assert loaded.train.targets.tolist() == LABELS[:, column].tolist()
@@ -38,6 +38,6 @@ def test_either_label_can_be_learned(labels: str, column: int, classes: int, pat
 
 
 def test_a_file_names_it_in_one_line():
-    made = read(AnyTask, {"kind": "cifar100", "scaling": "imagenet"})
+    made = from_plain(AnyTask, {"kind": "cifar100", "scaling": "imagenet"})
     assert made == Cifar100(scaling="imagenet")
-    assert read(AnyTask, plain(made)) == made
+    assert from_plain(AnyTask, to_plain(made)) == made

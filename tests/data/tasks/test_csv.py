@@ -10,7 +10,7 @@ from discreet.data.tables.table_task import TableTask, clients_from_csv
 from discreet.data.tasks.any_task import AnyTask
 from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
-from discreet.part import plain, read
+from discreet.part import from_plain, to_plain
 from discreet.paths import Paths
 
 HEADER = "hospital,age,sex,readmitted\n"
@@ -102,11 +102,11 @@ def test_ranges_come_from_a_file_beside_the_data(tmp_path: Path):
     (tmp_path / "ranges.toml").write_text(
         '[columns]\nage = { min = 0, max = 100 }\nsex = { values = ["f", "m"] }\nreadmitted.values = ["no", "yes"]\n'
     )
-    made = read(
+    made = from_plain(
         AnyTask,
         {"kind": "csv", "path": "visits.csv", "client": "hospital", "label": "readmitted", "ranges": "ranges.toml"},
     )
-    assert read(AnyTask, plain(made)) == made
+    assert from_plain(AnyTask, to_plain(made)) == made
     task = made.load(torch.Generator().manual_seed(0), Paths.default(tmp_path))
     assert task.train.inputs.tolist() == [[0, 1, 0]]
 
@@ -116,10 +116,10 @@ def test_in_how_many_clients_an_example_lies_is_declared_and_nobody_checked(tmp_
     assert "That no example lies in two clients was declared by the data's owner; nobody checked." in load(path).facts
     named: dict[str, Any] = {"path": str(path), "client": "hospital", "label": "readmitted", "ranges": RANGES}
     for kind in ("csv", "parquet"):
-        made = read(AnyTask, {"kind": kind, **named, "max_multiplicity": 2})
-        assert read(AnyTask, plain(made)) == made
+        made = from_plain(AnyTask, {"kind": kind, **named, "max_multiplicity": 2})
+        assert from_plain(AnyTask, to_plain(made)) == made
         with pytest.raises(InvalidInput, match="max_multiplicity: must be at least 1"):
-            read(AnyTask, {"kind": kind, **named, "max_multiplicity": 0})
+            from_plain(AnyTask, {"kind": kind, **named, "max_multiplicity": 0})
     task = clients_from_csv(path, client="hospital", label="readmitted", ranges=RANGES, max_multiplicity=2)
     assert task.train.population.max_multiplicity == 2
     assert "That no example lies in more than 2 clients was declared by the data's owner; nobody checked." in task.facts

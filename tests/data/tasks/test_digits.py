@@ -8,7 +8,7 @@ from discreet.data.tasks.any_task import AnyTask
 from discreet.data.tasks.digits import Digits
 from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
-from discreet.part import plain, read
+from discreet.part import from_plain, to_plain
 from discreet.paths import Paths
 
 
@@ -61,12 +61,12 @@ def test_clients_may_be_skewed_by_label():
 
 
 def test_a_file_names_it_in_one_line():
-    made = read(AnyTask, {"kind": "digits", "clients": 3, "partition": "iid"})
+    made = from_plain(AnyTask, {"kind": "digits", "clients": 3, "partition": "iid"})
     assert made == Digits(clients=3)
-    assert read(AnyTask, plain(made)) == made
+    assert from_plain(AnyTask, to_plain(made)) == made
 
 
 @pytest.mark.parametrize("wrong", [{"clients": 1439}, {"test_fraction": 0.0001}])
 def test_every_client_and_the_test_need_an_example(wrong: dict[str, float]):
     with pytest.raises(InvalidInput, match="1,797 examples"):
-        load(read(AnyTask, {"kind": "digits", **wrong}))
+        load(from_plain(AnyTask, {"kind": "digits", **wrong}))

@@ -9,7 +9,7 @@ import torch
 from discreet.data.tasks.any_task import AnyTask
 from discreet.data.tasks.emnist import Emnist
 from discreet.errors import InvalidInput
-from discreet.part import plain, read
+from discreet.part import from_plain, to_plain
 from discreet.paths import Paths
 from tests.data.datasets.published import idx_of, publish, put, zip_of
 
@@ -43,7 +43,7 @@ def test_the_other_splits_are_numbered_from_0_already(
     split: str, classes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     paths = small(tmp_path, monkeypatch, split, [0, classes - 1])
-    found = read(AnyTask, {"kind": "emnist", "split": split}).examples(paths)
+    found = from_plain(AnyTask, {"kind": "emnist", "split": split}).examples(paths)
     assert (found.targets.tolist(), found.classes) == ([0, classes - 1], classes)
 
 
@@ -54,8 +54,8 @@ def test_a_label_past_the_last_class_is_refused(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_file_names_it_in_one_line():
-    made = read(AnyTask, {"kind": "emnist", "split": "byclass"})
+    made = from_plain(AnyTask, {"kind": "emnist", "split": "byclass"})
     assert made == Emnist(split="byclass")
-    assert read(AnyTask, plain(made)) == made
+    assert from_plain(AnyTask, to_plain(made)) == made
     with pytest.raises(InvalidInput, match="split"):
-        read(AnyTask, {"kind": "emnist", "split": "byletter"})
+        from_plain(AnyTask, {"kind": "emnist", "split": "byletter"})

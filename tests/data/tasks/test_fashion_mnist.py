@@ -7,7 +7,7 @@ import torch
 
 from discreet.data.tasks.any_task import AnyTask
 from discreet.data.tasks.fashion_mnist import FashionMnist
-from discreet.part import plain, read
+from discreet.part import from_plain, to_plain
 from discreet.paths import Paths
 
 
@@ -24,6 +24,6 @@ def test_all_of_it_is_here_in_the_official_order(data_dir: Path):
 
 
 def test_a_file_names_it_in_one_line():
-    made = read(AnyTask, {"kind": "fashion_mnist"})
+    made = from_plain(AnyTask, {"kind": "fashion_mnist"})
     assert made == FashionMnist(clients=10)
-    assert read(AnyTask, plain(made)) == made
+    assert from_plain(AnyTask, to_plain(made)) == made

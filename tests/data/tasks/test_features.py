@@ -18,7 +18,7 @@ from discreet.data.tasks.any_task import AnyTask
 from discreet.data.tasks.examples import Examples
 from discreet.data.tasks.mnist import Mnist
 from discreet.errors import InvalidInput
-from discreet.part import plain, read
+from discreet.part import from_plain, to_plain
 from discreet.paths import Paths
 
 NET = """
@@ -169,7 +169,7 @@ def test_an_extractor_that_does_not_fit_is_told(extractor: dict[str, Any], sente
     save_file({"weight": torch.ones(3)}, paths.folder / "other.safetensors")
     torch.save(nn.Linear(2, 2), paths.folder / "whole.pt")
     with pytest.raises(InvalidInput, match=sentence):
-        extract_features(examples(), read(AnyExtractor, extractor), paths)
+        extract_features(examples(), from_plain(AnyExtractor, extractor), paths)
 
 
 def test_only_pictures_scatter(paths: Paths):
@@ -186,7 +186,7 @@ def test_only_pictures_scatter(paths: Paths):
     ],
 )
 def test_a_file_gives_the_same_task(task: Features):
-    assert read(AnyTask, plain(task)) == task
+    assert from_plain(AnyTask, to_plain(task)) == task
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_a_file_gives_the_same_task(task: Features):
 )
 def test_what_names_no_features_is_refused(data: dict[str, Any], sentence: str):
     with pytest.raises(InvalidInput, match=sentence):
-        read(AnyTask, data)
+        from_plain(AnyTask, data)
 
 
 def test_mnist_through_scatternet(data_dir: Path, paths: Paths):

@@ -14,7 +14,7 @@ from discreet.data.tasks.any_task import AnyTask
 from discreet.data.tasks.femnist import Femnist
 from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
-from discreet.part import plain, read
+from discreet.part import from_plain, to_plain
 from discreet.paths import Paths
 
 ARRAYS: dict[str, Any] = {
@@ -123,6 +123,6 @@ def test_300_whole_writers(data_dir: Path):
 
 
 def test_a_file_names_it_in_one_line():
-    made = read(AnyTask, {"kind": "femnist"})
+    made = from_plain(AnyTask, {"kind": "femnist"})
     assert (made.clients, made.partition.kind) == (None, "by_group")
-    assert read(AnyTask, plain(made)) == made
+    assert from_plain(AnyTask, to_plain(made)) == made

@@ -13,7 +13,7 @@ from discreet.data.tasks.any_task import AnyTask
 from discreet.data.tasks.lending_club import LendingClub
 from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
-from discreet.part import plain, read
+from discreet.part import from_plain, to_plain
 from discreet.paths import Paths
 
 ROW = {
@@ -153,9 +153,11 @@ def test_a_seed_gives_the_same_task_again(reduction: Literal["pca", "projection"
 
 
 def test_a_file_names_it_in_one_line():
-    made = read(AnyTask, {"kind": "lending_club", "clients": 50, "partition": {"kind": "shards"}, "reduction": "none"})
+    made = from_plain(
+        AnyTask, {"kind": "lending_club", "clients": 50, "partition": {"kind": "shards"}, "reduction": "none"}
+    )
     assert made == LendingClub(clients=50, partition=Shards(), reduction="none")
-    assert read(AnyTask, plain(made)) == made
+    assert from_plain(AnyTask, to_plain(made)) == made
 
 
 @pytest.mark.parametrize(

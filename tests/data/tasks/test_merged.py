@@ -11,7 +11,7 @@ from discreet.data.tasks.any_task import AnyTask
 from discreet.data.tasks.fashion_mnist import FashionMnist
 from discreet.data.tasks.merged_splits import MergedSplits
 from discreet.data.tasks.mnist import Mnist
-from discreet.part import plain, read
+from discreet.part import from_plain, to_plain
 from discreet.paths import Paths
 
 
@@ -29,7 +29,7 @@ def test_clients_share_all_70000_clothes_evenly_and_each_holds_out_a_fifth(data_
 
 def test_a_file_names_it_around_any_data_set_or_its_features():
     given = {"kind": "merged", "of": {"kind": "features", "of": {"kind": "mnist", "clients": 4}}}
-    made = read(AnyTask, given)
+    made = from_plain(AnyTask, given)
     assert made == MergedSplits(of=Features(of=Mnist(clients=4)), test_fraction=0.2)
-    assert read(AnyTask, plain(made)) == made
+    assert from_plain(AnyTask, to_plain(made)) == made
     assert (made.clients, made.partition) == (4, Mnist().partition)

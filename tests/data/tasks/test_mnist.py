@@ -11,7 +11,7 @@ from discreet.data.tasks.any_task import AnyTask
 from discreet.data.tasks.examples import Examples
 from discreet.data.tasks.mnist import Mnist
 from discreet.errors import InvalidInput
-from discreet.part import plain, read
+from discreet.part import from_plain, to_plain
 from discreet.paths import Paths
 from tests.data.datasets.published import idx_of, publish, put
 
@@ -89,6 +89,8 @@ def test_groups_that_are_not_loaded_are_refused_at_once():
 
 
 def test_a_file_names_it_in_one_line():
-    made = read(AnyTask, {"kind": "mnist", "clients": 3, "partition": {"kind": "dirichlet", "alpha": 1}, "limit": 100})
+    made = from_plain(
+        AnyTask, {"kind": "mnist", "clients": 3, "partition": {"kind": "dirichlet", "alpha": 1}, "limit": 100}
+    )
     assert made == Mnist(clients=3, partition=Dirichlet(alpha=1), limit=100)
-    assert read(AnyTask, plain(made)) == made
+    assert from_plain(AnyTask, to_plain(made)) == made

@@ -16,7 +16,7 @@ from discreet.data.tables.table_task import TableTask, clients_from_csv, clients
 from discreet.data.tasks.any_task import AnyTask
 from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
-from discreet.part import plain, read
+from discreet.part import from_plain, to_plain
 from discreet.paths import Paths
 
 RANGES: dict[str, Any] = {
@@ -160,11 +160,11 @@ def test_without_pyarrow_it_says_what_to_install(tmp_path: Path, monkeypatch: py
 
 def test_a_file_names_it_as_it_names_csv(tmp_path: Path):
     table(tmp_path)
-    made = read(
+    made = from_plain(
         AnyTask,
         {"kind": "parquet", "path": "visits.parquet", "client": "hospital", "label": "readmitted", "ranges": RANGES},
     )
-    assert read(AnyTask, plain(made)) == made
+    assert from_plain(AnyTask, to_plain(made)) == made
     assert sum(made.load(torch.Generator().manual_seed(0), Paths.default(tmp_path)).train.sizes) == 3
     with pytest.raises(InvalidInput, match="test_fraction must be below 1"):
         TableTask(kind="parquet", path="x", client="a", label="b", ranges="r", test_fraction=1)

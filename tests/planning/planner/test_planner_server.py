@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from discreet.errors import InvalidInput
-from discreet.part import plain
+from discreet.part import to_plain
 from discreet.planning.planner.planner_server import Planner, listening
 from discreet.planning.planner.slider_start import NEAREST, Start
 from tests.planning.planner.conftest import QUESTION
@@ -127,7 +127,7 @@ def test_every_reply_tells_the_browser_to_load_nothing_from_elsewhere(planner: P
 
 
 def test_a_question_has_its_answer(planner: Planner):
-    status, found = answered(planner, plain(QUESTION))
+    status, found = answered(planner, to_plain(QUESTION))
     assert (status, found["reason"]) == (200, "")
     assert set(found["curves"]) == {"epsilon", "noise", "loudness", "bytes"}  # type: ignore[call-overload]
 
@@ -149,7 +149,7 @@ def test_a_question_has_its_answer(planner: Planner):
 def test_a_question_that_cannot_be_meant_is_refused_in_a_sentence(
     planner: Planner, change: dict[str, object], said: str
 ):
-    status, found = answered(planner, {**plain(QUESTION), **change})
+    status, found = answered(planner, {**to_plain(QUESTION), **change})
     assert status == 400
     assert said in str(found["error"])
 
@@ -163,10 +163,10 @@ def test_a_fault_of_ours_is_said_in_a_sentence_and_the_next_question_is_answered
 
     with monkeypatch.context() as patched:
         patched.setattr("discreet.planning.planner.planner_server.answer", failing)
-        status, found = answered(planner, plain(QUESTION))
+        status, found = answered(planner, to_plain(QUESTION))
     said = f"The planner has no answer to this, and should have one ({type(fault).__name__})."
     assert (status, found) == (500, {"error": said})
-    assert answered(planner, plain(QUESTION))[0] == 200
+    assert answered(planner, to_plain(QUESTION))[0] == 200
 
 
 @pytest.mark.parametrize("query", ["", "?", "?q=", "?q=%7B", "?p=1", "?q=[1]", "?q=" + "[" * 900, "?q=%00"])
@@ -209,7 +209,7 @@ class Form(HTMLParser):
 
 def test_every_input_has_a_label_and_nothing_is_loaded_from_elsewhere(planner: Planner):
     form = Form(asked(planner, f"/{planner.token}/")[1].decode())
-    assert {str(each["id"]) for each in form.inputs} >= set(plain(QUESTION))
+    assert {str(each["id"]) for each in form.inputs} >= set(to_plain(QUESTION))
     assert all(each["id"] in form.labels or each.get("aria-label") for each in form.inputs)
     assert form.loaded == ["data:,", "page.css", "planner.css", "plotly.js", "planner.js"]
 

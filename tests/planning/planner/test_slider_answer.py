@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from discreet.algorithms.noise_to_signal import noise_of
+from discreet.algorithms.noise_to_signal import noise_multiplier
 from discreet.errors import InvalidInput
 from discreet.experiment.promise import calibrate
 from discreet.planning.planner.slider_answer import answer
@@ -27,7 +27,7 @@ def test_the_noise_is_the_least_that_keeps_the_promise(mechanism: str):
     found = answer(question)
     kept = calibrate.calibrate_noise(question.algorithm(), question.privacy(), 20, question.population(), 1000)
     assert found["reason"] == ""
-    assert found["noise_multiplier"] == noise_of(kept)
+    assert found["noise_multiplier"] == noise_multiplier(kept)
     assert 1.999 < found["epsilon"] <= 2
     assert found["epsilon"] == calibrate.spent_epsilon(kept, question.privacy(), 20, question.population())
 

@@ -11,16 +11,16 @@ from discreet.secure_sums.lattice import Encoding, Grid, Load
 
 class Aggregation(Protocol):
     @property
-    def secure(self) -> bool:
+    def is_secure(self) -> bool:
         """Whether whoever sums learns nothing but the sum."""
 
-    def fitted(self, dimension: int | None, load: Load | None) -> Self:
+    def for_sum(self, dimension: int | None, load: Load | None) -> Self:
         """The same with the numbers that follow from the model, and from what a sum carries, where that is known."""
 
-    def check(self, load: Load | None) -> None:
+    def check_load(self, load: Load | None) -> None:
         """Refuse a scale of one's own that doesn't suit what a sum carries."""
 
-    def leaving(self, load: Load | None) -> float | None:
+    def wraparound_probability(self, load: Load | None) -> float | None:
         """At most how often one sum that carries this leaves its ring; None without one, or where that is open."""
 
     def grid(self, times: int, added: int) -> Grid | None:
@@ -39,5 +39,5 @@ class Aggregation(Protocol):
     def coordinates(self, kept: int) -> int:
         """How many numbers are sent for so many of an update."""
 
-    def width(self, dtype: torch.dtype) -> int:
+    def bits_per_coordinate(self, dtype: torch.dtype) -> int:
         """How many bits one coordinate takes on its way to the server, where models have this precision."""

@@ -8,7 +8,7 @@ import torch
 from pydantic import Field
 
 from discreet.errors import InvalidInput
-from discreet.params import Params, count
+from discreet.params import Params, count_values
 from discreet.part import Count, Flag, Index, Positive, Probability, part
 from discreet.randomness.streams import Rows
 from discreet.secure_sums import lattice
@@ -38,10 +38,10 @@ class Lattice:
     dimension: Count | None = None  # of the model; follows from it
 
     @property
-    def secure(self) -> bool:
+    def is_secure(self) -> bool:
         return True
 
-    def fitted(self, dimension: int | None, load: Load | None) -> Self:
+    def for_sum(self, dimension: int | None, load: Load | None) -> Self:
         if dimension is not None:
             self._same(dimension)
         dimension = self.dimension or dimension
@@ -55,11 +55,11 @@ class Lattice:
             found = replace(found, scale=lattice.fitted(found._plan(dimension, load), self.wraparound).scale)
         return found
 
-    def check(self, load: Load | None) -> None:
+    def check_load(self, load: Load | None) -> None:
         if self.scale is not None and self.dimension is not None and load is not None:
             lattice.check(self._plan(self.dimension, load), self.scale, self.wraparound)
 
-    def leaving(self, load: Load | None) -> float | None:
+    def wraparound_probability(self, load: Load | None) -> float | None:
         if self.scale is None or self.dimension is None or load is None:
             return None
         return lattice.wraparound_at(self._plan(self.dimension, load), self.scale)
@@ -73,7 +73,7 @@ class Lattice:
         assert self.bits is not None
         assert self.scale is not None
         assert self.dimension is not None
-        self._same(count(params))
+        self._same(count_values(params))
         device = next(iter(params.values())).device
         rotation = Rotation.drawn(self.dimension, self._draw(round)) if self.rotated else None
         if rotation is not None:
@@ -95,7 +95,7 @@ class Lattice:
         """A rotation is over a power of two."""
         return padded(kept) if self.rotated else kept
 
-    def width(self, dtype: torch.dtype) -> int:
+    def bits_per_coordinate(self, dtype: torch.dtype) -> int:
         return self.bits or MOST_BITS  # while they are open, at most
 
     def _same(self, dimension: int) -> None:

@@ -17,16 +17,16 @@ class Plain:
     kind: Literal["plain"] = "plain"
 
     @property
-    def secure(self) -> bool:
+    def is_secure(self) -> bool:
         return False
 
-    def fitted(self, dimension: int | None, load: Load | None) -> Self:
+    def for_sum(self, dimension: int | None, load: Load | None) -> Self:
         return self
 
-    def check(self, load: Load | None) -> None:
+    def check_load(self, load: Load | None) -> None:
         return
 
-    def leaving(self, load: Load | None) -> float | None:
+    def wraparound_probability(self, load: Load | None) -> float | None:
         return None
 
     def grid(self, times: int, added: int) -> Grid | None:
@@ -44,5 +44,5 @@ class Plain:
     def coordinates(self, kept: int) -> int:
         return kept
 
-    def width(self, dtype: torch.dtype) -> int:
+    def bits_per_coordinate(self, dtype: torch.dtype) -> int:
         return 8 * dtype.itemsize

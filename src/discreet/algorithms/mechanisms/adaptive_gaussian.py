@@ -40,7 +40,7 @@ class AdaptiveGaussian:
     noise_multiplier: Multiplier | None = None  # none yet: found from the promise
 
     @property
-    def private(self) -> bool:
+    def is_private(self) -> bool:
         return True
 
     @property
@@ -48,14 +48,14 @@ class AdaptiveGaussian:
         return "client"
 
     @property
-    def order(self) -> int:
+    def norm_order(self) -> int:
         return 2
 
     def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
-        noise = per_client.single(noise_multiplier)
+        noise = per_client.require_single(noise_multiplier)
         return self if self.noise_multiplier is not None else replace(self, noise_multiplier=noise)
 
-    def fitted(self, fewest: int, most: int) -> Self:
+    def for_cohort(self, fewest: int, most: int) -> Self:
         return self
 
     def init(self, params: Params) -> State:
@@ -66,20 +66,20 @@ class AdaptiveGaussian:
         return {CLIP: state[CLIP]}
 
     def bound(self, delta: Params, broadcast: Broadcast) -> Params:
-        norm = broadcast.announced[CLIP]
+        norm = broadcast.announcement[CLIP]
         unit = scale(clipped(delta, norm), self._kept / norm)
         below = norms(delta) <= norm  # what is not finite counts as above
         sign = below.to(next(iter(delta.values())).dtype) * 2 - 1
         return unit | {FLAG: self.flag * sign}
 
-    def share(self, encoded: Params, broadcast: Broadcast, rows: Rows) -> Params:
+    def add_noise_share(self, encoded: Params, broadcast: Broadcast, rows: Rows) -> Params:
         return encoded
 
-    def on_server(
-        self, total: Params, state: State, broadcast: Broadcast, cohort: float, joined: int, noise: Rows
+    def release_sum(
+        self, total: Params, state: State, broadcast: Broadcast, cohort: float, contributors: int, noise: Rows
     ) -> tuple[Params, State]:
         assert self.noise_multiplier is not None
-        norm = broadcast.announced[CLIP]
+        norm = broadcast.announcement[CLIP]
         whole = {FLAG: next(iter(total.values())).new_zeros(())} | total  # nobody came: nobody was below
         drawn = {name: value[0] for name, value in noise.open().normal(whole).items()}
         noisy = add(whole, scale(drawn, self.noise_multiplier))
@@ -87,20 +87,22 @@ class AdaptiveGaussian:
         moved = norm * torch.exp(-self.rate * (below.clamp(0, 1) - self.quantile))
         return scale(noisy, norm / self._kept), {CLIP: moved}
 
-    def noise(self, grid: Grid | None = None, known: int = 0, joined: int | None = None) -> Noise | None:
+    def sum_noise(
+        self, grid: Grid | None = None, known_shares: int = 0, contributors: int | None = None
+    ) -> Noise | None:
         return None if self.noise_multiplier is None else GaussianNoise(noise_multiplier=self.noise_multiplier)
 
-    def own_noise(self, grid: Grid | None = None) -> Noise | None:
+    def upload_noise(self, grid: Grid | None = None) -> Noise | None:
         return None
 
-    def clip(self, broadcast: Broadcast) -> float | Tensor | None:
-        return broadcast.announced[CLIP]
+    def clip_threshold(self, broadcast: Broadcast) -> float | Tensor | None:
+        return broadcast.announcement[CLIP]
 
-    def deviation(self, contributors: Sequence[int]) -> float | None:
+    def noise_deviation(self, clients: Sequence[int]) -> float | None:
         return self.noise_multiplier
 
     @property
-    def beside(self) -> int:
+    def extra_values(self) -> int:
         return 1
 
     @property

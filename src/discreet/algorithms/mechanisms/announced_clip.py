@@ -9,7 +9,7 @@ SMALLEST = 1e-30  # to divide by
 
 
 def room(params: Params) -> Params:
-    """A number on the model's device, in which each round's norm is announced."""
+    """A number on the model's device, in which each round's norm is announcement."""
     return {CLIP: torch.zeros((), dtype=torch.float64, device=next(iter(params.values())).device)}
 
 

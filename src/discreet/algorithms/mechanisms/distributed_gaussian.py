@@ -41,7 +41,7 @@ class DistributedGaussian:
     shares: Count | None = None  # as many as may join, where none is given
 
     @property
-    def private(self) -> bool:
+    def is_private(self) -> bool:
         return True
 
     @property
@@ -49,14 +49,14 @@ class DistributedGaussian:
         return "example" if self.clip_norm is None else "client"
 
     @property
-    def order(self) -> int:
+    def norm_order(self) -> int:
         return 2
 
     def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
-        noise = per_client.single(noise_multiplier)
+        noise = per_client.require_single(noise_multiplier)
         return self if self.noise_multiplier is not None else replace(self, noise_multiplier=noise)
 
-    def fitted(self, fewest: int, most: int) -> Self:
+    def for_cohort(self, fewest: int, most: int) -> Self:
         if self.shares is not None and self.shares > most:
             raise UnsoundCombination(
                 f"The noise is cut into {self.shares} shares, and {most} clients bring one each: some would lack.",
@@ -72,42 +72,44 @@ class DistributedGaussian:
 
     def bound(self, delta: Params, broadcast: Broadcast) -> Params:
         held = delta if self.clip_norm is None else clipped(delta, self.clip_norm)
-        return scale(held, 1 / broadcast.announced[CLIP])
+        return scale(held, 1 / broadcast.announcement[CLIP])
 
-    def share(self, encoded: Params, broadcast: Broadcast, rows: Rows) -> Params:
+    def add_noise_share(self, encoded: Params, broadcast: Broadcast, rows: Rows) -> Params:
         assert self.noise_multiplier is not None
         assert self.shares is not None
         drawn = rows.open().normal({name: value[0] for name, value in encoded.items()})
         return add(encoded, scale(drawn, self.noise_multiplier / math.sqrt(self.shares)))
 
-    def on_server(
-        self, total: Params, state: State, broadcast: Broadcast, cohort: float, joined: int, noise: Rows
+    def release_sum(
+        self, total: Params, state: State, broadcast: Broadcast, cohort: float, contributors: int, noise: Rows
     ) -> tuple[Params, State]:
         assert self.noise_multiplier is not None
         assert self.shares is not None
-        if joined < self.shares:
+        if contributors < self.shares:
             drawn = {name: value[0] for name, value in noise.open().normal(total).items()}
-            total = add(total, scale(drawn, self.noise_multiplier * math.sqrt(1 - joined / self.shares)))
-        return scale(total, broadcast.announced[CLIP]), state
+            total = add(total, scale(drawn, self.noise_multiplier * math.sqrt(1 - contributors / self.shares)))
+        return scale(total, broadcast.announcement[CLIP]), state
 
-    def noise(self, grid: Grid | None = None, known: int = 0, joined: int | None = None) -> Noise | None:
-        if self.noise_multiplier is None or self.shares is None or known >= self.shares:
+    def sum_noise(
+        self, grid: Grid | None = None, known_shares: int = 0, contributors: int | None = None
+    ) -> Noise | None:
+        if self.noise_multiplier is None or self.shares is None or known_shares >= self.shares:
             return None
-        return GaussianNoise(noise_multiplier=self.noise_multiplier * math.sqrt(1 - known / self.shares))
+        return GaussianNoise(noise_multiplier=self.noise_multiplier * math.sqrt(1 - known_shares / self.shares))
 
-    def own_noise(self, grid: Grid | None = None) -> Noise | None:
+    def upload_noise(self, grid: Grid | None = None) -> Noise | None:
         if self.noise_multiplier is None or self.shares is None:
             return None
         return GaussianNoise(noise_multiplier=self.noise_multiplier / math.sqrt(self.shares))
 
-    def clip(self, broadcast: Broadcast) -> float | Tensor | None:
+    def clip_threshold(self, broadcast: Broadcast) -> float | Tensor | None:
         return self.clip_norm
 
-    def deviation(self, contributors: Sequence[int]) -> float | None:
+    def noise_deviation(self, clients: Sequence[int]) -> float | None:
         if self.noise_multiplier is None or self.shares is None:
             return None
-        return self.noise_multiplier * max(1.0, math.sqrt(len(contributors) / self.shares))
+        return self.noise_multiplier * max(1.0, math.sqrt(len(clients) / self.shares))
 
     @property
-    def beside(self) -> int:
+    def extra_values(self) -> int:
         return 0

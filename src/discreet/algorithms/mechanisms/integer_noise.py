@@ -42,7 +42,7 @@ class IntegerNoise:
     shares: Count | None = None  # follows from the cohort
 
     @property
-    def private(self) -> bool:
+    def is_private(self) -> bool:
         return True
 
     @property
@@ -50,14 +50,14 @@ class IntegerNoise:
         return "example" if self.clip_norm is None else "client"
 
     @property
-    def order(self) -> int:
+    def norm_order(self) -> int:
         return 2
 
     def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
-        noise = per_client.single(noise_multiplier)
+        noise = per_client.require_single(noise_multiplier)
         return self if self.noise_multiplier is not None else replace(self, noise_multiplier=noise)
 
-    def fitted(self, fewest: int, most: int) -> Self:
+    def for_cohort(self, fewest: int, most: int) -> Self:
         honest = fewest - self.colluding - self.dropouts
         if fewest < 1:
             raise UnsoundCombination(
@@ -90,9 +90,9 @@ class IntegerNoise:
             return delta
         held = delta if self.clip_norm is None else clipped(delta, self.clip_norm)
         # In doubles: in singles a row as long as the clip may come out longer than 1, which the lattice refuses.
-        return {name: value.double() / broadcast.announced[CLIP] for name, value in held.items()}
+        return {name: value.double() / broadcast.announcement[CLIP] for name, value in held.items()}
 
-    def share(self, encoded: Params, broadcast: Broadcast, rows: Rows) -> Params:
+    def add_noise_share(self, encoded: Params, broadcast: Broadcast, rows: Rows) -> Params:
         assert self.noise_multiplier is not None
         assert self.shares is not None
         assert broadcast.encoding is not None
@@ -104,18 +104,20 @@ class IntegerNoise:
             encoded = add(encoded, streams.discrete_gaussian(one, variance / broadcast.encoding.times))
         return encoded
 
-    def on_server(
-        self, total: Params, state: State, broadcast: Broadcast, cohort: float, joined: int, noise: Rows
+    def release_sum(
+        self, total: Params, state: State, broadcast: Broadcast, cohort: float, contributors: int, noise: Rows
     ) -> tuple[Params, State]:
-        return scale(total, broadcast.announced[CLIP]), state
+        return scale(total, broadcast.announcement[CLIP]), state
 
-    def noise(self, grid: Grid | None = None, known: int = 0, joined: int | None = None) -> Noise | None:
+    def sum_noise(
+        self, grid: Grid | None = None, known_shares: int = 0, contributors: int | None = None
+    ) -> Noise | None:
         if self.noise_multiplier is None or self.shares is None or grid is None:
             return None
         whole = (self.noise_multiplier * grid.scale) ** 2 / grid.times
         # The shares that nobody who looks knows. Of those who may collude, whoever looks is one.
-        there = self.shares if joined is None else joined - self.colluding
-        honest = there - max(0, known - self.colluding)
+        there = self.shares if contributors is None else contributors - self.colluding
+        honest = there - max(0, known_shares - self.colluding)
         if honest < 1:
             return None
         if self.kind == "skellam":
@@ -131,19 +133,19 @@ class IntegerNoise:
             dimension=grid.dimension,
         )
 
-    def own_noise(self, grid: Grid | None = None) -> Noise | None:
+    def upload_noise(self, grid: Grid | None = None) -> Noise | None:
         return None  # nobody sees an upload
 
-    def clip(self, broadcast: Broadcast) -> float | Tensor | None:
+    def clip_threshold(self, broadcast: Broadcast) -> float | Tensor | None:
         return self.clip_norm
 
-    def deviation(self, contributors: Sequence[int]) -> float | None:
+    def noise_deviation(self, clients: Sequence[int]) -> float | None:
         if self.noise_multiplier is None or self.shares is None:
             return None
-        return self.noise_multiplier * math.sqrt(len(contributors) / self.shares)
+        return self.noise_multiplier * math.sqrt(len(clients) / self.shares)
 
     @property
-    def beside(self) -> int:
+    def extra_values(self) -> int:
         return 0
 
     def _sensitivity(self, grid: Grid) -> float:

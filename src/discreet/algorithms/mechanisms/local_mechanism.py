@@ -36,7 +36,7 @@ class LocalNoise:
     noise_multiplier: PerClient[Multiplier] | None = None  # none yet: found from the promise
 
     @property
-    def private(self) -> bool:
+    def is_private(self) -> bool:
         return True
 
     @property
@@ -44,13 +44,13 @@ class LocalNoise:
         return "client"
 
     @property
-    def order(self) -> int:
+    def norm_order(self) -> int:
         return 1 if self.kind == "local_laplace" else 2
 
     def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
         return self if self.noise_multiplier is not None else replace(self, noise_multiplier=noise_multiplier)
 
-    def fitted(self, fewest: int, most: int) -> Self:
+    def for_cohort(self, fewest: int, most: int) -> Self:
         return self
 
     def init(self, params: Params) -> State:
@@ -60,43 +60,46 @@ class LocalNoise:
         return announced_clip.norm(state, self.clip_norm, bound)
 
     def bound(self, delta: Params, broadcast: Broadcast) -> Params:
-        norm = broadcast.announced[CLIP]
-        return scale(clipped(delta, norm, self.order), 1 / norm)
+        norm = broadcast.announcement[CLIP]
+        return scale(clipped(delta, norm, self.norm_order), 1 / norm)
 
-    def share(self, encoded: Params, broadcast: Broadcast, rows: Rows) -> Params:
+    def add_noise_share(self, encoded: Params, broadcast: Broadcast, rows: Rows) -> Params:
         assert self.noise_multiplier is not None
         one, streams = {name: value[0] for name, value in encoded.items()}, rows.open()
         drawn = streams.laplace(one) if self.kind == "local_laplace" else streams.normal(one)
         device = next(iter(encoded.values())).device
-        return add(encoded, per_client.scaled(drawn, per_client.rows(self.noise_multiplier, rows.clients, device)))
+        deviation = per_client.client_rows(self.noise_multiplier, rows.clients, device)
+        return add(encoded, per_client.scale_by(drawn, deviation))
 
-    def on_server(
-        self, total: Params, state: State, broadcast: Broadcast, cohort: float, joined: int, noise: Rows
+    def release_sum(
+        self, total: Params, state: State, broadcast: Broadcast, cohort: float, contributors: int, noise: Rows
     ) -> tuple[Params, State]:
-        return scale(total, broadcast.announced[CLIP]), state
+        return scale(total, broadcast.announcement[CLIP]), state
 
-    def noise(self, grid: Grid | None = None, known: int = 0, joined: int | None = None) -> Noise | None:
+    def sum_noise(
+        self, grid: Grid | None = None, known_shares: int = 0, contributors: int | None = None
+    ) -> Noise | None:
         return None
 
-    def own_noise(self, grid: Grid | None = None) -> Noise | None:
+    def upload_noise(self, grid: Grid | None = None) -> Noise | None:
         if self.noise_multiplier is None:
             return None
         assert isinstance(self.noise_multiplier, float)  # asked of clients who are alike
         kind = LaplaceNoise if self.kind == "local_laplace" else GaussianNoise
         return kind(noise_multiplier=self.noise_multiplier)
 
-    def clip(self, broadcast: Broadcast) -> float | Tensor | None:
+    def clip_threshold(self, broadcast: Broadcast) -> float | Tensor | None:
         """For Laplace noise it is in L1, which is never below the L2 norm that is looked at."""
-        return broadcast.announced[CLIP]
+        return broadcast.announcement[CLIP]
 
-    def deviation(self, contributors: Sequence[int]) -> float | None:
+    def noise_deviation(self, clients: Sequence[int]) -> float | None:
         noise = self.noise_multiplier
         if noise is None:
             return None
-        each = (noise[client] if isinstance(noise, tuple) else noise for client in contributors)
+        each = (noise[client] if isinstance(noise, tuple) else noise for client in clients)
         variance = 2 if self.kind == "local_laplace" else 1  # of noise of multiplier 1
         return math.sqrt(variance * sum(own**2 for own in each))
 
     @property
-    def beside(self) -> int:
+    def extra_values(self) -> int:
         return 0

@@ -16,7 +16,7 @@ State: TypeAlias = Params
 
 class Mechanism(Protocol):
     @property
-    def private(self) -> bool:
+    def is_private(self) -> bool:
         """Whether anything is promised at all."""
 
     @property
@@ -24,13 +24,13 @@ class Mechanism(Protocol):
         """Whom its noise protects: whole clients, by its own clip; or single examples, which training bounds."""
 
     @property
-    def order(self) -> int:
+    def norm_order(self) -> int:
         """Of the norm that bounds an update: 1 or 2."""
 
     def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
         """The same with this noise, where none was chosen yet."""
 
-    def fitted(self, fewest: int, most: int) -> Self:
+    def for_cohort(self, fewest: int, most: int) -> Self:
         """The same with the numbers that follow from how many clients may join a round: the fewest, and the most."""
 
     def init(self, params: Params) -> State: ...
@@ -41,30 +41,39 @@ class Mechanism(Protocol):
     def bound(self, delta: Params, broadcast: Broadcast) -> Params:
         """Each row scaled to a norm of at most 1, in units of the clip."""
 
-    def share(self, encoded: Params, broadcast: Broadcast, rows: Rows) -> Params:
+    def add_noise_share(self, encoded: Params, broadcast: Broadcast, rows: Rows) -> Params:
         """What the client adds itself: its share of noise, or nothing."""
 
-    def on_server(
-        self, total: Params, state: State, broadcast: Broadcast, cohort: float, joined: int, noise: Rows
+    def release_sum(
+        self, total: Params, state: State, broadcast: Broadcast, cohort: float, contributors: int, noise: Rows
     ) -> tuple[Params, State]:
-        """The sum in its own units, with the server's noise; `cohort` clients were expected, and `joined` came."""
+        """Add the server's noise and return the sum in the units of updates, with the next state.
 
-    def noise(self, grid: Grid | None = None, known: int = 0, joined: int | None = None) -> Noise | None:
-        """The noise on the sum, over the most that one unit moves it; None where no more is promised of it.
-
-        Integer noise is priced on a `grid`. `known` of the clients' shares are no secret to whoever looks. `joined`
-        clients contributed; None stands for as few as were planned for.
+        Args:
+            cohort: The expected number of clients.
+            contributors: The number of clients in the sum.
         """
 
-    def own_noise(self, grid: Grid | None = None) -> Noise | None:
+    def sum_noise(
+        self, grid: Grid | None = None, known_shares: int = 0, contributors: int | None = None
+    ) -> Noise | None:
+        """Return the noise on the sum, relative to the most that one unit moves it; None if the sum hides nothing.
+
+        Args:
+            grid: The lattice that integer noise is priced on.
+            known_shares: Noise shares that the observer knows.
+            contributors: Clients that contributed a noise share. None assumes the planned minimum.
+        """
+
+    def upload_noise(self, grid: Grid | None = None) -> Noise | None:
         """The noise on one client's own upload, over the most that its norm may be; None where it has none."""
 
-    def clip(self, broadcast: Broadcast) -> float | Tensor | None:
+    def clip_threshold(self, broadcast: Broadcast) -> float | Tensor | None:
         """The norm that updates were scaled down to; None where they were not. For diagnostics."""
 
-    def deviation(self, contributors: Sequence[int]) -> float | None:
+    def noise_deviation(self, clients: Sequence[int]) -> float | None:
         """Of the noise in each coordinate of these clients' sum, over the clip, the server's included; None without."""
 
     @property
-    def beside(self) -> int:
+    def extra_values(self) -> int:
         """How many numbers each client sends beside its update."""

@@ -19,7 +19,7 @@ class NoPrivacy:
     kind: Literal["none"] = "none"
 
     @property
-    def private(self) -> bool:
+    def is_private(self) -> bool:
         return False
 
     @property
@@ -27,13 +27,13 @@ class NoPrivacy:
         return "client"
 
     @property
-    def order(self) -> int:
+    def norm_order(self) -> int:
         return 2
 
     def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
         return self
 
-    def fitted(self, fewest: int, most: int) -> Self:
+    def for_cohort(self, fewest: int, most: int) -> Self:
         return self
 
     def init(self, params: Params) -> State:
@@ -45,26 +45,28 @@ class NoPrivacy:
     def bound(self, delta: Params, broadcast: Broadcast) -> Params:
         return delta
 
-    def share(self, encoded: Params, broadcast: Broadcast, rows: Rows) -> Params:
+    def add_noise_share(self, encoded: Params, broadcast: Broadcast, rows: Rows) -> Params:
         return encoded
 
-    def on_server(
-        self, total: Params, state: State, broadcast: Broadcast, cohort: float, joined: int, noise: Rows
+    def release_sum(
+        self, total: Params, state: State, broadcast: Broadcast, cohort: float, contributors: int, noise: Rows
     ) -> tuple[Params, State]:
         return total, state
 
-    def noise(self, grid: Grid | None = None, known: int = 0, joined: int | None = None) -> Noise | None:
+    def sum_noise(
+        self, grid: Grid | None = None, known_shares: int = 0, contributors: int | None = None
+    ) -> Noise | None:
         return None
 
-    def own_noise(self, grid: Grid | None = None) -> Noise | None:
+    def upload_noise(self, grid: Grid | None = None) -> Noise | None:
         return None
 
-    def clip(self, broadcast: Broadcast) -> float | Tensor | None:
+    def clip_threshold(self, broadcast: Broadcast) -> float | Tensor | None:
         return None
 
-    def deviation(self, contributors: Sequence[int]) -> float | None:
+    def noise_deviation(self, clients: Sequence[int]) -> float | None:
         return None
 
     @property
-    def beside(self) -> int:
+    def extra_values(self) -> int:
         return 0

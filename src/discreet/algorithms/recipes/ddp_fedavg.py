@@ -9,7 +9,7 @@ from discreet.algorithms.recipes.shared_noise import ShareNoise, shared
 from discreet.algorithms.sampling import AnySampling, Everyone
 from discreet.algorithms.server_optimizers import AnyServer, ServerSgd
 from discreet.algorithms.training import BroadcastGradients, DpSgd
-from discreet.algorithms.training.per_round import listed
+from discreet.algorithms.training.per_round import as_tuple
 from discreet.algorithms.training.schedules import Constant, Schedule
 from discreet.errors import InvalidInput
 
@@ -56,8 +56,8 @@ def ddp_fedavg(
             fix="Leave as_published out.",
         )
     common: dict[str, Any] = {
-        "steps": listed(1 if local_steps is None and epochs is None else local_steps),
-        "epochs": listed(epochs),
+        "steps": as_tuple(1 if local_steps is None and epochs is None else local_steps),
+        "epochs": as_tuple(epochs),
         "sampling_rate": sampling_rate,
         "batch_size": batch_size,
         "clip_norm": clip_norm,

@@ -13,7 +13,7 @@ from discreet.algorithms.recipes.local_training import local_sgd
 from discreet.algorithms.recipes.shared_noise import ShareNoise, shared
 from discreet.algorithms.server_optimizers import AnyServer, ServerSgd
 from discreet.algorithms.training import ConvexLocal, DenoisedRelease, Shards
-from discreet.algorithms.training.per_round import listed
+from discreet.algorithms.training.per_round import as_tuple
 from discreet.algorithms.training.schedules import Constant, Schedule
 
 
@@ -115,8 +115,8 @@ def denoised_release(
     where noise of each client's own would add up to √N·σ_L.
     """
     trainer = DenoisedRelease(
-        steps=listed(1 if local_steps is None and epochs is None else local_steps),
-        epochs=listed(epochs),
+        steps=as_tuple(1 if local_steps is None and epochs is None else local_steps),
+        epochs=as_tuple(epochs),
         sampling_rate=sampling_rate,
         batch_size=batch_size,
         clip_norm=clip_norm,

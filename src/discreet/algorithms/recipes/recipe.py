@@ -12,7 +12,7 @@ from pydantic.dataclasses import is_pydantic_dataclass
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.population import Population
 from discreet.errors import InvalidInput
-from discreet.part import plain, read
+from discreet.part import from_plain, to_plain
 from discreet.privacy.release import Release
 
 DIMENSION = 1000
@@ -68,13 +68,13 @@ class Recipe:
     @property
     def protects(self) -> list[Release]:
         """What a round of the example releases, which says whom it protects and from whom; nothing without privacy."""
-        return self(**self.example).fitted(SAMPLE, DIMENSION).with_noise(1.0).releases(SAMPLE, 0)
+        return self(**self.example).for_population(SAMPLE, DIMENSION).with_noise(1.0).releases(SAMPLE, 0)
 
 
 def _given(name: str, hint: Any, value: Any) -> Any:
     """The value, if it is of this kind: `true` is no number, and "no" is not false."""
     if isinstance(value, Mapping):
-        return read(hint, value)
+        return from_plain(hint, value)
     if not is_pydantic_dataclass(type(value)) and not any(_fits(each, value) for each in _choices(hint)):
         wanted = re.sub(r"(whole number|(?<!whole )number|list|table)", r"a \1", in_words(hint))
         raise InvalidInput(f"algorithm.{name} must be {wanted}, and got {value!r:.60}.")
@@ -130,4 +130,4 @@ def _kinds(hint: Any) -> Iterator[str]:
 
 def _default(parameter: inspect.Parameter) -> Any:
     default = None if parameter.default is parameter.empty else parameter.default
-    return plain(default) if is_pydantic_dataclass(type(default)) else default
+    return to_plain(default) if is_pydantic_dataclass(type(default)) else default

@@ -23,7 +23,7 @@ from discreet.algorithms.sampling import AnySampling, Everyone
 from discreet.algorithms.server_optimizers import AnyServer, ServerSgd
 from discreet.algorithms.training import DpSgd, GradientDescent
 from discreet.algorithms.training.gradient_rules import Prox
-from discreet.algorithms.training.per_round import listed
+from discreet.algorithms.training.per_round import as_tuple
 from discreet.algorithms.training.schedules import Constant, Schedule
 from discreet.errors import InvalidInput
 
@@ -86,8 +86,8 @@ def pfl(
     }
     return Algorithm(
         trainer=DpSgd(
-            steps=listed(1 if local_steps is None and epochs is None else local_steps),
-            epochs=listed(epochs),
+            steps=as_tuple(1 if local_steps is None and epochs is None else local_steps),
+            epochs=as_tuple(epochs),
             batch_size=batch_size,
             learning_rate=learning_rate,
             momentum=momentum,

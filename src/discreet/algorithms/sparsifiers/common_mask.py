@@ -8,7 +8,7 @@ import torch
 from discreet.algorithms.sparsifiers.sparsifier import PublicUpdate
 from discreet.algorithms.sparsifiers.top_coordinates import kept, largest, where
 from discreet.errors import InvalidInput
-from discreet.params import Params, count, restored, scale
+from discreet.params import Params, count_values, scale, unflatten
 from discreet.part import Flag, Index, Rate, part
 
 
@@ -28,35 +28,35 @@ class RandomK:
     seed: Index = 0
 
     @property
-    def follows_data(self) -> bool:
+    def depends_on_data(self) -> bool:
         return self.scaled  # by d/k, every example moves it by more
 
     @property
-    def common(self) -> bool:
+    def has_common_mask(self) -> bool:
         return True
 
     @property
-    def unsound(self) -> str | None:
+    def unsound_reason(self) -> str | None:
         return None
 
     def announce(self, params: Params, round: int, public: PublicUpdate | None = None) -> Params:
-        coordinates = count(params)
+        coordinates = count_values(params)
         chosen = torch.zeros(coordinates, dtype=torch.bool)
         chosen[torch.randperm(coordinates, generator=self._draw(round))[: kept(self.fraction, coordinates)]] = True
-        return _named(restored(chosen, params), params)  # however a model lists its tensors, the draw is the same
+        return _named(unflatten(chosen, params), params)  # however a model lists its tensors, the draw is the same
 
-    def select(self, delta: Params, announced: Params) -> Params:
-        chosen = where(_masks(delta, announced), delta)
+    def select(self, delta: Params, announcement: Params) -> Params:
+        chosen = where(_masks(delta, announcement), delta)
         if not self.scaled:
             return chosen
         coordinates = sum(value[0].numel() for value in delta.values())
         return scale(chosen, coordinates / kept(self.fraction, coordinates))
 
-    def finish(self, sent: Params, announced: Params) -> Params:
+    def finish(self, sent: Params, announcement: Params) -> Params:
         return sent
 
-    def expand(self, released: Params, announced: Params) -> Params:
-        return where(_masks(released, announced), released)
+    def expand(self, released: Params, announcement: Params) -> Params:
+        return where(_masks(released, announcement), released)
 
     def coordinates(self, update: int) -> int:
         return kept(self.fraction, update)
@@ -78,15 +78,15 @@ class PublicTopK:
     fraction: Rate
 
     @property
-    def follows_data(self) -> bool:
+    def depends_on_data(self) -> bool:
         return False
 
     @property
-    def common(self) -> bool:
+    def has_common_mask(self) -> bool:
         return True
 
     @property
-    def unsound(self) -> str | None:
+    def unsound_reason(self) -> str | None:
         return None
 
     def announce(self, params: Params, round: int, public: PublicUpdate | None = None) -> Params:
@@ -96,14 +96,14 @@ class PublicTopK:
         chosen = largest(one, self.fraction, per_layer=False)
         return _named({name: mask[0] for name, mask in chosen.items()}, params)
 
-    def select(self, delta: Params, announced: Params) -> Params:
-        return where(_masks(delta, announced), delta)
+    def select(self, delta: Params, announcement: Params) -> Params:
+        return where(_masks(delta, announcement), delta)
 
-    def finish(self, sent: Params, announced: Params) -> Params:
+    def finish(self, sent: Params, announcement: Params) -> Params:
         return sent
 
-    def expand(self, released: Params, announced: Params) -> Params:
-        return where(_masks(released, announced), released)
+    def expand(self, released: Params, announcement: Params) -> Params:
+        return where(_masks(released, announcement), released)
 
     def coordinates(self, update: int) -> int:
         return kept(self.fraction, update)
@@ -119,14 +119,14 @@ def no_public_data() -> InvalidInput:
 
 
 def _named(masks: Params, params: Params) -> Params:
-    """As announced, beside what a mechanism announces; on the model's device."""
+    """As announcement, beside what a mechanism announces; on the model's device."""
     return {mask_of(name): mask.to(params[name].device) for name, mask in masks.items()}
 
 
 def mask_of(name: str) -> str:
-    """As a tensor's mask is announced."""
+    """As a tensor's mask is announcement."""
     return f"mask {name}"
 
 
-def _masks(block: Params, announced: Params) -> Params:
-    return {name: announced[mask_of(name)] for name in block}
+def _masks(block: Params, announcement: Params) -> Params:
+    return {name: announcement[mask_of(name)] for name in block}

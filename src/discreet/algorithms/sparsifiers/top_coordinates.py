@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from discreet.errors import InvalidInput
-from discreet.params import Params, flat, restored
+from discreet.params import Params, flatten, unflatten
 
 
 def kept(fraction: float, coordinates: int) -> int:
@@ -23,9 +23,9 @@ def largest(block: Params, fraction: float, *, per_layer: bool) -> Params:
     """
     if per_layer:
         return {name: largest({name: value}, fraction, per_layer=False)[name] for name, value in block.items()}
-    together = flat(block, leading=1)  # ties go by name, not by the order in which a model lists its tensors
+    together = flatten(block, leading=1)  # ties go by name, not by the order in which a model lists its tensors
     chosen = _largest(together, kept(fraction, together.shape[1]))
-    return restored(chosen, {name: value[0] for name, value in block.items()})
+    return unflatten(chosen, {name: value[0] for name, value in block.items()})
 
 
 def where(masks: Params, block: Params) -> Params:

@@ -24,27 +24,27 @@ class TopK:
     per_layer: Flag = True
 
     @property
-    def follows_data(self) -> bool:
+    def depends_on_data(self) -> bool:
         return True
 
     @property
-    def common(self) -> bool:
+    def has_common_mask(self) -> bool:
         return False
 
     @property
-    def unsound(self) -> str | None:
+    def unsound_reason(self) -> str | None:
         return None
 
     def announce(self, params: Params, round: int, public: PublicUpdate | None = None) -> Params:
         return {}
 
-    def select(self, delta: Params, announced: Params) -> Params:
+    def select(self, delta: Params, announcement: Params) -> Params:
         return where(largest(delta, self.fraction, per_layer=self.per_layer), delta)
 
-    def finish(self, sent: Params, announced: Params) -> Params:
+    def finish(self, sent: Params, announcement: Params) -> Params:
         return sent
 
-    def expand(self, released: Params, announced: Params) -> Params:
+    def expand(self, released: Params, announcement: Params) -> Params:
         return released
 
     def coordinates(self, update: int) -> int:
@@ -62,27 +62,27 @@ class ServerTopK:
     fraction: Rate
 
     @property
-    def follows_data(self) -> bool:
+    def depends_on_data(self) -> bool:
         return False
 
     @property
-    def common(self) -> bool:
+    def has_common_mask(self) -> bool:
         return False
 
     @property
-    def unsound(self) -> str | None:
+    def unsound_reason(self) -> str | None:
         return None
 
     def announce(self, params: Params, round: int, public: PublicUpdate | None = None) -> Params:
         return {}
 
-    def select(self, delta: Params, announced: Params) -> Params:
+    def select(self, delta: Params, announcement: Params) -> Params:
         return delta
 
-    def finish(self, sent: Params, announced: Params) -> Params:
+    def finish(self, sent: Params, announcement: Params) -> Params:
         return sent
 
-    def expand(self, released: Params, announced: Params) -> Params:
+    def expand(self, released: Params, announcement: Params) -> Params:
         one = {name: value[None] for name, value in released.items()}
         chosen = where(largest(one, self.fraction, per_layer=False), one)
         return {name: value[0] for name, value in chosen.items()}
@@ -105,15 +105,15 @@ class PublishedTopK:
     fraction: Rate
 
     @property
-    def follows_data(self) -> bool:
+    def depends_on_data(self) -> bool:
         return True
 
     @property
-    def common(self) -> bool:
+    def has_common_mask(self) -> bool:
         return False
 
     @property
-    def unsound(self) -> str | None:
+    def unsound_reason(self) -> str | None:
         return (
             "A client that drops coordinates of its noisy update by its own data deletes its share of noise there, "
             "so the sum doesn't carry the noise that is accounted."
@@ -122,14 +122,14 @@ class PublishedTopK:
     def announce(self, params: Params, round: int, public: PublicUpdate | None = None) -> Params:
         return {}
 
-    def select(self, delta: Params, announced: Params) -> Params:
+    def select(self, delta: Params, announcement: Params) -> Params:
         return delta
 
-    def finish(self, sent: Params, announced: Params) -> Params:
+    def finish(self, sent: Params, announcement: Params) -> Params:
         """Of each tensor: "based on the magnitude of weight in each layer" (section 3.3)."""
         return where(largest(sent, self.fraction, per_layer=True), sent)
 
-    def expand(self, released: Params, announced: Params) -> Params:
+    def expand(self, released: Params, announcement: Params) -> Params:
         return released
 
     def coordinates(self, update: int) -> int:

@@ -12,7 +12,7 @@ from discreet.algorithms.training.gradient_descent import GradientDescent
 from discreet.algorithms.training.local_sgd import LocalSgd
 from discreet.algorithms.training.minibatch_dp import MinibatchDp
 from discreet.algorithms.training.shards import Shards
-from discreet.algorithms.training.trainer import LocalTrainer, Loss, Sums
+from discreet.algorithms.training.trainer import LocalTrainer, Loss, UpdateSums
 
 AnyTrainer: TypeAlias = Annotated[
     LocalSgd | GradientDescent | DpSgd | MinibatchDp | BroadcastGradients | ConvexLocal | DenoisedRelease | Shards,
@@ -31,5 +31,5 @@ __all__ = [
     "Loss",
     "MinibatchDp",
     "Shards",
-    "Sums",
+    "UpdateSums",
 ]

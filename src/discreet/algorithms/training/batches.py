@@ -67,7 +67,7 @@ class Batches:
         most = int(counts.max())
         each = -(-most // max(1, -(-most // width)))
         if self._device.type == "cuda":
-            each = rounded(each)
+            each = round_up_width(each)
         chosen = torch.zeros(self.clients, -(-most // max(1, each)) * each, dtype=torch.int64)
         chosen[client, place] = example
         for first in range(0, chosen.shape[1], max(1, each)):
@@ -78,7 +78,7 @@ class Batches:
     def whole(self) -> Batch:
         """All examples of every client, in the order they lie in, as wide as the largest client needs."""
         width = max(self.sizes)
-        column = torch.arange(rounded(width) if self._device.type == "cuda" else width)
+        column = torch.arange(round_up_width(width) if self._device.type == "cuda" else width)
         mask = column < torch.tensor(self.sizes)[:, None]
         return self._batch(self._index(torch.where(mask, column, 0)), mask.to(self._device), None)
 
@@ -95,7 +95,7 @@ class Batches:
         return Batch(self.inputs[index], self.targets[index], mask, active)
 
 
-def rounded(width: int) -> int:
+def round_up_width(width: int) -> int:
     """Up to a width of which there are about eight between a number and its double."""
     step = max(8, 1 << max(0, width.bit_length() - 4))
     return -(-width // step) * step

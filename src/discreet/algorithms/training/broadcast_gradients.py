@@ -10,12 +10,12 @@ from discreet.algorithms.broadcast import CLIP, Broadcast
 from discreet.algorithms.population import Population
 from discreet.algorithms.training import poisson_batches
 from discreet.algorithms.training.batches import Batches
-from discreet.algorithms.training.gradient_step import at_round
+from discreet.algorithms.training.gradient_step import round_learning_rate
 from discreet.algorithms.training.per_example import Clip
-from discreet.algorithms.training.per_round import PerRound, at
+from discreet.algorithms.training.per_round import PerRound, value_in_round
 from discreet.algorithms.training.schedules import Constant, Schedule
-from discreet.algorithms.training.trainer import Loss, Sums
-from discreet.params import Params, add, repeated, scale
+from discreet.algorithms.training.trainer import Loss, UpdateSums
+from discreet.params import Params, add, repeat_for_clients, scale
 from discreet.part import Count, Flag, Positive, Rate, part
 from discreet.privacy.events import Event, Noise
 from discreet.randomness.purposes import Purpose
@@ -48,24 +48,24 @@ class BroadcastGradients:
     def __post_init__(self) -> None:
         poisson_batches.checked(self)
 
-    def fitted(self, population: Population) -> Self:
+    def for_population(self, population: Population) -> Self:
         return replace(self, **poisson_batches.for_sums(self, population))
 
     def train(self, loss: Loss, broadcast: Broadcast, batches: Batches, rows: Rows) -> Params:
         assert self.steps is not None
         assert self.sampling_rate is not None
         assert self.expected_batch is not None
-        start, coins = repeated(broadcast.params, batches.clients), rows.at(Purpose.BATCH).open()
+        start, coins = repeat_for_clients(broadcast.params, batches.clients), rows.at(Purpose.BATCH).open()
         clip = Clip(self.clip_norm, self.automatic)
-        factor = -at_round(self.learning_rate, self.schedule, broadcast) / self.expected_batch
+        factor = -round_learning_rate(self.learning_rate, self.schedule, broadcast) / self.expected_batch
         encoding, uniform = broadcast.encoding, rows.at(Purpose.ROUNDING).open().uniform
         exact = None if encoding is None else torch.float64  # in float32, a large sum would move by more than the clip
         total: Params | None = None
-        for _ in range(at(self.steps, broadcast.round)):
+        for _ in range(value_in_round(self.steps, broadcast.round)):
             summed = poisson_batches.summed(loss, start, batches, self.sampling_rate, clip, coins, self.piece, exact)
             one = scale(summed, factor)
             if encoding is not None:  # each sum for itself: together, one example would move several at once
-                one = encoding.of_sum(scale(one, 1 / broadcast.announced[CLIP]), uniform)
+                one = encoding.of_sum(scale(one, 1 / broadcast.announcement[CLIP]), uniform)
             total = one if total is None else add(total, one)
         assert total is not None
         return total
@@ -73,33 +73,35 @@ class BroadcastGradients:
     def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
         return self
 
-    def event(self, population: Population, rounds: range) -> Event | None:
+    def training_event(self, population: Population, rounds: range) -> Event | None:
         return None
 
-    def bound(self, round: int) -> float | None:
+    def max_update_norm(self, round: int) -> float | None:
         return None
 
-    def reach(self, round: int) -> float | None:
-        return poisson_batches.reach(self, round)
+    def example_sensitivity(self, round: int) -> float | None:
+        return poisson_batches.example_sensitivity(self, round)
 
-    def exposed(self, noise: Noise, population: Population, rounds: range) -> Event | None:
+    def example_event(self, noise: Noise, population: Population, rounds: range) -> Event | None:
         return poisson_batches.steps_of(self, noise, population, rounds)
 
-    def sums(self, round: int) -> Sums:
-        return poisson_batches.sums(self, round)
+    def update_sums(self, round: int) -> UpdateSums:
+        return poisson_batches.update_sums(self, round)
 
-    def check(self, loss: Loss, params: Params, inputs: Tensor) -> None:
+    def check_model(self, loss: Loss, params: Params, inputs: Tensor) -> None:
         return
 
     @property
-    def changes(self) -> bool:
+    def has_uneven_rounds(self) -> bool:
         return len(self.steps or self.epochs or ()) > 1
 
-    def brief(self) -> Self:
+    def with_two_steps(self) -> Self:
         return replace(self, steps=(2,), epochs=None)
 
-    def copies(self, population: Population) -> float:
-        return poisson_batches.copies(self.fitted(population).sampling_rate or 1.0, self.piece, population)
+    def model_copies(self, population: Population) -> float:
+        return poisson_batches.model_copies(
+            self.for_population(population).sampling_rate or 1.0, self.piece, population
+        )
 
-    def examples(self, population: Population) -> tuple[float, ...]:
-        return poisson_batches.expected(self.fitted(population).sampling_rate or 1.0, population)
+    def examples_per_step(self, population: Population) -> tuple[float, ...]:
+        return poisson_batches.expected(self.for_population(population).sampling_rate or 1.0, population)

@@ -11,11 +11,11 @@ from torch.nn import functional
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.population import Population
 from discreet.algorithms.training.batches import Batch, Batches
-from discreet.algorithms.training.gradient_step import at_round
+from discreet.algorithms.training.gradient_step import round_learning_rate
 from discreet.algorithms.training.linear_head import LinearHead
 from discreet.algorithms.training.margin_clip import LARGEST, SMOOTHNESS, margin_clipped
 from discreet.algorithms.training.schedules import Constant, Schedule
-from discreet.algorithms.training.trainer import Loss, Sums
+from discreet.algorithms.training.trainer import Loss, UpdateSums
 from discreet.errors import InvalidInput
 from discreet.params import Params
 from discreet.part import Count, NonNegative, Positive, Rate, part
@@ -71,7 +71,7 @@ class ConvexLocal:
                 fix="Lower it; feature_bound may be lowered too, which makes the same step larger.",
             )
 
-    def fitted(self, population: Population) -> Self:
+    def for_population(self, population: Population) -> Self:
         size = self.batch_size or -(-max(population.examples) // (self.steps or 1))
         fewest = max(1, -(-min(population.examples) // size))
         return replace(self, batch_size=size, steps=None, fewest_steps=fewest)
@@ -84,7 +84,7 @@ class ConvexLocal:
         self._check_size(table)
         start = table.double()
         moved = start.new_zeros(()).expand(batches.clients, *start.shape)
-        rate = at_round(self.learning_rate, self.schedule, broadcast).to(start.dtype)
+        rate = round_learning_rate(self.learning_rate, self.schedule, broadcast).to(start.dtype)
         for _ in range(self.passes):
             for batch in self._batches(batches, rows):
                 moved = self._stepped(head, moved, start, rate, batch)
@@ -94,13 +94,13 @@ class ConvexLocal:
     def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
         return self
 
-    def event(self, population: Population, rounds: range) -> Event | None:
+    def training_event(self, population: Population, rounds: range) -> Event | None:
         return None
 
-    def bound(self, round: int) -> float | None:
+    def max_update_norm(self, round: int) -> float | None:
         return None
 
-    def reach(self, round: int) -> float | None:
+    def example_sensitivity(self, round: int) -> float | None:
         if self.batch_size is None or self.fewest_steps is None:
             return None
         rate = self._rate(round)
@@ -112,27 +112,27 @@ class ConvexLocal:
             * sum(between**each for each in range(self.passes))
         )
 
-    def exposed(self, noise: Noise, population: Population, rounds: range) -> Event | None:
+    def example_event(self, noise: Noise, population: Population, rounds: range) -> Event | None:
         return Repeated(count=len(rounds), event=PoissonSampled(sampling_rate=self.sampling_rate, event=noise))
 
-    def sums(self, round: int) -> Sums:
-        return Sums(rate=self.sampling_rate, passes=self.passes)
+    def update_sums(self, round: int) -> UpdateSums:
+        return UpdateSums(rate=self.sampling_rate, passes=self.passes)
 
-    def check(self, loss: Loss, params: Params, inputs: Tensor) -> None:
+    def check_model(self, loss: Loss, params: Params, inputs: Tensor) -> None:
         self._check_size(LinearHead.of(loss, params, inputs).table(params))
 
     @property
-    def changes(self) -> bool:
+    def has_uneven_rounds(self) -> bool:
         return False
 
-    def brief(self) -> Self:
+    def with_two_steps(self) -> Self:
         return replace(self, passes=1)
 
-    def copies(self, population: Population) -> float:
+    def model_copies(self, population: Population) -> float:
         """Of an example there are its inputs and its features, none larger than the model."""
-        return 5.0 + 2 * (self.fitted(population).batch_size or 1)
+        return 5.0 + 2 * (self.for_population(population).batch_size or 1)
 
-    def examples(self, population: Population) -> tuple[float, ...]:
+    def examples_per_step(self, population: Population) -> tuple[float, ...]:
         return tuple(self.sampling_rate * held for held in population.examples)
 
     def _rate(self, round: int) -> float:

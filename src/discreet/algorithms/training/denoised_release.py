@@ -11,13 +11,13 @@ from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.population import Population
 from discreet.algorithms.training import poisson_batches
 from discreet.algorithms.training.batches import Batches
-from discreet.algorithms.training.gradient_step import at_round
+from discreet.algorithms.training.gradient_step import round_learning_rate
 from discreet.algorithms.training.per_example import Clip
-from discreet.algorithms.training.per_round import PerRound, at
+from discreet.algorithms.training.per_round import PerRound, value_in_round
 from discreet.algorithms.training.schedules import Constant, Schedule
-from discreet.algorithms.training.trainer import Loss, Sums
+from discreet.algorithms.training.trainer import Loss, UpdateSums
 from discreet.errors import Unsupported
-from discreet.params import Params, add, repeated, scale, subtract, zeros_like
+from discreet.params import Params, add, repeat_for_clients, scale, subtract, zeros_like
 from discreet.part import Count, Flag, Multiplier, Positive, Rate, part
 from discreet.privacy.events import Event, GaussianNoise, Noise
 from discreet.randomness.purposes import Purpose
@@ -53,7 +53,7 @@ class DenoisedRelease:
     def __post_init__(self) -> None:
         poisson_batches.checked(self)
 
-    def fitted(self, population: Population) -> Self:
+    def for_population(self, population: Population) -> Self:
         return replace(self, **poisson_batches.for_sums(self, population))
 
     def train(self, loss: Loss, broadcast: Broadcast, batches: Batches, rows: Rows) -> Params:
@@ -61,11 +61,11 @@ class DenoisedRelease:
         assert self.sampling_rate is not None
         assert self.expected_batch is not None
         assert self.state_noise is not None
-        state = repeated(broadcast.params, batches.clients)
-        step = at_round(self.learning_rate, self.schedule, broadcast) / self.expected_batch
+        state = repeat_for_clients(broadcast.params, batches.clients)
+        step = round_learning_rate(self.learning_rate, self.schedule, broadcast) / self.expected_batch
         clip, total = Clip(self.clip_norm, self.automatic), zeros_like(state)
         coins, noises = rows.at(Purpose.BATCH).open(), rows.at(Purpose.NOISE).open()
-        for _ in range(at(self.steps, broadcast.round)):
+        for _ in range(value_in_round(self.steps, broadcast.round)):
             summed = poisson_batches.summed(loss, state, batches, self.sampling_rate, clip, coins, self.piece)
             noisy = add(summed, scale(noises.normal(broadcast.params), self.state_noise * self.clip_norm))
             state, total = subtract(state, scale(noisy, step)), add(total, summed)
@@ -74,18 +74,18 @@ class DenoisedRelease:
     def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
         if self.state_noise is not None:
             return self
-        return replace(self, state_noise=self.ratio * per_client.single(noise_multiplier))
+        return replace(self, state_noise=self.ratio * per_client.require_single(noise_multiplier))
 
-    def event(self, population: Population, rounds: range) -> Event | None:
+    def training_event(self, population: Population, rounds: range) -> Event | None:
         return None
 
-    def bound(self, round: int) -> float | None:
+    def max_update_norm(self, round: int) -> float | None:
         return None
 
-    def reach(self, round: int) -> float | None:
-        return poisson_batches.reach(self, round)
+    def example_sensitivity(self, round: int) -> float | None:
+        return poisson_batches.example_sensitivity(self, round)
 
-    def exposed(self, noise: Noise, population: Population, rounds: range) -> Event | None:
+    def example_event(self, noise: Noise, population: Population, rounds: range) -> Event | None:
         if not isinstance(noise, GaussianNoise):
             raise Unsupported(
                 f"A client's state has Gaussian noise, what it sends has {noise.kind} noise, and both are on one "
@@ -97,21 +97,23 @@ class DenoisedRelease:
         both = GaussianNoise(noise_multiplier=1 / math.hypot(1 / own, 1 / sent))
         return poisson_batches.steps_of(self, both, population, rounds)
 
-    def sums(self, round: int) -> Sums:
-        return poisson_batches.sums(self, round)
+    def update_sums(self, round: int) -> UpdateSums:
+        return poisson_batches.update_sums(self, round)
 
-    def check(self, loss: Loss, params: Params, inputs: Tensor) -> None:
+    def check_model(self, loss: Loss, params: Params, inputs: Tensor) -> None:
         return
 
     @property
-    def changes(self) -> bool:
+    def has_uneven_rounds(self) -> bool:
         return len(self.steps or self.epochs or ()) > 1
 
-    def brief(self) -> Self:
+    def with_two_steps(self) -> Self:
         return replace(self, steps=(2,), epochs=None)
 
-    def copies(self, population: Population) -> float:
-        return 2.0 + poisson_batches.copies(self.fitted(population).sampling_rate or 1.0, self.piece, population)
+    def model_copies(self, population: Population) -> float:
+        return 2.0 + poisson_batches.model_copies(
+            self.for_population(population).sampling_rate or 1.0, self.piece, population
+        )
 
-    def examples(self, population: Population) -> tuple[float, ...]:
-        return poisson_batches.expected(self.fitted(population).sampling_rate or 1.0, population)
+    def examples_per_step(self, population: Population) -> tuple[float, ...]:
+        return poisson_batches.expected(self.for_population(population).sampling_rate or 1.0, population)

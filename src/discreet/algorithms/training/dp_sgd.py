@@ -11,12 +11,12 @@ from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.population import Population
 from discreet.algorithms.training import poisson_batches
 from discreet.algorithms.training.batches import Batches
-from discreet.algorithms.training.gradient_step import Descent, at_round
+from discreet.algorithms.training.gradient_step import Descent, round_learning_rate
 from discreet.algorithms.training.per_example import Clip
-from discreet.algorithms.training.per_round import PerRound, at
+from discreet.algorithms.training.per_round import PerRound, value_in_round
 from discreet.algorithms.training.schedules import Constant, Schedule
-from discreet.algorithms.training.trainer import Loss, Sums
-from discreet.params import Params, add, repeated, subtract
+from discreet.algorithms.training.trainer import Loss, UpdateSums
+from discreet.params import Params, add, repeat_for_clients, subtract
 from discreet.part import Count, Flag, Multiplier, NonNegative, PerClient, Positive, Rate, part
 from discreet.privacy.events import Event, GaussianNoise, Noise
 from discreet.randomness.purposes import Purpose
@@ -54,63 +54,67 @@ class DpSgd:
     def __post_init__(self) -> None:
         poisson_batches.checked(self)
 
-    def fitted(self, population: Population) -> Self:
+    def for_population(self, population: Population) -> Self:
         return replace(self, **poisson_batches.plan(self, population))
 
     def train(self, loss: Loss, broadcast: Broadcast, batches: Batches, rows: Rows) -> Params:
         assert self.noise_multiplier is not None
         assert self.sampling_rate is not None
         assert self.steps is not None
-        start = repeated(broadcast.params, batches.clients)
+        start = repeat_for_clients(broadcast.params, batches.clients)
         state = Descent.start(start, self.momentum)
-        learning_rate = at_round(self.learning_rate, self.schedule, broadcast)
+        learning_rate = round_learning_rate(self.learning_rate, self.schedule, broadcast)
         device = batches.inputs.device
-        rates = per_client.rows(self.sampling_rate, rows.clients, torch.device("cpu"))  # coins are tossed on the host
+        rates = per_client.client_rows(
+            self.sampling_rate, rows.clients, torch.device("cpu")
+        )  # coins are tossed on the host
         inverse = (1 / (rates * torch.tensor(batches.sizes, dtype=torch.float64))).to(device)
-        clips = per_client.rows(self.clip_norm, rows.clients, device)
+        clips = per_client.client_rows(self.clip_norm, rows.clients, device)
         clip = Clip(clips[:, None] if isinstance(clips, Tensor) else clips, self.automatic)
-        spread = per_client.rows(self.noise_multiplier, rows.clients, device) * clips
+        spread = per_client.client_rows(self.noise_multiplier, rows.clients, device) * clips
         noises, coins = rows.at(Purpose.NOISE).open(), rows.at(Purpose.BATCH).open()
-        for _ in range(at(self.steps, broadcast.round)):
+        for _ in range(value_in_round(self.steps, broadcast.round)):
             summed = poisson_batches.summed(loss, state.params, batches, rates, clip, coins, self.piece)
-            noisy = add(summed, per_client.scaled(noises.normal(broadcast.params), spread))
-            mean = per_client.scaled(noisy, inverse)
+            noisy = add(summed, per_client.scale_by(noises.normal(broadcast.params), spread))
+            mean = per_client.scale_by(noisy, inverse)
             state = state.step(mean, rate=learning_rate, momentum=self.momentum, weight_decay=self.weight_decay)
         return subtract(state.params, start)
 
     def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
         return self if self.noise_multiplier is not None else replace(self, noise_multiplier=noise_multiplier)
 
-    def event(self, population: Population, rounds: range) -> Event | None:
+    def training_event(self, population: Population, rounds: range) -> Event | None:
         if self.noise_multiplier is None:
             return None
         assert isinstance(self.noise_multiplier, float)  # an event is asked for of clients who are alike
         return poisson_batches.steps_of(self, GaussianNoise(noise_multiplier=self.noise_multiplier), population, rounds)
 
-    def bound(self, round: int) -> float | None:
+    def max_update_norm(self, round: int) -> float | None:
         return None
 
-    def check(self, loss: Loss, params: Params, inputs: Tensor) -> None:
+    def check_model(self, loss: Loss, params: Params, inputs: Tensor) -> None:
         return
 
     @property
-    def changes(self) -> bool:
+    def has_uneven_rounds(self) -> bool:
         return len(self.steps or self.epochs or ()) > 1
 
-    def brief(self) -> Self:
+    def with_two_steps(self) -> Self:
         return replace(self, steps=(2,), epochs=None)
 
-    def copies(self, population: Population) -> float:
-        return poisson_batches.copies(self.fitted(population).sampling_rate or 1.0, self.piece, population)
+    def model_copies(self, population: Population) -> float:
+        return poisson_batches.model_copies(
+            self.for_population(population).sampling_rate or 1.0, self.piece, population
+        )
 
-    def examples(self, population: Population) -> tuple[float, ...]:
-        return poisson_batches.expected(self.fitted(population).sampling_rate or 1.0, population)
+    def examples_per_step(self, population: Population) -> tuple[float, ...]:
+        return poisson_batches.expected(self.for_population(population).sampling_rate or 1.0, population)
 
-    def reach(self, round: int) -> float | None:
+    def example_sensitivity(self, round: int) -> float | None:
         return None
 
-    def exposed(self, noise: Noise, population: Population, rounds: range) -> Event | None:
+    def example_event(self, noise: Noise, population: Population, rounds: range) -> Event | None:
         return None
 
-    def sums(self, round: int) -> Sums:
-        return Sums()
+    def update_sums(self, round: int) -> UpdateSums:
+        return UpdateSums()

@@ -9,11 +9,11 @@ from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.population import Population
 from discreet.algorithms.training.batches import Batches
 from discreet.algorithms.training.gradient_rules import AnyGradientClip, AnyPerturbation, AnyRegulariser
-from discreet.algorithms.training.gradient_step import at_step
+from discreet.algorithms.training.gradient_step import step_learning_rate
 from discreet.algorithms.training.local_step import LocalStep
-from discreet.algorithms.training.per_round import PerRound, at, over
+from discreet.algorithms.training.per_round import PerRound, sum_over_rounds, value_in_round
 from discreet.algorithms.training.schedules import Constant, Schedule
-from discreet.algorithms.training.trainer import Loss, Sums
+from discreet.algorithms.training.trainer import Loss, UpdateSums
 from discreet.params import Params
 from discreet.part import Positive, part
 from discreet.privacy.events import Event, Noise
@@ -39,57 +39,58 @@ class GradientDescent:
     def train(self, loss: Loss, broadcast: Broadcast, batches: Batches, rows: Rows) -> Params:
         whole = batches.whole()
         steps = (
-            (whole, at_step(self.learning_rate, self.schedule, k, broadcast)) for k in self._iterations(broadcast.round)
+            (whole, step_learning_rate(self.learning_rate, self.schedule, k, broadcast))
+            for k in self._iterations(broadcast.round)
         )
         return self._step.walk(loss, broadcast, batches.clients, steps)
 
-    def fitted(self, population: Population) -> Self:
+    def for_population(self, population: Population) -> Self:
         return self
 
     def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
         return self
 
-    def event(self, population: Population, rounds: range) -> Event | None:
+    def training_event(self, population: Population, rounds: range) -> Event | None:
         return None
 
-    def bound(self, round: int) -> float | None:
+    def max_update_norm(self, round: int) -> float | None:
         """ζ·Ση_k over the round's iterations, with a gradient clip ζ and without a regulariser: in the clip's norm.
 
         True of real numbers; what the model's own precision rounds is left to the mechanism's clip.
         """
         factors = sum(map(self.schedule.factor, self._iterations(round)))
-        return self._step.bound(self.learning_rate * factors)
+        return self._step.max_update_norm(self.learning_rate * factors)
 
-    def check(self, loss: Loss, params: Params, inputs: Tensor) -> None:
+    def check_model(self, loss: Loss, params: Params, inputs: Tensor) -> None:
         return
 
     @property
-    def changes(self) -> bool:
+    def has_uneven_rounds(self) -> bool:
         return False  # a longer round has a larger bound, and noise is in units of that
 
-    def brief(self) -> Self:
+    def with_two_steps(self) -> Self:
         return replace(self, iterations=(2,))
 
-    def copies(self, population: Population) -> float:
+    def model_copies(self, population: Population) -> float:
         """An example's way through the network is taken to need no more than the model."""
-        return self._step.copies + max(population.examples)
+        return self._step.model_copies + max(population.examples)
 
-    def examples(self, population: Population) -> tuple[float, ...]:
+    def examples_per_step(self, population: Population) -> tuple[float, ...]:
         return population.examples
 
-    def reach(self, round: int) -> float | None:
+    def example_sensitivity(self, round: int) -> float | None:
         return None
 
-    def exposed(self, noise: Noise, population: Population, rounds: range) -> Event | None:
+    def example_event(self, noise: Noise, population: Population, rounds: range) -> Event | None:
         return None
 
-    def sums(self, round: int) -> Sums:
-        return Sums()
+    def update_sums(self, round: int) -> UpdateSums:
+        return UpdateSums()
 
     @property
     def _step(self) -> LocalStep:
         return LocalStep(self.perturbation, self.regulariser, self.gradient_clip)
 
     def _iterations(self, round: int) -> range:
-        before = over(self.iterations, range(round))
-        return range(before, before + at(self.iterations, round))
+        before = sum_over_rounds(self.iterations, range(round))
+        return range(before, before + value_in_round(self.iterations, round))

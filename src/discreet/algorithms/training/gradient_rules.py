@@ -9,7 +9,7 @@ import torch
 from pydantic import Field
 
 from discreet.algorithms.clipping import clip
-from discreet.params import Params, add, mapped, norms, per_client, subtract
+from discreet.params import Params, add, map_params, norms, scale_rows, subtract
 from discreet.part import NonNegative, Positive, part
 
 TINY = 1e-12  # a gradient of zero perturbs nothing, instead of 0/0
@@ -26,7 +26,7 @@ class Sam:
     rho: NonNegative
 
     def perturbed(self, params: Params, gradient: Params) -> Params:
-        return add(params, per_client(self.rho / (norms(gradient) + TINY), gradient))
+        return add(params, scale_rows(self.rho / (norms(gradient) + TINY), gradient))
 
 
 @part
@@ -40,9 +40,9 @@ class Asam:
     rho: NonNegative
 
     def perturbed(self, params: Params, gradient: Params) -> Params:
-        scaled = mapped(torch.mul, params, gradient)  # its norm is that of |w|·g
-        direction = mapped(torch.mul, params, scaled)
-        return add(params, per_client(self.rho / (norms(scaled) + TINY), direction))
+        scaled = map_params(torch.mul, params, gradient)  # its norm is that of |w|·g
+        direction = map_params(torch.mul, params, scaled)
+        return add(params, scale_rows(self.rho / (norms(scaled) + TINY), direction))
 
 
 AnyPerturbation: TypeAlias = Annotated[Sam | Asam, Field(discriminator="kind")]
@@ -63,7 +63,7 @@ class Blur:
     def gradient(self, params: Params, start: Params) -> Params:
         away = subtract(params, start)
         distance = norms(away)
-        return per_client((distance > self.radius).to(distance.dtype) * self.strength, away)
+        return scale_rows((distance > self.radius).to(distance.dtype) * self.strength, away)
 
 
 @part
@@ -74,7 +74,7 @@ class Prox:
     strength: NonNegative
 
     def gradient(self, params: Params, start: Params) -> Params:
-        return mapped(lambda value, origin: self.strength * (value - origin), params, start)
+        return map_params(lambda value, origin: self.strength * (value - origin), params, start)
 
 
 AnyRegulariser: TypeAlias = Annotated[Blur | Prox, Field(discriminator="kind")]

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.training.schedules import Schedule
-from discreet.params import Params, aligned, zeros_like
+from discreet.params import Params, align_axes, zeros_like
 
 
 class Descent(NamedTuple):
@@ -43,16 +43,16 @@ class Descent(NamedTuple):
         return Descent(_where(active, params, self.params), velocity and _where(active, velocity, self.velocity or {}))
 
 
-def at_round(learning_rate: float, schedule: Schedule, broadcast: Broadcast) -> Tensor:
+def round_learning_rate(learning_rate: float, schedule: Schedule, broadcast: Broadcast) -> Tensor:
     """The round's learning rate."""
-    return at_step(learning_rate, schedule, broadcast.round, broadcast)
+    return step_learning_rate(learning_rate, schedule, broadcast.round, broadcast)
 
 
-def at_step(learning_rate: float, schedule: Schedule, k: int, broadcast: Broadcast) -> Tensor:
+def step_learning_rate(learning_rate: float, schedule: Schedule, k: int, broadcast: Broadcast) -> Tensor:
     """The k-th learning rate, made where the model lies: a recorded step reads it anew, and nobody waits for a copy."""
     device = next(iter(broadcast.params.values())).device
     return torch.full((), learning_rate * schedule.factor(k), dtype=torch.float64, device=device)
 
 
 def _where(active: Tensor, new: Params, old: Params) -> Params:
-    return {name: torch.where(aligned(active, value), value, old[name]) for name, value in new.items()}
+    return {name: torch.where(align_axes(active, value), value, old[name]) for name, value in new.items()}

@@ -19,7 +19,7 @@ from discreet.algorithms.training.layer_gradients import Gradient
 from discreet.algorithms.training.local_step import gradients
 from discreet.algorithms.training.per_example import gradients_by_way, plan_for
 from discreet.algorithms.training.trainer import Loss
-from discreet.params import Params, repeated
+from discreet.params import Params, repeat_for_clients
 from discreet.randomness.streams import drawn_from
 
 CLIENTS, EXAMPLES = 2, 2
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 def mixes_examples(loss: Loss, params: Params, inputs: Tensor, targets: Tensor) -> bool:
     """Whether replacing one example changes the gradient of another one, in any way in which they may be computed."""
-    stacked = repeated(params, CLIENTS)
+    stacked = repeat_for_clients(params, CLIENTS)
     for batch, changed in _pairs(inputs, targets):
         plan_for(loss, stacked, batch)  # found once, by calls that draw random numbers too
         before, after = (
@@ -46,7 +46,10 @@ def mixes_examples(loss: Loss, params: Params, inputs: Tensor, targets: Tensor) 
 
 def mixes_clients(loss: Loss, params: Params, inputs: Tensor, targets: Tensor) -> bool:
     """Whether replacing one client's data changes another client's gradient."""
-    models = ((True, params), (False, repeated(params, CLIENTS)))  # as in the first local step, and in later ones
+    models = (
+        (True, params),
+        (False, repeat_for_clients(params, CLIENTS)),
+    )  # as in the first local step, and in later ones
     for (batch, changed), (shared, model) in zip(_pairs(inputs, targets), models, strict=True):
         before, after = (_client_gradients(loss, model, each, shared=shared) for each in (batch, changed))
         if not _agree(before[1:], after[1:]):
@@ -60,7 +63,7 @@ def carries_state(loss: Loss, params: Params, inputs: Tensor, targets: Tensor) -
     `loss` must call one and the same module every time.
     """
     (batch, changed), *_ = _pairs(inputs, targets)
-    model = repeated(params, CLIENTS)
+    model = repeat_for_clients(params, CLIENTS)
     first = _client_gradients(loss, model, batch, shared=False)
     again = _client_gradients(loss, model, batch, shared=False)
     for _ in range(OTHERS):

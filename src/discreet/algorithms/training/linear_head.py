@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from discreet.algorithms.clipping import factors
+from discreet.algorithms.clipping import clip_factors
 from discreet.algorithms.training.example_isolation import isolates_examples
 from discreet.algorithms.training.module_loss import ModuleLoss
 from discreet.algorithms.training.trainer import Loss
@@ -55,7 +55,7 @@ class LinearHead:
         if self.bias is not None:
             seen = torch.cat([seen, seen.new_ones(*seen.shape[:2], 1)], dim=-1)
         lengths = torch.linalg.vector_norm(seen, dim=-1, keepdim=True, dtype=torch.float64)
-        return torch.where(torch.isfinite(lengths), seen, 0) * factors(lengths, bound).to(seen.dtype)
+        return torch.where(torch.isfinite(lengths), seen, 0) * clip_factors(lengths, bound).to(seen.dtype)
 
 
 def _tried(loss: Loss, params: Params, inputs: Tensor) -> LinearHead:

@@ -9,10 +9,10 @@ from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.population import Population
 from discreet.algorithms.training.batches import Batches
 from discreet.algorithms.training.gradient_rules import AnyGradientClip, AnyPerturbation, AnyRegulariser
-from discreet.algorithms.training.gradient_step import at_round
+from discreet.algorithms.training.gradient_step import round_learning_rate
 from discreet.algorithms.training.local_step import LocalStep
 from discreet.algorithms.training.schedules import Constant, Schedule
-from discreet.algorithms.training.trainer import Loss, Sums
+from discreet.algorithms.training.trainer import Loss, UpdateSums
 from discreet.errors import InvalidInput
 from discreet.params import Params
 from discreet.part import Count, NonNegative, Positive, part
@@ -47,20 +47,20 @@ class LocalSgd:
             )
 
     def train(self, loss: Loss, broadcast: Broadcast, batches: Batches, rows: Rows) -> Params:
-        rate = at_round(self.learning_rate, self.schedule, broadcast)
+        rate = round_learning_rate(self.learning_rate, self.schedule, broadcast)
         drawn = batches.shuffled(self.batch_size, self._steps(batches), rows.at(Purpose.BATCHES).open())
         return self._step.walk(loss, broadcast, batches.clients, ((batch, rate) for batch in drawn))
 
-    def fitted(self, population: Population) -> Self:
+    def for_population(self, population: Population) -> Self:
         return self
 
     def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
         return self
 
-    def event(self, population: Population, rounds: range) -> Event | None:
+    def training_event(self, population: Population, rounds: range) -> Event | None:
         return None
 
-    def bound(self, round: int) -> float | None:
+    def max_update_norm(self, round: int) -> float | None:
         """ζ·steps·η with a gradient clip ζ, in the clip's norm (L2 or L1).
 
         None without one, with momentum, weight decay or a regulariser, and with epochs: their steps differ by client.
@@ -68,32 +68,32 @@ class LocalSgd:
         """
         if self.steps is None:
             return None
-        return self._step.bound(self.steps * self.learning_rate * self.schedule.factor(round))
+        return self._step.max_update_norm(self.steps * self.learning_rate * self.schedule.factor(round))
 
-    def check(self, loss: Loss, params: Params, inputs: Tensor) -> None:
+    def check_model(self, loss: Loss, params: Params, inputs: Tensor) -> None:
         return
 
     @property
-    def changes(self) -> bool:
+    def has_uneven_rounds(self) -> bool:
         return False
 
-    def brief(self) -> Self:
+    def with_two_steps(self) -> Self:
         return replace(self, steps=2, epochs=None)
 
-    def copies(self, population: Population) -> float:
-        return self._step.copies
+    def model_copies(self, population: Population) -> float:
+        return self._step.model_copies
 
-    def examples(self, population: Population) -> tuple[float, ...]:
+    def examples_per_step(self, population: Population) -> tuple[float, ...]:
         return population.examples
 
-    def reach(self, round: int) -> float | None:
+    def example_sensitivity(self, round: int) -> float | None:
         return None
 
-    def exposed(self, noise: Noise, population: Population, rounds: range) -> Event | None:
+    def example_event(self, noise: Noise, population: Population, rounds: range) -> Event | None:
         return None
 
-    def sums(self, round: int) -> Sums:
-        return Sums()
+    def update_sums(self, round: int) -> UpdateSums:
+        return UpdateSums()
 
     @property
     def _step(self) -> LocalStep:

@@ -15,7 +15,7 @@ from discreet.algorithms.training.gradient_rules import AnyGradientClip, AnyPert
 from discreet.algorithms.training.gradient_step import Descent
 from discreet.algorithms.training.module_loss import ModuleLoss
 from discreet.algorithms.training.trainer import Loss
-from discreet.params import Params, add, repeated, subtract
+from discreet.params import Params, add, repeat_for_clients, subtract
 
 
 @dataclass(frozen=True)
@@ -43,23 +43,23 @@ class LocalStep:
             else:
                 state = recordings.play((self, "next"), partial(self._next, loss), state, start, rate, batch)
         assert state is not None
-        return subtract(state.params, repeated(broadcast.params, clients))
+        return subtract(state.params, repeat_for_clients(broadcast.params, clients))
 
-    def bound(self, rates: float) -> float | None:
+    def max_update_norm(self, rates: float) -> float | None:
         """ζ·Ση for the sum of a round's rates; None where something beside the clipped gradients moves the model."""
         if self.gradient_clip is None or self.regulariser is not None or self.momentum or self.weight_decay:
             return None
         return self.gradient_clip.bound * rates
 
     @property
-    def copies(self) -> float:
+    def model_copies(self) -> float:
         """Model-sized tensors: model, gradient, velocity, update, what a step makes new; and those of the pieces."""
         return 5.0 + 2 * (self.perturbation is not None) + (self.regulariser is not None)
 
     def _first(self, loss: Loss, clients: int, params: Params, rate: Tensor, batch: Batch) -> Descent:
         """All clients still share their weights, which one ordinary pass can use."""
         gradient = gradients(loss, shared=True)(params, batch.inputs, batch.targets, batch.mask)
-        state = Descent.start(repeated(params, clients), self.momentum)
+        state = Descent.start(repeat_for_clients(params, clients), self.momentum)
         return self._moved(loss, state, gradient, params, rate, batch)
 
     def _next(self, loss: Loss, state: Descent, start: Params, rate: Tensor, batch: Batch) -> Descent:

@@ -12,12 +12,12 @@ from discreet.algorithms.clipping import clip
 from discreet.algorithms.population import Population
 from discreet.algorithms.training import poisson_batches
 from discreet.algorithms.training.batches import Batches
-from discreet.algorithms.training.gradient_step import Descent, at_round
+from discreet.algorithms.training.gradient_step import Descent, round_learning_rate
 from discreet.algorithms.training.local_step import gradients
-from discreet.algorithms.training.per_round import PerRound, at, over
+from discreet.algorithms.training.per_round import PerRound, sum_over_rounds, value_in_round
 from discreet.algorithms.training.schedules import Constant, Schedule
-from discreet.algorithms.training.trainer import Loss, Sums
-from discreet.params import Params, add, repeated, subtract, zeros_like
+from discreet.algorithms.training.trainer import Loss, UpdateSums
+from discreet.params import Params, add, repeat_for_clients, subtract, zeros_like
 from discreet.part import Count, Multiplier, PerClient, Positive, Rate, part
 from discreet.privacy.events import Event, GaussianNoise, Noise, PoissonSampled, Repeated
 from discreet.randomness.purposes import Purpose
@@ -42,64 +42,66 @@ class MinibatchDp:
     schedule: Schedule = Constant()
     piece: Count = 4096  # examples a client that are looked at together: bounds memory, changes no result
 
-    def fitted(self, population: Population) -> Self:
-        per_client.checked(self, population)
+    def for_population(self, population: Population) -> Self:
+        per_client.check_client_values(self, population)
         return self
 
     def train(self, loss: Loss, broadcast: Broadcast, batches: Batches, rows: Rows) -> Params:
         assert self.noise_multiplier is not None
-        start = repeated(broadcast.params, batches.clients)
+        start = repeat_for_clients(broadcast.params, batches.clients)
         state = Descent.start(start, momentum=0.0)
-        rate = at_round(self.learning_rate, self.schedule, broadcast)
-        rates = per_client.rows(self.sampling_rate, rows.clients, torch.device("cpu"))  # coins are tossed on the host
-        clips = per_client.rows(self.clip_norm, rows.clients, batches.inputs.device)
-        spread = per_client.rows(self.noise_multiplier, rows.clients, batches.inputs.device) * clips
+        rate = round_learning_rate(self.learning_rate, self.schedule, broadcast)
+        rates = per_client.client_rows(
+            self.sampling_rate, rows.clients, torch.device("cpu")
+        )  # coins are tossed on the host
+        clips = per_client.client_rows(self.clip_norm, rows.clients, batches.inputs.device)
+        spread = per_client.client_rows(self.noise_multiplier, rows.clients, batches.inputs.device) * clips
         noises, coins = rows.at(Purpose.NOISE).open(), rows.at(Purpose.BATCH).open()
-        for _ in range(at(self.steps, broadcast.round)):
+        for _ in range(value_in_round(self.steps, broadcast.round)):
             clipped = clip(self._mean(loss, state.params, batches, rates, coins), clips)
-            noise = per_client.scaled(noises.normal(broadcast.params), spread)
+            noise = per_client.scale_by(noises.normal(broadcast.params), spread)
             state = state.step(add(clipped, noise), rate=rate, momentum=0.0, weight_decay=0.0)
         return subtract(state.params, start)
 
     def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
         return self if self.noise_multiplier is not None else replace(self, noise_multiplier=noise_multiplier)
 
-    def event(self, population: Population, rounds: range) -> Event | None:
+    def training_event(self, population: Population, rounds: range) -> Event | None:
         if self.noise_multiplier is None:
             return None
         assert isinstance(self.sampling_rate, float)  # an event is asked for of clients who are alike
         assert isinstance(self.noise_multiplier, float)
         noise = GaussianNoise(noise_multiplier=self.noise_multiplier / 2)
         sampled = PoissonSampled(sampling_rate=self.sampling_rate, event=noise)
-        return Repeated(count=over(self.steps, rounds), event=sampled)
+        return Repeated(count=sum_over_rounds(self.steps, rounds), event=sampled)
 
-    def bound(self, round: int) -> float | None:
+    def max_update_norm(self, round: int) -> float | None:
         return None
 
-    def check(self, loss: Loss, params: Params, inputs: Tensor) -> None:
+    def check_model(self, loss: Loss, params: Params, inputs: Tensor) -> None:
         return
 
     @property
-    def changes(self) -> bool:
+    def has_uneven_rounds(self) -> bool:
         return len(self.steps) > 1
 
-    def brief(self) -> Self:
+    def with_two_steps(self) -> Self:
         return replace(self, steps=(2,))
 
-    def copies(self, population: Population) -> float:
+    def model_copies(self, population: Population) -> float:
         return 6.0
 
-    def examples(self, population: Population) -> tuple[float, ...]:
+    def examples_per_step(self, population: Population) -> tuple[float, ...]:
         return poisson_batches.expected(self.sampling_rate, population)
 
-    def reach(self, round: int) -> float | None:
+    def example_sensitivity(self, round: int) -> float | None:
         return None
 
-    def exposed(self, noise: Noise, population: Population, rounds: range) -> Event | None:
+    def example_event(self, noise: Noise, population: Population, rounds: range) -> Event | None:
         return None
 
-    def sums(self, round: int) -> Sums:
-        return Sums()
+    def update_sums(self, round: int) -> UpdateSums:
+        return UpdateSums()
 
     def _mean(self, loss: Loss, params: Params, batches: Batches, rates: float | Tensor, coins: Streams) -> Params:
         """Over all that was drawn, however many pieces it came in; zero where nothing was."""
@@ -107,6 +109,6 @@ class MinibatchDp:
         for batch in batches.poisson(rates, coins, self.piece):
             here = batch.mask.sum(dim=1)
             mean = gradients(loss, shared=False)(params, batch.inputs, batch.targets, batch.mask)
-            total = add(total, per_client.scaled(mean, here))
+            total = add(total, per_client.scale_by(mean, here))
             drawn += here
-        return per_client.scaled(total, 1 / drawn.double().clamp(min=1))
+        return per_client.scale_by(total, 1 / drawn.double().clamp(min=1))

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import grad, vmap
 
-from discreet.algorithms.clipping import factors
+from discreet.algorithms.clipping import clip_factors
 from discreet.algorithms.training.batches import Batch
 from discreet.algorithms.training.example_isolation import WithoutDropout, isolates_examples
 from discreet.algorithms.training.layer_gradients import (
@@ -174,7 +174,7 @@ def _vmapped(loss: Loss, params: Params, batch: Batch) -> Mapping[str, Gradient]
 def _weighted_sum(found: Mapping[str, Gradient], clip: Clip, mask: Tensor, dtype: torch.dtype | None) -> Params:
     """Σ_e min(1, clip/‖g_e‖)·g_e for each client, where ‖g_e‖ is over all parameters together."""
     squares = torch.stack([each.squares() for each in found.values()]).sum(dim=0)
-    weights = factors(squares.sqrt().reshape(mask.shape), clip.norm, automatic=clip.automatic) * mask
+    weights = clip_factors(squares.sqrt().reshape(mask.shape), clip.norm, automatic=clip.automatic) * mask
     return {name: each.summed(weights, dtype) for name, each in found.items()}
 
 

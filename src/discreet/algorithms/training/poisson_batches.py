@@ -13,8 +13,8 @@ from discreet.algorithms.training.batches import Batches
 from discreet.algorithms.training.cuda_graphs import Recordings
 from discreet.algorithms.training.module_loss import ModuleLoss
 from discreet.algorithms.training.per_example import Clip, clipped_sum
-from discreet.algorithms.training.per_round import at, over
-from discreet.algorithms.training.trainer import Loss, Sums
+from discreet.algorithms.training.per_round import sum_over_rounds, value_in_round
+from discreet.algorithms.training.trainer import Loss, UpdateSums
 from discreet.errors import InvalidInput
 from discreet.params import Params, add
 from discreet.privacy.events import Event, Noise, PoissonSampled, Repeated
@@ -30,7 +30,7 @@ def checked(part: Any) -> None:
             raise InvalidInput(
                 f"{part.kind} needs either {one} or {other}, one of the two.", fix="Give one, leave out the other."
             )
-    least = min(per_client.listed(part.clip_norm, 1))
+    least = min(per_client.repeat_value(part.clip_norm, 1))
     if least < SMALLEST_CLIP:
         raise InvalidInput(
             f"clip_norm must be at least {SMALLEST_CLIP:g}, below which single precision can't measure a gradient, "
@@ -46,7 +46,7 @@ def checked(part: Any) -> None:
 
 def plan(part: Any, population: Population) -> dict[str, Any]:
     """The fields that follow from how much data clients have: steps instead of epochs, a rate instead of a size."""
-    per_client.checked(part, population)
+    per_client.check_client_values(part, population)
     rate, steps = part.sampling_rate, part.steps
     if rate is None:
         rate = 1 / math.ceil(max(population.examples) / part.batch_size)
@@ -62,34 +62,34 @@ def for_sums(part: Any, population: Population) -> dict[str, Any]:
     return found | {"expected_batch": part.expected_batch or sum(batches) / len(batches)}
 
 
-def reach(part: Any, round: int) -> float | None:
+def example_sensitivity(part: Any, round: int) -> float | None:
     """√S·ηC/B: one example moves each of a round's S sums by ηC/B at most; None before B is known."""
     if part.expected_batch is None or part.steps is None:
         return None
     rate = part.learning_rate * part.schedule.factor(round)
-    return float(rate * part.clip_norm / part.expected_batch * math.sqrt(at(part.steps, round)))
+    return float(rate * part.clip_norm / part.expected_batch * math.sqrt(value_in_round(part.steps, round)))
 
 
-def sums(part: Any, round: int) -> Sums:
-    return Sums(at(part.steps, round), part.sampling_rate)
+def update_sums(part: Any, round: int) -> UpdateSums:
+    return UpdateSums(value_in_round(part.steps, round), part.sampling_rate)
 
 
 def steps_of(part: Any, noise: Noise, population: Population, rounds: range) -> Event:
     """So many rounds of sampled steps, each with this noise."""
     found = plan(part, population)
     sampled = PoissonSampled(sampling_rate=found["sampling_rate"], event=noise)
-    return Repeated(count=over(found["steps"], rounds), event=sampled)
+    return Repeated(count=sum_over_rounds(found["steps"], rounds), event=sampled)
 
 
 def expected(rate: float | tuple[float, ...], population: Population) -> tuple[float, ...]:
     """How many examples each client's batch is expected to have. Public."""
-    rates = per_client.listed(rate, population.clients)
+    rates = per_client.repeat_value(rate, population.clients)
     return tuple(each * held for each, held in zip(rates, population.examples, strict=True))
 
 
-def copies(rate: float | tuple[float, ...], piece: int, population: Population) -> float:
+def model_copies(rate: float | tuple[float, ...], piece: int, population: Population) -> float:
     """About how many model-sized tensors a client needs at once."""
-    largest = per_client.most(rate) * max(population.examples)
+    largest = per_client.largest(rate) * max(population.examples)
     return 6.0 + 1.5 * min(float(piece), largest + 4 * math.sqrt(largest))
 
 

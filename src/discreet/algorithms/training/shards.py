@@ -11,8 +11,8 @@ from discreet.algorithms.clipping import clip
 from discreet.algorithms.population import Population
 from discreet.algorithms.training.batches import Batches
 from discreet.algorithms.training.local_sgd import LocalSgd
-from discreet.algorithms.training.trainer import Loss, Sums
-from discreet.params import Params, add, per_client, repeated, scale, zeros_like
+from discreet.algorithms.training.trainer import Loss, UpdateSums
+from discreet.params import Params, add, repeat_for_clients, scale, scale_rows, zeros_like
 from discreet.part import Count, Positive, part
 from discreet.privacy.events import Event, Noise, Repeated
 from discreet.randomness.purposes import Purpose
@@ -35,55 +35,55 @@ class Shards:
     clip_norm: Positive
     local: LocalSgd
 
-    def fitted(self, population: Population) -> Self:
-        return replace(self, local=self.local.fitted(population))
+    def for_population(self, population: Population) -> Self:
+        return replace(self, local=self.local.for_population(population))
 
     def train(self, loss: Loss, broadcast: Broadcast, batches: Batches, rows: Rows) -> Params:
         start = broadcast.params
         if broadcast.encoding is not None:  # what is rounded is priced as if it was added up in doubles
             start = {name: value.double() for name, value in start.items()}
-        total = zeros_like(repeated(start, batches.clients))
+        total = zeros_like(repeat_for_clients(start, batches.clients))
         drawn = (rows.at(Purpose.SHARD).open().uniform(batches.sizes) * self.shards).floor()
         for shard in range(self.shards):
             held, empty = _part(batches, drawn == shard)
             local = self.local.train(loss, broadcast, held, rows.at(Purpose.LOCAL, shard))
             update = clip({name: value.to(start[name].dtype) for name, value in local.items()}, self.clip_norm)
-            total = add(total, per_client((~empty).double().to(batches.inputs.device), update))
+            total = add(total, scale_rows((~empty).double().to(batches.inputs.device), update))
         return scale(total, 1 / self.shards)
 
     def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
         return self
 
-    def event(self, population: Population, rounds: range) -> Event | None:
+    def training_event(self, population: Population, rounds: range) -> Event | None:
         return None
 
-    def bound(self, round: int) -> float | None:
+    def max_update_norm(self, round: int) -> float | None:
         return self.clip_norm
 
-    def reach(self, round: int) -> float | None:
+    def example_sensitivity(self, round: int) -> float | None:
         return 2 * self.clip_norm / self.shards
 
-    def exposed(self, noise: Noise, population: Population, rounds: range) -> Event | None:
+    def example_event(self, noise: Noise, population: Population, rounds: range) -> Event | None:
         return Repeated(count=len(rounds), event=noise)
 
-    def sums(self, round: int) -> Sums:
-        return Sums(parts=self.shards)
+    def update_sums(self, round: int) -> UpdateSums:
+        return UpdateSums(parts=self.shards)
 
-    def check(self, loss: Loss, params: Params, inputs: Tensor) -> None:
+    def check_model(self, loss: Loss, params: Params, inputs: Tensor) -> None:
         return
 
     @property
-    def changes(self) -> bool:
+    def has_uneven_rounds(self) -> bool:
         return False
 
-    def brief(self) -> Self:
-        return replace(self, shards=2, local=self.local.brief())
+    def with_two_steps(self) -> Self:
+        return replace(self, shards=2, local=self.local.with_two_steps())
 
-    def copies(self, population: Population) -> float:
-        return 2.0 + self.local.copies(population)
+    def model_copies(self, population: Population) -> float:
+        return 2.0 + self.local.model_copies(population)
 
-    def examples(self, population: Population) -> tuple[float, ...]:
-        return self.local.examples(population)
+    def examples_per_step(self, population: Population) -> tuple[float, ...]:
+        return self.local.examples_per_step(population)
 
 
 def _part(batches: Batches, chosen: torch.Tensor) -> tuple[Batches, torch.Tensor]:

@@ -19,7 +19,7 @@ Loss: TypeAlias = Callable[[Params, Tensor, Tensor], Tensor]  # (model, inputs, 
 UNLIKELY = 1e-12  # a chance that a utility may be left to
 
 
-class Sums(NamedTuple):
+class UpdateSums(NamedTuple):
     """An update is made up of `times` sums, and each example is in each of them with probability `rate`.
 
     It is added to one `passes` times; at least `parts` vectors are added up, whoever is in them.
@@ -45,49 +45,49 @@ class LocalTrainer(Protocol):
     def train(self, loss: Loss, broadcast: Broadcast, batches: Batches, rows: Rows) -> Params:
         """Each client's update, a row a client: its model after training, less the broadcast one."""
 
-    def fitted(self, population: Population) -> Self:
+    def for_population(self, population: Population) -> Self:
         """The same with the numbers that follow from how much data clients have."""
 
     def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
         """The same with this noise, where none was chosen yet; a list has one for each client."""
 
-    def event(self, population: Population, rounds: range) -> Event | None:
+    def training_event(self, population: Population, rounds: range) -> Event | None:
         """What these rounds reveal of one example to whoever sees a client's updates; None: it is not protected.
 
         Asked of clients who are alike: `per_client.as_for` makes a trainer so.
         """
 
-    def bound(self, round: int) -> float | None:
+    def max_update_norm(self, round: int) -> float | None:
         """The norm that no update of this round exceeds by its making; None where there is none."""
 
-    def check(self, loss: Loss, params: Params, inputs: Tensor) -> None:
+    def check_model(self, loss: Loss, params: Params, inputs: Tensor) -> None:
         """Refuse a model that it can't train; `inputs` has the shape of a batch, and is not looked at."""
 
     @property
-    def changes(self) -> bool:
+    def has_uneven_rounds(self) -> bool:
         """Whether rounds differ in what they reveal."""
 
-    def brief(self) -> Self:
+    def with_two_steps(self) -> Self:
         """The same in two steps: enough to see what memory it takes."""
 
-    def copies(self, population: Population) -> float:
+    def model_copies(self, population: Population) -> float:
         """About how many model-sized tensors one client needs at once: what bounds a block."""
 
-    def examples(self, population: Population) -> Sequence[float]:
+    def examples_per_step(self, population: Population) -> Sequence[float]:
         """How many examples each client is expected to look at in a step: what it weighs by examples. Public."""
 
-    def reach(self, round: int) -> float | None:
+    def example_sensitivity(self, round: int) -> float | None:
         """How far one example can move a client's update of this round, by its making; None where nothing bounds it.
 
         Of an update that is made up of several sums: the root of their squares added up, so that noise of this size
         times a multiplier is that multiplier for each of them.
         """
 
-    def exposed(self, noise: Noise, population: Population, rounds: range) -> Event | None:
+    def example_event(self, noise: Noise, population: Population, rounds: range) -> Event | None:
         """What these rounds reveal of one example when noise of this kind, over its reach, is on every update.
 
         None where nothing bounds its reach.
         """
 
-    def sums(self, round: int) -> Sums:
+    def update_sums(self, round: int) -> UpdateSums:
         """What an update is made up of, where an example's reach is bounded: each sum is rounded apart on a lattice."""

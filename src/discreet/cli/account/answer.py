@@ -11,7 +11,7 @@ from rich.table import Table
 from discreet.cli.account.question import Question
 from discreet.cli.options import parse_unit
 from discreet.errors import InvalidInput
-from discreet.part import plain
+from discreet.part import to_plain
 from discreet.privacy.events import NOTHING, Event, Noise, PoissonSampled, Repeated, SampledWithoutReplacement
 from discreet.privacy.release import Release, Unit
 from discreet.privacy.wording import brief, described, in_a_thousand, rounded_down, rounded_up, sentence
@@ -111,7 +111,7 @@ def find_missing(question: Question, name: str, noise: float | None, noise_at: C
 
 def _data(whole: Answer) -> dict[str, Any]:
     step, account, target = whole.settled.step, whole.account, whole.question.target()
-    noise = plain(step.event)
+    noise = to_plain(step.event)
     data = {
         "mechanism": noise.pop("kind"),
         "epsilon": account.epsilon,
@@ -125,17 +125,17 @@ def _data(whole: Answer) -> dict[str, Any]:
         "sampling": "none" if step.sampling_rate == 1 else whole.question.sampling,
         "sampling_rate": step.sampling_rate,
         "found": whole.settled.found,
-        "target": plain(target) if target else None,
+        "target": to_plain(target) if target else None,
         "tpr": {brief(attack.false_positive_rate): attack.true_positive_rate for attack in whole.attacks},
         "mu": whole.mu,
-        "event": plain(whole.settled.event),
+        "event": to_plain(whole.settled.event),
     }
     if isinstance(step, SampledWithoutReplacement):
         data |= {"cohort": step.cohort, "population": step.population}
     if whole.second:
         data["second_engine"] = _second_engine_data(whole.second)
     if whole.card:
-        data["guarantee"] = plain(whole.card)
+        data["guarantee"] = to_plain(whole.card)
     return data
 
 
@@ -186,7 +186,7 @@ def _describe_solution(whole: Answer) -> str:
         case "sampling_rate":
             said = f"sampling_rate = {rounded_down(settled.step.sampling_rate, 5)}, the highest"
         case name:
-            said = f"{name} = {rounded_up(plain(settled.step.event)[name], 5)}, the least"
+            said = f"{name} = {rounded_up(to_plain(settled.step.event)[name], 5)}, the least"
     return f"{said} with {goal}"
 
 

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from discreet.cli.options import COUNT, POSITIVE, PROBABILITY, RATE, needed
 from discreet.cli.output import Json, emit
-from discreet.part import plain
+from discreet.part import to_plain
 from discreet.privacy.wording import brief, rounded_up
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Answer:
             "parties": self.parties,
             "steps": self.steps,
             "sampling_rate": self.sampling_rate,
-            "event": plain(found.event),
+            "event": to_plain(found.event),
         }
 
     def page(self) -> Iterator[RenderableType]:

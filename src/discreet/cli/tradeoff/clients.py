@@ -12,7 +12,7 @@ from discreet.cli.output import Json, emit
 from discreet.cli.tradeoff import pfl_options
 from discreet.cli.tradeoff.picture_option import PictureFile, drawn
 from discreet.cli.tradeoff.sweep_rows import AMOUNT, COUNTS, SCALE, counted, table, whole
-from discreet.part import plain
+from discreet.part import to_plain
 from discreet.privacy.wording import brief, rounded_down, rounded_up
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Answer:
         from discreet.planning.theory.pfl_client_count import UNBIASED_NOTE
 
         return {
-            "training": {name: value for name, value in plain(self.training).items() if name != "clients"},
+            "training": {name: value for name, value in to_plain(self.training).items() if name != "clients"},
             "epsilon": self.epsilon,
             "delta": self.delta,
             "unit": "example",

@@ -11,7 +11,7 @@ from discreet.cli.tradeoff import lattice_bits as rings
 from discreet.cli.tradeoff import sharing_options
 from discreet.cli.tradeoff.picture_option import PictureFile, drawn
 from discreet.cli.tradeoff.sweep_rows import counted, table, whole
-from discreet.part import plain
+from discreet.part import to_plain
 from discreet.privacy.wording import brief, rounded_up
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Answer:
     def data(self) -> dict[str, Any]:
         papers = {each.clients: each for each in self.papers}
         return {
-            "work": plain(self.work),
+            "work": to_plain(self.work),
             "colluding": self.colluding,
             "dropouts": self.dropouts,
             "epsilon": self.epsilon,

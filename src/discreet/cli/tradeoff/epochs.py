@@ -12,7 +12,7 @@ from discreet.cli.output import Json, emit
 from discreet.cli.tradeoff import pfl_options
 from discreet.cli.tradeoff.picture_option import PictureFile, drawn
 from discreet.cli.tradeoff.sweep_rows import counted, table, whole
-from discreet.part import plain
+from discreet.part import to_plain
 from discreet.privacy.wording import brief, rounded_up
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Answer:
         from discreet.planning.theory.pfl_local_epochs import BEST_EPOCHS_NOTE, TOTAL_COST_NOTE
 
         return {
-            "training": plain(self.training),
+            "training": to_plain(self.training),
             "epsilon": self.epsilon,
             "delta": self.delta,
             "unit": "example",

@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 
 from discreet.cli.tradeoff.sweep_rows import counted, table, whole
-from discreet.part import plain
+from discreet.part import to_plain
 from discreet.privacy.wording import brief, rounded_up
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Answer:
         from discreet.planning.theory.fu_best_iterations import FORMS
 
         return {
-            "setting": plain(self.setting),
+            "setting": to_plain(self.setting),
             "constants_from": self.source,
             "iterations": self.total,
             "local_iterations": self.local,

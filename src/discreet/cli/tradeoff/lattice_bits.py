@@ -53,7 +53,7 @@ def lattices(
     population = Population(examples=(examples,) * cohort.clients)
 
     def on(bits: int | None) -> "Algorithm":
-        return _laid_out(work, cohort, noise_multiplier, bits).fitted(population, dimension)
+        return _laid_out(work, cohort, noise_multiplier, bits).for_population(population, dimension)
 
     taken = _ring(on(None))
     for each in sorted({*bits, taken}):
@@ -85,7 +85,7 @@ def _certified(ready: "Algorithm", population: "Population", rounds: int, delta:
     from discreet.privacy.events import SkellamNoise, noise_of, steps
 
     grid = ready.grid(population)
-    seen = next(each for each in ready.over(rounds, population) if each.view == "server")
+    seen = next(each for each in ready.planned_releases(rounds, population) if each.view == "server")
     (step,) = steps(seen.event)
     noise = noise_of(step)
     assert grid is not None

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from discreet.cli.output import PIPE_WIDTH
 from discreet.cli.tradeoff.sweep_rows import counted
-from discreet.part import plain
+from discreet.part import to_plain
 from discreet.privacy.wording import brief, rounded_down, rounded_up
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Answer:
 
     def data(self) -> dict[str, Any]:
         """`bounds` of clients who are alike; or `groups`, with the bounds of each, and `joint`, of all."""
-        learning = plain(self.learning)
+        learning = to_plain(self.learning)
         asked = {"clip": learning.pop("clip_norm"), **learning, "delta": self.groups[0].promise.delta}
         common = {
             **asked,

@@ -17,7 +17,7 @@ from discreet.cli.run import Set
 from discreet.cli.tradeoff.picture_option import PictureFile, drawn
 from discreet.cli.tradeoff.sweep_rows import POSITIVES, counted, table
 from discreet.errors import Unsupported
-from discreet.part import plain
+from discreet.part import to_plain
 from discreet.privacy.wording import brief, name_of
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Answer:
 
     def data(self) -> dict[str, Any]:
         return {
-            "promise": plain(self.job.privacy),
+            "promise": to_plain(self.job.privacy),
             "rounds": self.job.rounds,
             "clients": self.job.population.clients,
             "today": self._row(self.today),

@@ -12,7 +12,7 @@ from discreet.cli.output import Json, emit
 from discreet.cli.tradeoff import sam_curves
 from discreet.cli.tradeoff.picture_option import PictureFile, drawn
 from discreet.cli.tradeoff.sweep_rows import counted
-from discreet.part import plain
+from discreet.part import to_plain
 from discreet.privacy.wording import brief, rounded_up
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ class Answer:
         from discreet.planning.theory.dp_fedsam_bounds import HIDDEN_CONSTANTS_NOTE, PRIVACY_NOTE, THEOREM_4_ERROR
 
         return {
-            "run": plain(self.run),
-            "landscape": plain(self.landscape),
+            "run": to_plain(self.run),
+            "landscape": to_plain(self.landscape),
             "learning_rate": self.learning_rate,
             "delta": self.delta,
             "epsilon": self.epsilon,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator
 
 from discreet.errors import InvalidInput
-from discreet.part import Flag, Real, part, read
+from discreet.part import Flag, Real, from_plain, part
 
 
 @part
@@ -106,7 +106,7 @@ def _parse_ranges(document: dict[str, Any], where: str) -> Ranges:
     columns = document.get("columns")
     if not isinstance(columns, Mapping):
         raise InvalidInput(f"{where} has no [columns] table.", fix="Write one: discreet data check --write-ranges")
-    made: Ranges = read(
+    made: Ranges = from_plain(
         Ranges, {**document, "columns": {name: _parse_column(name, given, where) for name, given in columns.items()}}
     )
     return made
@@ -127,7 +127,7 @@ def _parse_column(name: str, given: Any, where: str) -> Any:
                 f"and got {given!r:.60}."
             )
     try:
-        return read(kind, dict(given))
+        return from_plain(kind, dict(given))
     except InvalidInput as error:
         raise InvalidInput(f"{where}: column {name!r}: {error}") from None
 

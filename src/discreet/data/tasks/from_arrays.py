@@ -13,7 +13,7 @@ from discreet.data.tables.table import is_missing
 from discreet.data.tasks.dataset_overlap import check_multiplicity
 from discreet.data.tasks.task import Kind, Task
 from discreet.errors import InvalidInput
-from discreet.part import Count, read
+from discreet.part import Count, from_plain
 
 AS_GIVEN = "Inputs and targets are used as they were given: what prepared them is outside of every guarantee here."
 
@@ -46,7 +46,7 @@ def clients_from_arrays(
     else:
         counts = tuple(int(size) for size in sizes or ())
         names = tuple(f"client {number}" for number in range(len(counts)))
-    most = read(Count, max_multiplicity)
+    most = from_plain(Count, max_multiplicity)
     return _build_task(name, Federation(all_inputs, all_targets, counts, most), names, classes, test, public)
 
 
@@ -68,7 +68,7 @@ def clients_from_datasets(
     """
     if not datasets:
         raise InvalidInput("A federation needs at least one client, and got no dataset.")
-    check_multiplicity(datasets, most := read(Count, max_multiplicity))
+    check_multiplicity(datasets, most := from_plain(Count, max_multiplicity))
     called = tuple(names) if names is not None else tuple(f"client {number}" for number in range(len(datasets)))
     parts = [_stack_items(dataset, f"dataset {number}") for number, dataset in enumerate(datasets)]
     shapes = [tuple(inputs.shape[1:]) for inputs, _ in parts]

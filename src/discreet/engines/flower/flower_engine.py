@@ -14,7 +14,7 @@ from discreet.engines.flower.client_calls import Calls
 from discreet.engines.flower.network_session import Session
 from discreet.engines.secure_terms import plan_session
 from discreet.errors import InvalidInput
-from discreet.params import Params, add, restored, zeros_like
+from discreet.params import Params, add, unflatten, zeros_like
 from discreet.secure_sums.secagg.session_errors import BadMessage, RoundOver, TooFewClients
 
 
@@ -33,7 +33,7 @@ class FlowerEngine:
     _session: Session | None = field(default=None, repr=False)
 
     def gather(self, broadcast: Broadcast, cohort: list[int]) -> CohortSum:
-        if self.algorithm.aggregation.secure:
+        if self.algorithm.aggregation.is_secure:
             return self._securely(broadcast, cohort)
         return self._in_clear(broadcast, cohort)
 
@@ -42,7 +42,7 @@ class FlowerEngine:
         if not cohort:
             return _seen(zeros_like(broadcast.params), ())
         here = self.calls.await_clients(cohort, 1, broadcast.round)
-        body = signed_messages.spread(broadcast.params, broadcast.announced)
+        body = signed_messages.spread(broadcast.params, broadcast.announcement)
         answers = self.calls.ask("train", broadcast.round, cohort, dict.fromkeys(here, body), 1, opens=True)
         summed: Params | None = None
         contributors = []
@@ -60,7 +60,7 @@ class FlowerEngine:
         if answer is None:
             return None
         try:
-            return signed_messages.update_from(answer, broadcast.params, self.algorithm.mechanism.beside)
+            return signed_messages.update_from(answer, broadcast.params, self.algorithm.mechanism.extra_values)
         except BadMessage as error:
             self.calls.say(f"What {self.calls.members[client].name} sent was not taken: {error}")
             return None
@@ -77,13 +77,13 @@ class FlowerEngine:
         asked = plan_session(self.algorithm, len(cohort))
         here = self.calls.await_clients(cohort, max(asked.needed, MIN_SECURE_CLIENTS - 1), broadcast.round)
         session = self._for(broadcast.round, cohort, sum(value.numel() for value in like.values()), encoding.bits)
-        body = signed_messages.spread(broadcast.params, broadcast.announced)
+        body = signed_messages.spread(broadcast.params, broadcast.announcement)
         try:
             total, survivors = session.sum(broadcast.round, body, here)
         except RoundOver:
             self._session = None
             raise
-        return _seen(restored(torch.from_numpy(total).to(_device(broadcast)), like), survivors)
+        return _seen(unflatten(torch.from_numpy(total).to(_device(broadcast)), like), survivors)
 
     def _for(self, round: int, cohort: Sequence[int], length: int, bits: int) -> Session:
         """The session that is open, if it serves this cohort and has a round left; else a new one."""

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from discreet.engines.flower.flower_errors import NotOurs
 from discreet.params import Params
-from discreet.part import Index, part, plain, read
+from discreet.part import Index, from_plain, part, to_plain
 from discreet.secure_sums.secagg import key_agreement
 from discreet.secure_sums.secagg.session_errors import BadMessage
 from discreet.secure_sums.secagg.wire import Reader, Writer
@@ -48,7 +48,7 @@ class About:
 
 def request(about: About, body: bytes, key: bytes) -> bytes:
     """The request as it is sent, signed by the server: a network that carries it can't change it."""
-    said = Writer().blob(json.dumps(plain(about)).encode()).raw(body).done()
+    said = Writer().blob(json.dumps(to_plain(about)).encode()).raw(body).done()
     return key_agreement.sign(key, PURPOSE + said) + said
 
 
@@ -68,7 +68,7 @@ def parsed(data: bytes, allowed: bytes) -> tuple[About, bytes]:
         head = json.loads(reader.raw(length))
     except (ValueError, RecursionError):  # no text, no JSON, numbers too long to be any, or lists in lists without end
         reader.refuse("does not say what it is about")
-    return read(About, head), said[LENGTH_BYTES + length :]
+    return from_plain(About, head), said[LENGTH_BYTES + length :]
 
 
 def answered(body: bytes) -> bytes:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from discreet.algorithms.algorithm import Algorithm, Sent
+from discreet.algorithms.algorithm import Algorithm, Uploads
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.population import Population
 from discreet.engines.embedded import EmbeddedEngine
@@ -76,7 +76,7 @@ class RayEngine:
             self.crew.end()  # workers play on otherwise, for nobody
             raise
 
-    def _steps(self, broadcast: Broadcast, cohort: list[int]) -> Iterator[tuple[list[int], Sent]]:
+    def _steps(self, broadcast: Broadcast, cohort: list[int]) -> Iterator[tuple[list[int], Uploads]]:
         """Parcels in their order, whoever played them, and however often it took until a sum came back."""
         sizes, device = self.embedded.simulation.federation.sizes, self.embedded.simulation.federation.inputs.device
         parcels = parcelled(list(self.embedded.blocks(cohort)))
@@ -113,7 +113,7 @@ def parcelled(blocks: list[list[int]]) -> list[list[int]]:
 
 def shared_block(fitting: int, algorithm: Algorithm, population: Population, workers: int) -> int:
     """A block size that gives every worker something to do, and is no more than fits into its memory."""
-    fewest, most = algorithm.sampling.cohorts(population)
+    fewest, most = algorithm.sampling.cohort_bounds(population)
     alike = fewest == most and len(set(population.examples)) == 1
     expected = algorithm.sampling.expected_cohort(population)
     return max(1, min(fitting, math.ceil(expected / (workers if alike else BLOCKS * workers))))

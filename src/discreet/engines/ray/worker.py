@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 import torch
 
-from discreet.algorithms.algorithm import Sent
+from discreet.algorithms.algorithm import Uploads
 from discreet.algorithms.broadcast import Broadcast
 from discreet.engines.embedded import EmbeddedEngine
 from discreet.engines.engine import Simulation
 from discreet.engines.ray.data_portions import Arrays, Portion, array, arrays, holding, tensors
-from discreet.params import Params, add, total
+from discreet.params import Params, add, sum_clients
 
 
 class Told(NamedTuple):
@@ -23,7 +23,7 @@ class Told(NamedTuple):
 
     @classmethod
     def of(cls, broadcast: Broadcast) -> "Told":
-        return cls(broadcast.round, arrays(broadcast.params), arrays(broadcast.announced))
+        return cls(broadcast.round, arrays(broadcast.params), arrays(broadcast.announcement))
 
 
 class Sum(NamedTuple):
@@ -34,7 +34,7 @@ class Sum(NamedTuple):
     clean: Arrays | None
 
     @classmethod
-    def of(cls, blocks: Iterable[tuple[list[int], Sent]]) -> "Sum":
+    def of(cls, blocks: Iterable[tuple[list[int], Uploads]]) -> "Sum":
         rows: Params | None = None
         clean: Params | None = None
         norms = []
@@ -45,14 +45,14 @@ class Sum(NamedTuple):
         assert rows is not None  # a parcel has a block
         return cls(arrays(rows), array(torch.cat(norms)), None if clean is None else arrays(clean))
 
-    def sent(self, device: torch.device) -> Sent:
+    def sent(self, device: torch.device) -> Uploads:
         """As if one client had sent it all: a block whose sum is this one, bit for bit."""
         clean = None if self.clean is None else _one_row(tensors(self.clean, device))
-        return Sent(_one_row(tensors(self.rows, device)), torch.tensor(self.norms, device=device), clean)
+        return Uploads(_one_row(tensors(self.rows, device)), torch.tensor(self.norms, device=device), clean)
 
 
 def _with(summed: Params | None, rows: Params) -> Params:
-    return total(rows) if summed is None else add(summed, total(rows))
+    return sum_clients(rows) if summed is None else add(summed, sum_clients(rows))
 
 
 def _one_row(params: Params) -> Params:
@@ -78,7 +78,7 @@ class Worker:
         simulation = self.embedded.simulation
         device = simulation.federation.inputs.device
         params, announced = tensors(told.params, device), tensors(told.announced, device)
-        broadcast = simulation.algorithm.heard(told.round, params, announced)
+        broadcast = simulation.algorithm.rebuild_broadcast(told.round, params, announced)
         return Sum.of(self.embedded.client_steps(broadcast, clients))
 
     def _hold(self, clients: list[int]) -> None:

@@ -14,7 +14,7 @@ from discreet import __version__
 from discreet.errors import DiscreetError, InvalidInput
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.configuration.experiment_file import Source
-from discreet.part import plain
+from discreet.part import to_plain
 
 Sweep: TypeAlias = tuple[str, list[str]]  # a field's name, and its values as `--set` takes them
 
@@ -111,7 +111,7 @@ def name_errors(label: str, known: str = "") -> Iterator[None]:
 
 def data_key(source: Source) -> str:
     """Runs for which this is the same read the same data, however they deal it out."""
-    task = plain(source.experiment.task)
+    task = to_plain(source.experiment.task)
     for table in (task, task.get("of", {})) if hasattr(source.experiment.task, "examples") else ():
         table.pop("clients", None)
         table.pop("partition", None)
@@ -120,7 +120,7 @@ def data_key(source: Source) -> str:
 
 def _run_key(cell: Cell, seed: int, digest: Callable[[Path], str]) -> str:
     """What decides the run's numbers: the experiment, its seed, the files that it names, and our version."""
-    told = plain(cell.source.experiment) | {"seed": seed, "checkpoint_every": None}
+    told = to_plain(cell.source.experiment) | {"seed": seed, "checkpoint_every": None}
     if "device" not in cell.swept:
         del told["device"]  # so that results can be brought home from another machine
     files = {name: digest(path) for name, path in _user_files(told, cell.source.paths.folder)}

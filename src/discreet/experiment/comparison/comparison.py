@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from discreet.algorithms.noise_to_signal import noise_of
+from discreet.algorithms.noise_to_signal import noise_multiplier
 from discreet.data.tasks.examples import Examples
 from discreet.data.tasks.task import Task
 from discreet.experiment.comparison.cells import CellRun, data_key, name_errors
@@ -19,7 +19,7 @@ from discreet.experiment.loop import training_loop as loop
 from discreet.experiment.loop.interrupt import catch_interrupts
 from discreet.experiment.loop.job import Job
 from discreet.experiment.promise import data_ranges, run_guarantees
-from discreet.part import plain
+from discreet.part import to_plain
 from discreet.paths import OnProgress
 from discreet.privacy.wording import name_of
 from discreet.randomness.purposes import Purpose
@@ -81,7 +81,7 @@ class DataCache:
         """As the task itself would load it; only what no other run has read yet is read."""
         record: Any = source.experiment.task
         person = None if source.experiment.privacy is None else source.experiment.privacy.person
-        whole = f"{data_key(source)} {plain(record)} {person} {key.secret.hex()}"
+        whole = f"{data_key(source)} {to_plain(record)} {person} {key.secret.hex()}"
         task: Task = self._once("task", whole, lambda: self._load_task(record, source, key))
         return task
 
@@ -121,7 +121,7 @@ def _run_cell(run: CellRun, data: DataCache, watch: loop.Watch) -> Result | None
         "delta": None if first is None else first.delta,
         "unit": None if first is None else name_of(first.unit),
         "against": None if first is None else first.view,
-        "noise_multiplier": noise_of(ready.algorithm),
+        "noise_multiplier": noise_multiplier(ready.algorithm),
         "seconds": round(time.perf_counter() - began, 3),
         "device": ready.device.type,
         "data_ranges": ready.task.ranges_from_data,

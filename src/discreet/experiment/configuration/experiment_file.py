@@ -17,7 +17,7 @@ from discreet.experiment.configuration.algorithm_table import AnyAlgorithm
 from discreet.experiment.configuration.starter_files import BUILT_IN
 from discreet.experiment.promise.promise import Privacy
 from discreet.models import AnyModel
-from discreet.part import Count, Flag, Index, NonNegative, Positive, part, plain
+from discreet.part import Count, Flag, Index, NonNegative, Positive, part, to_plain
 from discreet.paths import Paths
 
 Device: TypeAlias = Literal["auto", "cpu", "cuda"]
@@ -130,7 +130,7 @@ class Experiment:
 
     def resolve(self, algorithm: Algorithm) -> dict[str, Any]:
         """The parts in full, as plain data: what the run directory stores. `algorithm` is ours with its noise."""
-        return {**plain(self), "algorithm": plain(algorithm)}
+        return {**to_plain(self), "algorithm": to_plain(algorithm)}
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import is_pydantic_dataclass
 
 from discreet.errors import InvalidInput
-from discreet.part import sentence
+from discreet.part import describe_error
 
 T = TypeVar("T")
 
@@ -82,7 +82,7 @@ def _said(kind: type, error: ValidationError) -> str:
         case "dataclass_type":
             return f"{where or 'The experiment'} must be a table, and got {first['input']!r:.60}."
         case _:
-            return sentence(error).removeprefix(f"{kind.__name__}: ")
+            return describe_error(error).removeprefix(f"{kind.__name__}: ")
 
 
 def _walked(kind: Any, steps: Iterable[Any]) -> tuple[list[str], Any]:

@@ -5,17 +5,17 @@ from typing import Any
 
 import torch
 
-from discreet.algorithms.message_sizes import bits
+from discreet.algorithms.message_sizes import message_bits
 from discreet.engines.engine import CohortSum
 from discreet.experiment.loop.job import Job
-from discreet.params import count
+from discreet.params import count_values
 
 QUANTILES = (5, 25, 75, 95)  # percent; the median has a name of its own
 
 
 def round_diagnostics(job: Job, gathered: CohortSum) -> dict[str, Any]:
     """How large updates were, how much of them the clip left, how loud they were beside the noise, what was sent."""
-    line: dict[str, Any] = {"bits": bits(job.algorithm, job.params)._asdict()}
+    line: dict[str, Any] = {"bits": message_bits(job.algorithm, job.params)._asdict()}
     sizes = gathered.norms.double()
     if gathered.contributors and not sizes.numel():  # real clients send their update, and nothing beside it
         return line
@@ -34,7 +34,7 @@ def round_diagnostics(job: Job, gathered: CohortSum) -> dict[str, Any]:
 
 def _clips_updates(job: Job) -> bool:
     """Whether whole updates are clipped: what happens to single examples inside training is not looked at."""
-    return job.algorithm.mechanism.private and job.algorithm.mechanism.unit == "client"
+    return job.algorithm.mechanism.is_private and job.algorithm.mechanism.unit == "client"
 
 
 def signal_to_noise(job: Job, gathered: CohortSum) -> float | None:
@@ -44,10 +44,10 @@ def signal_to_noise(job: Job, gathered: CohortSum) -> float | None:
     """
     algorithm = job.algorithm
     in_training = getattr(algorithm.trainer, "noise_multiplier", None)
-    deviation = algorithm.mechanism.deviation(gathered.contributors)
+    deviation = algorithm.mechanism.noise_deviation(gathered.contributors)
     if in_training is not None or not deviation:
         return None
-    return float(gathered.signal) / (deviation * math.sqrt(algorithm.sparsifier.coordinates(count(job.params))))
+    return float(gathered.signal) / (deviation * math.sqrt(algorithm.sparsifier.coordinates(count_values(job.params))))
 
 
 def json_number(value: float | None) -> float | str | None:

@@ -23,7 +23,7 @@ from discreet.experiment.promise import calibrate, person_bound
 from discreet.experiment.promise.promise import Privacy
 from discreet.models import UserModel
 from discreet.models.user_module.supervised_module import SupervisedModule
-from discreet.part import check_exact, plain
+from discreet.part import check_exact, to_plain
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import RunKey
 from discreet.user_code import load_object
@@ -88,9 +88,9 @@ def build_job_from_objects(
         "task": {"kind": "python", "name": task.name, "examples": list(task.train.sizes)},
         "model": {"kind": "python", "name": type(module).__qualname__},
         **{what: _function_name(each) for what, each in functions.items() if each is not None},
-        "privacy": None if privacy is None else plain(privacy),
-        "algorithm": plain(algorithm),
-        **plain(settings),
+        "privacy": None if privacy is None else to_plain(privacy),
+        "algorithm": to_plain(algorithm),
+        **to_plain(settings),
     }
     return _assemble(
         task,
@@ -123,27 +123,31 @@ def _assemble(
     check_exact("privacy", rest.get("privacy"))
     if isinstance(algorithm.sparsifier, PublicTopK) and task.public is None:
         raise no_public_data()
-    if isinstance(settings.engine, Secure) and not algorithm.aggregation.secure:
+    if isinstance(settings.engine, Secure) and not algorithm.aggregation.is_secure:
         raise InvalidInput(
             "A secure sum takes integers, and this algorithm sums real numbers.",
             fix='Use recipe = "ddp_fedavg" with noise = "skellam", or engine = { kind = "embedded" }.',
         )
     population = rest.get("declared") or task.train.population
     person_bound.check_task(task, rest["privacy"], private=bool(algorithm.releases(population, 0)))
-    fewest = algorithm.sampling.cohorts(population)[0]
+    fewest = algorithm.sampling.cohort_bounds(population)[0]
     if isinstance(settings.engine, Secure) and fewest < MIN_SECURE_CLIENTS:
         raise InvalidInput(
             f"A secure sum needs at least {MIN_SECURE_CLIENTS} clients, and as few as {fewest} may be in a round.",
             fix='Let more clients join, or use engine = { kind = "embedded" }.',
         )
-    if isinstance(settings.engine, Secure | Flower) and algorithm.aggregation.secure and fewest >= MIN_SECURE_CLIENTS:
+    if (
+        isinstance(settings.engine, Secure | Flower)
+        and algorithm.aggregation.is_secure
+        and fewest >= MIN_SECURE_CLIENTS
+    ):
         secure_terms.plan_degree(algorithm, population, signed=isinstance(settings.engine, Flower))
     device, dtype = _choose_device(settings.device), getattr(torch, settings.dtype)
     model = SupervisedModule(module, task.kind, loss=functions["loss"], metric=functions["metric"])
     model.check(task)
     data = task.train.to(device, dtype)
     params = {name: value.to(device, dtype) for name, value in model.params.items()}
-    algorithm.trainer.check(model.loss, params, data.inputs[:1][None])
+    algorithm.trainer.check_model(model.loss, params, data.inputs[:1][None])
     verified = model.verify_isolation(task, params)
     return Job(
         task=task,

@@ -190,7 +190,7 @@ class _Training:
         """
         job, began = self.job, time.perf_counter()
         seen, self.in_flight = self.in_flight, False
-        if seen and job.algorithm.aggregation.secure:
+        if seen and job.algorithm.aggregation.is_secure:
             return state, self._told(_lost_round(round, DIED, revealed=True), state, None, began)
         broadcast = job.algorithm.broadcast(state, round, self.simulation.public_update)
         try:

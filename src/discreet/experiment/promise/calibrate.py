@@ -26,7 +26,7 @@ def calibrate_noise(
 
     The noise is computed from the promise where it is open, and checked where it is given.
     """
-    algorithm = algorithm.fitted(population, dimension)
+    algorithm = algorithm.for_population(population, dimension)
     is_open = has_open_noise(algorithm)
     if privacy is None:
         if is_open:
@@ -38,7 +38,7 @@ def calibrate_noise(
     every = client_groups(algorithm, privacy, population)
     if is_open:
         noises = [_least_noise(kind, rounds, population) for kind in every]
-        return _set_noise(algorithm, every, noises, population).fitted(population)
+        return _set_noise(algorithm, every, noises, population).for_population(population)
     lasting = [_affordable_rounds(kind, rounds, population) for kind in every]
     for lasts in (min(lasting), max(lasting)):
         if lasts == 0 or max(lasting) < rounds:
@@ -122,7 +122,7 @@ def run_budgets(algorithm: Algorithm, privacy: Privacy | None, rounds: int, popu
             delta=DEFAULT_DELTA,
             clients=each.clients,
         )
-        for each in algorithm.over(rounds, population)
+        for each in algorithm.planned_releases(rounds, population)
     ]
 
 

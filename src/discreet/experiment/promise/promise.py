@@ -32,7 +32,7 @@ class Privacy:
 
     @property
     def largest_epsilon(self) -> float:
-        return per_client.most(self.epsilon)
+        return per_client.largest(self.epsilon)
 
     @property
     def person(self) -> Person | None:
@@ -105,10 +105,10 @@ def client_groups(algorithm: Algorithm, privacy: Privacy | None, population: Pop
             f"privacy.epsilon must name one number for each of {population.clients} clients, and got {len(own)}.",
             fix="Give as many as there are clients, or one for all.",
         )
-    if own and algorithm.mechanism.private and not isinstance(algorithm.mechanism, LocalNoise):
-        raise per_client.one_noise_for_all()
+    if own and algorithm.mechanism.is_private and not isinstance(algorithm.mechanism, LocalNoise):
+        raise per_client.single_noise_error()
     found = []
-    for clients, alike in algorithm.kinds(population):
+    for clients, alike in algorithm.client_groups(population):
         if privacy is None or not own:
             found.append(ClientGroup(clients, alike, privacy))
             continue
@@ -117,7 +117,7 @@ def client_groups(algorithm: Algorithm, privacy: Privacy | None, population: Pop
             group = tuple(client for client in members if own[client] == epsilon)
             found.append(ClientGroup(group, alike, replace(privacy, epsilon=epsilon)))
     if population.max_multiplicity > 1 and len(found) > 1:
-        raise soundness.overlapping(population)
+        raise soundness.overlap_error(population)
     return found
 
 

@@ -40,7 +40,7 @@ def compose_rounds(
     Guarantee: never less than was released. Where nobody joins every round, the dearest rounds count, those with the
     fewest shares of noise; and where a round lacks something that was planned, the plan stands.
     """
-    planned = algorithm.over(rounds, population)
+    planned = algorithm.planned_releases(rounds, population)
     if released is None:
         return planned
     most = algorithm.sampling.rounds_joined(population, rounds)
@@ -57,11 +57,11 @@ def _count_releases(
     algorithm: Algorithm, population: Population, released: Iterable[ReleasedRound]
 ) -> Counter[tuple[Release, ...]]:
     """The releases of single rounds, and how often each: rounds that are alike are asked for once."""
-    changes = algorithm.trainer.changes
+    changes = algorithm.trainer.has_uneven_rounds
     alike = Counter(each if changes else ReleasedRound(0, each.noise_shares) for each in released)
     found: Counter[tuple[Release, ...]] = Counter()
     for (round, joined), count in alike.items():
-        found[tuple(algorithm.releases(population, round, joined=joined))] += count
+        found[tuple(algorithm.releases(population, round, contributors=joined))] += count
     return found
 
 

@@ -12,7 +12,7 @@ def planned_releases(job: Job, round: int, *, shared: bool) -> list[Release]:
 
     Nothing, where the budgets of all whose turn it is are spent.
     """
-    known = job.algorithm.sampling.known_cohort(job.population, round)
+    known = job.algorithm.sampling.public_cohort(job.population, round)
     there = range(job.population.clients) if known is None else known
     left = job.spent_clients(round)
     return releases_of_round(
@@ -27,7 +27,7 @@ def releases_of_round(
     this run's own business, and another run may have dealt the same examples out differently.
     """
     if shared:
-        return job.algorithm.worst().releases(job.population, round, joined=noise_shares)
+        return job.algorithm.worst_case().releases(job.population, round, contributors=noise_shares)
     return job.algorithm.releases(job.population, round, payers, noise_shares)
 
 

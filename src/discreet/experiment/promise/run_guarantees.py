@@ -12,7 +12,7 @@ from discreet.experiment.loop.job import Job
 from discreet.experiment.promise import calibrate, person_bound
 from discreet.experiment.promise.promise import client_groups
 from discreet.experiment.promise.released_rounds import ReleasedRound
-from discreet.part import plain, read
+from discreet.part import from_plain, to_plain
 from discreet.privacy import accountant
 from discreet.privacy.guarantee import WIDTH, Claim, Guarantee, LedgerMark, leading
 from discreet.privacy.ledger import Ledger
@@ -62,7 +62,7 @@ def certify_run(
         joined = calibrate.rounds_joined(kind, completed, job.round_limits)
         happened = calibrate.first_rounds(released, joined)
         claimed = joined if happened is None else len(happened)
-        stated = claims.stated(kind.algorithm, claimed, job.population) if claimed else []
+        stated = claims.paper_claims(kind.algorithm, claimed, job.population) if claimed else []
         for release in calibrate.certifiable_releases(kind, joined, job.population, happened):
             certified = Guarantee.certify(
                 release,
@@ -78,7 +78,7 @@ def certify_run(
     return sorted(found, key=lambda each: ((each.unit, each.view) != promised, -each.epsilon)) if differ else found
 
 
-def _certify_claim(each: claims.Stated, delta: float) -> Claim:
+def _certify_claim(each: claims.PaperClaim, delta: float) -> Claim:
     epsilon = accountant.epsilon(each.release.event, delta, each.release.relation)
     return Claim(epsilon=epsilon, delta=delta, source=each.source, reason=each.reason)
 
@@ -111,11 +111,11 @@ def guarantee_data(
         "rounds": completed,
         "stopped": stopped,
         "seeded": job.key.seeded,
-        "promise": None if job.privacy is None else plain(job.privacy),
+        "promise": None if job.privacy is None else to_plain(job.privacy),
         "left": [
             {"client": client, "rounds": rounds} for client, rounds in job.round_limits.items() if rounds < completed
         ],
-        "guarantees": [plain(card) for card in cards],
+        "guarantees": [to_plain(card) for card in cards],
         "ledger": None if ledger is None else ledger.verify(),
     }
 
@@ -142,7 +142,7 @@ def _assumptions(
         yield SEEDED
     yield _simulation_note(job)
     yield from _secure_sum_assumptions(job, completed)
-    yield from failure_odds.said(job.algorithm, job.population, completed)
+    yield from failure_odds.describe_failure_odds(job.algorithm, job.population, completed)
     if not shared and not others:
         yield FIRST_RUN if job.deployed is not None and not job.deployed.is_rehearsal else THIS_RUN
     if job.isolation_note is not None:
@@ -168,7 +168,7 @@ def _simulation_note(job: Job) -> str:
 def _secure_sum_assumptions(job: Job, done: int) -> Iterator[str]:
     """What a secure sum takes for granted."""
     mechanism, engine = job.algorithm.mechanism, job.settings.engine
-    if not job.algorithm.aggregation.secure or not isinstance(mechanism, IntegerNoise):
+    if not job.algorithm.aggregation.is_secure or not isinstance(mechanism, IntegerNoise):
         return
     least = (mechanism.shares or 0) + mechanism.colluding
     few = f"at most {mechanism.colluding} of the clients tell" if mechanism.colluding else "no client tells"
@@ -203,7 +203,7 @@ def _not_covered(job: Job, shared_budgets: list[dict[str, Any]], others: Sequenc
         yield (
             f"Other runs on the same data. With all that its ledger counts, ε = {rounded_up(budget['spent'])} of "
             f"{brief(budget['epsilon'])} at δ = {brief(budget['delta'])} is spent for one "
-            f"{name_of(read(Unit, budget['unit']))} against the {budget['view']}."
+            f"{name_of(from_plain(Unit, budget['unit']))} against the {budget['view']}."
         )
     if others:
         yield (

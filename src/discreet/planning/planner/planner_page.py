@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from importlib.resources import files
 
-from discreet.part import plain
+from discreet.part import to_plain
 from discreet.planning.planner.slider_question import LARGEST_DELTA, MECHANISMS, MOST, PROTECTS, stops
 from discreet.planning.planner.slider_start import Start
 from discreet.privacy.wording import brief
@@ -90,7 +90,7 @@ def _notes(start: Start) -> Iterator[Html]:
 
 
 def _controls(start: Start) -> Html:
-    now = plain(start.question)
+    now = to_plain(start.question)
     return tag(
         "form",
         tag("h2", "The plan"),
@@ -162,7 +162,7 @@ def _told(start: Start) -> str:
     axes = {name: {"across": across, "up": up} for name, (_, across, up) in CHARTS.items()}
     return json.dumps(
         {
-            "question": plain(start.question),
+            "question": to_plain(start.question),
             "stops": {name: stops(name) for name in LABELS},
             "protects": PROTECTS,
             "axes": axes,

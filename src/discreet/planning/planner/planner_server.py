@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from discreet.errors import DiscreetError, InvalidInput
-from discreet.part import read
+from discreet.part import from_plain
 from discreet.planning.planner import planner_page
 from discreet.planning.planner.slider_answer import answer
 from discreet.planning.planner.slider_question import Question
@@ -106,7 +106,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _answer(self, query: str) -> None:
         try:
-            question = read(Question, json.loads(parse_qs(query, strict_parsing=True)["q"][0]))
+            question = from_plain(Question, json.loads(parse_qs(query, strict_parsing=True)["q"][0]))
         except (ValueError, KeyError, RecursionError):
             return self._refuse(HTTPStatus.BAD_REQUEST, "The question can't be read.")
         except DiscreetError as error:

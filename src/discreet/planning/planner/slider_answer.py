@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import torch
 
 from discreet.algorithms.algorithm import Algorithm
-from discreet.algorithms.message_sizes import bits
-from discreet.algorithms.noise_to_signal import noise_of, noise_to_signal
+from discreet.algorithms.message_sizes import message_bits
+from discreet.algorithms.noise_to_signal import noise_multiplier, noise_to_signal
 from discreet.errors import InvalidInput
 from discreet.experiment.promise import calibrate
 from discreet.experiment.promise.promise import PromiseEvent, promise_event
@@ -46,7 +46,7 @@ def answer(question: Question, patience: float = math.inf) -> dict[str, Any]:
         open_noise = question.algorithm()
         known = {"bytes": bytes_of(question, open_noise), "curves": {"bytes": _bytes_by_rounds(question, open_noise)}}
         return {"unit": question.unit, "reason": refusal.problem, **known}
-    noise = noise_of(found)
+    noise = noise_multiplier(found)
     assert noise is not None
     near = noise / math.sqrt(question.rounds)
     promised = promise_event(question.privacy(), found, question.rounds, question.population())
@@ -94,7 +94,12 @@ def _spent(question: Question, noise: float) -> float | None:
     """The ε of all rounds at another noise."""
     population = question.population()
     try:
-        algorithm = question.algorithm().fitted(population, question.dimension).with_noise(noise).fitted(population)
+        algorithm = (
+            question.algorithm()
+            .for_population(population, question.dimension)
+            .with_noise(noise)
+            .for_population(population)
+        )
         return calibrate.spent_epsilon(algorithm, question.privacy(), question.rounds, population)
     except InvalidInput:
         return None
@@ -102,7 +107,7 @@ def _spent(question: Question, noise: float) -> float | None:
 
 def _noise(question: Question, near: float) -> float | None:
     found = _nearby(question, near)
-    return None if found is None else noise_of(found)
+    return None if found is None else noise_multiplier(found)
 
 
 def _loudness(question: Question, near: float) -> float | None:
@@ -113,7 +118,7 @@ def _loudness(question: Question, near: float) -> float | None:
 def _nearby(question: Question, near: float) -> Algorithm | None:
     """As `kept`, in a few steps from a guess: `near` is a neighbour's noise over the root of its rounds."""
     population, privacy = question.population(), question.privacy()
-    open_noise = question.algorithm().fitted(population, question.dimension)
+    open_noise = question.algorithm().for_population(population, question.dimension)
 
     def at(noise: float) -> PromiseEvent:
         return promise_event(privacy, open_noise.with_noise(noise), question.rounds, population)
@@ -123,13 +128,13 @@ def _nearby(question: Question, near: float) -> Algorithm | None:
         noise = calibration.noise(lambda noise: at(noise).event, target, at(1.0).relation, near=guess)
     except InvalidInput:  # no noise is enough
         return None
-    return open_noise.with_noise(noise).fitted(population)
+    return open_noise.with_noise(noise).for_population(population)
 
 
 def bytes_of(question: Question, algorithm: Algorithm) -> dict[str, int]:
     """Down and up for one client in a round; in all, at most and as expected; and of all who are expected to join."""
     population = question.population()
-    sent = bits(algorithm, {"model": torch.empty(question.dimension, device="meta")})
+    sent = message_bits(algorithm, {"model": torch.empty(question.dimension, device="meta")})
     down, up = sent.down // 8, sent.up // 8
     joined = algorithm.sampling.rounds_joined(population, question.rounds)
     visits = algorithm.sampling.expected_cohort(population) * question.rounds

@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 from discreet.algorithms import per_client
 from discreet.algorithms.mechanisms import IntegerNoise, LocalNoise
-from discreet.algorithms.noise_to_signal import noise_of, noise_to_signal
+from discreet.algorithms.noise_to_signal import noise_multiplier, noise_to_signal
 from discreet.algorithms.sampling import Everyone, Poisson, RoundRobin
-from discreet.algorithms.training.per_round import at
+from discreet.algorithms.training.per_round import value_in_round
 from discreet.errors import InvalidInput
 from discreet.experiment.loop.job import Job
 from discreet.experiment.promise import calibrate
-from discreet.params import count
+from discreet.params import count_values
 from discreet.planning import experiment_plan
 from discreet.planning.planner.slider_answer import bytes_of, kept
 from discreet.planning.planner.slider_question import LARGEST_DELTA, MOST, OF_EXAMPLES, Mechanism, Question
@@ -31,7 +31,7 @@ def start(job: Job) -> Start:
     mechanism = _mechanism(job)
     privacy, population = job.privacy, job.population
     in_public = mechanism == "gaussian" or (privacy is not None and privacy.against == "public")
-    trainer = per_client.worst(job.algorithm.trainer)
+    trainer = per_client.worst_case(job.algorithm.trainer)
     cohort = job.algorithm.sampling.expected_cohort(population) / population.clients
     own = getattr(trainer, "sampling_rate", None)
     rate = own if mechanism in OF_EXAMPLES and isinstance(own, float) else cohort
@@ -44,7 +44,7 @@ def start(job: Job) -> Start:
         sampling_rate=rate,
         rounds=min(job.rounds, MOST["rounds"]),
         local_steps=min(_steps(trainer), MOST["local_steps"]),
-        dimension=count(job.params),
+        dimension=count_values(job.params),
         examples=min(max(1.0, sum(population.examples) / population.clients), float(MOST["examples"])),
     )
     return Start(question, "" if _promises_the_same(job, question) and _is_the_same(job, question) else NEAREST)
@@ -58,7 +58,7 @@ def _mechanism(job: Job) -> Mechanism:
             return mechanism.kind
         case IntegerNoise(kind="skellam") if mechanism.unit == "client":
             return "skellam_clients"
-        case _ if mechanism.private:
+        case _ if mechanism.is_private:
             return "skellam" if mechanism.unit == "example" else "gaussian"
         case _:
             return "dp_sgd"
@@ -89,7 +89,7 @@ def _is_the_same(job: Job, question: Question) -> bool:
         return False
     size, sent = question.dimension, experiment_plan.sent(job, job.rounds)
     pairs = (
-        (noise_of(theirs), noise_of(ours)),
+        (noise_multiplier(theirs), noise_multiplier(ours)),
         (noise_to_signal(theirs, job.population, size), noise_to_signal(ours, question.population(), size)),
         *((sent[name], number) for name, number in bytes_of(question, ours).items()),
     )
@@ -104,7 +104,7 @@ def _alike(theirs: Any, ours: Any) -> bool:
 
 def _steps(trainer: object) -> int:
     found = getattr(trainer, "steps", None) or getattr(trainer, "iterations", None) or 1
-    return at(found, 0) if isinstance(found, tuple) else int(found)
+    return value_in_round(found, 0) if isinstance(found, tuple) else int(found)
 
 
 DRAWN: Mapping[Mechanism, type] = {  # how a cohort is found, where it isn't everyone

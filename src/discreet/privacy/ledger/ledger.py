@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import InvalidInput, LedgerDamaged
-from discreet.part import plain, read
+from discreet.part import from_plain, to_plain
 from discreet.privacy.events import Event
 from discreet.privacy.ledger.accounts import Charges
 from discreet.privacy.ledger.entries import Budget, Committed, Entry, Mode, Opened, Reserved, Restated, Ticket, Voided
@@ -54,7 +54,7 @@ class Ledger:
         if len({(each.unit, each.relation, each.view, each.clients) for each in budgets}) < len(budgets):
             raise InvalidInput("Two budgets are for the same unit, relation and view.", fix="Keep the smaller one.")
         orders = tuple(best_order(budget, tuned_to) for budget in budgets) if mode == "filter" else ()
-        Log.create(Path(path), plain(Opened(mode=mode, budgets=tuple(budgets), orders=orders)))
+        Log.create(Path(path), to_plain(Opened(mode=mode, budgets=tuple(budgets), orders=orders)))
         return cls(path)
 
     @classmethod
@@ -73,7 +73,7 @@ class Ledger:
         Asking again with the same key and releases gives the same ticket and costs nothing.
         """
         entry = Reserved(key=key, releases=tuple(releases))
-        body = plain(entry)
+        body = to_plain(entry)
         with self._caught_up(to_write=True) as tally:
             held = tally.under(key)
             if held is None:
@@ -102,7 +102,7 @@ class Ledger:
         """
         releases = tuple(releases)
         entry = Committed(ticket=ticket.seq, releases=releases)
-        body = plain(entry)
+        body = to_plain(entry)
         happened = digest(body["releases"])
         with self._caught_up(to_write=True) as tally:
             held = tally.of(ticket)
@@ -113,7 +113,7 @@ class Ledger:
                 return
             if happened == held.reserved:
                 entry = Committed(ticket=ticket.seq, releases=None)
-                self._write(tally, entry, plain(entry))
+                self._write(tally, entry, to_plain(entry))
             else:
                 self._write(tally, entry, body, tally.read(releases))
 
@@ -130,7 +130,7 @@ class Ledger:
                 self._log.sync()
                 return
             entry = Voided(ticket=ticket.seq)
-            self._write(tally, entry, plain(entry))
+            self._write(tally, entry, to_plain(entry))
 
     def restate(self) -> None:
         """Let the budgets for examples and persons promise zero-out, where they promised add-or-remove.
@@ -146,7 +146,7 @@ class Ledger:
                     fix="See what it promises: discreet ledger show",
                 )
             entry = Restated()
-            self._write(tally, entry, plain(entry))
+            self._write(tally, entry, to_plain(entry))
 
     def verify(self) -> dict[str, Any]:
         """The state of the chain, as plain data. Compare `head` and `records` with those on a card: a chain can't show
@@ -196,7 +196,7 @@ class Ledger:
 
     def _count(self, record: Record) -> None:
         try:
-            entry = read(Entry, record.body)
+            entry = from_plain(Entry, record.body)
             if self._tally is not None:
                 self._tally.apply(entry, record)
             elif isinstance(entry, Opened):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from discreet.errors import BudgetRefused, InvalidInput, LedgerDamaged, Unsupported
-from discreet.part import plain
+from discreet.part import to_plain
 from discreet.privacy.ledger.accounts import Accounts, Charges, Overrun
 from discreet.privacy.ledger.entries import (
     Budget,
@@ -177,7 +177,7 @@ class Tally:
     def _standing(self, position: int, book: Accounts) -> dict[str, Any]:
         spent = book.spent()
         return {
-            **plain(book.budget),
+            **to_plain(book.budget),
             "order": self.header.orders[position] if self.header.mode == "filter" else None,
             "spent": spent.epsilon,
             "remaining": max(0.0, book.budget.epsilon - spent.epsilon),

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from discreet.params import Params, count, restored
+from discreet.params import Params, count_values, unflatten
 from discreet.secure_sums.discrete_noise.chunks import Integers
 
 
@@ -13,5 +13,5 @@ def shares(like: Params, keys: Sequence[bytes], draw: Callable[..., Integers], d
 
     `draw` is `skellam` or `discrete_gaussian` with a variance and a source.
     """
-    rows = torch.stack([torch.from_numpy(draw(key, shape=(count(like),))) for key in keys])
-    return restored(rows.to(device), like)
+    rows = torch.stack([torch.from_numpy(draw(key, shape=(count_values(like),))) for key in keys])
+    return unflatten(rows.to(device), like)

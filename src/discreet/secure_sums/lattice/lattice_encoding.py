@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import torch
 
-from discreet.params import Params, flat, norms, restored
+from discreet.params import Params, flatten, norms, unflatten
 from discreet.secure_sums.lattice.ring import decoded
 from discreet.secure_sums.lattice.rotation import Rotation
 from discreet.secure_sums.lattice.rounding import Uniform, l2_after_rounding, rounded, rounded_within
@@ -36,11 +36,11 @@ class Encoding:
 
     def back(self, total: Params, like: Params) -> Params:
         """The sum modulo 2^bits, in the units of the rows, as tensors like those of the model."""
-        values = decoded(flat(total), self.bits, self.scale)
+        values = decoded(flatten(total), self.bits, self.scale)
         if self.rotation is not None:
             values = self.rotation.inverse(values)
         dtype = next(iter(like.values())).dtype
-        return {name: value.to(dtype) for name, value in restored(values, like).items()}
+        return {name: value.to(dtype) for name, value in unflatten(values, like).items()}
 
     def norms(self, block: Params) -> torch.Tensor:
         """Of real rows as they are; of rows on the lattice, in the units they were scaled from."""
@@ -71,9 +71,9 @@ class Encoding:
     def _shaped(self, integers: torch.Tensor, unit: Params) -> Params:
         if self.rotation is not None:
             return {ROTATED: integers}
-        return restored(integers, {name: value[0] for name, value in unit.items()})
+        return unflatten(integers, {name: value[0] for name, value in unit.items()})
 
 
 def flattened(block: Params) -> torch.Tensor:
     """A row of doubles for each client: float32 has too few digits for what follows a large scale."""
-    return flat(block, leading=1).to(torch.float64)
+    return flatten(block, leading=1).to(torch.float64)
