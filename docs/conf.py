@@ -4,11 +4,11 @@
 are the same on the site and in a file browser.
 """
 
-from importlib.metadata import version as installed
+from discreet import __version__
 
 project = "Discreet"
 author = "The Discreet authors"
-release = version = installed("discreet")
+release = version = __version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
 root_doc = "docs/index"

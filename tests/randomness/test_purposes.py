@@ -81,7 +81,7 @@ def test_a_stream_that_is_named_by_anything_else_is_refused(name: object) -> Non
 
 
 def test_a_stream_draws_what_it_has_always_drawn() -> None:
-    """Values of version 0.1.0: seeded runs are repeated, and stopped ones resumed, by later versions too."""
+    """Values since version 0.1.0: seeded runs are repeated, and stopped ones resumed, by later versions too."""
     rows, secret = KEY.rows(2, b"", [5], CPU), SECRET.secret_rows(2, bytes(32), 5)
     sampling = torch.rand(2, generator=KEY.generator(Purpose.SAMPLING, 3), dtype=torch.float64)
     assert sampling.tolist() == [0.3121268058750122, 0.5405079655350984]
