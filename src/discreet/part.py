@@ -14,7 +14,7 @@ from discreet.errors import InvalidInput
 T = TypeVar("T")
 PARTS: set[type] = set()  # every class that is a part
 PLAIN = frozenset({type(None), bool, int, float, str, tuple, dict, list})
-ONE, EACH = "one for all", "one for each"
+ONE_FOR_ALL, ONE_FOR_EACH = "one for all", "one for each"
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
@@ -28,7 +28,7 @@ def part(cls: type[T]) -> type[T]:
     record: Any = dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))(cls)
     PARTS.add(record)
     record.__init_subclass__ = classmethod(_refuse_subclass)
-    return _speaking(record)  # type: ignore[no-any-return]
+    return _translate_errors(record)  # type: ignore[no-any-return]
 
 
 def _refuse_subclass(subclass: type, /, **more: Any) -> None:
@@ -44,10 +44,10 @@ def complete_references(*kinds: type) -> None:
     """Finish parts that name each other before both exist; pydantic would do so later, and lose our sentences."""
     for kind in kinds:
         rebuild_dataclass(kind, force=True, _parent_namespace_depth=3)
-        _speaking(kind)
+        _translate_errors(kind)
 
 
-def _speaking(record: Any) -> Any:
+def _translate_errors(record: Any) -> Any:
     """The same class; what is wrong with its fields is said in our words."""
     checked = record.__init__
 
@@ -95,15 +95,15 @@ def describe_error(error: ValidationError) -> str:
     """The first problem pydantic found, in our words; the others are counted."""
     first, *others = error.errors(include_url=False)
     # of a choice pydantic names the branch it tried, which no file has
-    branches = ("literal[", "function-", ONE, EACH)
+    branches = ("literal[", "function-", ONE_FOR_ALL, ONE_FOR_EACH)
     path = ".".join(str(each) for each in first["loc"] if not str(each).startswith(branches))
     where = ": ".join(filter(None, [error.title if error.title.isidentifier() else "", path]))
-    message = _said(first)
+    message = _describe_problem(first)
     got = "" if "got" in message or first["type"] == "missing" else f", and got {first['input']!r:.60}"
     return f"{where}: {message}{got}.".removeprefix(": ") + (f" ({len(others)} more like this.)" if others else "")
 
 
-def _said(problem: Any) -> str:
+def _describe_problem(problem: Any) -> str:
     """What is allowed. pydantic speaks of tags and inputs, where people see words in a file."""
     context = problem.get("ctx", {})
     match problem["type"]:
@@ -143,7 +143,7 @@ def _whole(value: Any) -> int:
     return int(value)
 
 
-def _that(convert: Callable[[Any], Any], holds: Callable[[Any], bool], allowed: str) -> BeforeValidator:
+def _restricted(convert: Callable[[Any], Any], holds: Callable[[Any], bool], allowed: str) -> BeforeValidator:
     def check(value: Any) -> Any:
         number = convert(value)
         if not holds(number):
@@ -154,20 +154,20 @@ def _that(convert: Callable[[Any], Any], holds: Callable[[Any], bool], allowed: 
 
 
 Real = Annotated[float, BeforeValidator(_real)]
-Positive = Annotated[float, _that(_real, lambda x: x > 0, "above 0")]
-NonNegative = Annotated[float, _that(_real, lambda x: x >= 0, "at least 0")]
-Rate = Annotated[float, _that(_real, lambda x: 0 < x <= 1, "above 0 and at most 1")]
-Probability = Annotated[float, _that(_real, lambda x: 1e-300 <= x < 1, "at least 1e-300 and below 1")]
+Positive = Annotated[float, _restricted(_real, lambda x: x > 0, "above 0")]
+NonNegative = Annotated[float, _restricted(_real, lambda x: x >= 0, "at least 0")]
+Rate = Annotated[float, _restricted(_real, lambda x: 0 < x <= 1, "above 0 and at most 1")]
+Probability = Annotated[float, _restricted(_real, lambda x: 1e-300 <= x < 1, "at least 1e-300 and below 1")]
 Flag = Annotated[bool, Strict()]
-Count = Annotated[int, _that(_whole, lambda n: 1 <= n <= 10**12, "at least 1 and at most 10^12")]
-Index = Annotated[int, _that(_whole, lambda n: 0 <= n <= 10**12, "at least 0 and at most 10^12")]
-Multiplier = Annotated[float, _that(_real, lambda x: 1e-6 <= x <= 1e12, "between 1e-6 and 1e12")]
-Moderate = Annotated[float, _that(_real, lambda x: 0 <= x <= 1e12, "at least 0 and at most 1e12")]
-Variance = Annotated[float, _that(_real, lambda x: 1e-6 <= x <= 1e30, "between 1e-6 and 1e30")]
-Steps = Annotated[float, _that(_real, lambda x: 1 <= x <= 1e15, "between 1 and 1e15 steps of the lattice")]
+Count = Annotated[int, _restricted(_whole, lambda n: 1 <= n <= 10**12, "at least 1 and at most 10^12")]
+Index = Annotated[int, _restricted(_whole, lambda n: 0 <= n <= 10**12, "at least 0 and at most 10^12")]
+Multiplier = Annotated[float, _restricted(_real, lambda x: 1e-6 <= x <= 1e12, "between 1e-6 and 1e12")]
+Moderate = Annotated[float, _restricted(_real, lambda x: 0 <= x <= 1e12, "at least 0 and at most 1e12")]
+Variance = Annotated[float, _restricted(_real, lambda x: 1e-6 <= x <= 1e30, "between 1e-6 and 1e30")]
+Steps = Annotated[float, _restricted(_real, lambda x: 1 <= x <= 1e15, "between 1 and 1e15 steps of the lattice")]
 
 # One number for all clients, or a list of one for each.
 PerClient: TypeAlias = Annotated[
-    Annotated[T, Tag(ONE)] | Annotated[tuple[T, ...], Field(min_length=1), Tag(EACH)],
-    Discriminator(lambda value: EACH if isinstance(value, list | tuple) else ONE),
+    Annotated[T, Tag(ONE_FOR_ALL)] | Annotated[tuple[T, ...], Field(min_length=1), Tag(ONE_FOR_EACH)],
+    Discriminator(lambda value: ONE_FOR_EACH if isinstance(value, list | tuple) else ONE_FOR_ALL),
 ]

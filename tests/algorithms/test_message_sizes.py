@@ -8,7 +8,7 @@ import torch
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.mechanisms import AdaptiveGaussian, Gaussian
 from discreet.algorithms.message_sizes import message_bits
-from discreet.algorithms.recipes.shared_noise import shared
+from discreet.algorithms.recipes.shared_noise import distributed_noise
 from discreet.algorithms.sparsifiers import All, PublicTopK, RandomK, ServerTopK, TopK
 from discreet.algorithms.training import LocalSgd
 
@@ -34,7 +34,7 @@ def test_only_a_mask_that_all_share_leaves_something_out(sparsifier: Any, sent: 
 
 @pytest.mark.parametrize(("rotated", "sent"), [(False, 20), (True, 32)])
 def test_a_rotation_is_over_a_power_of_two_and_all_of_it_is_sent(rotated: bool, sent: int) -> None:
-    parts = shared("skellam", 1.0, clip_norm=1.0, bits=20, rotated=rotated)
+    parts = distributed_noise("skellam", 1.0, clip_norm=1.0, bits=20, rotated=rotated)
     algorithm = Algorithm(trainer=TRAINER, **parts)
     assert message_bits(algorithm, TWENTY).up == 20 * sent
 

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 import pytest
 
-from discreet.algorithms.recipes.recipe import Recipe, in_words
+from discreet.algorithms.recipes.recipe import Recipe, describe_type
 from discreet.algorithms.recipes.registry import RECIPES
 from discreet.algorithms.sampling import AnySampling, Everyone
 from discreet.algorithms.server_optimizers import AnyServer
@@ -18,7 +18,7 @@ def test_every_entry_has_an_example_that_a_file_could_hold_and_says_what_it_is(n
     assert build_algorithm({"recipe": name, **recipe.example}) == recipe(**recipe.example)
     assert recipe.summary.endswith(".")
     assert "\n" not in recipe.summary
-    assert {each.name for each in recipe.knobs if each.required} <= set(recipe.example)
+    assert {each.name for each in recipe.arguments if each.required} <= set(recipe.example)
     assert all(each.unit in ("example", "client") for each in recipe.protects)
 
 
@@ -47,7 +47,7 @@ def test_a_table_among_the_arguments_becomes_a_part():
     ],
 )
 def test_a_type_is_said_as_a_file_writes_it(hint: object, said: str):
-    assert in_words(hint) == said
+    assert describe_type(hint) == said
 
 
 def test_a_summary_is_the_first_sentence_whatever_it_cites():

@@ -19,7 +19,7 @@ from discreet.algorithms.sparsifiers import (
     Sparsifier,
     TopK,
 )
-from discreet.algorithms.sparsifiers.top_coordinates import kept
+from discreet.algorithms.sparsifiers.top_coordinates import count_kept
 from discreet.errors import InvalidInput
 from discreet.params import Params, norms
 from discreet.part import from_plain, to_plain
@@ -151,7 +151,7 @@ def test_ties_go_to_the_first_so_that_exactly_k_are_kept() -> None:
     ("fraction", "coordinates", "k"), [(0.1, 30, 3), (0.1, 31, 4), (1.0, 7, 7), (1e-9, 5, 1), (0.07, 100, 7)]
 )
 def test_k_is_the_fraction_rounded_up_as_it_is_written(fraction: float, coordinates: int, k: int) -> None:
-    assert kept(fraction, coordinates) == k
+    assert count_kept(fraction, coordinates) == k
 
 
 @given(
@@ -165,7 +165,7 @@ def test_before_the_clip_the_norm_bound_holds_for_any_update(
     values = torch.tensor(rows)
     delta = {"w": values[:, :4], "b": values[:, 4:]}
     chosen = TopK(fraction=fraction, per_layer=per_layer).select(delta, {})
-    k = kept(fraction, 4) + kept(fraction, 2) if per_layer else kept(fraction, 6)
+    k = count_kept(fraction, 4) + count_kept(fraction, 2) if per_layer else count_kept(fraction, 6)
     assert all(nonzero(row(client, chosen)) <= k for client in range(len(rows)))
     bounded = Gaussian(clip_norm=0.5).bound(chosen, Broadcast(0, MODEL, {}))
     assert bool((norms(bounded) <= 1).all())

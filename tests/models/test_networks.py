@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from discreet.algorithms.clipping import ROUNDING
 from discreet.algorithms.training import per_example
 from discreet.algorithms.training.batches import Batch
-from discreet.algorithms.training.layer_gradients import layers_of
+from discreet.algorithms.training.layer_gradients import supported_layers
 from discreet.algorithms.training.module_loss import ModuleLoss
 from discreet.algorithms.training.per_example import Clip
 from discreet.data.tasks.from_arrays import clients_from_arrays
@@ -53,8 +53,8 @@ def test_a_network_has_the_parameters_of_its_paper(model: Any, shape: tuple[int,
     assert not list(module.buffers())
     assert module(torch.randn(2, *shape)).shape == (2, classes)
     SupervisedModule(module, "classification")  # no layer that mixes examples
-    loss = ModuleLoss.of(module, losses)
-    assert layers_of(loss, dict(module.named_parameters())) is not None
+    loss = ModuleLoss.from_module(module, losses)
+    assert supported_layers(loss, dict(module.named_parameters())) is not None
 
 
 def test_resnet18_has_62_parameter_tensors():
@@ -94,7 +94,10 @@ def test_the_clipped_sum_is_that_of_a_loop_over_examples(model: Any, shape: tupl
     params = {name: value.detach()[None] for name, value in module.named_parameters()}
     mask = torch.ones(1, 3, dtype=torch.bool)
     found = per_example.clipped_sum(
-        ModuleLoss.of(module, losses), params, Batch(inputs[None], targets[None], mask, mask.any(dim=1)), Clip(0.5)
+        ModuleLoss.from_module(module, losses),
+        params,
+        Batch(inputs[None], targets[None], mask, mask.any(dim=1)),
+        Clip(0.5),
     )
     for name, expected in zip(params, one_by_one(module, inputs, targets, 0.5), strict=True):
         assert torch.allclose(found[name][0], expected, rtol=1e-9, atol=1e-12)

@@ -18,7 +18,7 @@ from discreet.algorithms.server_optimizers import AnyServer, ServerSgd
 from discreet.algorithms.sparsifiers import All, AnySparsifier, PublicUpdate
 from discreet.algorithms.training import AnyTrainer, Loss, UpdateSums
 from discreet.algorithms.training.batches import Batches
-from discreet.algorithms.training.trainer import UNLIKELY
+from discreet.algorithms.training.trainer import NEGLIGIBLE
 from discreet.params import Params, norms, scale
 from discreet.part import Flag, part
 from discreet.privacy.release import Release
@@ -175,12 +175,12 @@ class Algorithm:
     def grid(self, population: Population) -> Grid | None:
         """What integer noise is priced on; None where updates are real numbers, or too little is known yet."""
         fitted, sums = self.aggregation.for_sum(None, self._load(population)), self._sums(0)
-        return fitted.grid(sums.times, sums.added(max(population.examples)))
+        return fitted.grid(sums.times, sums.vectors_per_sum(max(population.examples)))
 
     def wraparound_probability(self, population: Population, rounds: int) -> float | None:
         """At most how often any of so many sums leaves its ring; None where there is none, or too little is known."""
         once = self.aggregation.wraparound_probability(self._load(population))
-        return None if once is None else min(1.0, rounds * (once + UNLIKELY))
+        return None if once is None else min(1.0, rounds * (once + NEGLIGIBLE))
 
     def _sums(self, round: int) -> UpdateSums:
         return self.trainer.update_sums(round) if self.mechanism.unit == "example" else UpdateSums()
@@ -193,7 +193,7 @@ class Algorithm:
         sums = self._sums(0)
         most = self.sampling.cohort_bounds(population)[1]
         whole = mechanism.unit == "client"
-        vectors = most if whole else sums.most(sum(population.examples))
+        vectors = most if whole else sums.max_examples(sum(population.examples))
         rounded = None if whole else most * sums.times
         deviation = mechanism.noise_multiplier * math.sqrt(most / mechanism.shares)
         return Load(vectors, rounded, 1 / math.sqrt(sums.times), deviation, most, mechanism.kind)

@@ -14,7 +14,7 @@ from discreet.privacy.release import Release, scaled
 if TYPE_CHECKING:
     from discreet.algorithms.algorithm import Algorithm
 
-HALF = (
+HALF_SENSITIVITY = (
     "its sensitivity is the bound on one update's norm, and two updates of that norm may lie twice as far apart; what "
     "is certified counts that"
 )
@@ -56,10 +56,10 @@ def paper_claims(algorithm: "Algorithm", rounds: int, population: Population) ->
     if alone is not None and isinstance(mechanism, LocalNoise):
         event = Repeated(count=joined, event=alone)
         release = Release(unit="client", relation="add_or_remove", view="server", event=event)
-        found.append(PaperClaim(release, "as paper 003 counts", HALF))
+        found.append(PaperClaim(release, "as paper 003 counts", HALF_SENSITIVITY))
     local = algorithm.trainer.training_event(population, range(joined))
     if isinstance(algorithm.trainer, DpSgd) and local is not None:
-        whole = _times_as_much(local, math.sqrt(population.clients))
+        whole = _with_scaled_noise(local, math.sqrt(population.clients))
         later = max(algorithm.trainer.for_population(population).steps or (1,)) > 1
         release = Release(unit="example", relation="zero_out", view="server", event=whole)
         found.append(PaperClaim(release, "by paper 002's Theorem 4.6", explain_local_state() if later else IN_CLEAR))
@@ -71,7 +71,7 @@ def paper_claims(algorithm: "Algorithm", rounds: int, population: Population) ->
     return found
 
 
-def _times_as_much(event: Event, factor: float) -> Event:
+def _with_scaled_noise(event: Event, factor: float) -> Event:
     """The same steps with so many times the noise."""
     return Composed(
         events=tuple(

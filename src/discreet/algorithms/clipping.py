@@ -5,7 +5,7 @@ from torch import Tensor
 
 from discreet.params import Params, norms, scale_rows
 
-STABLE = 0.01
+AUTOMATIC_OFFSET = 0.01
 ROUNDING = 1 - 1e-5  # norms and products in single precision are off by some 1e-6
 
 
@@ -18,7 +18,7 @@ def clip(block: Params, norm: float | Tensor, order: int = 2) -> Params:
     found = norms(block, order=order)
     return {
         # NaN·0 is NaN, so a row that can't be scaled is replaced instead
-        name: torch.where(_finite(found, value), value, torch.zeros_like(value))
+        name: torch.where(_is_finite(found, value), value, torch.zeros_like(value))
         for name, value in scale_rows(clip_factors(found, norm), block).items()
     }
 
@@ -30,11 +30,11 @@ def clip_factors(found: Tensor, norm: float | Tensor, *, automatic: bool = False
     rate are one knob (Bu et al. 2023).
     """
     if automatic:
-        shrunk = ROUNDING * norm / (found + STABLE)
+        shrunk = ROUNDING * norm / (found + AUTOMATIC_OFFSET)
     else:
         shrunk = torch.where(found > norm, ROUNDING * norm / found, torch.ones_like(found))
     return torch.where(torch.isfinite(found), shrunk, torch.zeros_like(found))
 
 
-def _finite(found: Tensor, value: Tensor) -> Tensor:
+def _is_finite(found: Tensor, value: Tensor) -> Tensor:
     return torch.isfinite(found).reshape(found.shape + (1,) * (value.dim() - 1))

@@ -15,7 +15,7 @@ from discreet.algorithms.training import (
     MinibatchDp,
     Shards,
 )
-from discreet.algorithms.training.margin_clip import LARGEST
+from discreet.algorithms.training.margin_clip import MAX_GRADIENT_NORM
 from discreet.algorithms.training.per_round import value_in_round
 
 if TYPE_CHECKING:
@@ -89,11 +89,11 @@ def _on_updates(algorithm: "Algorithm", population: Population) -> float | None:
     if mechanism.unit == "client":
         kept = math.sqrt(1 - mechanism.flag**2) if isinstance(mechanism, AdaptiveGaussian) else 1.0
         return deviation / (cohort * kept)
-    reach, longest = algorithm.trainer.example_sensitivity(0), _longest(algorithm.trainer, population)
+    reach, longest = algorithm.trainer.example_sensitivity(0), _longest_update(algorithm.trainer, population)
     return None if reach is None or longest is None else deviation * reach / (cohort * longest)
 
 
-def _longest(trainer: AnyTrainer, population: Population) -> float | None:
+def _longest_update(trainer: AnyTrainer, population: Population) -> float | None:
     """The norm of the mean client's update when all that its training clips is at the clip, and points one way."""
     match trainer:
         case BroadcastGradients() | DenoisedRelease() if trainer.steps is not None:
@@ -106,7 +106,7 @@ def _longest(trainer: AnyTrainer, population: Population) -> float | None:
         case ConvexLocal() if trainer.batch_size is not None:
             rate = trainer.learning_rate * trainer.schedule.factor(0)
             steps = trainer.passes * sum(population.examples) / population.clients / trainer.batch_size
-            step = rate * min(trainer.clip_norm, LARGEST) / trainer.feature_bound * trainer.sampling_rate
+            step = rate * min(trainer.clip_norm, MAX_GRADIENT_NORM) / trainer.feature_bound * trainer.sampling_rate
             pull = rate * trainer.strength
             return step * (steps if not pull else (1 - (1 - pull) ** steps) / pull)
         case Shards():  # an empty one sends nothing

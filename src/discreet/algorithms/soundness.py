@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 def check_algorithm(algorithm: "Algorithm") -> None:
     """Each in a sentence that says what to use instead."""
-    _weights(algorithm)
-    _turns(algorithm)
-    _bound(algorithm)
-    _reach(algorithm)
-    _integers(algorithm)
-    _published(algorithm)
+    _check_weights(algorithm)
+    _check_turns(algorithm)
+    _check_update_bound(algorithm)
+    _check_example_bound(algorithm)
+    _check_lattice(algorithm)
+    _check_thinned_noise(algorithm)
 
 
 def check_overlap(algorithm: "Algorithm", population: Population) -> None:
@@ -48,7 +48,7 @@ def has_thinned_noise(algorithm: "Algorithm") -> bool:
     return algorithm.sparsifier.unsound_reason is not None and isinstance(algorithm.mechanism, DistributedGaussian)
 
 
-def _weights(algorithm: "Algorithm") -> None:
+def _check_weights(algorithm: "Algorithm") -> None:
     if algorithm.weighting == "by_examples" and algorithm.mechanism.is_private:
         raise UnsoundCombination(
             "Weighing clients by their examples lets one client move the sum by more than the clip.",
@@ -56,7 +56,7 @@ def _weights(algorithm: "Algorithm") -> None:
         )
 
 
-def _turns(algorithm: "Algorithm") -> None:
+def _check_turns(algorithm: "Algorithm") -> None:
     if algorithm.trainer.has_uneven_rounds and isinstance(algorithm.sampling, RoundRobin):
         raise UnsoundCombination(
             "Clients that take turns would pay for different rounds, where rounds differ in their local steps.",
@@ -64,7 +64,7 @@ def _turns(algorithm: "Algorithm") -> None:
         )
 
 
-def _bound(algorithm: "Algorithm") -> None:
+def _check_update_bound(algorithm: "Algorithm") -> None:
     """A mechanism without a clip of its own leans on the bound that training keeps."""
     mechanism, trainer = algorithm.mechanism, algorithm.trainer
     if not isinstance(mechanism, LocalNoise) or mechanism.clip_norm is not None:
@@ -82,7 +82,7 @@ def _bound(algorithm: "Algorithm") -> None:
         )
 
 
-def _reach(algorithm: "Algorithm") -> None:
+def _check_example_bound(algorithm: "Algorithm") -> None:
     """Noise for single examples leans on what training, and nothing after it, lets one of them move."""
     if algorithm.mechanism.unit != "example":
         return
@@ -101,7 +101,7 @@ def _reach(algorithm: "Algorithm") -> None:
         )
 
 
-def _integers(algorithm: "Algorithm") -> None:
+def _check_lattice(algorithm: "Algorithm") -> None:
     """Integer noise belongs on a lattice, and nothing else does: rounding comes before noise, never after."""
     on_lattice, integers = isinstance(algorithm.aggregation, Lattice), isinstance(algorithm.mechanism, IntegerNoise)
     if integers and not on_lattice:
@@ -131,7 +131,7 @@ def _integers(algorithm: "Algorithm") -> None:
         )
 
 
-def _published(algorithm: "Algorithm") -> None:
+def _check_thinned_noise(algorithm: "Algorithm") -> None:
     if algorithm.sparsifier.unsound_reason is not None and isinstance(algorithm.mechanism, IntegerNoise):
         raise UnsoundCombination(
             str(algorithm.sparsifier.unsound_reason),

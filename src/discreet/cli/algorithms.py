@@ -55,7 +55,7 @@ def recipe_data(name: str) -> dict[str, Any]:
         "protects": [{"unit": name_of(each.unit), "against": each.view} for each in recipe.protects],
         "parameters": [
             {"name": knob.name, "type": knob.kind, "required": knob.required, "default": knob.default}
-            for knob in recipe.knobs
+            for knob in recipe.arguments
         ],
         "example": toml_document.format_toml({"algorithm": {"recipe": name, **recipe.example}}),
     }

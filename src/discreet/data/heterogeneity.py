@@ -128,7 +128,7 @@ def _cross_entropies(data: Federation, classes: int, iterations: int) -> tuple[f
     own = []
     for first in range(0, len(data.sizes), BLOCK):
         clients = range(first, min(first + BLOCK, len(data.sizes)))
-        own.append(_minimise_loss(data.block(clients).whole(), model.expand(len(clients), -1, -1), iterations)[1])
+        own.append(_minimise_loss(data.block(clients).full_batch(), model.expand(len(clients), -1, -1), iterations)[1])
     return float(pooled), torch.cat(own)
 
 

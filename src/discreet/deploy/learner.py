@@ -11,7 +11,7 @@ from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.mechanisms import AdaptiveGaussian
 from discreet.algorithms.population import Population
-from discreet.algorithms.sparsifiers.common_mask import PublicTopK, mask_of
+from discreet.algorithms.sparsifiers.common_mask import PublicTopK, mask_name
 from discreet.data.federation import Federation
 from discreet.data.tables.table_task import TableTask
 from discreet.data.tasks.task import Task
@@ -123,7 +123,7 @@ class Learner:
         # What only the server knows: the clip that it adapts, and a mask from its public data.
         chosen = set(due) if isinstance(mechanism, AdaptiveGaussian) else set()
         if isinstance(self.algorithm.sparsifier, PublicTopK):
-            masks = {mask_of(name): torch.zeros_like(value, dtype=torch.bool) for name, value in params.items()}
+            masks = {mask_name(name): torch.zeros_like(value, dtype=torch.bool) for name, value in params.items()}
             due, chosen = due | masks, chosen | set(masks)
         else:
             due |= self.algorithm.sparsifier.announce(params, round)

@@ -22,7 +22,7 @@ def advice(job: Job) -> Iterator[str]:
 def _is_linear(job: Job) -> bool:
     """Whether the margin clip's proof covers the model; the loss has to be the task's own cross-entropy."""
     try:
-        LinearHead.of(job.model.loss, job.params, job.data.inputs[:1][None])
+        LinearHead.detect(job.model.loss, job.params, job.data.inputs[:1][None])
     except InvalidInput:
         return False
     return job.task.kind == "classification"

@@ -97,7 +97,7 @@ class Losses(NamedTuple):
 
     @classmethod
     def of(cls, data: Federation, ridge: float) -> "Losses":
-        batch: Batch = data.block(range(len(data.sizes))).whole()
+        batch: Batch = data.block(range(len(data.sizes))).full_batch()
         sizes = batch.mask.sum(dim=1).double()
         inputs = batch.inputs.double().flatten(2) * batch.mask[..., None]
         targets = batch.targets.double().reshape(batch.mask.shape) * batch.mask

@@ -51,7 +51,7 @@ TRAINERS = {
 
 
 def loss() -> ModuleLoss:
-    found = ModuleLoss.of(MODULE, lambda outputs, targets: cross_entropy(outputs, targets, reduction="none"))
+    found = ModuleLoss.from_module(MODULE, lambda outputs, targets: cross_entropy(outputs, targets, reduction="none"))
     return replace(found, independent=True)
 
 

@@ -47,7 +47,7 @@ def test_clipped_sums_are_those_of_a_loop_over_examples(network: str) -> None:
         (federation(9, 5), (linear(), cross_entropy)) if network == "linear" else (images(9, 5), convolution())
     )
     rows = KEY.rows(0, b"", [0, 1], CPU)
-    (batch,) = data.block([0, 1]).poisson(0.7, rows.open(), 100)
+    (batch,) = data.block([0, 1]).draw_poisson(0.7, rows.open(), 100)
     found = clipped_sum(loss, repeat_for_clients(params, 2), batch, Clip(0.3))
     for client in (0, 1):
         for name, value in by_loop(loss, params, batch, client, 0.3).items():
@@ -116,7 +116,7 @@ def test_the_sum_is_divided_by_the_expected_size_whoever_was_drawn() -> None:
     rows = KEY.rows(0, b"", [0], CPU)
     quiet = trainer(sampling_rate=1.0, noise_multiplier=0.01, learning_rate=8.0)
     delta = quiet.train(cross_entropy, Broadcast(0, linear(), {}), data.block([0]), rows)
-    (batch,) = data.block([0]).poisson(1.0, rows.at(Purpose.BATCH).open(), 100)
+    (batch,) = data.block([0]).draw_poisson(1.0, rows.at(Purpose.BATCH).open(), 100)
     summed = clipped_sum(cross_entropy, repeat_for_clients(linear(), 1), batch, Clip(0.5))
     noise = rows.at(Purpose.NOISE).open().normal(linear())
     for name in delta:

@@ -121,8 +121,8 @@ def test_the_clip_holds_for_the_gradient_and_not_for_the_pull_back() -> None:
 def test_no_gradient_is_longer_than_its_clip(rows: list[list[float]]) -> None:
     values = torch.tensor(rows)
     gradient = {"w": values[:, :2], "b": values[:, 2:]}
-    assert bool((norms(L2Clip(bound=0.7).clipped(gradient)) <= 0.7).all())
-    assert bool((norms(L1Clip(bound=0.7).clipped(gradient), order=1) <= 0.7).all())
+    assert bool((norms(L2Clip(bound=0.7).clip_gradient(gradient)) <= 0.7).all())
+    assert bool((norms(L1Clip(bound=0.7).clip_gradient(gradient), order=1) <= 0.7).all())
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, 1e30])
@@ -143,9 +143,9 @@ def test_no_piece_asks_the_device_for_a_number() -> None:
     """Tensors without values have none to give; a recorded step has none either."""
     rows = {"w": torch.empty(2, 3, device="meta"), "b": torch.empty(2, device="meta")}
     start = {"w": torch.empty(3, device="meta"), "b": torch.empty((), device="meta")}
-    found = [piece.perturbed(rows, rows) for piece in (Sam(rho=0.5), Asam(rho=0.5))]
+    found = [piece.perturb(rows, rows) for piece in (Sam(rho=0.5), Asam(rho=0.5))]
     found += [piece.gradient(rows, start) for piece in (Blur(radius=1.0, strength=0.5), Prox(strength=0.5))]
-    found += [piece.clipped(rows) for piece in (L2Clip(bound=1.0), L1Clip(bound=1.0))]
+    found += [piece.clip_gradient(rows) for piece in (L2Clip(bound=1.0), L1Clip(bound=1.0))]
     assert all(each["w"].is_meta and each["w"].shape == (2, 3) and each["b"].shape == (2,) for each in found)
 
 

@@ -13,7 +13,7 @@ from torch.nn.modules.module import register_module_forward_hook
 
 from discreet.algorithms.training.batches import Batch
 from discreet.algorithms.training.isolation_check import fixed_randomness
-from discreet.algorithms.training.local_step import gradients
+from discreet.algorithms.training.local_step import client_gradients
 from discreet.algorithms.training.per_example import Clip, clipped_sum
 from discreet.algorithms.training.shipped_modules import runs_only_shipped_code
 from discreet.data.tasks.from_arrays import clients_from_arrays
@@ -86,7 +86,7 @@ def largest_move(supervised: SupervisedModule, task: Task) -> float:
 def update_after(supervised: SupervisedModule, task: Task, replaced: int | None) -> Params:
     """The second client's gradient, after the first client took part with or without a replaced example."""
     model = repeat_for_clients(supervised.params, 1)
-    taken = gradients(supervised.loss, shared=False)
+    taken = client_gradients(supervised.loss, shared=False)
     mine = Batch(task.train.inputs[None, EXAMPLES:], task.train.targets[None, EXAMPLES:], *batch_of(task)[2:])
     device = mine.inputs.device
     with fixed_randomness(6, device):

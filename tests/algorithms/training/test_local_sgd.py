@@ -18,7 +18,7 @@ def by_torch(local: LocalSgd, data, client: int, rate: float) -> dict[str, torch
     params = {name: value.clone().requires_grad_() for name, value in linear().items()}
     optimiser = torch.optim.SGD(params.values(), lr=rate, momentum=local.momentum, weight_decay=local.weight_decay)
     block = data.block([client])
-    for batch in block.shuffled(
+    for batch in block.draw_shuffled(
         local.batch_size, local._steps(block), KEY.rows(0, b"", [client], CPU).at(Purpose.BATCHES).open()
     ):
         optimiser.zero_grad()

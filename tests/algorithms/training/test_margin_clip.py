@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from discreet.algorithms.clipping import ROUNDING
-from discreet.algorithms.training.margin_clip import margin_clipped
+from discreet.algorithms.training.margin_clip import clip_by_margin
 
 PAIRS = 1000  # for each of hypothesis' examples
 
@@ -34,7 +34,7 @@ settings = given(
 @settings
 def test_no_gradient_is_longer_than_the_clip_and_small_ones_stay(classes: int, spread: float, norm: float, seed: int):
     first, _, targets = logits(classes, spread, seed)
-    clipped = margin_clipped(first, targets, norm)
+    clipped = clip_by_margin(first, targets, norm)
     assert clipped.norm(dim=1).max() <= min(norm, math.sqrt(2))
     own = torch.nn.functional.one_hot(targets, classes)
     plain = first.softmax(dim=1) - own
@@ -46,7 +46,7 @@ def test_no_gradient_is_longer_than_the_clip_and_small_ones_stay(classes: int, s
 def test_it_is_monotone_and_2_cocoercive(classes: int, spread: float, norm: float, seed: int):
     """⟨ĝ(u) − ĝ(v), u − v⟩ ≥ 2·‖ĝ(u) − ĝ(v)‖²: so its potential is convex and ½-smooth."""
     first, second, targets = logits(classes, spread, seed)
-    moved = margin_clipped(first, targets, norm) - margin_clipped(second, targets, norm)
+    moved = clip_by_margin(first, targets, norm) - clip_by_margin(second, targets, norm)
     along = (moved * (first - second)).sum(dim=1)
     slack = 1e-13 * (1 + (first - second).norm(dim=1))
     assert bool((along >= 2 * moved.square().sum(dim=1) - slack).all())
@@ -64,7 +64,7 @@ def test_it_is_the_gradient_of_cross_entropy_made_linear_in_the_margin_where_it_
     line = math.log1p(math.exp(turn)) + slope * (margins - turn)
     potential = torch.where(margins <= turn, torch.nn.functional.softplus(margins), line)
     (expected,) = torch.autograd.grad(potential.sum(), first)
-    assert torch.allclose(margin_clipped(first.detach(), targets, norm), expected, atol=1e-12)
+    assert torch.allclose(clip_by_margin(first.detach(), targets, norm), expected, atol=1e-12)
 
 
 def test_clipping_by_the_norm_is_not_monotone():
@@ -82,7 +82,7 @@ def test_clipping_by_the_norm_is_not_monotone():
 
 def step(tables: Tensor, features: Tensor, targets: Tensor, rate: float, batch: float) -> Tensor:
     """W ← W − (γ/B)·Σ ĝ xᵀ, for features of norm at most 1; for many models W at once."""
-    gradients = margin_clipped(features @ tables.mT, targets.expand(len(tables), -1), 1.0)
+    gradients = clip_by_margin(features @ tables.mT, targets.expand(len(tables), -1), 1.0)
     return tables - rate / batch * gradients.mT @ features
 
 

@@ -9,9 +9,9 @@ from torch import Tensor, nn
 from discreet.algorithms.training import per_example
 from discreet.algorithms.training.batches import Batch
 from discreet.algorithms.training.example_isolation import isolates_examples
-from discreet.algorithms.training.layer_gradients import Product, layers_of
+from discreet.algorithms.training.layer_gradients import OuterProductGradient, supported_layers
 from discreet.algorithms.training.module_loss import ModuleLoss
-from discreet.algorithms.training.per_example import Clip, _by_vmap, clipped_sum
+from discreet.algorithms.training.per_example import Clip, _sum_by_vmap, clipped_sum
 from discreet.params import Params, norms, repeat_for_clients
 
 IMAGES, VECTORS, SEQUENCES = (2, 8, 8), (6,), (4, 6)
@@ -48,17 +48,21 @@ def case(name: str) -> tuple[ModuleLoss, Params, Batch]:
     }
     mask = torch.tensor([[True] * 5, [True, False, True, False, False], [False] * 5])
     inputs = torch.randn(3, 5, *form, dtype=torch.float64)
-    return ModuleLoss.of(module, losses), params, Batch(inputs, torch.randint(3, (3, 5)), mask, mask.any(dim=1))
+    return (
+        ModuleLoss.from_module(module, losses),
+        params,
+        Batch(inputs, torch.randint(3, (3, 5)), mask, mask.any(dim=1)),
+    )
 
 
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("large", [1, 10**9], ids=["one by one", "stacked"])
 def test_layer_by_layer_is_example_by_example(name: str, large: int, monkeypatch: pytest.MonkeyPatch) -> None:
     loss, params, batch = case(name)
-    assert layers_of(loss, params) is not None
+    assert supported_layers(loss, params) is not None
     monkeypatch.setattr(per_example, "LARGE", large)
     found = per_example.clipped_sum(loss, params, batch, Clip(0.7))
-    expected = per_example._by_vmap(loss, params, batch, Clip(0.7))
+    expected = per_example._sum_by_vmap(loss, params, batch, Clip(0.7))
     for key in params:
         assert torch.allclose(found[key], expected[key], rtol=1e-9, atol=1e-12)
     assert all(float(value[2].abs().sum()) == 0 for value in found.values())  # that client had no examples
@@ -95,18 +99,23 @@ def test_a_layer_used_twice_goes_by_vmap_and_is_right() -> None:
     params = {key: value.detach()[None] for key, value in module.named_parameters()}
     inputs, targets = torch.randn(1, 4, 6, dtype=torch.float64), torch.randint(6, (1, 4))
     batch = Batch(inputs, targets, torch.ones(1, 4, dtype=torch.bool), torch.ones(1, dtype=torch.bool))
-    found = per_example.clipped_sum(ModuleLoss.of(module, losses), params, batch, Clip(0.3))
-    expected = per_example._by_vmap(ModuleLoss.of(module, losses), params, batch, Clip(0.3))
+    found = per_example.clipped_sum(ModuleLoss.from_module(module, losses), params, batch, Clip(0.3))
+    expected = per_example._sum_by_vmap(ModuleLoss.from_module(module, losses), params, batch, Clip(0.3))
     assert torch.allclose(found["layer.weight"], expected["layer.weight"])
 
 
 def test_a_network_with_an_unknown_layer_goes_by_vmap() -> None:
     assert (
-        layers_of(ModuleLoss.of(nn.Sequential(nn.Linear(3, 3), nn.PReLU()), losses), {"1.weight": torch.zeros(1)})
+        supported_layers(
+            ModuleLoss.from_module(nn.Sequential(nn.Linear(3, 3), nn.PReLU()), losses), {"1.weight": torch.zeros(1)}
+        )
         is None
     )
-    assert layers_of(ModuleLoss.of(nn.Conv2d(4, 4, 3, groups=2), losses), {"weight": torch.zeros(1)}) is None
-    assert layers_of(lambda params, inputs, targets: inputs, {}) is None
+    assert (
+        supported_layers(ModuleLoss.from_module(nn.Conv2d(4, 4, 3, groups=2), losses), {"weight": torch.zeros(1)})
+        is None
+    )
+    assert supported_layers(lambda params, inputs, targets: inputs, {}) is None
 
 
 class Centred(nn.Module):
@@ -157,7 +166,7 @@ def filled(clients: int, width: int, outlier: float = 1.0) -> Batch:
 def test_whatever_a_network_does_one_example_moves_the_sum_by_the_clip_at_most(kind: type, outlier: float) -> None:
     torch.manual_seed(0)
     module = kind().double()
-    loss = ModuleLoss.of(module, each_loss)
+    loss = ModuleLoss.from_module(module, each_loss)
     params = repeat_for_clients({name: value.detach() for name, value in module.named_parameters()}, 2)
     batch = filled(2, 12, outlier)
     without = batch._replace(mask=batch.mask.clone())
@@ -171,11 +180,11 @@ def test_whatever_a_network_does_one_example_moves_the_sum_by_the_clip_at_most(k
 def test_gradients_are_those_of_each_example_alone(kind: type) -> None:
     torch.manual_seed(0)
     module = kind().double()
-    loss = ModuleLoss.of(module, each_loss)
+    loss = ModuleLoss.from_module(module, each_loss)
     params = repeat_for_clients({name: value.detach() for name, value in module.named_parameters()}, 2)
     batch = filled(2, 6)
     found = clipped_sum(loss, params, batch, Clip(1e30))
-    expected = _by_vmap(loss, params, batch, Clip(1e30))
+    expected = _sum_by_vmap(loss, params, batch, Clip(1e30))
     assert all(torch.allclose(found[name], expected[name], atol=1e-9) for name in found)
 
 
@@ -192,13 +201,13 @@ def test_only_networks_that_are_known_to_keep_examples_apart_take_whole_batches(
 
 def test_a_tiny_gradient_beside_a_huge_input_is_clipped_too() -> None:
     """The squares of 1e-23 vanish in single precision, and the product with 1.5e19 would pass a clip of 1e-5."""
-    found = Product(torch.full((1, 1), 1e-23), torch.full((1, 1), 1.5e19))
-    assert float(found.squares()) == pytest.approx(2.25e-8, rel=1e-4)
+    found = OuterProductGradient(torch.full((1, 1), 1e-23), torch.full((1, 1), 1.5e19))
+    assert float(found.squared_norms()) == pytest.approx(2.25e-8, rel=1e-4)
 
 
 @pytest.mark.parametrize("outlier", [1e-6, 1.0, 1e6])
 def test_automatic_clipping_bounds_an_example_too_and_lifts_small_ones(outlier: float) -> None:
-    loss = ModuleLoss.of(nn.Linear(5, 3).double(), each_loss)
+    loss = ModuleLoss.from_module(nn.Linear(5, 3).double(), each_loss)
     params = repeat_for_clients({name: value.detach() for name, value in loss.module.named_parameters()}, 1)
     one = filled(1, 1, outlier)
     moved = float(norms(clipped_sum(loss, params, one, Clip(0.5, automatic=True))))

@@ -43,7 +43,7 @@ class Lattice:
 
     def for_sum(self, dimension: int | None, load: Load | None) -> Self:
         if dimension is not None:
-            self._same(dimension)
+            self._check_dimension(dimension)
         dimension = self.dimension or dimension
         found = replace(self, dimension=dimension)
         if dimension is None or load is None:
@@ -73,9 +73,9 @@ class Lattice:
         assert self.bits is not None
         assert self.scale is not None
         assert self.dimension is not None
-        self._same(count_values(params))
+        self._check_dimension(count_values(params))
         device = next(iter(params.values())).device
-        rotation = Rotation.drawn(self.dimension, self._draw(round)) if self.rotated else None
+        rotation = Rotation.drawn(self.dimension, self._rotation_generator(round)) if self.rotated else None
         if rotation is not None:
             rotation = replace(rotation, signs=rotation.signs.to(device))
         return Encoding(self.scale, self.bits, times, rotation)
@@ -98,7 +98,7 @@ class Lattice:
     def bits_per_coordinate(self, dtype: torch.dtype) -> int:
         return self.bits or MOST_BITS  # while they are open, at most
 
-    def _same(self, dimension: int) -> None:
+    def _check_dimension(self, dimension: int) -> None:
         """Rounding is priced by how many numbers are rounded: for fewer than there are, it would cost too little."""
         if self.dimension not in (None, dimension):
             raise InvalidInput(
@@ -119,7 +119,7 @@ class Lattice:
             rotated=self.rotated,
         )
 
-    def _draw(self, round: int) -> torch.Generator:
+    def _rotation_generator(self, round: int) -> torch.Generator:
         """On the host, where a seed gives the same numbers on every machine."""
         seed = hashlib.blake2b(f"rotation {self.seed} {round}".encode(), digest_size=8).digest()
         return torch.Generator().manual_seed(int.from_bytes(seed, "little", signed=True))

@@ -65,10 +65,10 @@ class DistributedGaussian:
         return self if self.shares is not None else replace(self, shares=most)
 
     def init(self, params: Params) -> State:
-        return announced_clip.room(params)
+        return announced_clip.init_clip(params)
 
     def announce(self, state: State, bound: float | None) -> Params:
-        return announced_clip.norm(state, self.clip_norm, bound)
+        return announced_clip.announce_clip(state, self.clip_norm, bound)
 
     def bound(self, delta: Params, broadcast: Broadcast) -> Params:
         held = delta if self.clip_norm is None else clipped(delta, self.clip_norm)

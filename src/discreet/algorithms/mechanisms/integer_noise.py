@@ -73,10 +73,10 @@ class IntegerNoise:
         return self if self.shares is not None else replace(self, shares=honest)
 
     def init(self, params: Params) -> State:
-        return announced_clip.room(params)
+        return announced_clip.init_clip(params)
 
     def announce(self, state: State, bound: float | None) -> Params:
-        return announced_clip.norm(state, self.clip_norm, bound)
+        return announced_clip.announce_clip(state, self.clip_norm, bound)
 
     def bound(self, delta: Params, broadcast: Broadcast) -> Params:
         """What training put on the lattice, sum by sum, stays as it is: its reach is the clip there, and only there."""

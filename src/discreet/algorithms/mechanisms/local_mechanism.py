@@ -54,10 +54,10 @@ class LocalNoise:
         return self
 
     def init(self, params: Params) -> State:
-        return announced_clip.room(params)
+        return announced_clip.init_clip(params)
 
     def announce(self, state: State, bound: float | None) -> Params:
-        return announced_clip.norm(state, self.clip_norm, bound)
+        return announced_clip.announce_clip(state, self.clip_norm, bound)
 
     def bound(self, delta: Params, broadcast: Broadcast) -> Params:
         norm = broadcast.announcement[CLIP]

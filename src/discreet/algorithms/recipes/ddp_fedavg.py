@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.recipes.local_training import local_sgd
-from discreet.algorithms.recipes.shared_noise import ShareNoise, shared
+from discreet.algorithms.recipes.shared_noise import ShareNoise, distributed_noise
 from discreet.algorithms.sampling import AnySampling, Everyone
 from discreet.algorithms.server_optimizers import AnyServer, ServerSgd
 from discreet.algorithms.training import BroadcastGradients, DpSgd
@@ -73,7 +73,9 @@ def ddp_fedavg(
             )
         trainer = DpSgd(noise_multiplier=noise_multiplier, **common)
         return Algorithm(trainer=trainer, server=server, as_published=as_published)
-    parts = shared(noise, noise_multiplier, bits=bits, rotated=rotated, colluding=colluding, dropouts=dropouts)
+    parts = distributed_noise(
+        noise, noise_multiplier, bits=bits, rotated=rotated, colluding=colluding, dropouts=dropouts
+    )
     return Algorithm(trainer=BroadcastGradients(**common), server=server, **parts)
 
 
@@ -102,7 +104,7 @@ def ddp_fedavg_client(
     are, an update is one thing that is hidden, so here the paper's count is true. Protects all that a client sends,
     against the server of a secure sum and everybody after it.
     """
-    parts = shared(
+    parts = distributed_noise(
         noise,
         noise_multiplier,
         clip_norm=clip_norm,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.mechanisms import DistributedGaussian
 from discreet.algorithms.recipes.local_training import local_sgd
-from discreet.algorithms.recipes.shared_noise import ShareNoise, shared
+from discreet.algorithms.recipes.shared_noise import ShareNoise, distributed_noise
 from discreet.algorithms.server_optimizers import AnyServer, ServerSgd
 from discreet.algorithms.training import ConvexLocal, DenoisedRelease, Shards
 from discreet.algorithms.training.per_round import as_tuple
@@ -50,7 +50,7 @@ def convex_local(
             schedule=schedule,
         ),
         server=server,
-        **shared(noise, noise_multiplier, bits=bits, colluding=colluding, dropouts=dropouts),
+        **distributed_noise(noise, noise_multiplier, bits=bits, colluding=colluding, dropouts=dropouts),
     )
 
 
@@ -90,7 +90,7 @@ def proximal_local(
             schedule=schedule,
         ),
         server=server,
-        **shared(noise, noise_multiplier, bits=bits, colluding=colluding, dropouts=dropouts),
+        **distributed_noise(noise, noise_multiplier, bits=bits, colluding=colluding, dropouts=dropouts),
     )
 
 
@@ -163,5 +163,5 @@ def shards(
             ),
         ),
         server=server,
-        **shared(noise, noise_multiplier, bits=bits, colluding=colluding, dropouts=dropouts),
+        **distributed_noise(noise, noise_multiplier, bits=bits, colluding=colluding, dropouts=dropouts),
     )

@@ -20,7 +20,7 @@ SAMPLE = Population(examples=(100,) * 10)  # whom an algorithm protects, and fro
 
 
 @dataclass(frozen=True)
-class Knob:
+class Argument:
     """One argument of a recipe, as a file writes it; `default` is plain data, and None stands for leaving it out."""
 
     name: str
@@ -40,7 +40,7 @@ class Recipe:
     def __call__(self, **arguments: Any) -> Algorithm:
         """The algorithm of these arguments, as a file has them: a table is a part, and nothing passes for another."""
         hints = get_type_hints(self.function, include_extras=True)
-        given = {key: _given(key, hints[key], each) for key, each in arguments.items() if key in hints}
+        given = {key: _validate_argument(key, hints[key], each) for key, each in arguments.items() if key in hints}
         return self.function(**(arguments | given))
 
     @property
@@ -58,10 +58,10 @@ class Recipe:
         return inspect.getdoc(self.function) or ""
 
     @property
-    def knobs(self) -> list[Knob]:
+    def arguments(self) -> list[Argument]:
         hints = get_type_hints(self.function, include_extras=True)
         return [
-            Knob(name, in_words(hints[name]), each.default is each.empty, _default(each))
+            Argument(name, describe_type(hints[name]), each.default is each.empty, _default(each))
             for name, each in self.parameters.items()
         ]
 
@@ -71,12 +71,12 @@ class Recipe:
         return self(**self.example).for_population(SAMPLE, DIMENSION).with_noise(1.0).releases(SAMPLE, 0)
 
 
-def _given(name: str, hint: Any, value: Any) -> Any:
+def _validate_argument(name: str, hint: Any, value: Any) -> Any:
     """The value, if it is of this kind: `true` is no number, and "no" is not false."""
     if isinstance(value, Mapping):
         return from_plain(hint, value)
-    if not is_pydantic_dataclass(type(value)) and not any(_fits(each, value) for each in _choices(hint)):
-        wanted = re.sub(r"(whole number|(?<!whole )number|list|table)", r"a \1", in_words(hint))
+    if not is_pydantic_dataclass(type(value)) and not any(_is_instance(each, value) for each in _choices(hint)):
+        wanted = re.sub(r"(whole number|(?<!whole )number|list|table)", r"a \1", describe_type(hint))
         raise InvalidInput(f"algorithm.{name} must be {wanted}, and got {value!r:.60}.")
     return value
 
@@ -85,12 +85,12 @@ def _choices(hint: Any) -> tuple[Any, ...]:
     return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
 
 
-def _fits(hint: Any, value: Any) -> bool:
+def _is_instance(hint: Any, value: Any) -> bool:
     origin = get_origin(hint)
     if origin is Literal:
         return value in get_args(hint)
     if isinstance(origin, type) and issubclass(origin, Sequence):
-        return isinstance(value, list | tuple) and all(_fits(get_args(hint)[0], each) for each in value)
+        return isinstance(value, list | tuple) and all(_is_instance(get_args(hint)[0], each) for each in value)
     if hint is float:
         return isinstance(value, int | float) and not isinstance(value, bool)
     if hint is int:
@@ -98,14 +98,14 @@ def _fits(hint: Any, value: Any) -> bool:
     return isinstance(hint, type) and isinstance(value, hint)
 
 
-def in_words(hint: Any) -> str:
+def describe_type(hint: Any) -> str:
     """A type as a file shows it: `whole number or list`, `"pass" or "minibatch"`, `table of kind sgd or adam`."""
-    kinds = list(_kinds(hint))
+    kinds = list(_part_kinds(hint))
     listed = " or ".join([", ".join(kinds[:-1]), kinds[-1]] if kinds[1:] else kinds)
-    return " or ".join([*dict.fromkeys(_words(hint)), *([f"table of kind {listed}"] if kinds else [])])
+    return " or ".join([*dict.fromkeys(_plain_types(hint)), *([f"table of kind {listed}"] if kinds else [])])
 
 
-def _words(hint: Any) -> Iterator[str]:
+def _plain_types(hint: Any) -> Iterator[str]:
     """What is no part: numbers, words, lists."""
     origin = get_origin(hint)
     if origin is Literal:
@@ -113,19 +113,19 @@ def _words(hint: Any) -> Iterator[str]:
     elif isinstance(origin, type) and issubclass(origin, Sequence):
         yield "list"
     elif origin is Annotated:
-        yield from _words(get_args(hint)[0])
+        yield from _plain_types(get_args(hint)[0])
     elif origin is not None:  # a union
-        yield from (word for each in get_args(hint) for word in _words(each))
+        yield from (word for each in get_args(hint) for word in _plain_types(each))
     elif hint is not NoneType and not is_pydantic_dataclass(hint):
         yield {bool: "true or false", int: "whole number", float: "number", str: "text"}.get(hint, str(hint))
 
 
-def _kinds(hint: Any) -> Iterator[str]:
+def _part_kinds(hint: Any) -> Iterator[str]:
     """The kinds of part that fit here, where it is a place for parts."""
     if isinstance(hint, type) and is_pydantic_dataclass(hint):
         yield vars(hint)["__pydantic_fields__"]["kind"].default
     elif get_origin(hint) is not Literal:
-        yield from (kind for each in get_args(hint) for kind in _kinds(each))
+        yield from (kind for each in get_args(hint) for kind in _part_kinds(each))
 
 
 def _default(parameter: inspect.Parameter) -> Any:

@@ -9,14 +9,14 @@ from discreet.errors import InvalidInput
 ShareNoise: TypeAlias = Literal["skellam", "discrete_gaussian", "gaussian"]
 
 
-class Shared(TypedDict):
+class NoiseParts(TypedDict):
     """The two parts of an algorithm that go together."""
 
     mechanism: AnyMechanism
     aggregation: AnyAggregation
 
 
-def shared(
+def distributed_noise(
     noise: ShareNoise,
     noise_multiplier: float | None,
     *,
@@ -25,7 +25,7 @@ def shared(
     rotated: bool = False,
     colluding: int = 0,
     dropouts: int = 0,
-) -> Shared:
+) -> NoiseParts:
     """Without `clip_norm`, for single examples."""
     if noise not in ("skellam", "discrete_gaussian", "gaussian"):
         raise InvalidInput(f'noise must be "skellam", "discrete_gaussian" or "gaussian", and got {noise!r}.')

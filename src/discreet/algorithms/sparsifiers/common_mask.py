@@ -6,7 +6,7 @@ from typing import Literal
 import torch
 
 from discreet.algorithms.sparsifiers.sparsifier import PublicUpdate
-from discreet.algorithms.sparsifiers.top_coordinates import kept, largest, where
+from discreet.algorithms.sparsifiers.top_coordinates import apply_mask, count_kept, largest_mask
 from discreet.errors import InvalidInput
 from discreet.params import Params, count_values, scale, unflatten
 from discreet.part import Flag, Index, Rate, part
@@ -42,26 +42,30 @@ class RandomK:
     def announce(self, params: Params, round: int, public: PublicUpdate | None = None) -> Params:
         coordinates = count_values(params)
         chosen = torch.zeros(coordinates, dtype=torch.bool)
-        chosen[torch.randperm(coordinates, generator=self._draw(round))[: kept(self.fraction, coordinates)]] = True
-        return _named(unflatten(chosen, params), params)  # however a model lists its tensors, the draw is the same
+        chosen[
+            torch.randperm(coordinates, generator=self._mask_generator(round))[: count_kept(self.fraction, coordinates)]
+        ] = True
+        return _as_announcement(
+            unflatten(chosen, params), params
+        )  # however a model lists its tensors, the draw is the same
 
     def select(self, delta: Params, announcement: Params) -> Params:
-        chosen = where(_masks(delta, announcement), delta)
+        chosen = apply_mask(_announced_masks(delta, announcement), delta)
         if not self.scaled:
             return chosen
         coordinates = sum(value[0].numel() for value in delta.values())
-        return scale(chosen, coordinates / kept(self.fraction, coordinates))
+        return scale(chosen, coordinates / count_kept(self.fraction, coordinates))
 
     def finish(self, sent: Params, announcement: Params) -> Params:
         return sent
 
     def expand(self, released: Params, announcement: Params) -> Params:
-        return where(_masks(released, announcement), released)
+        return apply_mask(_announced_masks(released, announcement), released)
 
     def coordinates(self, update: int) -> int:
-        return kept(self.fraction, update)
+        return count_kept(self.fraction, update)
 
-    def _draw(self, round: int) -> torch.Generator:
+    def _mask_generator(self, round: int) -> torch.Generator:
         """On the host, where a seed gives the same numbers on every machine."""
         seed = hashlib.blake2b(f"random_k {self.seed} {round}".encode(), digest_size=8).digest()
         return torch.Generator().manual_seed(int.from_bytes(seed, "little", signed=True))
@@ -91,25 +95,25 @@ class PublicTopK:
 
     def announce(self, params: Params, round: int, public: PublicUpdate | None = None) -> Params:
         if public is None:
-            raise no_public_data()
+            raise missing_public_data()
         one = {name: value[None] for name, value in public(params, round).items()}
-        chosen = largest(one, self.fraction, per_layer=False)
-        return _named({name: mask[0] for name, mask in chosen.items()}, params)
+        chosen = largest_mask(one, self.fraction, per_layer=False)
+        return _as_announcement({name: mask[0] for name, mask in chosen.items()}, params)
 
     def select(self, delta: Params, announcement: Params) -> Params:
-        return where(_masks(delta, announcement), delta)
+        return apply_mask(_announced_masks(delta, announcement), delta)
 
     def finish(self, sent: Params, announcement: Params) -> Params:
         return sent
 
     def expand(self, released: Params, announcement: Params) -> Params:
-        return where(_masks(released, announcement), released)
+        return apply_mask(_announced_masks(released, announcement), released)
 
     def coordinates(self, update: int) -> int:
-        return kept(self.fraction, update)
+        return count_kept(self.fraction, update)
 
 
-def no_public_data() -> InvalidInput:
+def missing_public_data() -> InvalidInput:
     """What is said of `public_top_k` where a task has no public data."""
     return InvalidInput(
         "The sparsifier 'public_top_k' takes its mask from an update on public data, and there is none.",
@@ -118,15 +122,15 @@ def no_public_data() -> InvalidInput:
     )
 
 
-def _named(masks: Params, params: Params) -> Params:
+def _as_announcement(masks: Params, params: Params) -> Params:
     """As announcement, beside what a mechanism announces; on the model's device."""
-    return {mask_of(name): mask.to(params[name].device) for name, mask in masks.items()}
+    return {mask_name(name): mask.to(params[name].device) for name, mask in masks.items()}
 
 
-def mask_of(name: str) -> str:
+def mask_name(name: str) -> str:
     """As a tensor's mask is announcement."""
     return f"mask {name}"
 
 
-def _masks(block: Params, announcement: Params) -> Params:
-    return {name: announcement[mask_of(name)] for name in block}
+def _announced_masks(block: Params, announcement: Params) -> Params:
+    return {name: announcement[mask_name(name)] for name in block}

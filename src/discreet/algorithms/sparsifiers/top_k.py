@@ -3,7 +3,7 @@
 from typing import Literal
 
 from discreet.algorithms.sparsifiers.sparsifier import PublicUpdate
-from discreet.algorithms.sparsifiers.top_coordinates import largest, where
+from discreet.algorithms.sparsifiers.top_coordinates import apply_mask, largest_mask
 from discreet.params import Params
 from discreet.part import Flag, Rate, part
 
@@ -39,7 +39,7 @@ class TopK:
         return {}
 
     def select(self, delta: Params, announcement: Params) -> Params:
-        return where(largest(delta, self.fraction, per_layer=self.per_layer), delta)
+        return apply_mask(largest_mask(delta, self.fraction, per_layer=self.per_layer), delta)
 
     def finish(self, sent: Params, announcement: Params) -> Params:
         return sent
@@ -84,7 +84,7 @@ class ServerTopK:
 
     def expand(self, released: Params, announcement: Params) -> Params:
         one = {name: value[None] for name, value in released.items()}
-        chosen = where(largest(one, self.fraction, per_layer=False), one)
+        chosen = apply_mask(largest_mask(one, self.fraction, per_layer=False), one)
         return {name: value[0] for name, value in chosen.items()}
 
     def coordinates(self, update: int) -> int:
@@ -127,7 +127,7 @@ class PublishedTopK:
 
     def finish(self, sent: Params, announcement: Params) -> Params:
         """Of each tensor: "based on the magnitude of weight in each layer" (section 3.3)."""
-        return where(largest(sent, self.fraction, per_layer=True), sent)
+        return apply_mask(largest_mask(sent, self.fraction, per_layer=True), sent)
 
     def expand(self, released: Params, announcement: Params) -> Params:
         return released

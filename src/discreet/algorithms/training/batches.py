@@ -41,12 +41,12 @@ class Batches:
     def clients(self) -> int:
         return len(self.sizes)
 
-    def shuffled(self, batch_size: int, steps: Sequence[int], streams: Streams) -> Iterator[Batch]:
+    def draw_shuffled(self, batch_size: int, steps: Sequence[int], streams: Streams) -> Iterator[Batch]:
         """`steps[i]` batches for client i: passes over its data, each in a new random order, the last batch shorter.
 
         All indices go to the device at once: a copy in every step would make the device wait for the host.
         """
-        plan = _planned(self.sizes, tuple(steps), batch_size, self._device)
+        plan = _plan_shuffle(self.sizes, tuple(steps), batch_size, self._device)
         orders = torch.stack([streams.uniform(self.sizes).argsort(dim=1) for _ in range(plan.passes)])
         client = torch.arange(self.clients)[:, None]
         places = orders[plan.turn, client, plan.column] + torch.tensor(self.starts)[:, None]
@@ -54,7 +54,7 @@ class Batches:
         for step, whole in enumerate(plan.whole):
             yield self._batch(index[step], plan.mask[step], None if whole else plan.active[step])
 
-    def poisson(self, rate: float | Tensor, streams: Streams, width: int) -> Iterator[Batch]:
+    def draw_poisson(self, rate: float | Tensor, streams: Streams, width: int) -> Iterator[Batch]:
         """Each example by its own coin, in pieces of at most `width` examples a client; clients may differ in `rate`.
 
         Nothing is cut off: as many pieces come as the largest draw needs, and none where nobody drew anything. They
@@ -75,7 +75,7 @@ class Batches:
             piece = torch.where(mask, chosen[:, first : first + each], chosen[:, :1])  # never one that was not drawn
             yield self._batch(self._index(piece), mask.to(self._device), None)
 
-    def whole(self) -> Batch:
+    def full_batch(self) -> Batch:
         """All examples of every client, in the order they lie in, as wide as the largest client needs."""
         width = max(self.sizes)
         column = torch.arange(round_up_width(width) if self._device.type == "cuda" else width)
@@ -101,7 +101,7 @@ def round_up_width(width: int) -> int:
     return -(-width // step) * step
 
 
-class _Plan(NamedTuple):
+class _ShufflePlan(NamedTuple):
     """Which cells of each step's batches hold an example, and where in a pass's order it stands."""
 
     passes: int
@@ -113,7 +113,9 @@ class _Plan(NamedTuple):
 
 
 @lru_cache(maxsize=16)
-def _planned(sizes: tuple[int, ...], steps: tuple[int, ...], batch_size: int, device: torch.device) -> _Plan:
+def _plan_shuffle(
+    sizes: tuple[int, ...], steps: tuple[int, ...], batch_size: int, device: torch.device
+) -> _ShufflePlan:
     """All that is known of shuffled batches before any order is drawn: the same in every round of like clients."""
     held, wanted, number = torch.tensor(sizes), torch.tensor(steps), torch.arange(max(steps))[:, None]
     batches = -(-held // batch_size)
@@ -123,4 +125,4 @@ def _planned(sizes: tuple[int, ...], steps: tuple[int, ...], batch_size: int, de
     mask = (column < held[:, None]) & active[:, :, None]
     turn = (number // batches).clamp(max=passes - 1)[:, :, None]
     column = torch.where(mask, column, 0)
-    return _Plan(passes, turn, column, mask.to(device), active.to(device), active.all(dim=1).tolist())
+    return _ShufflePlan(passes, turn, column, mask.to(device), active.to(device), active.all(dim=1).tolist())

@@ -46,10 +46,10 @@ class BroadcastGradients:
     expected_batch: Positive | None = None  # the mean client's; follows from the clients
 
     def __post_init__(self) -> None:
-        poisson_batches.checked(self)
+        poisson_batches.check_fields(self)
 
     def for_population(self, population: Population) -> Self:
-        return replace(self, **poisson_batches.for_sums(self, population))
+        return replace(self, **poisson_batches.derive_sum_fields(self, population))
 
     def train(self, loss: Loss, broadcast: Broadcast, batches: Batches, rows: Rows) -> Params:
         assert self.steps is not None
@@ -62,7 +62,9 @@ class BroadcastGradients:
         exact = None if encoding is None else torch.float64  # in float32, a large sum would move by more than the clip
         total: Params | None = None
         for _ in range(value_in_round(self.steps, broadcast.round)):
-            summed = poisson_batches.summed(loss, start, batches, self.sampling_rate, clip, coins, self.piece, exact)
+            summed = poisson_batches.sum_clipped_gradients(
+                loss, start, batches, self.sampling_rate, clip, coins, self.piece, exact
+            )
             one = scale(summed, factor)
             if encoding is not None:  # each sum for itself: together, one example would move several at once
                 one = encoding.of_sum(scale(one, 1 / broadcast.announcement[CLIP]), uniform)
@@ -83,7 +85,7 @@ class BroadcastGradients:
         return poisson_batches.example_sensitivity(self, round)
 
     def example_event(self, noise: Noise, population: Population, rounds: range) -> Event | None:
-        return poisson_batches.steps_of(self, noise, population, rounds)
+        return poisson_batches.sampled_event(self, noise, population, rounds)
 
     def update_sums(self, round: int) -> UpdateSums:
         return poisson_batches.update_sums(self, round)
@@ -104,4 +106,4 @@ class BroadcastGradients:
         )
 
     def examples_per_step(self, population: Population) -> tuple[float, ...]:
-        return poisson_batches.expected(self.for_population(population).sampling_rate or 1.0, population)
+        return poisson_batches.expected_batch_sizes(self.for_population(population).sampling_rate or 1.0, population)

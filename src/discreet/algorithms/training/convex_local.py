@@ -13,7 +13,7 @@ from discreet.algorithms.population import Population
 from discreet.algorithms.training.batches import Batch, Batches
 from discreet.algorithms.training.gradient_step import round_learning_rate
 from discreet.algorithms.training.linear_head import LinearHead
-from discreet.algorithms.training.margin_clip import LARGEST, SMOOTHNESS, margin_clipped
+from discreet.algorithms.training.margin_clip import MAX_GRADIENT_NORM, SMOOTHNESS, clip_by_margin
 from discreet.algorithms.training.schedules import Constant, Schedule
 from discreet.algorithms.training.trainer import Loss, UpdateSums
 from discreet.errors import InvalidInput
@@ -79,7 +79,7 @@ class ConvexLocal:
     def train(self, loss: Loss, broadcast: Broadcast, batches: Batches, rows: Rows) -> Params:
         """In doubles, and counted from the broadcast model on: rounded to the last digit of large weights, steps would
         let one example move an update by far more than its reach."""
-        head = LinearHead.of(loss, broadcast.params, batches.inputs[:1, None])
+        head = LinearHead.detect(loss, broadcast.params, batches.inputs[:1, None])
         table = head.table(broadcast.params)
         self._check_size(table)
         start = table.double()
@@ -87,7 +87,7 @@ class ConvexLocal:
         rate = round_learning_rate(self.learning_rate, self.schedule, broadcast).to(start.dtype)
         for _ in range(self.passes):
             for batch in self._batches(batches, rows):
-                moved = self._stepped(head, moved, start, rate, batch)
+                moved = self._step(head, moved, start, rate, batch)
         exact = broadcast.encoding is not None  # what is put on the lattice is rounded there, and priced so
         return head.params(moved if exact else moved.to(table.dtype))
 
@@ -107,7 +107,7 @@ class ConvexLocal:
         between = (1 - rate * self.strength) ** self.fewest_steps  # what is left of a difference after a pass
         return (
             rate
-            * min(self.clip_norm, LARGEST)
+            * min(self.clip_norm, MAX_GRADIENT_NORM)
             / (self.feature_bound * self.batch_size)
             * sum(between**each for each in range(self.passes))
         )
@@ -119,7 +119,7 @@ class ConvexLocal:
         return UpdateSums(rate=self.sampling_rate, passes=self.passes)
 
     def check_model(self, loss: Loss, params: Params, inputs: Tensor) -> None:
-        self._check_size(LinearHead.of(loss, params, inputs).table(params))
+        self._check_size(LinearHead.detect(loss, params, inputs).table(params))
 
     @property
     def has_uneven_rounds(self) -> bool:
@@ -142,7 +142,7 @@ class ConvexLocal:
         """A pass, the same each time: streams begin anew, and an example keeps its place and its coin."""
         assert self.batch_size is not None
         steps = [-(-size // self.batch_size) for size in batches.sizes]
-        drawn = batches.shuffled(self.batch_size, steps, rows.at(Purpose.BATCHES).open())
+        drawn = batches.draw_shuffled(self.batch_size, steps, rows.at(Purpose.BATCHES).open())
         if self.sampling_rate == 1:
             yield from drawn
             return
@@ -163,12 +163,12 @@ class ConvexLocal:
                 fix="Begin with smaller weights, or lower the learning rate.",
             )
 
-    def _stepped(self, head: LinearHead, moved: Tensor, start: Tensor, rate: Tensor, batch: Batch) -> Tensor:
+    def _step(self, head: LinearHead, moved: Tensor, start: Tensor, rate: Tensor, batch: Batch) -> Tensor:
         """From W − Wᵗ to the next: the broadcast weights are never added to, so what is small stays exact."""
         assert self.batch_size is not None
         features = head.features(batch.inputs, self.feature_bound).double()
         logits = features @ start.T + features @ moved.transpose(1, 2)
-        gradients = margin_clipped(logits, batch.targets, self.clip_norm) * batch.mask[..., None]
+        gradients = clip_by_margin(logits, batch.targets, self.clip_norm) * batch.mask[..., None]
         total = gradients.transpose(1, 2) @ features
         after = moved * (1 - rate * self.strength) - rate / (self.feature_bound**2 * self.batch_size) * total
         return after if batch.active is None else torch.where(batch.active[:, None, None], after, moved)

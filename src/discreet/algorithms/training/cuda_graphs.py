@@ -18,8 +18,8 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 T = TypeVar("T")
 Key: TypeAlias = tuple[Hashable, ...]
 
-WORTH = 3  # a shape that comes back so often is recorded: the making costs about as many steps
-KEPT = 8  # each holds a copy of what it is given
+RECORD_AFTER = 3  # a shape that comes back so often is recorded: the making costs about as many steps
+MAX_RECORDINGS = 8  # each holds a copy of what it is given
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Recording:
     outputs: Any
 
     @classmethod
-    def of(cls, step: Callable[..., T], given: list[Any], form: Any, pool: Any) -> "Recording":
+    def record(cls, step: Callable[..., T], given: list[Any], form: Any, pool: Any) -> "Recording":
         held = [value.clone() if isinstance(value, Tensor) else value for value in given]
         generator = torch.cuda.default_generators[torch.cuda.current_device()]
         drawn = generator.get_state()
@@ -43,7 +43,7 @@ class Recording:
         torch.cuda.current_stream().wait_stream(side)
         generator.set_state(drawn)  # as if it had not been tried: a resumed run records at another step
         graph = torch.cuda.CUDAGraph()
-        with _nothing_freed(), torch.cuda.graph(graph, pool=pool):
+        with _pause_garbage_collection(), torch.cuda.graph(graph, pool=pool):
             outputs = step(*tree_unflatten(held, form))
         return cls(graph, held, outputs)
 
@@ -67,7 +67,7 @@ class Recordings:
         """Memory that all share, since one is replayed after the other."""
         return torch.cuda.graph_pool_handle()
 
-    def play(self, name: Hashable, step: Callable[..., T], *given: Any) -> T:
+    def run(self, name: Hashable, step: Callable[..., T], *given: Any) -> T:
         """step(*given). On a GPU it is replayed from the third time on that it comes in these shapes."""
         flat, form = tree_flatten(given)
         if not any(isinstance(value, Tensor) and value.is_cuda for value in flat):
@@ -76,9 +76,9 @@ class Recordings:
         recording = self.kept.get(key)
         if recording is None:
             self.seen[key] += 1
-            if self.seen[key] < WORTH:
+            if self.seen[key] < RECORD_AFTER:
                 return step(*given)
-            if self.seen[key] > WORTH or not self._record(key, step, flat, form):
+            if self.seen[key] > RECORD_AFTER or not self._record(key, step, flat, form):
                 return step(*given)  # it can't be recorded: it waits for the device, say
             recording = self.kept[key]
         self.kept.move_to_end(key)
@@ -90,18 +90,18 @@ class Recordings:
         try:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "The CUDA Graph is empty")  # it is what is left of a step that failed
-                self.kept[key] = Recording.of(step, flat, form, self._pool)
+                self.kept[key] = Recording.record(step, flat, form, self._pool)
         except RuntimeError:
             torch.cuda.synchronize()
             return False
         self.seen[key] = 0  # should it be dropped and come back
-        if len(self.kept) > KEPT:
+        if len(self.kept) > MAX_RECORDINGS:
             self.kept.popitem(last=False)
         return True
 
 
 @contextmanager
-def _nothing_freed() -> Iterator[None]:
+def _pause_garbage_collection() -> Iterator[None]:
     """Within it no garbage is collected: to free an old recording would spoil the one that is being made."""
     gc.collect()
     enabled = gc.isenabled()

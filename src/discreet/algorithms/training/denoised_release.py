@@ -51,10 +51,10 @@ class DenoisedRelease:
     expected_batch: Positive | None = None  # the mean client's; follows from the clients
 
     def __post_init__(self) -> None:
-        poisson_batches.checked(self)
+        poisson_batches.check_fields(self)
 
     def for_population(self, population: Population) -> Self:
-        return replace(self, **poisson_batches.for_sums(self, population))
+        return replace(self, **poisson_batches.derive_sum_fields(self, population))
 
     def train(self, loss: Loss, broadcast: Broadcast, batches: Batches, rows: Rows) -> Params:
         assert self.steps is not None
@@ -66,7 +66,9 @@ class DenoisedRelease:
         clip, total = Clip(self.clip_norm, self.automatic), zeros_like(state)
         coins, noises = rows.at(Purpose.BATCH).open(), rows.at(Purpose.NOISE).open()
         for _ in range(value_in_round(self.steps, broadcast.round)):
-            summed = poisson_batches.summed(loss, state, batches, self.sampling_rate, clip, coins, self.piece)
+            summed = poisson_batches.sum_clipped_gradients(
+                loss, state, batches, self.sampling_rate, clip, coins, self.piece
+            )
             noisy = add(summed, scale(noises.normal(broadcast.params), self.state_noise * self.clip_norm))
             state, total = subtract(state, scale(noisy, step)), add(total, summed)
         return scale(total, -step)
@@ -95,7 +97,7 @@ class DenoisedRelease:
         sent = noise.noise_multiplier
         own = self.ratio * sent if self.state_noise is None else self.state_noise
         both = GaussianNoise(noise_multiplier=1 / math.hypot(1 / own, 1 / sent))
-        return poisson_batches.steps_of(self, both, population, rounds)
+        return poisson_batches.sampled_event(self, both, population, rounds)
 
     def update_sums(self, round: int) -> UpdateSums:
         return poisson_batches.update_sums(self, round)
@@ -116,4 +118,4 @@ class DenoisedRelease:
         )
 
     def examples_per_step(self, population: Population) -> tuple[float, ...]:
-        return poisson_batches.expected(self.for_population(population).sampling_rate or 1.0, population)
+        return poisson_batches.expected_batch_sizes(self.for_population(population).sampling_rate or 1.0, population)

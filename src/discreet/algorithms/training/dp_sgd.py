@@ -52,10 +52,10 @@ class DpSgd:
     piece: Count = 512  # examples a client whose gradients are held at once: bounds memory, changes no result
 
     def __post_init__(self) -> None:
-        poisson_batches.checked(self)
+        poisson_batches.check_fields(self)
 
     def for_population(self, population: Population) -> Self:
-        return replace(self, **poisson_batches.plan(self, population))
+        return replace(self, **poisson_batches.derive_fields(self, population))
 
     def train(self, loss: Loss, broadcast: Broadcast, batches: Batches, rows: Rows) -> Params:
         assert self.noise_multiplier is not None
@@ -74,7 +74,7 @@ class DpSgd:
         spread = per_client.client_rows(self.noise_multiplier, rows.clients, device) * clips
         noises, coins = rows.at(Purpose.NOISE).open(), rows.at(Purpose.BATCH).open()
         for _ in range(value_in_round(self.steps, broadcast.round)):
-            summed = poisson_batches.summed(loss, state.params, batches, rates, clip, coins, self.piece)
+            summed = poisson_batches.sum_clipped_gradients(loss, state.params, batches, rates, clip, coins, self.piece)
             noisy = add(summed, per_client.scale_by(noises.normal(broadcast.params), spread))
             mean = per_client.scale_by(noisy, inverse)
             state = state.step(mean, rate=learning_rate, momentum=self.momentum, weight_decay=self.weight_decay)
@@ -87,7 +87,9 @@ class DpSgd:
         if self.noise_multiplier is None:
             return None
         assert isinstance(self.noise_multiplier, float)  # an event is asked for of clients who are alike
-        return poisson_batches.steps_of(self, GaussianNoise(noise_multiplier=self.noise_multiplier), population, rounds)
+        return poisson_batches.sampled_event(
+            self, GaussianNoise(noise_multiplier=self.noise_multiplier), population, rounds
+        )
 
     def max_update_norm(self, round: int) -> float | None:
         return None
@@ -108,7 +110,7 @@ class DpSgd:
         )
 
     def examples_per_step(self, population: Population) -> tuple[float, ...]:
-        return poisson_batches.expected(self.for_population(population).sampling_rate or 1.0, population)
+        return poisson_batches.expected_batch_sizes(self.for_population(population).sampling_rate or 1.0, population)
 
     def example_sensitivity(self, round: int) -> float | None:
         return None

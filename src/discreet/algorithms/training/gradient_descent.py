@@ -37,12 +37,12 @@ class GradientDescent:
     schedule: Schedule = Constant()
 
     def train(self, loss: Loss, broadcast: Broadcast, batches: Batches, rows: Rows) -> Params:
-        whole = batches.whole()
+        whole = batches.full_batch()
         steps = (
             (whole, step_learning_rate(self.learning_rate, self.schedule, k, broadcast))
             for k in self._iterations(broadcast.round)
         )
-        return self._step.walk(loss, broadcast, batches.clients, steps)
+        return self._step.run_steps(loss, broadcast, batches.clients, steps)
 
     def for_population(self, population: Population) -> Self:
         return self

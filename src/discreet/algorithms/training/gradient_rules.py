@@ -25,7 +25,7 @@ class Sam:
     kind: Literal["sam"] = "sam"
     rho: NonNegative
 
-    def perturbed(self, params: Params, gradient: Params) -> Params:
+    def perturb(self, params: Params, gradient: Params) -> Params:
         return add(params, scale_rows(self.rho / (norms(gradient) + TINY), gradient))
 
 
@@ -39,7 +39,7 @@ class Asam:
     kind: Literal["asam"] = "asam"
     rho: NonNegative
 
-    def perturbed(self, params: Params, gradient: Params) -> Params:
+    def perturb(self, params: Params, gradient: Params) -> Params:
         scaled = map_params(torch.mul, params, gradient)  # its norm is that of |w|·g
         direction = map_params(torch.mul, params, scaled)
         return add(params, scale_rows(self.rho / (norms(scaled) + TINY), direction))
@@ -90,7 +90,7 @@ class L2Clip:
     kind: Literal["l2"] = "l2"
     bound: Positive
 
-    def clipped(self, gradient: Params) -> Params:
+    def clip_gradient(self, gradient: Params) -> Params:
         return clip(gradient, self.bound)
 
 
@@ -101,7 +101,7 @@ class L1Clip:
     kind: Literal["l1"] = "l1"
     bound: Positive
 
-    def clipped(self, gradient: Params) -> Params:
+    def clip_gradient(self, gradient: Params) -> Params:
         return clip(gradient, self.bound, order=1)
 
 

@@ -16,14 +16,14 @@ from torch import Tensor
 
 from discreet.algorithms.training.batches import Batch
 from discreet.algorithms.training.layer_gradients import Gradient
-from discreet.algorithms.training.local_step import gradients
+from discreet.algorithms.training.local_step import client_gradients
 from discreet.algorithms.training.per_example import gradients_by_way, plan_for
 from discreet.algorithms.training.trainer import Loss
 from discreet.params import Params, repeat_for_clients
 from discreet.randomness.streams import drawn_from
 
 CLIENTS, EXAMPLES = 2, 2
-OTHERS = 3  # calls in between
+CALLS_BETWEEN = 3  # calls in between
 TOLERANCE = 1e-4  # relative: kernels of a GPU may add in another order
 
 Rows: TypeAlias = list[Tensor]  # one flat gradient each
@@ -33,7 +33,7 @@ T = TypeVar("T")
 def mixes_examples(loss: Loss, params: Params, inputs: Tensor, targets: Tensor) -> bool:
     """Whether replacing one example changes the gradient of another one, in any way in which they may be computed."""
     stacked = repeat_for_clients(params, CLIENTS)
-    for batch, changed in _pairs(inputs, targets):
+    for batch, changed in _batch_pairs(inputs, targets):
         plan_for(loss, stacked, batch)  # found once, by calls that draw random numbers too
         before, after = (
             _compute_seeded(inputs, partial(gradients_by_way, loss, stacked, each)) for each in (batch, changed)
@@ -50,7 +50,7 @@ def mixes_clients(loss: Loss, params: Params, inputs: Tensor, targets: Tensor) -
         (True, params),
         (False, repeat_for_clients(params, CLIENTS)),
     )  # as in the first local step, and in later ones
-    for (batch, changed), (shared, model) in zip(_pairs(inputs, targets), models, strict=True):
+    for (batch, changed), (shared, model) in zip(_batch_pairs(inputs, targets), models, strict=True):
         before, after = (_client_gradients(loss, model, each, shared=shared) for each in (batch, changed))
         if not _agree(before[1:], after[1:]):
             return True
@@ -62,17 +62,17 @@ def carries_state(loss: Loss, params: Params, inputs: Tensor, targets: Tensor) -
 
     `loss` must call one and the same module every time.
     """
-    (batch, changed), *_ = _pairs(inputs, targets)
+    (batch, changed), *_ = _batch_pairs(inputs, targets)
     model = repeat_for_clients(params, CLIENTS)
     first = _client_gradients(loss, model, batch, shared=False)
     again = _client_gradients(loss, model, batch, shared=False)
-    for _ in range(OTHERS):
+    for _ in range(CALLS_BETWEEN):
         _client_gradients(loss, model, changed, shared=False)
     later = _client_gradients(loss, model, batch, shared=False)
     return not (_agree(first, again) and _agree(first, later))
 
 
-def _pairs(inputs: Tensor, targets: Tensor) -> list[tuple[Batch, Batch]]:
+def _batch_pairs(inputs: Tensor, targets: Tensor) -> list[tuple[Batch, Batch]]:
     """Two batches each that differ in the first client's first example: of real inputs, and of random ones."""
     index = torch.arange(CLIENTS * EXAMPLES + 1, device=inputs.device) % len(inputs)
     real, labels = inputs[index], targets[index]
@@ -99,16 +99,16 @@ def _batch(inputs: Tensor, targets: Tensor) -> Batch:
 
 
 def _client_gradients(loss: Loss, params: Params, batch: Batch, *, shared: bool) -> Rows:
-    taken = gradients(loss, shared=shared)
+    taken = client_gradients(loss, shared=shared)
     found = _compute_seeded(batch.inputs, partial(taken, params, batch.inputs, batch.targets, batch.mask))
     return [_flat([value[client] for value in found.values()]) for client in range(CLIENTS)]
 
 
 def _other_rows(found: Mapping[str, Gradient]) -> Rows:
     """Each example's gradient by itself, but for the first one's, which was replaced."""
-    squares = next(iter(found.values())).squares()
+    squares = next(iter(found.values())).squared_norms()
     one_hot = torch.eye(len(squares), device=squares.device)[1:]
-    return [_flat([each.summed(weights[None])[0] for each in found.values()]) for weights in one_hot]
+    return [_flat([each.weighted_sum(weights[None])[0] for each in found.values()]) for weights in one_hot]
 
 
 def _flat(values: list[Tensor]) -> Tensor:

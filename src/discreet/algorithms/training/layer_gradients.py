@@ -22,10 +22,10 @@ from discreet.randomness.streams import drawn_from
 class Gradient(Protocol):
     """One parameter's gradient for each of n examples."""
 
-    def squares(self) -> Tensor:
+    def squared_norms(self) -> Tensor:
         """Each example's squared norm."""
 
-    def summed(self, weights: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+    def weighted_sum(self, weights: Tensor, dtype: torch.dtype | None = None) -> Tensor:
         """Σ_e weights[c, e]·gradient of example (c, e), for weights of c clients with e examples each.
 
         Added up in `dtype`; by default in the gradients' own.
@@ -33,18 +33,18 @@ class Gradient(Protocol):
 
 
 @dataclass(frozen=True)
-class Whole:
+class DenseGradient:
     """As it is, an example a row."""
 
     value: Tensor
 
-    def squares(self) -> Tensor:
+    def squared_norms(self) -> Tensor:
         found: Tensor = torch.linalg.vector_norm(self.value.reshape(len(self.value), -1), dim=1)
         return found.double().square()
 
-    def summed(self, weights: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+    def weighted_sum(self, weights: Tensor, dtype: torch.dtype | None = None) -> Tensor:
         clients, width = weights.shape
-        rows = _finite(self.value).reshape(clients, width, -1)
+        rows = _zero_nonfinite(self.value).reshape(clients, width, -1)
         if dtype is not None:  # without a copy of all gradients in it
             weighted = rows * weights.to(rows.dtype)[..., None]
             return weighted.sum(dim=1, dtype=dtype).reshape(clients, *self.value.shape[1:])
@@ -52,7 +52,7 @@ class Whole:
 
 
 @dataclass(frozen=True)
-class Product:
+class OuterProductGradient:
     """The outer product of two vectors an example, never formed: its norm is the product of their norms.
 
     In doubles: a small one's squares would vanish in single precision, and a large one beside it escape the clip.
@@ -61,30 +61,30 @@ class Product:
     left: Tensor
     right: Tensor
 
-    def squares(self) -> Tensor:
+    def squared_norms(self) -> Tensor:
         left, right = (torch.linalg.vector_norm(each, dim=1, dtype=torch.float64) for each in (self.left, self.right))
         both: Tensor = (left * right).square()
         return both
 
-    def summed(self, weights: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+    def weighted_sum(self, weights: Tensor, dtype: torch.dtype | None = None) -> Tensor:
         clients, width = weights.shape
-        left = (_finite(self.left) * weights.to(self.left.dtype).reshape(-1, 1)).reshape(clients, width, -1)
-        right = _finite(self.right).reshape(clients, width, -1)
+        left = (_zero_nonfinite(self.left) * weights.to(self.left.dtype).reshape(-1, 1)).reshape(clients, width, -1)
+        right = _zero_nonfinite(self.right).reshape(clients, width, -1)
         return left.to(dtype or left.dtype).transpose(1, 2) @ right.to(dtype or right.dtype)
 
 
-Gradients = Callable[[nn.Module, Tensor, Tensor], dict[str, Gradient]]
+LayerGradients = Callable[[nn.Module, Tensor, Tensor], dict[str, Gradient]]
 
 
-def linear(layer: nn.Module, inputs: Tensor, outer: Tensor) -> dict[str, Gradient]:
+def linear_gradients(layer: nn.Module, inputs: Tensor, outer: Tensor) -> dict[str, Gradient]:
     """g aᵀ, summed over whatever lies between the example and the features (a sequence, say)."""
     if inputs.dim() == 2:
-        return {"weight": Product(outer, inputs), "bias": Whole(outer)}
+        return {"weight": OuterProductGradient(outer, inputs), "bias": DenseGradient(outer)}
     inputs, outer = inputs.flatten(1, -2), outer.flatten(1, -2)
-    return {"weight": Whole(outer.transpose(1, 2) @ inputs), "bias": Whole(outer.sum(dim=1))}
+    return {"weight": DenseGradient(outer.transpose(1, 2) @ inputs), "bias": DenseGradient(outer.sum(dim=1))}
 
 
-def convolution(layer: nn.Module, inputs: Tensor, outer: Tensor) -> dict[str, Gradient]:
+def convolution_gradients(layer: nn.Module, inputs: Tensor, outer: Tensor) -> dict[str, Gradient]:
     """g Uᵀ with U the patches that the kernel saw: a strided view, copied once."""
     assert isinstance(layer, nn.Conv2d)
     assert isinstance(layer.padding, tuple)
@@ -95,10 +95,13 @@ def convolution(layer: nn.Module, inputs: Tensor, outer: Tensor) -> dict[str, Gr
     patches = padded.unfold(2, high, layer.stride[0]).unfold(3, wide, layer.stride[1])
     rows = patches.permute(0, 2, 3, 1, 4, 5).reshape(len(inputs), -1, layer.weight[0].numel())
     flat = outer.flatten(2)
-    return {"weight": Whole((flat @ rows).reshape(-1, *layer.weight.shape)), "bias": Whole(flat.sum(dim=2))}
+    return {
+        "weight": DenseGradient((flat @ rows).reshape(-1, *layer.weight.shape)),
+        "bias": DenseGradient(flat.sum(dim=2)),
+    }
 
 
-def normalisation(layer: nn.Module, inputs: Tensor, outer: Tensor) -> dict[str, Gradient]:
+def normalisation_gradients(layer: nn.Module, inputs: Tensor, outer: Tensor) -> dict[str, Gradient]:
     """The normalised input times g, summed over positions."""
     if isinstance(layer, nn.GroupNorm):
         normal = nn.functional.group_norm(inputs, layer.num_groups, eps=layer.eps)
@@ -109,11 +112,11 @@ def normalisation(layer: nn.Module, inputs: Tensor, outer: Tensor) -> dict[str, 
         positions = tuple(range(1, inputs.dim() - len(layer.normalized_shape)))
     product = normal * outer
     if not positions:
-        return {"weight": Whole(product), "bias": Whole(outer)}
-    return {"weight": Whole(product.sum(positions)), "bias": Whole(outer.sum(positions))}
+        return {"weight": DenseGradient(product), "bias": DenseGradient(outer)}
+    return {"weight": DenseGradient(product.sum(positions)), "bias": DenseGradient(outer.sum(positions))}
 
 
-def _finite(value: Tensor) -> Tensor:
+def _zero_nonfinite(value: Tensor) -> Tensor:
     """An example that is not finite has weight 0, and 0·NaN is NaN.
 
     On a host the look is cheaper than the copy; a GPU would have to wait for it.
@@ -123,24 +126,28 @@ def _finite(value: Tensor) -> Tensor:
     return value.nan_to_num(0.0, 0.0, 0.0)
 
 
-KNOWN: dict[type[nn.Module], Gradients] = {
-    nn.Linear: linear,
-    nn.Conv2d: convolution,
-    nn.GroupNorm: normalisation,
-    nn.LayerNorm: normalisation,
+LAYER_GRADIENTS: dict[type[nn.Module], LayerGradients] = {
+    nn.Linear: linear_gradients,
+    nn.Conv2d: convolution_gradients,
+    nn.GroupNorm: normalisation_gradients,
+    nn.LayerNorm: normalisation_gradients,
 }
 
 
-def layers_of(loss: object, params: Params) -> dict[str, nn.Module] | None:
+def supported_layers(loss: object, params: Params) -> dict[str, nn.Module] | None:
     """The layers that hold all of `params`, by name, if each is of a kind known here; else None."""
     if not isinstance(loss, ModuleLoss):
         return None
-    return _layers(loss.module, frozenset(params))
+    return _find_supported_layers(loss.module, frozenset(params))
 
 
 @lru_cache(maxsize=64)
-def _layers(module: nn.Module, names: frozenset[str]) -> dict[str, nn.Module] | None:
-    found = {name: layer for name, layer in module.named_modules() if type(layer) in KNOWN and is_shipped_layer(layer)}
+def _find_supported_layers(module: nn.Module, names: frozenset[str]) -> dict[str, nn.Module] | None:
+    found = {
+        name: layer
+        for name, layer in module.named_modules()
+        if type(layer) in LAYER_GRADIENTS and is_shipped_layer(layer)
+    }
     held = {f"{name}.{own}" if name else own for name, layer in found.items() for own, _ in layer.named_parameters()}
     tied = len({id(value) for value in module.parameters()}) != len(
         list(module.named_parameters(remove_duplicate=False))
@@ -169,7 +176,7 @@ def channels_last(value: Tensor) -> Tensor:
     return value.contiguous(memory_format=torch.channels_last) if value.dim() == 4 else value
 
 
-def unchanged(value: Tensor) -> Tensor:
+def keep_layout(value: Tensor) -> Tensor:
     return value
 
 
@@ -178,7 +185,7 @@ Layout = Callable[[Tensor], Tensor]
 
 
 @contextmanager
-def tapped(layers: dict[str, nn.Module], taps: Taps, seen: Taps, layout: Layout) -> Iterator[None]:
+def record_layers(layers: dict[str, nn.Module], taps: Taps, seen: Taps, layout: Layout) -> Iterator[None]:
     """Record what goes into each layer, and add a zero to what comes out: the gradient there is that zero's."""
 
     def tap(name: str) -> Tap:
@@ -188,7 +195,7 @@ def tapped(layers: dict[str, nn.Module], taps: Taps, seen: Taps, layout: Layout)
 
         return Tap(record)
 
-    with _hooked({name: (layer, tap(name)) for name, layer in layers.items()}):
+    with _register_hooks({name: (layer, tap(name)) for name, layer in layers.items()}):
         yield
 
 
@@ -202,7 +209,7 @@ def output_shapes(
         return Tap(lambda inputs, output: found[name].append(output.shape[1:]))
 
     taps = {name: (layer, tap(name)) for name, layer in layers.items()}
-    with torch.no_grad(), drawn_from(0, inputs.device), _hooked(taps):  # nobody misses what dropout draws here
+    with torch.no_grad(), drawn_from(0, inputs.device), _register_hooks(taps):  # nobody misses what dropout draws here
         loss(params, inputs[:1], targets[:1])
     if any(len(shapes) != 1 for shapes in found.values()):
         return None
@@ -210,7 +217,7 @@ def output_shapes(
 
 
 @contextmanager
-def _hooked(taps: dict[str, tuple[nn.Module, Tap]]) -> Iterator[None]:
+def _register_hooks(taps: dict[str, tuple[nn.Module, Tap]]) -> Iterator[None]:
     handles = [layer.register_forward_hook(tap) for layer, tap in taps.values()]
     try:
         yield
@@ -219,11 +226,13 @@ def _hooked(taps: dict[str, tuple[nn.Module, Tap]]) -> Iterator[None]:
             handle.remove()
 
 
-def gradients(layers: dict[str, nn.Module], names: frozenset[str], seen: Params, outer: Params) -> dict[str, Gradient]:
+def example_gradients(
+    layers: dict[str, nn.Module], names: frozenset[str], seen: Params, outer: Params
+) -> dict[str, Gradient]:
     """Every example's gradient of every parameter in `names`."""
     found = {}
     for name, layer in layers.items():
-        for own, value in KNOWN[type(layer)](layer, seen[name], outer[name]).items():
+        for own, value in LAYER_GRADIENTS[type(layer)](layer, seen[name], outer[name]).items():
             full = f"{name}.{own}" if name else own
             if full in names:
                 found[full] = value

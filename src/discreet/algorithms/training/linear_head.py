@@ -13,7 +13,7 @@ from discreet.algorithms.training.trainer import Loss
 from discreet.errors import InvalidInput
 from discreet.params import Params
 
-TRIED = "linear head"
+PLAN_KEY = "linear head"
 
 
 @dataclass(frozen=True)
@@ -25,13 +25,13 @@ class LinearHead:
     front: nn.Module | None
 
     @classmethod
-    def of(cls, loss: Loss, params: Params, inputs: Tensor) -> "LinearHead":
+    def detect(cls, loss: Loss, params: Params, inputs: Tensor) -> "LinearHead":
         """The model's, if it is one; `inputs` has the shape of a batch, and is not looked at."""
         if not isinstance(loss, ModuleLoss):
-            return _tried(loss, params, inputs)
-        if TRIED not in loss.plans:
-            loss.plans[TRIED] = _tried(loss, params, inputs)
-        found: LinearHead = loss.plans[TRIED]
+            return _detect(loss, params, inputs)
+        if PLAN_KEY not in loss.plans:
+            loss.plans[PLAN_KEY] = _detect(loss, params, inputs)
+        found: LinearHead = loss.plans[PLAN_KEY]
         return found
 
     def table(self, params: Params) -> Tensor:
@@ -58,33 +58,33 @@ class LinearHead:
         return torch.where(torch.isfinite(lengths), seen, 0) * clip_factors(lengths, bound).to(seen.dtype)
 
 
-def _tried(loss: Loss, params: Params, inputs: Tensor) -> LinearHead:
+def _detect(loss: Loss, params: Params, inputs: Tensor) -> LinearHead:
     """Names and shapes first; then losses of made-up weights and inputs, which must be cross-entropy of the logits."""
     tables = [name for name, value in params.items() if value.dim() == 2]
     rows = [name for name, value in params.items() if value.dim() == 1]
     front = _front(loss) if isinstance(loss, ModuleLoss) else None
     if len(tables) != 1 or len(rows) > 1 or len(params) != 1 + len(rows) or len(params[tables[0]]) < 2:
-        raise _refused(f"parameters of the shapes {[tuple(each.shape) for each in params.values()]}")
+        raise _refusal(f"parameters of the shapes {[tuple(each.shape) for each in params.values()]}")
     head = LinearHead(tables[0], rows[0] if rows else None, front)
-    weights = {name: _made_up(value.shape, value) for name, value in params.items()}  # at zero, many losses are alike
+    weights = {name: _synthetic(value.shape, value) for name, value in params.items()}  # at zero, many losses are alike
     table = head.table(weights)
     classes = len(table)
-    examples = _made_up(torch.Size((1, classes, *inputs.shape[2:])), table)
+    examples = _synthetic(torch.Size((1, classes, *inputs.shape[2:])), table)
     features = head.features(examples, float("inf"))
     if features.shape[-1] != table.shape[-1]:
-        raise _refused(f"{features.shape[-1]} features for a layer of {table.shape[-1]}")
+        raise _refusal(f"{features.shape[-1]} features for a layer of {table.shape[-1]}")
     targets = torch.arange(classes, device=table.device)
     expected = functional.cross_entropy((features @ table.T)[0], targets, reduction="none")
     try:
         found = loss(weights, examples[0], targets)
     except (RuntimeError, TypeError, ValueError, IndexError) as error:
-        raise _refused("a loss that takes no classes") from error
+        raise _refusal("a loss that takes no classes") from error
     if found.shape != expected.shape or not torch.allclose(found, expected, rtol=1e-3, atol=1e-4):
-        raise _refused("another loss, or layers of another kind")
+        raise _refusal("another loss, or layers of another kind")
     return head
 
 
-def _made_up(shape: torch.Size, like: Tensor) -> Tensor:
+def _synthetic(shape: torch.Size, like: Tensor) -> Tensor:
     return torch.arange(shape.numel(), dtype=like.dtype, device=like.device).cos().reshape(shape)
 
 
@@ -94,14 +94,14 @@ def _front(loss: ModuleLoss) -> nn.Module | None:
     if type(module) is nn.Linear:
         return None
     if type(module) is not nn.Sequential or not len(module) or type(module[-1]) is not nn.Linear:
-        raise _refused(f"a {type(module).__name__} of another make")
+        raise _refusal(f"a {type(module).__name__} of another make")
     front = module[:-1]
     if front.state_dict() or not isolates_examples(loss):
-        raise _refused("layers before it that have weights, or that may mix examples")
+        raise _refusal("layers before it that have weights, or that may mix examples")
     return front
 
 
-def _refused(got: str) -> InvalidInput:
+def _refusal(got: str) -> InvalidInput:
     return InvalidInput(
         f"This training takes a model of one linear layer under cross-entropy, and got {got}.",
         fix='Use model = {kind = "linear"}, with task = {kind = "features", …} for fixed features; or recipe = '

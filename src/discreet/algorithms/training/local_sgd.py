@@ -48,8 +48,8 @@ class LocalSgd:
 
     def train(self, loss: Loss, broadcast: Broadcast, batches: Batches, rows: Rows) -> Params:
         rate = round_learning_rate(self.learning_rate, self.schedule, broadcast)
-        drawn = batches.shuffled(self.batch_size, self._steps(batches), rows.at(Purpose.BATCHES).open())
-        return self._step.walk(loss, broadcast, batches.clients, ((batch, rate) for batch in drawn))
+        drawn = batches.draw_shuffled(self.batch_size, self._steps(batches), rows.at(Purpose.BATCHES).open())
+        return self._step.run_steps(loss, broadcast, batches.clients, ((batch, rate) for batch in drawn))
 
     def for_population(self, population: Population) -> Self:
         return self

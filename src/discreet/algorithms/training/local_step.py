@@ -31,17 +31,19 @@ class LocalStep:
     momentum: float = 0.0
     weight_decay: float = 0.0
 
-    def walk(self, loss: Loss, broadcast: Broadcast, clients: int, steps: Iterable[tuple[Batch, Tensor]]) -> Params:
+    def run_steps(
+        self, loss: Loss, broadcast: Broadcast, clients: int, steps: Iterable[tuple[Batch, Tensor]]
+    ) -> Params:
         """Each client's update after these steps, given as batches with the rates to step by."""
         recordings = loss.recordings if isinstance(loss, ModuleLoss) else Recordings()
         start = {} if self.regulariser is None else broadcast.params  # a recording copies all that it is given
         state: Descent | None = None
         for batch, rate in steps:
             if state is None:
-                first = partial(self._first, loss, clients)
-                state = recordings.play((self, "first"), first, broadcast.params, rate, batch)
+                first = partial(self._first_step, loss, clients)
+                state = recordings.run((self, "first"), first, broadcast.params, rate, batch)
             else:
-                state = recordings.play((self, "next"), partial(self._next, loss), state, start, rate, batch)
+                state = recordings.run((self, "next"), partial(self._later_step, loss), state, start, rate, batch)
         assert state is not None
         return subtract(state.params, repeat_for_clients(broadcast.params, clients))
 
@@ -56,24 +58,24 @@ class LocalStep:
         """Model-sized tensors: model, gradient, velocity, update, what a step makes new; and those of the pieces."""
         return 5.0 + 2 * (self.perturbation is not None) + (self.regulariser is not None)
 
-    def _first(self, loss: Loss, clients: int, params: Params, rate: Tensor, batch: Batch) -> Descent:
+    def _first_step(self, loss: Loss, clients: int, params: Params, rate: Tensor, batch: Batch) -> Descent:
         """All clients still share their weights, which one ordinary pass can use."""
-        gradient = gradients(loss, shared=True)(params, batch.inputs, batch.targets, batch.mask)
+        gradient = client_gradients(loss, shared=True)(params, batch.inputs, batch.targets, batch.mask)
         state = Descent.start(repeat_for_clients(params, clients), self.momentum)
-        return self._moved(loss, state, gradient, params, rate, batch)
+        return self._apply(loss, state, gradient, params, rate, batch)
 
-    def _next(self, loss: Loss, state: Descent, start: Params, rate: Tensor, batch: Batch) -> Descent:
-        gradient = gradients(loss, shared=False)(state.params, batch.inputs, batch.targets, batch.mask)
-        return self._moved(loss, state, gradient, start, rate, batch)
+    def _later_step(self, loss: Loss, state: Descent, start: Params, rate: Tensor, batch: Batch) -> Descent:
+        gradient = client_gradients(loss, shared=False)(state.params, batch.inputs, batch.targets, batch.mask)
+        return self._apply(loss, state, gradient, start, rate, batch)
 
-    def _moved(
+    def _apply(
         self, loss: Loss, state: Descent, gradient: Params, start: Params, rate: Tensor, batch: Batch
     ) -> Descent:
         if self.perturbation is not None:
-            there = self.perturbation.perturbed(state.params, gradient)
-            gradient = gradients(loss, shared=False)(there, batch.inputs, batch.targets, batch.mask)
+            there = self.perturbation.perturb(state.params, gradient)
+            gradient = client_gradients(loss, shared=False)(there, batch.inputs, batch.targets, batch.mask)
         if self.gradient_clip is not None:
-            gradient = self.gradient_clip.clipped(gradient)
+            gradient = self.gradient_clip.clip_gradient(gradient)
         if self.regulariser is not None:
             gradient = add(gradient, self.regulariser.gradient(state.params, start))
         return state.step(
@@ -81,7 +83,7 @@ class LocalStep:
         )
 
 
-def gradients(loss: Loss, *, shared: bool) -> Callable[..., Params]:
+def client_gradients(loss: Loss, *, shared: bool) -> Callable[..., Params]:
     """Each client's gradient of its mean loss over the cells that hold an example."""
 
     def mean(params: Params, inputs: Tensor, targets: Tensor, mask: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from discreet.algorithms.population import Population
 from discreet.algorithms.training import poisson_batches
 from discreet.algorithms.training.batches import Batches
 from discreet.algorithms.training.gradient_step import Descent, round_learning_rate
-from discreet.algorithms.training.local_step import gradients
+from discreet.algorithms.training.local_step import client_gradients
 from discreet.algorithms.training.per_round import PerRound, sum_over_rounds, value_in_round
 from discreet.algorithms.training.schedules import Constant, Schedule
 from discreet.algorithms.training.trainer import Loss, UpdateSums
@@ -92,7 +92,7 @@ class MinibatchDp:
         return 6.0
 
     def examples_per_step(self, population: Population) -> tuple[float, ...]:
-        return poisson_batches.expected(self.sampling_rate, population)
+        return poisson_batches.expected_batch_sizes(self.sampling_rate, population)
 
     def example_sensitivity(self, round: int) -> float | None:
         return None
@@ -106,9 +106,9 @@ class MinibatchDp:
     def _mean(self, loss: Loss, params: Params, batches: Batches, rates: float | Tensor, coins: Streams) -> Params:
         """Over all that was drawn, however many pieces it came in; zero where nothing was."""
         total, drawn = zeros_like(params), torch.zeros(batches.clients, device=batches.inputs.device)
-        for batch in batches.poisson(rates, coins, self.piece):
+        for batch in batches.draw_poisson(rates, coins, self.piece):
             here = batch.mask.sum(dim=1)
-            mean = gradients(loss, shared=False)(params, batch.inputs, batch.targets, batch.mask)
+            mean = client_gradients(loss, shared=False)(params, batch.inputs, batch.targets, batch.mask)
             total = add(total, per_client.scale_by(mean, here))
             drawn += here
         return per_client.scale_by(total, 1 / drawn.double().clamp(min=1))

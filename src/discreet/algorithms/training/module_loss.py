@@ -26,7 +26,7 @@ class ModuleLoss:
     recordings: Recordings = field(default_factory=Recordings, repr=False, compare=False)  # live as long as it does
 
     @classmethod
-    def of(cls, module: nn.Module, losses: Callable[[Tensor, Tensor], Tensor]) -> "ModuleLoss":
+    def from_module(cls, module: nn.Module, losses: Callable[[Tensor, Tensor], Tensor]) -> "ModuleLoss":
         """The losses of the module's outputs, one an example."""
         return cls(module, lambda params, inputs, targets: losses(functional_call(module, params, (inputs,)), targets))
 

@@ -16,15 +16,15 @@ from discreet.algorithms.clipping import clip_factors
 from discreet.algorithms.training.batches import Batch
 from discreet.algorithms.training.example_isolation import WithoutDropout, isolates_examples
 from discreet.algorithms.training.layer_gradients import (
+    DenseGradient,
     Gradient,
     Layout,
-    Whole,
     channels_last,
-    gradients,
-    layers_of,
+    example_gradients,
+    keep_layout,
     output_shapes,
-    tapped,
-    unchanged,
+    record_layers,
+    supported_layers,
 )
 from discreet.algorithms.training.module_loss import ModuleLoss
 from discreet.algorithms.training.shipped_modules import has_global_overrides
@@ -32,8 +32,8 @@ from discreet.algorithms.training.trainer import Loss
 from discreet.params import Params
 from discreet.randomness.streams import drawn_from
 
-TRIED = 3  # examples on which two ways to the same gradients are compared
-LARGE = 2**16  # numbers in one client's batch, from which on a CPU does better with one client at a time
+TRIAL_EXAMPLES = 3  # examples on which two ways to the same gradients are compared
+LARGE_BATCH = 2**16  # numbers in one client's batch, from which on a CPU does better with one client at a time
 
 
 class Clip(NamedTuple):
@@ -45,7 +45,7 @@ class Clip(NamedTuple):
     norm: float | Tensor
     automatic: bool = False
 
-    def of(self, client: int) -> "Clip":
+    def for_client(self, client: int) -> "Clip":
         return self._replace(norm=self.norm[client]) if isinstance(self.norm, Tensor) else self
 
 
@@ -58,11 +58,11 @@ def clipped_sum(loss: Loss, params: Params, batch: Batch, clip: Clip, dtype: tor
     """
     plan = plan_for(loss, params, batch)
     if plan is None:
-        return _by_vmap(loss, params, batch, clip, dtype)
+        return _sum_by_vmap(loss, params, batch, clip, dtype)
     assert isinstance(loss, ModuleLoss)
-    if batch.inputs.device.type == "cpu" and batch.inputs[0].numel() >= LARGE:
-        return _one_by_one(loss, plan, params, batch, clip, dtype)
-    return _weighted_sum(_stacked(loss, plan, params, batch), clip, batch.mask, dtype)
+    if batch.inputs.device.type == "cpu" and batch.inputs[0].numel() >= LARGE_BATCH:
+        return _sum_client_by_client(loss, plan, params, batch, clip, dtype)
+    return _weighted_sum(_stacked_gradients(loss, plan, params, batch), clip, batch.mask, dtype)
 
 
 def gradients_by_way(loss: Loss, params: Params, batch: Batch) -> dict[str, Mapping[str, Gradient]]:
@@ -72,12 +72,12 @@ def gradients_by_way(loss: Loss, params: Params, batch: Batch) -> dict[str, Mapp
     """
     plan = plan_for(loss, params, batch)
     if plan is None:
-        return {"by vmap": _vmapped(loss, params, batch)}
+        return {"by vmap": _vmap_gradients(loss, params, batch)}
     assert isinstance(loss, ModuleLoss)
-    found = {"stacked": _stacked(loss, plan, params, batch)}
+    found = {"stacked": _stacked_gradients(loss, plan, params, batch)}
     if batch.inputs.device.type == "cpu":
         first = {name: value[0] for name, value in params.items()}
-        found["first client alone"] = _of_client(loss, plan, first, batch.inputs[0], batch.targets[0])
+        found["first client alone"] = _one_client_gradients(loss, plan, first, batch.inputs[0], batch.targets[0])
     return found
 
 
@@ -94,18 +94,18 @@ class Plan(NamedTuple):
 
 def plan_for(loss: Loss, params: Params, batch: Batch) -> Plan | None:
     """How to go layer by layer; None where that is not possible. Found once, and again when global hooks change."""
-    layers = layers_of(loss, params)
+    layers = supported_layers(loss, params)
     if layers is None:
         return None
     assert isinstance(loss, ModuleLoss)
     key = (frozenset(params), batch.inputs.shape[2:], has_global_overrides())
     if key not in loss.plans:
-        loss.plans[key] = _planned(loss, layers, params, batch)
+        loss.plans[key] = _make_plan(loss, layers, params, batch)
     plan: Plan | None = loss.plans[key]
     return plan
 
 
-def _planned(loss: ModuleLoss, layers: dict[str, nn.Module], params: Params, batch: Batch) -> Plan | None:
+def _make_plan(loss: ModuleLoss, layers: dict[str, nn.Module], params: Params, batch: Batch) -> Plan | None:
     """None where layer by layer doesn't do: a layer is used twice or not at all, or its weights outside it too."""
     first = {name: value[0] for name, value in params.items()}
     shapes = output_shapes(loss, layers, first, batch.inputs[0], batch.targets[0])
@@ -114,16 +114,21 @@ def _planned(loss: ModuleLoss, layers: dict[str, nn.Module], params: Params, bat
     plan = Plan(layers, shapes, isolates_examples(loss))
     if plan.whole:
         return plan
-    few = Batch(batch.inputs[:1, :TRIED], batch.targets[:1, :TRIED], batch.mask[:1, :TRIED] | True, None)
+    few = Batch(
+        batch.inputs[:1, :TRIAL_EXAMPLES],
+        batch.targets[:1, :TRIAL_EXAMPLES],
+        batch.mask[:1, :TRIAL_EXAMPLES] | True,
+        None,
+    )
     one = {name: value[:1] for name, value in params.items()}
     with drawn_from(0, batch.inputs.device), WithoutDropout():
-        found = _weighted_sum(_stacked(loss, plan, one, few), UNCLIPPED, few.mask, None)
-        expected = _by_vmap(loss, one, few, UNCLIPPED)
+        found = _weighted_sum(_stacked_gradients(loss, plan, one, few), UNCLIPPED, few.mask, None)
+        expected = _sum_by_vmap(loss, one, few, UNCLIPPED)
     close = all(torch.allclose(found[name], expected[name], rtol=1e-3, atol=1e-5) for name in one)
     return plan if close else None
 
 
-def _one_by_one(
+def _sum_client_by_client(
     loss: ModuleLoss, plan: Plan, params: Params, batch: Batch, clip: Clip, dtype: torch.dtype | None
 ) -> Params:
     """Each client by itself, on its own examples alone, without padding."""
@@ -132,35 +137,37 @@ def _one_by_one(
         own = {name: value[client] for name, value in params.items()}
         inputs, targets = batch.inputs[client][batch.mask[client]], batch.targets[client][batch.mask[client]]
         everyone = torch.ones(1, len(inputs), dtype=torch.bool)
-        found = _of_client(loss, plan, own, inputs, targets)
-        for name, value in _weighted_sum(found, clip.of(client), everyone, dtype).items():
+        found = _one_client_gradients(loss, plan, own, inputs, targets)
+        for name, value in _weighted_sum(found, clip.for_client(client), everyone, dtype).items():
             total[name][client] = value[0]
     return total
 
 
-def _of_client(loss: ModuleLoss, plan: Plan, params: Params, inputs: Tensor, targets: Tensor) -> Mapping[str, Gradient]:
-    layout = channels_last if plan.whole else unchanged
+def _one_client_gradients(
+    loss: ModuleLoss, plan: Plan, params: Params, inputs: Tensor, targets: Tensor
+) -> Mapping[str, Gradient]:
+    layout = channels_last if plan.whole else keep_layout
     taps = {name: layout(inputs.new_zeros(len(inputs), *shape)) for name, shape in plan.shapes.items()}
-    outer, seen = _traced(loss, plan, layout)(params, taps, inputs, targets)
-    return gradients(plan.layers, frozenset(params), seen, outer)
+    outer, seen = _trace(loss, plan, layout)(params, taps, inputs, targets)
+    return example_gradients(plan.layers, frozenset(params), seen, outer)
 
 
-def _stacked(loss: ModuleLoss, plan: Plan, params: Params, batch: Batch) -> Mapping[str, Gradient]:
+def _stacked_gradients(loss: ModuleLoss, plan: Plan, params: Params, batch: Batch) -> Mapping[str, Gradient]:
     """All clients at once: vmap over clients, and each layer's products over all examples of all of them."""
     clients, width = batch.mask.shape
     taps = {name: batch.inputs.new_zeros(clients, width, *shape) for name, shape in plan.shapes.items()}
-    traced = vmap(_traced(loss, plan, unchanged), randomness="different")
+    traced = vmap(_trace(loss, plan, keep_layout), randomness="different")
     outer, seen = traced(params, taps, batch.inputs, batch.targets)
     flat_seen = {name: value.flatten(0, 1) for name, value in seen.items()}
     flat_outer = {name: value.flatten(0, 1) for name, value in outer.items()}
-    return gradients(plan.layers, frozenset(params), flat_seen, flat_outer)
+    return example_gradients(plan.layers, frozenset(params), flat_seen, flat_outer)
 
 
-def _by_vmap(loss: Loss, params: Params, batch: Batch, clip: Clip, dtype: torch.dtype | None = None) -> Params:
-    return _weighted_sum(_vmapped(loss, params, batch), clip, batch.mask, dtype)
+def _sum_by_vmap(loss: Loss, params: Params, batch: Batch, clip: Clip, dtype: torch.dtype | None = None) -> Params:
+    return _weighted_sum(_vmap_gradients(loss, params, batch), clip, batch.mask, dtype)
 
 
-def _vmapped(loss: Loss, params: Params, batch: Batch) -> Mapping[str, Gradient]:
+def _vmap_gradients(loss: Loss, params: Params, batch: Batch) -> Mapping[str, Gradient]:
     """Any differentiable loss: a gradient for each example of each client by nested vmap."""
 
     def one(model: Params, example: Tensor, target: Tensor) -> Tensor:
@@ -168,22 +175,22 @@ def _vmapped(loss: Loss, params: Params, batch: Batch) -> Mapping[str, Gradient]
 
     each_example = vmap(grad(one), in_dims=(None, 0, 0), randomness="different")
     found = vmap(each_example, in_dims=(0, 0, 0), randomness="different")(params, batch.inputs, batch.targets)
-    return {name: Whole(value.flatten(0, 1)) for name, value in found.items()}
+    return {name: DenseGradient(value.flatten(0, 1)) for name, value in found.items()}
 
 
 def _weighted_sum(found: Mapping[str, Gradient], clip: Clip, mask: Tensor, dtype: torch.dtype | None) -> Params:
     """Σ_e min(1, clip/‖g_e‖)·g_e for each client, where ‖g_e‖ is over all parameters together."""
-    squares = torch.stack([each.squares() for each in found.values()]).sum(dim=0)
+    squares = torch.stack([each.squared_norms() for each in found.values()]).sum(dim=0)
     weights = clip_factors(squares.sqrt().reshape(mask.shape), clip.norm, automatic=clip.automatic) * mask
-    return {name: each.summed(weights, dtype) for name, each in found.items()}
+    return {name: each.weighted_sum(weights, dtype) for name, each in found.items()}
 
 
-def _traced(loss: ModuleLoss, plan: Plan, layout: Layout) -> Callable[..., tuple[Params, Params]]:
+def _trace(loss: ModuleLoss, plan: Plan, layout: Layout) -> Callable[..., tuple[Params, Params]]:
     """For one client's model and examples: the gradient at what each layer put out, and what went into it."""
 
     def run(params: Params, taps: Params, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Params]:
         seen: Params = {}
-        with tapped(plan.layers, taps, seen, layout):
+        with record_layers(plan.layers, taps, seen, layout):
             return loss(params, inputs, targets).sum(), seen
 
     traced = grad(run, argnums=1, has_aux=True)

@@ -23,7 +23,7 @@ from discreet.randomness.streams import Streams
 SMALLEST_CLIP = 1e-9
 
 
-def checked(part: Any) -> None:
+def check_fields(part: Any) -> None:
     """Steps or epochs, a rate or a batch size, and a clip that single precision can measure."""
     for one, other in (("steps", "epochs"), ("sampling_rate", "batch_size")):
         if (getattr(part, one) is None) == (getattr(part, other) is None):
@@ -44,7 +44,7 @@ def checked(part: Any) -> None:
         )
 
 
-def plan(part: Any, population: Population) -> dict[str, Any]:
+def derive_fields(part: Any, population: Population) -> dict[str, Any]:
     """The fields that follow from how much data clients have: steps instead of epochs, a rate instead of a size."""
     per_client.check_client_values(part, population)
     rate, steps = part.sampling_rate, part.steps
@@ -55,10 +55,10 @@ def plan(part: Any, population: Population) -> dict[str, Any]:
     return {"steps": steps, "sampling_rate": rate, "epochs": None, "batch_size": None}
 
 
-def for_sums(part: Any, population: Population) -> dict[str, Any]:
+def derive_sum_fields(part: Any, population: Population) -> dict[str, Any]:
     """The same for training whose updates are sums, divided by one number for all: the mean client's expected batch."""
-    found = plan(part, population)
-    batches = expected(found["sampling_rate"], population)
+    found = derive_fields(part, population)
+    batches = expected_batch_sizes(found["sampling_rate"], population)
     return found | {"expected_batch": part.expected_batch or sum(batches) / len(batches)}
 
 
@@ -74,14 +74,14 @@ def update_sums(part: Any, round: int) -> UpdateSums:
     return UpdateSums(value_in_round(part.steps, round), part.sampling_rate)
 
 
-def steps_of(part: Any, noise: Noise, population: Population, rounds: range) -> Event:
+def sampled_event(part: Any, noise: Noise, population: Population, rounds: range) -> Event:
     """So many rounds of sampled steps, each with this noise."""
-    found = plan(part, population)
+    found = derive_fields(part, population)
     sampled = PoissonSampled(sampling_rate=found["sampling_rate"], event=noise)
     return Repeated(count=sum_over_rounds(found["steps"], rounds), event=sampled)
 
 
-def expected(rate: float | tuple[float, ...], population: Population) -> tuple[float, ...]:
+def expected_batch_sizes(rate: float | tuple[float, ...], population: Population) -> tuple[float, ...]:
     """How many examples each client's batch is expected to have. Public."""
     rates = per_client.repeat_value(rate, population.clients)
     return tuple(each * held for each, held in zip(rates, population.examples, strict=True))
@@ -93,7 +93,7 @@ def model_copies(rate: float | tuple[float, ...], piece: int, population: Popula
     return 6.0 + 1.5 * min(float(piece), largest + 4 * math.sqrt(largest))
 
 
-def summed(
+def sum_clipped_gradients(
     loss: Loss,
     params: Params,
     batches: Batches,
@@ -110,6 +110,6 @@ def summed(
     recordings = loss.recordings if isinstance(loss, ModuleLoss) else Recordings()
     clipped = partial(clipped_sum, loss, dtype=dtype)
     total = {name: torch.zeros_like(value, dtype=dtype) for name, value in params.items()}
-    for batch in batches.poisson(rates, coins, piece):
-        total = add(total, recordings.play(("clipped sum", dtype), clipped, params, batch, clip))
+    for batch in batches.draw_poisson(rates, coins, piece):
+        total = add(total, recordings.run(("clipped sum", dtype), clipped, params, batch, clip))
     return total

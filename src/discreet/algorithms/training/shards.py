@@ -45,7 +45,7 @@ class Shards:
         total = zeros_like(repeat_for_clients(start, batches.clients))
         drawn = (rows.at(Purpose.SHARD).open().uniform(batches.sizes) * self.shards).floor()
         for shard in range(self.shards):
-            held, empty = _part(batches, drawn == shard)
+            held, empty = _select_shard(batches, drawn == shard)
             local = self.local.train(loss, broadcast, held, rows.at(Purpose.LOCAL, shard))
             update = clip({name: value.to(start[name].dtype) for name, value in local.items()}, self.clip_norm)
             total = add(total, scale_rows((~empty).double().to(batches.inputs.device), update))
@@ -86,7 +86,7 @@ class Shards:
         return self.local.examples_per_step(population)
 
 
-def _part(batches: Batches, chosen: torch.Tensor) -> tuple[Batches, torch.Tensor]:
+def _select_shard(batches: Batches, chosen: torch.Tensor) -> tuple[Batches, torch.Tensor]:
     """Each client's chosen examples, and who has none: that one is given its first, to have something to train on."""
     sizes = chosen.sum(dim=1)
     empty = sizes == 0

@@ -20,37 +20,39 @@ from torch.overrides import _get_current_function_mode_stack
 from torch.utils._device import DeviceContext
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
-INDEPENDENT: frozenset[type[nn.Module]] = frozenset(  # in these layers no example's output depends on another example
-    {
-        nn.Sequential,
-        nn.Identity,
-        nn.Linear,
-        nn.Conv2d,
-        nn.GroupNorm,
-        nn.LayerNorm,
-        nn.MaxPool2d,
-        nn.AvgPool2d,
-        nn.AdaptiveAvgPool2d,
-        nn.Dropout,
-        nn.Dropout2d,
-        nn.Flatten,
-        nn.ReLU,
-        nn.LeakyReLU,
-        nn.ELU,
-        nn.SELU,
-        nn.GELU,
-        nn.SiLU,
-        nn.Tanh,
-        nn.Sigmoid,
-        nn.Softplus,
-    }
+INDEPENDENT_LAYERS: frozenset[type[nn.Module]] = (
+    frozenset(  # in these layers no example's output depends on another example
+        {
+            nn.Sequential,
+            nn.Identity,
+            nn.Linear,
+            nn.Conv2d,
+            nn.GroupNorm,
+            nn.LayerNorm,
+            nn.MaxPool2d,
+            nn.AvgPool2d,
+            nn.AdaptiveAvgPool2d,
+            nn.Dropout,
+            nn.Dropout2d,
+            nn.Flatten,
+            nn.ReLU,
+            nn.LeakyReLU,
+            nn.ELU,
+            nn.SELU,
+            nn.GELU,
+            nn.SiLU,
+            nn.Tanh,
+            nn.Sigmoid,
+            nn.Softplus,
+        }
+    )
 )
-FUNCTIONS = (  # of torch.nn.functional
+FUNCTIONAL_NAMES = (  # of torch.nn.functional
     *("linear", "conv2d", "pad", "group_norm", "layer_norm", "max_pool2d", "avg_pool2d", "adaptive_avg_pool2d"),
     *("dropout", "dropout2d", "relu", "leaky_relu", "elu", "selu", "gelu", "silu", "softplus", "cross_entropy"),
 )
-CALLED: tuple[tuple[Any, tuple[str, ...]], ...] = (  # what those layers, and our models, call
-    (functional, FUNCTIONS),
+CALLED_FUNCTIONS: tuple[tuple[Any, tuple[str, ...]], ...] = (  # what those layers, and our models, call
+    (functional, FUNCTIONAL_NAMES),
     (torch, ("tanh", "sigmoid", "relu", "group_norm", "layer_norm", "conv2d")),
     (Tensor, ("flatten", "mean", "sum", "softmax", "reshape", "relu", "tanh", "__add__", "__mul__", "__sub__")),
 )
@@ -59,7 +61,7 @@ GLOBAL_HOOKS = tuple(  # on all modules, by what they are called at
 )
 OUR_MODELS = "discreet.models.networks."
 TORCH, DISCREET = Path(torch.__file__).parent, Path(__file__).parents[2]
-SHIPPED_IN = (f"{TORCH}{os.sep}", f"{DISCREET}{os.sep}")
+SHIPPED_FOLDERS = (f"{TORCH}{os.sep}", f"{DISCREET}{os.sep}")
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ def runs_only_shipped_code(network: nn.Module) -> bool:
         not has_global_overrides()
         and all(_is_known(module) and not _is_overridden(module) for module in modules)
         and all(_is_unpatched(kind) for kind in {type(module) for module in modules})
-        and all(_is_shipped(getattr(place, name)) for place, names in CALLED for name in names)
+        and all(_is_shipped(getattr(place, name)) for place, names in CALLED_FUNCTIONS for name in names)
     )
 
 
@@ -103,7 +105,7 @@ def _is_known(module: nn.Module) -> bool:
         return kind is nn.Flatten and module.start_dim == 1
     if kind.__module__.startswith(OUR_MODELS):  # and not only by its word
         return getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is kind
-    return kind in INDEPENDENT
+    return kind in INDEPENDENT_LAYERS
 
 
 def _is_overridden(module: nn.Module) -> bool:
@@ -134,7 +136,7 @@ def _is_unpatched(kind: type[nn.Module]) -> bool:
 
 def is_shipped_function(function: FunctionType) -> bool:
     """Whether its code stands in a file of torch's or of ours."""
-    return function.__code__.co_filename.startswith(SHIPPED_IN)
+    return function.__code__.co_filename.startswith(SHIPPED_FOLDERS)
 
 
 def _is_shipped(function: Any) -> bool:

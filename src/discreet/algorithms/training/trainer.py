@@ -16,7 +16,7 @@ from discreet.randomness.streams import Rows
 Loss: TypeAlias = Callable[[Params, Tensor, Tensor], Tensor]  # (model, inputs, targets) -> one loss an example
 
 
-UNLIKELY = 1e-12  # a chance that a utility may be left to
+NEGLIGIBLE = 1e-12  # a chance that a utility may be left to
 
 
 class UpdateSums(NamedTuple):
@@ -30,13 +30,13 @@ class UpdateSums(NamedTuple):
     passes: int = 1
     parts: int = 1
 
-    def added(self, examples: int) -> int:
+    def vectors_per_sum(self, examples: int) -> int:
         """How many vectors one sum of a client with so many examples has, at most."""
         return max(self.passes * examples, self.parts)
 
-    def most(self, examples: int) -> int:
+    def max_examples(self, examples: int) -> int:
         """How many examples all sums have together, but for a chance of UNLIKELY (Bernstein's inequality)."""
-        mean, log = self.times * examples * self.rate, -math.log(UNLIKELY)
+        mean, log = self.times * examples * self.rate, -math.log(NEGLIGIBLE)
         likely = mean + log / 3 + math.sqrt(log * log / 9 + 2 * mean * log)
         return math.ceil(min(likely, self.times * examples))
 

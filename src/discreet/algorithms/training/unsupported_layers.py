@@ -42,7 +42,7 @@ def _problem(layer: nn.Module) -> tuple[str, str] | None:
             return "changes its weights in place while data passes through it", "Leave out max_norm."
         case nn.RReLU() if layer.training:
             return "can't be vectorised over examples", "Use LeakyReLU instead of {place}."
-    if _spectral(layer):
+    if _has_spectral_norm(layer):
         return (
             "keeps a state (spectral normalisation) that changes when data passes through it",
             "Leave it out, or use torch.nn.utils.parametrizations.weight_norm.",
@@ -50,7 +50,7 @@ def _problem(layer: nn.Module) -> tuple[str, str] | None:
     return None
 
 
-def _spectral(layer: nn.Module) -> bool:
+def _has_spectral_norm(layer: nn.Module) -> bool:
     if type(layer).__name__ == "_SpectralNorm":  # the newer form is a private class of torch
         return True
     return any(isinstance(hook, SpectralNorm) for hook in layer._forward_pre_hooks.values())

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.population import Population
-from discreet.algorithms.sparsifiers.common_mask import PublicTopK, no_public_data
+from discreet.algorithms.sparsifiers.common_mask import PublicTopK, missing_public_data
 from discreet.data.tasks.task import Task
 from discreet.engines import secure_terms
 from discreet.engines.engine import MIN_SECURE_CLIENTS
@@ -122,7 +122,7 @@ def _assemble(
     check_exact("algorithm", algorithm)
     check_exact("privacy", rest.get("privacy"))
     if isinstance(algorithm.sparsifier, PublicTopK) and task.public is None:
-        raise no_public_data()
+        raise missing_public_data()
     if isinstance(settings.engine, Secure) and not algorithm.aggregation.is_secure:
         raise InvalidInput(
             "A secure sum takes integers, and this algorithm sums real numbers.",
