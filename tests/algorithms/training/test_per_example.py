@@ -60,7 +60,7 @@ def case(name: str) -> tuple[ModuleLoss, Params, Batch]:
 def test_layer_by_layer_is_example_by_example(name: str, large: int, monkeypatch: pytest.MonkeyPatch) -> None:
     loss, params, batch = case(name)
     assert supported_layers(loss, params) is not None
-    monkeypatch.setattr(per_example, "LARGE", large)
+    monkeypatch.setattr(per_example, "LARGE_BATCH", large)
     found = per_example.clipped_sum(loss, params, batch, Clip(0.7))
     expected = per_example._sum_by_vmap(loss, params, batch, Clip(0.7))
     for key in params:
@@ -74,7 +74,7 @@ def test_an_example_that_is_not_finite_counts_for_nothing(
     large: int, bad: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loss, params, batch = case("convolution")
-    monkeypatch.setattr(per_example, "LARGE", large)
+    monkeypatch.setattr(per_example, "LARGE_BATCH", large)
     inputs = batch.inputs.clone()
     inputs[0, 1] = bad
     mask = batch.mask.clone()
