@@ -25,7 +25,7 @@ from discreet.data.federation import Federation
 from discreet.engines.embedded import EmbeddedEngine
 from discreet.engines.engine import Engine, Simulation
 from discreet.engines.ray.ray_engine import RayEngine
-from discreet.engines.ray.ray_workers import Cluster, RayCrew
+from discreet.engines.ray.ray_workers import Cluster, RayWorkers
 from discreet.models.user_module.supervised_module import SupervisedModule
 from discreet.params import Params
 from discreet.randomness.streams import CPU, RunKey
@@ -76,7 +76,7 @@ def race(workers: int, clients: int, turns: int) -> dict[str, list[float]]:
     ray.init("local", num_cpus=1 + workers, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     racers: dict[str, Engine] = {EMBEDDED: engine}
     for size in (1, workers):  # those who wait take no time
-        racers[named(size)] = RayEngine(engine, RayCrew(Cluster.joined("local", size, CPU), engine))
+        racers[named(size)] = RayEngine(engine, RayWorkers(Cluster.join("local", size, CPU), engine))
     found: dict[str, list[float]] = {name: [] for name in (*racers, BARE)}
     with bare(workers, clients, block) as pool:
         for turn in range(turns + 1):

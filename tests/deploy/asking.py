@@ -5,37 +5,37 @@ from pathlib import Path
 import torch
 
 from discreet.algorithms.broadcast import Broadcast
-from discreet.deploy.certificates import key_from
-from discreet.deploy.client_node import Node
+from discreet.deploy.certificates import read_key
+from discreet.deploy.client_node import ClientNode
 from discreet.deploy.site import Site
 from discreet.engines.flower import signed_messages
 from discreet.engines.flower.flower_engine import FlowerEngine
-from discreet.engines.flower.signed_messages import About
+from discreet.engines.flower.signed_messages import RequestHeader
 from discreet.params import Params
 from discreet.secure_sums.secagg import key_agreement
 from discreet.secure_sums.secagg.wire import Writer
 from tests.deploy.sites import Wire
 
 RUN = "a" * 32  # a run's name, as servers make them
-Asked = tuple[Path, Site, Node, About, bytes, bytes]
+Asked = tuple[Path, Site, ClientNode, RequestHeader, bytes, bytes]
 Begun = tuple[Site, Wire, FlowerEngine, Broadcast]
 
 
-def started_anew(node: Node) -> Node:
+def started_anew(node: ClientNode) -> ClientNode:
     """The node of the same folder after its process ended."""
     node.close()
-    return Node.open(node.owned.folder, lambda text: None)
+    return ClientNode.open(node.client_folder.folder, lambda text: None)
 
 
-def refusal(node: Node, request: bytes) -> str:
-    answer = signed_messages.told(node.answer(request))
+def refusal(node: ClientNode, request: bytes) -> str:
+    answer = signed_messages.read_reply(node.answer(request))
     assert isinstance(answer, signed_messages.Refusal)
     return answer.why
 
 
-def counted(node: Node) -> int:
+def counted(node: ClientNode) -> int:
     """How many releases its own ledger holds, made or only announced."""
-    return sum(node.spending.ledger(node.day()).summary()["releases"].values())
+    return sum(node.ledger.open_ledger(node.day()).summary()["releases"].values())
 
 
 def same(left: Params, right: Params) -> bool:
@@ -44,10 +44,12 @@ def same(left: Params, right: Params) -> bool:
 
 def signed(head: bytes, key: bytes) -> bytes:
     said = Writer().blob(head).done()
-    return key_agreement.sign(key, signed_messages.PURPOSE + said) + said
+    return key_agreement.sign(key, signed_messages.REQUEST_PURPOSE + said) + said
 
 
-def sent(wire: Wire, exchange: int, node: int, site: Site) -> tuple[About, bytes, bytes]:
+def sent(wire: Wire, exchange: int, node: int, site: Site) -> tuple[RequestHeader, bytes, bytes]:
     """A request that passed, opened, and the key to sign another one with."""
-    about, body = signed_messages.parsed(wire.passed[exchange][node][0], bytes.fromhex(site.deployment.server_key))
-    return about, body, key_from(site.server / "server.key")
+    about, body = signed_messages.read_request(
+        wire.passed[exchange][node][0], bytes.fromhex(site.deployment.server_key)
+    )
+    return about, body, read_key(site.server / "server.key")

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from discreet.deploy.agreed_folder import App
-from discreet.deploy.certificates import key_from
-from discreet.deploy.client_node import Node
-from discreet.deploy.deployed_run import prepared
+from discreet.deploy.app_folder import AppFolder
+from discreet.deploy.certificates import read_key
+from discreet.deploy.client_node import ClientNode
+from discreet.deploy.deployed_run import prepare_job
 from discreet.engines.flower import signed_messages
 from discreet.engines.flower.flower_engine import FlowerEngine
-from discreet.engines.flower.signed_messages import About
+from discreet.engines.flower.signed_messages import RequestHeader
 from discreet.randomness.streams import RunKey
 from tests.deploy.asking import RUN, Asked, Begun
 from tests.deploy.sites import PLAIN, SECURE, copied, wired
@@ -27,13 +27,13 @@ def asked(tmp_path: Path) -> Asked:
     """A node, and a request that it would answer."""
     site, heard = copied(tmp_path, PLAIN), list[str]()
     node, app, key = (
-        Node.open(tmp_path / "client-0", heard.append),
-        App.open(site.app),
-        key_from(site.server / "server.key"),
+        ClientNode.open(tmp_path / "client-0", heard.append),
+        AppFolder.open(site.app),
+        read_key(site.server / "server.key"),
     )
-    about = About(kind="train", run=RUN, experiment=app.digest, round=0, client=0, cohort=(0, 1, 2))
+    about = RequestHeader(kind="train", run=RUN, experiment=app.digest, round=0, client=0, cohort=(0, 1, 2))
     broadcast = node.learner.algorithm.broadcast(node.learner.algorithm.init(node.learner.params), 0)
-    return tmp_path, site, node, about, signed_messages.spread(broadcast.params, broadcast.announcement), key
+    return tmp_path, site, node, about, signed_messages.encode_broadcast(broadcast.params, broadcast.announcement), key
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def begun(tmp_path: Path) -> Begun:
     """A secure sum whose session serves two more rounds."""
     site, heard = copied(tmp_path, SECURE), list[str]()
     wire = wired(tmp_path, site, heard)
-    job = prepared(site, App.open(site.app), "first", RunKey.seed(7), wire, heard.append)
+    job = prepare_job(site, AppFolder.open(site.app), "first", RunKey.seed(7), wire, heard.append)
     assert job.remote is not None
     engine = job.remote()
     assert isinstance(engine, FlowerEngine)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from discreet.deploy.agreed_folder import App
-from discreet.deploy.client_ledger import allowance
-from discreet.deploy.policy import Owned
+from discreet.deploy.app_folder import AppFolder
+from discreet.deploy.client_ledger import budget_for_run
+from discreet.deploy.policy import ClientFolder
 from discreet.deploy.site import Site
 from discreet.privacy.ledger import Ledger
 from tests.deploy.processes import Processes, free_port
@@ -102,9 +102,9 @@ class Deployed:
 
     def _allow(self, node: Path, rounds: int) -> None:
         """Budgets for so many rounds: an owner's decision, made before the node starts."""
-        app = App.open(self.site.app)
+        app = AppFolder.open(self.site.app)
         policy = node / "policy.toml"
         line = next(each for each in policy.read_text().splitlines() if each.startswith("epsilon"))
-        budget = Owned.open(node).policy.budgets[0]
-        allowed = allowance(budget, app.experiment.algorithm, app.population, rounds)
+        budget = ClientFolder.open(node).policy.budgets[0]
+        allowed = budget_for_run(budget, app.experiment.algorithm, app.population, rounds)
         changed(node, line, f"epsilon = {allowed.epsilon}")

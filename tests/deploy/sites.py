@@ -9,12 +9,12 @@ from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 
-from discreet.deploy.agreed_folder import App
-from discreet.deploy.client_node import Node
-from discreet.deploy.deployment import CARDS
+from discreet.deploy.app_folder import AppFolder
+from discreet.deploy.client_node import ClientNode
+from discreet.deploy.deployment import CARDS_FOLDER
 from discreet.deploy.enrolment import enroll
-from discreet.deploy.new_deployment import init
-from discreet.deploy.peer_cards import Cards
+from discreet.deploy.new_deployment import create_deployment
+from discreet.deploy.peer_cards import PeerCards
 from discreet.deploy.site import Site
 from discreet.experiment.configuration import experiment_file
 
@@ -98,16 +98,16 @@ def founded(folder: Path, text: str, address: str = "127.0.0.1:1") -> Site:
     """A deployment whose clients are enrolled, whose cards are where they belong, and who accepted each other's."""
     source = experiment_file.load_experiment(written(folder, text))
     site = Site(folder / "site")
-    init(site.folder, source, [], address, ["127.0.0.1"])
-    app = App.open(site.app)
+    create_deployment(site.folder, source, [], address, ["127.0.0.1"])
+    app = AppFolder.open(site.app)
     for each in app.deployment.clients:
         node = folder / each.name
         enroll(app, each.name, node, None)
-        (app.folder / CARDS / f"{each.name}.toml").write_text((node / f"{each.name}.toml").read_text())
+        (app.folder / CARDS_FOLDER / f"{each.name}.toml").write_text((node / f"{each.name}.toml").read_text())
         changed(node, "seeds = false", "seeds = true")
     for each in app.deployment.clients:
-        cards = Cards.open(folder / each.name)
-        cards.accept(cards.code)
+        cards = PeerCards.open(folder / each.name)
+        cards.pin(cards.code)
     return site
 
 
@@ -137,7 +137,7 @@ def changed(node: Path, old: str, new: str) -> None:
 class Wire:
     """A network of one process, which keeps what passed; `lost(node, number of the exchange)` is what it loses."""
 
-    nodes_at: dict[int, Node]
+    nodes_at: dict[int, ClientNode]
     lost: Callable[[int, int], bool] = lambda node, number: False
     passed: list[dict[int, tuple[bytes, bytes]]] = field(default_factory=list)
 
@@ -153,4 +153,4 @@ class Wire:
 
 def wired(folder: Path, site: Site, heard: list[str]) -> Wire:
     names = [each.name for each in site.deployment.clients]
-    return Wire({100 + at: Node.open(folder / name, heard.append) for at, name in enumerate(names)})
+    return Wire({100 + at: ClientNode.open(folder / name, heard.append) for at, name in enumerate(names)})

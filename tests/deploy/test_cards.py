@@ -8,8 +8,8 @@ import pytest
 from discreet.cli import main as cli
 from discreet.deploy.certificates import write_signing_key
 from discreet.deploy.deployment import Card
-from discreet.deploy.peer_cards import Cards
-from discreet.deploy.policy import Owned, Refused
+from discreet.deploy.peer_cards import PeerCards
+from discreet.deploy.policy import ClientFolder, PolicyRefusal
 from discreet.deploy.site import Site
 from discreet.engines.secure_terms import SessionPlan
 from discreet.errors import InvalidInput
@@ -21,7 +21,7 @@ from tests.deploy.sites import SECURE, copied
 
 def other_card(site: Site, folder: Path, name: str) -> Card:
     """A card that the server made up, in the place of a client's own."""
-    (own,) = [card for card in site.deployment.cards(site.app) if card.name == name]
+    (own,) = [card for card in site.deployment.read_cards(site.app) if card.name == name]
     made = replace(own, identity=write_signing_key(folder / "made-up.key"))
     (site.app / "clients" / f"{name}.toml").write_text(toml_document.format_toml(to_plain(made)))
     return made
@@ -34,17 +34,17 @@ def without_members(node: Path) -> None:
 
 def test_a_client_whose_card_was_changed_after_it_was_accepted_is_refused_at_the_start(tmp_path: Path) -> None:
     site = copied(tmp_path, SECURE)
-    Owned.open(tmp_path / "client-0")
+    ClientFolder.open(tmp_path / "client-0")
     other_card(site, tmp_path, "client-1")
-    with pytest.raises(Refused, match=r"not those that policy.toml pins as members: client-1\."):
-        Owned.open(tmp_path / "client-0")
+    with pytest.raises(PolicyRefusal, match=r"not those that policy.toml pins as members: client-1\."):
+        ClientFolder.open(tmp_path / "client-0")
 
 
 def test_a_secure_sum_with_keys_that_were_not_accepted_is_refused(tmp_path: Path) -> None:
     """The server is the second client, with a card to go with it."""
     site = copied(tmp_path, SECURE)
-    policy = Owned.open(tmp_path / "client-0").policy
-    accepted = [bytes.fromhex(card.identity) for card in site.deployment.cards(site.app)]
+    policy = ClientFolder.open(tmp_path / "client-0").policy
+    accepted = [bytes.fromhex(card.identity) for card in site.deployment.read_cards(site.app)]
     forged = [accepted[0], bytes.fromhex(other_card(site, tmp_path, "client-1").identity), accepted[2]]
     asked = SessionPlan(0, 1, 2)
 
@@ -52,9 +52,9 @@ def test_a_secure_sum_with_keys_that_were_not_accepted_is_refused(tmp_path: Path
         return Terms.chosen(clients=3, length=5, identities=tuple(identities), leaving=1)
 
     policy.allow_terms(terms(accepted), accepted, asked)
-    with pytest.raises(Refused, match="does not have among its members"):
+    with pytest.raises(PolicyRefusal, match="does not have among its members"):
         policy.allow_terms(terms(forged), forged, asked)
-    with pytest.raises(Refused, match="discreet deploy accept"):
+    with pytest.raises(PolicyRefusal, match="discreet deploy accept"):
         replace(policy, members=None).allow_terms(terms(accepted), accepted, asked)
 
 
@@ -62,36 +62,38 @@ def test_cards_are_pinned_only_by_the_code_that_all_of_them_give(tmp_path: Path)
     site = copied(tmp_path, SECURE)
     for name in ("client-0", "client-1"):
         without_members(tmp_path / name)
-    at_home, there = Cards.open(tmp_path / "client-0"), Cards.open(tmp_path / "client-1")
+    at_home, there = PeerCards.open(tmp_path / "client-0"), PeerCards.open(tmp_path / "client-1")
     assert at_home.code == there.code
     other_card(site, tmp_path, "client-2")
-    shown = Cards.open(tmp_path / "client-0")  # what a server that lies shows to one of them
+    shown = PeerCards.open(tmp_path / "client-0")  # what a server that lies shows to one of them
     assert shown.code != there.code
     assert [name for name, each in shown.fingerprints.items() if each != there.fingerprints[name]] == ["client-2"]
     with pytest.raises(InvalidInput, match="have the code"):
-        shown.accept(there.code)
-    assert Owned.open(tmp_path / "client-0").policy.members is None
-    at_home.accept(there.code.upper().replace("-", " "))  # as somebody would type it
-    assert Owned.read(tmp_path / "client-0").policy.members == {card.name: card.identity for card in at_home.cards}
+        shown.pin(there.code)
+    assert ClientFolder.open(tmp_path / "client-0").policy.members is None
+    at_home.pin(there.code.upper().replace("-", " "))  # as somebody would type it
+    assert ClientFolder.read(tmp_path / "client-0").policy.members == {
+        card.name: card.identity for card in at_home.cards
+    }
 
 
 def test_the_code_of_all_cards_is_twice_as_long_as_that_of_one(tmp_path: Path) -> None:
     """Who chooses both sides looks for any two that agree: 160 bits take as many tries as 80 do for one given card."""
     copied(tmp_path, SECURE)
-    cards = Cards.open(tmp_path / "client-0")
+    cards = PeerCards.open(tmp_path / "client-0")
     assert [len(each) for each in cards.code.split("-")] == [4] * 10
     assert {tuple(map(len, each.split("-"))) for each in cards.fingerprints.values()} == {(4,) * 5}
     half = "-".join(cards.code.split("-")[:5])
     with pytest.raises(InvalidInput, match="have the code"):
-        cards.accept(half)
+        cards.pin(half)
 
 
 def test_a_client_whose_own_card_the_server_replaced_is_told(tmp_path: Path) -> None:
     site = copied(tmp_path, SECURE)
     without_members(tmp_path / "client-0")
     other_card(site, tmp_path, "client-0")
-    with pytest.raises(Refused, match="another card of 'client-0' than this node's own"):
-        Cards.open(tmp_path / "client-0")
+    with pytest.raises(PolicyRefusal, match="another card of 'client-0' than this node's own"):
+        PeerCards.open(tmp_path / "client-0")
 
 
 def test_a_node_that_was_not_told_who_the_others_are_says_what_to_run(

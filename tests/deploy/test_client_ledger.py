@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from discreet.algorithms.sampling import FixedSize
-from discreet.deploy.agreed_folder import App
-from discreet.deploy.certificates import key_from
-from discreet.deploy.client_ledger import Spending
-from discreet.deploy.client_node import Node
-from discreet.deploy.deployed_run import prepared, serve
+from discreet.deploy.app_folder import AppFolder
+from discreet.deploy.certificates import read_key
+from discreet.deploy.client_ledger import ClientLedger
+from discreet.deploy.client_node import ClientNode
+from discreet.deploy.deployed_run import prepare_job, train_deployed
 from discreet.deploy.entry_points import main
-from discreet.deploy.journal import KEPT, Entry
+from discreet.deploy.journal import KEPT_ROUNDS, Entry
 from discreet.deploy.learner import Learner
 from discreet.engines.flower import signed_messages
 from discreet.errors import BudgetRefused
@@ -31,19 +31,19 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 def test_a_question_that_is_asked_again_gets_the_same_bytes_and_costs_nothing(tmp_path: Path) -> None:
     site, heard = copied(tmp_path, PLAIN), list[str]()
     wire = wired(tmp_path, site, heard)
-    serve(site, "first", wire, heard.append)
+    train_deployed(site, "first", wire, heard.append)
     node = wire.nodes_at[101]
-    before = node.spending.ledger(node.day()).summary()["budgets"][0]["spent"]
+    before = node.ledger.open_ledger(node.day()).summary()["budgets"][0]["spent"]
     again = started_anew(node)
-    for exchange in wire.passed[-KEPT:]:
+    for exchange in wire.passed[-KEPT_ROUNDS:]:
         question, answer = exchange[101]
         assert again.answer(question) == answer
-    assert again.spending.ledger(node.day()).summary()["budgets"][0]["spent"] == before
+    assert again.ledger.open_ledger(node.day()).summary()["budgets"][0]["spent"] == before
 
 
 def test_replies_of_the_last_rounds_are_kept_and_older_ones_are_not_made_again(asked: Asked) -> None:
     folder, _, node, about, body, key = asked
-    requests = [signed_messages.request(replace(about, round=round), body, key) for round in range(3)]
+    requests = [signed_messages.sign_request(replace(about, round=round), body, key) for round in range(3)]
     replies = [node.answer(request) for request in requests]
     assert len(list((folder / "client-0" / "runs").rglob("*.reply"))) == 2
     assert [node.answer(request) == reply for request, reply in zip(requests, replies, strict=True)][1:] == [True, True]
@@ -55,14 +55,16 @@ def test_another_question_in_the_same_round_is_a_new_attempt_with_fresh_noise(tm
     """The same round from another model: two answers under one noise would differ by the updates alone."""
     site, heard = copied(tmp_path, PLAIN), list[str]()
     wire = wired(tmp_path, site, heard)
-    serve(site, "first", wire, heard.append)
-    node, server = wire.nodes_at[100], key_from(site.server / "server.key")
-    about, body = signed_messages.parsed(wire.passed[1][100][0], bytes.fromhex(site.deployment.server_key))
-    params, announced = signed_messages.gathered(body, node.learner.params)
-    other = signed_messages.spread({name: value + 1 for name, value in params.items()}, announced)
-    first = node.spending.ledger(node.day()).summary()["releases"]["committed"]
-    assert isinstance(signed_messages.told(node.answer(signed_messages.request(about, other, server))), bytes)
-    assert node.spending.ledger(node.day()).summary()["releases"]["committed"] == first + 1
+    train_deployed(site, "first", wire, heard.append)
+    node, server = wire.nodes_at[100], read_key(site.server / "server.key")
+    about, body = signed_messages.read_request(wire.passed[1][100][0], bytes.fromhex(site.deployment.server_key))
+    params, announced = signed_messages.decode_broadcast(body, node.learner.params)
+    other = signed_messages.encode_broadcast({name: value + 1 for name, value in params.items()}, announced)
+    first = node.ledger.open_ledger(node.day()).summary()["releases"]["committed"]
+    assert isinstance(
+        signed_messages.read_reply(node.answer(signed_messages.sign_request(about, other, server))), bytes
+    )
+    assert node.ledger.open_ledger(node.day()).summary()["releases"]["committed"] == first + 1
     keys = [node.journal.attempt(about.run, 0, "something else").attempt]
     assert keys == [2]
 
@@ -71,32 +73,32 @@ def test_a_secure_round_that_is_made_again_is_a_new_attempt_and_counts_again(tmp
     """A masked update may have been opened by the others, so a second sum with its noise would show the difference."""
     site, heard = copied(tmp_path, SECURE), list[str]()
     wire = wired(tmp_path, site, heard)
-    calls = prepared(site, App.open(site.app), "first", RunKey.seed(7), wire, heard.append)
+    calls = prepare_job(site, AppFolder.open(site.app), "first", RunKey.seed(7), wire, heard.append)
     assert calls.remote is not None
     broadcast = calls.algorithm.broadcast(calls.algorithm.init(calls.params), 0)
     first = calls.remote().gather(broadcast, [0, 1, 2])
-    anew = prepared(site, App.open(site.app), "first", RunKey.seed(7), wire, heard.append)
+    anew = prepare_job(site, AppFolder.open(site.app), "first", RunKey.seed(7), wire, heard.append)
     assert anew.remote is not None
     second = anew.remote().gather(broadcast, [0, 1, 2])
     assert not same(first.total, second.total)
     node = wire.nodes_at[100]
-    assert node.spending.ledger(node.day()).summary()["releases"]["committed"] == 2
+    assert node.ledger.open_ledger(node.day()).summary()["releases"]["committed"] == 2
 
 
 def test_two_questions_are_two_charges_even_when_both_are_taken_for_the_first_attempt(asked: Asked) -> None:
     _, _, node, about, _, _ = asked
     for broadcast in ("one", "another", "one"):
-        node._count(about, Entry(0, broadcast))
+        node._reserve(about, Entry(0, broadcast))
     assert counted(node) == 2
 
 
 def test_a_node_counts_a_round_before_it_looks_at_its_data(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     _, _, node, about, body, key = asked
     order: list[str] = []
-    reserve, update = Spending.reserve, Learner.update
-    monkeypatch.setattr(Spending, "reserve", lambda *given: order.append("reserve") or reserve(*given))
+    reserve, update = ClientLedger.reserve, Learner.update
+    monkeypatch.setattr(ClientLedger, "reserve", lambda *given: order.append("reserve") or reserve(*given))
     monkeypatch.setattr(Learner, "update", lambda *given: order.append("update") or update(*given))
-    assert isinstance(signed_messages.told(node.answer(signed_messages.request(about, body, key))), bytes)
+    assert isinstance(signed_messages.read_reply(node.answer(signed_messages.sign_request(about, body, key))), bytes)
     assert order == ["reserve", "update"]
 
 
@@ -104,7 +106,7 @@ def test_under_a_secret_draw_a_node_pays_for_rounds_that_it_was_not_asked_in(ask
     """The price of a draw is one for each round, whoever is drawn: else only those who were would pay."""
     _, _, node, about, _, _ = asked
     drawn = replace(node.learner, algorithm=replace(node.learner.algorithm, sampling=FixedSize(cohort=2)))
-    replace(node, learner=drawn)._count(replace(about, round=2), Entry(0, "one"))
+    replace(node, learner=drawn)._reserve(replace(about, round=2), Entry(0, "one"))
     assert counted(node) == 3
 
 
@@ -122,8 +124,8 @@ def test_the_noise_of_one_experiment_is_not_that_of_another(asked: Asked) -> Non
 def test_a_spent_budget_ends_the_run_with_the_clients_own_words(tmp_path: Path) -> None:
     """The policy allows what one run takes and a tenth more; of the second run's rounds one is affordable."""
     site, heard = copied(tmp_path, SECURE), list[str]()
-    serve(site, "first", wired(tmp_path, site, heard), heard.append)
-    outcome = serve(site, "second", wired(tmp_path, site, heard), heard.append)
+    train_deployed(site, "first", wired(tmp_path, site, heard), heard.append)
+    outcome = train_deployed(site, "second", wired(tmp_path, site, heard), heard.append)
     assert (outcome.completed, outcome.is_refused) == (1, True)
     assert re.search(r"This node's own ledger refuses: .*epsilon", outcome.stopped or "")
     assert not RunRecord.open(site.run("second")).is_finished()
@@ -134,7 +136,7 @@ def test_a_client_whose_budget_is_spent_is_left_out_and_the_others_go_on(tmp_pat
     policy = tmp_path / "client-2" / "policy.toml"
     line = next(each for each in policy.read_text().splitlines() if each.startswith("epsilon"))
     changed(tmp_path / "client-2", line, "epsilon = 0.1")
-    outcome = serve(site, "first", wired(tmp_path, site, heard), heard.append)
+    outcome = train_deployed(site, "first", wired(tmp_path, site, heard), heard.append)
     assert [each["clients"] for each in outcome.record.read_rounds()] == [2, 2, 2]
     assert any(each.startswith("client-2 refused round 1: This node's own ledger refuses") for each in heard)
 
@@ -152,8 +154,8 @@ def test_a_budget_that_the_clients_have_spent_keeps_its_exit_code(tmp_path: Path
 
 def test_a_ledger_that_is_away_is_not_begun_anew_and_a_clock_set_back_not_believed(asked: Asked) -> None:
     folder, _, node, about, body, key = asked
-    assert isinstance(signed_messages.told(node.answer(signed_messages.request(about, body, key))), bytes)
-    nextly = signed_messages.request(replace(about, round=1), body, key)
+    assert isinstance(signed_messages.read_reply(node.answer(signed_messages.sign_request(about, body, key))), bytes)
+    nextly = signed_messages.sign_request(replace(about, round=1), body, key)
     early = replace(started_anew(node), day=lambda: date(1970, 1, 1))
     assert "This machine's clock says 1970-01-01, and this node has counted on" in refusal(early, nextly)
     (ledger,) = (folder / "client-0").glob("ledger-*.jsonl")
@@ -163,7 +165,7 @@ def test_a_ledger_that_is_away_is_not_begun_anew_and_a_clock_set_back_not_believ
     assert "is gone, in which this node has counted. Put it back" in refusal(again, nextly)
     assert not ledger.exists()
     ledger.write_bytes(kept)
-    assert isinstance(signed_messages.told(started_anew(again).answer(nextly)), bytes)
+    assert isinstance(signed_messages.read_reply(started_anew(again).answer(nextly)), bytes)
 
 
 def test_a_node_tells_its_owner_of_each_round_that_it_answered_and_what_its_ledger_has_spent(asked: Asked) -> None:
@@ -172,8 +174,8 @@ def test_a_node_tells_its_owner_of_each_round_that_it_answered_and_what_its_ledg
     told = list[str]()
     watched = replace(node, told=told.append)
     for round in (0, 0, 1):
-        watched.answer(signed_messages.request(replace(about, round=round), body, key))
-    (budget,) = node.spending.ledger(node.day()).summary()["budgets"]
+        watched.answer(signed_messages.sign_request(replace(about, round=round), body, key))
+    (budget,) = node.ledger.open_ledger(node.day()).summary()["budgets"]
     assert len(told) == 2
     name = f"ledger-{node.day().year}.jsonl"
     spent = f"ε {rounded_up(budget['spent'])} of {budget['epsilon']:g}"
@@ -186,16 +188,16 @@ def test_a_round_of_a_secure_sum_is_told_of_once_however_often_it_is_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site, heard, told = copied(tmp_path, SECURE), list[str](), list[str]()
-    wire, answer = wired(tmp_path, site, heard), Node.answer
+    wire, answer = wired(tmp_path, site, heard), ClientNode.answer
 
-    def twice(node: Node, request: bytes) -> bytes:
-        about, _ = signed_messages.parsed(request, bytes.fromhex(site.deployment.server_key))
+    def twice(node: ClientNode, request: bytes) -> bytes:
+        about, _ = signed_messages.read_request(request, bytes.fromhex(site.deployment.server_key))
         said = answer(node, request)
         if about.kind == "mask":
             assert answer(node, request) == said
         return said
 
-    monkeypatch.setattr(Node, "answer", twice)
+    monkeypatch.setattr(ClientNode, "answer", twice)
     wire.nodes_at[100] = replace(wire.nodes_at[100], told=told.append)
-    serve(site, "first", wire, heard.append)
+    train_deployed(site, "first", wire, heard.append)
     assert [each.partition(" of run ")[0] for each in told] == [f"Answered round {each} of 3" for each in (1, 2, 3)]

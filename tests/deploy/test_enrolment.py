@@ -6,13 +6,13 @@ import pytest
 from cryptography import x509
 
 from discreet.cli import main as cli
-from discreet.deploy.agreed_folder import App
+from discreet.deploy.app_folder import AppFolder
 from discreet.deploy.certificates import write_certificates
-from discreet.deploy.deployment import Declared, Deployment
+from discreet.deploy.deployment import DeclaredClient, Deployment
 from discreet.deploy.enrolment import enroll
 from discreet.deploy.learner import Learner
-from discreet.deploy.new_deployment import init
-from discreet.deploy.policy import Owned
+from discreet.deploy.new_deployment import create_deployment
+from discreet.deploy.policy import ClientFolder
 from discreet.errors import InvalidInput
 from discreet.experiment.configuration import experiment_file
 from tests.deploy.sites import CENTRAL, PLAIN, SECURE, copied, written
@@ -22,28 +22,28 @@ from tests.deploy.sites import CENTRAL, PLAIN, SECURE, copied, written
 def test_an_address_that_nobody_could_reach_is_refused_and_nothing_is_left(tmp_path: Path, address: str) -> None:
     source = experiment_file.load_experiment(written(tmp_path, PLAIN))
     with pytest.raises(InvalidInput, match="must be"):
-        init(tmp_path / "site", source, [], address, ["127.0.0.1"])
+        create_deployment(tmp_path / "site", source, [], address, ["127.0.0.1"])
     assert not (tmp_path / "site").exists()
 
 
 def test_what_goes_wrong_in_the_middle_leaves_nothing_behind(tmp_path: Path) -> None:
     """Two clients of one name are seen after the first keys are written."""
     source = experiment_file.load_experiment(written(tmp_path, PLAIN))
-    twice = [Declared(name="north", examples=400)] * 3
+    twice = [DeclaredClient(name="north", examples=400)] * 3
     with pytest.raises(InvalidInput, match="must differ in name"):
-        init(tmp_path / "site", source, twice, "127.0.0.1:8000", ["127.0.0.1"])
+        create_deployment(tmp_path / "site", source, twice, "127.0.0.1:8000", ["127.0.0.1"])
     assert not (tmp_path / "site").exists()
 
 
 def test_two_clients_of_one_name_are_refused() -> None:
-    twice = (Declared(name="north", examples=1), Declared(name="north", examples=2))
+    twice = (DeclaredClient(name="north", examples=1), DeclaredClient(name="north", examples=2))
     with pytest.raises(InvalidInput, match="must differ in name"):
         Deployment(address="a:1", server_key="0" * 64, clients=twice)
 
 
 def test_a_name_that_is_no_file_name_is_refused() -> None:
     with pytest.raises(InvalidInput, match="name"):
-        Declared(name="../north", examples=1)
+        DeclaredClient(name="../north", examples=1)
 
 
 def test_init_says_when_the_server_will_see_updates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -73,14 +73,14 @@ def test_secrets_are_readable_by_their_owner_alone(tmp_path: Path) -> None:
 def test_a_client_enrolls_into_an_empty_folder_that_is_then_its_owners_alone(tmp_path: Path) -> None:
     site, node = copied(tmp_path, PLAIN), tmp_path / "empty"
     node.mkdir(mode=0o755)
-    enroll(App.open(site.app), "client-0", node, None)
+    enroll(AppFolder.open(site.app), "client-0", node, None)
     assert node.stat().st_mode & 0o777 == 0o700
 
 
 def test_a_client_whose_table_is_not_there_is_told_at_once(tmp_path: Path) -> None:
     site = copied(tmp_path, PLAIN)
     with pytest.raises(InvalidInput, match=r"There is no file .*nofile\.csv"):
-        enroll(App.open(site.app), "client-0", tmp_path / "again", tmp_path / "nofile.csv")
+        enroll(AppFolder.open(site.app), "client-0", tmp_path / "again", tmp_path / "nofile.csv")
     assert not (tmp_path / "again").exists()
 
 
@@ -118,21 +118,21 @@ def table(path: Path, hospital: str, rows: int) -> Path:
     return path
 
 
-def tables(folder: Path) -> App:
+def tables(folder: Path) -> AppFolder:
     """An experiment on tables. The server has a stand-in of the same columns; rows are nowhere but with the clients."""
     (folder / "ranges.toml").write_text(RANGES)
     table(folder / "table.csv", "nowhere", 4)
     source = experiment_file.load_experiment(written(folder, TABLE))
-    declared = [Declared(name="north", examples=12), Declared(name="south", examples=9)]
-    init(folder / "site", source, declared, "127.0.0.1:1", ["127.0.0.1"])
-    return App.open(folder / "site" / "app")
+    declared = [DeclaredClient(name="north", examples=12), DeclaredClient(name="south", examples=9)]
+    create_deployment(folder / "site", source, declared, "127.0.0.1:1", ["127.0.0.1"])
+    return AppFolder.open(folder / "site" / "app")
 
 
 def test_the_clients_of_a_table_must_be_named(tmp_path: Path) -> None:
     (tmp_path / "ranges.toml").write_text(RANGES)
     table(tmp_path / "table.csv", "nowhere", 4)
     with pytest.raises(InvalidInput, match="they must be named"):
-        init(
+        create_deployment(
             tmp_path / "site",
             experiment_file.load_experiment(written(tmp_path, TABLE)),
             [],
@@ -145,12 +145,12 @@ def test_a_client_with_a_table_of_its_own_holds_what_was_declared(tmp_path: Path
     """When it enrolls, and again whenever its node starts."""
     app = tables(tmp_path)
     enroll(app, "north", tmp_path / "north", table(tmp_path / "north.csv", "north", 12))
-    learner = Learner.of(app, Owned.open(tmp_path / "north"), bytes(32))
+    learner = Learner.of(app, ClientFolder.open(tmp_path / "north"), bytes(32))
     assert (learner.client, learner.place, learner.data.sizes) == (0, 0, (12,))
     enroll(app, "south", tmp_path / "south", table(tmp_path / "south.csv", "south", 9))
     table(tmp_path / "south.csv", "south", 8)
     with pytest.raises(InvalidInput, match="south was declared with 9 examples to train on, and holds 8"):
-        Learner.of(app, Owned.open(tmp_path / "south"), bytes(32))
+        Learner.of(app, ClientFolder.open(tmp_path / "south"), bytes(32))
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_a_client_whose_table_can_not_be_trained_on_gets_no_card(
 def test_a_table_for_a_task_that_is_dealt_out_is_refused(tmp_path: Path) -> None:
     site = copied(tmp_path, PLAIN)
     with pytest.raises(InvalidInput, match="the experiment's task is not about one"):
-        enroll(App.open(site.app), "client-0", tmp_path / "new", table(tmp_path / "some.csv", "north", 12))
+        enroll(AppFolder.open(site.app), "client-0", tmp_path / "new", table(tmp_path / "some.csv", "north", 12))
     assert not (tmp_path / "new").exists()
 
 
@@ -224,4 +224,4 @@ def test_a_folder_that_may_not_be_looked_into_is_said_in_a_sentence(
 
     monkeypatch.setattr(Path, "iterdir", shut)
     with pytest.raises(InvalidInput, match=r"what lies at .*theirs \(Permission denied\)"):
-        enroll(App.open(site.app), "client-0", tmp_path / "theirs", None)
+        enroll(AppFolder.open(site.app), "client-0", tmp_path / "theirs", None)

@@ -67,7 +67,7 @@ def test_whoever_reaches_the_open_port_can_neither_run_code_nor_register_a_node(
     authority = json.dumps(str(deployed.site.app / "ca.crt"))
     card = home / "node.pub"
     card.write_text(f"{write_node_key(home / 'node.key')}\n")
-    inner, door = flower_commands.inner(deployed.site), f"127.0.0.1:{deployed.port}"
+    inner, door = flower_commands.loopback_address(deployed.site), f"127.0.0.1:{deployed.port}"
     assert inner.startswith("127.0.0.1:")
     assert inner != door
     register, start = ("supernode", "register", str(card)), ("run", str(deployed.site.app))
@@ -83,7 +83,7 @@ def test_whoever_reaches_the_open_port_can_neither_run_code_nor_register_a_node(
     assert 0 not in ended[1:], deployed.processes.said("outside")
     for call in ("list-runs", "register-node", "start-run"):
         assert f"404 Not Found' for url 'https://{door}/v1/control/{call}'" in deployed.processes.said("outside")
-    known = flower_commands.nodes(deployed.site)
+    known = flower_commands.list_nodes(deployed.site)
     assert known is not None
     assert len(known) == len(CLIENTS)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from discreet.deploy.local_deployment import CLIENTS
+from discreet.deploy.local_deployment import CLIENTS_FOLDER
 from discreet.experiment import api
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.loop import training_loop
@@ -36,5 +36,5 @@ def test_flowers_simulation_trains_the_reference_model_and_every_client_counts(t
     wanted = RunRecord.open(tmp_path / "reference").load_model()
     assert all(torch.equal(trained[name], wanted[name]) for name in wanted)
     for client in played.deployment.clients:
-        (ledger,) = (played.folder / CLIENTS / client.name).glob("ledger-*.jsonl")
+        (ledger,) = (played.folder / CLIENTS_FOLDER / client.name).glob("ledger-*.jsonl")
         assert Ledger.open(ledger).summary()["releases"]["committed"] == 3

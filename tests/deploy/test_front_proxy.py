@@ -28,14 +28,14 @@ from discreet.deploy import deployment_lock, flower_commands
 from discreet.deploy.deployment import Card
 from discreet.deploy.site import Site
 from discreet.engines.flower import supernode
-from discreet.engines.flower.front_proxy import PATHS, Front, bound
-from discreet.engines.flower.supernode import Link, Place
+from discreet.engines.flower.front_proxy import ALLOWED_PATHS, FrontProxy, bind_port
+from discreet.engines.flower.supernode import ServerLink, SuperLinkAddress
 from discreet.errors import InvalidInput
 from tests.deploy.sites import SECURE, copied
 
 KEY, OTHER = (ec.generate_private_key(ec.SECP384R1()) for _ in range(2))
 PULL = "/v1/fleet/pull-messages"
-ELSEWHERE = [path for _, path in PROTOBUF_REQUEST_TYPES if path not in PATHS]
+ELSEWHERE = [path for _, path in PROTOBUF_REQUEST_TYPES if path not in ALLOWED_PATHS]
 
 
 def signed(key: ec.EllipticCurvePrivateKey = KEY, age: float = 0.0) -> dict[str, str]:
@@ -66,7 +66,7 @@ class Backend:
 def asked(backend: Backend, method: str, path: str, headers: dict[str, str], body: bytes = b"") -> httpx.Response:
     async def ask() -> httpx.Response:
         within = httpx.AsyncClient(transport=httpx.MockTransport(backend), base_url="https://127.0.0.1:1")
-        front = Front(within, frozenset({public_key_to_bytes(KEY.public_key())}), largest=1000)
+        front = FrontProxy(within, frozenset({public_key_to_bytes(KEY.public_key())}), max_bytes=1000)
         outside = httpx.AsyncClient(transport=httpx.ASGITransport(front), base_url="https://server:8000")
         async with within, outside:
             return await outside.request(method, path, headers=headers, content=body)
@@ -110,7 +110,7 @@ def test_no_spelling_of_a_path_reaches_the_control_api(path: str) -> None:
 def test_flower_has_control_and_runtime_paths_that_are_refused() -> None:
     assert {"/v1/control/start-run", "/v1/control/register-node", "/v1/runtime/acquire-task"} <= set(ELSEWHERE)
     assert {"/v1/fleet/register-node", "/v1/fleet/unregister-node"} <= set(ELSEWHERE)
-    assert {path for _, path in PROTOBUF_REQUEST_TYPES} >= PATHS
+    assert {path for _, path in PROTOBUF_REQUEST_TYPES} >= ALLOWED_PATHS
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "OPTIONS", "HEAD"])
@@ -151,15 +151,15 @@ def test_a_superlink_that_is_away_is_a_trouble_that_passes() -> None:
 
 
 def test_a_port_that_is_taken_is_said_before_anything_starts() -> None:
-    with bound("127.0.0.1", 0) as door:
+    with bind_port("127.0.0.1", 0) as door:
         door.listen()
         port = door.getsockname()[1]
         with pytest.raises(InvalidInput, match=f"can't listen at 127.0.0.1:{port}: address already in use"):
-            bound("127.0.0.1", port)
+            bind_port("127.0.0.1", port)
 
 
 def test_nobody_is_heard_at_a_port_that_is_only_taken() -> None:
-    with bound("127.0.0.1", 0) as door, pytest.raises(ConnectionRefusedError):
+    with bind_port("127.0.0.1", 0) as door, pytest.raises(ConnectionRefusedError):
         socket.create_connection(door.getsockname(), timeout=5)
 
 
@@ -180,7 +180,10 @@ class Server:
 
 def told(*answers: int) -> tuple[list[str], Callable[[], object]]:
     said: list[str] = []
-    link, server = Link(Place("server:1", Path("ca.crt"), Path("node.key")), said.append), Server(*answers)
+    link, server = (
+        ServerLink(SuperLinkAddress("server:1", Path("ca.crt"), Path("node.key")), said.append),
+        Server(*answers),
+    )
     return said, lambda: link.messages(server, Node(node_id=1))  # type: ignore[arg-type]
 
 
@@ -209,8 +212,8 @@ def served(folder: Path) -> Site:
 def test_the_superlink_is_told_to_listen_on_loopback_alone(tmp_path: Path) -> None:
     site = served(tmp_path)
     flower_commands.write_connection(site)
-    inner = flower_commands.inner(site)
-    command = flower_commands.superlink_itself(site, inner)
+    inner = flower_commands.loopback_address(site)
+    command = flower_commands.superlink_command(site, inner)
     assert command[command.index("--host") + 1] == "127.0.0.1"
     assert inner == f"127.0.0.1:{command[command.index('--port') + 1]}"
     assert "--enable-supernode-auth" in command
@@ -219,23 +222,23 @@ def test_the_superlink_is_told_to_listen_on_loopback_alone(tmp_path: Path) -> No
 def test_a_second_server_of_one_deployment_is_refused_and_the_first_stays_to_be_found(tmp_path: Path) -> None:
     site = served(tmp_path)
     flower_commands.write_connection(site)
-    before = flower_commands.inner(site)
+    before = flower_commands.loopback_address(site)
     with (
-        deployment_lock.alone(site),
+        deployment_lock.lock_deployment(site),
         pytest.raises(InvalidInput, match=f"is up already, as process {os.getpid()}") as refused,
     ):
         flower_commands.write_connection(site)
     assert refused.value.fix.startswith("Use that one, or end it first")
-    assert flower_commands.inner(site) == before
+    assert flower_commands.loopback_address(site) == before
     flower_commands.write_connection(site)
 
 
 def test_a_superlink_that_outlived_its_server_is_told_apart_from_a_server_that_is_up(tmp_path: Path) -> None:
     """A process that has inherited the lock stands for it."""
     site = served(tmp_path)
-    with deployment_lock.alone(site) as held:
+    with deployment_lock.lock_deployment(site) as held:
         process = subprocess.Popen(["sleep", "600"], pass_fds=(held,))
-        deployment_lock.note(held, process.pid)
+        deployment_lock.write_process_id(held, process.pid)
     try:
         with pytest.raises(InvalidInput, match=f"outlived it, as process {process.pid}") as refused:
             flower_commands.write_connection(site)
@@ -251,7 +254,7 @@ def registering(folder: Path, monkeypatch: pytest.MonkeyPatch, said: str) -> Non
     tool = folder / "flwr"
     tool.write_text(f"#!/bin/sh\necho '{said}'\n")
     tool.chmod(0o700)
-    monkeypatch.setattr(flower_commands, "_tool", lambda name: str(tool))
+    monkeypatch.setattr(flower_commands, "flower_program", lambda name: str(tool))
 
 
 def test_status_names_who_is_online_and_who_is_away(
@@ -259,13 +262,13 @@ def test_status_names_who_is_online_and_who_is_away(
 ) -> None:
     """Of a client that was registered before numbers were noted, nobody can say which node is its own."""
     site = copied(tmp_path, SECURE)
-    cards = site.deployment.cards(site.app)
+    cards = site.deployment.read_cards(site.app)
     for card, said in zip(cards, ["SuperNode 17 registered.", "SuperNode 18 registered.", "It did."], strict=True):
         registering(tmp_path, monkeypatch, said)
-        flower_commands.register(site, [card], lambda text: None)
+        flower_commands.register_nodes(site, [card], lambda text: None)
     states = {"17": "online", "18": "offline", "19": "registered"}
     nodes = [{"node-id": number, "status": status} for number, status in states.items()]
-    monkeypatch.setattr(flower_commands, "nodes", lambda site: nodes)
+    monkeypatch.setattr(flower_commands, "list_nodes", lambda site: nodes)
     assert cli.run(["deploy", "status", str(site.folder)]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "The server at 127.0.0.1:1 is up; 1 of 3 clients are online.",
@@ -280,17 +283,17 @@ def test_status_names_who_is_online_and_who_is_away(
 
 def test_the_last_words_of_flowers_are_said_without_the_box_around_them() -> None:
     said = "╭─ Error ─────╮\n│ No such key │\n╰─────────────╯\n"
-    assert flower_commands.last(said) == "No such key"
-    assert flower_commands.last("╭──╮\n╰──╯\n") == "it said nothing."
+    assert flower_commands.last_line(said) == "No such key"
+    assert flower_commands.last_line("╭──╮\n╰──╯\n") == "it said nothing."
 
 
 def test_a_node_waits_for_a_server_that_is_not_up_yet_and_ends_when_its_key_is_unknown(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(supernode, "AWAY", 0.0)
+    monkeypatch.setattr(supernode, "RETRY_SECONDS", 0.0)
     said: list[str] = []
     place, request = (
-        Place("server:1", Path("ca.crt"), Path("node.key"), wait=0.0),
+        SuperLinkAddress("server:1", Path("ca.crt"), Path("node.key"), wait=0.0),
         httpx.Request("POST", "https://server"),
     )
     answers = [502, 0, 503, 401]
@@ -304,7 +307,7 @@ def test_a_node_waits_for_a_server_that_is_not_up_yet_and_ends_when_its_key_is_u
             return fleet.ActivateNodeResponse(node_id=1)
 
     with pytest.raises(InvalidInput, match=r"does not take this node in: its key node\.key is not registered there"):
-        supernode._activated(Unready(), b"", place, said.append)  # type: ignore[arg-type]
+        supernode._activate_node(Unready(), b"", place, said.append)  # type: ignore[arg-type]
     assert not answers
     assert said == ["Waiting for server:1: it is not up yet."]
 
@@ -329,32 +332,32 @@ def test_a_heartbeat_that_did_not_come_through_is_sent_again_sooner() -> None:
                 self.set()
             return self.is_set()
 
-    supernode._beat(Slow(), Node(node_id=1), Ended())  # type: ignore[arg-type]
+    supernode._send_heartbeats(Slow(), Node(node_id=1), Ended())  # type: ignore[arg-type]
     assert waits == [7.0, 2.0, 2.0, 7.0]
 
 
 def test_submitting_to_a_server_that_is_not_up_is_said_at_once(tmp_path: Path) -> None:
     site = copied(tmp_path, SECURE)
     with pytest.raises(InvalidInput, match="is not up on this machine"):
-        flower_commands.run(site, "first")
+        flower_commands.run_command(site, "first")
     flower_commands.write_connection(site)  # as one that was up, and is no longer
     with pytest.raises(InvalidInput, match="is not up on this machine"):
-        flower_commands.run(site, "first")
+        flower_commands.run_command(site, "first")
 
 
 def test_a_command_that_gets_no_answer_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     silent = tmp_path / "flwr"
     silent.write_text("#!/bin/sh\nexec sleep 600\n")
     silent.chmod(0o700)
-    monkeypatch.setattr(flower_commands, "ANSWERS", 0.1)
-    monkeypatch.setattr(flower_commands, "_tool", lambda name: str(silent))
+    monkeypatch.setattr(flower_commands, "ANSWER_SECONDS", 0.1)
+    monkeypatch.setattr(flower_commands, "flower_program", lambda name: str(silent))
     site = served(tmp_path / "site")
     with pytest.raises(InvalidInput, match=r"did not answer within 0\.1 seconds"):
-        flower_commands.called(site, [str(silent)])
-    assert flower_commands.nodes(site) is None
+        flower_commands.call_flower(site, [str(silent)])
+    assert flower_commands.list_nodes(site) is None
     card = Card(name="north", node_key="ecdsa", identity="0" * 64)
     with pytest.raises(InvalidInput, match=r"north could not be registered: the SuperLink did not answer within 0\.1"):
-        flower_commands.register(site, [card], lambda text: None)
+        flower_commands.register_nodes(site, [card], lambda text: None)
 
 
 @pytest.mark.parametrize("wait", ["-5", "nan", "soon"])

@@ -9,13 +9,13 @@ import pytest
 import torch
 
 from discreet.algorithms.broadcast import Broadcast
-from discreet.deploy.agreed_folder import App
-from discreet.deploy.deployed_run import prepared
+from discreet.deploy.app_folder import AppFolder
+from discreet.deploy.deployed_run import prepare_job
 from discreet.deploy.site import Site
 from discreet.engines.flower import signed_messages
-from discreet.engines.flower.client_calls import HELLO
+from discreet.engines.flower.client_calls import HELLO_SECONDS
 from discreet.engines.flower.flower_engine import FlowerEngine
-from discreet.engines.flower.reply_deadline import Waiting
+from discreet.engines.flower.reply_deadline import ReplyDeadline
 from discreet.params import Params
 from discreet.randomness.streams import RunKey
 from tests.deploy.sites import PLAIN, SECURE, Wire, copied, wired
@@ -31,20 +31,22 @@ class Lying(Wire):
 
     def exchange(self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf) -> dict[int, bytes]:
         came = super().exchange(requests, enough)
-        about, _ = signed_messages.parsed(requests[102], bytes.fromhex(self.nodes_at[102].owned.policy.server_key))
+        about, _ = signed_messages.read_request(
+            requests[102], bytes.fromhex(self.nodes_at[102].client_folder.policy.server_key)
+        )
         return came if about.kind == "hello" else came | {102: self.lie(came[102])}
 
 
 def altered(change: Callable[[Params], Params]) -> Callable[[bytes], bytes]:
-    return lambda reply: signed_messages.answered(
-        signed_messages.tensors(change(signed_messages.tensors_from(reply[1:])))
+    return lambda reply: signed_messages.encode_answer(
+        signed_messages.encode_tensors(change(signed_messages.decode_tensors(reply[1:])))
     )
 
 
 @pytest.mark.parametrize(
     "lie",
     [
-        lambda reply: signed_messages.answered(b"garbage"),
+        lambda reply: signed_messages.encode_answer(b"garbage"),
         altered(lambda row: {"x": torch.zeros(1)}),
         altered(lambda row: {**row, "x": torch.zeros(())}),
         altered(lambda row: {name: value.flatten()[:3] for name, value in row.items()}),
@@ -59,7 +61,7 @@ def test_an_update_in_clear_that_does_not_fit_the_model_is_as_none(
 ) -> None:
     site, heard = copied(tmp_path, PLAIN), list[str]()
     wire = Lying(wired(tmp_path, site, heard).nodes_at, lie=lie)
-    job = prepared(site, App.open(site.app), "first", RunKey.seed(7), wire, heard.append)
+    job = prepare_job(site, AppFolder.open(site.app), "first", RunKey.seed(7), wire, heard.append)
     assert job.remote is not None
     found = job.remote().gather(job.algorithm.broadcast(job.algorithm.init(job.params), 0), [0, 1, 2])
     assert found.contributors == (0, 1)
@@ -70,10 +72,10 @@ def test_an_update_in_clear_that_does_not_fit_the_model_is_as_none(
 def test_a_refusal_is_one_line_that_can_be_printed() -> None:
     """It ends in a server's terminal, which must not take it for progress, or for orders."""
     said = "\x1b]0;owned\x07\x1b[2J\nround 99 of 3, accuracy 1.0 " + "x" * 5000
-    told = signed_messages.told(signed_messages.refused(signed_messages.Refusal(said)))
+    told = signed_messages.read_reply(signed_messages.encode_refusal(signed_messages.Refusal(said)))
     assert isinstance(told, signed_messages.Refusal)
     assert told.why.isprintable()
-    assert len(told.why) == signed_messages.MOST_WORDS + 1
+    assert len(told.why) == signed_messages.MAX_REFUSAL_CHARACTERS + 1
     assert told.why.startswith("]0;owned [2J round 99 of 3, accuracy 1.0 xxx")
 
 
@@ -85,8 +87,8 @@ class Slow(Wire):
 
     def exchange(self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf) -> dict[int, bytes]:
         came = super().exchange({node: each for node, each in requests.items() if node != 102}, enough)
-        waiting = Waiting(timeout=600, patience=30, clock=lambda: self.now[0]).at_most(limit)
-        over = waiting.over(len(requests), enough)
+        waiting = ReplyDeadline(timeout=600, patience=30, clock=lambda: self.now[0]).capped(limit)
+        over = waiting.start(len(requests), enough)
         while not over(len(came)):
             self.now[0] += 0.5
         return came
@@ -94,7 +96,7 @@ class Slow(Wire):
 
 def awaiting(wire: Slow, site: Site) -> tuple[FlowerEngine, Broadcast]:
     """An engine that lives in the wire's time, and what it would send; its clients are awaited for a minute."""
-    job = prepared(site, App.open(site.app), "first", RunKey.seed(7), wire, lambda text: None)
+    job = prepare_job(site, AppFolder.open(site.app), "first", RunKey.seed(7), wire, lambda text: None)
     assert job.remote is not None
     engine = job.remote()
     assert isinstance(engine, FlowerEngine)
@@ -113,7 +115,7 @@ def test_a_node_that_says_nothing_is_waited_for_once_and_then_holds_up_no_round(
         before = wire.now[0]
         assert engine.gather(replace(broadcast, round=round), [0, 1, 2]).contributors == (0, 1)
         waited.append(wire.now[0] - before)
-    assert 60 <= waited[0] < 60 + HELLO
+    assert 60 <= waited[0] < 60 + HELLO_SECONDS
     assert waited[1:] == [0, 0]
 
 

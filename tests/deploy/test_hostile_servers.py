@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import torch
 
-from discreet.deploy.agreed_folder import App
-from discreet.deploy.certificates import key_from
-from discreet.deploy.client_node import Node
-from discreet.deploy.deployed_run import prepared
+from discreet.deploy.app_folder import AppFolder
+from discreet.deploy.certificates import read_key
+from discreet.deploy.client_node import ClientNode
+from discreet.deploy.deployed_run import prepare_job
 from discreet.deploy.journal import Entry
 from discreet.engines.flower import signed_messages
-from discreet.engines.flower.signed_messages import About
+from discreet.engines.flower.signed_messages import RequestHeader
 from discreet.params import Params
 from discreet.randomness.streams import RunKey
 from discreet.secure_sums.secagg.session_client import Client
@@ -52,17 +52,21 @@ def test_a_mask_that_is_not_the_rounds_own_is_refused_and_costs_nothing(
     tmp_path: Path, change: dict[str, torch.Tensor | None]
 ) -> None:
     site = founded(tmp_path, MASKED)
-    node = Node.open(tmp_path / "client-0", lambda text: None)
+    node = ClientNode.open(tmp_path / "client-0", lambda text: None)
     learner = node.learner
     broadcast = learner.algorithm.broadcast(learner.algorithm.init(learner.params), 0)
     told: Params = {name: value for name, value in (broadcast.announcement | change).items() if value is not None}
-    about = About(kind="train", run=RUN, experiment=node.app.digest, round=0, client=0, cohort=(0, 1, 2))
-    key = key_from(site.server / "server.key")
-    said = refusal(node, signed_messages.request(about, signed_messages.spread(broadcast.params, told), key))
+    about = RequestHeader(kind="train", run=RUN, experiment=node.app.digest, round=0, client=0, cohort=(0, 1, 2))
+    key = read_key(site.server / "server.key")
+    said = refusal(
+        node, signed_messages.sign_request(about, signed_messages.encode_broadcast(broadcast.params, told), key)
+    )
     assert "than this algorithm has, which would change what an update may reveal" in said
     assert counted(node) == 0
-    honest = signed_messages.request(about, signed_messages.spread(broadcast.params, broadcast.announcement), key)
-    assert isinstance(signed_messages.told(node.answer(honest)), bytes)
+    honest = signed_messages.sign_request(
+        about, signed_messages.encode_broadcast(broadcast.params, broadcast.announcement), key
+    )
+    assert isinstance(signed_messages.read_reply(node.answer(honest)), bytes)
 
 
 def test_a_secure_sum_for_another_experiment_or_run_is_refused(begun: Begun) -> None:
@@ -71,9 +75,9 @@ def test_a_secure_sum_for_another_experiment_or_run_is_refused(begun: Begun) -> 
     engine.gather(broadcast, [0, 1, 2])
     about, body, key = sent(wire, 1, 100, site)
     assert about.kind == "session"
-    other = signed_messages.purpose("0" * 64, about.run)
+    other = signed_messages.session_purpose("0" * 64, about.run)
     strange = replace(Terms.from_bytes(body), purpose=other)
-    said = refusal(wire.nodes_at[100], signed_messages.request(about, strange.to_bytes(), key))
+    said = refusal(wire.nodes_at[100], signed_messages.sign_request(about, strange.to_bytes(), key))
     assert said.startswith("The secure sum is for another experiment or another run.")
 
 
@@ -91,11 +95,11 @@ def test_a_node_whose_journal_is_lost_draws_fresh_noise_in_the_next_session(
     site, heard = copied(tmp_path, SECURE.replace("seed = 7\n", "")), list[str]()
     wire, key = wired(tmp_path, site, heard), RunKey.fresh()
     for _ in range(2):
-        job = prepared(site, App.open(site.app), "first", key, wire, heard.append)
+        job = prepare_job(site, AppFolder.open(site.app), "first", key, wire, heard.append)
         assert job.remote is not None
         job.remote().gather(job.algorithm.broadcast(job.algorithm.init(job.params), 0), [0, 1, 2])
         for node in wire.nodes_at.values():
-            shutil.rmtree(node.owned.folder / "runs")
+            shutil.rmtree(node.client_folder.folder / "runs")
     assert len(vectors) == 6
     assert not any(np.array_equal(vectors[client], vectors[client + 3]) for client in range(3))
     assert [counted(node) for node in wire.nodes_at.values()] == [2, 2, 2]
@@ -113,10 +117,13 @@ def test_what_goes_wrong_with_the_data_in_hand_is_told_to_its_owner_alone(
     monkeypatch.setattr("discreet.deploy.learner.Learner.update", failing)
     learner = node.learner
     broadcast = learner.algorithm.broadcast(learner.algorithm.init(learner.params), 0)
-    about = About(kind="train", run=RUN, experiment=node.app.digest, round=0, client=0, cohort=(0, 1, 2))
-    key = key_from(site.server / "server.key")
+    about = RequestHeader(kind="train", run=RUN, experiment=node.app.digest, round=0, client=0, cohort=(0, 1, 2))
+    key = read_key(site.server / "server.key")
     said = refusal(
-        node, signed_messages.request(about, signed_messages.spread(broadcast.params, broadcast.announcement), key)
+        node,
+        signed_messages.sign_request(
+            about, signed_messages.encode_broadcast(broadcast.params, broadcast.announcement), key
+        ),
     )
     assert said == "The request could not be answered (ValueError); the node's owner sees why."
     assert "4711" in heard[-1]

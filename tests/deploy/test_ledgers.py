@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from discreet.cli import main as cli
-from discreet.deploy.agreed_folder import App
-from discreet.deploy.client_ledger import Spending, releases
-from discreet.deploy.client_node import Node, today
+from discreet.deploy.app_folder import AppFolder
+from discreet.deploy.client_ledger import ClientLedger, round_releases
+from discreet.deploy.client_node import ClientNode, today
 from discreet.deploy.enrolment import enroll
-from discreet.deploy.policy import PERIODS, Owned, Period, Refused, period_of
+from discreet.deploy.policy import PERIODS, ClientFolder, Period, PolicyRefusal, period_name
 from discreet.errors import BudgetRefused, InvalidInput
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.release import Release
@@ -27,14 +27,14 @@ pytestmark = pytest.mark.usefixtures("one_thread")
     ("period", "name"), [("ever", ""), ("year", "2026"), ("quarter", "2026-Q2"), ("month", "2026-04")]
 )
 def test_a_day_belongs_to_one_period(period: Period, name: str) -> None:
-    assert period_of(period, date(2026, 4, 1)) == name
+    assert period_name(period, date(2026, 4, 1)) == name
 
 
 def test_a_new_period_has_a_new_ledger_and_the_old_one_stays(tmp_path: Path) -> None:
     copied(tmp_path, PLAIN)
-    node = Node.open(tmp_path / "client-0", lambda text: None)
+    node = ClientNode.open(tmp_path / "client-0", lambda text: None)
     for year in (2026, 2027):
-        node.spending.ledger(date(year, 1, 1))
+        node.ledger.open_ledger(date(year, 1, 1))
     assert sorted(path.name for path in (tmp_path / "client-0").glob("ledger*.jsonl")) == [
         "ledger-2026.jsonl",
         "ledger-2027.jsonl",
@@ -49,22 +49,22 @@ def test_another_kind_of_period_begins_when_the_old_period_ends(tmp_path: Path, 
     """Else its owner, or whoever can edit the policy, would begin an empty ledger at any time."""
     copied(tmp_path, PLAIN)
     node, day = tmp_path / "client-0", date(2026, 4, 10)
-    policy = replace(Owned.open(node).policy, period=old)
-    begun = Spending(node, policy, None).ledger(day).path
+    policy = replace(ClientFolder.open(node).policy, period=old)
+    begun = ClientLedger(node, policy, None).open_ledger(day).path
     for new in set(PERIODS) - {old}:
-        other = Spending(node, replace(policy, period=new), None)
-        with pytest.raises(Refused, match=f'has period = "{new}", and {begun.name}, .* was begun with "{old}"'):
-            other.ledger(day)
+        other = ClientLedger(node, replace(policy, period=new), None)
+        with pytest.raises(PolicyRefusal, match=f'has period = "{new}", and {begun.name}, .* was begun with "{old}"'):
+            other.open_ledger(day)
         assert list(node.glob("ledger*.jsonl")) == [begun]
     if old != "ever":
-        assert Spending(node, replace(policy, period="ever"), None).ledger(ENDS[old]).path != begun
+        assert ClientLedger(node, replace(policy, period="ever"), None).open_ledger(ENDS[old]).path != begun
 
 
-def spending(node: Path) -> Spending:
-    return Spending(node, Owned.open(node).policy, None)
+def spending(node: Path) -> ClientLedger:
+    return ClientLedger(node, ClientFolder.open(node).policy, None)
 
 
-def afforded(books: Sequence[Spending], asked: Sequence[Release]) -> int:
+def afforded(books: Sequence[ClientLedger], asked: Sequence[Release]) -> int:
     """How many rounds are counted, by each of them in turns, until one refuses, and then so do all."""
     for number, each in enumerate(cycle(books)):
         try:
@@ -79,39 +79,39 @@ def afforded(books: Sequence[Spending], asked: Sequence[Release]) -> int:
 
 def test_one_ledger_is_one_budget_for_two_deployments_on_the_same_rows(tmp_path: Path) -> None:
     """Two nodes that count together have as many rounds as one that counts alone."""
-    app = App.open(copied(tmp_path, PLAIN).app)
-    asked = releases(app.experiment.algorithm, app.population, 0, 0)
+    app = AppFolder.open(copied(tmp_path, PLAIN).app)
+    asked = round_releases(app.experiment.algorithm, app.population, 0, 0)
     (tmp_path / "counted").mkdir()
     for name in ("one", "two"):
         enroll(app, "client-0", tmp_path / name, None, tmp_path / "counted")
     enroll(app, "client-0", tmp_path / "apart", None)
     one, two, apart = (spending(tmp_path / name) for name in ("one", "two", "apart"))
     assert afforded([one, two], asked) == afforded([apart], asked) == 3
-    assert one.ledger(today()).path.resolve().parent == tmp_path / "counted"
+    assert one.open_ledger(today()).path.resolve().parent == tmp_path / "counted"
     assert not list((tmp_path / "one").glob("ledger*"))
 
 
 def test_the_same_question_to_two_nodes_counts_twice(tmp_path: Path) -> None:
     """Each draws noise of its own, so there are two releases, though it is one round of one run."""
-    app = App.open(copied(tmp_path, PLAIN).app)
-    asked = releases(app.experiment.algorithm, app.population, 0, 0)
+    app = AppFolder.open(copied(tmp_path, PLAIN).app)
+    asked = round_releases(app.experiment.algorithm, app.population, 0, 0)
     (tmp_path / "counted").mkdir()
     for name in ("one", "two"):
         enroll(app, "client-0", tmp_path / name, None, tmp_path / "counted")
     one, two, again = (spending(tmp_path / name) for name in ("one", "two", "one"))
     for books in (one, two, again):
         books.reserve("the same", asked, today())()
-    assert one.ledger(today()).summary()["releases"]["committed"] == 2
+    assert one.open_ledger(today()).summary()["releases"]["committed"] == 2
 
 
 def test_a_ledger_that_another_process_makes_first_is_taken(tmp_path: Path) -> None:
     copied(tmp_path, PLAIN)
     one, two = (spending(tmp_path / "client-0") for _ in range(2))
-    path = one.ledger(today()).path
+    path = one.open_ledger(today()).path
     made = path.read_bytes()
     two._create(path)  # as when it looked before the file was there
     assert path.read_bytes() == made
-    assert two.ledger(today()).budgets == one.ledger(today()).budgets
+    assert two.open_ledger(today()).budgets == one.open_ledger(today()).budgets
 
 
 def test_a_client_that_enrolls_into_a_ledger_that_has_begun_gets_its_budgets(
@@ -122,19 +122,19 @@ def test_a_client_that_enrolls_into_a_ledger_that_has_begun_gets_its_budgets(
     line = next(each for each in (first / "policy.toml").read_text().splitlines() if each.startswith("epsilon"))
     changed(first, line, "epsilon = 9.5")
     changed(first, 'period = "year"', 'period = "quarter"')
-    ledger = spending(first).ledger(today())
+    ledger = spending(first).open_ledger(today())
     words = ["deploy", "enroll", "client-0", "--app", str(site.app), "--out", str(second), "--ledgers", str(first)]
     assert cli.run(words) == 0
     assert f"{ledger.path} has begun, so the policy has its budgets" in capsys.readouterr().out
-    policy = Owned.open(second).policy
+    policy = ClientFolder.open(second).policy
     assert (policy.budgets, policy.period, policy.ledgers) == (ledger.budgets, "quarter", "../client-0")
     assert policy.budgets[0].epsilon == 9.5
-    assert spending(second).ledger(today()).path.samefile(ledger.path)
+    assert spending(second).open_ledger(today()).path.samefile(ledger.path)
 
 
 def test_a_client_is_sent_to_where_the_other_one_counts(tmp_path: Path) -> None:
     """Else both would name a folder of ledgers, and each another one."""
-    app = App.open(copied(tmp_path, PLAIN).app)
+    app = AppFolder.open(copied(tmp_path, PLAIN).app)
     (tmp_path / "counted").mkdir()
     enroll(app, "client-0", tmp_path / "one", None, tmp_path / "counted")
     with pytest.raises(InvalidInput, match=r"lies elsewhere\. Say --ledgers .*one/\.\./counted"):
@@ -142,12 +142,12 @@ def test_a_client_is_sent_to_where_the_other_one_counts(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_ledgers_that_is_a_file_or_has_two_for_today_is_refused(tmp_path: Path) -> None:
-    app = App.open(copied(tmp_path, PLAIN).app)
+    app = AppFolder.open(copied(tmp_path, PLAIN).app)
     with pytest.raises(InvalidInput, match="is no folder"):
         enroll(app, "client-0", tmp_path / "new", None, tmp_path / "client-0" / "policy.toml")
-    policy = Owned.open(tmp_path / "client-0").policy
+    policy = ClientFolder.open(tmp_path / "client-0").policy
     for folder, period in (("client-0", "year"), ("client-1", "month")):
-        made = Spending(tmp_path / folder, replace(policy, period=period), None).ledger(today()).path
+        made = ClientLedger(tmp_path / folder, replace(policy, period=period), None).open_ledger(today()).path
         if folder == "client-1":
             made.rename(tmp_path / "client-0" / made.name)
     with pytest.raises(InvalidInput, match="has 2 ledgers for today"):
@@ -175,7 +175,7 @@ def test_the_first_of_several_deployments_is_told_that_no_ledger_has_begun(
     words = ["deploy", "enroll", "client-0", "--app", str(site.app), "--ledgers", str(counted), "--out"]
     assert cli.run([*words, str(tmp_path / "one")]) == 0
     assert f"Note: no ledger has begun in {counted}." in capsys.readouterr().out
-    ledger = spending(tmp_path / "one").ledger(today())
+    ledger = spending(tmp_path / "one").open_ledger(today())
     assert cli.run([*words, str(tmp_path / "two")]) == 0
     assert f"Note: {ledger.path.resolve()} has begun" in capsys.readouterr().out
 
@@ -199,8 +199,8 @@ def test_a_node_whose_policy_is_not_its_ledgers_does_not_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], line: str, new: str, why: str
 ) -> None:
     """Else it would look well until the first round is asked for, and refuse each."""
-    app, node = App.open(copied(tmp_path, PLAIN).app), tmp_path / "client-0"
-    spending(node).reserve("round", releases(app.experiment.algorithm, app.population, 0, 0), today())()
+    app, node = AppFolder.open(copied(tmp_path, PLAIN).app), tmp_path / "client-0"
+    spending(node).reserve("round", round_releases(app.experiment.algorithm, app.population, 0, 0), today())()
     policy = (node / "policy.toml").read_text().splitlines()
     changed(node, next(each for each in policy if each.startswith(line)), new)
     before = sorted(tmp_path.rglob("ledger*"))
@@ -211,16 +211,16 @@ def test_a_node_whose_policy_is_not_its_ledgers_does_not_start(
 
 def test_a_node_that_has_counted_nothing_is_ready_and_begins_no_ledger(tmp_path: Path) -> None:
     copied(tmp_path, PLAIN)
-    Node.open(tmp_path / "client-0", lambda text: None).ready()
+    ClientNode.open(tmp_path / "client-0", lambda text: None).ready()
     assert not list((tmp_path / "client-0").glob("ledger*"))
 
 
 def test_what_a_ledger_of_plans_has_spent_is_not_computed_for_each_round(tmp_path: Path) -> None:
     """It would ask an accountant each time; a filter has its sum at hand."""
-    app, node = App.open(copied(tmp_path, PLAIN).app), tmp_path / "client-0"
-    asked = releases(app.experiment.algorithm, app.population, 0, 0)
-    budgets, name = Owned.open(node).policy.budgets, f"ledger-{today().year}.jsonl"
+    app, node = AppFolder.open(copied(tmp_path, PLAIN).app), tmp_path / "client-0"
+    asked = round_releases(app.experiment.algorithm, app.population, 0, 0)
+    budgets, name = ClientFolder.open(node).policy.budgets, f"ledger-{today().year}.jsonl"
     Ledger.create(node / name, budgets, "plan")
     books = spending(node)
     books.reserve("round", asked, today())()
-    assert books.standing() == f"{name} has counted it"
+    assert books.describe_spending() == f"{name} has counted it"

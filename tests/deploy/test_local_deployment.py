@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from discreet.deploy.agreed_folder import App
-from discreet.deploy.deployed_run import serve
+from discreet.deploy.app_folder import AppFolder
+from discreet.deploy.deployed_run import train_deployed
 from discreet.deploy.entry_points import answering
 from discreet.deploy.flower_simulation import simulate
 from discreet.deploy.learner import Learner
-from discreet.deploy.local_deployment import CLIENTS, rehearsed
-from discreet.deploy.policy import Owned
+from discreet.deploy.local_deployment import CLIENTS_FOLDER, prepare_rehearsal
+from discreet.deploy.policy import ClientFolder
 from discreet.deploy.site import Site
 from discreet.errors import InvalidInput
 from tests.deploy.sites import PLAIN, SECURE, copied, wired
@@ -21,29 +21,31 @@ UNSEEDED = PLAIN.replace("seed = 7\n", "")
 
 
 def learners(site: Site) -> list[Learner]:
-    app = App.open(site.app)
-    folders = [site.folder / CLIENTS / each.name for each in app.deployment.clients]
-    return [Learner.of(app, Owned.open(folder), bytes(32)) for folder in folders]
+    app = AppFolder.open(site.app)
+    folders = [site.folder / CLIENTS_FOLDER / each.name for each in app.deployment.clients]
+    return [Learner.of(app, ClientFolder.open(folder), bytes(32)) for folder in folders]
 
 
 def test_a_rehearsal_leaves_the_deployment_as_it_is_and_is_gone_on_with(tmp_path: Path) -> None:
     site = copied(tmp_path, SECURE)
     before = {path: path.read_bytes() for path in sorted(site.app.rglob("*")) if path.is_file()}
-    made = rehearsed(site, "first")
+    made = prepare_rehearsal(site, "first")
     key = (made.server / "server.key").read_bytes()
     assert {path: path.read_bytes() for path in sorted(site.app.rglob("*")) if path.is_file()} == before
     assert made.deployment.server_key != site.deployment.server_key
-    assert App.open(made.app).digest == App.open(site.app).digest
-    assert (rehearsed(site, "first").server / "server.key").read_bytes() == key
-    assert (rehearsed(site, "second").server / "server.key").read_bytes() != key
+    assert AppFolder.open(made.app).digest == AppFolder.open(site.app).digest
+    assert (prepare_rehearsal(site, "first").server / "server.key").read_bytes() == key
+    assert (prepare_rehearsal(site, "second").server / "server.key").read_bytes() != key
 
 
 def test_a_finished_rehearsal_is_refused_before_anything_is_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, one_thread: None
 ) -> None:
     site = copied(tmp_path, PLAIN)
-    made = rehearsed(site, "first")
-    outcome = serve(made, "first", wired(made.folder / CLIENTS, made, []), lambda text: None, rehearsal=True)
+    made = prepare_rehearsal(site, "first")
+    outcome = train_deployed(
+        made, "first", wired(made.folder / CLIENTS_FOLDER, made, []), lambda text: None, rehearsal=True
+    )
     command = f"discreet deploy simulate {site.folder} --name"
     assert outcome.record.resume_command == f"{command} first"
     monkeypatch.delattr("discreet.deploy.flower_simulation._superlink")
@@ -54,11 +56,11 @@ def test_a_finished_rehearsal_is_refused_before_anything_is_started(
 
 def test_a_rehearsal_of_what_was_agreed_before_is_refused(tmp_path: Path) -> None:
     site = copied(tmp_path, SECURE)
-    rehearsed(site, "first")
+    prepare_rehearsal(site, "first")
     path = site.app / "resolved.toml"
     path.write_text(path.read_text().replace("clip_norm = 0.5", "clip_norm = 0.6"))
     with pytest.raises(InvalidInput, match=r"was made for what .* was before\. Remove it, or use another --name"):
-        rehearsed(site, "first")
+        prepare_rehearsal(site, "first")
 
 
 def test_clients_with_tables_of_their_own_are_not_played(tmp_path: Path) -> None:
@@ -67,12 +69,12 @@ def test_clients_with_tables_of_their_own_are_not_played(tmp_path: Path) -> None
     table = '[task]\nkind = "csv"\npath = "rows.csv"\nlabel = "readmitted"\nclient = "hospital"\nranges = {}\n'
     path.write_text(re.sub(r"\[task\].*?(?=\n\[(?!task))", table, path.read_text(), flags=re.DOTALL))
     with pytest.raises(InvalidInput, match="hold their rows themselves"):
-        rehearsed(site, "first")
+        prepare_rehearsal(site, "first")
 
 
 def test_in_a_simulation_each_node_plays_the_client_of_its_number(tmp_path: Path) -> None:
-    made = rehearsed(copied(tmp_path, SECURE), "first")
-    run = {"folder": str(made.folder), "nodes": str(made.folder / CLIENTS)}
+    made = prepare_rehearsal(copied(tmp_path, SECURE), "first")
+    run = {"folder": str(made.folder), "nodes": str(made.folder / CLIENTS_FOLDER)}
     heard: list[str] = []
     replies = [answering({"partition-id": number}, run, heard.append)(b"no request") for number in range(3)]
     assert len(heard) == 3
@@ -83,7 +85,7 @@ def test_in_a_simulation_each_node_plays_the_client_of_its_number(tmp_path: Path
 
 def test_without_a_seed_the_clients_of_a_rehearsal_share_out_one_task_and_one_first_model(tmp_path: Path) -> None:
     """Each takes its own place in the same order, so that no example is two clients'."""
-    first, *others = learners(rehearsed(copied(tmp_path, UNSEEDED), "first"))
+    first, *others = learners(prepare_rehearsal(copied(tmp_path, UNSEEDED), "first"))
     order = first.data.order
     assert order is not None
     for each in others:

@@ -18,8 +18,8 @@ from flwr.supercore.inflatable.inflatable_object import (
 )
 from flwr.supercore.task_identity import TaskIdentity
 
-from discreet.engines.flower.mailbox import MOST, Mailbox
-from discreet.engines.flower.message_content import packed
+from discreet.engines.flower.mailbox import MAX_PENDING, Mailbox
+from discreet.engines.flower.message_content import pack
 
 NODE, TTL = Node(node_id=7), 40.0
 
@@ -36,7 +36,7 @@ class SuperLink:
 
     def announced(self, data: bytes, there: bool) -> fleet.PullMessagesResponse:
         TaskIdentity.run_id, TaskIdentity.node_id, TaskIdentity.task_id = 5, 1, 3
-        message = Message(packed(data), NODE.node_id, "query", ttl=TTL)
+        message = Message(pack(data), NODE.node_id, "query", ttl=TTL)
         message.metadata.__dict__["_message_id"] = message.object_id
         with no_object_id_recompute():
             made = {name: each.deflate() for name, each in get_all_nested_objects(message).items()}
@@ -98,9 +98,9 @@ def test_a_message_whose_bytes_never_come_does_not_hold_up_the_next(link: SuperL
     """As when a server dies between the two, and another is started."""
     box, asked, said = boxed(link)
     box.announce(link.announced(b"of the server that died", there=False))
-    assert not box.deal()
+    assert not box.answer_pending()
     box.announce(link.announced(b"of the next one", there=True))
-    assert box.deal()
+    assert box.answer_pending()
     assert asked == [b"of the next one"]
     assert len(link.answers) == 1
     assert said == []
@@ -109,12 +109,12 @@ def test_a_message_whose_bytes_never_come_does_not_hold_up_the_next(link: SuperL
 def test_a_message_is_answered_once_when_its_bytes_come_late_or_the_server_was_away(link: SuperLink) -> None:
     box, asked, _ = boxed(link)
     box.announce(link.announced(b"late", there=False))
-    assert not box.deal()
+    assert not box.answer_pending()
     link.objects, link.away = link.made, True
-    assert not box.deal()
+    assert not box.answer_pending()
     link.away = False
-    assert box.deal()
-    assert not box.deal()
+    assert box.answer_pending()
+    assert not box.answer_pending()
     assert asked == [b"late"]
     assert len(link.answers) == 1
 
@@ -124,21 +124,21 @@ def test_a_message_is_forgotten_when_nobody_waits_for_its_answer(link: SuperLink
     box, asked, _ = boxed(link, clock)
     box.announce(link.announced(b"late", there=False))
     clock.now = TTL - 1
-    assert not box.deal()
+    assert not box.answer_pending()
     clock.now = TTL
-    assert box.deal()
+    assert box.answer_pending()
     link.objects = link.made
-    assert not box.deal()
+    assert not box.answer_pending()
     assert asked == []
 
 
 def test_of_too_many_unfinished_messages_the_oldest_are_given_up(link: SuperLink) -> None:
     box, asked, _ = boxed(link)
-    for number in range(MOST + 1):
+    for number in range(MAX_PENDING + 1):
         box.announce(link.announced(bytes([number]), there=False))
     link.objects = link.made
-    assert box.deal()
-    assert asked == [bytes([number]) for number in range(1, MOST + 1)]
+    assert box.answer_pending()
+    assert asked == [bytes([number]) for number in range(1, MAX_PENDING + 1)]
 
 
 @pytest.mark.parametrize("objects", [b"", b"garbled"])
@@ -146,9 +146,9 @@ def test_a_message_that_is_garbled_is_left_alone_and_the_node_stays(link: SuperL
     box, asked, said = boxed(link)
     box.announce(link.announced(b"garbled", there=True))
     link.objects = dict.fromkeys(link.objects, objects)
-    assert box.deal()
+    assert box.answer_pending()
     box.announce(link.announced(b"good", there=True))
-    assert box.deal()
+    assert box.answer_pending()
     assert asked == [b"good"]
     assert len(said) == 1
     assert "was not understood" in said[0]
@@ -158,7 +158,7 @@ def test_a_message_of_a_run_that_is_over_is_dropped_without_words(link: SuperLin
     box, asked, said = boxed(link)
     box.announce(link.announced(b"over", there=True))
     link.made.clear()
-    assert box.deal()
+    assert box.answer_pending()
     assert (asked, said) == ([], [])
 
 
@@ -167,8 +167,8 @@ def test_an_answer_that_did_not_come_through_is_sent_again(link: SuperLink) -> N
     box, asked, _ = boxed(link)
     box.announce(link.announced(b"asked", there=True))
     link.deaf = True
-    assert not box.deal()
+    assert not box.answer_pending()
     link.deaf = False
-    assert box.deal()
+    assert box.answer_pending()
     assert asked == [b"asked", b"asked"]
     assert len(link.answers) == 1

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from discreet.cli import main as cli
-from discreet.deploy.agreed_folder import App
-from discreet.deploy.client_ledger import Spending, releases
-from discreet.deploy.client_node import Node, today
+from discreet.deploy.app_folder import AppFolder
+from discreet.deploy.client_ledger import ClientLedger, round_releases
+from discreet.deploy.client_node import ClientNode, today
 from discreet.deploy.enrolment import enroll
-from discreet.deploy.policy import Owned, Refused
+from discreet.deploy.policy import ClientFolder, PolicyRefusal
 from discreet.errors import InvalidInput
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.release import Release
@@ -20,20 +20,20 @@ from tests.deploy.sites import CENTRAL, PLAIN, SECURE, changed, copied
 NEW, OLD = 'relation = "zero_out"', 'relation = "add_or_remove"'
 
 
-def older(folder: Path) -> tuple[App, Path, tuple[Release, ...]]:
+def older(folder: Path) -> tuple[AppFolder, Path, tuple[Release, ...]]:
     """A client as an older version left it: a policy, and a ledger that has counted a round."""
-    app, node = App.open(copied(folder, PLAIN).app), folder / "client-0"
+    app, node = AppFolder.open(copied(folder, PLAIN).app), folder / "client-0"
     changed(node, NEW, OLD)
-    asked = releases(app.experiment.algorithm, app.population, 0, 0)
+    asked = round_releases(app.experiment.algorithm, app.population, 0, 0)
     before = tuple(replace(each, relation="add_or_remove") for each in asked)
-    Spending(node, Owned.open(node).policy, None).reserve("an earlier round", before, today())()
+    ClientLedger(node, ClientFolder.open(node).policy, None).reserve("an earlier round", before, today())()
     return app, node, asked
 
 
 @pytest.mark.parametrize(("text", "relation"), [(PLAIN, "zero_out"), (SECURE, "zero_out"), (CENTRAL, "add_or_remove")])
 def test_a_client_enrolls_with_a_budget_that_the_experiment_keeps(tmp_path: Path, text: str, relation: str) -> None:
     copied(tmp_path, text)
-    (budget,) = Owned.open(tmp_path / "client-0").policy.budgets
+    (budget,) = ClientFolder.open(tmp_path / "client-0").policy.budgets
     assert budget.relation == relation
     assert f"\n# {relation_in_full(budget.relation, budget.unit)}\n" in (tmp_path / "client-0/policy.toml").read_text()
 
@@ -41,19 +41,19 @@ def test_a_client_enrolls_with_a_budget_that_the_experiment_keeps(tmp_path: Path
 def test_a_promise_for_examples_that_noise_for_clients_keeps_is_for_blanks_too(tmp_path: Path) -> None:
     text = CENTRAL.replace('unit = "client"', 'unit = "example"').replace("epsilon = 8.0", "epsilon = 30.0")
     copied(tmp_path, text)
-    (budget,) = Owned.open(tmp_path / "client-0").policy.budgets
+    (budget,) = ClientFolder.open(tmp_path / "client-0").policy.budgets
     assert (budget.unit, budget.relation) == ("example", "zero_out")
 
 
 def test_an_older_nodes_ledger_refuses_the_round_and_says_how_to_go_on(tmp_path: Path) -> None:
     _, node, asked = older(tmp_path)
-    books = Spending(node, Owned.open(node).policy, None)
-    before = books.ledger(today()).path.read_bytes()
-    with pytest.raises(Refused, match=r"does not protect what .* asks for.* so a removed one shows") as refused:
+    books = ClientLedger(node, ClientFolder.open(node).policy, None)
+    before = books.open_ledger(today()).path.read_bytes()
+    with pytest.raises(PolicyRefusal, match=r"does not protect what .* asks for.* so a removed one shows") as refused:
         books.reserve("round", asked, today())
     assert "Correct `budgets` in policy.toml" in refused.value.fix
     assert "discreet ledger restate PATH" in refused.value.fix
-    assert books.ledger(today()).path.read_bytes() == before
+    assert books.open_ledger(today()).path.read_bytes() == before
 
 
 def test_an_older_node_does_not_start_until_its_owner_has_restated_the_budget(
@@ -61,17 +61,17 @@ def test_an_older_node_does_not_start_until_its_owner_has_restated_the_budget(
 ) -> None:
     _, node, asked = older(tmp_path)
     monkeypatch.setattr("os.umask", lambda mask: 0)
-    assert cli.run(["deploy", "client", str(node)]) == Refused.exit_code
+    assert cli.run(["deploy", "client", str(node)]) == PolicyRefusal.exit_code
     assert "discreet ledger restate PATH" in capsys.readouterr().err
     (path,) = node.glob("ledger*.jsonl")
     before = Ledger.open(path).summary()["budgets"][0]["spent"]
     assert cli.run(["ledger", "restate", str(path)]) == 0
     changed(node, OLD, NEW)
-    opened = Node.open(node, lambda text: None)
+    opened = ClientNode.open(node, lambda text: None)
     opened.ready()
-    assert opened.spending.ledger(today()).summary()["budgets"][0]["spent"] == before > 0
-    opened.spending.reserve("round", asked, today())()
-    assert opened.spending.ledger(today()).summary()["budgets"][0]["spent"] > before
+    assert opened.ledger.open_ledger(today()).summary()["budgets"][0]["spent"] == before > 0
+    opened.ledger.reserve("round", asked, today())()
+    assert opened.ledger.open_ledger(today()).summary()["budgets"][0]["spent"] > before
     opened.close()
 
 
@@ -83,4 +83,4 @@ def test_nobody_enrolls_into_an_older_ledger_that_could_not_count_the_experiment
     (path,) = node.glob("ledger*.jsonl")
     Ledger.open(path).restate()
     enroll(app, "client-0", tmp_path / "second", None, node)
-    assert Owned.open(tmp_path / "second").policy.budgets == Ledger.open(path).budgets
+    assert ClientFolder.open(tmp_path / "second").policy.budgets == Ledger.open(path).budgets

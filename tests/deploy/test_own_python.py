@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from discreet.cli import main as cli
-from discreet.deploy.agreed_folder import App, own_files
-from discreet.deploy.client_node import Node
+from discreet.deploy.app_folder import AppFolder, user_files
+from discreet.deploy.client_node import ClientNode
 from discreet.deploy.enrolment import enroll
-from discreet.deploy.local_deployment import CLIENTS, rehearsed
-from discreet.deploy.policy import Refused
+from discreet.deploy.local_deployment import CLIENTS_FOLDER, prepare_rehearsal
+from discreet.deploy.policy import PolicyRefusal
 from discreet.errors import InvalidInput
 from discreet.experiment.configuration import toml_document
 from discreet.experiment.configuration.experiment_file import Experiment
@@ -26,8 +26,8 @@ def test_python_that_the_owner_did_not_allow_is_not_run(tmp_path: Path) -> None:
     site = founded(tmp_path, PLAIN.replace("seed = 7\n", 'seed = 7\nloss = "losses.py:loss"\n'))
     mark = tmp_path / "it-ran"
     (site.app / "losses.py").write_text(f"open({str(mark)!r}, 'w').close()\n" + own)
-    with pytest.raises(Refused, match="The policy does not allow the algorithm"):
-        Node.open(tmp_path / "client-0", lambda text: None)
+    with pytest.raises(PolicyRefusal, match="The policy does not allow the algorithm"):
+        ClientNode.open(tmp_path / "client-0", lambda text: None)
     assert not mark.exists()
 
 
@@ -63,11 +63,13 @@ def test_python_in_the_app_folder_runs_on_a_node_when_its_owner_says_so(tmp_path
     assert (site.app / "mine.py").is_file()
     mark.unlink()
     node = tmp_path / "client-0"
-    with pytest.raises(Refused, match=r"files of its own that would run on this machine, mine\.py, and the policy"):
-        Node.open(node, lambda text: None)
+    with pytest.raises(
+        PolicyRefusal, match=r"files of its own that would run on this machine, mine\.py, and the policy"
+    ):
+        ClientNode.open(node, lambda text: None)
     assert not mark.exists()
     changed(node, "own_code = false", "own_code = true")
-    Node.open(node, lambda text: None).close()
+    ClientNode.open(node, lambda text: None).close()
     assert mark.exists()
 
 
@@ -89,17 +91,17 @@ def test_init_and_enroll_name_the_files_that_would_run_and_enroll_runs_none(
 
 def test_who_rehearses_alone_allows_their_own_python(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(marking(tmp_path / "it-ran"))
-    made = rehearsed(founded(tmp_path, OWN["model"]), "first")
-    Node.open(made.folder / CLIENTS / "client-0", lambda text: None).close()
+    made = prepare_rehearsal(founded(tmp_path, OWN["model"]), "first")
+    ClientNode.open(made.folder / CLIENTS_FOLDER / "client-0", lambda text: None).close()
 
 
-def handed_out(site_app: Path, kind: str, arguments: str = "{}") -> App:
+def handed_out(site_app: Path, kind: str, arguments: str = "{}") -> AppFolder:
     """An app folder whose server wrote the model's line by hand."""
     path = site_app / "resolved.toml"
     lines = path.read_text().replace('kind = "linear"', f"kind = {kind!r}\narguments = {arguments}")
     assert kind in lines
     path.write_text(lines)
-    return App.open(site_app)
+    return AppFolder.open(site_app)
 
 
 def test_an_installed_module_never_runs_on_a_node_whatever_its_owner_says(tmp_path: Path) -> None:
@@ -109,7 +111,7 @@ def test_an_installed_module_never_runs_on_a_node_whatever_its_owner_says(tmp_pa
     changed(node, "own_code = false", "own_code = true")
     app = handed_out(site.app, "subprocess:Popen", f"{{ args = 'touch {mark}', shell = true }}")
     with pytest.raises(InvalidInput, match=r"as file\.py:Name, beside the experiment, and got 'subprocess:Popen'"):
-        Node.open(node, lambda text: None)
+        ClientNode.open(node, lambda text: None)
     with pytest.raises(InvalidInput, match=r"as file\.py:Name"):
         enroll(app, "client-0", tmp_path / "again", None)
     assert not (tmp_path / "again").exists()
@@ -130,12 +132,12 @@ def test_an_installed_module_never_runs_on_a_node_whatever_its_owner_says(tmp_pa
 )
 def test_only_a_plain_file_beside_the_experiment_is_taken(tmp_path: Path, reference: str) -> None:
     """A line break would write a line of the owner's policy."""
-    experiment = App.open(copied(tmp_path, PLAIN).app).experiment
+    experiment = AppFolder.open(copied(tmp_path, PLAIN).app).experiment
     with pytest.raises(InvalidInput, match=r"as file\.py:Name"):
-        own_files(replace(experiment, model=UserModel(kind=reference)))
+        user_files(replace(experiment, model=UserModel(kind=reference)))
     with pytest.raises(InvalidInput, match=r"as file\.py:Name"):
-        own_files(replace(experiment, loss=reference))
-    assert own_files(replace(experiment, loss="a.py:f", model=UserModel(kind="b-2.py:Net"))) == ("a.py", "b-2.py")
+        user_files(replace(experiment, loss=reference))
+    assert user_files(replace(experiment, loss="a.py:f", model=UserModel(kind="b-2.py:Net"))) == ("a.py", "b-2.py")
 
 
 FEATURES = """\
@@ -151,7 +153,7 @@ extractor = { kind = "eyes.py:Eyes", weights = "eyes.safetensors", arguments = {
 
 def test_an_extractor_of_ones_own_is_python_too_and_its_weights_are_agreed_on() -> None:
     def files(text: str) -> tuple[str, ...]:
-        return own_files(toml_document.build_record(Experiment, toml_document.parse_toml(text, "features")))
+        return user_files(toml_document.build_record(Experiment, toml_document.parse_toml(text, "features")))
 
     assert files(FEATURES) == ("eyes.py", "eyes.safetensors")
     with pytest.raises(InvalidInput, match=r"weights are named as a file beside the experiment, and got '\.\./eyes\.s"):

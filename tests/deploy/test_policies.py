@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from discreet.deploy.agreed_folder import App
-from discreet.deploy.certificates import key_from
-from discreet.deploy.client_node import Node
-from discreet.deploy.deployed_run import prepared
-from discreet.deploy.policy import Owned, Refused
+from discreet.deploy.app_folder import AppFolder
+from discreet.deploy.certificates import read_key
+from discreet.deploy.client_node import ClientNode
+from discreet.deploy.deployed_run import prepare_job
+from discreet.deploy.policy import ClientFolder, PolicyRefusal
 from discreet.engines.flower import signed_messages
 from discreet.engines.flower.flower_errors import ClientsRefused
-from discreet.engines.flower.signed_messages import About
+from discreet.engines.flower.signed_messages import RequestHeader
 from discreet.engines.secure_terms import SessionPlan
 from discreet.errors import InvalidInput
 from discreet.randomness.streams import RunKey
@@ -28,24 +28,24 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 def test_an_algorithm_that_the_owner_did_not_allow_is_refused(asked: Asked) -> None:
     folder, _, node, about, body, key = asked
     changed(folder / "client-0", node.app.digest, "f" * 64)
-    with pytest.raises(Refused, match="The policy does not allow the algorithm"):
+    with pytest.raises(PolicyRefusal, match="The policy does not allow the algorithm"):
         started_anew(node)
-    strict = replace(node, owned=Owned.open(folder / "client-0"))
-    assert "The policy does not allow the algorithm" in refusal(strict, signed_messages.request(about, body, key))
+    strict = replace(node, client_folder=ClientFolder.open(folder / "client-0"))
+    assert "The policy does not allow the algorithm" in refusal(strict, signed_messages.sign_request(about, body, key))
 
 
 def test_a_change_of_the_policy_counts_from_the_next_start_on(asked: Asked) -> None:
     folder, _, node, about, body, key = asked
     changed(folder / "client-0", "minimum_cohort = 2", "minimum_cohort = 4")
-    assert isinstance(signed_messages.told(node.answer(signed_messages.request(about, body, key))), bytes)
-    assert "sums of at least 4 clients" in refusal(started_anew(node), signed_messages.request(about, body, key))
+    assert isinstance(signed_messages.read_reply(node.answer(signed_messages.sign_request(about, body, key))), bytes)
+    assert "sums of at least 4 clients" in refusal(started_anew(node), signed_messages.sign_request(about, body, key))
 
 
 def test_a_changed_algorithm_has_another_digest(asked: Asked) -> None:
     _, site, _, _, _, _ = asked
-    before, path = App.open(site.app).digest, site.app / "resolved.toml"
+    before, path = AppFolder.open(site.app).digest, site.app / "resolved.toml"
     path.write_text(path.read_text().replace("clip_norm = 0.5", "clip_norm = 5.0"))
-    assert App.open(site.app).digest != before
+    assert AppFolder.open(site.app).digest != before
 
 
 @pytest.mark.parametrize(
@@ -60,23 +60,23 @@ def test_another_task_another_client_or_another_size_has_another_digest(
     tmp_path: Path, file: str, old: str, new: str
 ) -> None:
     site = copied(tmp_path, PLAIN)
-    before, path = App.open(site.app).digest, site.app / file
+    before, path = AppFolder.open(site.app).digest, site.app / file
     assert old in path.read_text()
     path.write_text(path.read_text().replace(old, new, 1))
-    assert App.open(site.app).digest != before
+    assert AppFolder.open(site.app).digest != before
 
 
 def test_a_seed_is_refused_unless_the_owner_allows_it(tmp_path: Path) -> None:
     copied(tmp_path, PLAIN)
     changed(tmp_path / "client-0", "seeds = true", "seeds = false")
     with pytest.raises(Exception, match="The experiment has a seed"):
-        Node.open(tmp_path / "client-0", lambda text: None)
+        ClientNode.open(tmp_path / "client-0", lambda text: None)
 
 
 def test_an_announced_clip_that_would_let_more_out_is_refused(tmp_path: Path) -> None:
     site, heard = copied(tmp_path, SECURE), list[str]()
     wire = wired(tmp_path, site, heard)
-    job = prepared(site, App.open(site.app), "first", RunKey.seed(7), wire, heard.append)
+    job = prepare_job(site, AppFolder.open(site.app), "first", RunKey.seed(7), wire, heard.append)
     assert job.remote is not None
     broadcast = job.algorithm.broadcast(job.algorithm.init(job.params), 0)
     loud = replace(broadcast, announcement={name: value / 100 for name, value in broadcast.announcement.items()})
@@ -88,14 +88,16 @@ def test_an_update_in_clear_is_refused_where_the_owner_asks_for_a_secure_sum(ask
     folder, _, node, about, body, key = asked
     changed(folder / "client-0", "secure_sum = false", "secure_sum = true")
     again = started_anew(node)
-    assert "The policy asks for a secure sum" in refusal(again, signed_messages.request(about, body, key))
+    assert "The policy asks for a secure sum" in refusal(again, signed_messages.sign_request(about, body, key))
 
 
 def test_an_update_in_clear_is_refused_where_the_noise_is_enough_only_for_sums(tmp_path: Path) -> None:
     site, heard = copied(tmp_path, SECURE), list[str]()
-    node, key = Node.open(tmp_path / "client-0", heard.append), key_from(site.server / "server.key")
-    about = About(kind="train", run=RUN, experiment=App.open(site.app).digest, round=0, client=0, cohort=(0, 1, 2))
-    assert "enough only for sums" in refusal(node, signed_messages.request(about, b"", key))
+    node, key = ClientNode.open(tmp_path / "client-0", heard.append), read_key(site.server / "server.key")
+    about = RequestHeader(
+        kind="train", run=RUN, experiment=AppFolder.open(site.app).digest, round=0, client=0, cohort=(0, 1, 2)
+    )
+    assert "enough only for sums" in refusal(node, signed_messages.sign_request(about, b"", key))
 
 
 def test_a_cohort_below_the_owners_minimum_is_refused(asked: Asked) -> None:
@@ -103,24 +105,24 @@ def test_a_cohort_below_the_owners_minimum_is_refused(asked: Asked) -> None:
     changed(folder / "client-0", "minimum_cohort = 2", "minimum_cohort = 4")
     again = started_anew(node)
     assert "sums of at least 4 clients, and the server would make one of 3" in refusal(
-        again, signed_messages.request(about, body, key)
+        again, signed_messages.sign_request(about, body, key)
     )
 
 
 def test_updates_that_only_the_server_adds_noise_to_leave_when_the_owner_says_so(tmp_path: Path) -> None:
     site, node = copied(tmp_path, CENTRAL), tmp_path / "client-0"
-    algorithm = App.open(site.app).experiment.algorithm
+    algorithm = AppFolder.open(site.app).experiment.algorithm
     assert "READ THIS. In this experiment every update leaves in clear" in (node / "policy.toml").read_text()
-    with pytest.raises(Refused, match="promise nothing against the server"):
-        Owned.open(node).policy.allow_sum(algorithm, secure=False)
+    with pytest.raises(PolicyRefusal, match="promise nothing against the server"):
+        ClientFolder.open(node).policy.allow_sum(algorithm, secure=False)
     changed(node, "trust_server_with_updates = false", "trust_server_with_updates = true")
-    Owned.open(node).policy.allow_sum(algorithm, secure=False)
+    ClientFolder.open(node).policy.allow_sum(algorithm, secure=False)
 
 
 def test_updates_with_their_own_noise_need_no_such_word(tmp_path: Path) -> None:
     site, node = copied(tmp_path, PLAIN), tmp_path / "client-0"
     assert "!!!" not in (node / "policy.toml").read_text()
-    Owned.open(node).policy.allow_sum(App.open(site.app).experiment.algorithm, secure=False)
+    ClientFolder.open(node).policy.allow_sum(AppFolder.open(site.app).experiment.algorithm, secure=False)
 
 
 def on_a_graph(identities: list[bytes], assumed: Assumed) -> Terms:
@@ -134,16 +136,16 @@ def test_a_graph_is_refused_unless_the_owner_allows_it_and_it_withstands_what_th
     copied(tmp_path, SECURE)
     identities = [key_agreement.identity_of(key_agreement.fresh(32)) for _ in range(300)]
     members = {f"client-{at}": each.hex() for at, each in enumerate(identities)}
-    policy = replace(Owned.open(tmp_path / "client-0").policy, members=members)
+    policy = replace(ClientFolder.open(tmp_path / "client-0").policy, members=members)
     terms = on_a_graph(identities, Assumed(colluding=0.1, leaving=0.05))
     assert terms.on_a_graph
-    with pytest.raises(Refused, match="nothing is promised against one that lies"):
+    with pytest.raises(PolicyRefusal, match="nothing is promised against one that lies"):
         policy.allow_terms(terms, identities, SessionPlan(30, 15, 200))
     allowing = replace(policy, graphs=True)
     allowing.allow_terms(terms, identities, SessionPlan(30, 15, 200))
-    with pytest.raises(Refused, match=r"0\.1 of 300 clients colluding, and the noise was sized for 31"):
+    with pytest.raises(PolicyRefusal, match=r"0\.1 of 300 clients colluding, and the noise was sized for 31"):
         allowing.allow_terms(terms, identities, SessionPlan(31, 15, 200))
-    with pytest.raises(Refused, match=r"0\.05 of 300 clients leaving, and the noise was sized for 16"):
+    with pytest.raises(PolicyRefusal, match=r"0\.05 of 300 clients leaving, and the noise was sized for 16"):
         allowing.allow_terms(terms, identities, SessionPlan(30, 16, 200))
 
 
@@ -164,18 +166,18 @@ def test_a_wrong_line_of_a_policy_is_named_once_and_to_be_corrected_there(
     policy = (node / "policy.toml").read_text().splitlines()
     changed(node, next(each for each in policy if each.startswith(line)), new)
     with pytest.raises(InvalidInput) as refused:
-        Owned.open(node)
+        ClientFolder.open(node)
     assert refused.value.problem == f"{node / 'policy.toml'}: {why}"
     assert refused.value.fix.startswith("Correct it there")
 
 
 def test_a_policy_without_a_budget_is_refused(tmp_path: Path) -> None:
     copied(tmp_path, PLAIN)
-    policy = Owned.open(tmp_path / "client-0").policy
+    policy = ClientFolder.open(tmp_path / "client-0").policy
     with pytest.raises(InvalidInput, match="budgets is empty"):
         replace(policy, budgets=())
 
 
 def test_a_folder_without_a_policy_is_one_that_nobody_enrolled_in(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"There is no file .*policy\.toml\. Make one with: discreet deploy enroll"):
-        Owned.open(tmp_path)
+        ClientFolder.open(tmp_path)

@@ -16,7 +16,7 @@ from discreet.algorithms.training import Loss
 from discreet.engines.embedded import EmbeddedEngine
 from discreet.engines.engine import Simulation
 from discreet.engines.ray.ray_engine import RayEngine
-from discreet.engines.ray.ray_workers import Cluster, RayCrew
+from discreet.engines.ray.ray_workers import Cluster, RayWorkers
 from discreet.errors import InvalidInput
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.loop import training_loop
@@ -61,7 +61,7 @@ def cluster() -> Iterator[Any]:
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         patch.setattr(os, "cpu_count", lambda: 2)
         patch.delenv("RAY_AUTH_MODE", raising=False)
-        assert Cluster.joined("local", 2, CPU).ours
+        assert Cluster.join("local", 2, CPU).is_ours
     yield ray
     ray.shutdown()
     torch.set_num_threads(threads)
@@ -72,7 +72,7 @@ def embedded(algorithm: Algorithm, loss: Loss = cross_entropy, key: RunKey = SEE
 
 
 def on_ray(engine: EmbeddedEngine) -> RayEngine:
-    return RayEngine(engine, RayCrew(Cluster.joined("auto", 2, CPU), engine))
+    return RayEngine(engine, RayWorkers(Cluster.join("auto", 2, CPU), engine))
 
 
 def trained(engine: RayEngine | EmbeddedEngine, params: Params, rounds: int) -> Params:
@@ -122,7 +122,7 @@ def test_a_worker_that_is_killed_is_replaced_and_counts_once_and_an_error_ends_t
         trained(remote, linear(), 1)
     assert caught.value.fix == "And what to do."
     assert str(driver) not in caught.value.problem
-    assert not remote.crew.end.alive  # type: ignore[attr-defined]
+    assert not remote.workers.end.alive  # type: ignore[attr-defined]
     assert cluster.is_initialized()  # somebody else's cluster is left as it was
 
 
@@ -148,7 +148,7 @@ def test_a_cluster_that_was_started_here_answers_only_to_those_who_have_its_toke
 
 def test_more_workers_than_there_are_cpus_are_refused() -> None:
     with pytest.raises(InvalidInput, match="2 CPUs for 3 workers"):
-        Cluster.joined("auto", 3, CPU)
+        Cluster.join("auto", 3, CPU)
 
 
 def job(net: Path, *settings: str) -> Job:

@@ -23,8 +23,8 @@ from flwr.supercore.task_identity import TaskIdentity
 from flwr.superlink.grid.http_grid import HttpGrid
 
 from discreet.engines.flower.grid_carrier import GridCarrier
-from discreet.engines.flower.message_content import packed
-from discreet.engines.flower.reply_deadline import Waiting
+from discreet.engines.flower.message_content import pack
+from discreet.engines.flower.reply_deadline import ReplyDeadline
 
 NODES = (100, 101, 102)
 RUN, TIMEOUT, PATIENCE = 5, 600.0, 30.0
@@ -84,7 +84,7 @@ class SuperLink:
 
     def _reply(self, node: int, message: Any) -> Any:
         TaskIdentity.run_id, TaskIdentity.node_id = RUN, node
-        reply = Message(packed(b"from %d" % node), reply_to=message)
+        reply = Message(pack(b"from %d" % node), reply_to=message)
         reply.metadata.__dict__["_src_node_id"] = self.source(node)
         reply.metadata.__dict__["_message_id"] = reply.object_id
         with no_object_id_recompute():
@@ -103,7 +103,7 @@ def exchanged(link: SuperLink, enough: int = 2) -> dict[int, bytes]:
     grid = HttpGrid(token="any")
     grid.set_run(Run.create_empty(RUN))
     grid._client = link
-    carrier = GridCarrier(grid, Waiting(TIMEOUT, PATIENCE, lambda: link.now), link.sleep)
+    carrier = GridCarrier(grid, ReplyDeadline(TIMEOUT, PATIENCE, lambda: link.now), link.sleep)
     return carrier.exchange(dict.fromkeys(NODES, b"a request"), enough)
 
 

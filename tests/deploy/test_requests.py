@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from discreet.algorithms.sampling import FixedSize
-from discreet.deploy.certificates import key_from, write_signing_key
-from discreet.deploy.client_node import Node
+from discreet.deploy.certificates import read_key, write_signing_key
+from discreet.deploy.client_node import ClientNode
 from discreet.deploy.journal import Journal
 from discreet.deploy.learner import Learner
 from discreet.engines.flower import signed_messages
-from discreet.engines.flower.flower_errors import NotOurs
+from discreet.engines.flower.flower_errors import RequestRefused
 from discreet.errors import InvalidInput
 from tests.deploy.asking import Asked, Begun, counted, refusal, sent, signed
 
@@ -20,33 +20,35 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 def test_the_request_that_the_following_spoil_is_answered(asked: Asked) -> None:
     _, _, node, about, body, key = asked
-    assert isinstance(signed_messages.told(node.answer(signed_messages.request(about, body, key))), bytes)
+    assert isinstance(signed_messages.read_reply(node.answer(signed_messages.sign_request(about, body, key))), bytes)
 
 
 def test_a_server_with_another_key_is_not_heard(asked: Asked) -> None:
     folder, _, node, about, body, _ = asked
     write_signing_key(folder / "another.key")
-    why = refusal(node, signed_messages.request(about, body, key_from(folder / "another.key")))
+    why = refusal(node, signed_messages.sign_request(about, body, read_key(folder / "another.key")))
     assert why.startswith("The request is not signed by the server key that this node's policy allows.")
 
 
 def test_a_request_that_was_changed_on_its_way_is_not_heard(asked: Asked) -> None:
     _, _, node, about, body, key = asked
-    request = bytearray(signed_messages.request(about, body, key))
+    request = bytearray(signed_messages.sign_request(about, body, key))
     request[-1] ^= 1
     assert "not signed" in refusal(node, bytes(request))
 
 
 def test_another_experiment_than_the_agreed_one_is_refused(asked: Asked) -> None:
     _, _, node, about, body, key = asked
-    why = refusal(node, signed_messages.request(replace(about, experiment="0" * 64), body, key))
+    why = refusal(node, signed_messages.sign_request(replace(about, experiment="0" * 64), body, key))
     assert why.startswith("The server asks for the experiment 000000000000…, and this node has agreed to ")
 
 
 def test_another_clients_request_and_a_round_too_many_are_refused(asked: Asked) -> None:
     _, _, node, about, body, key = asked
-    assert "is for client 1" in refusal(node, signed_messages.request(replace(about, client=1), body, key))
-    assert "has 3 rounds, and round 4" in refusal(node, signed_messages.request(replace(about, round=3), body, key))
+    assert "is for client 1" in refusal(node, signed_messages.sign_request(replace(about, client=1), body, key))
+    assert "has 3 rounds, and round 4" in refusal(
+        node, signed_messages.sign_request(replace(about, round=3), body, key)
+    )
 
 
 COHORTS = [
@@ -62,7 +64,7 @@ COHORTS = [
 @pytest.mark.parametrize(("cohort", "why"), COHORTS, ids=str)
 def test_a_cohort_that_can_not_be_is_refused_and_costs_nothing(asked: Asked, cohort: tuple[int, ...], why: str) -> None:
     _, _, node, about, body, key = asked
-    assert why in refusal(node, signed_messages.request(replace(about, cohort=cohort), body, key))
+    assert why in refusal(node, signed_messages.sign_request(replace(about, cohort=cohort), body, key))
     assert counted(node) == 0
 
 
@@ -71,23 +73,23 @@ def test_no_session_is_begun_for_a_cohort_that_can_not_be(begun: Begun, cohort: 
     site, wire, engine, broadcast = begun
     engine.gather(broadcast, [0, 1, 2])
     about, body, key = sent(wire, 1, 100, site)
-    assert why in refusal(wire.nodes_at[100], signed_messages.request(replace(about, cohort=cohort), body, key))
+    assert why in refusal(wire.nodes_at[100], signed_messages.sign_request(replace(about, cohort=cohort), body, key))
 
 
 def test_a_cohort_that_is_drawn_in_secret_may_be_any_with_this_client(asked: Asked) -> None:
     learner = asked[2].learner
     drawn = replace(learner, algorithm=replace(learner.algorithm, sampling=FixedSize(cohort=2)))
     drawn.check_cohort(0, (0, 1))
-    with pytest.raises(NotOurs, match="no part for this client"):
+    with pytest.raises(RequestRefused, match="no part for this client"):
         drawn.check_cohort(0, (1, 2))
 
 
 def test_a_client_whose_budget_is_spent_is_in_no_cohort(asked: Asked) -> None:
     """Client 2's budget lasts one round, which all can compute."""
-    learner = replace(asked[2].learner, lasting={2: 1})
+    learner = replace(asked[2].learner, last_rounds={2: 1})
     learner.check_cohort(0, (0, 1, 2))
     learner.check_cohort(1, (0, 1))
-    with pytest.raises(NotOurs, match=r"In round 2 it is the turn of \[0, 1\]"):
+    with pytest.raises(RequestRefused, match=r"In round 2 it is the turn of \[0, 1\]"):
         learner.check_cohort(1, (0, 1, 2))
 
 
@@ -112,7 +114,7 @@ def test_a_request_that_is_none_is_refused_in_a_sentence_and_the_node_stays(aske
     why = refusal(node, signed(head, key))
     assert why.endswith((".", ".)"))
     assert "could not be answered" not in why  # it is no fault of the node's
-    assert isinstance(signed_messages.told(node.answer(signed_messages.request(about, body, key))), bytes)
+    assert isinstance(signed_messages.read_reply(node.answer(signed_messages.sign_request(about, body, key))), bytes)
 
 
 def test_a_request_that_says_too_much_about_itself_is_not_read(asked: Asked) -> None:
@@ -126,12 +128,12 @@ def test_a_run_is_named_as_servers_name_them(asked: Asked, run: str) -> None:
     """It names a folder on the client's disk."""
     _, _, node, _, _, key = asked
     head = HEAD.format(run=f'"{run}"', digest=node.app.digest, number=0).encode()
-    assert refusal(node, signed(head, key)).startswith("About: run: ")
+    assert refusal(node, signed(head, key)).startswith("RequestHeader: run: ")
 
 
 def test_a_run_that_names_a_folder_elsewhere_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="letters and digits"):
-        Journal(tmp_path).counted("../elsewhere")
+        Journal(tmp_path).counted_rounds("../elsewhere")
 
 
 def test_a_fault_is_named_to_the_server_and_told_to_the_owner_alone(
@@ -144,7 +146,7 @@ def test_a_fault_is_named_to_the_server_and_told_to_the_owner_alone(
 
     heard = list[str]()
     monkeypatch.setattr(Learner, "update", broken)
-    why = refusal(replace(node, say=heard.append), signed_messages.request(about, body, key))
+    why = refusal(replace(node, say=heard.append), signed_messages.sign_request(about, body, key))
     assert why == "The request could not be answered (RuntimeError); the node's owner sees why."
     assert heard == ["Refused, after a fault of this node's own (RuntimeError): row 17 is odd"]
 
@@ -155,4 +157,4 @@ def test_a_node_whose_folder_can_not_be_written_does_not_start(asked: Asked, mon
     node.close()
     monkeypatch.setattr("os.access", lambda path, mode: path != folder / "client-0")
     with pytest.raises(InvalidInput, match="client-0 can't be written to"):
-        Node.open(folder / "client-0", lambda text: None)
+        ClientNode.open(folder / "client-0", lambda text: None)

@@ -9,13 +9,13 @@ import pytest
 
 from discreet.data.tasks.task import Task
 from discreet.deploy import learner
-from discreet.deploy.agreed_folder import App
-from discreet.deploy.certificates import key_from
-from discreet.deploy.client_node import Node
-from discreet.deploy.deployed_run import serve
+from discreet.deploy.app_folder import AppFolder
+from discreet.deploy.certificates import read_key
+from discreet.deploy.client_node import ClientNode
+from discreet.deploy.deployed_run import train_deployed
 from discreet.deploy.site import Site
 from discreet.engines.flower import signed_messages
-from discreet.engines.flower.signed_messages import About
+from discreet.engines.flower.signed_messages import RequestHeader
 from discreet.errors import InvalidInput
 from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.randomness.purposes import Purpose
@@ -43,7 +43,7 @@ def killed(folder: Path) -> Site:
 
     wire.lost = die
     with pytest.raises(Killed):
-        serve(site, "first", wire, lambda text: None)
+        train_deployed(site, "first", wire, lambda text: None)
     for node in wire.nodes_at.values():
         node.close()
     return site
@@ -64,7 +64,7 @@ def test_a_run_of_the_same_name_does_not_go_on_with_another_experiment(tmp_path:
     edited(site, "clip_norm = 0.5", "clip_norm = 5.0")
     before, silent = files(tmp_path), Wire({})
     with pytest.raises(InvalidInput, match="was started with another experiment, and can't go on"):
-        serve(site, "first", silent, lambda text: None)
+        train_deployed(site, "first", silent, lambda text: None)
     assert files(tmp_path) == before
     assert not silent.passed
 
@@ -72,7 +72,7 @@ def test_a_run_of_the_same_name_does_not_go_on_with_another_experiment(tmp_path:
 def test_how_long_the_server_waits_may_be_changed_while_a_run_is_stopped(tmp_path: Path) -> None:
     site = killed(tmp_path)
     edited(site, "timeout = 60", "timeout = 30")
-    assert serve(site, "first", wired(tmp_path, site, []), lambda text: None).completed == 3
+    assert train_deployed(site, "first", wired(tmp_path, site, []), lambda text: None).completed == 3
 
 
 def test_a_run_of_another_version_is_refused_for_its_version(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_a_run_of_another_version_is_refused_for_its_version(tmp_path: Path) -> 
     assert before is not None
     path.write_text(path.read_text().replace(f'"discreet": "{before.versions["discreet"]}"', '"discreet": "0.0.9"'))
     with pytest.raises(InvalidInput, match=r"was started by discreet 0\.0\.9, and this is discreet"):
-        serve(site, "first", Wire({}), lambda text: None)
+        train_deployed(site, "first", Wire({}), lambda text: None)
 
 
 def with_one_other_label(held_by: Any) -> Any:
@@ -101,11 +101,13 @@ def test_the_same_question_about_other_data_is_counted_and_gets_other_noise_thou
 ) -> None:
     """Under the same noise, the two answers would differ by what the changed example does."""
     site = copied(tmp_path, UNSEEDED)
-    node = Node.open(tmp_path / "client-0", lambda text: None)
-    about = About(kind="train", run=RUN, experiment=App.open(site.app).digest, round=0, client=0, cohort=(0, 1, 2))
+    node = ClientNode.open(tmp_path / "client-0", lambda text: None)
+    about = RequestHeader(
+        kind="train", run=RUN, experiment=AppFolder.open(site.app).digest, round=0, client=0, cohort=(0, 1, 2)
+    )
     broadcast = node.learner.algorithm.broadcast(node.learner.algorithm.init(node.learner.params), 0)
-    body = signed_messages.spread(broadcast.params, broadcast.announcement)
-    request = signed_messages.request(about, body, key_from(site.server / "server.key"))
+    body = signed_messages.encode_broadcast(broadcast.params, broadcast.announcement)
+    request = signed_messages.sign_request(about, body, read_key(site.server / "server.key"))
     first = node.answer(request)
     shutil.rmtree(tmp_path / "client-0" / "runs")
 
@@ -114,10 +116,12 @@ def test_the_same_question_about_other_data_is_counted_and_gets_other_noise_thou
     assert counted(unchanged) == 1
     shutil.rmtree(tmp_path / "client-0" / "runs")
 
-    monkeypatch.setattr(learner, "held_by", with_one_other_label(learner.held_by))
+    monkeypatch.setattr(learner, "load_client_data", with_one_other_label(learner.load_client_data))
     changed = started_anew(unchanged)
-    assert isinstance(signed_messages.told(changed.answer(request)), bytes)
+    assert isinstance(signed_messages.read_reply(changed.answer(request)), bytes)
     assert counted(changed) == 2
     like = {name: value[None] for name, value in broadcast.params.items()}
-    drawn = [each.learner._rows(RUN, broadcast).at(Purpose.NOISE).open().normal(like) for each in (unchanged, changed)]
+    drawn = [
+        each.learner._noise_rows(RUN, broadcast).at(Purpose.NOISE).open().normal(like) for each in (unchanged, changed)
+    ]
     assert not same(*drawn)

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 from discreet.cli import main as cli
-from discreet.deploy.agreed_folder import App
-from discreet.deploy.certificates import check_certificates, key_from
-from discreet.deploy.client_node import Node
-from discreet.deploy.deployment import DEPLOYMENT, Declared, Deployment
+from discreet.deploy.app_folder import AppFolder
+from discreet.deploy.certificates import check_certificates, read_key
+from discreet.deploy.client_node import ClientNode
+from discreet.deploy.deployment import DEPLOYMENT_FILE, DeclaredClient, Deployment
 from discreet.deploy.entry_points import answering, main
-from discreet.deploy.flower_commands import check, superlink, superlink_itself
+from discreet.deploy.flower_commands import check_server_files, server_command, superlink_command
 from discreet.deploy.learner import Learner
-from discreet.deploy.policy import Owned
+from discreet.deploy.policy import ClientFolder
 from discreet.engines.flower import signed_messages
-from discreet.engines.flower.reply_deadline import Waiting
+from discreet.engines.flower.reply_deadline import ReplyDeadline
 from discreet.errors import InvalidInput
 from tests.deploy.asking import Asked, signed, started_anew
 from tests.deploy.sites import PLAIN, SECURE, Wire, copied, written
@@ -27,8 +27,8 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 def test_flower_is_started_with_tls_and_with_node_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     site = copied(tmp_path, PLAIN)
-    monkeypatch.setattr("discreet.deploy.flower_commands._tool", lambda name: name)
-    command = superlink_itself(site, "127.0.0.1:8123")
+    monkeypatch.setattr("discreet.deploy.flower_commands.flower_program", lambda name: name)
+    command = superlink_command(site, "127.0.0.1:8123")
     assert {"--ssl-certfile", "--ssl-keyfile", "--ssl-ca-certfile", "--enable-supernode-auth"} <= set(command)
     assert command[command.index("--port") + 1] == "8123"
     assert "--insecure" not in command
@@ -61,7 +61,7 @@ def test_a_server_whose_certificates_are_none_says_which(tmp_path: Path, name: s
         check_certificates(site.server)
     pytest.importorskip("flwr")
     with pytest.raises(InvalidInput, match=name):
-        superlink(site, "127.0.0.1")
+        server_command(site, "127.0.0.1")
 
 
 def test_a_certificate_with_anothers_key_is_refused(tmp_path: Path) -> None:
@@ -84,16 +84,16 @@ def test_a_server_that_could_make_no_run_does_not_start(
     tmp_path: Path, name: str, content: bytes | None, why: str
 ) -> None:
     site = copied(tmp_path, PLAIN)
-    check(site)
+    check_server_files(site)
     (site.folder / name).unlink()
     if content is not None:
         (site.folder / name).write_bytes(content)
     with pytest.raises(InvalidInput, match=why) as refused:
-        check(site)
+        check_server_files(site)
     assert refused.value.fix.startswith("Restore it from its backup")
     pytest.importorskip("flwr")
     with pytest.raises(InvalidInput, match=why):
-        superlink(site, "127.0.0.1")
+        server_command(site, "127.0.0.1")
 
 
 def test_next_commands_can_be_typed_as_they_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -110,10 +110,10 @@ def test_next_commands_can_be_typed_as_they_are_printed(tmp_path: Path, capsys: 
 def test_a_key_is_64_hexadecimal_digits_and_what_else_a_file_holds_is_not_said(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "noise.key"
     path.write_bytes(b"ab" * 32 + b"\n")
-    assert key_from(path) == b"\xab" * 32
+    assert read_key(path) == b"\xab" * 32
     path.write_bytes(content)
     with pytest.raises(InvalidInput) as refused:
-        key_from(path)
+        read_key(path)
     assert refused.value.problem == f"A key is 64 hexadecimal digits, and {path} holds something else."
 
 
@@ -138,7 +138,7 @@ def test_a_name_and_a_key_are_spelt_to_their_last_letter() -> None:
     """A newline at the end would pass a pattern's `$`."""
     for name in ("north\n", "", "a" * 41, "nörd"):
         with pytest.raises(InvalidInput, match="1 to 40 letters"):
-            Declared(name=name, examples=1)
+            DeclaredClient(name=name, examples=1)
     for key in ("0" * 64 + "\n", "0" * 63, "G" * 64):
         with pytest.raises(InvalidInput, match="server_key: must be 64 hexadecimal digits"):
             Deployment(address="a:1", server_key=key, clients=())
@@ -147,24 +147,24 @@ def test_a_name_and_a_key_are_spelt_to_their_last_letter() -> None:
 def test_a_client_with_another_number_of_examples_is_asked_whether_it_is_the_right_table(tmp_path: Path) -> None:
     site = copied(tmp_path, PLAIN)
     size = site.deployment.clients[0].examples
-    path = site.app / DEPLOYMENT
+    path = site.app / DEPLOYMENT_FILE
     path.write_text(path.read_text().replace(f"examples = {size}\n", f"examples = {size + 1}\n", 1))
     with pytest.raises(InvalidInput, match=rf"declared with {size + 1} examples .* and holds {size}") as refused:
-        Learner.of(App.open(site.app), Owned.read(tmp_path / "client-0"), bytes(32))
+        Learner.of(AppFolder.open(site.app), ClientFolder.read(tmp_path / "client-0"), bytes(32))
     assert refused.value.fix.startswith("Is this the right table? If so, declare the right number")
 
 
 def test_two_processes_can_not_work_on_one_folder(asked: Asked) -> None:
     folder, _, node, _, _, _ = asked
     with pytest.raises(InvalidInput, match="client-0 is already running"):
-        Node.open(folder / "client-0", lambda text: None)
+        ClientNode.open(folder / "client-0", lambda text: None)
     started_anew(node)
 
 
 def test_flowers_own_process_opens_the_folder_for_each_message_and_leaves_it(asked: Asked) -> None:
     folder, _, node, about, body, key = asked
     node.close()
-    good, bad = signed_messages.request(about, body, key), signed(b"null", key)
+    good, bad = signed_messages.sign_request(about, body, key), signed(b"null", key)
     told = [answering({"node": str(folder / "client-0")}, {}, lambda text: None)(each)[0] for each in (good, bad, good)]
     assert told == [signed_messages.ANSWERED, signed_messages.REFUSED, signed_messages.ANSWERED]
 
@@ -175,15 +175,15 @@ def test_a_node_that_can_not_start_leaves_its_folder_free(tmp_path: Path) -> Non
     kept = key.read_bytes()
     key.unlink()
     with pytest.raises(Exception, match=r"noise\.key") as failed:
-        Node.open(tmp_path / "client-0", lambda text: None)
+        ClientNode.open(tmp_path / "client-0", lambda text: None)
     key.write_bytes(kept)
-    Node.open(tmp_path / "client-0", lambda text: None)
+    ClientNode.open(tmp_path / "client-0", lambda text: None)
     assert failed.tb is not None  # what is kept of the failure does not keep the folder
 
 
 def test_all_are_waited_for_but_once_enough_came_not_for_long() -> None:
     now = [0.0]
-    over = Waiting(timeout=100, patience=10, clock=lambda: now[0]).over(asked=3, enough=2)
+    over = ReplyDeadline(timeout=100, patience=10, clock=lambda: now[0]).start(asked=3, enough=2)
     assert not over(1)
     now[0] = 50
     assert not over(2)  # from here on patience counts
@@ -196,7 +196,7 @@ def test_all_are_waited_for_but_once_enough_came_not_for_long() -> None:
 
 def test_without_enough_waiting_ends_with_its_time() -> None:
     now = [0.0]
-    over = Waiting(timeout=100, patience=10, clock=lambda: now[0]).over(asked=3, enough=2)
+    over = ReplyDeadline(timeout=100, patience=10, clock=lambda: now[0]).start(asked=3, enough=2)
     assert not over(1)
     now[0] = 100
     assert over(1)
@@ -216,7 +216,7 @@ def test_submit_says_how_the_run_ended_with_its_kind_and_exit_code(
     (tmp_path / "end.json").write_text(json.dumps({"error": "It is spent.", "stopped": None, "exit_code": code}))
     site.ended("first").parent.mkdir()
     played = ["cp", str(tmp_path / "end.json"), str(site.ended("first"))]
-    monkeypatch.setattr("discreet.deploy.flower_commands.run", lambda site, name: played)
+    monkeypatch.setattr("discreet.deploy.flower_commands.run_command", lambda site, name: played)
     ended = cli.run(["deploy", "submit", str(site.folder), "--json"])
     said = json.loads(capfd.readouterr().err)["error"]
     assert (ended, said["kind"]) == (left, kind)
@@ -232,7 +232,7 @@ def test_submit_of_a_run_that_was_stopped_ends_with_the_reason_below_the_card(
     site.run("first").mkdir(parents=True)
     (site.run("first") / "guarantee.txt").write_text("Guarantee card\n")
     played = ["cp", str(tmp_path / "end.json"), str(site.ended("first"))]
-    monkeypatch.setattr("discreet.deploy.flower_commands.run", lambda site, name: played)
+    monkeypatch.setattr("discreet.deploy.flower_commands.run_command", lambda site, name: played)
     assert cli.run(["deploy", "submit", str(site.folder)]) == 3
     said = capfd.readouterr().out
     assert said.startswith("Guarantee card")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from discreet.deploy.agreed_folder import App
-from discreet.deploy.deployed_run import prepared
+from discreet.deploy.app_folder import AppFolder
+from discreet.deploy.deployed_run import prepare_job
 from discreet.deploy.journal import Entry
 from discreet.engines.flower import signed_messages
 from discreet.engines.flower.flower_errors import ClientsRefused
@@ -29,15 +29,15 @@ def test_a_secure_session_of_one_experiment_does_not_serve_another(begun: Begun)
     engine.gather(broadcast, [0, 1, 2])
     before, agreed = engine.calls.experiment, site.app / "resolved.toml"
     agreed.write_text(agreed.read_text().replace("learning_rate = 2.0", "learning_rate = 1.0"))
-    engine.calls.experiment = App.open(site.app).digest
+    engine.calls.experiment = AppFolder.open(site.app).digest
     assert engine.calls.experiment != before
     for node in wire.nodes_at.values():
-        changed(node.owned.folder, before, engine.calls.experiment)
+        changed(node.client_folder.folder, before, engine.calls.experiment)
     anew(wire)
     with pytest.raises(ClientsRefused, match="No secure sum was begun with this node"):
         engine.gather(replace(broadcast, round=1), [0, 1, 2])
     for node in wire.nodes_at.values():  # nor where its file lies in the other's place
-        runs = node.owned.folder / "runs"
+        runs = node.client_folder.folder / "runs"
         shutil.copytree(runs / before, runs / engine.calls.experiment, dirs_exist_ok=True)
     with pytest.raises(ClientsRefused, match="was begun for another experiment"):
         engine.gather(replace(broadcast, round=2), [0, 1, 2])
@@ -50,10 +50,10 @@ def test_two_sessions_that_a_server_gives_one_name_are_two_attempts_with_two_noi
     honest = Terms.chosen
     monkeypatch.setattr(Terms, "chosen", lambda **asked: replace(honest(**asked), session=bytes(16)))
     site, heard = copied(tmp_path, SECURE), list[str]()
-    wire, app = wired(tmp_path, site, heard), App.open(site.app)
+    wire, app = wired(tmp_path, site, heard), AppFolder.open(site.app)
     sums = []
     for left_out in (None, 102):
-        job = prepared(site, app, "first", RunKey.seed(7), wire, heard.append)
+        job = prepare_job(site, app, "first", RunKey.seed(7), wire, heard.append)
         assert job.remote is not None
         engine, broadcast, began = job.remote(), job.algorithm.broadcast(job.algorithm.init(job.params), 0), wire.passed
         mask = len(began) + 3  # after who is there, keys and shares
@@ -63,7 +63,9 @@ def test_two_sessions_that_a_server_gives_one_name_are_two_attempts_with_two_noi
     assert [counted(node) for node in wire.nodes_at.values()] == [2, 2, 1]
     third = wire.nodes_at[102].learner
     alone = third.update(
-        "", third.heard(0, signed_messages.spread(broadcast.params, broadcast.announcement)), Entry(0, "")
+        "",
+        third.decode_broadcast(0, signed_messages.encode_broadcast(broadcast.params, broadcast.announcement)),
+        Entry(0, ""),
     )
     difference = {name: sums[0].total[name] - sums[1].total[name] for name in alone}
     assert not same(difference, alone)
@@ -73,7 +75,7 @@ def test_a_session_that_was_begun_is_held_to_the_policy_of_today(begun: Begun) -
     _, wire, engine, broadcast = begun
     engine.gather(broadcast, [0, 1, 2])
     for node in wire.nodes_at.values():
-        changed(node.owned.folder, "minimum_cohort = 2", "minimum_cohort = 3")
+        changed(node.client_folder.folder, "minimum_cohort = 2", "minimum_cohort = 3")
     anew(wire)
     with pytest.raises(ClientsRefused, match="sums of at least 3 clients, and the server would make one of 2"):
         engine.gather(replace(broadcast, round=1), [0, 1, 2])
@@ -89,10 +91,10 @@ def test_a_mask_that_is_asked_for_again_is_the_same_and_another_question_gets_no
     node = started_anew(wire.nodes_at[100])
     assert node.answer(request) == reply
     about, body, key = sent(wire, 3, 100, site)
-    number, members, spread = signed_messages.masked(body)
-    params, announced = signed_messages.gathered(spread, node.learner.params)
-    other = signed_messages.spread({name: value + 1 for name, value in params.items()}, announced)
-    question = signed_messages.request(about, signed_messages.mask(number, members, other), key)
+    number, members, spread = signed_messages.decode_mask_request(body)
+    params, announced = signed_messages.decode_broadcast(spread, node.learner.params)
+    other = signed_messages.encode_broadcast({name: value + 1 for name, value in params.items()}, announced)
+    question = signed_messages.sign_request(about, signed_messages.encode_mask_request(number, members, other), key)
     assert "the question was another one" in refusal(node, question)
     assert counted(node) == 1
 
@@ -103,10 +105,10 @@ def test_a_mask_that_can_not_be_made_costs_nothing(begun: Begun) -> None:
     wire.lost = lambda node, number: number > 1
     with pytest.raises(TooFewClients):
         engine.gather(broadcast, [0, 1, 2])
-    spread = signed_messages.spread(broadcast.params, broadcast.announcement)
+    spread = signed_messages.encode_broadcast(broadcast.params, broadcast.announcement)
     about, _, key = sent(wire, 1, 100, site)
     about, node = replace(about, kind="mask"), wire.nodes_at[100]
-    why = refusal(node, signed_messages.request(about, signed_messages.mask(0, b"", spread), key))
+    why = refusal(node, signed_messages.sign_request(about, signed_messages.encode_mask_request(0, b"", spread), key))
     assert "masked when the set-up is done" in why
     assert counted(node) == 0
     wire.lost = lambda node, number: False
@@ -114,7 +116,10 @@ def test_a_mask_that_can_not_be_made_costs_nothing(begun: Begun) -> None:
     assert counted(node) == 1
     for number in (0, 3):
         why = refusal(
-            node, signed_messages.request(replace(about, round=1), signed_messages.mask(number, b"", spread), key)
+            node,
+            signed_messages.sign_request(
+                replace(about, round=1), signed_messages.encode_mask_request(number, b"", spread), key
+            ),
         )
         assert f"and got {number}: a round's keys serve once" in why
     assert counted(node) == 1
@@ -128,8 +133,8 @@ def test_a_session_that_is_aborted_at_its_first_mask_stays_so(begun: Begun) -> N
         engine.gather(broadcast, [0, 1, 2])
     about, body, key = sent(wire, 3, 101, site)
     node, mine = wire.nodes_at[100], replace(about, client=0)
-    assert "The secure sum was left" in refusal(node, signed_messages.request(mine, body, key))
-    assert "was aborted, and its secrets are erased" in refusal(node, signed_messages.request(mine, body, key))
+    assert "The secure sum was left" in refusal(node, signed_messages.sign_request(mine, body, key))
+    assert "was aborted, and its secrets are erased" in refusal(node, signed_messages.sign_request(mine, body, key))
     assert counted(node) == 0
 
 
@@ -147,4 +152,4 @@ def test_a_session_of_other_numbers_is_not_begun(begun: Begun, terms: dict[str, 
     engine.gather(broadcast, [0, 1, 2])
     about, body, key = sent(wire, 1, 100, site)
     spoiled = replace(Terms.from_bytes(body), **terms)
-    assert refusal(wire.nodes_at[100], signed_messages.request(about, spoiled.to_bytes(), key)) == why
+    assert refusal(wire.nodes_at[100], signed_messages.sign_request(about, spoiled.to_bytes(), key)) == why

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from discreet.cli import main as cli
-from discreet.deploy.deployed_run import serve
+from discreet.deploy.deployed_run import train_deployed
 from discreet.deploy.entry_points import main
 from discreet.deploy.site import Site
 from discreet.engines.flower import signed_messages
-from discreet.engines.flower.client_calls import Calls, Member
+from discreet.engines.flower.client_calls import ClientCalls, Member
 from discreet.engines.flower.flower_errors import ClientsAway, ClientsRefused
 from discreet.errors import BudgetRefused, InvalidInput
 from discreet.experiment import api
@@ -42,7 +42,7 @@ class Refusing(Wire):
         if len(self.passed) != self.number:
             return super().exchange(requests, enough, limit)
         self.passed.append({})
-        no = signed_messages.refused(signed_messages.Refusal("It is spent.", spent=True))
+        no = signed_messages.encode_refusal(signed_messages.Refusal("It is spent.", spent=True))
         return {node: no for node in requests if node not in self.silent}
 
 
@@ -66,7 +66,7 @@ class Dying(Wire):
 def killed(folder: Path, site: Site, number: int) -> None:
     wire = Dying(wired(folder, site, []).nodes_at, number=number)
     with pytest.raises(Killed):
-        serve(site, "first", wire, lambda text: None)
+        train_deployed(site, "first", wire, lambda text: None)
     closed(wire)
 
 
@@ -94,7 +94,7 @@ def card(folder: Path) -> str:
 
 def test_a_run_that_clients_refuse_midway_leaves_its_model_its_card_and_its_page(tmp_path: Path) -> None:
     site, heard = copied(tmp_path, PLAIN), list[str]()
-    outcome = serve(site, "first", refusing(tmp_path, site), heard.append)
+    outcome = train_deployed(site, "first", refusing(tmp_path, site), heard.append)
     assert (outcome.completed, outcome.is_refused, outcome.exit_code) == (1, True, BudgetRefused.exit_code)
     assert outcome.stopped == heard[-1]
     assert outcome.stopped.startswith("Stopped after 1 of 3 rounds. 0 of 3 clients answered in round 2, and 1 are need")
@@ -110,9 +110,9 @@ def test_a_run_that_clients_refuse_midway_leaves_its_model_its_card_and_its_page
 def test_a_run_that_clients_refused_goes_on_when_it_is_submitted_again(tmp_path: Path) -> None:
     site, heard = copied(tmp_path, PLAIN), list[str]()
     wire = refusing(tmp_path, site)
-    serve(site, "first", wire, heard.append)
+    train_deployed(site, "first", wire, heard.append)
     closed(wire)
-    outcome = serve(site, "first", wired(tmp_path, site, heard), heard.append)
+    outcome = train_deployed(site, "first", wired(tmp_path, site, heard), heard.append)
     assert "Run 'first' goes on after round 1 of 3." in heard
     assert (outcome.completed, outcome.stopped, outcome.exit_code) == (3, None, 0)
     source = experiment_file.load_experiment(written(tmp_path, PLAIN), ('engine={kind="reference"}',))
@@ -124,21 +124,21 @@ def test_a_refused_round_that_a_silent_client_may_still_answer_counts_and_is_not
     """Its update may lie at the server already, so the round is one that was lost after something was revealed."""
     site, heard = copied(tmp_path, PLAIN), list[str]()
     wire = refusing(tmp_path, site, 102)
-    outcome = serve(site, "first", wire, heard.append)
+    outcome = train_deployed(site, "first", wire, heard.append)
     closed(wire)
     assert (outcome.completed, outcome.exit_code) == (2, BudgetRefused.exit_code)
     assert [line.get("revealed") for line in outcome.record.read_rounds()] == [None, True]
     two = api.prepare_job(experiment_file.load_experiment(written(tmp_path, PLAIN))).spent_epsilon(2)
     assert two is not None
     assert outcome.guarantees[0].epsilon == pytest.approx(two)
-    again = serve(site, "first", wired(tmp_path, site, heard), heard.append)
+    again = train_deployed(site, "first", wired(tmp_path, site, heard), heard.append)
     assert "Run 'first' goes on after round 2 of 3." in heard
     assert [line["clients"] for line in again.record.read_rounds()] == [3, 0, 3]
 
 
 def test_where_the_last_round_is_lost_so_the_run_is_done(tmp_path: Path) -> None:
     site, heard = copied(tmp_path, PLAIN), list[str]()
-    outcome = serve(site, "first", refusing(tmp_path, site, 102, number=3), heard.append)
+    outcome = train_deployed(site, "first", refusing(tmp_path, site, 102, number=3), heard.append)
     assert (outcome.completed, outcome.stopped, outcome.record.is_finished()) == (3, None, True)
 
 
@@ -157,7 +157,7 @@ def test_sigterm_ends_a_run_with_real_clients_at_once(tmp_path: Path) -> None:
     """Its round may never end: without a SuperLink nobody answers, and the process would hold the run's lock."""
     site, heard = copied(tmp_path, PLAIN), list[str]()
     wire = Listening(wired(tmp_path, site, heard).nodes_at)
-    serve(site, "first", wire, heard.append)
+    train_deployed(site, "first", wire, heard.append)
     assert set(wire.handlers) == {signal.getsignal(signal.SIGTERM)}
 
 
@@ -167,7 +167,7 @@ def test_a_run_whose_first_round_is_refused_says_how_to_go_on_with_it(
     """There is no model to keep. The command is the deployment's, for `discreet run` reaches no clients."""
     site, heard = copied(tmp_path / "of ours", PLAIN), list[str]()
     with pytest.raises(ClientsRefused, match=r"It is spent\."):
-        serve(site, "first", refusing(tmp_path / "of ours", site, number=1), heard.append)
+        train_deployed(site, "first", refusing(tmp_path / "of ours", site, number=1), heard.append)
     command = f"discreet deploy submit '{site.folder}' --name first"
     with pytest.raises(InvalidInput) as refused:
         api.load(site.run("first"))
@@ -178,7 +178,7 @@ def test_a_run_whose_first_round_is_refused_says_how_to_go_on_with_it(
 
 def test_how_long_clients_are_waited_for_is_said_and_how_many_suffice() -> None:
     now, said = [0.0], list[str]()
-    calls = Calls(
+    calls = ClientCalls(
         carrier=Wire({}),
         members=[Member(name, b"") for name in ("north", "south", "east")],
         run="",
@@ -217,9 +217,9 @@ def test_a_card_names_the_other_runs_of_its_deployment(tmp_path: Path) -> None:
         wire = refusing(tmp_path, site, number=number)
         if name == "empty":
             with pytest.raises(ClientsRefused):
-                serve(site, name, wire, heard.append)
+                train_deployed(site, name, wire, heard.append)
         else:
-            serve(site, name, wire, heard.append)
+            train_deployed(site, name, wire, heard.append)
         closed(wire)
     first, second = (card(site.run(name)) for name in ("first", "second"))
     assert FIRST_RUN in first
@@ -234,20 +234,20 @@ def test_a_sum_that_the_server_had_opened_when_it_died_counts_and_is_not_made_ag
     killed(tmp_path, site, 8)
     before = spent(site)
     wire = wired(tmp_path, site, heard)
-    outcome = serve(site, "first", wire, heard.append)
+    outcome = train_deployed(site, "first", wire, heard.append)
     lines = outcome.record.read_rounds()
     assert [line["clients"] for line in lines] == [3, 0, 3]
     assert lines[1]["lost"] == training_loop.DIED
     assert outcome.guarantees[0].epsilon == pytest.approx(spent(site))
     assert spent(site) > before
-    assert all(node.journal.counted(node.app.digest) <= 3 for node in wire.nodes_at.values())
+    assert all(node.journal.counted_rounds(node.app.digest) <= 3 for node in wire.nodes_at.values())
 
 
 def test_updates_that_lay_at_a_server_when_it_died_count_though_clients_refuse_them_later(tmp_path: Path) -> None:
     site, heard = copied(tmp_path, PLAIN), list[str]()
     killed(tmp_path, site, SECOND_ROUND)
     before = spent(site)
-    outcome = serve(site, "first", refusing(tmp_path, site, number=1), heard.append)
+    outcome = train_deployed(site, "first", refusing(tmp_path, site, number=1), heard.append)
     assert [line.get("revealed") for line in outcome.record.read_rounds()] == [None, True]
     assert outcome.guarantees[0].epsilon == pytest.approx(spent(site)) == pytest.approx(before)
 
@@ -255,14 +255,14 @@ def test_updates_that_lay_at_a_server_when_it_died_count_though_clients_refuse_t
 def test_in_clear_the_same_bytes_come_again_after_a_death_and_count_once(tmp_path: Path) -> None:
     site, heard = copied(tmp_path, PLAIN), list[str]()
     killed(tmp_path, site, SECOND_ROUND)
-    outcome = serve(site, "first", wired(tmp_path, site, heard), heard.append)
+    outcome = train_deployed(site, "first", wired(tmp_path, site, heard), heard.append)
     assert [line["clients"] for line in outcome.record.read_rounds()] == [3, 3, 3]
     assert outcome.guarantees[0].epsilon == pytest.approx(spent(site))
 
 
 def test_a_round_that_all_refused_costs_nothing_on_the_card_and_in_the_ledger(tmp_path: Path) -> None:
     site = copied(tmp_path, PLAIN)
-    outcome = serve(site, "first", refusing(tmp_path, site), lambda text: None)
+    outcome = train_deployed(site, "first", refusing(tmp_path, site), lambda text: None)
     assert outcome.guarantees[0].epsilon == pytest.approx(spent(site))
 
 
@@ -270,7 +270,7 @@ def test_a_refusal_before_any_sum_could_be_opened_loses_no_round(tmp_path: Path)
     """The third exchange is the set-up's last: nobody has touched data yet."""
     site = copied(tmp_path, SECURE)
     with pytest.raises(ClientsRefused):
-        serve(site, "first", refusing(tmp_path, site, 100, number=2), lambda text: None)
+        train_deployed(site, "first", refusing(tmp_path, site, 100, number=2), lambda text: None)
     assert RunRecord.open(site.run("first")).read_rounds() == []
     assert spent(site) == 0
 
@@ -282,11 +282,11 @@ def test_a_terminal_that_is_gone_costs_no_client_its_answer(tmp_path: Path) -> N
     site = copied(tmp_path, PLAIN)
     nodes = wired(tmp_path, site, []).nodes_at
     wire = Wire({number: replace(node, told=gone) for number, node in nodes.items()})
-    assert serve(site, "first", wire, lambda text: None).completed == 3
+    assert train_deployed(site, "first", wire, lambda text: None).completed == 3
 
 
 def test_a_run_that_died_in_its_first_round_is_another_run_on_the_next_card(tmp_path: Path) -> None:
     site = copied(tmp_path, PLAIN)
     killed(tmp_path, site, 1)
-    serve(site, "second", wired(tmp_path, site, []), lambda text: None)
+    train_deployed(site, "second", wired(tmp_path, site, []), lambda text: None)
     assert "Other runs of this deployment on the same data, 1 when this was written: first." in card(site.run("second"))

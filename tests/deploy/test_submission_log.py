@@ -10,7 +10,7 @@ import pytest
 from discreet.deploy import flower_commands
 from discreet.deploy.entry_points import main
 from discreet.deploy.site import Site
-from discreet.deploy.submission_log import Stopped, follow
+from discreet.deploy.submission_log import RunStopped, follow_run
 from discreet.errors import InvalidInput
 from tests.deploy.sites import SECURE, Wire, copied
 
@@ -42,14 +42,14 @@ def by_flower(site: Site, heard: list[str]) -> None:
 def test_our_own_lines_are_passed_on_and_flowers_are_not(site: Site) -> None:
     heard: list[str] = []
     lines = [FLOWERS, f"{SAID}discreet: round 1 of 3", f"{SAID}Start `flwr-serverapp` process", "discreet: done"]
-    found = follow(site, "first", played(lines, site.ended("first")), {}, heard.append)
+    found = follow_run(site, "first", played(lines, site.ended("first")), {}, heard.append)
     assert heard == ["round 1 of 3", "done"]
     assert found == ENDED
 
 
 def test_an_error_is_not_said_twice(site: Site) -> None:
     heard: list[str] = []
-    follow(site, "first", played([f"{SAID}discreet: Error: It is spent."], site.ended("first")), {}, heard.append)
+    follow_run(site, "first", played([f"{SAID}discreet: Error: It is spent."], site.ended("first")), {}, heard.append)
     assert not heard
 
 
@@ -58,16 +58,16 @@ def test_a_run_that_ends_without_a_word_is_told_in_flowers_last_words(site: Site
     site.ended("first").write_text(json.dumps(ENDED))
     box = ["╭─ Error ────╮", "│ \x1b[31mIt is away.\x1b[0m │", "╰────────────╯"]
     with pytest.raises(InvalidInput, match=r"gave 0, and said: It is away\. Is the server up\?"):
-        follow(site, "first", played([FLOWERS, *box]), {}, print)
+        follow_run(site, "first", played([FLOWERS, *box]), {}, print)
 
 
 def test_a_run_that_goes_on_is_not_submitted_twice_and_its_end_stays_for_whoever_submitted_it(site: Site) -> None:
     """The end may be there already while the process that left it has not gone yet."""
     heard, end = list[str](), site.ended("first")
     end.write_text(json.dumps(ENDED))
-    with site.going("first"):
+    with site.lock_run("first"):
         with pytest.raises(InvalidInput) as refused:
-            follow(site, "first", played([FLOWERS]), {}, heard.append)
+            follow_run(site, "first", played([FLOWERS]), {}, heard.append)
         assert refused.value.problem == f"The run 'first' is going on already, as process {os.getpid()}."
         assert refused.value.fix == f"Wait until it has ended, or end it first: kill {os.getpid()}"
         with pytest.raises(InvalidInput, match="is going on already"):
@@ -79,7 +79,7 @@ def test_a_run_that_goes_on_is_not_submitted_twice_and_its_end_stays_for_whoever
 def test_a_run_that_was_refused_and_left_no_end_is_told_in_our_own_words(site: Site) -> None:
     line = f"{SAID}discreet: Error: The run 'first' is going on already."
     with pytest.raises(InvalidInput) as refused:
-        follow(site, "first", played([FLOWERS, line]), {}, print)
+        follow_run(site, "first", played([FLOWERS, line]), {}, print)
     assert str(refused.value) == "The run 'first' is going on already."
 
 
@@ -93,16 +93,16 @@ def test_a_run_that_fails_leaves_its_end_and_is_free_again(site: Site) -> None:
 
 def test_ctrl_c_ends_the_run_at_the_server_too(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     stopped: list[str] = []
-    monkeypatch.setattr(flower_commands, "stop", lambda site, number: stopped.append(number) or number == "17")
+    monkeypatch.setattr(flower_commands, "stop_run", lambda site, number: stopped.append(number) or number == "17")
 
     def press(line: str) -> None:
         raise KeyboardInterrupt
 
-    with pytest.raises(Stopped, match="Start the same name again"):
-        follow(site, "first", played([FLOWERS, "discreet: round 1 of 3"]), {}, press)
+    with pytest.raises(RunStopped, match="Start the same name again"):
+        follow_run(site, "first", played([FLOWERS, "discreet: round 1 of 3"]), {}, press)
     assert stopped == ["17"]
-    with pytest.raises(Stopped, match="may go on at the server"):  # no number was said that it could be stopped by
-        follow(site, "first", played(["discreet: round 1 of 3"]), {}, press)
-    with pytest.raises(Stopped, match="may go on at the server"):  # and this one was not to be stopped
-        follow(site, "first", played(["started run 18", "discreet: round 1 of 3"]), {}, press)
+    with pytest.raises(RunStopped, match="may go on at the server"):  # no number was said that it could be stopped by
+        follow_run(site, "first", played(["discreet: round 1 of 3"]), {}, press)
+    with pytest.raises(RunStopped, match="may go on at the server"):  # and this one was not to be stopped
+        follow_run(site, "first", played(["started run 18", "discreet: round 1 of 3"]), {}, press)
     assert stopped == ["17", "18"]

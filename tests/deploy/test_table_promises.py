@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from discreet.cli import main as cli
-from discreet.deploy.agreed_folder import App
-from discreet.deploy.client_node import Node
-from discreet.deploy.deployed_run import serve
-from discreet.deploy.deployment import CARDS, Declared
+from discreet.deploy.app_folder import AppFolder
+from discreet.deploy.client_node import ClientNode
+from discreet.deploy.deployed_run import train_deployed
+from discreet.deploy.deployment import CARDS_FOLDER, DeclaredClient
 from discreet.deploy.enrolment import enroll
-from discreet.deploy.new_deployment import init
-from discreet.deploy.peer_cards import Cards
-from discreet.deploy.policy import Refused
+from discreet.deploy.new_deployment import create_deployment
+from discreet.deploy.peer_cards import PeerCards
+from discreet.deploy.policy import PolicyRefusal
 from discreet.deploy.site import Site
 from discreet.errors import InvalidInput, UnsoundCombination
 from discreet.experiment.configuration import experiment_file
@@ -57,31 +57,31 @@ def table(path: Path, hospital: str, persons: str) -> Path:
     return path
 
 
-def deployment(folder: Path, text: str, ranges: str = RANGES, examples: int = 4, *, accept: bool = False) -> App:
+def deployment(folder: Path, text: str, ranges: str = RANGES, examples: int = 4, *, accept: bool = False) -> AppFolder:
     (folder / "ranges.toml").write_text(ranges)
     table(folder / "table.csv", "nowhere", "abcd")
-    declared = [Declared(name=name, examples=examples) for name in NAMES]
+    declared = [DeclaredClient(name=name, examples=examples) for name in NAMES]
     source = experiment_file.load_experiment(written(folder, text))
-    init(folder / "site", source, declared, "127.0.0.1:1", ["127.0.0.1"], accept_data_ranges=accept)
-    return App.open(folder / "site" / "app")
+    create_deployment(folder / "site", source, declared, "127.0.0.1:1", ["127.0.0.1"], accept_data_ranges=accept)
+    return AppFolder.open(folder / "site" / "app")
 
 
-def enrolled(folder: Path, app: App, persons: str, *, accept: bool = False) -> Site:
+def enrolled(folder: Path, app: AppFolder, persons: str, *, accept: bool = False) -> Site:
     """All clients, each with a table in which these persons have a row for every time that they are named."""
     for name in NAMES:
         data = table(folder / f"{name}.csv", name, persons)
         enroll(app, name, folder / name, data, accept_data_ranges=accept)
-        (app.folder / CARDS / f"{name}.toml").write_text((folder / name / f"{name}.toml").read_text())
+        (app.folder / CARDS_FOLDER / f"{name}.toml").write_text((folder / name / f"{name}.toml").read_text())
     for name in NAMES:
-        cards = Cards.open(folder / name)
-        cards.accept(cards.code)
+        cards = PeerCards.open(folder / name)
+        cards.pin(cards.code)
     return Site(folder / "site")
 
 
 def card_of(folder: Path, site: Site) -> str:
     """Of a whole run, in one process."""
     heard: list[str] = []
-    ended = serve(site, "first", wired(folder, site, heard), heard.append)
+    ended = train_deployed(site, "first", wired(folder, site, heard), heard.append)
     assert ended.completed == 1, heard
     return " ".join((site.run("first") / "guarantee.txt").read_text().split())
 
@@ -97,7 +97,7 @@ def test_a_task_that_is_dealt_out_names_no_persons(tmp_path: Path) -> None:
     digits = EXAMPLE.partition("[task]")[0] + 'task = { kind = "digits", clients = 3 }\n\n[privacy]'
     digits += PERSON.partition("[privacy]")[2]
     with pytest.raises(InvalidInput, match="the task 'digits' has no such column"):
-        init(
+        create_deployment(
             tmp_path / "site",
             experiment_file.load_experiment(written(tmp_path, digits)),
             [],
@@ -105,13 +105,15 @@ def test_a_task_that_is_dealt_out_names_no_persons(tmp_path: Path) -> None:
             ["127.0.0.1"],
         )
     plain = digits.replace('{ kind = "person", column = "patient", max_examples = 2 }', '"example"')
-    init(tmp_path / "site", experiment_file.load_experiment(written(tmp_path, plain)), [], "127.0.0.1:1", ["127.0.0.1"])
+    create_deployment(
+        tmp_path / "site", experiment_file.load_experiment(written(tmp_path, plain)), [], "127.0.0.1:1", ["127.0.0.1"]
+    )
     resolved = tmp_path / "site" / "app" / "resolved.toml"
     unit = 'unit = { kind = "person", column = "patient", max_examples = 2 }'
     assert 'unit = "example"' in resolved.read_text()
     resolved.write_text(resolved.read_text().replace('unit = "example"', unit))
     with pytest.raises(InvalidInput, match="the task 'digits' has no such column"):
-        enroll(App.open(resolved.parent), "client-0", tmp_path / "node", None)
+        enroll(AppFolder.open(resolved.parent), "client-0", tmp_path / "node", None)
     assert not (tmp_path / "node").exists()
 
 
@@ -133,19 +135,19 @@ def test_a_node_whose_table_has_changed_counts_nothing(tmp_path: Path) -> None:
     data = tmp_path / "north.csv"
     data.write_text(data.read_text().replace("patient", "name"))
     with pytest.raises(InvalidInput, match="has no column 'patient' for the person"):
-        Node.open(tmp_path / "north", lambda line: None)
+        ClientNode.open(tmp_path / "north", lambda line: None)
     table(data, "north", "aaab")
     with pytest.raises(
         InvalidInput, match=r"declared with 4 examples .* holds 3 after rows of persons with more than 2"
     ):
-        Node.open(tmp_path / "north", lambda line: None)
+        ClientNode.open(tmp_path / "north", lambda line: None)
     assert not list((tmp_path / "north").glob("*.jsonl"))
 
 
 def test_rows_beyond_the_bound_are_left_out_at_the_node_and_the_card_says_what_nobody_checked(tmp_path: Path) -> None:
     app = deployment(tmp_path, PERSON)
     site = enrolled(tmp_path, app, "aaabbb")
-    node = Node.open(tmp_path / "north", lambda line: None)
+    node = ClientNode.open(tmp_path / "north", lambda line: None)
     assert node.learner.data.sizes == (4,)
     assert any("2 rows are left out" in each for each in node.learner.notices)
     node.close()
@@ -162,7 +164,7 @@ def test_a_policy_that_counts_persons_refuses_an_experiment_that_does_not(tmp_pa
     with pytest.raises(
         InvalidInput, match=r"policy.toml has a budget for one person \(column 'patient', at most 2 rows"
     ):
-        Node.open(tmp_path / "north", lambda line: None)
+        ClientNode.open(tmp_path / "north", lambda line: None)
     assert not list((tmp_path / "north").glob("*.jsonl"))
 
 
@@ -193,7 +195,7 @@ def test_ranges_from_data_are_accepted_by_the_server_and_by_every_client(
     ]
     assert cli.run([*words, "--accept-data-ranges"]) == 0
     assert "Warning: the ranges that scale the columns were taken from data" in capsys.readouterr().out
-    app = App.open(tmp_path / "site" / "app")
+    app = AppFolder.open(tmp_path / "site" / "app")
     data = table(tmp_path / "north.csv", "north", "abcd")
     words = ["deploy", "enroll", "north", "--app", str(app.folder), "--out", str(tmp_path / "north")]
     assert cli.run([*words, "--data", str(data)]) == InvalidInput.exit_code
@@ -207,8 +209,8 @@ def test_a_run_on_accepted_ranges_warns_and_its_card_never_calls_them_public(tmp
     assert "they were taken from the data itself" in written
     assert "ranges are public" not in written
     changed(tmp_path / "north", "data_ranges = true", "data_ranges = false")
-    with pytest.raises(Refused, match="its owner sets data_ranges = true"):
-        Node.open(tmp_path / "north", lambda line: None)
+    with pytest.raises(PolicyRefusal, match="its owner sets data_ranges = true"):
+        ClientNode.open(tmp_path / "north", lambda line: None)
 
 
 CLIENT_LEVEL = (
@@ -245,8 +247,8 @@ def test_nobody_enrolls_into_a_ledger_for_examples_where_one_may_lie_in_two_clie
 def test_a_node_with_such_a_budget_does_not_start(tmp_path: Path) -> None:
     enrolled(tmp_path, deployment(tmp_path, CLIENT_LEVEL), "abcd")
     node = tmp_path / "north"
-    Node.open(node, lambda line: None).close()
+    ClientNode.open(node, lambda line: None).close()
     changed(node, 'unit = "client"', 'unit = "example"')
     changed(node, 'relation = "add_or_remove"', 'relation = "zero_out"')
     with pytest.raises(UnsoundCombination, match=r"policy\.toml has a budget for one example"):
-        Node.open(node, lambda line: None)
+        ClientNode.open(node, lambda line: None)

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from discreet.deploy.agreed_folder import App
+from discreet.deploy.app_folder import AppFolder
 from discreet.deploy.certificates import write_signing_key
-from discreet.deploy.deployed_run import prepared, serve
+from discreet.deploy.deployed_run import prepare_job, train_deployed
 from discreet.deploy.site import Site
 from discreet.engines.flower import signed_messages
 from discreet.experiment import api
@@ -43,7 +43,7 @@ def trusting(folder: Path) -> None:
 def test_real_clients_train_the_model_of_the_reference_engine_bit_for_bit(tmp_path: Path, text: str) -> None:
     site, heard = copied(tmp_path, text), list[str]()
     trusting(tmp_path)
-    outcome = serve(site, "first", wired(tmp_path, site, heard), heard.append)
+    outcome = train_deployed(site, "first", wired(tmp_path, site, heard), heard.append)
     assert outcome.completed == 3
     assert same(trained(site, "first"), reference(tmp_path, text))
     assert not {"norms", "kept", "clipped", "signal_to_noise"} & set(
@@ -56,7 +56,7 @@ def test_a_client_that_goes_in_mid_round_is_made_up_for(tmp_path: Path) -> None:
     site, heard = copied(tmp_path, SECURE), list[str]()
     wire = wired(tmp_path, site, heard)
     wire.lost = lambda node, number: node == 102 and number >= 6
-    outcome = serve(site, "first", wire, heard.append)
+    outcome = train_deployed(site, "first", wire, heard.append)
     assert [line["clients"] for line in outcome.record.read_rounds()] == [3, 2, 2]
 
 
@@ -64,7 +64,7 @@ def test_a_client_that_goes_after_its_mask_was_sent_is_still_in_the_sum(tmp_path
     site, heard = copied(tmp_path, SECURE), list[str]()
     wire = wired(tmp_path, site, heard)
     wire.lost = lambda node, number: node == 102 and number in (7, 8)
-    outcome = serve(site, "first", wire, heard.append)
+    outcome = train_deployed(site, "first", wire, heard.append)
     assert [line["clients"] for line in outcome.record.read_rounds()] == [3, 3, 3]
     assert same(trained(site, "first"), reference(tmp_path, SECURE))
 
@@ -73,7 +73,7 @@ def test_with_too_few_left_the_round_is_lost_and_the_run_goes_on(tmp_path: Path)
     site, heard = copied(tmp_path, SECURE), list[str]()
     wire = wired(tmp_path, site, heard)
     wire.lost = lambda node, number: node != 100 and number == 6
-    outcome = serve(site, "first", wire, heard.append)
+    outcome = train_deployed(site, "first", wire, heard.append)
     lines = outcome.record.read_rounds()
     assert [line["clients"] for line in lines] == [3, 0, 3]
     assert "1 clients sent a masked vector" in lines[1]["lost"]
@@ -85,7 +85,7 @@ def test_a_node_that_can_not_prove_who_it_is_is_nobody(tmp_path: Path) -> None:
     (tmp_path / "client-2" / "identity.key").unlink()
     write_signing_key(tmp_path / "client-2" / "identity.key")
     wire = wired(tmp_path, site, heard)
-    job = prepared(site, App.open(site.app), "first", RunKey.seed(7), wire, heard.append)
+    job = prepare_job(site, AppFolder.open(site.app), "first", RunKey.seed(7), wire, heard.append)
     assert job.remote is not None
     engine = job.remote()
     engine.calls.timeout = 0.0  # type: ignore[attr-defined]
@@ -110,11 +110,11 @@ def test_no_round_that_was_broadcast_from_is_made_again(tmp_path: Path) -> None:
             raise Killed
 
     with pytest.raises(Killed):
-        serve(site, "first", wire, say)
-    serve(site, "first", wire, heard.append)
+        train_deployed(site, "first", wire, say)
+    train_deployed(site, "first", wire, heard.append)
     assert "Run 'first' goes on after round 2 of 3." in heard
     key = bytes.fromhex(site.deployment.server_key)
-    asked = [signed_messages.parsed(exchange[100][0], key)[0] for exchange in wire.passed]
+    asked = [signed_messages.read_request(exchange[100][0], key)[0] for exchange in wire.passed]
     assert [about.round for about in asked if about.kind == "train"] == [0, 1, 2]
 
 
@@ -132,10 +132,10 @@ def test_a_run_that_was_stopped_goes_on_with_its_model_and_its_ledger(tmp_path: 
 
     wire.lost = killed
     with pytest.raises(Killed):
-        serve(site, "first", wire, heard.append)
+        train_deployed(site, "first", wire, heard.append)
     for node in wire.nodes_at.values():
         node.close()
-    outcome = serve(site, "first", wired(tmp_path, site, heard), heard.append)
+    outcome = train_deployed(site, "first", wired(tmp_path, site, heard), heard.append)
     assert "Run 'first' goes on after round 1 of 3." in heard
     assert outcome.completed == 3
     assert same(trained(site, "first"), reference(tmp_path, PLAIN))
@@ -155,18 +155,18 @@ def test_a_run_without_a_seed_goes_on_with_its_own_key(tmp_path: Path, monkeypat
             raise Killed
         return False
 
-    def noted(site: Site, app: App, name: str, key: RunKey, *given: Any, **named: Any) -> Job:
+    def noted(site: Site, app: AppFolder, name: str, key: RunKey, *given: Any, **named: Any) -> Job:
         keys.append(key)
-        return prepared(site, app, name, key, *given, **named)
+        return prepare_job(site, app, name, key, *given, **named)
 
-    monkeypatch.setattr("discreet.deploy.deployed_run.prepared", noted)
+    monkeypatch.setattr("discreet.deploy.deployed_run.prepare_job", noted)
     wire.lost = killed
     with pytest.raises(Killed):
-        serve(site, "first", wire, heard.append)
+        train_deployed(site, "first", wire, heard.append)
     for node in wire.nodes_at.values():
         node.close()
     again = wired(tmp_path, site, heard)
-    assert serve(site, "first", again, heard.append).completed == 3
+    assert train_deployed(site, "first", again, heard.append).completed == 3
     assert keys[0] == keys[1]
     assert not keys[0].seeded
     assert {counted(node) for node in again.nodes_at.values()} == {3}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from discreet.deploy.deployed_run import serve
+from discreet.deploy.deployed_run import train_deployed
 from discreet.engines.embedded import HOST_MEMORY
 from discreet.engines.ray import ray_workers
 from discreet.engines.ray.ray_workers import Cluster
@@ -72,7 +72,7 @@ def _deployed(case: Case, folder: Path) -> Finished:
     site = founded(folder, case.path.read_text(encoding="utf-8"))
     wire = wired(folder, site, [])
     wire.lost = lambda node, number: (node, number) == (SILENT_NODE, SECOND_MASK)
-    record = serve(site, "run", wire, lambda text: None).record
+    record = train_deployed(site, "run", wire, lambda text: None).record
     assert record.ledger_path is not None
     own = [ledger for each in site.deployment.clients for ledger in (folder / each.name).glob("ledger-*.jsonl")]
     return Finished(record, (record.ledger_path, *own))
@@ -104,10 +104,10 @@ def _workers_here() -> Iterator[None]:
     """The ray engine with its workers in this process, where Ray need not be installed."""
 
     def join(address: str, workers: int, device: torch.device) -> Cluster:
-        return Cluster(size=workers, gpus=0.0, memory=HOST_MEMORY, ours=False)
+        return Cluster(size=workers, gpus=0.0, memory=HOST_MEMORY, is_ours=False)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Cluster, "check", staticmethod(lambda address, workers, device: None))
-        patch.setattr(Cluster, "joined", staticmethod(join))
-        patch.setattr(ray_workers, "RayCrew", lambda cluster, embedded: PlayedHere(cluster.size, embedded))
+        patch.setattr(Cluster, "join", staticmethod(join))
+        patch.setattr(ray_workers, "RayWorkers", lambda cluster, embedded: PlayedHere(cluster.size, embedded))
         yield

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from discreet.engines.embedded import EmbeddedEngine
-from discreet.engines.ray.data_portions import cut, empty, portion
-from discreet.engines.ray.ray_engine import Answer
-from discreet.engines.ray.worker import Told, Worker
+from discreet.engines.ray.data_portions import extract_portion, split_clients, without_data
+from discreet.engines.ray.ray_engine import ParcelResult
+from discreet.engines.ray.worker import BroadcastArrays, Worker
 
 
 @dataclass
@@ -22,13 +22,13 @@ class PlayedHere:
 
     def __post_init__(self) -> None:
         data = self.embedded.simulation.federation
-        self.groups = cut(data, 5)
-        self.portions = [portion(data, clients) for clients in self.groups]
+        self.groups = split_clients(data, 5)
+        self.portions = [extract_portion(data, clients) for clients in self.groups]
         self.workers = {at: self._worker(at) for at in range(self.size)}
-        self.calls: list[tuple[int, Told, int, list[int]]] = []
+        self.calls: list[tuple[int, BroadcastArrays, int, list[int]]] = []
 
     def _worker(self, at: int) -> Worker:
-        data = empty(self.embedded.simulation.federation)
+        data = without_data(self.embedded.simulation.federation)
         portion_of = {client: place for place, clients in enumerate(self.groups) for client in clients}
 
         def fetch(place: int):
@@ -39,19 +39,19 @@ class PlayedHere:
             replace(self.embedded, simulation=replace(self.embedded.simulation, federation=data)), portion_of, fetch
         )
 
-    def idle(self) -> list[int]:
+    def idle_workers(self) -> list[int]:
         return sorted(set(self.workers) - {call[0] for call in self.calls})
 
-    def told(self, told: Told) -> Told:
+    def put_broadcast(self, told: BroadcastArrays) -> BroadcastArrays:
         return told
 
-    def play(self, worker: int, told: Told, parcel: int, clients: list[int]) -> None:
+    def run_parcel(self, worker: int, told: BroadcastArrays, parcel: int, clients: list[int]) -> None:
         self.calls.append((worker, told, parcel, clients))
 
-    def answer(self) -> Answer | None:
+    def answer(self) -> ParcelResult | None:
         worker, told, parcel, clients = self.calls.pop(self.first(len(self.calls)))
-        found = self.workers[worker].play(told, clients)
-        return Answer(worker, parcel, None if self.lost() else found)
+        found = self.workers[worker].run_parcel(told, clients)
+        return ParcelResult(worker, parcel, None if self.lost() else found)
 
     def replace(self, worker: int) -> None:
         self.workers[worker] = self._worker(worker)

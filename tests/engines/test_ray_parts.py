@@ -22,10 +22,10 @@ from discreet.engines.embedded import EmbeddedEngine
 from discreet.engines.engine import CohortSum, Simulation
 from discreet.engines.ray import ray_engine as ray_engine
 from discreet.engines.ray import ray_workers
-from discreet.engines.ray.data_portions import cut, empty, holding, portion
-from discreet.engines.ray.ray_engine import RayEngine, parcelled, shared_block
-from discreet.engines.ray.work_split import Shares
-from discreet.engines.ray.worker import Told
+from discreet.engines.ray.data_portions import extract_portion, split_clients, with_portions, without_data
+from discreet.engines.ray.ray_engine import RayEngine, group_blocks, worker_block_size
+from discreet.engines.ray.work_split import WorkSplit
+from discreet.engines.ray.worker import BroadcastArrays
 from discreet.errors import DiscreetError, InvalidInput, Unsupported
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.loop import training_loop
@@ -101,7 +101,7 @@ def test_a_network_that_draws_by_itself_draws_the_same_too() -> None:
 
 
 def test_more_blocks_than_sums_are_added_up_in_rows_whoever_plays_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ray_engine, "SUMS", 3)
+    monkeypatch.setattr(ray_engine, "MAX_PARCELS", 3)
     engine = embedded(PLAIN, block=1)
     broadcast = told(engine)
     one, four = (RayEngine(engine, PlayedHere(size, engine)).gather(broadcast, EVERYONE) for size in (1, 4))
@@ -112,10 +112,10 @@ def test_more_blocks_than_sums_are_added_up_in_rows_whoever_plays_them(monkeypat
 
 
 def test_as_few_blocks_are_joined_as_make_256_parcels() -> None:
-    assert parcelled([[1, 2], [3]]) == [[1, 2], [3]]
+    assert group_blocks([[1, 2], [3]]) == [[1, 2], [3]]
     blocks = [[client] for client in range(600)]
-    assert parcelled(blocks) == [[first, first + 1, first + 2] for first in range(0, 600, 3)]
-    assert parcelled([]) == []
+    assert group_blocks(blocks) == [[first, first + 1, first + 2] for first in range(0, 600, 3)]
+    assert group_blocks([]) == []
 
 
 def test_a_parcel_that_takes_three_workers_with_it_ends_the_round_and_the_workers() -> None:
@@ -172,12 +172,14 @@ def test_portions_hold_every_client_once_and_shared_examples_once() -> None:
     """Clients 0 and 1 share example 2; sizes 2, 3, 1."""
     order = torch.tensor([0, 2, 2, 3, 4, 1])
     data = replace(federation(5), sizes=(2, 3, 1), max_multiplicity=2, order=order)
-    groups = cut(data, 2)
+    groups = split_clients(data, 2)
     assert groups == [(2, 0), (1,)]
-    whole = portion(data, (0, 1))
+    whole = extract_portion(data, (0, 1))
     assert len(whole.inputs) == 4
     assert whole.places.tolist() == [0, 1, 1, 2, 3]
-    held = holding(holding(empty(data), [portion(data, groups[1])]), [portion(data, groups[0])])
+    held = with_portions(
+        with_portions(without_data(data), [extract_portion(data, groups[1])]), [extract_portion(data, groups[0])]
+    )
     for client in range(3):
         at = torch.arange(held.starts[client], held.starts[client] + held.sizes[client])
         for ours, theirs in zip(held.examples(at), data.examples(at), strict=True):
@@ -185,29 +187,29 @@ def test_portions_hold_every_client_once_and_shared_examples_once() -> None:
 
 
 def test_nobodys_data_is_nobodys_data() -> None:
-    data = empty(DATA)
+    data = without_data(DATA)
     assert (len(data.inputs), data.sizes) == (0, DATA.sizes)
     assert data.inputs.untyped_storage().nbytes() == 0
 
 
 def test_what_travels_keeps_its_shape_and_its_type() -> None:
     broadcast = Broadcast(2, {"w": torch.ones(2, 3).t()}, {"clip": torch.tensor(0.5, dtype=torch.float64)})
-    sent = Told.of(broadcast)
+    sent = BroadcastArrays.of(broadcast)
     assert (sent.params["w"].shape, sent.announced["clip"].shape) == ((3, 2), ())
     assert (sent.params["w"].dtype, sent.announced["clip"].dtype) == (np.float32, np.float64)
 
 
 def test_each_worker_gets_a_stretch_of_like_cost_and_helps_when_it_is_done() -> None:
-    shares = Shares([1, 1, 1, 1, 2, 2], workers=2)
+    shares = WorkSplit([1, 1, 1, 1, 2, 2], workers=2)
     assert [shares.take(0) for _ in range(4)] == [0, 1, 2, 3]
     assert shares.take(0) == 5  # the last of the other's
-    shares.lose(0, 5)
+    shares.return_parcel(0, 5)
     assert [shares.take(1) for _ in range(3)] == [4, 5, None]
 
 
 @given(st.lists(st.integers(1, 9), max_size=30), st.integers(1, 8), st.randoms(use_true_random=False))
 def test_every_parcel_is_taken_once(costs: list[int], workers: int, random) -> None:
-    shares = Shares(costs, workers)
+    shares = WorkSplit(costs, workers)
     taken = []
     while (found := shares.take(random.randrange(workers))) is not None:
         taken.append(found)
@@ -217,13 +219,13 @@ def test_every_parcel_is_taken_once(costs: list[int], workers: int, random) -> N
 def test_blocks_are_so_small_that_every_worker_has_one() -> None:
     alike, differing = Population(examples=(5,) * 100), Population(examples=(5,) * 99 + (6,))
     everyone = fedavg(learning_rate=0.1, batch_size=2)
-    assert shared_block(4096, everyone, alike, workers=2) == 50
-    assert shared_block(4096, everyone, alike, workers=3) == 34
-    assert shared_block(4096, everyone, differing, workers=2) == 13  # eight, so that they can be shared out
-    assert shared_block(7, everyone, alike, workers=2) == 7  # what fits
-    assert shared_block(4096, replace(everyone, sampling=FixedSize(cohort=10)), alike, workers=2) == 5
-    assert shared_block(4096, replace(everyone, sampling=Poisson(rate=0.4)), alike, workers=2) == 5
-    assert shared_block(4096, everyone, alike, workers=1000) == 1
+    assert worker_block_size(4096, everyone, alike, workers=2) == 50
+    assert worker_block_size(4096, everyone, alike, workers=3) == 34
+    assert worker_block_size(4096, everyone, differing, workers=2) == 13  # eight, so that they can be shared out
+    assert worker_block_size(7, everyone, alike, workers=2) == 7  # what fits
+    assert worker_block_size(4096, replace(everyone, sampling=FixedSize(cohort=10)), alike, workers=2) == 5
+    assert worker_block_size(4096, replace(everyone, sampling=Poisson(rate=0.4)), alike, workers=2) == 5
+    assert worker_block_size(4096, everyone, alike, workers=1000) == 1
 
 
 @pytest.mark.parametrize(("failures", "started"), [(0, True), (2, True), (3, False)])
@@ -238,6 +240,6 @@ def test_a_cluster_that_does_not_start_in_time_is_started_again(failures: int, s
     ray = SimpleNamespace(init=init, shutdown=lambda: tried.append("shutdown"))
     expected = nullcontext() if started else pytest.raises(Unsupported, match="did not start on this machine: The cur")
     with expected:
-        ray_workers._start_here(ray, {})
+        ray_workers._start_local(ray, {})
     assert tried.count("local") == min(failures + 1, 3)
     assert tried.count("shutdown") == failures

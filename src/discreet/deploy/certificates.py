@@ -31,13 +31,15 @@ CURVE = ec.SECP384R1
 def write_certificates(folder: Path, hosts: Sequence[str]) -> None:
     """A certificate authority of one's own, and the server's certificate for these names and addresses."""
     authority_key, server_key = ec.generate_private_key(CURVE()), ec.generate_private_key(CURVE())
-    authority_name = _name("discreet authority")
+    authority_name = _common_name("discreet authority")
     about = x509.BasicConstraints(ca=True, path_length=0)
-    authority = _draft(authority_name, authority_name, authority_key.public_key()).add_extension(about, critical=True)
+    authority = _certificate_builder(authority_name, authority_name, authority_key.public_key()).add_extension(
+        about, critical=True
+    )
     server = (
-        _draft(_name(hosts[0]), authority_name, server_key.public_key())
+        _certificate_builder(_common_name(hosts[0]), authority_name, server_key.public_key())
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(x509.SubjectAlternativeName([_spoken(host) for host in hosts]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([_general_name(host) for host in hosts]), critical=False)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
     )
     for name, draft in (("ca.crt", authority), ("server.crt", server)):
@@ -93,7 +95,7 @@ def write_key(path: Path) -> bytes:
     return secret
 
 
-def key_from(path: Path) -> bytes:
+def read_key(path: Path) -> bytes:
     """What `write_key` wrote. What else a file holds may be a secret too, and is not said."""
     try:
         found = path.read_bytes().strip()
@@ -119,7 +121,9 @@ def write_secret(path: Path, content: bytes) -> None:
         os.fsync(fd)
 
 
-def _draft(subject: x509.Name, issuer: x509.Name, public: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
+def _certificate_builder(
+    subject: x509.Name, issuer: x509.Name, public: ec.EllipticCurvePublicKey
+) -> x509.CertificateBuilder:
     now = datetime.now(UTC)
     return (
         x509.CertificateBuilder()
@@ -132,11 +136,11 @@ def _draft(subject: x509.Name, issuer: x509.Name, public: ec.EllipticCurvePublic
     )
 
 
-def _name(common: str) -> x509.Name:
+def _common_name(common: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common[:64])])
 
 
-def _spoken(host: str) -> x509.GeneralName:
+def _general_name(host: str) -> x509.GeneralName:
     try:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:

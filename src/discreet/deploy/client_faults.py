@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
-class OwnFault(Exception):
+class ClientFault(Exception):
     """Raised after the data was touched, so that whatever `fault` says may be about it."""
 
     def __init__(self, fault: Exception) -> None:
@@ -13,8 +13,8 @@ class OwnFault(Exception):
 
 
 @contextmanager
-def own_faults() -> Iterator[None]:
+def wrap_client_faults() -> Iterator[None]:
     try:
         yield
     except Exception as fault:
-        raise OwnFault(fault) from fault
+        raise ClientFault(fault) from fault

@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from discreet.data.tables.table_task import TableTask
-from discreet.deploy.agreed_folder import App, public_draws
-from discreet.deploy.certificates import key_from
+from discreet.deploy.app_folder import AppFolder, public_run_key
+from discreet.deploy.certificates import read_key
 from discreet.deploy.site import Site
 from discreet.engines.flower.carrier import Carrier
-from discreet.engines.flower.client_calls import Calls
+from discreet.engines.flower.client_calls import ClientCalls
 from discreet.engines.flower.flower_engine import FlowerEngine
-from discreet.engines.flower.reply_deadline import Waiting
+from discreet.engines.flower.reply_deadline import ReplyDeadline
 from discreet.errors import InvalidInput
 from discreet.experiment import api
 from discreet.experiment.configuration.experiment_file import Flower
@@ -29,13 +29,13 @@ from discreet.privacy.ledger import Ledger
 from discreet.randomness.streams import RunKey
 
 
-def waiting(app: App) -> Waiting:
+def reply_deadline(app: AppFolder) -> ReplyDeadline:
     engine = app.experiment.engine
     assert isinstance(engine, Flower)  # deploy init writes no other
-    return Waiting(timeout=engine.timeout, patience=engine.patience)
+    return ReplyDeadline(timeout=engine.timeout, patience=engine.patience)
 
 
-def serve(
+def train_deployed(
     site: Site,
     name: str,
     carrier: Carrier,
@@ -49,15 +49,15 @@ def serve(
     When clients refuse or stay away, what was trained until then is written down as that of any run that was stopped.
     """
     check_resumable(site, name, rehearsal=rehearsal)
-    app, where = App.open(site.app), site.run(name)
+    app, where = AppFolder.open(site.app), site.run(name)
     before = RunRecord.open(where) if where.exists() else None
     seed = app.experiment.seed
     if seed is not None:
         key = RunKey.seed(seed)
     else:
         key = RunKey.fresh() if before is None else run_keys.load_key(before.identity.id, site.key_dir)
-    ready = prepared(site, app, name, key, carrier, say, data_dir, rehearsal=rehearsal)
-    watch = _watch(ready, say)
+    ready = prepare_job(site, app, name, key, carrier, say, data_dir, rehearsal=rehearsal)
+    watch = _log_rounds(ready, say)
     for sentence in data_ranges.warnings(ready.task.ranges_from_data):
         say(f"Warning: {sentence}")
     if before is None:
@@ -80,20 +80,20 @@ def check_resumable(site: Site, name: str, *, rehearsal: bool) -> None:
     if record.is_finished():
         raise InvalidInput(
             f"The run {name!r} is finished.",
-            fix=f"Name a new one: {again(site, '…', rehearsal=rehearsal)}",
+            fix=f"Name a new one: {resume_command(site, '…', rehearsal=rehearsal)}",
         )
     check_version(record)
 
 
-def again(site: Site, name: str, *, rehearsal: bool) -> str:
+def resume_command(site: Site, name: str, *, rehearsal: bool) -> str:
     """The command that begins the run of this name, and goes on with it."""
     verb, folder = ("simulate", site.folder.parents[1]) if rehearsal else ("submit", site.folder)
     return f"discreet deploy {verb} {shlex.quote(str(folder))} --name {name}"
 
 
-def prepared(
+def prepare_job(
     site: Site,
-    app: App,
+    app: AppFolder,
     name: str,
     key: RunKey,
     carrier: Carrier,
@@ -103,7 +103,7 @@ def prepared(
     rehearsal: bool = False,
 ) -> Job:
     """The job whose cohorts are real clients."""
-    public = public_draws(app.experiment)
+    public = public_run_key(app.experiment)
     ready = job_builder.build_job(app.source(data_dir), key, declared=app.population, public=public)
     if isinstance(app.experiment.task, TableTask):  # the server's stand-in: nobody trains on it, so it is tested on
         ready = replace(ready, test_data=(ready.data.inputs, ready.data.targets))
@@ -111,22 +111,24 @@ def prepared(
     assert isinstance(engine, Flower)
     # A round that was broadcast from and not kept would be made again, with the same noise and other contributors.
     ready = replace(ready, settings=replace(ready.settings, checkpoint_every=1))
-    calls = Calls(
+    calls = ClientCalls(
         carrier=carrier,
         members=app.members,
-        run=_identified(name, key),
+        run=_run_id(name, key),
         experiment=app.digest,
-        key=key_from(site.server / "server.key"),
+        key=read_key(site.server / "server.key"),
         say=say,
         timeout=engine.timeout,
     )
     remote = FlowerEngine(calls, ready.algorithm, ready.population, ready.rounds, engine.session_rounds)
-    deployed = DeploymentFacts(again(site, name, rehearsal=rehearsal), rehearsal, lambda: _others(site, name))
+    deployed = DeploymentFacts(
+        resume_command(site, name, rehearsal=rehearsal), rehearsal, lambda: _other_runs(site, name)
+    )
     accepted = app.deployment.data_ranges
     return replace(ready, remote=lambda: remote, deployed=deployed, accept_data_ranges=accepted)
 
 
-def _others(site: Site, name: str) -> list[str]:
+def _other_runs(site: Site, name: str) -> list[str]:
     """The other runs that have made a round."""
     found = sorted(each.parent for each in site.run(name).parent.glob("*/run.json"))
     return [each.name for each in found if each.name != name and _has_begun(RunRecord.open(each))]
@@ -140,12 +142,12 @@ def _has_begun(record: RunRecord) -> bool:
     return bool(counts["reserved"] or counts["committed"])
 
 
-def _identified(name: str, key: RunKey) -> str:
+def _run_id(name: str, key: RunKey) -> str:
     """The run as clients know it: the same when it goes on, another for each key and name."""
     return hashlib.blake2b(name.encode(), key=key.secret, digest_size=16, person=b"discreet run id").hexdigest()
 
 
-def _watch(ready: Job, say: Callable[[str], None]) -> training_loop.Watch:
+def _log_rounds(ready: Job, say: Callable[[str], None]) -> training_loop.Watch:
     def watch(line: RoundRecord) -> None:
         shown = [f"round {line['round']} of {ready.rounds}", f"{line['clients']} clients", f"{line['seconds']:.2f} s"]
         if "lost" in line:

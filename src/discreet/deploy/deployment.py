@@ -12,10 +12,11 @@ from discreet.errors import InvalidInput
 from discreet.experiment.configuration import toml_document
 from discreet.part import Count, Flag, part
 
-DEPLOYMENT, CARDS = "deployment.toml", "clients"
+DEPLOYMENT_FILE = "deployment.toml"
+CARDS_FOLDER = "clients"
 
 
-def _spelt(pattern: str, allowed: str) -> AfterValidator:
+def _matching(pattern: str, allowed: str) -> AfterValidator:
     def check(text: str) -> str:
         if not re.fullmatch(pattern, text):
             raise ValueError(f"must be {allowed}")
@@ -24,15 +25,15 @@ def _spelt(pattern: str, allowed: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-FileName = Annotated[str, _spelt("[A-Za-z0-9_-]{1,40}", "1 to 40 letters (a to z, A to Z), digits, - and _")]
-Key = Annotated[str, _spelt("[0-9a-f]{64}", "64 hexadecimal digits")]  # Ed25519, public
+ClientName = Annotated[str, _matching("[A-Za-z0-9_-]{1,40}", "1 to 40 letters (a to z, A to Z), digits, - and _")]
+Hex256 = Annotated[str, _matching("[0-9a-f]{64}", "64 hexadecimal digits")]  # Ed25519, public
 
 
 @part
-class Declared:
+class DeclaredClient:
     """A client by its name, and how many examples it trains on: both are public, by declaration."""
 
-    name: FileName
+    name: ClientName
     examples: Count
 
 
@@ -44,42 +45,42 @@ class Deployment:
     """
 
     address: str
-    server_key: Key
-    clients: tuple[Declared, ...]
+    server_key: Hex256
+    clients: tuple[DeclaredClient, ...]
     max_multiplicity: Count = 1
     data_ranges: Flag = False
 
     def __post_init__(self) -> None:
-        tell_apart(self.clients)
+        check_distinct_names(self.clients)
 
     @classmethod
     def open(cls, app: Path) -> "Deployment":
-        if not (app / DEPLOYMENT).is_file():
-            raise InvalidInput(f"{app} holds no {DEPLOYMENT}.", fix="Name the app folder: discreet deploy init")
-        made: Deployment = record(cls, app / DEPLOYMENT)
+        if not (app / DEPLOYMENT_FILE).is_file():
+            raise InvalidInput(f"{app} holds no {DEPLOYMENT_FILE}.", fix="Name the app folder: discreet deploy init")
+        made: Deployment = read_record(cls, app / DEPLOYMENT_FILE)
         return made
 
-    def cards(self, app: Path) -> "list[Card]":
+    def read_cards(self, app: Path) -> "list[Card]":
         """One of each client, in order; all must be there."""
-        return [_card(app / CARDS / f"{each.name}.toml", each.name) for each in self.clients]
+        return [_read_card(app / CARDS_FOLDER / f"{each.name}.toml", each.name) for each in self.clients]
 
 
 @part
 class Card:
     """What is public of a client: the key that the SuperLink knows its node by, and the one it signs with."""
 
-    name: FileName
+    name: ClientName
     node_key: str
-    identity: Key
+    identity: Hex256
 
 
-def tell_apart(clients: Iterable[Declared]) -> None:
+def check_distinct_names(clients: Iterable[DeclaredClient]) -> None:
     names = [each.name for each in clients]
     if len(set(names)) < len(names):
         raise InvalidInput(f"Clients must differ in name, and got {', '.join(names)}.")
 
 
-def record(kind: Any, path: Path) -> Any:
+def read_record(kind: Any, path: Path) -> Any:
     """The record that a file describes; what is wrong with it is said with its name."""
     try:
         return toml_document.build_record(kind, toml_document.parse_toml(toml_document.read_toml_text(path), str(path)))
@@ -87,12 +88,12 @@ def record(kind: Any, path: Path) -> Any:
         raise InvalidInput(f"{path}: {error.problem}", fix=error.fix) from None
 
 
-def _card(path: Path, name: str) -> Card:
+def _read_card(path: Path, name: str) -> Card:
     if not path.is_file():
         raise InvalidInput(
             f"There is no card of {name!r} in {path.parent}.", fix="Each client makes one with: discreet deploy enroll"
         )
-    card: Card = record(Card, path)
+    card: Card = read_record(Card, path)
     if card.name != name:
         raise InvalidInput(f"{path} is the card of {card.name!r}.", fix=f"Ask the owner of {name!r} for its card.")
     if not is_node_key(card.node_key):

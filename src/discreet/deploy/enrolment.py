@@ -9,13 +9,13 @@ from discreet.algorithms.algorithm import Algorithm
 from discreet.data.tables.table_task import TableTask
 from discreet.data.tasks.task_loading import check_names_persons
 from discreet.deploy import certificates
-from discreet.deploy.agreed_folder import App
-from discreet.deploy.client_ledger import allowance, ledgers_of
+from discreet.deploy.app_folder import AppFolder
+from discreet.deploy.client_ledger import budget_for_run, find_ledgers
 from discreet.deploy.client_node import today
 from discreet.deploy.deployment import Card
-from discreet.deploy.learner import held_by
-from discreet.deploy.policy import POLICY as POLICY_FILE
-from discreet.deploy.policy import Owned, Period
+from discreet.deploy.learner import load_client_data
+from discreet.deploy.policy import POLICY_FILE as POLICY_FILE
+from discreet.deploy.policy import ClientFolder, Period
 from discreet.engines.secure_terms import plan_degree, plan_session
 from discreet.errors import InvalidInput, Unsupported
 from discreet.experiment.configuration import toml_document
@@ -28,7 +28,7 @@ from discreet.privacy.ledger.charges import charges
 from discreet.privacy.release import Release, relations_for
 from discreet.privacy.wording import relation_in_full
 
-POLICY = """\
+POLICY_TEXT = """\
 # What the owner of this data allows. The node keeps to it whatever a server says. Read it before you start the node,
 # which reads it once, when it starts: a change counts from the next start on.
 client = "{client}"
@@ -56,34 +56,36 @@ period = "{period}"          # after which a new ledger begins; "ever", "year", 
 # The most that may be learned of one unit in a period, over all runs that are counted there. `relation` says what an
 # onlooker may not tell apart.
 {relations}{budgets}"""
-AGREED = """\
+AGREED_BUDGET = """\
 # This is what the agreed experiment takes, with a tenth of its rounds to spare for those that have to be made again.
 """
-OPENED = """\
+LEDGER_BUDGET = """\
 # These are the budgets that {ledger} was opened with, which a ledger keeps; what it counted is spent.
 """
 
-CLEAR = """
+CLEAR_WARNING = """
 # !!! READ THIS. In this experiment every update leaves in clear, and nothing is promised against the server: where
 # !!! noise is central, only the server adds it, afterwards. Whoever runs the server sees each update of this client by
 # !!! itself, and can learn from it about single rows. The budget below is about everybody else. The node answers
 # !!! nothing until you have decided that the server may see that much, and have set this to true.
 """
-GRAPH = """
+GRAPH_WARNING = """
 # !!! READ THIS. So many clients take part that this experiment's secure sums are made on a graph, and the node refuses
 # !!! them until you have decided that the server keeps to the rules, and have set this to true.
 """
-OWN_CODE = """
+CODE_WARNING = """
 # !!! READ THIS. This experiment brings files of its own, {files}, and as part of the training they would
 # !!! run on this machine, with all that you may do here: they could read other files, or send rows away. Neither
 # !!! noise nor budget protects from that. The node does not start until you have read them, and have set this to true.
 # !!! Another version of them is another algorithm, which is refused.
 """
-SUMMED = "# true: the server may see updates that no noise protects from it; this experiment does not ask for that\n"
+TRUST_COMMENT = (
+    "# true: the server may see updates that no noise protects from it; this experiment does not ask for that\n"
+)
 
 
 def enroll(
-    app: App,
+    app: AppFolder,
     client: str,
     folder: Path,
     data: Path | None,
@@ -98,10 +100,10 @@ def enroll(
     refused, unless the owner accepts them.
     """
     check_path_is_free(folder)
-    accepted = _check_data(app, app.number(client), data, accept_data_ranges=accept_data_ranges)
+    accepted = _check_data(app, app.client_number(client), data, accept_data_ranges=accept_data_ranges)
     algorithm = app.experiment.algorithm
-    found = None if ledgers is None else shared(ledgers)
-    text = _policy(app, algorithm, client, folder, data, ledgers or folder, found, data_ranges=accepted)
+    found = None if ledgers is None else find_shared_ledger(ledgers)
+    text = _policy_text(app, algorithm, client, folder, data, ledgers or folder, found, data_ranges=accepted)
     with explain_os_errors("client's folder", folder):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.chmod(0o700)
@@ -116,7 +118,7 @@ def enroll(
     return card
 
 
-def _check_data(app: App, client: int, data: Path | None, *, accept_data_ranges: bool) -> bool:
+def _check_data(app: AppFolder, client: int, data: Path | None, *, accept_data_ranges: bool) -> bool:
     """As the node will when it starts: what it would refuse is found before a card is handed out.
 
     Whether its columns are scaled by ranges that were taken from data, and accepted.
@@ -133,12 +135,12 @@ def _check_data(app: App, client: int, data: Path | None, *, accept_data_ranges:
         return False  # dealt out: the node fetches it when it starts
     if not data.is_file():
         raise InvalidInput(f"There is no file {data}.", fix="Name this client's own table: --data FILE")
-    loaded = held_by(app, client, data)
+    loaded = load_client_data(app, client, data)
     check_accepted(loaded.ranges_from_data, accepted=accept_data_ranges)
     return loaded.ranges_from_data
 
 
-def shared(ledgers: Path) -> tuple[Period, Path] | None:
+def find_shared_ledger(ledgers: Path) -> tuple[Period, Path] | None:
     """The ledger in this folder that counts today, and for which kind of period; None where none has begun.
 
     The folder must be there: one that is made for a name with a typing error would begin a second budget.
@@ -151,12 +153,12 @@ def shared(ledgers: Path) -> tuple[Period, Path] | None:
         )
     if not ledgers.is_dir():
         raise InvalidInput(f"{ledgers} is no folder.", fix="Name the one where the ledgers lie: --ledgers DIR")
-    if (ledgers / POLICY_FILE).exists() and (theirs := Owned.read(ledgers).policy.ledgers) != ".":
+    if (ledgers / POLICY_FILE).exists() and (theirs := ClientFolder.read(ledgers).policy.ledgers) != ".":
         raise InvalidInput(
             f"{ledgers} is a client's folder, and what it counts lies elsewhere.",
             fix=f"Say --ledgers {quote(str(ledgers / theirs))}",
         )
-    found = list(ledgers_of(ledgers, today()).items())
+    found = list(find_ledgers(ledgers, today()).items())
     if len(found) > 1:
         raise InvalidInput(
             f"{ledgers} has {len(found)} ledgers for today, {', '.join(path.name for _, path in found)}.",
@@ -165,8 +167,8 @@ def shared(ledgers: Path) -> tuple[Period, Path] | None:
     return found[0] if found else None
 
 
-def _policy(
-    app: App,
+def _policy_text(
+    app: AppFolder,
     algorithm: Algorithm,
     client: str,
     folder: Path,
@@ -176,34 +178,34 @@ def _policy(
     *,
     data_ranges: bool,
 ) -> str:
-    budget = _budget(app, algorithm)
+    budget = _experiment_budget(app, algorithm)
     period, budgets = ("year", (budget,)) if found is None else (found[0], Ledger.open(found[1]).budgets)
     where = "The policy" if found is None else str(found[1])
     check_budgets(budgets, app.experiment.privacy, algorithm, app.population, where)
     if found is not None:
         _check_counted(budgets, app, algorithm, where)
     relations = dict.fromkeys(relation_in_full(each.relation, each.unit) for each in budgets)
-    head = POLICY.format(
+    head = POLICY_TEXT.format(
         client=client,
-        app=_seen_from(app.folder, folder),
-        data="" if data is None else f'\ndata = "{_seen_from(data, folder)}"',
+        app=_relative_path(app.folder, folder),
+        data="" if data is None else f'\ndata = "{_relative_path(data, folder)}"',
         server_key=app.deployment.server_key,
         digest=app.digest,
         secure=str(algorithm.aggregation.is_secure).lower(),
         cohort=max(2, plan_session(algorithm, app.population.clients).needed),
-        graph=GRAPH if on_a_graph(app) else "",
-        trust=CLEAR if trusts_server(app) else SUMMED,
+        graph=GRAPH_WARNING if uses_graph(app) else "",
+        trust=CLEAR_WARNING if needs_server_trust(app) else TRUST_COMMENT,
         data_ranges=str(data_ranges).lower(),
-        code=OWN_CODE.format(files=", ".join(app.own_files)) if app.own_files else "",
-        ledgers=_seen_from(ledgers, folder),
+        code=CODE_WARNING.format(files=", ".join(app.user_files)) if app.user_files else "",
+        ledgers=_relative_path(ledgers, folder),
         period=period,
         relations="".join(f"# {each}\n" for each in relations),
-        budgets=AGREED if found is None else OPENED.format(ledger=found[1].name),
+        budgets=AGREED_BUDGET if found is None else LEDGER_BUDGET.format(ledger=found[1].name),
     )
     return head + toml_document.format_toml({"budgets": [to_plain(each) for each in budgets]})
 
 
-def trusts_server(app: App) -> bool:
+def needs_server_trust(app: AppFolder) -> bool:
     """Whether the server sees updates in clear, and what is promised is promised against others."""
     algorithm, privacy = app.experiment.algorithm, app.experiment.privacy
     if algorithm.aggregation.is_secure:
@@ -212,14 +214,14 @@ def trusts_server(app: App) -> bool:
     return views != ["server"]
 
 
-def on_a_graph(app: App) -> bool:
+def uses_graph(app: AppFolder) -> bool:
     """Whether the secure sums are so large that each client shares masks with some of the others only."""
     algorithm = app.experiment.algorithm
     secure = algorithm.aggregation.is_secure
     return secure and plan_degree(algorithm, app.population, signed=True).assumed is not None
 
 
-def _budget(app: App, algorithm: Algorithm) -> Budget:
+def _experiment_budget(app: AppFolder, algorithm: Algorithm) -> Budget:
     """For the unit and view that were promised, or else those that the algorithm protects."""
     privacy, rounds = app.experiment.privacy, app.experiment.rounds
     found: list[Release] = algorithm.planned_releases(rounds, app.population)
@@ -235,13 +237,13 @@ def _budget(app: App, algorithm: Algorithm) -> Budget:
             delta=privacy.delta if privacy else 1e-5,
         )
         try:
-            return allowance(budget, algorithm, app.population, rounds)
+            return budget_for_run(budget, algorithm, app.population, rounds)
         except Unsupported:
             continue
     raise InvalidInput(f"The experiment does not protect one {unit} against the {view}.")
 
 
-def _check_counted(budgets: Sequence[Budget], app: App, algorithm: Algorithm, ledger: str) -> None:
+def _check_counted(budgets: Sequence[Budget], app: AppFolder, algorithm: Algorithm, ledger: str) -> None:
     """Refuse a ledger that has begun and could not count the experiment, as a node would."""
     asked = algorithm.planned_releases(app.experiment.rounds, app.population)
     try:
@@ -251,5 +253,5 @@ def _check_counted(budgets: Sequence[Budget], app: App, algorithm: Algorithm, le
         raise InvalidInput(f"{ledger} can't count this experiment: {unread.problem}", fix=unread.fix) from None
 
 
-def _seen_from(path: Path, folder: Path) -> str:
+def _relative_path(path: Path, folder: Path) -> str:
     return Path(os.path.relpath(path.resolve(), folder.resolve())).as_posix()

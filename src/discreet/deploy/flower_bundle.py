@@ -57,11 +57,11 @@ __all__ = ["answering", "main"]
 '''
 
 
-PYTHON = {"server_app.py": SERVER_APP, "client_app.py": CLIENT_APP, "task.py": TASK}
+BUNDLE_FILES = {"server_app.py": SERVER_APP, "client_app.py": CLIENT_APP, "task.py": TASK}
 
 
 def write_bundle(app: Path, deployment: str) -> None:
     name = "".join(each if each.isascii() and each.isalnum() else "-" for each in deployment.lower()).strip("-")
     (app / "pyproject.toml").write_text(PYPROJECT.format(name=name or "deployment"), encoding="utf-8")
-    for file, text in PYTHON.items():
+    for file, text in BUNDLE_FILES.items():
         (app / file).write_text(text, encoding="utf-8")

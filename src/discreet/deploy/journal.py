@@ -9,7 +9,7 @@ from pathlib import Path
 from discreet.errors import InvalidInput
 from discreet.privacy.ledger.log import sync_directory
 
-KEPT = 2  # rounds whose replies stay
+KEPT_ROUNDS = 2  # rounds whose replies stay
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenSession:
     """A secure session, and what it was opened for: another experiment or cohort has other terms.
 
     `name` is drawn by this client: a server that gave two sessions one name would get one noise in two sums.
@@ -52,58 +52,58 @@ class Journal:
 
     def attempt(self, run: str, round: int, broadcast: str, session: str = "") -> Entry:
         """The entry that this question belongs to: the one that is there, or a new attempt."""
-        path = self._of(run) / f"round-{round}.json"
-        before = self._entry(path)
+        path = self._run_folder(run) / f"round-{round}.json"
+        before = self._read_entry(path)
         if before is not None and (before.broadcast, before.session) == (broadcast, session):
             return before
         return Entry(0 if before is None else before.attempt + 1, broadcast, session)
 
-    def begun(self, run: str, round: int, entry: Entry) -> bool:
+    def is_last_attempt(self, run: str, round: int, entry: Entry) -> bool:
         """Whether this very attempt is the last that was begun."""
-        return self._entry(self._of(run) / f"round-{round}.json") == entry
+        return self._read_entry(self._run_folder(run) / f"round-{round}.json") == entry
 
     def begin(self, run: str, round: int, entry: Entry) -> None:
         """Written once the attempt is counted, and before its noise is drawn."""
-        place(self._of(run) / f"round-{round}.json", json.dumps(asdict(entry)).encode())
+        write_durably(self._run_folder(run) / f"round-{round}.json", json.dumps(asdict(entry)).encode())
 
     def reply(self, run: str, round: int, entry: Entry) -> bytes | None:
         """The stored answer to this very question."""
-        path = self._reply(run, round, entry)
+        path = self._reply_path(run, round, entry)
         return path.read_bytes() if path.exists() else None
 
     def keep(self, run: str, round: int, entry: Entry, reply: bytes) -> None:
         """Each is as large as the model, so only those of the last rounds are kept: no server goes back further."""
-        place(self._reply(run, round, entry), reply)
-        for old in self._of(run).glob("round-*-*.reply"):
-            if int(old.name.split("-")[1]) <= round - KEPT:
+        write_durably(self._reply_path(run, round, entry), reply)
+        for old in self._run_folder(run).glob("round-*-*.reply"):
+            if int(old.name.split("-")[1]) <= round - KEPT_ROUNDS:
                 old.unlink()
 
-    def forgotten(self, run: str, round: int, entry: Entry) -> bool:
+    def is_forgotten(self, run: str, round: int, entry: Entry) -> bool:
         """Whether this very question was answered, and the answer is no longer there to be given again."""
-        return self.begun(run, round, entry) and round < self.counted(run) - KEPT
+        return self.is_last_attempt(run, round, entry) and round < self.counted_rounds(run) - KEPT_ROUNDS
 
-    def session(self, run: str) -> Opened | None:
-        path = self._of(run) / "session"
+    def session(self, run: str) -> OpenSession | None:
+        path = self._run_folder(run) / "session"
         if not path.exists():
             return None
         head, _, state = path.read_bytes().partition(b"\n")
         experiment, cohort, name = json.loads(head)
-        return Opened(experiment, tuple(cohort), name, state)
+        return OpenSession(experiment, tuple(cohort), name, state)
 
-    def keep_session(self, run: str, opened: Opened) -> None:
+    def store_session(self, run: str, opened: OpenSession) -> None:
         """It is secret; and a new one takes the place of the old one, whose masks can then be opened no more."""
         head = json.dumps([opened.experiment, opened.cohort, opened.name]).encode()
-        place(self._of(run) / "session", head + b"\n" + opened.state)
+        write_durably(self._run_folder(run) / "session", head + b"\n" + opened.state)
 
-    def counted(self, run: str) -> int:
+    def counted_rounds(self, run: str) -> int:
         """How many rounds from the first on are counted, asked for or not."""
-        path = self._of(run) / "counted"
+        path = self._run_folder(run) / "counted"
         return int(path.read_text()) if path.exists() else 0
 
     def count(self, run: str, rounds: int) -> None:
-        place(self._of(run) / "counted", str(rounds).encode())
+        write_durably(self._run_folder(run) / "counted", str(rounds).encode())
 
-    def _of(self, run: str) -> Path:
+    def _run_folder(self, run: str) -> Path:
         if not run.isalnum():  # it names a folder, and a server chose it
             raise InvalidInput(f"A run is named by letters and digits, and got {run!r}.")
         path = self._folder / run
@@ -113,15 +113,15 @@ class Journal:
                 sync_directory(above)
         return path
 
-    def _reply(self, run: str, round: int, entry: Entry) -> Path:
-        return self._of(run) / f"round-{round}-{entry.attempt}.reply"
+    def _reply_path(self, run: str, round: int, entry: Entry) -> Path:
+        return self._run_folder(run) / f"round-{round}-{entry.attempt}.reply"
 
     @staticmethod
-    def _entry(path: Path) -> Entry | None:
+    def _read_entry(path: Path) -> Entry | None:
         return Entry(**json.loads(path.read_bytes())) if path.exists() else None
 
 
-class Held:
+class FolderLock:
     """A folder that this process alone works on, until it is closed, let go of, or the process ends."""
 
     def __init__(self, folder: Path, busy: str) -> None:
@@ -141,7 +141,7 @@ class Held:
         self.close()
 
 
-def place(path: Path, content: bytes) -> None:
+def write_durably(path: Path, content: bytes) -> None:
     """The whole content under this name, on the disk, readable by its owner alone; or what was there before."""
     draft = path.with_name(f".{path.name}.draft")
     with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:

@@ -15,11 +15,11 @@ from discreet.algorithms.sparsifiers.common_mask import PublicTopK, mask_name
 from discreet.data.federation import Federation
 from discreet.data.tables.table_task import TableTask
 from discreet.data.tasks.task import Task
-from discreet.deploy.agreed_folder import App, public_draws
+from discreet.deploy.app_folder import AppFolder, public_run_key
 from discreet.deploy.journal import Entry
-from discreet.deploy.policy import Owned
+from discreet.deploy.policy import ClientFolder
 from discreet.engines.flower import signed_messages
-from discreet.engines.flower.flower_errors import NotOurs
+from discreet.engines.flower.flower_errors import RequestRefused
 from discreet.errors import InvalidInput
 from discreet.experiment.loop.job_builder import build_model
 from discreet.experiment.promise import calibrate, data_ranges, person_bound
@@ -50,20 +50,20 @@ class Learner:
     client: int
     place: int
     seed: int | None
-    lasting: Mapping[int, int]
+    last_rounds: Mapping[int, int]
     fingerprint: str
     secret: bytes = field(repr=False)
     notices: tuple[str, ...] = ()  # what the data's owner should know of it
 
     @classmethod
-    def of(cls, app: App, owned: Owned, secret: bytes, data_dir: Path | None = None) -> "Learner":
+    def of(cls, app: AppFolder, owned: ClientFolder, secret: bytes, data_dir: Path | None = None) -> "Learner":
         """Load the data and build the model; data that is not what was declared is refused here."""
         experiment, paths = app.experiment, app.source(data_dir).paths
-        client = app.number(owned.policy.client)
-        loaded = held_by(app, client, owned.data, data_dir)
+        client = app.client_number(owned.policy.client)
+        loaded = load_client_data(app, client, owned.data, data_dir)
         owned.policy.allow_data_ranges(loaded.ranges_from_data)
         place = 0 if owned.data is not None else client
-        module = build_model(experiment, loaded, paths.folder, public_draws(experiment).generator(Purpose.MODEL))
+        module = build_model(experiment, loaded, paths.folder, public_run_key(experiment).generator(Purpose.MODEL))
         loss = None if experiment.loss is None else load_object(experiment.loss, paths.folder)
         model = SupervisedModule(module, loaded.kind, loss=loss)
         model.check(loaded)
@@ -71,7 +71,7 @@ class Learner:
         params = {name: value.to(dtype) for name, value in model.params.items()}
         model.verify_isolation(loaded, params)
         data, algorithm = loaded.train.to(CPU, dtype), experiment.algorithm
-        lasting = calibrate.round_limits(algorithm, experiment.privacy, experiment.rounds, app.population)
+        last_rounds = calibrate.round_limits(algorithm, experiment.privacy, experiment.rounds, app.population)
         warned = (f"Warning: {each}" for each in data_ranges.warnings(loaded.ranges_from_data))
         return cls(
             experiment=app.digest,
@@ -83,7 +83,7 @@ class Learner:
             client=client,
             place=place,
             seed=experiment.seed,
-            lasting=lasting,
+            last_rounds=last_rounds,
             fingerprint=client_fingerprint(data, secret),
             secret=secret,
             notices=(*warned, *person_bound.owner_notices(loaded)),
@@ -92,16 +92,18 @@ class Learner:
     def check_cohort(self, round: int, cohort: tuple[int, ...]) -> None:
         """A cohort that can be: clients of the deployment, each once, this one too; where it is public, those due."""
         if len(set(cohort)) < len(cohort) or max(cohort, default=0) >= self.population.clients:
-            raise NotOurs(
+            raise RequestRefused(
                 f"A cohort is of the {self.population.clients} clients here, each once, and got {cohort!s:.60}."
             )
         if self.client not in cohort:
-            raise NotOurs(f"The cohort {cohort!s:.60} has no part for this client, which is client {self.client}.")
+            raise RequestRefused(
+                f"The cohort {cohort!s:.60} has no part for this client, which is client {self.client}."
+            )
         known = self.algorithm.sampling.public_cohort(self.population, round)
         if known is not None:
-            due = {client for client in known if self.lasting.get(client, round + 1) > round}
+            due = {client for client in known if self.last_rounds.get(client, round + 1) > round}
             if set(cohort) != due:
-                raise NotOurs(
+                raise RequestRefused(
                     f"In round {round + 1} it is the turn of {sorted(due)}, and the server names {cohort!s:.60}."
                 )
 
@@ -112,9 +114,9 @@ class Learner:
             return None
         return sum(value.numel() for value in encoding.zero(self.params).values()), encoding.bits
 
-    def heard(self, round: int, data: bytes) -> Broadcast:
+    def decode_broadcast(self, round: int, data: bytes) -> Broadcast:
         """The broadcast in these bytes. What a server may not choose, it can't announce."""
-        params, announced = signed_messages.gathered(data, self.params)
+        params, announced = signed_messages.decode_broadcast(data, self.params)
         if not all(bool(value.isfinite().all()) for value in params.values()):
             raise BadMessage("The model that was sent is not finite, so there is nothing to learn from it.")
         mechanism = self.algorithm.mechanism
@@ -128,7 +130,7 @@ class Learner:
         else:
             due |= self.algorithm.sparsifier.announce(params, round)
         for name in {*due, *announced}:
-            if not _agreed(due.get(name), announced.get(name), same=name not in chosen):
+            if not _matches_announcement(due.get(name), announced.get(name), same=name not in chosen):
                 raise BadMessage(
                     f"The server announced another {name!r} than this algorithm has, which would change what an "
                     "update may reveal."
@@ -137,7 +139,7 @@ class Learner:
 
     def update(self, run: str, broadcast: Broadcast, entry: Entry) -> Params:
         """What this client sends. The same run, broadcast and entry give the same bytes."""
-        rows = self._rows(run, broadcast)
+        rows = self._noise_rows(run, broadcast)
         rows = rows.at(Purpose.ATTEMPT, entry.attempt) if entry.attempt else rows
         if self.seed is None and entry.session:  # even where the journal forgot, no two sessions share noise
             rows = rows.at(Purpose.SESSION, entry.session)
@@ -146,7 +148,7 @@ class Learner:
             sent = self.algorithm.client_step(self.model.loss, broadcast, self.data.block([self.place]), weight, rows)
         return {name: value[0] for name, value in sent.rows.items()}
 
-    def _rows(self, run: str, broadcast: Broadcast) -> SecretRows | SimulatedRows:
+    def _noise_rows(self, run: str, broadcast: Broadcast) -> SecretRows | SimulatedRows:
         """Each run of each experiment has a key of its own, so that two which begin with one model share no noise.
 
         So have other examples: a question whose first answer was lost from the journal is not answered about them under
@@ -160,7 +162,7 @@ class Learner:
         return RunKey(derived.digest()).secret_rows(broadcast.round, broadcast.digest, self.client)
 
 
-def held_by(app: App, client: int, own: Path | None, data_dir: Path | None = None) -> Task:
+def load_client_data(app: AppFolder, client: int, own: Path | None, data_dir: Path | None = None) -> Task:
     """What this client holds: its own table, or all of a task that is dealt out; refused if it was declared otherwise.
 
     Nothing of the experiment's own Python is loaded for a table.
@@ -174,19 +176,21 @@ def held_by(app: App, client: int, own: Path | None, data_dir: Path | None = Non
             )
         task = replace(task, path=str(own.resolve()))
     experiment = replace(app.experiment, task=task)
-    loaded = experiment.load_task(public_draws(experiment).generator(Purpose.TASK), app.source(data_dir).paths)
-    _check(app, client, loaded.client_names, loaded.train.sizes, own=own is not None)
+    loaded = experiment.load_task(public_run_key(experiment).generator(Purpose.TASK), app.source(data_dir).paths)
+    _check_declaration(app, client, loaded.client_names, loaded.train.sizes, own=own is not None)
     return loaded
 
 
-def _agreed(due: torch.Tensor | None, said: torch.Tensor | None, *, same: bool) -> bool:
+def _matches_announcement(due: torch.Tensor | None, said: torch.Tensor | None, *, same: bool) -> bool:
     """Whether what was announced has the shape that is due, and, if it is not the server's to choose, the value."""
     if due is None or said is None or due.shape != said.shape or due.dtype != said.dtype:
         return False
     return torch.equal(due, said) if same else bool(said.isfinite().all())
 
 
-def _check(app: App, client: int, names: tuple[str, ...], sizes: tuple[int, ...], *, own: bool) -> None:
+def _check_declaration(
+    app: AppFolder, client: int, names: tuple[str, ...], sizes: tuple[int, ...], *, own: bool
+) -> None:
     declared = app.deployment.clients[client]
     if own and len(names) != 1:
         raise InvalidInput(

@@ -14,9 +14,9 @@ from discreet.data.tables.ranges import find_file
 from discreet.data.tables.table_task import TableTask
 from discreet.data.tasks.task import Task
 from discreet.deploy import certificates
-from discreet.deploy.agreed_folder import CERTIFICATE, RESOLVED, own_files, public_draws
-from discreet.deploy.deployment import CARDS, DEPLOYMENT, Declared, Deployment
-from discreet.deploy.flower_bundle import PYTHON, write_bundle
+from discreet.deploy.app_folder import CERTIFICATE_FILE, RESOLVED_FILE, public_run_key, user_files
+from discreet.deploy.deployment import CARDS_FOLDER, DEPLOYMENT_FILE, DeclaredClient, Deployment
+from discreet.deploy.flower_bundle import BUNDLE_FILES, write_bundle
 from discreet.deploy.site import Site
 from discreet.engines.engine import MIN_SECURE_CLIENTS
 from discreet.errors import InvalidInput
@@ -34,10 +34,10 @@ HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,250}[A-Za-z0-9])?")  # a name, o
 PORTS = range(1, 2**16)
 
 
-def init(
+def create_deployment(
     folder: Path,
     source: Source,
-    clients: Sequence[Declared],
+    clients: Sequence[DeclaredClient],
     address: str,
     hosts: Sequence[str],
     *,
@@ -45,14 +45,14 @@ def init(
 ) -> Deployment:
     """Write both folders, with the noise computed for these clients. What goes wrong leaves nothing behind."""
     check_path_is_free(folder)
-    _check(address)
+    _check_address(address)
     experiment = source.experiment
     engine = experiment.engine if isinstance(experiment.engine, Flower) else Flower()
     source = replace(source, experiment=replace(experiment, engine=engine))
-    key = public_draws(experiment)
+    key = public_run_key(experiment)
     task = experiment.load_task(key.generator(Purpose.TASK), source.paths)
     data_ranges.check_accepted(task.ranges_from_data, accepted=accept_data_ranges)
-    declared = list(clients) or _of_task(experiment.task, task)
+    declared = list(clients) or _declare_task_clients(experiment.task, task)
     population = Population(
         examples=tuple(each.examples for each in declared), max_multiplicity=task.train.max_multiplicity
     )
@@ -64,19 +64,25 @@ def init(
         raise InvalidInput(
             f"A secure sum needs at least {MIN_SECURE_CLIENTS} clients in every round.", fix="Let more join."
         )
-    with _drafted(folder) as draft:
-        return _written(draft, folder.resolve().name, source, ready, declared, address, hosts)
+    with _draft_folder(folder) as draft:
+        return _write_folders(draft, folder.resolve().name, source, ready, declared, address, hosts)
 
 
-def _written(
-    draft: Path, name: str, source: Source, ready: Job, declared: list[Declared], address: str, hosts: Sequence[str]
+def _write_folders(
+    draft: Path,
+    name: str,
+    source: Source,
+    ready: Job,
+    declared: list[DeclaredClient],
+    address: str,
+    hosts: Sequence[str],
 ) -> Deployment:
     app, server = Site(draft).app, Site(draft).server
-    for each in (app / CARDS, server):
+    for each in (app / CARDS_FOLDER, server):
         each.mkdir(parents=True)
     server.chmod(0o700)
     certificates.write_certificates(server, hosts)
-    shutil.copy(server / CERTIFICATE, app / CERTIFICATE)
+    shutil.copy(server / CERTIFICATE_FILE, app / CERTIFICATE_FILE)
     deployment = Deployment(
         address=address,
         server_key=certificates.write_signing_key(server / "server.key"),
@@ -84,16 +90,16 @@ def _written(
         max_multiplicity=ready.population.max_multiplicity,
         data_ranges=ready.task.ranges_from_data,
     )
-    (app / DEPLOYMENT).write_text(toml_document.format_toml(to_plain(deployment)), encoding="utf-8")
-    resolved = toml_document.parse_toml(ready.resolved_text, RESOLVED) | {"task": _shared(source, app)}
+    (app / DEPLOYMENT_FILE).write_text(toml_document.format_toml(to_plain(deployment)), encoding="utf-8")
+    resolved = toml_document.parse_toml(ready.resolved_text, RESOLVED_FILE) | {"task": _share_task(source, app)}
     _share_code(source, app)
-    (app / RESOLVED).write_text(toml_document.format_toml(resolved), encoding="utf-8")
+    (app / RESOLVED_FILE).write_text(toml_document.format_toml(resolved), encoding="utf-8")
     write_bundle(app, name)
     return deployment
 
 
 @contextmanager
-def _drafted(folder: Path) -> Iterator[Path]:
+def _draft_folder(folder: Path) -> Iterator[Path]:
     """A place inside the folder whose content becomes the folder's, once it is whole."""
     new = not folder.exists()
     with explain_os_errors("deployment", folder):
@@ -109,7 +115,7 @@ def _drafted(folder: Path) -> Iterator[Path]:
     draft.rmdir()
 
 
-def _check(address: str) -> None:
+def _check_address(address: str) -> None:
     """What certificates and Flower would trip over later."""
     host, _, port = address.rpartition(":")
     if not HOST.fullmatch(host):
@@ -118,7 +124,7 @@ def _check(address: str) -> None:
         raise InvalidInput(f"The port must be between {PORTS[0]} and {PORTS[-1]}, and got {port}.")
 
 
-def _of_task(kind: Any, task: Task) -> list[Declared]:
+def _declare_task_clients(kind: Any, task: Task) -> list[DeclaredClient]:
     """Without clients of their own data, a rehearsal: every client plays its share of the task."""
     if isinstance(kind, TableTask):
         raise InvalidInput(
@@ -126,10 +132,10 @@ def _of_task(kind: Any, task: Task) -> list[Declared]:
             fix="Say how many examples each trains on: --clients north=480,south=350,east=410",
         )
     named = zip(task.client_names, task.train.sizes, strict=True)
-    return [Declared(name=re.sub(r"[^A-Za-z0-9_]+", "-", name), examples=size) for name, size in named]
+    return [DeclaredClient(name=re.sub(r"[^A-Za-z0-9_]+", "-", name), examples=size) for name, size in named]
 
 
-def _shared(source: Source, app: Path) -> dict[str, Any]:
+def _share_task(source: Source, app: Path) -> dict[str, Any]:
     """The task as everybody has it. Of a table: its public ranges, and a copy of the server's stand-in."""
     task = source.experiment.task
     if not isinstance(task, TableTask):
@@ -148,8 +154,8 @@ def _share_code(source: Source, app: Path) -> None:
     metric = (source.experiment.metric or "").rpartition(":")[0]
     if metric.endswith(".py") and Path(metric).name != metric:
         raise InvalidInput(f"{metric} must lie beside the experiment's file to be handed on.")
-    named = {*own_files(source.experiment), *([metric] if metric.endswith(".py") else ())}
-    if taken := sorted(named & PYTHON.keys()):
+    named = {*user_files(source.experiment), *([metric] if metric.endswith(".py") else ())}
+    if taken := sorted(named & BUNDLE_FILES.keys()):
         raise InvalidInput(f"{taken[0]} is a file of the Flower app itself.", fix="Give yours another name.")
     for name in named:
         shutil.copy(source.paths.folder / name, app / name)

@@ -45,7 +45,7 @@ class Site:
         return Site(self.folder / "rehearsals" / self.run(name).name)
 
     @contextmanager
-    def going(self, name: str) -> Iterator[None]:
+    def lock_run(self, name: str) -> Iterator[None]:
         """While one process makes the run of this name, no other does, nor says how it ended; the lock names it."""
         path = self.run(name).with_name(f"{name}.lock")
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -35,13 +35,13 @@ def enroll(
 
     The policy is for the data's owner to read, and to change.
     """
-    from discreet.deploy.agreed_folder import App
+    from discreet.deploy.app_folder import AppFolder
     from discreet.deploy.enrolment import enroll as make
-    from discreet.deploy.enrolment import shared
+    from discreet.deploy.enrolment import find_shared_ledger
     from discreet.deploy.peer_cards import fingerprint
 
-    where, agreed = folder or Path(name), App.open(app)
-    kept = None if ledgers is None else shared(ledgers)
+    where, agreed = folder or Path(name), AppFolder.open(app)
+    kept = None if ledgers is None else find_shared_ledger(ledgers)
     made = make(agreed, name, where, data, ledgers, accept_data_ranges=accept_data_ranges)
     card = where / f"{name}.toml"
     page = [
@@ -58,9 +58,9 @@ def enroll(
             f"Note: no ledger has begun in {ledgers}. The first node that counts there begins it with its own budgets, "
             "and the\nothers can count there once their policies have the same."
         )
-    if agreed.own_files:
+    if agreed.user_files:
         page.append(
-            f"Note: the experiment brings files of its own ({', '.join(agreed.own_files)}) that would run on this "
+            f"Note: the experiment brings files of its own ({', '.join(agreed.user_files)}) that would run on this "
             "machine, and\nthe node does not start before its owner has set own_code = true. Read them first, in "
             f"{app}."
         )
@@ -69,7 +69,7 @@ def enroll(
         "card": str(card),
         "fingerprint": fingerprint(made),
         "ledger": None if kept is None else str(kept[1]),
-        "own_code": list(agreed.own_files),
+        "own_code": list(agreed.user_files),
     }
     emit(lambda: result, lambda: ["\n".join(page)], as_json=as_json)
 
@@ -86,9 +86,9 @@ def accept(
     Without --code: show the cards' fingerprints and their common code, for the owners to compare by telephone. Whoever
     could choose the cards could be all the other clients.
     """
-    from discreet.deploy.peer_cards import Cards
+    from discreet.deploy.peer_cards import PeerCards
 
-    cards = Cards.open(folder)
+    cards = PeerCards.open(folder)
     wide = max(map(len, cards.fingerprints))
     page = [f"{name:<{wide}}  {each}" for name, each in cards.fingerprints.items()]
     if code is None:
@@ -98,7 +98,7 @@ def accept(
             f"  discreet deploy accept {quote(str(folder))} --code CODE",
         ]
     else:
-        cards.accept(code)
+        cards.pin(code)
         page.append(f"Pinned in {folder / 'policy.toml'}. Next: discreet deploy client {quote(str(folder))}")
     result = {"code": cards.code, "fingerprints": cards.fingerprints, "pinned": code is not None}
     emit(lambda: result, lambda: ["\n".join(page)], as_json=as_json)
@@ -126,7 +126,7 @@ def client(
     No code that a server ships is run, unless the policy has own_code = true. What is refused is said here and to the
     server.
     """
-    from discreet.deploy.client_node import Node
+    from discreet.deploy.client_node import ClientNode
 
     if supernode is not None and supernode.rpartition(":")[0] not in LOOPBACK:
         raise InvalidInput(
@@ -134,20 +134,22 @@ def client(
             fix="Say --supernode 127.0.0.1:PORT",
         )
     os.umask(0o077)  # what is written from here on is the owner's alone
-    node = replace(Node.open(folder, print_note, data_dir), told=print_note)
+    node = replace(ClientNode.open(folder, print_note, data_dir), told=print_note)
     node.ready()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # so that the server hears that it went
     try:
-        from discreet.engines.flower import executor
-        from discreet.engines.flower.supernode import Place, serve
+        from discreet.engines.flower import task_executor
+        from discreet.engines.flower.supernode import SuperLinkAddress, run_node
     except ImportError:
         raise Unsupported("Flower is not installed here.", fix="pip install 'discreet[flower]'") from None
-    emit(lambda: {"client": node.owned.policy.client, "app": node.app.digest}, list, as_json=as_json)
-    print_note(f"{node.owned.policy.client} has its data, {node.learner.data.sizes[node.learner.place]} examples.")
+    emit(lambda: {"client": node.client_folder.policy.client, "app": node.app.digest}, list, as_json=as_json)
+    print_note(
+        f"{node.client_folder.policy.client} has its data, {node.learner.data.sizes[node.learner.place]} examples."
+    )
     for sentence in node.learner.notices:
         print_note(sentence)
     if supernode is not None:
-        executor.serve(supernode, node.answer, print_note)
+        task_executor.run_executor(supernode, node.answer, print_note)
     else:
-        place = Place(node.app.deployment.address, node.app.certificate, folder / "node.key", wait)
-        serve(place, node.answer, print_note)
+        place = SuperLinkAddress(node.app.deployment.address, node.app.certificate, folder / "node.key", wait)
+        run_node(place, node.answer, print_note)

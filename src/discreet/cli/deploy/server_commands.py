@@ -17,7 +17,7 @@ from discreet.cli.run import range_warnings
 from discreet.errors import BudgetRefused, DiscreetError, InvalidInput
 
 if TYPE_CHECKING:
-    from discreet.deploy.deployment import Declared
+    from discreet.deploy.deployment import DeclaredClient
     from discreet.deploy.site import Site
 
 PORT = 8000
@@ -64,9 +64,9 @@ def init(
     trains on, which is public. Without --clients the experiment's own task is dealt out, for a rehearsal.
     """
     from discreet.data.tables.table_task import TableTask
-    from discreet.deploy.agreed_folder import App
-    from discreet.deploy.enrolment import on_a_graph, trusts_server
-    from discreet.deploy.new_deployment import init as make
+    from discreet.deploy.app_folder import AppFolder
+    from discreet.deploy.enrolment import needs_server_trust, uses_graph
+    from discreet.deploy.new_deployment import create_deployment as make
     from discreet.experiment.configuration import experiment_file
 
     source = experiment_file.load_experiment(file, (), data_dir)
@@ -79,17 +79,17 @@ def init(
         "each client compares the cards with the others, and pins them: discreet deploy accept NAME",
         f"discreet deploy server {_quoted(folder)}",
     ]
-    app = App.open(folder / "app")
+    app = AppFolder.open(folder / "app")
     if not isinstance(app.experiment.task, TableTask):
         steps.insert(0, f"to rehearse it on this machine alone: discreet deploy simulate {_quoted(folder)}")
-    in_clear, graph = trusts_server(app), on_a_graph(app)
+    in_clear, graph = needs_server_trust(app), uses_graph(app)
     page = [f"Made {folder} for {', '.join(names)} at {made.address}. Next:", *(f"  {step}" for step in steps)]
     if in_clear:
         page.append(IN_CLEAR)
     if graph:
         page.append(ON_A_GRAPH)
-    if app.own_files:
-        page.append(OWN_CODE.format(files=", ".join(app.own_files)))
+    if app.user_files:
+        page.append(OWN_CODE.format(files=", ".join(app.user_files)))
     if made.data_ranges:
         page.append(DATA_RANGES)
     result = {
@@ -97,7 +97,7 @@ def init(
         "clients": names,
         "server_sees_updates": in_clear,
         "graph": graph,
-        "own_code": list(app.own_files),
+        "own_code": list(app.user_files),
         "data_ranges": made.data_ranges,
     }
     emit(lambda: result, lambda: ["\n".join(page)], as_json=as_json)
@@ -116,15 +116,15 @@ def server(
     site = _site(folder)
     address = site.deployment.address.rpartition(":")[0]
     flower_commands.write_connection(site)
-    cards = site.deployment.cards(site.app)
+    cards = site.deployment.read_cards(site.app)
     os.umask(0o077)  # runs, keys and the SuperLink's state are the server's alone
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     process = subprocess.Popen(
-        flower_commands.superlink(site, listen or address), env=flower_commands.environment(site)
+        flower_commands.server_command(site, listen or address), env=flower_commands.flower_environment(site)
     )
     try:
         flower_commands.await_superlink(site, lambda: process.poll() is None)
-        flower_commands.register(site, cards, print_note)
+        flower_commands.register_nodes(site, cards, print_note)
         print_note(f"The server is up at {site.deployment.address}. Next: discreet deploy submit {_quoted(folder)}")
         up = {"server": site.deployment.address, "clients": [card.name for card in cards]}
         emit(lambda: up, list, as_json=as_json)
@@ -141,11 +141,13 @@ def submit(folder: Folder, name: Name = "first", as_json: Json = False) -> None:
     A run of this name that was stopped goes on.
     """
     from discreet.deploy import flower_commands
-    from discreet.deploy.submission_log import follow
+    from discreet.deploy.submission_log import follow_run
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # told to end, it ends the run too, as with Ctrl-C
     site = _site(folder)
-    found = follow(site, name, flower_commands.run(site, name), flower_commands.environment(site), print_note)
+    found = follow_run(
+        site, name, flower_commands.run_command(site, name), flower_commands.flower_environment(site), print_note
+    )
     _report(site, name, found, as_json=as_json)
 
 
@@ -196,8 +198,8 @@ def status(folder: Folder, as_json: Json = False) -> None:
     from discreet.deploy import flower_commands, online_clients
 
     site = _site(folder)
-    found = flower_commands.nodes(site)
-    nodes = None if found is None else online_clients.named(site, found)
+    found = flower_commands.list_nodes(site)
+    nodes = None if found is None else online_clients.add_client_names(site, found)
     runs = list(_runs(site))
     emit(lambda: {"nodes": nodes, "runs": runs}, lambda: _page(site, nodes, runs), as_json=as_json)
     raise typer.Exit(1 if nodes is None else 0)
@@ -211,7 +213,7 @@ def _page(site: "Site", nodes: list[dict[str, Any]] | None, runs: list[dict[str,
     else:
         there, total = sum(each.get("status") == "online" for each in nodes), len(site.deployment.clients)
         yield f"The server at {site.deployment.address} is up; {there} of {total} clients are online."
-        for what, names in online_clients.seen(site, nodes)._asdict().items():
+        for what, names in online_clients.client_status(site, nodes)._asdict().items():
             if names:
                 yield f"  {what}: {', '.join(names)}"
     for each in runs:
@@ -241,8 +243,8 @@ def _site(folder: Path) -> "Site":
     return site
 
 
-def _declared(clients: str | None) -> "list[Declared]":
-    from discreet.deploy.deployment import Declared, tell_apart
+def _declared(clients: str | None) -> "list[DeclaredClient]":
+    from discreet.deploy.deployment import DeclaredClient, check_distinct_names
 
     found = []
     for each in (clients or "").split(",") if clients else ():
@@ -251,6 +253,6 @@ def _declared(clients: str | None) -> "list[Declared]":
             raise InvalidInput(
                 f"--clients takes NAME=EXAMPLES, and got {each!r}.", fix="Say --clients north=480,south=350,east=410"
             )
-        found.append(Declared(name=name, examples=int(examples)))
-    tell_apart(found)
+        found.append(DeclaredClient(name=name, examples=int(examples)))
+    check_distinct_names(found)
     return found

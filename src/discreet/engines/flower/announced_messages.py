@@ -13,7 +13,7 @@ from flwr.supercore.inflatable.inflatable_utils import ObjectUnavailableError, i
 
 
 @dataclass(frozen=True)
-class Announced:
+class AnnouncedMessage:
     """`name` is the message's own, `reply_to` that of the message which it answers, if it answers one."""
 
     run: int
@@ -24,13 +24,13 @@ class Announced:
     contents: dict[str, bytes] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, message: Any, tree: Any) -> "Announced":
+    def read(cls, message: Any, tree: Any) -> "AnnouncedMessage":
         """From flwr's records of a message without its content, and of the objects that make up the content."""
         about = message_from_proto(message).metadata
         objects = tuple(each.object_id for each in iterate_object_tree(tree))
         return cls(about.run_id, about.message_id, about.reply_to_message_id, about.ttl, objects)
 
-    def fetch(self, pull: Callable[[Any], Any], node: Node) -> bool:
+    def fetch_objects(self, pull: Callable[[Any], Any], node: Node) -> bool:
         """Ask once for each object that is missing, with flwr's call `pull`; whether all are here now.
 
         Raises flwr's ObjectPullError where an object will never come.

@@ -4,8 +4,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Protocol, TypeAlias
 
-OURS = "discreet: "  # before each line that we say through the network's own log
-Answer: TypeAlias = Callable[[bytes], bytes]  # what a client does with a request; it never raises
+LOG_PREFIX = "discreet: "  # before each line that we say through the network's own log
+Responder: TypeAlias = Callable[[bytes], bytes]  # what a client does with a request; it never raises
 
 
 class Carrier(Protocol):

@@ -8,13 +8,15 @@ from typing import NamedTuple
 from discreet.engines.flower import signed_messages
 from discreet.engines.flower.carrier import Carrier
 from discreet.engines.flower.flower_errors import BudgetsSpent, ClientsAway, ClientsRefused
-from discreet.engines.flower.signed_messages import About, Kind, Refusal
+from discreet.engines.flower.signed_messages import Kind, Refusal, RequestHeader
 from discreet.secure_sums.secagg import key_agreement
 
 NONCE_BYTES = 32
-REST = 5  # rounds, and twice as many each time, in which a node that said nothing is not asked
-LOOK = 0.5  # seconds between two looks for clients that are awaited
-HELLO = 15.0  # seconds to say who one is in: nothing is trained for it, and nodes that came meanwhile are not yet seen
+REST_ROUNDS = 5  # rounds, and twice as many each time, in which a node that said nothing is not asked
+LOOK_SECONDS = 0.5  # seconds between two looks for clients that are awaited
+HELLO_SECONDS = (
+    15.0  # seconds to say who one is in: nothing is trained for it, and nodes that came meanwhile are not yet seen
+)
 
 
 @dataclass(frozen=True)
@@ -25,18 +27,18 @@ class Member:
     identity: bytes
 
 
-class Silent(NamedTuple):
+class Silence(NamedTuple):
     """How often a node said nothing, and the round to ask it again in."""
 
     times: int
     again: int
 
 
-NEVER = Silent(0, 0)
+NO_SILENCE = Silence(0, 0)
 
 
 @dataclass
-class Calls:
+class ClientCalls:
     """One run's line to its clients. `say` hears what a person who watches the server should know."""
 
     carrier: Carrier
@@ -48,10 +50,10 @@ class Calls:
     timeout: float = 600.0
     clock: Callable[[], float] = time.monotonic
     pause: Callable[[float], None] = time.sleep
-    at: dict[int, int] = field(default_factory=dict)  # each client's node
+    nodes_of_clients: dict[int, int] = field(default_factory=dict)  # each client's node
     _strangers: dict[int, str] = field(default_factory=dict)  # nodes that are none of the clients, and why
-    _given_up: set[int] = field(default_factory=set)
-    _silent: dict[int, "Silent"] = field(default_factory=dict)  # nodes that are there and have not said who they are
+    _abandoned: set[int] = field(default_factory=set)
+    _silent: dict[int, "Silence"] = field(default_factory=dict)  # nodes that are there and have not said who they are
 
     def await_clients(self, cohort: Sequence[int], enough: int, round: int) -> list[int]:
         """Those of the cohort that are there: all of them, or `enough` once the others were waited for in vain.
@@ -60,19 +62,23 @@ class Calls:
         """
         until, told = self.clock() + self.timeout, False
         while True:
-            there = self._look(round, awaited=told)
+            there = self._find_clients(round, awaited=told)
             here = [client for client in cohort if client in there]
-            missing = [client for client in cohort if client not in self.at and client not in self._given_up]
+            missing = [
+                client for client in cohort if client not in self.nodes_of_clients and client not in self._abandoned
+            ]
             if len(here) >= enough and not missing:
                 return here
             self._give_up_on_refusals(len(cohort), enough)
             if self.clock() >= until:
                 break
             if not told:
-                self.say(self._waiting([client for client in cohort if client not in there], len(cohort), enough))
+                self.say(
+                    self._waiting_message([client for client in cohort if client not in there], len(cohort), enough)
+                )
                 told = True
-            self.pause(LOOK)
-        self._given_up.update(missing)
+            self.pause(LOOK_SECONDS)
+        self._abandoned.update(missing)
         if len(here) >= enough:
             return here
         raise ClientsAway(
@@ -95,17 +101,17 @@ class Calls:
         `opens` says whether an answer shows an update, or opens a sum of them, even one that comes too late.
         """
         requests = {
-            self.at[client]: self._request(kind, round, client, cohort, body)
+            self.nodes_of_clients[client]: self._request(kind, round, client, cohort, body)
             for client, body in bodies.items()
-            if client in self.at
+            if client in self.nodes_of_clients
         }
         replies = self.carrier.exchange(requests, enough)
         answers: dict[int, bytes] = {}
         refusals: dict[int, Refusal] = {}
         for client in bodies:
-            if (reply := replies.get(self.at.get(client, -1))) is None:
+            if (reply := replies.get(self.nodes_of_clients.get(client, -1))) is None:
                 continue
-            answer = signed_messages.told(reply)
+            answer = signed_messages.read_reply(reply)
             if isinstance(answer, Refusal):
                 refusals[client] = answer
             else:
@@ -132,7 +138,7 @@ class Calls:
             reasons = " ".join(dict.fromkeys(refusing.values()))
             raise ClientsRefused(f"{len(refusing)} of {clients} clients refuse to take part. {reasons}")
 
-    def _look(self, round: int, awaited: bool) -> set[int]:
+    def _find_clients(self, round: int, awaited: bool) -> set[int]:
         """Ask nodes that are new who they are; a node that can't prove it is nobody.
 
         One that said nothing would hold up every round. It is asked again when it went and came or clients are
@@ -140,24 +146,26 @@ class Calls:
         """
         nodes = self.carrier.nodes()
         self._silent = {node: known for node, known in self._silent.items() if node in nodes}
-        met = {*self.at.values(), *self._strangers}
+        met = {*self.nodes_of_clients.values(), *self._strangers}
         resting = set() if awaited else {node for node, known in self._silent.items() if known.again > round}
         unknown = [node for node in nodes if node not in met | resting]
         if unknown:
             nonce = key_agreement.fresh(NONCE_BYTES)
-            about = About(kind="hello", run=self.run, experiment=self.experiment, round=round, client=0, cohort=())
-            asked = signed_messages.request(about, nonce, self.key)
+            about = RequestHeader(
+                kind="hello", run=self.run, experiment=self.experiment, round=round, client=0, cohort=()
+            )
+            asked = signed_messages.sign_request(about, nonce, self.key)
             new = sum(node not in self._silent for node in unknown)
-            replies = self.carrier.exchange(dict.fromkeys(unknown, asked), new, HELLO)
+            replies = self.carrier.exchange(dict.fromkeys(unknown, asked), new, HELLO_SECONDS)
             for node, reply in replies.items():
-                self._meet(node, reply, nonce)
+                self._identify(node, reply, nonce)
             for node in set(unknown) - set(replies):
-                times = self._silent.get(node, NEVER).times + (not awaited)
-                self._silent[node] = Silent(times, round + REST * 2**times)
-        return {client for client, node in self.at.items() if node in nodes}
+                times = self._silent.get(node, NO_SILENCE).times + (not awaited)
+                self._silent[node] = Silence(times, round + REST_ROUNDS * 2**times)
+        return {client for client, node in self.nodes_of_clients.items() if node in nodes}
 
-    def _meet(self, node: int, reply: bytes, nonce: bytes) -> None:
-        answer = signed_messages.told(reply)
+    def _identify(self, node: int, reply: bytes, nonce: bytes) -> None:
+        answer = signed_messages.read_reply(reply)
         if isinstance(answer, Refusal):
             self._strangers[node] = answer.why
             self.say(f"A node refused to say who it is: {answer.why}")
@@ -169,10 +177,10 @@ class Calls:
             self._strangers[node] = "It could not prove which client it is."
             self.say("A node could not prove which client it is, and is left out.")
             return
-        self.at[client] = node
+        self.nodes_of_clients[client] = node
 
     def _request(self, kind: Kind, round: int, client: int, cohort: Sequence[int], body: bytes) -> bytes:
-        about = About(
+        about = RequestHeader(
             kind=kind,
             run=self.run,
             experiment=self.experiment,
@@ -180,9 +188,9 @@ class Calls:
             client=client,
             cohort=tuple(cohort),
         )
-        return signed_messages.request(about, body, self.key)
+        return signed_messages.sign_request(about, body, self.key)
 
-    def _waiting(self, away: Sequence[int], cohort: int, enough: int) -> str:
+    def _waiting_message(self, away: Sequence[int], cohort: int, enough: int) -> str:
         return (
             f"Waiting for {self._names(away)}, for at most {self.timeout:g} seconds (engine.timeout in resolved.toml); "
             f"with {enough} of {cohort} the round is then made without the others."

@@ -9,16 +9,16 @@ from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid, ServerApp
 from flwr.supercore import log
 
-from discreet.engines.flower.carrier import OURS, Answer, Carrier
+from discreet.engines.flower.carrier import LOG_PREFIX, Carrier, Responder
 from discreet.engines.flower.grid_carrier import GridCarrier
-from discreet.engines.flower.message_content import packed, unpacked
+from discreet.engines.flower.message_content import pack, unpack
 from discreet.engines.flower.parent_process import end_with_parent
-from discreet.engines.flower.reply_deadline import Waiting
+from discreet.engines.flower.reply_deadline import ReplyDeadline
 
 Say: TypeAlias = Callable[[str], None]
-Main: TypeAlias = Callable[[Callable[[Waiting], Carrier], Mapping[str, Any], Say], None]
+Main: TypeAlias = Callable[[Callable[[ReplyDeadline], Carrier], Mapping[str, Any], Say], None]
 
-Answering: TypeAlias = Callable[[Mapping[str, Any], Mapping[str, Any], Say], Answer]
+OpenResponder: TypeAlias = Callable[[Mapping[str, Any], Mapping[str, Any], Say], Responder]
 
 
 def server_app(main: Main) -> ServerApp:
@@ -32,14 +32,14 @@ def server_app(main: Main) -> ServerApp:
     return app
 
 
-def client_app(answering: Answering) -> ClientApp:
+def client_app(answering: OpenResponder) -> ClientApp:
     app = ClientApp()
 
     def query(message: Message, context: Context) -> Message:
-        request = unpacked(message)
+        request = unpack(message)
         if request is None:
             raise ValueError("The message is none of discreet's.")
-        return Message(packed(answering(context.node_config, context.run_config, _say)(request)), reply_to=message)
+        return Message(pack(answering(context.node_config, context.run_config, _say)(request)), reply_to=message)
 
     app.query()(query)
     return app
@@ -47,4 +47,4 @@ def client_app(answering: Answering) -> ClientApp:
 
 def _say(text: str) -> None:
     for line in text.splitlines():
-        log(INFO, "%s%s", OURS, line)
+        log(INFO, "%s%s", LOG_PREFIX, line)

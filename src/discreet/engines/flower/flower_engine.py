@@ -10,8 +10,8 @@ from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.population import Population
 from discreet.engines.engine import MIN_SECURE_CLIENTS, CohortSum
 from discreet.engines.flower import signed_messages
-from discreet.engines.flower.client_calls import Calls
-from discreet.engines.flower.network_session import Session
+from discreet.engines.flower.client_calls import ClientCalls
+from discreet.engines.flower.network_session import NetworkSession
 from discreet.engines.secure_terms import plan_session
 from discreet.errors import InvalidInput
 from discreet.params import Params, add, unflatten, zeros_like
@@ -25,47 +25,47 @@ class FlowerEngine:
     A secure session serves up to `session_rounds` rounds of one cohort, so that keys are exchanged once.
     """
 
-    calls: Calls
+    calls: ClientCalls
     algorithm: Algorithm
     population: Population
     rounds: int
     session_rounds: int = 10
-    _session: Session | None = field(default=None, repr=False)
+    _session: NetworkSession | None = field(default=None, repr=False)
 
     def gather(self, broadcast: Broadcast, cohort: list[int]) -> CohortSum:
         if self.algorithm.aggregation.is_secure:
-            return self._securely(broadcast, cohort)
-        return self._in_clear(broadcast, cohort)
+            return self._gather_secure(broadcast, cohort)
+        return self._gather_clear(broadcast, cohort)
 
-    def _in_clear(self, broadcast: Broadcast, cohort: Sequence[int]) -> CohortSum:
+    def _gather_clear(self, broadcast: Broadcast, cohort: Sequence[int]) -> CohortSum:
         """Summed in the cohort's order, whoever was first: so the same replies make the same bits."""
         if not cohort:
-            return _seen(zeros_like(broadcast.params), ())
+            return _cohort_sum(zeros_like(broadcast.params), ())
         here = self.calls.await_clients(cohort, 1, broadcast.round)
-        body = signed_messages.spread(broadcast.params, broadcast.announcement)
+        body = signed_messages.encode_broadcast(broadcast.params, broadcast.announcement)
         answers = self.calls.ask("train", broadcast.round, cohort, dict.fromkeys(here, body), 1, opens=True)
         summed: Params | None = None
         contributors = []
         for client in cohort:
-            row = self._row(client, answers.get(client), broadcast)
+            row = self._read_update(client, answers.get(client), broadcast)
             if row is not None:
                 contributors.append(client)
                 summed = row if summed is None else add(summed, row)
         if summed is None:
             raise TooFewClients("No client answered in this round.", revealed=True)  # one may be late
-        return _seen({name: summed[name].to(_device(broadcast)) for name in summed}, tuple(contributors))
+        return _cohort_sum({name: summed[name].to(_device(broadcast)) for name in summed}, tuple(contributors))
 
-    def _row(self, client: int, answer: bytes | None, broadcast: Broadcast) -> Params | None:
+    def _read_update(self, client: int, answer: bytes | None, broadcast: Broadcast) -> Params | None:
         """A client's update; one that does not fit the model is as none, so that no client can spoil a round."""
         if answer is None:
             return None
         try:
-            return signed_messages.update_from(answer, broadcast.params, self.algorithm.mechanism.extra_values)
+            return signed_messages.decode_update(answer, broadcast.params, self.algorithm.mechanism.extra_values)
         except BadMessage as error:
             self.calls.say(f"What {self.calls.members[client].name} sent was not taken: {error}")
             return None
 
-    def _securely(self, broadcast: Broadcast, cohort: Sequence[int]) -> CohortSum:
+    def _gather_secure(self, broadcast: Broadcast, cohort: Sequence[int]) -> CohortSum:
         if len(cohort) < MIN_SECURE_CLIENTS:
             raise InvalidInput(
                 f"A secure sum needs at least {MIN_SECURE_CLIENTS} clients, and {len(cohort)} are in this round.",
@@ -76,26 +76,28 @@ class FlowerEngine:
         like = encoding.zero(broadcast.params)
         asked = plan_session(self.algorithm, len(cohort))
         here = self.calls.await_clients(cohort, max(asked.needed, MIN_SECURE_CLIENTS - 1), broadcast.round)
-        session = self._for(broadcast.round, cohort, sum(value.numel() for value in like.values()), encoding.bits)
-        body = signed_messages.spread(broadcast.params, broadcast.announcement)
+        session = self._session_for(
+            broadcast.round, cohort, sum(value.numel() for value in like.values()), encoding.bits
+        )
+        body = signed_messages.encode_broadcast(broadcast.params, broadcast.announcement)
         try:
             total, survivors = session.sum(broadcast.round, body, here)
         except RoundOver:
             self._session = None
             raise
-        return _seen(unflatten(torch.from_numpy(total).to(_device(broadcast)), like), survivors)
+        return _cohort_sum(unflatten(torch.from_numpy(total).to(_device(broadcast)), like), survivors)
 
-    def _for(self, round: int, cohort: Sequence[int], length: int, bits: int) -> Session:
+    def _session_for(self, round: int, cohort: Sequence[int], length: int, bits: int) -> NetworkSession:
         """The session that is open, if it serves this cohort and has a round left; else a new one."""
-        if self._session is None or not self._session.serves(cohort):
+        if self._session is None or not self._session.can_serve(cohort):
             rounds = max(1, min(self.session_rounds, self.rounds - round))
-            self._session = Session.begin(
+            self._session = NetworkSession.begin(
                 self.calls, round, tuple(cohort), length, bits, rounds, plan_session(self.algorithm, len(cohort))
             )
         return self._session
 
 
-def _seen(total: Params, contributors: tuple[int, ...]) -> CohortSum:
+def _cohort_sum(total: Params, contributors: tuple[int, ...]) -> CohortSum:
     """Real clients send no norms: what is only looked at in a simulation is not there."""
     unseen = torch.zeros(0)
     return CohortSum(total, contributors, norms=unseen, kept=unseen, signal=torch.tensor(float("nan")))

@@ -4,7 +4,7 @@ from discreet.engines.engine import RoundRefused
 from discreet.errors import BudgetRefused, DiscreetError
 
 
-class NotOurs(DiscreetError):
+class RequestRefused(DiscreetError):
     """A request that this client does not answer: it is not the server's, or not about what was agreed."""
 
 

@@ -28,15 +28,15 @@ from flwr.supercore.primitives.asymmetric import bytes_to_public_key, public_key
 
 from discreet.errors import InvalidInput
 
-CALLS = (  # a node neither registers nor unregisters itself: whoever runs the server does that
+FLEET_CALLS = (  # a node neither registers nor unregisters itself: whoever runs the server does that
     *("activate-node", "deactivate-node", "send-node-heartbeat", "pull-messages", "push-messages"),
     *("pull-object", "push-object", "confirm-message-received", "get-run", "get-fab"),
 )
-PATHS = frozenset(f"/v1/fleet/{call}" for call in CALLS)
-LARGEST = 2**30  # bytes of one request: an object is not split
-SILENCE = 30.0  # seconds between two pieces of a request, at most
+ALLOWED_PATHS = frozenset(f"/v1/fleet/{call}" for call in FLEET_CALLS)
+MAX_REQUEST_BYTES = 2**30  # bytes of one request: an object is not split
+SILENCE_SECONDS = 30.0  # seconds between two pieces of a request, at most
 # headers that are about one connection, of the two that there are
-OWN = frozenset(
+CONNECTION_HEADERS = frozenset(
     b"host connection keep-alive content-length content-encoding accept-encoding transfer-encoding te trailer "
     b"upgrade expect".split()
 )
@@ -47,39 +47,39 @@ Send: TypeAlias = Callable[[Event], Awaitable[None]]
 
 
 @dataclass(frozen=True)
-class Front:
+class FrontProxy:
     """An ASGI app. What it hands on has a path and a method of its own making, so nothing else can be spelt."""
 
     backend: httpx.AsyncClient
     keys: frozenset[bytes]
-    largest: int = LARGEST
+    max_bytes: int = MAX_REQUEST_BYTES
 
     async def __call__(self, scope: Event, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        found = await self._admitted(scope, receive)
-        reply = _empty(found) if isinstance(found, int) else await self._handed_on(scope, found)
+        found = await self._admit(scope, receive)
+        reply = _empty_reply(found) if isinstance(found, int) else await self._forward(scope, found)
         with suppress(OSError):  # it may have gone
             await send({"type": "http.response.start", "status": reply.status, "headers": reply.headers})
             await send({"type": "http.response.body", "body": reply.body})
 
-    async def _admitted(self, scope: Event, receive: Receive) -> bytes | int:
+    async def _admit(self, scope: Event, receive: Receive) -> bytes | int:
         """The body of a request that may pass; of another, the status that says why not."""
-        if scope["method"] != "POST" or scope["path"] not in PATHS:
+        if scope["method"] != "POST" or scope["path"] not in ALLOWED_PATHS:
             return 404
         headers = dict(scope["headers"])
-        if not self._signed(headers):
+        if not self._is_signed(headers):
             return 401
         length = headers.get(b"content-length", b"0")
-        if not length.isdigit() or len(length) > 15 or int(length) > self.largest:
+        if not length.isdigit() or len(length) > 15 or int(length) > self.max_bytes:
             return 413
         try:
-            body = await self._body(receive)
+            body = await self._read_body(receive)
         except (TimeoutError, ConnectionError):
             return 408
         return 413 if body is None else body
 
-    def _signed(self, headers: dict[bytes, bytes]) -> bool:
+    def _is_signed(self, headers: dict[bytes, bytes]) -> bool:
         """By the key of a client, and a moment ago; the SuperLink checks again, and that node and key agree."""
         try:
             key = b64decode(headers[FLEET_HTTP_PUBLIC_KEY_HEADER.encode()], validate=True)
@@ -91,26 +91,26 @@ class Front:
         recent = -SYSTEM_TIME_TOLERANCE < age < TIMESTAMP_TOLERANCE + SYSTEM_TIME_TOLERANCE
         return recent and key in self.keys and verify_signature(bytes_to_public_key(key), timestamp, signature)
 
-    async def _body(self, receive: Receive) -> bytes | None:
+    async def _read_body(self, receive: Receive) -> bytes | None:
         """All of it; None when it is too long."""
         found, more = bytearray(), True
         while more:
-            event = await asyncio.wait_for(receive(), SILENCE)
+            event = await asyncio.wait_for(receive(), SILENCE_SECONDS)
             if event["type"] == "http.disconnect":
                 raise ConnectionError
             found += event.get("body", b"")
-            if len(found) > self.largest:
+            if len(found) > self.max_bytes:
                 return None
             more = event.get("more_body", False)
         return bytes(found)
 
-    async def _handed_on(self, scope: Event, body: bytes) -> "Reply":
-        kept = [(name, value) for name, value in scope["headers"] if name not in OWN]
+    async def _forward(self, scope: Event, body: bytes) -> "Reply":
+        kept = [(name, value) for name, value in scope["headers"] if name not in CONNECTION_HEADERS]
         try:
             answer = await self.backend.post(scope["path"], headers=kept, content=body)
         except httpx.HTTPError:
-            return _empty(502)
-        given = [(name.lower(), value) for name, value in answer.headers.raw if name.lower() not in OWN]
+            return _empty_reply(502)
+        given = [(name.lower(), value) for name, value in answer.headers.raw if name.lower() not in CONNECTION_HEADERS]
         return Reply(answer.status_code, [*given, (b"content-length", b"%d" % len(answer.content))], answer.content)
 
 
@@ -120,27 +120,27 @@ class Reply(NamedTuple):
     body: bytes
 
 
-def _empty(status: int) -> Reply:
+def _empty_reply(status: int) -> Reply:
     return Reply(status, [(b"content-length", b"0")], b"")
 
 
-def bound(host: str, port: int) -> socket.socket:
+def bind_port(host: str, port: int) -> socket.socket:
     """The open port, taken before anything is started; nobody is heard there until `opened`."""
     try:
         family, kind, protocol, _, place = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)[0]
         door = socket.socket(family, kind, protocol)
     except OSError as error:
-        raise _unheard(host, port, error) from None
+        raise _listen_error(host, port, error) from None
     try:
         door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         door.bind(place)
     except OSError as error:
         door.close()
-        raise _unheard(host, port, error) from None
+        raise _listen_error(host, port, error) from None
     return door
 
 
-def _unheard(host: str, port: int, error: OSError) -> InvalidInput:
+def _listen_error(host: str, port: int, error: OSError) -> InvalidInput:
     return InvalidInput(
         f"The server can't listen at {host}:{port}: {(error.strerror or 'no such address').lower()}.",
         fix="Is it up already? If this machine has no such address, say --listen 0.0.0.0.",
@@ -148,28 +148,28 @@ def _unheard(host: str, port: int, error: OSError) -> InvalidInput:
 
 
 @dataclass(frozen=True)
-class Certificates:
+class TlsFiles:
     authority: Path
     own: Path
     key: Path
 
 
 @contextmanager
-def opened(
-    door: socket.socket, superlink: str, certificates: Certificates, node_keys: Iterable[str]
+def run_proxy(
+    door: socket.socket, superlink: str, certificates: TlsFiles, node_keys: Iterable[str]
 ) -> Iterator[Callable[[], bool]]:
     """Hear the outside until the block ends; what is given says whether it is still heard."""
-    known = frozenset(_spoken(key) for key in node_keys)
+    known = frozenset(_public_key_bytes(key) for key in node_keys)
     backend = httpx.AsyncClient(
         base_url=f"https://{superlink}",
         verify=ssl.create_default_context(cafile=str(certificates.authority)),
-        timeout=httpx.Timeout(2 * SILENCE, pool=None),
+        timeout=httpx.Timeout(2 * SILENCE_SECONDS, pool=None),
         limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),
         trust_env=False,
     )
     server = uvicorn.Server(
         uvicorn.Config(
-            Front(backend, known),
+            FrontProxy(backend, known),
             ssl_certfile=str(certificates.own),
             ssl_keyfile=str(certificates.key),
             lifespan="off",
@@ -191,7 +191,7 @@ def opened(
         thread.join(timeout=10)
 
 
-def _spoken(node_key: str) -> bytes:
+def _public_key_bytes(node_key: str) -> bytes:
     """A public key as nodes send it with each request."""
     key = load_ssh_public_key(node_key.encode())
     if not isinstance(key, EllipticCurvePublicKey):

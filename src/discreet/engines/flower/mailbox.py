@@ -28,17 +28,17 @@ from flwr.supercore.inflatable.inflatable_utils import ObjectPullError, push_obj
 from flwr.supercore.task_identity import TaskIdentity
 from flwr.supernode.fleet_http_client import FleetHttpClient
 
-from discreet.engines.flower.announced_messages import Announced
-from discreet.engines.flower.carrier import Answer
-from discreet.engines.flower.message_content import packed, unpacked
+from discreet.engines.flower.announced_messages import AnnouncedMessage
+from discreet.engines.flower.carrier import Responder
+from discreet.engines.flower.message_content import pack, unpack
 
-MOST = 16  # messages that are announced and not there: of more than that, the oldest are given up
+MAX_PENDING = 16  # messages that are announced and not there: of more than that, the oldest are given up
 
 
-class Awaited(NamedTuple):
+class PendingMessage(NamedTuple):
     """A message, and until when somebody waits for its answer."""
 
-    message: Announced
+    message: AnnouncedMessage
     until: float
 
 
@@ -48,27 +48,27 @@ class Mailbox:
 
     client: FleetHttpClient
     node: Node
-    answer: Answer
+    answer: Responder
     say: Callable[[str], None]
     clock: Callable[[], float] = time.monotonic
-    _announced: deque[Awaited] = field(default_factory=lambda: deque(maxlen=MOST))
+    _announced: deque[PendingMessage] = field(default_factory=lambda: deque(maxlen=MAX_PENDING))
 
     def announce(self, came: fleet.PullMessagesResponse) -> None:
-        with self._staying():
+        with self._survive_faults():
             for proto, tree in zip(came.messages_list, came.message_object_trees, strict=True):
-                message = Announced.read(proto, tree)
-                self._announced.append(Awaited(message, self.clock() + message.ttl))
+                message = AnnouncedMessage.read(proto, tree)
+                self._announced.append(PendingMessage(message, self.clock() + message.ttl))
 
-    def deal(self) -> bool:
+    def answer_pending(self) -> bool:
         """Answer every message that is whole by now; whether there was one, or one was given up."""
-        left = [each for each in self._announced if not self._is_over(each)]
+        left = [each for each in self._announced if not self._is_settled(each)]
         dealt = len(left) < len(self._announced)
-        self._announced = deque(left, MOST)
+        self._announced = deque(left, MAX_PENDING)
         return dealt
 
-    def _is_over(self, each: Awaited) -> bool:
-        with self._staying():
-            if not each.message.fetch(self.client.PullObject, self.node):
+    def _is_settled(self, each: PendingMessage) -> bool:
+        with self._survive_faults():
+            if not each.message.fetch_objects(self.client.PullObject, self.node):
                 return self.clock() >= each.until
             try:
                 self._answer(each.message)
@@ -77,7 +77,7 @@ class Mailbox:
         return True
 
     @contextmanager
-    def _staying(self) -> Iterator[None]:
+    def _survive_faults(self) -> Iterator[None]:
         try:
             yield
         except (httpx.HTTPError, ObjectPullError):
@@ -85,15 +85,15 @@ class Mailbox:
         except Exception as fault:  # noqa: BLE001 - whatever a server sends, the node stays
             self.say(f"A message was not understood ({type(fault).__name__}), and is left alone.")
 
-    def _answer(self, taken: Announced) -> None:
+    def _answer(self, taken: AnnouncedMessage) -> None:
         received = ConfirmMessageReceivedRequest(node=self.node, run_id=taken.run, message_object_id=taken.name)
         self.client.ConfirmMessageReceived(received)
         message = taken.message()
-        request = unpacked(message)
+        request = unpack(message)
         if request is None:
             return  # not ours: whoever sent it gets no answer
         TaskIdentity.run_id, TaskIdentity.node_id = taken.run, self.node.node_id  # else flwr builds no Message
-        self._send(Message(packed(self.answer(request)), reply_to=message))
+        self._send(Message(pack(self.answer(request)), reply_to=message))
 
     def _send(self, reply: Any) -> None:
         run = reply.metadata.run_id

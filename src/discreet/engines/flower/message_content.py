@@ -5,11 +5,11 @@ from flwr.app import ConfigRecord, Message, RecordDict
 RECORD, FIELD = "discreet", "bytes"
 
 
-def packed(data: bytes) -> RecordDict:
+def pack(data: bytes) -> RecordDict:
     return RecordDict({RECORD: ConfigRecord({FIELD: data})})
 
 
-def unpacked(message: Message) -> bytes | None:
+def unpack(message: Message) -> bytes | None:
     """What we sent, if it is that; None for an error of Flower's own, or a stranger's message."""
     if not message.has_content():
         return None

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from discreet.engines.flower import signed_messages
-from discreet.engines.flower.client_calls import Calls
+from discreet.engines.flower.client_calls import ClientCalls
 from discreet.engines.secure_terms import SessionPlan
 from discreet.secure_sums.secagg.ring_vectors import Vector
 from discreet.secure_sums.secagg.session_errors import SecaggError
@@ -13,19 +13,26 @@ from discreet.secure_sums.secagg.session_terms import Terms
 
 
 @dataclass
-class Session:
+class NetworkSession:
     """Places in a session are numbered in the cohort's order. Who misses a stage misses the round, not the session."""
 
-    calls: Calls
+    calls: ClientCalls
     cohort: tuple[int, ...]
     server: Server
-    _welcome: dict[int, bytes] = field(repr=False)  # the end of the set-up, which goes out with the first mask
+    _setup_messages: dict[int, bytes] = field(repr=False)  # the end of the set-up, which goes out with the first mask
     _next: int = 0
 
     @classmethod
     def begin(
-        cls, calls: Calls, round: int, cohort: tuple[int, ...], length: int, bits: int, rounds: int, asked: SessionPlan
-    ) -> "Session":
+        cls,
+        calls: ClientCalls,
+        round: int,
+        cohort: tuple[int, ...],
+        length: int,
+        bits: int,
+        rounds: int,
+        asked: SessionPlan,
+    ) -> "NetworkSession":
         """Exchange keys among those who are there. Identities are those on the clients' cards."""
         identities = tuple(calls.members[client].identity for client in cohort)
         terms = Terms.chosen(
@@ -36,18 +43,18 @@ class Session:
             identities=identities,
             colluding=asked.colluding,
             leaving=asked.leaving,
-            purpose=signed_messages.purpose(calls.experiment, calls.run),
+            purpose=signed_messages.session_purpose(calls.experiment, calls.run),
         )
         terms = replace(terms, minimum=max(terms.minimum, asked.needed))
         session = cls(calls, cohort, Server(terms), {})
-        session._take("session", round, dict.fromkeys(range(len(cohort)), terms.to_bytes()))
-        session._take("relay", round, session.server.close())
-        session._welcome = session.server.close()
+        session._collect("session", round, dict.fromkeys(range(len(cohort)), terms.to_bytes()))
+        session._collect("relay", round, session.server.close())
+        session._setup_messages = session.server.close()
         return session
 
-    def serves(self, cohort: Sequence[int]) -> bool:
+    def can_serve(self, cohort: Sequence[int]) -> bool:
         """Whether the next round's cohort is this one, and a key is left for it; members who came late are let in."""
-        return self.cohort == tuple(cohort) and self._next < self.server.terms.rounds and self._all_in()
+        return self.cohort == tuple(cohort) and self._next < self.server.terms.rounds and self._has_all_members()
 
     def sum(self, round: int, broadcast: bytes, here: Sequence[int]) -> tuple[Vector, tuple[int, ...]]:
         """The sum over those who stayed, as signed integers, and who they are."""
@@ -55,22 +62,28 @@ class Session:
         self._next += 1
         server.open(number)
         places = [place for place, client in enumerate(self.cohort) if client in here and place in server.members]
-        asked = {place: signed_messages.mask(number, self._welcome.get(place, b""), broadcast) for place in places}
-        for place in self._take("mask", round, asked):
-            self._welcome.pop(place, None)
-        self._take("relay", round, server.close())
-        self._take("relay", round, server.close(), opens=True)
+        asked = {
+            place: signed_messages.encode_mask_request(number, self._setup_messages.get(place, b""), broadcast)
+            for place in places
+        }
+        for place in self._collect("mask", round, asked):
+            self._setup_messages.pop(place, None)
+        self._collect("relay", round, server.close())
+        self._collect("relay", round, server.close(), opens=True)
         total = server.unmask()
         return server.terms.ring.signed(total.vector), tuple(sorted(self.cohort[place] for place in total.survivors))
 
-    def _all_in(self) -> bool:
+    def _has_all_members(self) -> bool:
         """A client that missed the set-up is no member; once it is there again, a new session lets it in."""
-        return all(place in self.server.members or client not in self.calls.at for place, client in self._places())
+        return all(
+            place in self.server.members or client not in self.calls.nodes_of_clients
+            for place, client in self._places()
+        )
 
     def _places(self) -> list[tuple[int, int]]:
         return list(enumerate(self.cohort))
 
-    def _take(
+    def _collect(
         self, kind: signed_messages.Kind, round: int, bodies: Mapping[int, bytes], *, opens: bool = False
     ) -> list[int]:
         """Ask at these places and hand the server's machine what came; a bad answer is as none."""

@@ -5,7 +5,7 @@ import signal
 import threading
 import time
 
-LOOK = 0.5  # seconds between two looks for the parent
+LOOK_SECONDS = 0.5  # seconds between two looks for the parent
 
 
 def end_with_parent() -> None:
@@ -20,5 +20,5 @@ def end_with_parent() -> None:
 
 def _watch(parent: int) -> None:
     while os.getppid() == parent:
-        time.sleep(LOOK)
+        time.sleep(LOOK_SECONDS)
     os.kill(os.getpid(), signal.SIGTERM)  # unlike raise_signal, it interrupts whatever the main thread waits for

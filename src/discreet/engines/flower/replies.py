@@ -14,8 +14,8 @@ from flwr.serverapp import Grid
 from flwr.supercore.inflatable.inflatable_utils import ObjectPullError
 from flwr.superlink.grid.http_grid import HttpGrid
 
-from discreet.engines.flower.announced_messages import Announced
-from discreet.engines.flower.message_content import unpacked
+from discreet.engines.flower.announced_messages import AnnouncedMessage
+from discreet.engines.flower.message_content import unpack
 
 
 @dataclass
@@ -28,41 +28,41 @@ class Replies:
     grid: Grid
     awaited: dict[str, int]
     answers: dict[int, bytes] = field(default_factory=dict)
-    _announced: list[Announced] = field(default_factory=list)
+    _announced: list[AnnouncedMessage] = field(default_factory=list)
 
-    def look(self) -> bool:
+    def poll(self) -> bool:
         """Take what has come; whether anything has, if only the announcement of a reply."""
         if not isinstance(self.grid, HttpGrid):  # a simulation's, whose replies are whole
             came = list(self.grid.pull_messages(self.awaited))
             for message in came:
-                self._take(message.metadata.reply_to_message_id, unpacked(message))
+                self._settle(message.metadata.reply_to_message_id, unpack(message))
             return bool(came)
-        new = self._new(self.grid)
+        new = self._pull_announced(self.grid)
         pending = self._announced + new
         self._announced = [each for each in pending if not self._is_finished(each, self.grid)]
         self._give_up_on_nodes_that_are_gone()
         return bool(new) or len(self._announced) < len(pending)
 
-    def _new(self, grid: HttpGrid) -> list[Announced]:
+    def _pull_announced(self, grid: HttpGrid) -> list[AnnouncedMessage]:
         """Replies that have been announced since the last look; the SuperLink names each once."""
         asked = self.awaited.keys() - {each.reply_to for each in self._announced}
         if not asked:
             return []
         came = grid._runtime_client.PullMessages(PullAppMessagesRequest(message_ids=asked))
-        announced = map(Announced.read, came.messages_list, came.message_object_trees)
+        announced = map(AnnouncedMessage.read, came.messages_list, came.message_object_trees)
         return [each for each in announced if each.reply_to in self.awaited]
 
-    def _is_finished(self, reply: Announced, grid: HttpGrid) -> bool:
+    def _is_finished(self, reply: AnnouncedMessage, grid: HttpGrid) -> bool:
         """Whether the reply is here, or will never be."""
         try:
-            if not reply.fetch(grid._runtime_client.PullObject, grid.node):
+            if not reply.fetch_objects(grid._runtime_client.PullObject, grid.node):
                 return False
         except ObjectPullError:
-            self._take(reply.reply_to, None)
+            self._settle(reply.reply_to, None)
             return True
         received = ConfirmMessageReceivedRequest(node=grid.node, run_id=reply.run, message_object_id=reply.name)
         grid._runtime_client.ConfirmMessageReceived(received)
-        self._take(reply.reply_to, _content(reply))
+        self._settle(reply.reply_to, _read_content(reply))
         return True
 
     def _give_up_on_nodes_that_are_gone(self) -> None:
@@ -71,19 +71,19 @@ class Replies:
         there = set(self.grid.get_node_ids())
         for each in self._announced:
             if self.awaited[each.reply_to] not in there:
-                self._take(each.reply_to, None)
+                self._settle(each.reply_to, None)
         self._announced = [each for each in self._announced if each.reply_to in self.awaited]
 
-    def _take(self, name: str, data: bytes | None) -> None:
+    def _settle(self, name: str, data: bytes | None) -> None:
         """The answer to this message; None where there will be none."""
         node = self.awaited.pop(name)
         if data is not None:
             self.answers[node] = data
 
 
-def _content(reply: Announced) -> bytes | None:
+def _read_content(reply: AnnouncedMessage) -> bytes | None:
     """What a client sent; None where nobody can read it."""
     try:
-        return unpacked(reply.message())
+        return unpack(reply.message())
     except Exception:  # noqa: BLE001 - whatever a client sends, the run goes on without it
         return None

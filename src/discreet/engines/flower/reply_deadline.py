@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
-class Waiting:
+class ReplyDeadline:
     """For all at most `timeout` seconds; once enough are there, at most `patience` more for the others."""
 
     timeout: float = 600.0
@@ -18,10 +18,10 @@ class Waiting:
         """Seconds until the next look: the longer nothing came, the more, but little of what was waited already."""
         return min(2.0, max(0.05, waited / 20))
 
-    def at_most(self, limit: float) -> "Waiting":
+    def capped(self, limit: float) -> "ReplyDeadline":
         return replace(self, timeout=min(self.timeout, limit))
 
-    def over(self, asked: int, enough: int) -> Callable[[int], bool]:
+    def start(self, asked: int, enough: int) -> Callable[[int], bool]:
         """Whether waiting is over, given how many have answered; the clock starts now."""
         began = self.clock()
         sufficed: list[float] = []

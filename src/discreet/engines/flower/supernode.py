@@ -27,20 +27,25 @@ from flwr.supercore.primitives.asymmetric import public_key_to_bytes
 from flwr.supernode.fleet_http_client import FleetHttpClient
 from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
 
-from discreet.engines.flower.carrier import Answer
+from discreet.engines.flower.carrier import Responder
 from discreet.engines.flower.mailbox import Mailbox
 from discreet.errors import InvalidInput
 
-PAUSE, LONGEST_PAUSE = 0.1, 2.0  # seconds between two questions for messages; the longer nothing came, the more
-HEARTBEAT = 10.0  # the SuperLink takes a node for gone that was silent for twice as long
-AWAY = 2.0  # seconds before a SuperLink that is away is asked again
-NOT_TAKEN = 412  # it is not registered; or it died, and is taken for alive until its heartbeats are missed
-REFUSED = {401: "it does not know this node's key", 403: "it forbids this node", 404: "it is no server of discreet's"}
-BROKEN = 500  # and above: the server's own troubles, which pass
+SHORTEST_PAUSE = 0.1
+LONGEST_PAUSE = 2.0  # seconds between two questions for messages; the longer nothing came, the more
+HEARTBEAT_SECONDS = 10.0  # the SuperLink takes a node for gone that was silent for twice as long
+RETRY_SECONDS = 2.0  # seconds before a SuperLink that is away is asked again
+NOT_REGISTERED = 412  # it is not registered; or it died, and is taken for alive until its heartbeats are missed
+REFUSAL_REASONS = {
+    401: "it does not know this node's key",
+    403: "it forbids this node",
+    404: "it is no server of discreet's",
+}
+SERVER_ERROR = 500  # and above: the server's own troubles, which pass
 
 
 @dataclass(frozen=True)
-class Place:
+class SuperLinkAddress:
     """Where the SuperLink is, whose certificate vouches for it, and the key that it knows this node by."""
 
     address: str
@@ -49,25 +54,25 @@ class Place:
     wait: float = 60.0  # seconds until a node that is not taken in gives up
 
 
-def serve(place: Place, answer: Answer, say: Callable[[str], None]) -> None:
+def run_node(place: SuperLinkAddress, answer: Responder, say: Callable[[str], None]) -> None:
     """Answer messages until the process is told to end; a SuperLink that is away is waited for."""
-    with _client(place) as (client, public):
-        node = Node(node_id=_activated(client, public, place, say))
+    with _connect(place) as (client, public):
+        node = Node(node_id=_activate_node(client, public, place, say))
         say(f"In touch with {place.address} as node {node.node_id}.")
         stop = threading.Event()
-        threading.Thread(target=_beat, args=(client, node, stop), daemon=True).start()
+        threading.Thread(target=_send_heartbeats, args=(client, node, stop), daemon=True).start()
         try:
-            heard, link, box = time.monotonic(), Link(place, say), Mailbox(client, node, answer, say)
+            heard, link, box = time.monotonic(), ServerLink(place, say), Mailbox(client, node, answer, say)
             while True:
                 came = link.messages(client, node)
                 if came is None:
-                    time.sleep(AWAY)
+                    time.sleep(RETRY_SECONDS)
                     continue
                 box.announce(came)
-                if box.deal() or came.messages_list:
+                if box.answer_pending() or came.messages_list:
                     heard = time.monotonic()
                 if not came.messages_list:
-                    time.sleep(min(LONGEST_PAUSE, max(PAUSE, (time.monotonic() - heard) / 10)))
+                    time.sleep(min(LONGEST_PAUSE, max(SHORTEST_PAUSE, (time.monotonic() - heard) / 10)))
         finally:
             stop.set()
             with suppress(httpx.HTTPError):
@@ -75,10 +80,10 @@ def serve(place: Place, answer: Answer, say: Callable[[str], None]) -> None:
 
 
 @dataclass
-class Link:
+class ServerLink:
     """Asks for messages, and says once that nobody answers, and once that somebody does again."""
 
-    place: Place
+    place: SuperLinkAddress
     say: Callable[[str], None]
     away: bool = False
 
@@ -98,19 +103,19 @@ class Link:
         return came
 
 
-def _end_if_refused(error: httpx.HTTPError, place: Place) -> None:
+def _end_if_refused(error: httpx.HTTPError, place: SuperLinkAddress) -> None:
     status = error.response.status_code if isinstance(error, httpx.HTTPStatusError) else 0
-    if status in REFUSED:
+    if status in REFUSAL_REASONS:
         raise InvalidInput(
             f"The server at {place.address} does not take this node in: its key {place.key} is not registered there, "
-            f"or the clocks of the two differ. It answered {status}: {REFUSED[status]}.",
+            f"or the clocks of the two differ. It answered {status}: {REFUSAL_REASONS[status]}.",
             fix="Hand the node's card to whoever runs the server, who registers it and starts the server again.",
         )
 
 
 @contextmanager
-def _client(place: Place) -> Iterator[tuple[FleetHttpClient, bytes]]:
-    private = _private(place.key)
+def _connect(place: SuperLinkAddress) -> Iterator[tuple[FleetHttpClient, bytes]]:
+    private = _read_private_key(place.key)
     public = private.public_key()
     proofs = [RuntimeVersionHttpInterceptor(component_name="SuperNode"), NodeAuthHttpInterceptor(private, public)]
     try:
@@ -124,7 +129,7 @@ def _client(place: Place) -> Iterator[tuple[FleetHttpClient, bytes]]:
         yield client, public_key_to_bytes(public)
 
 
-def _private(path: Path) -> EllipticCurvePrivateKey:
+def _read_private_key(path: Path) -> EllipticCurvePrivateKey:
     try:
         found = load_ssh_private_key(path.read_bytes(), password=None)
     except (ValueError, UnsupportedAlgorithm):
@@ -134,7 +139,7 @@ def _private(path: Path) -> EllipticCurvePrivateKey:
     return found
 
 
-def _activated(client: FleetHttpClient, public: bytes, place: Place, say: Callable[[str], None]) -> int:
+def _activate_node(client: FleetHttpClient, public: bytes, place: SuperLinkAddress, say: Callable[[str], None]) -> int:
     """The node's number; one that is not known there is refused in words.
 
     The SuperLink does not say whether it never heard of a node or takes one that died for alive; so we wait a while.
@@ -142,18 +147,18 @@ def _activated(client: FleetHttpClient, public: bytes, place: Place, say: Callab
     until, told = time.monotonic() + place.wait, False
     while True:
         try:
-            asked = fleet.ActivateNodeRequest(public_key=public, heartbeat_interval=HEARTBEAT)
+            asked = fleet.ActivateNodeRequest(public_key=public, heartbeat_interval=HEARTBEAT_SECONDS)
             return int(client.ActivateNode(asked).node_id)
         except httpx.HTTPStatusError as error:
             _end_if_refused(error, place)
             status = error.response.status_code
-            if status < BROKEN and (status != NOT_TAKEN or time.monotonic() >= until):
+            if status < SERVER_ERROR and (status != NOT_REGISTERED or time.monotonic() >= until):
                 raise InvalidInput(
                     f"The server at {place.address} does not take this node in: its key {place.key} is not registered "
                     "there, or another process uses it.",
                     fix="Hand the node's card to whoever runs the server, to be registered.",
                 ) from None
-            reason = "it does not take this node in yet" if status < BROKEN else "it is not up yet"
+            reason = "it does not take this node in yet" if status < SERVER_ERROR else "it is not up yet"
         except httpx.TransportError as error:
             if "certificate" in str(error).lower():
                 raise InvalidInput(
@@ -164,13 +169,13 @@ def _activated(client: FleetHttpClient, public: bytes, place: Place, say: Callab
         if not told:
             say(f"Waiting for {place.address}: {reason}.")
             told = True
-        time.sleep(AWAY)
+        time.sleep(RETRY_SECONDS)
 
 
-def _beat(client: FleetHttpClient, node: Node, stop: threading.Event) -> None:
+def _send_heartbeats(client: FleetHttpClient, node: Node, stop: threading.Event) -> None:
     while not stop.is_set():
         try:
-            client.SendNodeHeartbeat(SendNodeHeartbeatRequest(node=node, heartbeat_interval=HEARTBEAT))
-            stop.wait(HEARTBEAT * 0.7)
+            client.SendNodeHeartbeat(SendNodeHeartbeatRequest(node=node, heartbeat_interval=HEARTBEAT_SECONDS))
+            stop.wait(HEARTBEAT_SECONDS * 0.7)
         except httpx.HTTPError:  # on a slow machine the next one may come through before the node is taken for gone
-            stop.wait(AWAY)
+            stop.wait(RETRY_SECONDS)

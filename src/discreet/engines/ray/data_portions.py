@@ -24,7 +24,7 @@ class Portion:
     places: Any
 
 
-def cut(federation: Federation, count: int) -> list[tuple[int, ...]]:
+def split_clients(federation: Federation, count: int) -> list[tuple[int, ...]]:
     """The clients in portions of about as many examples, in the order that blocks have: by size, then by number."""
     sizes = federation.sizes
     ordered = sorted(range(len(sizes)), key=lambda client: (sizes[client], client))
@@ -36,23 +36,23 @@ def cut(federation: Federation, count: int) -> list[tuple[int, ...]]:
     return [tuple(clients) for clients in found if clients]
 
 
-def portion(federation: Federation, clients: tuple[int, ...]) -> Portion:
+def extract_portion(federation: Federation, clients: tuple[int, ...]) -> Portion:
     """These clients' data; an example that several of them share is in it once."""
-    ranges = [torch.arange(start, start + size) for start, size in _ranges(federation, clients)]
+    ranges = [torch.arange(start, start + size) for start, size in _example_ranges(federation, clients)]
     listed = torch.cat(ranges) if federation.order is None else federation.order.cpu()[torch.cat(ranges)]
     rows, places = torch.unique(listed, return_inverse=True)
     rows = rows.to(federation.inputs.device)
-    return Portion(clients, array(federation.inputs[rows]), array(federation.targets[rows]), array(places))
+    return Portion(clients, to_array(federation.inputs[rows]), to_array(federation.targets[rows]), to_array(places))
 
 
-def empty(like: Federation) -> Federation:
+def without_data(like: Federation) -> Federation:
     """The same clients, none of whose data is here yet."""
     nowhere = torch.zeros(sum(like.sizes), dtype=torch.int64)
     inputs, targets = like.inputs[:0].clone(), like.targets[:0].clone()  # a view would take all data along
     return replace(like, inputs=inputs, targets=targets, order=nowhere)
 
 
-def holding(federation: Federation, portions: Iterable[Portion]) -> Federation:
+def with_portions(federation: Federation, portions: Iterable[Portion]) -> Federation:
     """What is held, and these portions beside it."""
     assert federation.order is not None
     device, order = federation.inputs.device, federation.order.clone()
@@ -60,7 +60,7 @@ def holding(federation: Federation, portions: Iterable[Portion]) -> Federation:
     for each in portions:
         places = torch.tensor(each.places) + held
         first = 0
-        for start, size in _ranges(federation, each.clients):
+        for start, size in _example_ranges(federation, each.clients):
             order[start : start + size] = places[first : first + size]
             first += size
         inputs.append(torch.tensor(each.inputs, device=device))
@@ -69,18 +69,18 @@ def holding(federation: Federation, portions: Iterable[Portion]) -> Federation:
     return replace(federation, inputs=torch.cat(inputs), targets=torch.cat(targets), order=order)
 
 
-def _ranges(federation: Federation, clients: Iterable[int]) -> Iterator[tuple[int, int]]:
+def _example_ranges(federation: Federation, clients: Iterable[int]) -> Iterator[tuple[int, int]]:
     return ((federation.starts[client], federation.sizes[client]) for client in clients)
 
 
-def array(value: Tensor) -> Any:
+def to_array(value: Tensor) -> Any:
     return np.ascontiguousarray(value.detach().cpu().numpy()).reshape(tuple(value.shape))
 
 
-def arrays(params: Params) -> Arrays:
-    return {name: array(value) for name, value in params.items()}
+def to_arrays(params: Params) -> Arrays:
+    return {name: to_array(value) for name, value in params.items()}
 
 
-def tensors(found: Arrays, device: torch.device) -> Params:
+def to_tensors(found: Arrays, device: torch.device) -> Params:
     """Copies: what Ray hands out may not be written to."""
     return {name: torch.tensor(value, device=device) for name, value in found.items()}

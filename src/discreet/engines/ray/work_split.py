@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Sequence
 
 
-class Shares:
+class WorkSplit:
     """Stretches of parcels of about the same cost. A worker has nearly the same stretch in every round, so that it
     holds those clients' data and few others'.
     """
@@ -24,6 +24,6 @@ class Shares:
         fullest = max(self._left, key=lambda left: sum(self._costs[parcel] for parcel in left))
         return fullest.pop() if fullest else None
 
-    def lose(self, worker: int, parcel: int) -> None:
+    def return_parcel(self, worker: int, parcel: int) -> None:
         """The worker is gone, and the parcel with it: both the stretch and the parcel are for whoever is free."""
         self._left[worker].appendleft(parcel)

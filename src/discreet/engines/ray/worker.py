@@ -10,11 +10,11 @@ from discreet.algorithms.algorithm import Uploads
 from discreet.algorithms.broadcast import Broadcast
 from discreet.engines.embedded import EmbeddedEngine
 from discreet.engines.engine import Simulation
-from discreet.engines.ray.data_portions import Arrays, Portion, array, arrays, holding, tensors
+from discreet.engines.ray.data_portions import Arrays, Portion, to_array, to_arrays, to_tensors, with_portions
 from discreet.params import Params, add, sum_clients
 
 
-class Told(NamedTuple):
+class BroadcastArrays(NamedTuple):
     """A broadcast on its way: the lattice follows from it, for whoever holds the algorithm."""
 
     round: int
@@ -22,11 +22,11 @@ class Told(NamedTuple):
     announced: Arrays
 
     @classmethod
-    def of(cls, broadcast: Broadcast) -> "Told":
-        return cls(broadcast.round, arrays(broadcast.params), arrays(broadcast.announcement))
+    def of(cls, broadcast: Broadcast) -> "BroadcastArrays":
+        return cls(broadcast.round, to_arrays(broadcast.params), to_arrays(broadcast.announcement))
 
 
-class Sum(NamedTuple):
+class ParcelSum(NamedTuple):
     """What a parcel of clients sent, added up in the order of its blocks; the norms are one for each client."""
 
     rows: Arrays
@@ -34,24 +34,24 @@ class Sum(NamedTuple):
     clean: Arrays | None
 
     @classmethod
-    def of(cls, blocks: Iterable[tuple[list[int], Uploads]]) -> "Sum":
+    def of(cls, blocks: Iterable[tuple[list[int], Uploads]]) -> "ParcelSum":
         rows: Params | None = None
         clean: Params | None = None
         norms = []
         for _, sent in blocks:
-            rows = _with(rows, sent.rows)
-            clean = clean if sent.clean is None else _with(clean, sent.clean)
+            rows = _add_rows(rows, sent.rows)
+            clean = clean if sent.clean is None else _add_rows(clean, sent.clean)
             norms.append(sent.norms)
         assert rows is not None  # a parcel has a block
-        return cls(arrays(rows), array(torch.cat(norms)), None if clean is None else arrays(clean))
+        return cls(to_arrays(rows), to_array(torch.cat(norms)), None if clean is None else to_arrays(clean))
 
     def sent(self, device: torch.device) -> Uploads:
         """As if one client had sent it all: a block whose sum is this one, bit for bit."""
-        clean = None if self.clean is None else _one_row(tensors(self.clean, device))
-        return Uploads(_one_row(tensors(self.rows, device)), torch.tensor(self.norms, device=device), clean)
+        clean = None if self.clean is None else _one_row(to_tensors(self.clean, device))
+        return Uploads(_one_row(to_tensors(self.rows, device)), torch.tensor(self.norms, device=device), clean)
 
 
-def _with(summed: Params | None, rows: Params) -> Params:
+def _add_rows(summed: Params | None, rows: Params) -> Params:
     return sum_clients(rows) if summed is None else add(summed, sum_clients(rows))
 
 
@@ -73,18 +73,18 @@ class Worker:
     def __post_init__(self) -> None:
         self.held: set[int] = set()
 
-    def play(self, told: Told, clients: list[int]) -> Sum:
-        self._hold(clients)
+    def run_parcel(self, told: BroadcastArrays, clients: list[int]) -> ParcelSum:
+        self._fetch_data(clients)
         simulation = self.embedded.simulation
         device = simulation.federation.inputs.device
-        params, announced = tensors(told.params, device), tensors(told.announced, device)
+        params, announced = to_tensors(told.params, device), to_tensors(told.announced, device)
         broadcast = simulation.algorithm.rebuild_broadcast(told.round, params, announced)
-        return Sum.of(self.embedded.client_steps(broadcast, clients))
+        return ParcelSum.of(self.embedded.client_steps(broadcast, clients))
 
-    def _hold(self, clients: list[int]) -> None:
+    def _fetch_data(self, clients: list[int]) -> None:
         missing = sorted({int(self.portion_of[client]) for client in clients} - self.held)
         if missing:
             simulation: Simulation = self.embedded.simulation
-            federation = holding(simulation.federation, [self.fetch(each) for each in missing])
+            federation = with_portions(simulation.federation, [self.fetch(each) for each in missing])
             self.embedded = replace(self.embedded, simulation=replace(simulation, federation=federation))
             self.held |= set(missing)

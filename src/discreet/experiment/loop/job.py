@@ -105,15 +105,15 @@ class Job:
     def _on_ray(
         self, chosen: Ray, simulation: Simulation, block_size: int | None, memory: int | None
     ) -> tuple[Engine, Simulation, int]:
-        from discreet.engines.ray.ray_engine import RayEngine, shared_block
-        from discreet.engines.ray.ray_workers import Cluster, RayCrew
+        from discreet.engines.ray.ray_engine import RayEngine, worker_block_size
+        from discreet.engines.ray.ray_workers import Cluster, RayWorkers
 
-        cluster = Cluster.joined(chosen.address, chosen.workers, self.device)
+        cluster = Cluster.join(chosen.address, chosen.workers, self.device)
         if block_size is None:
             fitting = self._fitting(simulation, memory or cluster.memory)
-            block_size = shared_block(fitting, self.algorithm, self.population, cluster.size)
+            block_size = worker_block_size(fitting, self.algorithm, self.population, cluster.size)
         embedded = EmbeddedEngine(simulation, block_size)
-        return RayEngine(embedded, RayCrew(cluster, embedded)), simulation, block_size
+        return RayEngine(embedded, RayWorkers(cluster, embedded)), simulation, block_size
 
     def _fitting(self, simulation: Simulation, memory: int | None) -> int:
         start = self.algorithm.broadcast(self.algorithm.init(self.params), 0, simulation.public_update)

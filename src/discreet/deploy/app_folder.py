@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.algorithms.population import Population
-from discreet.deploy.deployment import Deployment, record
+from discreet.deploy.deployment import Deployment, read_record
 from discreet.engines.flower.client_calls import Member
 from discreet.errors import InvalidInput
 from discreet.experiment.configuration.experiment_file import Experiment, Source
@@ -18,19 +18,21 @@ from discreet.part import to_plain
 from discreet.paths import Paths
 from discreet.randomness.streams import RunKey
 
-RESOLVED, CERTIFICATE = "resolved.toml", "ca.crt"
+RESOLVED_FILE = "resolved.toml"
+CERTIFICATE_FILE = "ca.crt"
 # Of an experiment: what clients do.
-AGREED = ("rounds", "seed", "task", "model", "loss", "privacy", "algorithm", "dtype")
+AGREED_FIELDS = ("rounds", "seed", "task", "model", "loss", "privacy", "algorithm", "dtype")
 # Plain names: they stand in owners' policies, where a line break would be a line, and hide no other folder.
-PYTHON, WEIGHTS = re.compile(r"[\w-]+\.py", re.ASCII), re.compile(r"[\w-]+(\.[\w-]+)+", re.ASCII)
+PYTHON_NAME = re.compile(r"[\w-]+\.py", re.ASCII)
+WEIGHTS_NAME = re.compile(r"[\w-]+(\.[\w-]+)+", re.ASCII)
 
 
-def public_draws(experiment: Experiment) -> RunKey:
+def public_run_key(experiment: Experiment) -> RunKey:
     """For what all must draw alike, and nobody keeps secret: how a task is dealt out, and a model's first weights."""
     return RunKey.seed(experiment.seed or 0)
 
 
-def own_files(experiment: Experiment) -> tuple[str, ...]:
+def user_files(experiment: Experiment) -> tuple[str, ...]:
     """A user's own files that clients run, or load into what they run: they lie beside the experiment.
 
     An installed `module:Name` is refused. It may be anything, on each machine something else, and no digest covers it.
@@ -38,14 +40,16 @@ def own_files(experiment: Experiment) -> tuple[str, ...]:
     whole = to_plain(experiment)
     named = {"kind": experiment.loss} if experiment.loss is not None else {}
     found = set[str]()
-    for reference, weights in (each for part in (named, whole["model"], whole["task"]) for each in _own(part)):
+    for reference, weights in (
+        each for part in (named, whole["model"], whole["task"]) for each in _find_references(part)
+    ):
         file = reference.rpartition(":")[0]
-        if not PYTHON.fullmatch(file):
+        if not PYTHON_NAME.fullmatch(file):
             raise InvalidInput(
                 f"In a deployment Python is named as file.py:Name, beside the experiment, and got {reference!r:.60}.",
                 fix="Put it into a file there, named by letters, digits, - and _.",
             )
-        if weights is not None and not WEIGHTS.fullmatch(weights):
+        if weights is not None and not WEIGHTS_NAME.fullmatch(weights):
             raise InvalidInput(
                 f"In a deployment weights are named as a file beside the experiment, and got {weights!r:.60}.",
                 fix="Put the file there, named by letters, digits, ., - and _.",
@@ -54,7 +58,7 @@ def own_files(experiment: Experiment) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def _own(value: Any) -> Iterator[tuple[str, str | None]]:
+def _find_references(value: Any) -> Iterator[tuple[str, str | None]]:
     """Each reference in plain data, with the weights that go with it: parts that are built in have no colon."""
     if isinstance(value, Mapping):
         kind = value.get("kind")
@@ -64,11 +68,11 @@ def _own(value: Any) -> Iterator[tuple[str, str | None]]:
             value = list(value.values())
     if isinstance(value, list):
         for each in value:
-            yield from _own(each)
+            yield from _find_references(each)
 
 
 @dataclass(frozen=True)
-class App:
+class AppFolder:
     """The agreed folder, read: deployment.toml, resolved.toml (the experiment in full), ca.crt and clients' cards."""
 
     folder: Path
@@ -76,8 +80,8 @@ class App:
     experiment: Experiment
 
     @classmethod
-    def open(cls, folder: Path) -> "App":
-        return cls(folder, Deployment.open(folder), record(Experiment, folder / RESOLVED))
+    def open(cls, folder: Path) -> "AppFolder":
+        return cls(folder, Deployment.open(folder), read_record(Experiment, folder / RESOLVED_FILE))
 
     @property
     def population(self) -> Population:
@@ -86,11 +90,11 @@ class App:
 
     @property
     def certificate(self) -> Path:
-        return self.folder / CERTIFICATE
+        return self.folder / CERTIFICATE_FILE
 
     @property
-    def own_files(self) -> tuple[str, ...]:
-        return own_files(self.experiment)
+    def user_files(self) -> tuple[str, ...]:
+        return user_files(self.experiment)
 
     @cached_property
     def digest(self) -> str:
@@ -100,30 +104,32 @@ class App:
         Who is behind a client's name it doesn't say: cards come later, and the owner's policy pins them.
         """
         whole = to_plain(self.experiment)
-        agreed = {name: whole[name] for name in AGREED} | {
+        agreed = {name: whole[name] for name in AGREED_FIELDS} | {
             "clients": [each.name for each in self.deployment.clients],
             "population": to_plain(self.population),
-            "code": self._code(),
+            "code": self._file_digests(),
         }
         return hashlib.sha256(json.dumps(agreed, sort_keys=True).encode()).hexdigest()
 
     @cached_property
     def members(self) -> tuple[Member, ...]:
-        return tuple(Member(card.name, bytes.fromhex(card.identity)) for card in self.deployment.cards(self.folder))
+        return tuple(
+            Member(card.name, bytes.fromhex(card.identity)) for card in self.deployment.read_cards(self.folder)
+        )
 
     def source(self, data_dir: Path | None = None) -> Source:
         return Source(self.experiment, "", Paths.default(self.folder.resolve(), data_dir))
 
-    def number(self, name: str) -> int:
+    def client_number(self, name: str) -> int:
         names = [each.name for each in self.deployment.clients]
         if name not in names:
             raise InvalidInput(f"{name!r} is no client of this deployment.", fix=f"Its clients: {', '.join(names)}.")
         return names.index(name)
 
-    def _code(self) -> dict[str, str]:
+    def _file_digests(self) -> dict[str, str]:
         """Digests of the users' own files that the experiment names."""
         found = {}
-        for name in self.own_files:
+        for name in self.user_files:
             try:
                 found[name] = hashlib.sha256((self.folder / name).read_bytes()).hexdigest()
             except OSError as error:

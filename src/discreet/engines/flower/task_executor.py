@@ -17,41 +17,41 @@ from flwr.supercore.retry import make_simple_http_retry_invoker
 from flwr.supercore.runtime import RuntimeHttpClient
 from flwr.supernode.runtime.run_clientapp import pull_task_input, push_message, push_task_output
 
-from discreet.engines.flower.carrier import Answer
-from discreet.engines.flower.message_content import packed, unpacked
+from discreet.engines.flower.carrier import Responder
+from discreet.engines.flower.message_content import pack, unpack
 
-PAUSE = 0.05
+PAUSE_SECONDS = 0.05
 
 
-def serve(address: str, answer: Answer, say: Callable[[str], None]) -> None:
+def run_executor(address: str, answer: Responder, say: Callable[[str], None]) -> None:
     """Take tasks from the SuperNode at this address, on this machine, until the process ends."""
-    tasks = _client(address)
+    tasks = _runtime_client(address)
     say(f"Working for the SuperNode at {address}.")
     while True:
         found = tasks.AcquireTask(AcquireTaskRequest(supported_task_types=[TaskType.CLIENT_APP]))
         if found.HasField("task") and found.token:
             try:
-                _one(_client(address, RuntimeTokenHttpInterceptor(found.token)), answer)
+                _answer_task(_runtime_client(address, RuntimeTokenHttpInterceptor(found.token)), answer)
             except Exception as fault:  # noqa: BLE001 - whatever a server sends, the client stays
                 say(f"A message was not understood ({type(fault).__name__}), and is left alone.")
         else:
-            time.sleep(PAUSE)
+            time.sleep(PAUSE_SECONDS)
 
 
-def _one(task: RuntimeHttpClient, answer: Answer) -> None:
+def _answer_task(task: RuntimeHttpClient, answer: Responder) -> None:
     message, context, _run, _bundle = pull_task_input(task)
-    request = unpacked(message)
+    request = unpack(message)
     if request is None:
         error = Error(ErrorCode.CLIENT_APP_RAISED_EXCEPTION, "The message is none of discreet's.")
         reply = Message(error, reply_to=message)
     else:
-        reply = Message(packed(answer(request)), reply_to=message)
+        reply = Message(pack(answer(request)), reply_to=message)
     push_message(task, reply, context)
     push_task_output(task, context, SubStatus.COMPLETED, "")
     task.close()
 
 
-def _client(address: str, *proofs: Any) -> RuntimeHttpClient:
+def _runtime_client(address: str, *proofs: Any) -> RuntimeHttpClient:
     return RuntimeHttpClient.from_server_address(
         server_address=address,
         insecure=True,  # on this machine alone
