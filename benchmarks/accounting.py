@@ -170,7 +170,7 @@ def by_opacus(case: Training) -> float:
 
 def our_noise(case: Training, target: float) -> float:
     accountant.epsilon.cache_clear()
-    return calibration.noise(case.event, EpsilonTarget(epsilon=target, delta=DELTA))
+    return calibration.calibrate_noise(case.event, EpsilonTarget(epsilon=target, delta=DELTA))
 
 
 def dp_accounting_noise(interval: float, precision: float | None, case: Training, target: float) -> float:

@@ -18,7 +18,7 @@ import results
 from randomgen import AESCounter
 
 from discreet.randomness.secret_streams import secret_generator
-from discreet.secure_sums.discrete_noise import Source, discrete_gaussian, skellam
+from discreet.secure_sums.discrete_noise import Source, draw_discrete_gaussian, draw_skellam
 
 NUMBERS = 1_000_000  # the parameters of a model
 GOAL = 10.0  # million Skellam draws a second on two cores
@@ -66,7 +66,7 @@ def _skellam() -> dict[str, Callable[[], object]]:
     wanted = [(OURS, rate, threads) for rate in RATES for threads in (1, 2)]
     wanted += [(name, REALISTIC, threads) for name in SOURCES if name != OURS for threads in (1, 2)]
     return {
-        f"{name}|{rate:g}|{threads}": partial(skellam, bytes(32), 2 * rate, (NUMBERS,), SOURCES[name], threads)
+        f"{name}|{rate:g}|{threads}": partial(draw_skellam, bytes(32), 2 * rate, (NUMBERS,), SOURCES[name], threads)
         for name, rate, threads in wanted
     }
 
@@ -74,7 +74,7 @@ def _skellam() -> dict[str, Callable[[], object]]:
 def _discrete_gaussian() -> dict[str, Callable[[], object]]:
     return {
         f"{OURS}|{variance:g}|{threads}": partial(
-            discrete_gaussian, bytes(32), variance, (NUMBERS,), secret_generator, threads
+            draw_discrete_gaussian, bytes(32), variance, (NUMBERS,), secret_generator, threads
         )
         for variance in VARIANCES
         for threads in (1, 2)

@@ -57,7 +57,7 @@ def ours(module: nn.Module, data: Federation, clients: int, batch: int, steps: i
         piece=max(64, int(1.5 * batch)),
     )
     everyone = list(range(clients))
-    key, device = RunKey.seed(0), data.inputs.device
+    key, device = RunKey.from_seed(0), data.inputs.device
     rounds = iter(range(10**9))
 
     def run() -> None:

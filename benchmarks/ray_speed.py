@@ -120,7 +120,7 @@ def workload(clients: int, block: int) -> tuple[EmbeddedEngine, Params]:
     inputs, targets = torch.randn(clients * EXAMPLES, 3, 32, 32), torch.randint(10, (clients * EXAMPLES,))
     algorithm = dp_fedavg(learning_rate=0.1, batch_size=BATCH, clip_norm=0.4, noise_multiplier=0.5)
     data = Federation(inputs, targets, (EXAMPLES,) * clients)
-    return EmbeddedEngine(Simulation(algorithm, data, model.loss, RunKey.seed(0)), block), model.params
+    return EmbeddedEngine(Simulation(algorithm, data, model.loss, RunKey.from_seed(0)), block), model.params
 
 
 def named(workers: int) -> str:

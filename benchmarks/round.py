@@ -54,7 +54,7 @@ def ours(inputs: Tensor, targets: Tensor) -> Callable[[], None]:
     algorithm = dp_fedavg(
         learning_rate=0.1, batch_size=BATCH, clip_norm=0.4, sampling=FixedSize(cohort=COHORT), noise_multiplier=0.5
     )
-    key = RunKey.fresh()  # as in a run that protects somebody: broadcasts are digested into the keys
+    key = RunKey.generate()  # as in a run that protects somebody: broadcasts are digested into the keys
     data = Federation(inputs, targets, (EXAMPLES,) * CLIENTS)
     simulation = Simulation(algorithm, data, SupervisedModule(module, "classification").loss, key)
     state, rounds, population = [algorithm.init(params)], iter(range(10**9)), data.population
@@ -65,7 +65,7 @@ def ours(inputs: Tensor, targets: Tensor) -> Callable[[], None]:
         cohort = algorithm.sampling.sample(population, number, key.generator(Purpose.SAMPLING, number))
         broadcast = algorithm.broadcast(state[0], number)
         gathered = engine.gather(broadcast, cohort)
-        noise = simulation.rows(broadcast, [-1]).at(Purpose.SERVER)
+        noise = simulation.rows(broadcast, [-1]).for_purpose(Purpose.SERVER)
         state[0] = algorithm.server_step(
             state[0], broadcast, gathered.total, len(gathered.contributors), population, noise
         )

@@ -36,7 +36,7 @@ Seconds = dict[str, float]
 
 def ours(vectors: list[Vector], rounds: int) -> Callable[[], tuple[Seconds, int]]:
     """A session that was set up; each call is two rounds, the second without the vector of one client."""
-    terms = Terms.chosen(clients=CLIENTS, length=LENGTH, bits=BITS, rounds=2 * rounds)
+    terms = Terms.choose(clients=CLIENTS, length=LENGTH, bits=BITS, rounds=2 * rounds)
     session = Session(terms)
     numbers = iter(range(2 * rounds))
 
@@ -82,7 +82,7 @@ class Session:
             sent = max(sent, len(message))
             self._send({each: message}, "add")
         answers = self._answers(self._timed("server", self.server.close), "agree and reveal")
-        if self.terms.signed:
+        if self.terms.has_signatures:
             self._send(answers, "server")
             answers = self._answers(self._timed("server", self.server.close), "agree and reveal")
         self._send(answers, "server")
@@ -196,9 +196,9 @@ def race(turns: int, *, alone: bool) -> tuple[dict[str, dict[str, float]], dict[
 
 def grown(clients: int, *, all_pairs: bool) -> dict[str, Any]:
     """What one signed round costs in a cohort of this size."""
-    identities = tuple(key_agreement.fresh(32) for _ in range(clients))
-    publics = tuple(key_agreement.identity_of(each) for each in identities)
-    terms = Terms.chosen(
+    identities = tuple(key_agreement.random_bytes(32) for _ in range(clients))
+    publics = tuple(key_agreement.identity_key(each) for each in identities)
+    terms = Terms.choose(
         clients=clients,
         length=COHORT_LENGTH,
         bits=BITS,
@@ -282,7 +282,7 @@ def page(entries: results.Entries) -> str:
             "",
             f"One signed round, {COHORT_LENGTH:,} numbers, nobody leaves, one process with one thread; times are the "
             "processor's. A client's time is that of one client; the server's is for all of them. Neighbours are "
-            "chosen as `Terms.chosen` does by default: all pairs in small cohorts; in large ones as many as chances of "
+            "chosen as `Terms.choose` does by default: all pairs in small cohorts; in large ones as many as chances of "
             "2⁻⁴⁰ (security) and 2⁻³⁰ (correctness) ask for, with a fifth of the cohort colluding and another fifth "
             "leaving. Extra bytes are those of a client's largest message beyond its packed vector.",
             "",

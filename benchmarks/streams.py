@@ -49,11 +49,11 @@ def openings() -> dict[str, Callable[[], object]]:
 
 def opened(rows: Rows) -> Params:
     """The first number of a new stream."""
-    return rows.at(Purpose.NOISE).open().normal({"weight": torch.zeros(1)})
+    return rows.for_purpose(Purpose.NOISE).open().normal({"weight": torch.zeros(1)})
 
 
 def blocks() -> dict[str, Rows]:
-    key, digest = RunKey.fresh(), bytes(32)
+    key, digest = RunKey.generate(), bytes(32)
     return {"simulated": key.rows(0, digest, [0], CPU), "secret": key.secret_rows(0, digest, 0)}
 
 

@@ -88,7 +88,7 @@ def released(gradients: Literal["local", "broadcast"], false_alarms: float, roun
     )
     held = clients()
     algorithm = algorithm.for_population(held.population)
-    simulation = Simulation(algorithm, held, loss, RunKey.seed(seed))
+    simulation = Simulation(algorithm, held, loss, RunKey.from_seed(seed))
     engine, everyone = EmbeddedEngine(simulation), list(range(CLIENTS))
     state = algorithm.init({name: torch.zeros(CLIENTS * TRIALS) for name in ("u", "v")})
     sums = []

@@ -55,7 +55,7 @@ from discreet.privacy.events import (
 )
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.release import Release
-from discreet.privacy.wording import rounded_up
+from discreet.privacy.wording import round_up
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import CPU, RunKey
 from discreet.secure_sums.discrete_noise import LARGEST_RATE
@@ -121,7 +121,7 @@ def cards(prepared: Job) -> list[Guarantee]:
 
 
 def said(found: Guarantee) -> str:
-    return " ".join(found.words().split())
+    return " ".join(found.as_text().split())
 
 
 def refused(union: Any, /, **fields: Any) -> None:
@@ -137,7 +137,7 @@ def claimed(found: Guarantee, source: str, reason: str) -> float:
     assert "Claimed, not certified" in words
     assert source in claim.source
     assert reason in claim.reason
-    certified = f"Certified is ε = {rounded_up(found.epsilon)}."
+    certified = f"Certified is ε = {round_up(found.epsilon)}."
     assert f"{claim.source} and by our accountant: {claim.reason.rstrip('.')}. {certified}" in words
     return claim.epsilon
 
@@ -175,12 +175,12 @@ def test_row_1_at_the_broadcast_model_every_step_is_certified_at_the_noise_of_al
 def test_row_2_noise_is_integer_to_the_last_bit_and_has_the_variance_that_is_priced() -> None:
     """At the largest rate, 200,000 draws: a variance 5.5 deviations off has a false-alarm rate of 4e-8."""
     like, variance = {"w": torch.zeros(200_000)}, 2 * LARGEST_RATE
-    drawn = RunKey.seed(1).rows(0, b"", [0], CPU).open().skellam(like, variance)["w"][0]
+    drawn = RunKey.from_seed(1).rows(0, b"", [0], CPU).open().skellam(like, variance)["w"][0]
     assert drawn.dtype == torch.int64
     assert float(drawn.double().square().mean()) / variance == pytest.approx(1, abs=5.5 * (2 / 200_000) ** 0.5)
     assert math.gcd(*drawn[:1000].tolist()) == 1  # on no coarser lattice than the data
     with pytest.raises(InvalidInput, match="where numpy's Poisson draws are sound"):
-        RunKey.seed(1).rows(0, b"", [0], CPU).open().skellam(like, 2.1 * LARGEST_RATE)
+        RunKey.from_seed(1).rows(0, b"", [0], CPU).open().skellam(like, 2.1 * LARGEST_RATE)
     wide = ddp_fedavg(learning_rate=1, clip_norm=1, sampling_rate=0.1, noise_multiplier=4.0, bits=62)
     grid = (fitted := wide.for_population(SAMPLE, 20)).grid(SAMPLE)
     assert grid is not None
@@ -196,7 +196,7 @@ def test_row_3_sums_are_divided_by_the_expected_batch_and_carry_noise_when_nobod
     def moved(q: float, multiplier: float, at: int, **kind: Any) -> torch.Tensor:
         algorithm = ddp_fedavg(learning_rate=2.0, clip_norm=1.0, sampling_rate=q, noise_multiplier=multiplier, **kind)
         algorithm = algorithm.for_population(held.population, 1)
-        sim = Simulation(algorithm, held, lambda model, x, y: -model["w"] + 0 * x.sum(dim=1), RunKey.seed(1))
+        sim = Simulation(algorithm, held, lambda model, x, y: -model["w"] + 0 * x.sum(dim=1), RunKey.from_seed(1))
         state = algorithm.init({"w": torch.zeros(1, dtype=torch.float64)})
         broadcast = algorithm.broadcast(state, at)
         total = EmbeddedEngine(sim).gather(broadcast, [0, 1, 2]).total
@@ -290,7 +290,7 @@ def test_row_8_delta_and_the_batch_are_asked_for_and_noise_is_on_the_sum() -> No
     refused(AnyTrainer, kind="dp_sgd", steps=1, sampling_rate=0.1, clip_norm=1.0, learning_rate=1.0, noise_on="mean")
     trainer = DpSgd(steps=1, sampling_rate=0.5, clip_norm=2.0, learning_rate=1.0, noise_multiplier=3.0)
     data = federation(*(8,) * 1000)
-    simulation = Simulation(Algorithm(trainer=trainer), data, lambda model, x, y: 0 * x.sum(dim=1), RunKey.seed(1))
+    simulation = Simulation(Algorithm(trainer=trainer), data, lambda model, x, y: 0 * x.sum(dim=1), RunKey.from_seed(1))
     sent = simulation.step(Broadcast(0, linear(), {}), list(range(1000))).rows
     standard = torch.cat([value.flatten() for value in sent.values()]) / (3.0 * 2.0 / (0.5 * 8))  # zC/(qn)
     assert abs(float(standard.square().mean()) - 1) / (2 / standard.numel()) ** 0.5 < 5
@@ -389,7 +389,7 @@ def test_row_19_a_weighted_mean_under_a_clip_is_refused_and_the_denominator_is_t
     said_to_all = algorithm.broadcast(state, 0)
     ones, noise = (
         {name: torch.ones_like(value) for name, value in MODEL.items()},
-        RunKey.seed(1).rows(0, b"", [-1], CPU),
+        RunKey.from_seed(1).rows(0, b"", [-1], CPU),
     )
     for joined in (1, 7):  # however many came, the sum is divided by 0.3·10
         moved = algorithm.server_step(state, said_to_all, ones, joined, SAMPLE, noise).params
@@ -400,7 +400,7 @@ def test_row_20_a_cohort_is_drawn_by_the_secret_key_and_priced_as_it_was_drawn(t
     refused(AnySampling, kind="fixed_size", cohort=50, seed=0)
     refused(AnySampling, kind="poisson", rate=0.1, cohort=50)
     many, fixed = Population(examples=(1,) * 500), FixedSize(cohort=50)
-    one, other = (RunKey.fresh() for _ in range(2))
+    one, other = (RunKey.generate() for _ in range(2))
     assert fixed.sample(many, 0, one.generator(Purpose.SAMPLING, 0)) != fixed.sample(
         many, 0, other.generator(Purpose.SAMPLING, 0)
     )
@@ -469,7 +469,7 @@ def test_row_23_noise_covers_every_coordinate_that_data_could_have_chosen(sparsi
     rows = {name: torch.zeros(3, *value.shape) for name, value in MODEL.items()}
     known = sparsifier.announce(MODEL, 0)
     assert sparsifier.finish(rows, known) is rows  # a client takes nothing off its noisy update
-    chosen, key = sparsifier.select(rows, known), RunKey.seed(1)
+    chosen, key = sparsifier.select(rows, known), RunKey.from_seed(1)
     for mechanism in (
         Gaussian(clip_norm=1.0, noise_multiplier=1.0),
         DistributedGaussian(clip_norm=1.0, noise_multiplier=1.0, shares=3),

@@ -7,7 +7,7 @@ from pathlib import Path
 from discreet.experiment.comparison.comparison_results import Result
 from discreet.planning.theory.heikkila_model_averaging import paper_epsilon
 from discreet.privacy import accountant
-from discreet.privacy.wording import rounded_up
+from discreet.privacy.wording import round_up
 from experiments.common.means import gap_said, paired, said
 from experiments.distributed import table1
 from experiments.distributed.cells import (
@@ -115,7 +115,7 @@ def certified(found: list[Result], asked: Asked | None) -> str:
     cards = [] if asked is None else chosen(found, asked)
     if not cards:
         return "–"
-    return f"{rounded_up(max(each['epsilon'] for each in cards), 3)}, {cards[0]['against']}"
+    return f"{round_up(max(each['epsilon'] for each in cards), 3)}, {cards[0]['against']}"
 
 
 def claimed(data: str, method: str, rounds: int) -> str:
@@ -137,7 +137,7 @@ def _settings() -> Iterator[str]:
                 own, total = given.noise_multiplier, given.noise_multiplier * math.sqrt(whole.clients)
                 event = given.drawn(1 if METHODS[method].claim else whole.clients)
                 shown = f"{own:.4f} | {total:.3f} | {claimed(data, method, rounds)}"
-                epsilon = rounded_up(accountant.epsilon(event, DELTA), 3)
+                epsilon = round_up(accountant.epsilon(event, DELTA), 3)
                 yield f"| {whole.label} | {rounds} | {given.steps // rounds} | {shown} | {epsilon} |"
 
 

@@ -4,7 +4,7 @@ python -m experiments.distributed.table1
 """
 
 from discreet.planning.theory.heikkila_model_averaging import ModelAverage, evaluate_average
-from discreet.privacy.wording import rounded_up
+from discreet.privacy.wording import round_up
 
 LOCAL_EPSILON, SAMPLING_RATE, DELTA = 5.0, 0.1, 1e-5
 STEPS = {1: "1 step", 10: "1 epoch, 10 steps", 50: "5 epochs, 50 steps"}
@@ -34,7 +34,7 @@ def table() -> str:
 def _row(steps: int, models: int, sigma: float, epsilon: float) -> str:
     found = evaluate_average(LOCAL_EPSILON, models, steps, SAMPLING_RATE, DELTA)
     cells = (STEPS[steps], models, f"{sigma:.2f}", f"{epsilon:.2f}", f"{found.total_noise:.4f}", _claimed(found))
-    return f"| {' | '.join(map(str, cells))} | {rounded_up(found.epsilon, 3)} |"
+    return f"| {' | '.join(map(str, cells))} | {round_up(found.epsilon, 3)} |"
 
 
 def _claimed(found: ModelAverage) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from discreet.experiment.comparison.comparison_results import Result
-from discreet.privacy.wording import rounded_up
+from discreet.privacy.wording import round_up
 from experiments.common import pictures
 from experiments.common.means import Mean, gap_said, is_clear, paired, said
 from experiments.fedsam import coverage, published
@@ -101,7 +101,7 @@ def _measured(results: list[Result], data: str) -> Iterator[str]:
         certified = max(each["epsilon"] for each in every)
         where = ", ".join(sorted({each["device"] for each in every}))
         yield f"{every[0]['clients']} clients, {every[0]['rounds']} rounds, noise multiplier {noise}:"
-        yield f"ε = {rounded_up(certified)} at δ = {every[0]['delta']:g} is certified. Trained on: {where}."
+        yield f"ε = {round_up(certified)} at δ = {every[0]['delta']:g} is certified. Trained on: {where}."
         yield ""
     yield "| algorithm | test accuracy | less DP-FedAvg | ‖Δ‖ | ᾱ | α̃ | clipped, % | S/N | gap |"
     yield "|---|---:|---:|---:|---:|---:|---:|---:|---:|"

@@ -8,7 +8,7 @@ import numpy as np
 from discreet.privacy import accountant
 from discreet.privacy.events import Event, GaussianNoise, Repeated, SampledWithoutReplacement, sampled_gaussian
 from discreet.privacy.release import Relation
-from discreet.privacy.wording import rounded_up
+from discreet.privacy.wording import round_up
 
 NOISE, RATE, COHORT, CLIENTS = 0.95, 0.1, 50, 500
 ORDERS = np.arange(1.61, 6, 0.05)  # of the code's, 1.01 to 99.96, those among which the best lies
@@ -40,7 +40,7 @@ def table() -> Iterator[str]:
                 accountant.epsilon(Repeated(count=rounds, event=GaussianNoise(noise_multiplier=NOISE)), delta),
                 certified(rounds, 1e-5),
             )
-            bounds = " | ".join(map(rounded_up, found))
+            bounds = " | ".join(map(round_up, found))
             yield f"| {rounds} | {delta:g} | {claimed(rounds, delta):.3f} | {bounds} |"
     yield ""
     lasting = ", ".join(str(rounds_for(epsilon)) for epsilon in BUDGETS)
@@ -90,4 +90,4 @@ def _sampled(rounds: int, noise: float) -> Event:
 
 
 def _alone(noise: float, relation: Relation) -> str:
-    return rounded_up(accountant.epsilon(GaussianNoise(noise_multiplier=noise), DELTAS[0], relation), 3)
+    return round_up(accountant.epsilon(GaussianNoise(noise_multiplier=noise), DELTAS[0], relation), 3)

@@ -176,4 +176,4 @@ def results() -> list[Result]:
 @cache
 def claimed_noise(steps: int) -> float:
     """Of one client, with which Theorem 4.6 would have so many steps of all clients at the target together."""
-    return calibration.noise(lambda noise: sampled_gaussian(noise, RATE, steps), TARGET) / math.sqrt(CLIENTS)
+    return calibration.calibrate_noise(lambda noise: sampled_gaussian(noise, RATE, steps), TARGET) / math.sqrt(CLIENTS)

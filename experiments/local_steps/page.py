@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from discreet.experiment.comparison.comparison_results import Result
-from discreet.privacy.wording import rounded_up
+from discreet.privacy.wording import round_up
 from experiments.common.means import Mean, gap_said, paired, said
 from experiments.local_steps.cells import (
     HERE,
@@ -151,7 +151,7 @@ def _certified(found: list[Result]) -> Iterator[str]:
         for name, method in METHODS.items():
             winners = [best(found, grid(data, name, rounds)) for rounds in ROUNDS]
             cards = [[] if each is None else chosen(found, each) for each in winners]
-            epsilons = ["–" if not each else rounded_up(max(run["epsilon"] for run in each), 3) for each in cards]
+            epsilons = ["–" if not each else round_up(max(run["epsilon"] for run in each), 3) for each in cards]
             against = {run["against"] for each in cards for run in each}
             whom = ", ".join(sorted(against)) or "–"
             yield f"| {label} | {method.label} | {' · '.join(epsilons)} | {whom} |"

@@ -52,7 +52,7 @@ def _file(cell: Cell) -> Path:
 
 def measured(cell: Cell, seed: int, device: str, data_dir: Path | None) -> dict[str, Any]:
     """Train one cell, and say how good its model is and what is certified of it."""
-    began, key, asked = time.perf_counter(), RunKey.seed(seed), experiment(cell)
+    began, key, asked = time.perf_counter(), RunKey.from_seed(seed), experiment(cell)
     examples = _examples(asked.task, Paths.default(HERE, data_dir))
     partition = Overlapping(fraction=0.1) if cell.overlapping else Iid()
     task = examples.build_task(cell.clients, partition, key.generator(Purpose.TASK))

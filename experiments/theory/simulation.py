@@ -39,7 +39,7 @@ def run(case: Case, seed: int) -> Result:
         cut += int((own.norm(p=order, dim=1) > clip).sum())
         joined += len(cohort)
         total = engine.gather(broadcast, cohort).total
-        noise = simulation.rows(broadcast, [-1]).at(Purpose.SERVER)
+        noise = simulation.rows(broadcast, [-1]).for_purpose(Purpose.SERVER)
         state = algorithm.server_step(state, broadcast, total, len(cohort), ready.population, noise)
     return {
         "key": case.key(seed),
@@ -52,7 +52,7 @@ def run(case: Case, seed: int) -> Result:
 
 def prepared(case: Case, seed: int) -> Job:
     """Ready to run: clients in this seed's order, and noise from the promise of a client's ε against the server."""
-    key, world = RunKey.seed(seed), WORLDS[case.world]
+    key, world = RunKey.from_seed(seed), WORLDS[case.world]
     data = world.data
     rows = torch.arange(len(data.targets)).reshape(world.clients, -1)[dealt(case, seed)].flatten()
     task = clients_from_arrays(data.inputs[rows], data.targets[rows], sizes=data.sizes, name="synthetic")
@@ -87,4 +87,4 @@ def recipe(case: Case) -> Algorithm:
 
 def dealt(case: Case, seed: int) -> torch.Tensor:
     """The order in which clients take their turns: random, and fixed for the run."""
-    return torch.randperm(WORLDS[case.world].clients, generator=RunKey.seed(seed).generator(Purpose.TURNS))
+    return torch.randperm(WORLDS[case.world].clients, generator=RunKey.from_seed(seed).generator(Purpose.TURNS))

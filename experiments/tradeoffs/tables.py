@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import accumulate
 
 from discreet.planning.theory.kim_noise_bounds import noise_bound
-from discreet.privacy.wording import rounded_up
+from discreet.privacy.wording import round_up
 from experiments.common.means import mean, said
 from experiments.tradeoffs import accountants
 from experiments.tradeoffs.measured import Measured
@@ -23,7 +23,7 @@ def alike(measured: Measured, clipping: str) -> Iterator[str]:
         upload = plan.uploads(minibatch)[0]
         told = [
             f"{epsilon:g}",
-            rounded_up(max(plan.each("certified"))),
+            round_up(max(plan.each("certified"))),
             _square(plan.each("noise_multiplier")[0]),
             f"{upload.deviation:.3g}",
             f"{row.rate:g}",
@@ -104,10 +104,10 @@ def clients(measured: Measured) -> Iterator[str]:
             ", ".join(str(line["examples"][client]) for line in plan.lines),
             f"{plan.each('sampling_rate')[client]:g}",
             f"{plan.each('noise_multiplier')[client]:.3f}",
-            rounded_up(plan.each("certified")[client]),
+            round_up(plan.each("certified")[client]),
             f"{mean(bounds).value:.2f}",
             f"{asked.each('rounds')[client]:g}",
-            rounded_up(asked.each("certified")[client]),
+            round_up(asked.each("certified")[client]),
         ]
         yield "| " + " | ".join(told) + " |"
     yield ""

@@ -83,7 +83,7 @@ def test_under_a_clip_a_client_with_many_examples_counts_no_more_than_one_with_f
     """Weights by counts after the clip would let the largest client move the sum by more than it is priced for."""
     algorithm = dp_fedavg(learning_rate=100.0, batch_size=2, clip_norm=0.5, sampling_rate=0.5, noise_multiplier=1.0)
     data = federation(2, 40)
-    simulation = Simulation(algorithm, data, cross_entropy, RunKey.seed(1))
+    simulation = Simulation(algorithm, data, cross_entropy, RunKey.from_seed(1))
     sent = simulation.step(algorithm.broadcast(algorithm.init(linear()), 0), [0, 1])
     assert norms(sent.rows).tolist() == pytest.approx([1, 1], rel=1e-4)  # both at the clip, which is the unit
     assert simulation.weights([0, 1]).tolist() == [1, 1]
@@ -93,7 +93,7 @@ def test_a_round_that_nobody_joined_moves_the_model_by_the_servers_noise() -> No
     """Else a model that stays where it was would say that nobody was drawn."""
     algorithm = dp_fedavg(**LOCAL, clip_norm=1, sampling_rate=0.2, noise_multiplier=2.0)
     state = algorithm.init(linear())
-    broadcast, noise = algorithm.broadcast(state, 0), RunKey.seed(1).rows(0, b"", [-1], CPU)
+    broadcast, noise = algorithm.broadcast(state, 0), RunKey.from_seed(1).rows(0, b"", [-1], CPU)
     moved = algorithm.server_step(state, broadcast, zeros_like(linear()), 0, TEN, noise).params
     assert all(bool((moved[name] != value).all()) for name, value in state.params.items())
 

@@ -70,7 +70,7 @@ EVERY = algorithms()
 
 def sent(algorithm: Algorithm, held: Federation) -> torch.Tensor:
     """A row for each client, as it is summed and before its noise; what goes beside an update included."""
-    simulation = Simulation(algorithm, held, loss(), RunKey.seed(5))
+    simulation = Simulation(algorithm, held, loss(), RunKey.from_seed(5))
     broadcast = algorithm.broadcast(algorithm.init(PARAMS), 0)
     found = simulation.step(broadcast, [0, 1, 2])
     return flatten(found.rows if found.clean is None else found.clean, leading=1).double()
@@ -162,7 +162,7 @@ def test_integers_that_training_made_are_never_taken_for_clipped_ones():
     announced = mechanism.announce(mechanism.init({"w": torch.zeros(3)}), None)
     with pytest.raises(UnsoundCombination, match="put on the lattice before it was clipped"):
         mechanism.bound(rows, Broadcast(0, {"w": torch.zeros(3)}, announced, Encoding(100.0, 32)))
-    streams = RunKey.seed(1).rows(0, b"", [0, 1], CPU)
+    streams = RunKey.from_seed(1).rows(0, b"", [0, 1], CPU)
     with pytest.raises(DiscreetError, match="Clip before scaling"):
         Lattice(scale=100.0, dimension=3).encode(rows, Encoding(100.0, 32), streams, bounded=True)
 

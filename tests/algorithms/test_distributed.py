@@ -46,7 +46,7 @@ EVERY = {
 
 
 def simulated(algorithm: Algorithm, seed: int = 1) -> Simulation:
-    return Simulation(algorithm.for_population(HELD.population, DIMENSION), HELD, cross_entropy, RunKey.seed(seed))
+    return Simulation(algorithm.for_population(HELD.population, DIMENSION), HELD, cross_entropy, RunKey.from_seed(seed))
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -74,7 +74,7 @@ def test_the_noise_in_the_model_is_the_noise_that_is_accounted(name: str):
         return params["weight"].sum() * torch.zeros(len(inputs), dtype=torch.float64)
 
     algorithm = EVERY[name].for_population(HELD.population, 4000)
-    sim = Simulation(algorithm, HELD, flat, RunKey.seed(2))
+    sim = Simulation(algorithm, HELD, flat, RunKey.from_seed(2))
     state = algorithm.init(wide)
     broadcast = algorithm.broadcast(state, 0)
     total = EmbeddedEngine(sim).gather(broadcast, [0, 1, 2, 3]).total
@@ -116,8 +116,8 @@ def test_one_example_more_never_moves_a_rounded_sum_by_more_than_is_priced():
         rest, one = torch.randn(1, DIMENSION, dtype=torch.float64), torch.randn(1, DIMENSION, dtype=torch.float64)
         one = one / one.norm()
         coins = torch.rand(1, DIMENSION, dtype=torch.float64)
-        without = encoding.of_sum({"w": rest}, lambda sizes, coins=coins: coins)  # type: ignore[misc]
-        with_it = encoding.of_sum({"w": rest + one}, lambda sizes, coins=coins: coins)  # type: ignore[misc]
+        without = encoding.encode_sum({"w": rest}, lambda sizes, coins=coins: coins)  # type: ignore[misc]
+        with_it = encoding.encode_sum({"w": rest + one}, lambda sizes, coins=coins: coins)  # type: ignore[misc]
         assert float((with_it["w"] - without["w"]).double().norm()) <= 3.0 + math.sqrt(DIMENSION)
 
 
@@ -135,7 +135,7 @@ def test_whole_clients_keep_within_the_conditional_bound():
 def test_a_sum_that_leaves_the_ring_comes_back_shifted_and_never_cut_off():
     encoding = Lattice(scale=1.0, dimension=1, bits=8).encoding(0, {"w": torch.zeros(1)}, 1)
     assert encoding is not None
-    assert encoding.back({"w": torch.tensor([130])}, {"w": torch.zeros(1)})["w"].item() == -126
+    assert encoding.decode({"w": torch.tensor([130])}, {"w": torch.zeros(1)})["w"].item() == -126
 
 
 def test_the_noise_is_enough_for_the_fewest_honest_survivors_and_less_is_spent_when_more_come():
@@ -274,7 +274,7 @@ def test_the_chance_that_a_sum_leaves_its_ring_adds_up_over_rounds(name: str):
 def test_a_ring_has_as_many_bits_as_a_secure_sum_takes():
     """One range for both: what a plan accepts, no protocol refuses after the budget is reserved."""
     for bits in (8, 62):
-        assert Terms.chosen(clients=3, length=1, bits=Lattice(bits=bits).bits).bits == bits
+        assert Terms.choose(clients=3, length=1, bits=Lattice(bits=bits).bits).bits == bits
     for bits in (7, 63):
         with pytest.raises(InvalidInput, match="bits"):
             Lattice(bits=bits)

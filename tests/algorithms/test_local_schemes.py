@@ -10,7 +10,7 @@ from discreet.engines.embedded import EmbeddedEngine
 from discreet.engines.engine import Simulation
 from discreet.engines.secure import SecureEngine
 from discreet.errors import InvalidInput, Unsupported
-from discreet.privacy.events import SkellamNoise, noise_of, steps
+from discreet.privacy.events import SkellamNoise, step_noise, steps
 from discreet.randomness.streams import RunKey
 from tests.algorithms.training.test_contract import PARAMS, loss
 from tests.federations import federation
@@ -29,8 +29,8 @@ def test_through_a_secure_sum_a_round_is_one_release_against_the_server(name: st
     assert set(found) == {"server", "client"}
     ((step, count),) = steps(found["server"].event).items()
     assert count == 3
-    assert isinstance(noise_of(step), SkellamNoise)
-    sim = Simulation(algorithm, HELD, loss(), RunKey.seed(1))
+    assert isinstance(step_noise(step), SkellamNoise)
+    sim = Simulation(algorithm, HELD, loss(), RunKey.from_seed(1))
     broadcast = algorithm.broadcast(algorithm.init(PARAMS), 0)
     embedded = EmbeddedEngine(sim)
     plain, secure = (each.gather(broadcast, [0, 1, 2]).total for each in (embedded, SecureEngine(embedded)))
@@ -43,7 +43,7 @@ def test_integers_say_what_real_numbers_say(name: str):
     decoded = []
     for noise in ("gaussian", "skellam"):
         algorithm = recipe(name, noise=noise, noise_multiplier=1e-3).for_population(HELD.population, 18)
-        sim = Simulation(algorithm, HELD, loss(), RunKey.seed(1))
+        sim = Simulation(algorithm, HELD, loss(), RunKey.from_seed(1))
         state = algorithm.init(PARAMS)
         broadcast = algorithm.broadcast(state, 0)
         total = EmbeddedEngine(sim).gather(broadcast, [0, 1, 2]).total

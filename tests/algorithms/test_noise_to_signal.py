@@ -63,7 +63,7 @@ def moved(algorithm: Algorithm, steepness: float) -> Tensor:
     def slope(params: Params, inputs: Tensor, targets: Tensor) -> Tensor:
         return steepness * params["weight"].flatten()[0] * torch.ones(len(inputs), dtype=torch.float64)
 
-    sim = Simulation(algorithm, HELD, slope, RunKey.seed(2))
+    sim = Simulation(algorithm, HELD, slope, RunKey.from_seed(2))
     state = algorithm.init(wide)
     broadcast = algorithm.broadcast(state, 0)
     total = EmbeddedEngine(sim).gather(broadcast, [0, 1, 2, 3]).total

@@ -20,7 +20,7 @@ from tests.algorithms.test_contract import EVERY
 from tests.algorithms.training.test_contract import POPULATION, TRAINERS
 from tests.federations import cross_entropy, federation, linear
 
-KEY, CLIP = RunKey.seed(11), 0.5
+KEY, CLIP = RunKey.from_seed(11), 0.5
 NOISY = {name: Algorithm(trainer=TRAINERS[name].for_population(POPULATION)) for name in ("dp_sgd", "minibatch_dp")}
 PROTECTING = {
     name: algorithm

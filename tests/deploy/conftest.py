@@ -41,7 +41,7 @@ def begun(tmp_path: Path) -> Begun:
     """A secure sum whose session serves two more rounds."""
     site, heard = copied(tmp_path, SECURE), list[str]()
     wire = wired(tmp_path, site, heard)
-    job = prepare_job(site, AppFolder.open(site.app), "first", RunKey.seed(7), wire, heard.append)
+    job = prepare_job(site, AppFolder.open(site.app), "first", RunKey.from_seed(7), wire, heard.append)
     assert job.remote is not None
     engine = job.remote()
     assert isinstance(engine, FlowerEngine)

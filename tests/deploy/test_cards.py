@@ -49,7 +49,7 @@ def test_a_secure_sum_with_keys_that_were_not_accepted_is_refused(tmp_path: Path
     asked = SessionPlan(0, 1, 2)
 
     def terms(identities: list[bytes]) -> Terms:
-        return Terms.chosen(clients=3, length=5, identities=tuple(identities), leaving=1)
+        return Terms.choose(clients=3, length=5, identities=tuple(identities), leaving=1)
 
     policy.allow_terms(terms(accepted), accepted, asked)
     with pytest.raises(PolicyRefusal, match="does not have among its members"):

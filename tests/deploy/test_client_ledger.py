@@ -20,7 +20,7 @@ from discreet.deploy.learner import Learner
 from discreet.engines.flower import signed_messages
 from discreet.errors import BudgetRefused
 from discreet.experiment.run_directory.run_record import RunRecord
-from discreet.privacy.wording import rounded_up
+from discreet.privacy.wording import round_up
 from discreet.randomness.streams import RunKey
 from tests.deploy.asking import RUN, Asked, counted, refusal, same, started_anew
 from tests.deploy.sites import PLAIN, SECURE, changed, copied, wired
@@ -73,11 +73,11 @@ def test_a_secure_round_that_is_made_again_is_a_new_attempt_and_counts_again(tmp
     """A masked update may have been opened by the others, so a second sum with its noise would show the difference."""
     site, heard = copied(tmp_path, SECURE), list[str]()
     wire = wired(tmp_path, site, heard)
-    calls = prepare_job(site, AppFolder.open(site.app), "first", RunKey.seed(7), wire, heard.append)
+    calls = prepare_job(site, AppFolder.open(site.app), "first", RunKey.from_seed(7), wire, heard.append)
     assert calls.remote is not None
     broadcast = calls.algorithm.broadcast(calls.algorithm.init(calls.params), 0)
     first = calls.remote().gather(broadcast, [0, 1, 2])
-    anew = prepare_job(site, AppFolder.open(site.app), "first", RunKey.seed(7), wire, heard.append)
+    anew = prepare_job(site, AppFolder.open(site.app), "first", RunKey.from_seed(7), wire, heard.append)
     assert anew.remote is not None
     second = anew.remote().gather(broadcast, [0, 1, 2])
     assert not same(first.total, second.total)
@@ -178,7 +178,7 @@ def test_a_node_tells_its_owner_of_each_round_that_it_answered_and_what_its_ledg
     (budget,) = node.ledger.open_ledger(node.day()).summary()["budgets"]
     assert len(told) == 2
     name = f"ledger-{node.day().year}.jsonl"
-    spent = f"ε {rounded_up(budget['spent'])} of {budget['epsilon']:g}"
+    spent = f"ε {round_up(budget['spent'])} of {budget['epsilon']:g}"
     assert told[1] == f"Answered round 2 of 3 of run aaaaaaaa…; {name} has spent {spent}."
     assert told[0].startswith(f"Answered round 1 of 3 of run aaaaaaaa…; {name} has spent ε ")
     assert told[0] != told[1]

@@ -93,7 +93,7 @@ def test_a_node_whose_journal_is_lost_draws_fresh_noise_in_the_next_session(
 
     monkeypatch.setattr(Client, "mask", watched)
     site, heard = copied(tmp_path, SECURE.replace("seed = 7\n", "")), list[str]()
-    wire, key = wired(tmp_path, site, heard), RunKey.fresh()
+    wire, key = wired(tmp_path, site, heard), RunKey.generate()
     for _ in range(2):
         job = prepare_job(site, AppFolder.open(site.app), "first", key, wire, heard.append)
         assert job.remote is not None

@@ -14,7 +14,7 @@ from discreet.deploy.policy import ClientFolder, PolicyRefusal
 from discreet.errors import InvalidInput
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.release import Release
-from discreet.privacy.wording import relation_in_full
+from discreet.privacy.wording import describe_relation
 from tests.deploy.sites import CENTRAL, PLAIN, SECURE, changed, copied
 
 NEW, OLD = 'relation = "zero_out"', 'relation = "add_or_remove"'
@@ -35,7 +35,7 @@ def test_a_client_enrolls_with_a_budget_that_the_experiment_keeps(tmp_path: Path
     copied(tmp_path, text)
     (budget,) = ClientFolder.open(tmp_path / "client-0").policy.budgets
     assert budget.relation == relation
-    assert f"\n# {relation_in_full(budget.relation, budget.unit)}\n" in (tmp_path / "client-0/policy.toml").read_text()
+    assert f"\n# {describe_relation(budget.relation, budget.unit)}\n" in (tmp_path / "client-0/policy.toml").read_text()
 
 
 def test_a_promise_for_examples_that_noise_for_clients_keeps_is_for_blanks_too(tmp_path: Path) -> None:

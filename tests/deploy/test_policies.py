@@ -17,7 +17,7 @@ from discreet.engines.secure_terms import SessionPlan
 from discreet.errors import InvalidInput
 from discreet.randomness.streams import RunKey
 from discreet.secure_sums.secagg import key_agreement
-from discreet.secure_sums.secagg.degree import Assumed
+from discreet.secure_sums.secagg.degree import Assumptions
 from discreet.secure_sums.secagg.session_terms import Terms
 from tests.deploy.asking import RUN, Asked, refusal, started_anew
 from tests.deploy.sites import CENTRAL, PLAIN, SECURE, changed, copied, wired
@@ -76,7 +76,7 @@ def test_a_seed_is_refused_unless_the_owner_allows_it(tmp_path: Path) -> None:
 def test_an_announced_clip_that_would_let_more_out_is_refused(tmp_path: Path) -> None:
     site, heard = copied(tmp_path, SECURE), list[str]()
     wire = wired(tmp_path, site, heard)
-    job = prepare_job(site, AppFolder.open(site.app), "first", RunKey.seed(7), wire, heard.append)
+    job = prepare_job(site, AppFolder.open(site.app), "first", RunKey.from_seed(7), wire, heard.append)
     assert job.remote is not None
     broadcast = job.algorithm.broadcast(job.algorithm.init(job.params), 0)
     loud = replace(broadcast, announcement={name: value / 100 for name, value in broadcast.announcement.items()})
@@ -125,8 +125,8 @@ def test_updates_with_their_own_noise_need_no_such_word(tmp_path: Path) -> None:
     ClientFolder.open(node).policy.allow_sum(AppFolder.open(site.app).experiment.algorithm, secure=False)
 
 
-def on_a_graph(identities: list[bytes], assumed: Assumed) -> Terms:
-    return Terms.chosen(clients=len(identities), length=5, identities=tuple(identities), assumed=assumed)
+def on_a_graph(identities: list[bytes], assumed: Assumptions) -> Terms:
+    return Terms.choose(clients=len(identities), length=5, identities=tuple(identities), assumptions=assumed)
 
 
 def test_a_graph_is_refused_unless_the_owner_allows_it_and_it_withstands_what_the_noise_was_sized_for(
@@ -134,11 +134,11 @@ def test_a_graph_is_refused_unless_the_owner_allows_it_and_it_withstands_what_th
 ) -> None:
     """Of 300 clients the graph lets 30 collude and 15 leave; the noise was sized for as many, and then for one more."""
     copied(tmp_path, SECURE)
-    identities = [key_agreement.identity_of(key_agreement.fresh(32)) for _ in range(300)]
+    identities = [key_agreement.identity_key(key_agreement.random_bytes(32)) for _ in range(300)]
     members = {f"client-{at}": each.hex() for at, each in enumerate(identities)}
     policy = replace(ClientFolder.open(tmp_path / "client-0").policy, members=members)
-    terms = on_a_graph(identities, Assumed(colluding=0.1, leaving=0.05))
-    assert terms.on_a_graph
+    terms = on_a_graph(identities, Assumptions(colluding=0.1, leaving=0.05))
+    assert terms.is_on_graph
     with pytest.raises(PolicyRefusal, match="nothing is promised against one that lies"):
         policy.allow_terms(terms, identities, SessionPlan(30, 15, 200))
     allowing = replace(policy, graphs=True)

@@ -34,7 +34,7 @@ DATA = federation(7, 1, 12, 4, 9, 4, 30, 2)
 DP_FEDAVG = dp_fedavg(learning_rate=0.3, batch_size=4, clip_norm=0.5, noise_multiplier=1.0)
 RECIPE = RECIPES["ddp_fedavg"]
 DDP_FEDAVG = RECIPE(**RECIPE.example | {"noise": "skellam"}).with_noise(1.0).for_population(DATA.population, 18)
-SEEDED, SECRET = RunKey.seed(9), RunKey(bytes(range(32)))  # under the second, noise hangs on the broadcast's bits
+SEEDED, SECRET = RunKey.from_seed(9), RunKey(bytes(range(32)))  # under the second, noise hangs on the broadcast's bits
 DIGITS = ("rounds=4", "seed=7", 'dtype="float64"', "evaluate_every=4")
 ON_RAY = 'engine={kind="ray", address="local", workers=2}'
 NET = """
@@ -84,7 +84,7 @@ def trained(engine: RayEngine | EmbeddedEngine, params: Params, rounds: int) -> 
         broadcast = algorithm.broadcast(state, round)
         found = engine.gather(broadcast, cohort)
         assert sorted(found.contributors) == sorted(cohort)
-        noise = simulation.rows(broadcast, [-1]).at(Purpose.SERVER)
+        noise = simulation.rows(broadcast, [-1]).for_purpose(Purpose.SERVER)
         state = algorithm.server_step(state, broadcast, found.total, len(cohort), engine.population, noise)
     return state.params
 
@@ -153,7 +153,7 @@ def test_more_workers_than_there_are_cpus_are_refused() -> None:
 
 def job(net: Path, *settings: str) -> Job:
     source = experiment_file.load_experiment(None, (*DIGITS, f'model={{kind="{net}:Net"}}', *settings))
-    return build_job(source, RunKey.seed(7))
+    return build_job(source, RunKey.from_seed(7))
 
 
 def quiet(line: Any) -> None:

@@ -122,6 +122,7 @@ def test_the_same_question_about_other_data_is_counted_and_gets_other_noise_thou
     assert counted(changed) == 2
     like = {name: value[None] for name, value in broadcast.params.items()}
     drawn = [
-        each.learner._noise_rows(RUN, broadcast).at(Purpose.NOISE).open().normal(like) for each in (unchanged, changed)
+        each.learner._noise_rows(RUN, broadcast).for_purpose(Purpose.NOISE).open().normal(like)
+        for each in (unchanged, changed)
     ]
     assert not same(*drawn)

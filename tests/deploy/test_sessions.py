@@ -47,13 +47,13 @@ def test_two_sessions_that_a_server_gives_one_name_are_two_attempts_with_two_noi
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With one noise in both, the sum of three clients less that of two of them would be the third's update alone."""
-    honest = Terms.chosen
-    monkeypatch.setattr(Terms, "chosen", lambda **asked: replace(honest(**asked), session=bytes(16)))
+    honest = Terms.choose
+    monkeypatch.setattr(Terms, "choose", lambda **asked: replace(honest(**asked), session=bytes(16)))
     site, heard = copied(tmp_path, SECURE), list[str]()
     wire, app = wired(tmp_path, site, heard), AppFolder.open(site.app)
     sums = []
     for left_out in (None, 102):
-        job = prepare_job(site, app, "first", RunKey.seed(7), wire, heard.append)
+        job = prepare_job(site, app, "first", RunKey.from_seed(7), wire, heard.append)
         assert job.remote is not None
         engine, broadcast, began = job.remote(), job.algorithm.broadcast(job.algorithm.init(job.params), 0), wire.passed
         mask = len(began) + 3  # after who is there, keys and shares

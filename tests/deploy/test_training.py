@@ -85,7 +85,7 @@ def test_a_node_that_can_not_prove_who_it_is_is_nobody(tmp_path: Path) -> None:
     (tmp_path / "client-2" / "identity.key").unlink()
     write_signing_key(tmp_path / "client-2" / "identity.key")
     wire = wired(tmp_path, site, heard)
-    job = prepare_job(site, AppFolder.open(site.app), "first", RunKey.seed(7), wire, heard.append)
+    job = prepare_job(site, AppFolder.open(site.app), "first", RunKey.from_seed(7), wire, heard.append)
     assert job.remote is not None
     engine = job.remote()
     engine.calls.timeout = 0.0  # type: ignore[attr-defined]
@@ -168,5 +168,5 @@ def test_a_run_without_a_seed_goes_on_with_its_own_key(tmp_path: Path, monkeypat
     again = wired(tmp_path, site, heard)
     assert train_deployed(site, "first", again, heard.append).completed == 3
     assert keys[0] == keys[1]
-    assert not keys[0].seeded
+    assert not keys[0].is_seeded
     assert {counted(node) for node in again.nodes_at.values()} == {3}

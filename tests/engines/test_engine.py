@@ -43,7 +43,7 @@ def test_the_signal_is_the_norm_of_the_sum_before_clients_add_their_noise() -> N
 def test_what_a_mask_leaves_out_does_not_count_as_clipped() -> None:
     """Both updates are above the clip of 0.5, and the one coordinate of 18 that a mask leaves of them is below it."""
     algorithm = dp_fedavg(learning_rate=1.0, batch_size=9, clip_norm=0.5, noise_multiplier=1e-6)
-    data, key = federation(9, 9), RunKey.seed(1)
+    data, key = federation(9, 9), RunKey.from_seed(1)
     whole, masked = (
         ReferenceEngine(Simulation(each, data, cross_entropy, key)).gather(
             each.broadcast(each.init(linear()), 0), [0, 1]
@@ -79,7 +79,7 @@ def test_without_a_seed_two_broadcasts_in_one_round_share_no_noise(other: str, r
     first = Broadcast(0, MODEL, {"clip": torch.tensor(1.0)})
 
     def drawn(broadcast: Broadcast, client: int) -> torch.Tensor:
-        return simulation.rows(broadcast, [client]).at(Purpose.SHARE).open().normal({"w": torch.zeros(5)})["w"]
+        return simulation.rows(broadcast, [client]).for_purpose(Purpose.SHARE).open().normal({"w": torch.zeros(5)})["w"]
 
     for client in (0, 1, -1):  # -1 is the server
         assert torch.equal(drawn(first, client), drawn(Broadcast(0, MODEL, dict(first.announcement)), client))

@@ -132,7 +132,7 @@ def trained(
 def both(
     algorithm: Algorithm, data: Federation, loss: Loss, params: Params, rounds: int, block: int
 ) -> tuple[Params, Params]:
-    key = RunKey.seed(9)
+    key = RunKey.from_seed(9)
     simulation = Simulation(algorithm, data, loss, key, public=replace(data, sizes=(sum(data.sizes),)))
     fast = EmbeddedEngine(simulation, block)
     return trained(ReferenceEngine(simulation), algorithm, params, rounds, key), trained(
@@ -183,7 +183,7 @@ def test_the_cover_is_pairwise() -> None:
 
 
 def test_an_empty_cohort_sums_to_nothing() -> None:
-    simulation = Simulation(CATALOG[2], federation(3, 4), cross_entropy, RunKey.seed(1))
+    simulation = Simulation(CATALOG[2], federation(3, 4), cross_entropy, RunKey.from_seed(1))
     broadcast = CATALOG[2].broadcast(CATALOG[2].init(linear()), 0)
     for engine in (ReferenceEngine(simulation), EmbeddedEngine(simulation)):
         gathered = engine.gather(broadcast, [])
@@ -192,7 +192,7 @@ def test_an_empty_cohort_sums_to_nothing() -> None:
 
 
 def test_memory_bounds_the_block() -> None:
-    simulation = Simulation(CATALOG[0], federation(3, 4), cross_entropy, RunKey.seed(1))
+    simulation = Simulation(CATALOG[0], federation(3, 4), cross_entropy, RunKey.from_seed(1))
     broadcast = CATALOG[0].broadcast(CATALOG[0].init(linear()), 0)
     numbers = 18 * 8 * CATALOG[0].trainer.model_copies(simulation.population)
     assert EmbeddedEngine.with_fitting_blocks(simulation, broadcast, memory=int(2.5 * numbers)).block_size == 2
@@ -202,7 +202,7 @@ def test_memory_bounds_the_block() -> None:
 def test_a_seed_repeats_a_run_with_dropout_bit_for_bit() -> None:
     torch.manual_seed(3)
     module = torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.Dropout(0.5), torch.nn.Linear(8, 3)).double()
-    model, data, key = SupervisedModule(module, "classification"), federation(7, 4, 9), RunKey.seed(2)
+    model, data, key = SupervisedModule(module, "classification"), federation(7, 4, 9), RunKey.from_seed(2)
     for algorithm in CATALOG:
         engine = EmbeddedEngine(Simulation(algorithm, data, model.loss, key))
         before = torch.random.get_rng_state()

@@ -42,7 +42,7 @@ PLAIN = dp_fedavg(learning_rate=0.3, batch_size=30, clip_norm=0.5, noise_multipl
 
 def embedded(algorithm: Algorithm, block: int = 2, loss=cross_entropy) -> EmbeddedEngine:
     public = replace(DATA, sizes=(sum(DATA.sizes),))
-    return EmbeddedEngine(Simulation(algorithm, DATA, loss, RunKey.seed(9), public), block)
+    return EmbeddedEngine(Simulation(algorithm, DATA, loss, RunKey.from_seed(9), public), block)
 
 
 def told(engine: EmbeddedEngine, params=None) -> Broadcast:
@@ -138,7 +138,7 @@ def test_without_ray_or_with_an_old_one_a_sentence_says_what_to_install_and_noth
 ) -> None:
     monkeypatch.setitem(sys.modules, "ray", found)
     job = build_job(
-        experiment_file.load_experiment(None, ('engine={kind="ray"}', "rounds=1", "seed=1")), RunKey.seed(1)
+        experiment_file.load_experiment(None, ('engine={kind="ray"}', "rounds=1", "seed=1")), RunKey.from_seed(1)
     )
     with pytest.raises(InvalidInput, match=rf"{said}.*pip install 'discreet\[ray\]'"):
         training_loop.start(job, tmp_path / "run", None, tmp_path / "keys", lambda line: None)
@@ -154,7 +154,7 @@ def test_an_empty_cohort_asks_nobody() -> None:
 def test_a_worker_fetches_a_portion_once_and_hardly_more_than_its_own() -> None:
     """Equal clients, everyone in every round: half the data lies with each of two workers, and stays there."""
     data = federation(*[4] * 20)
-    engine = EmbeddedEngine(Simulation(PLAIN, data, cross_entropy, RunKey.seed(1)), 2)
+    engine = EmbeddedEngine(Simulation(PLAIN, data, cross_entropy, RunKey.from_seed(1)), 2)
     crew = PlayedHere(2, engine)
     for _ in range(3):
         RayEngine(engine, crew).gather(told(engine), list(range(20)))

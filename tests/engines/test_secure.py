@@ -13,7 +13,7 @@ from discreet.engines.engine import Simulation
 from discreet.engines.secure import SecureEngine
 from discreet.errors import UnsoundCombination
 from discreet.randomness.streams import RunKey
-from discreet.secure_sums.secagg.local_session import Leaves
+from discreet.secure_sums.secagg.local_session import LeavingStage
 from discreet.secure_sums.secagg.session_errors import TooFewClients
 from tests.federations import cross_entropy, federation, linear
 
@@ -24,7 +24,7 @@ ALGORITHM = ddp_fedavg(learning_rate=0.5, clip_norm=1.0, sampling_rate=0.5, nois
 def engine(colluding: int = 0, dropouts: int = 0) -> SecureEngine:
     mechanism = replace(ALGORITHM.mechanism, colluding=colluding, dropouts=dropouts)  # type: ignore[call-arg, arg-type]
     fitted = replace(ALGORITHM, mechanism=mechanism).for_population(HELD.population, 18)
-    return SecureEngine(EmbeddedEngine(Simulation(fitted, HELD, cross_entropy, RunKey.seed(1))))
+    return SecureEngine(EmbeddedEngine(Simulation(fitted, HELD, cross_entropy, RunKey.from_seed(1))))
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_as_many_as_were_planned_for_may_leave_at_any_stage():
     secure = engine(dropouts=4)
     algorithm = secure.embedded.simulation.algorithm
     broadcast = algorithm.broadcast(algorithm.init(linear()), 0)
-    stages: tuple[Leaves, ...] = ("keys", "shares", "masked", "revealed")
+    stages: tuple[LeavingStage, ...] = ("keys", "shares", "masked", "revealed")
     found = _Leaving(secure.embedded, gone=dict(enumerate(stages))).gather(broadcast, list(range(10)))
     assert set(found.contributors) == {3, 4, 5, 6, 7, 8, 9}
     with pytest.raises(TooFewClients, match="5 shares"):
@@ -51,11 +51,11 @@ def test_as_many_as_were_planned_for_may_leave_at_any_stage():
 
 
 class _Leaving(SecureEngine):
-    def __init__(self, embedded: EmbeddedEngine, gone: dict[int, Leaves]) -> None:
+    def __init__(self, embedded: EmbeddedEngine, gone: dict[int, LeavingStage]) -> None:
         super().__init__(embedded)
         object.__setattr__(self, "gone", gone)
 
-    def draw_dropouts(self, round: int, cohort: list[int]) -> dict[int, Leaves]:
+    def draw_dropouts(self, round: int, cohort: list[int]) -> dict[int, LeavingStage]:
         return self.gone  # type: ignore[attr-defined, no-any-return]
 
 
@@ -79,12 +79,12 @@ def test_in_a_large_cohort_the_graph_is_drawn_for_the_plan():
     drawn = replace(ALGORITHM, sampling=FixedSize(cohort=1000))
     mechanism = replace(drawn.mechanism, colluding=300, dropouts=250)  # type: ignore[call-arg, arg-type]
     fitted = replace(drawn, mechanism=mechanism).for_population(population, 18)
-    terms = SecureEngine(EmbeddedEngine(Simulation(fitted, HELD, cross_entropy, RunKey.seed(1)))).session_terms(
+    terms = SecureEngine(EmbeddedEngine(Simulation(fitted, HELD, cross_entropy, RunKey.from_seed(1)))).session_terms(
         1000, 18, 32
     )
-    assert terms.on_a_graph
-    assert terms.assumed is not None
-    assert (terms.assumed.colluding, terms.assumed.leaving) == (0.3, 0.25)
+    assert terms.is_on_graph
+    assert terms.assumptions is not None
+    assert (terms.assumptions.colluding, terms.assumptions.leaving) == (0.3, 0.25)
     assert terms.minimum == 750
 
 

@@ -139,7 +139,7 @@ def test_a_data_set_is_read_once_however_it_is_dealt_out(tmp_path: Path, monkeyp
         for seed in (0, 1):
             task = Mnist(clients=clients, partition=Dirichlet(alpha=1.0))
             source = replace(built_in, experiment=replace(built_in.experiment, task=task), paths=paths)
-            shared, key = data.load_task(source, RunKey.seed(seed)), RunKey.seed(seed)
+            shared, key = data.load_task(source, RunKey.from_seed(seed)), RunKey.from_seed(seed)
             alone = task.load(key.generator(Purpose.TASK), paths)
             assert shared.train.sizes == alone.train.sizes
             index = torch.arange(sum(alone.train.sizes))

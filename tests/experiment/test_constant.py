@@ -31,7 +31,7 @@ def ready(task: Task) -> Job:
         {"loss": None, "metric": None},
         rounds=1,
         seed=0,
-        key=RunKey.seed(0),
+        key=RunKey.from_seed(0),
         algorithm=fedavg(learning_rate=0.1, batch_size=4),
         privacy=None,
         settings=Settings(device="cpu"),

@@ -17,7 +17,7 @@ from discreet.experiment.promise import calibrate
 from discreet.experiment.promise.promise import Privacy, client_groups
 from discreet.privacy import accountant
 from discreet.privacy.events import GaussianNoise, PoissonSampled, Repeated
-from discreet.privacy.guarantee import Guarantee, leading
+from discreet.privacy.guarantee import Guarantee, split_by_largest_epsilon
 from discreet.privacy.ledger import Budget, Ledger
 from discreet.privacy.release import Release
 from discreet.report.run_data import read_run
@@ -218,6 +218,6 @@ def test_the_promised_card_comes_first_and_the_least_protected_of_its_kind():
         for release in calibrate.certifiable_releases(kind, 30, PEOPLE)
     ]
     other = replace(promised[0], view="client", epsilon=50.0)
-    first, rest = leading([*promised, other])
+    first, rest = split_by_largest_epsilon([*promised, other])
     assert [card.epsilon for card in first] == [promised[1].epsilon, 50.0]
     assert rest == [promised[0]]

@@ -122,7 +122,7 @@ def test_a_seed_repeats_a_run_bit_for_bit_and_the_card_says_what_that_costs(prep
 def test_without_a_seed_no_two_runs_are_alike_and_no_card_speaks_of_seeds(prepared: Prepared, tmp_path: Path):
     one, two = (start(prepared(), tmp_path / name) for name in ("one", "two"))
     assert (one.record.path / "model.safetensors").read_bytes() != (two.record.path / "model.safetensors").read_bytes()
-    said = one.guarantees[0].words()
+    said = one.guarantees[0].as_text()
     assert "seed" not in said
     assert "simulated" in said
     assert "counts this run" in said
@@ -162,7 +162,7 @@ def test_a_run_without_a_seed_goes_on_with_its_own_key(prepared: Prepared, tmp_p
         shutil.copytree(tmp_path / "run", tmp_path / copy)
         shutil.copytree(state / "discreet" / "keys", tmp_path / f"{copy} keys")
         job, record = api.reopen_run(tmp_path / copy, tmp_path / f"{copy} keys")
-        assert not job.key.seeded
+        assert not job.key.is_seeded
         assert training_loop.resume(job, record, tmp_path / f"{copy} keys", ignore).completed == 4
         models.append((tmp_path / copy / "model.safetensors").read_bytes())
     assert models[0] == models[1]
@@ -233,14 +233,14 @@ def test_a_run_whose_directory_can_not_be_written_is_not_gone_on_with_and_stays_
 def test_a_run_with_a_mask_from_public_data_resumes_to_the_same_bytes(
     seed: str, prepared: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(RunKey, "fresh", lambda: RunKey(b"a key that both runs share, unseeded"))
+    monkeypatch.setattr(RunKey, "generate", lambda: RunKey(b"a key that both runs share, unseeded"))
     whole = start(prepared(seed, *PUBLIC_MASK), tmp_path / "whole")
     start(prepared(seed, *PUBLIC_MASK), tmp_path / "run", interrupting(2))
     again(tmp_path / "run")
     assert (tmp_path / "run" / "model.safetensors").read_bytes() == (
         tmp_path / "whole" / "model.safetensors"
     ).read_bytes()
-    said = " ".join(whole.guarantees[0].words().split())
+    said = " ".join(whole.guarantees[0].as_text().split())
     assert "200 examples that no client holds are public, by declaration" in said
 
 

@@ -10,7 +10,7 @@ from discreet.algorithms.population import Population
 from discreet.algorithms.training import DpSgd
 from discreet.experiment.promise.calibrate import calibrate_noise
 from discreet.planning.theory.heikkila_model_averaging import paper_epsilon
-from discreet.privacy.events import GaussianNoise, noise_of, steps
+from discreet.privacy.events import GaussianNoise, step_noise, steps
 from experiments.distributed import page
 from experiments.distributed.cells import METHODS, SETS, Asked, best, bests, finals, grid, methods, results, seeds
 from experiments.distributed.published import EPOCH, STEP, Settings
@@ -62,7 +62,7 @@ def test_a_claim_has_the_steps_and_the_noise_of_the_paper_and_no_promise(data: s
             for release in experiment.algorithm.releases(population, 0):
                 ((step, count),) = steps(release.event).items()
                 assert count == SETS[data].steps_an_epoch
-                assert noise_of(step) == GaussianNoise(noise_multiplier=EPOCH[data, rounds].noise_multiplier)
+                assert step_noise(step) == GaussianNoise(noise_multiplier=EPOCH[data, rounds].noise_multiplier)
 
 
 @pytest.mark.parametrize("data", SETS)
@@ -129,7 +129,7 @@ def test_of_a_setting_the_rate_that_is_drawn_is_one_over_whole_steps():
     drawn = EPOCH["fashion", 20].drawn(1)
     ((step, count),) = steps(drawn).items()
     assert (step.sampling_rate, count) == (pytest.approx(1 / 11), 220)
-    assert noise_of(step) == GaussianNoise(noise_multiplier=2.1573)
+    assert step_noise(step) == GaussianNoise(noise_multiplier=2.1573)
 
 
 def test_the_page_is_what_the_results_say(tmp_path: Path):

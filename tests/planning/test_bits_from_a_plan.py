@@ -17,12 +17,12 @@ from discreet.experiment.promise import calibrate
 from discreet.experiment.promise.promise import Privacy
 from discreet.secure_sums.lattice import (
     Load,
-    Plan,
+    SumPlan,
     fewest_bits,
-    fitted,
+    fit_scale,
     l2_after_rounding,
-    l2_of_a_rounded_sum,
-    wraparound_at,
+    l2_of_rounded_sum,
+    wraparound_probability,
 )
 from discreet.secure_sums.lattice.scale import COARSEST
 from discreet.secure_sums.secagg.ring_vectors import LEAST_BITS
@@ -30,7 +30,7 @@ from discreet.secure_sums.secagg.ring_vectors import LEAST_BITS
 PAPER = Population(examples=(5600,) * 10)  # Fashion-MNIST of paper 002
 NUMBERS = 26_010
 PLANS = st.builds(
-    Plan,
+    SumPlan,
     bits=st.just(62),
     vectors=st.integers(1, 10**6),
     sums=st.none() | st.integers(1, 1000),
@@ -43,33 +43,33 @@ PLANS = st.builds(
 )
 
 
-def added_by_rounding(plan: Plan, norm: float) -> float:
+def added_by_rounding(plan: SumPlan, norm: float) -> float:
     """Relative to the norm: of single vectors conditionally, of sums by √d."""
-    l2 = l2_after_rounding if plan.sums is None else l2_of_a_rounded_sum
+    l2 = l2_after_rounding if plan.sums is None else l2_of_rounded_sum
     return l2(norm, plan.dimension) / norm - 1
 
 
 @settings(max_examples=200)
 @given(PLANS)
-def test_they_are_enough_and_one_bit_less_is_not(plan: Plan) -> None:
+def test_they_are_enough_and_one_bit_less_is_not(plan: SumPlan) -> None:
     """But where even the finest lattice that shares can be drawn on is coarser than was asked for."""
     found = fewest_bits(plan)
-    at = fitted(replace(plan, bits=found))
+    at = fit_scale(replace(plan, bits=found))
     assert at.wraparound <= 1e-9
     assert added_by_rounding(plan, at.norm) <= COARSEST * (1 + 1e-6) or at.by != "ring"
     if found > 2:
         try:
-            less = fitted(replace(plan, bits=found - 1))
+            less = fit_scale(replace(plan, bits=found - 1))
         except InvalidInput:
             return
         assert added_by_rounding(plan, less.norm) > COARSEST * (1 - 1e-6)
 
 
 @given(PLANS, st.floats(1.0, 100.0))
-def test_for_a_scale_that_is_given_they_are_the_fewest_that_hold_it(plan: Plan, scale: float) -> None:
+def test_for_a_scale_that_is_given_they_are_the_fewest_that_hold_it(plan: SumPlan, scale: float) -> None:
     found = fewest_bits(plan, 1e-9, scale)
-    assert wraparound_at(replace(plan, bits=found), scale) <= 1e-9
-    assert found == 2 or wraparound_at(replace(plan, bits=found - 1), scale) > 1e-9
+    assert wraparound_probability(replace(plan, bits=found), scale) <= 1e-9
+    assert found == 2 or wraparound_probability(replace(plan, bits=found - 1), scale) > 1e-9
 
 
 def test_the_papers_ring_has_a_bit_to_spare() -> None:
@@ -81,7 +81,7 @@ def test_the_papers_ring_has_a_bit_to_spare() -> None:
     assert ready.aggregation.bits == 31
     grid = ready.grid(PAPER)
     assert grid is not None
-    assert 0.005 < l2_of_a_rounded_sum(grid.scale / 11**0.5, NUMBERS) / (grid.scale / 11**0.5) - 1 < COARSEST
+    assert 0.005 < l2_of_rounded_sum(grid.scale / 11**0.5, NUMBERS) / (grid.scale / 11**0.5) - 1 < COARSEST
 
 
 def test_whole_clients_take_half_as_many_and_so_half_the_bytes() -> None:

@@ -48,7 +48,7 @@ CONFIRMED: list[tuple[Event, Relation]] = [
 
 @pytest.mark.parametrize(("event", "relation"), CONFIRMED, ids=str)
 def test_an_engine_that_others_wrote_agrees(event: Event, relation: Relation) -> None:
-    ours, theirs = accountant.confirmed(event, 1e-5, relation)
+    ours, theirs = accountant.account_with_second_engine(event, 1e-5, relation)
     assert theirs.epsilon is not None
     assert theirs.epsilon >= ours.epsilon * (1 - 5e-4)
     if theirs.same_method:
@@ -56,7 +56,7 @@ def test_an_engine_that_others_wrote_agrees(event: Event, relation: Relation) ->
 
 
 def test_where_no_second_engine_exists_the_reason_is_given() -> None:
-    _, theirs = accountant.confirmed(SKELLAM, 1e-5)
+    _, theirs = accountant.account_with_second_engine(SKELLAM, 1e-5)
     assert theirs.epsilon is None
     assert "no Skellam noise" in theirs.reason
 
@@ -79,7 +79,7 @@ def test_a_second_engine_that_is_far_off_is_an_error(monkeypatch: pytest.MonkeyP
     event = gaussian(1.0, rate=0.1, times=9)
     monkeypatch.setattr(pld, "epsilon", lambda *_: 1.0)  # as a bug of ours would have it: too good
     with pytest.raises(EnginesDisagree, match="dp-accounting"):
-        accountant.confirmed(event, 1e-5)
+        accountant.account_with_second_engine(event, 1e-5)
 
 
 @pytest.mark.parametrize("relation", ["add_or_remove", "replace"])

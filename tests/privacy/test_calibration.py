@@ -16,10 +16,10 @@ from discreet.privacy.calibration import (
     AttackTarget,
     EpsilonTarget,
     _least,
-    excess,
-    noise,
-    rounds,
-    sampling_rate,
+    affordable_rounds,
+    calibrate_noise,
+    calibrate_sampling_rate,
+    log_excess,
 )
 from discreet.privacy.events import Composed, Event, GaussianNoise, Noise, PoissonSampled, Repeated, SkellamNoise
 from discreet.privacy.release import Relation
@@ -41,7 +41,7 @@ def test_the_noise_found_keeps_to_the_promise_and_a_little_less_would_not(
 ) -> None:
     target = EpsilonTarget(epsilon=epsilon, delta=10**power)
     for make in (gaussian, laplace):
-        found = noise(lambda x, make=make: make(x, rate=rate, times=times), target, relation)
+        found = calibrate_noise(lambda x, make=make: make(x, rate=rate, times=times), target, relation)
         assert accountant.epsilon(make(found, rate=rate, times=times), target.delta, relation) <= epsilon
         if found > 1.001 * LEAST:
             less = accountant.epsilon(make(found * 0.999, rate=rate, times=times), target.delta, relation)
@@ -50,7 +50,7 @@ def test_the_noise_found_keeps_to_the_promise_and_a_little_less_would_not(
 
 def test_the_noise_for_an_attack_target_holds_attacks_to_it() -> None:
     target = AttackTarget(true_positive_rate=0.05, false_positive_rate=0.01)
-    found = noise(lambda z: gaussian(z, rate=0.1, times=100), target)
+    found = calibrate_noise(lambda z: gaussian(z, rate=0.1, times=100), target)
     reached = accountant.true_positive_rate(gaussian(found, rate=0.1, times=100), 0.01)
     assert 0.0499 <= reached <= 0.05
 
@@ -66,22 +66,22 @@ def test_no_attack_target_below_guessing() -> None:
 def test_one_more_round_would_be_too_many(step: Event) -> None:
     relation: Relation = "replace" if "without" in repr(step) else "add_or_remove"
     target = EpsilonTarget(epsilon=6, delta=1e-4)
-    most = rounds(step, target, relation)
+    most = affordable_rounds(step, target, relation)
     assert most > 1
     assert accountant.epsilon(Repeated(count=most, event=step), 1e-4, relation) <= 6
     assert accountant.epsilon(Repeated(count=most + 1, event=step), 1e-4, relation) > 6
 
 
 def test_no_round_at_all_is_an_answer() -> None:
-    assert rounds(gaussian(0.3), EpsilonTarget(epsilon=1, delta=1e-5)) == 0
+    assert affordable_rounds(gaussian(0.3), EpsilonTarget(epsilon=1, delta=1e-5)) == 0
 
 
 def test_a_rate_for_the_promise() -> None:
     target = EpsilonTarget(epsilon=1, delta=1e-6)
-    found = sampling_rate(lambda q: gaussian(1.0, rate=q, times=1000), target)
+    found = calibrate_sampling_rate(lambda q: gaussian(1.0, rate=q, times=1000), target)
     assert accountant.epsilon(gaussian(1.0, rate=found, times=1000), 1e-6) <= 1
     assert accountant.epsilon(gaussian(1.0, rate=found * 1.001, times=1000), 1e-6) > 0.999
-    assert sampling_rate(lambda q: gaussian(50.0, rate=q), target) == 1.0
+    assert calibrate_sampling_rate(lambda q: gaussian(50.0, rate=q), target) == 1.0
 
 
 def test_unlike_clients_share_one_factor_and_the_worst_decides() -> None:
@@ -89,7 +89,7 @@ def test_unlike_clients_share_one_factor_and_the_worst_decides() -> None:
         return [gaussian(factor * z, rate=q, times=50) for z, q in ((1.0, 0.1), (0.5, 0.02), (2.0, 0.4))]
 
     target = EpsilonTarget(epsilon=2, delta=1e-5)
-    found = noise(clients, target)
+    found = calibrate_noise(clients, target)
     spent = [accountant.epsilon(event, 1e-5) for event in clients(found)]
     assert max(spent) <= 2
     assert max(spent) == pytest.approx(2, rel=1e-3)
@@ -99,7 +99,7 @@ def test_unlike_steps_are_calibrated_together() -> None:
     def event(z: float) -> Event:
         return Composed(events=(gaussian(z, rate=0.1, times=100), gaussian(10 * z)))
 
-    found = noise(event, EpsilonTarget(epsilon=1.5, delta=1e-5))
+    found = calibrate_noise(event, EpsilonTarget(epsilon=1.5, delta=1e-5))
     assert 1.499 <= accountant.epsilon(event(found), 1e-5) <= 1.5
 
 
@@ -108,18 +108,18 @@ def test_noise_on_the_lattice_by_its_deviation() -> None:
         noise_: Noise = SkellamNoise(variance=deviation**2, l2_sensitivity=1e6, dimension=10**9)
         return Repeated(count=1000, event=PoissonSampled(sampling_rate=0.01, event=noise_))
 
-    found = noise(event, EpsilonTarget(epsilon=0.01, delta=1e-5))
+    found = calibrate_noise(event, EpsilonTarget(epsilon=0.01, delta=1e-5))
     assert found == pytest.approx(8.747e7, rel=1e-3)  # 87.5 sensitivities, as a Gaussian would need
-    assert excess(event(found), EpsilonTarget(epsilon=0.01, delta=1e-5), "add_or_remove") <= 0
+    assert log_excess(event(found), EpsilonTarget(epsilon=0.01, delta=1e-5), "add_or_remove") <= 0
 
 
 def test_a_promise_that_any_noise_keeps_gets_the_least_there_is() -> None:
-    assert noise(lambda z: GaussianNoise(noise_multiplier=z), EpsilonTarget(epsilon=1e9, delta=1e-5)) == LEAST
+    assert calibrate_noise(lambda z: GaussianNoise(noise_multiplier=z), EpsilonTarget(epsilon=1e9, delta=1e-5)) == LEAST
 
 
 def test_a_promise_that_no_noise_keeps_is_refused() -> None:
     with pytest.raises(InvalidInput, match="No noise keeps to this target"):
-        noise(lambda z: GaussianNoise(noise_multiplier=z), EpsilonTarget(epsilon=1e-15, delta=1e-100))
+        calibrate_noise(lambda z: GaussianNoise(noise_multiplier=z), EpsilonTarget(epsilon=1e-15, delta=1e-100))
 
 
 class Counted:
@@ -169,5 +169,7 @@ def test_a_jump_just_above_the_least_there_is() -> None:
 @pytest.mark.parametrize("near", [LEAST, 0.3, 20.0, MOST])
 def test_a_guess_saves_time_and_changes_nothing(near: float) -> None:
     target = EpsilonTarget(epsilon=1, delta=1e-5)
-    found = noise(lambda z: GaussianNoise(noise_multiplier=z), target, near=near)
-    assert found == pytest.approx(noise(lambda z: GaussianNoise(noise_multiplier=z), target), rel=2 * PRECISION)
+    found = calibrate_noise(lambda z: GaussianNoise(noise_multiplier=z), target, near=near)
+    assert found == pytest.approx(
+        calibrate_noise(lambda z: GaussianNoise(noise_multiplier=z), target), rel=2 * PRECISION
+    )

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.privacy import classical, gaussian, pld, rdp
-from discreet.privacy.classical import METHODS, amplified
+from discreet.privacy.classical import METHODS, amplify
 from discreet.privacy.events import Composed, DiscreteGaussianNoise, GaussianNoise, LaplaceNoise, SkellamNoise, steps
 from tests.privacy import recipes
 
@@ -31,9 +31,9 @@ def test_advanced_composition_of_laplace_by_hand():
 
 
 def test_amplification_by_sampling_by_hand_and_without_overflow():
-    assert amplified(1.0, 0.1) == pytest.approx(math.log(0.9 + 0.1 * math.e))
-    assert amplified(1e6, 0.1) == pytest.approx(1e6 + math.log(0.1))
-    assert amplified(2.0, 1.0) == 2.0
+    assert amplify(1.0, 0.1) == pytest.approx(math.log(0.9 + 0.1 * math.e))
+    assert amplify(1e6, 0.1) == pytest.approx(1e6 + math.log(0.1))
+    assert amplify(2.0, 1.0) == 2.0
 
 
 def test_one_sampled_step_is_exact():

@@ -20,8 +20,8 @@ from discreet.privacy.events import (
     Repeated,
     SampledWithoutReplacement,
 )
-from discreet.privacy.release import grouped, scaled
-from discreet.privacy.wording import described
+from discreet.privacy.release import group_event, scale_sensitivity
+from discreet.privacy.wording import describe_event
 
 Logs = NDArray[np.float64]
 
@@ -155,7 +155,7 @@ def test_with_shares_of_some_size_the_price_is_that_of_a_gaussian_by_rdp(event: 
     found = accountant.account(event, 1e-5)
     assert found.certified_by == "rdp"
     assert "no dominating pair" in found.notes["pld"]
-    _, theirs = accountant.confirmed(event, 1e-5)
+    _, theirs = accountant.account_with_second_engine(event, 1e-5)
     assert theirs.epsilon is None
     assert "sums of discrete Gaussians" in theirs.reason
 
@@ -186,7 +186,7 @@ def test_a_sampled_sum_costs_no_less_than_its_true_divergence() -> None:
 
 def test_replacing_and_groups_double_the_sensitivity_before_tau_is_added() -> None:
     doubled = DistributedDiscreteGaussianNoise(variance=100.0, shares=10, l2_sensitivity=40.0, dimension=26_010)
-    assert scaled(NOISE, 2.0) == grouped(NOISE, 2) == doubled
+    assert scale_sensitivity(NOISE, 2.0) == group_event(NOISE, 2) == doubled
     assert rdp.epsilon(NOISE, 1e-5, "replace") == rdp.epsilon(doubled, 1e-5)
     sampled = SampledWithoutReplacement(cohort=9, population=10, event=NOISE)
     assert rdp.epsilon(sampled, 1e-5, "replace") <= rdp.epsilon(doubled, 1e-5) * (1 + 1e-12)
@@ -194,7 +194,7 @@ def test_replacing_and_groups_double_the_sensitivity_before_tau_is_added() -> No
 
 def test_it_is_kept_and_said_as_it_is() -> None:
     assert from_plain(Event, to_plain(NOISE)) == NOISE
-    assert described(Repeated(count=3, event=NOISE)) == (
+    assert describe_event(Repeated(count=3, event=NOISE)) == (
         "3 × 10 shares of discrete Gaussian noise of variance 100 each for L2 sensitivity 20"
     )
 

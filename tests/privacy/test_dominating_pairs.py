@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from discreet.errors import Unsupported
-from discreet.privacy.dominating_pairs import Atoms, pair
+from discreet.privacy.dominating_pairs import Atoms, dominating_pair
 from discreet.privacy.events import (
     DiscreteGaussianNoise,
     GaussianNoise,
@@ -40,14 +40,14 @@ STEPS: list[tuple[Step, Relation]] = [
 @pytest.mark.parametrize("spacing", [None, 0.01])
 def test_both_distributions_of_every_pair_have_mass_one(step: Step, relation: Relation, spacing: float | None) -> None:
     edges = np.empty(0) if spacing is None else np.arange(-500, 500) * spacing
-    for side in pair(step, relation).atoms(edges):
+    for side in dominating_pair(step, relation).atoms(edges):
         assert np.exp(side.log_masses).sum() == pytest.approx(1, abs=1e-9)
         assert np.exp(side.log_masses - side.losses).sum() == pytest.approx(1, abs=1e-9)
 
 
 @pytest.mark.parametrize(("step", "relation"), STEPS[::3], ids=lambda value: repr(value)[:60])
 def test_read_backwards_a_loss_changes_sign_and_side(step: Step, relation: Relation) -> None:
-    both = pair(step, relation).atoms(np.empty(0))
+    both = dominating_pair(step, relation).atoms(np.empty(0))
     for epsilon in (0.0, 0.1, 1.0):
         # δ of (P, Q) at −ε follows from δ of (Q, P) at ε
         backwards = 1 - math.exp(-epsilon) + math.exp(-epsilon) * hockey_stick(both.backward, epsilon)
@@ -82,9 +82,9 @@ def test_laplace_noise_on_a_vector_is_dominated_by_one_coordinate(parts: tuple[f
 def test_opposite_updates_are_the_worst_replacement_under_sampling(angle: float, length: float) -> None:
     """Against updates at any angle, of full or half length, on a fine grid of the plane."""
     rate, z = 0.2, 1.0
-    worst = pair(PoissonSampled(sampling_rate=rate, event=GaussianNoise(noise_multiplier=z)), "replace").atoms(
-        np.empty(0)
-    )
+    worst = dominating_pair(
+        PoissonSampled(sampling_rate=rate, event=GaussianNoise(noise_multiplier=z)), "replace"
+    ).atoms(np.empty(0))
     grid = np.linspace(-9, 9, 901)
     x, y = np.meshgrid(grid, grid)
 
@@ -102,8 +102,8 @@ def test_opposite_updates_are_the_worst_replacement_under_sampling(angle: float,
 def test_fixed_sizes_amplify_as_the_theorem_says() -> None:
     """δ'(log(1 + q(e^ε − 1))) = q·δ(ε), Balle, Barthe and Gaboardi 2018."""
     noise = GaussianNoise(noise_multiplier=2.0)
-    sampled = pair(SampledWithoutReplacement(cohort=1, population=5, event=noise), "replace")
-    unsampled = pair(noise, "replace")
+    sampled = dominating_pair(SampledWithoutReplacement(cohort=1, population=5, event=noise), "replace")
+    unsampled = dominating_pair(noise, "replace")
     for epsilon in (0.0, 0.5, 2.0):
         amplified = math.log1p(0.2 * math.expm1(epsilon))
         left = hockey_stick(sampled.atoms(np.array([amplified])).forward, amplified)
@@ -117,10 +117,10 @@ def test_noise_on_lattice_vectors_has_no_pair() -> None:
         SkellamNoise(variance=100.0, l2_sensitivity=5.0, dimension=10),
     ):
         with pytest.raises(Unsupported, match="Rényi bound is what is certified"):
-            pair(noise, "add_or_remove")
+            dominating_pair(noise, "add_or_remove")
 
 
 def test_a_unit_step_on_the_lattice_moves_one_coordinate_so_it_has_a_pair() -> None:
-    pair(SkellamNoise(variance=100.0, l2_sensitivity=1.0, dimension=10**9), "add_or_remove")
+    dominating_pair(SkellamNoise(variance=100.0, l2_sensitivity=1.0, dimension=10**9), "add_or_remove")
     with pytest.raises(Unsupported):  # replaced, two coordinates may move
-        pair(SkellamNoise(variance=100.0, l2_sensitivity=1.0, dimension=10**9), "replace")
+        dominating_pair(SkellamNoise(variance=100.0, l2_sensitivity=1.0, dimension=10**9), "replace")

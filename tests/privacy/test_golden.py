@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from discreet.privacy import pld, rdp, second_engine
-from discreet.privacy.calibration import EpsilonTarget, noise, rounds
+from discreet.privacy.calibration import EpsilonTarget, affordable_rounds, calibrate_noise
 from discreet.privacy.events import Event, GaussianNoise, PoissonSampled
 from tests.privacy.recipes import fixed_size, gaussian
 
@@ -48,7 +48,7 @@ def test_replacing_under_sampling_costs_far_less_than_doubling() -> None:
 
 @pytest.mark.parametrize(("epsilon", "rate", "times", "sigma"), [(2.0, 0.01, 1000, 0.9593)])
 def test_noise_for_a_promise(epsilon: float, rate: float, times: int, sigma: float) -> None:
-    found = noise(lambda z: gaussian(z, rate=rate, times=times), EpsilonTarget(epsilon=epsilon, delta=1e-5))
+    found = calibrate_noise(lambda z: gaussian(z, rate=rate, times=times), EpsilonTarget(epsilon=epsilon, delta=1e-5))
     assert found == pytest.approx(sigma, abs=3e-4)
 
 
@@ -72,7 +72,7 @@ def test_the_noise_that_pfl_implies(epsilon: float, examples: int, batch: int, b
     def event(z: float) -> Event:
         return gaussian(z, rate=1 / batches, times=20 * batches)
 
-    found = noise(event, EpsilonTarget(epsilon=epsilon, delta=1e-5))
+    found = calibrate_noise(event, EpsilonTarget(epsilon=epsilon, delta=1e-5))
     assert by_pld - 2.5e-3 <= found <= by_pld + 6e-4  # a grid of 1e-3, as the printed values have, adds up to 0.0022
     assert by_their_series(event(by_rdp + 0.0006), 1e-5, THEIR_ORDERS) <= epsilon
     assert by_their_series(event(by_rdp - 0.0016), 1e-5, THEIR_ORDERS) >= epsilon
@@ -102,7 +102,9 @@ def test_the_rounds_that_its_table_2_reads_off(epsilon: float, most: int) -> Non
     step = PoissonSampled(sampling_rate=0.1, event=GaussianNoise(noise_multiplier=0.95))
     assert by_their_series(gaussian(0.95, rate=0.1, times=most), 2e-3, FEDSAM_ORDERS) <= epsilon
     assert by_their_series(gaussian(0.95, rate=0.1, times=most + 1), 2e-3, FEDSAM_ORDERS) > epsilon
-    assert rounds(step, EpsilonTarget(epsilon=epsilon, delta=2e-3)) > most  # the tight accountant affords more
+    assert (
+        affordable_rounds(step, EpsilonTarget(epsilon=epsilon, delta=2e-3)) > most
+    )  # the tight accountant affords more
 
 
 def test_dp_fedsam_when_the_sampling_seed_is_known_or_each_tensor_is_clipped_alone() -> None:

@@ -12,7 +12,7 @@ from discreet.part import from_plain, to_plain
 from discreet.privacy.events import GaussianNoise, PoissonSampled, Repeated, SampledWithoutReplacement, SkellamNoise
 from discreet.privacy.guarantee import Attack, Claim, Guarantee, LedgerMark, SecondValue
 from discreet.privacy.release import Person, Relation, Release, Unit, View
-from discreet.privacy.wording import brief, described, in_a_thousand, rounded_down, rounded_up
+from discreet.privacy.wording import compact, describe_event, per_thousand, round_down, round_up
 
 NOISE = GaussianNoise(noise_multiplier=1.5)
 EVENT = Repeated(count=60, event=PoissonSampled(sampling_rate=0.25, event=NOISE))
@@ -41,23 +41,23 @@ def test_it_survives_json_exactly(card: Guarantee):
 
 
 def test_its_text_shows_certified_beside_claimed(card: Guarantee):
-    words = card.words()
-    assert f"Certified       ε = {rounded_up(card.epsilon)} at δ = 0.0001" in words
+    words = card.as_text()
+    assert f"Certified       ε = {round_up(card.epsilon)} at δ = 0.0001" in words
     claimed = words.split("Claimed, not certified")[1]
     assert "ε = 0.62 at δ = 1e-5, Theorem 4.6" in claimed
-    assert f"Certified is ε = {rounded_up(card.epsilon)}" in " ".join(claimed.split())
+    assert f"Certified is ε = {round_up(card.epsilon)}" in " ".join(claimed.split())
     assert "dp-accounting" in words
 
 
 def test_without_claims_nothing_is_said_of_them(card: Guarantee):
-    assert "Claimed" not in dataclasses.replace(card, claims=()).words()
+    assert "Claimed" not in dataclasses.replace(card, claims=()).as_text()
 
 
 @pytest.mark.parametrize("unit", ["example", "client", PATIENT])
 @pytest.mark.parametrize("relation", get_args(Relation))
 @pytest.mark.parametrize("view", get_args(View))
 def test_every_card_fits_80_columns_and_speaks_of_its_unit(unit: Unit, relation: Relation, view: View, card: Guarantee):
-    words = dataclasses.replace(card, unit=unit, relation=relation, view=view).words()
+    words = dataclasses.replace(card, unit=unit, relation=relation, view=view).as_text()
     assert max(map(len, words.splitlines())) <= 80
     assert f"any one {'person' if unit == PATIENT else unit}" in " ".join(words.split())
 
@@ -94,13 +94,13 @@ def test_the_plain_sentence_tells_what_an_attack_achieves(card: Guarantee):
 def test_a_person_card_assumes_bounded_rows():
     card = Guarantee.certify(dataclasses.replace(PFL, unit=PATIENT), 1e-4)
     assert "No person has more than 5 rows, and none has rows in two clients." in card.assumptions
-    assert "at most 5" in card.words()
+    assert "at most 5" in card.as_text()
 
 
 @pytest.mark.parametrize("unit", ["example", PATIENT])
 def test_a_card_for_blanks_says_that_sizes_are_public(unit: Unit):
     card = Guarantee.certify(dataclasses.replace(PFL, unit=unit), 1e-4)
-    words = " ".join(card.words().split())
+    words = " ".join(card.as_text().split())
     assert "in its place; how many" in words if unit == "example" else "in their place; how many" in words
     assert "how many examples a client holds is public" in words
     assert "follow from how many examples each client holds, which is public" in words
@@ -125,11 +125,11 @@ def test_an_infinite_epsilon_is_said_and_saved(card: Guarantee):
     assert to_plain(nothing)["epsilon"] == "inf"
     assert from_plain(Guarantee, to_plain(nothing)) == nothing
     assert (
-        nothing.words()
+        nothing.as_text()
         .splitlines()[2]
         .startswith("Nothing is promised: whoever sees what the server sees can tell for")
     )
-    assert "ε = inf" in nothing.words()
+    assert "ε = inf" in nothing.as_text()
 
 
 @pytest.mark.parametrize("wrong", [math.nan, -1.0, True, "2", -math.inf])
@@ -143,7 +143,7 @@ def test_where_only_one_engine_exists_the_card_says_so():
     card = Guarantee.certify(dataclasses.replace(PFL, event=event), 1e-5)
     assert card.accountant == "rdp"
     assert card.second.epsilon is None
-    assert f"no second engine: {card.second.reason}" in " ".join(card.words().split())
+    assert f"no second engine: {card.second.reason}" in " ".join(card.as_text().split())
 
 
 def test_a_second_engine_that_is_looser_says_why():
@@ -151,7 +151,7 @@ def test_a_second_engine_that_is_looser_says_why():
     card = Guarantee.certify(Release(unit="example", relation="replace", view="server", event=event), 1e-5)
     assert card.second.epsilon is not None
     assert card.second.epsilon > card.epsilon
-    assert f"({card.second.reason})" in " ".join(card.words().split())
+    assert f"({card.second.reason})" in " ".join(card.as_text().split())
 
 
 def test_sampling_clients_hides_nothing_from_the_server():
@@ -166,17 +166,17 @@ def test_a_price_chosen_after_looking_is_the_ledgers_to_count():
 
 def test_the_ledgers_mark_is_printed(card: Guarantee):
     marked = dataclasses.replace(card, ledger=LedgerMark(head="ab12", length=1062))
-    assert "Ledger          1,062 entries, head ab12" in marked.words()
+    assert "Ledger          1,062 entries, head ab12" in marked.as_text()
 
 
 def test_a_missing_second_value_needs_no_number(card: Guarantee):
     alone = dataclasses.replace(card, second=SecondValue(engine="none", epsilon=None, reason="nobody else has it"))
-    assert "Confirmed by    no second engine: nobody else has it" in alone.words()
+    assert "Confirmed by    no second engine: nobody else has it" in alone.as_text()
 
 
 def test_an_event_is_described_by_its_distinct_steps():
-    assert described(EVENT) == "60 × Gaussian noise of multiplier 1.5, Poisson sampling at rate 0.25"
-    assert described(NOISE) == "Gaussian noise of multiplier 1.5"
+    assert describe_event(EVENT) == "60 × Gaussian noise of multiplier 1.5, Poisson sampling at rate 0.25"
+    assert describe_event(NOISE) == "Gaussian noise of multiplier 1.5"
 
 
 @pytest.mark.parametrize(
@@ -192,11 +192,11 @@ def test_an_event_is_described_by_its_distinct_steps():
     ],
 )
 def test_a_printed_bound_is_never_better_than_the_bound(value: float, up: str, down: str):
-    assert (rounded_up(value), rounded_down(value)) == (up, down)
+    assert (round_up(value), round_down(value)) == (up, down)
 
 
 def test_another_client_knows_its_own_data(card: Guarantee):
-    assert "one example, of any other client" in dataclasses.replace(card, view="client").words()
+    assert "one example, of any other client" in dataclasses.replace(card, view="client").as_text()
 
 
 def test_a_card_without_any_attack_rate_cannot_be_built(card: Guarantee):
@@ -205,5 +205,5 @@ def test_a_card_without_any_attack_rate_cannot_be_built(card: Guarantee):
 
 
 def test_numbers_are_written_for_people():
-    assert brief(1e-5) == "1e-5"
-    assert (in_a_thousand(0.001), in_a_thousand(0.00512), in_a_thousand(0.5287)) == ("1", "5.2", "529")
+    assert compact(1e-5) == "1e-5"
+    assert (per_thousand(0.001), per_thousand(0.00512), per_thousand(0.5287)) == ("1", "5.2", "529")

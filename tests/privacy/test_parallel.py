@@ -2,7 +2,7 @@
 
 import pytest
 
-from discreet.privacy import accountant, parallel
+from discreet.privacy import accountant, parallel_composition
 from discreet.privacy.events import Composed, Repeated
 from tests.privacy.recipes import gaussian
 
@@ -10,34 +10,34 @@ LIGHT, HEAVY = gaussian(4.0, rate=0.1, times=20), gaussian(1.0, rate=0.1, times=
 
 
 def test_disjoint_clients_cost_what_the_worst_of_them_costs() -> None:
-    assert parallel.epsilon([LIGHT] * 50 + [HEAVY], 1e-5) == accountant.epsilon(HEAVY, 1e-5)
+    assert parallel_composition.epsilon([LIGHT] * 50 + [HEAVY], 1e-5) == accountant.epsilon(HEAVY, 1e-5)
 
 
 def test_a_unit_in_three_alike_clients_pays_three_times() -> None:
-    paid = parallel.epsilon([HEAVY] * 10, 1e-5, max_multiplicity=3)
+    paid = parallel_composition.epsilon([HEAVY] * 10, 1e-5, max_multiplicity=3)
     assert paid == accountant.epsilon(Repeated(count=3, event=HEAVY), 1e-5)
 
 
 def test_a_unit_cannot_be_in_more_clients_than_there_are() -> None:
-    paid = parallel.epsilon([HEAVY, LIGHT], 1e-5, max_multiplicity=5)
+    paid = parallel_composition.epsilon([HEAVY, LIGHT], 1e-5, max_multiplicity=5)
     assert paid == accountant.epsilon(Composed(events=(HEAVY, LIGHT)), 1e-5)
 
 
 def test_the_worst_selection_takes_the_one_heavy_client_once() -> None:
-    paid = parallel.epsilon([HEAVY] + [LIGHT] * 9, 1e-5, max_multiplicity=2)
+    paid = parallel_composition.epsilon([HEAVY] + [LIGHT] * 9, 1e-5, max_multiplicity=2)
     assert paid == accountant.epsilon(Composed(events=(HEAVY, LIGHT)), 1e-5)
 
 
 def test_the_overlap_of_pfl_at_its_settings() -> None:
     """MNIST, batches of 64, noise for a nominal 2.93 by RDP: a record in four of the clients really pays 5.58."""
     client = gaussian(1.007, rate=1 / 94, times=20 * 94)
-    assert parallel.epsilon([client] * 10, 1e-5) == pytest.approx(2.64, abs=0.01)
-    assert parallel.epsilon([client] * 10, 1e-5, max_multiplicity=4) == pytest.approx(5.58, abs=0.01)
+    assert parallel_composition.epsilon([client] * 10, 1e-5) == pytest.approx(2.64, abs=0.01)
+    assert parallel_composition.epsilon([client] * 10, 1e-5, max_multiplicity=4) == pytest.approx(5.58, abs=0.01)
 
 
 def test_many_unlike_clients_fall_back_to_their_renyi_curves_and_stay_sound() -> None:
     clients = [gaussian(1.0 + i / 50, rate=0.1, times=20) for i in range(40)]
-    paid = parallel.epsilon(clients, 1e-5, max_multiplicity=3)
+    paid = parallel_composition.epsilon(clients, 1e-5, max_multiplicity=3)
     worst_three = Composed(events=tuple(clients[:3]))
     assert accountant.epsilon(worst_three, 1e-5) <= paid <= 1.3 * accountant.epsilon(worst_three, 1e-5)
 
@@ -47,10 +47,10 @@ def test_thousands_of_clients_need_few_exact_answers(monkeypatch: pytest.MonkeyP
     exact = accountant.epsilon
     monkeypatch.setattr(accountant, "epsilon", lambda *args: asked.append(args) or exact(*args))
     clients = [gaussian(1.0 + (i % 71) / 71, rate=0.01 + (i % 89) / 890, times=20 + i % 7) for i in range(5000)]
-    worst = parallel.epsilon(clients, 1e-5)
+    worst = parallel_composition.epsilon(clients, 1e-5)
     assert len(asked) < 30
     assert worst == pytest.approx(max(exact(each, 1e-5) for each in clients[::50] + [args[0] for args in asked]))
 
 
 def test_nobody_pays_nothing() -> None:
-    assert parallel.epsilon([], 1e-5) == 0.0
+    assert parallel_composition.epsilon([], 1e-5) == 0.0

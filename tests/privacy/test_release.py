@@ -6,7 +6,7 @@ from discreet.errors import Unsupported
 from discreet.part import from_plain, to_plain
 from discreet.privacy import pld
 from discreet.privacy.events import GaussianNoise, PoissonSampled, Repeated, SampledWithoutReplacement, SkellamNoise
-from discreet.privacy.release import Person, Release, grouped, scaled
+from discreet.privacy.release import Person, Release, group_event, scale_sensitivity
 from tests.privacy.recipes import gaussian
 
 NOISE = GaussianNoise(noise_multiplier=6.0)
@@ -25,11 +25,11 @@ def test_a_release_comes_back_equal() -> None:
 
 
 def test_a_person_of_three_examples_sees_a_third_of_the_noise() -> None:
-    assert grouped(NOISE, 3) == GaussianNoise(noise_multiplier=2.0)
+    assert group_event(NOISE, 3) == GaussianNoise(noise_multiplier=2.0)
 
 
 def test_a_sampled_person_takes_part_when_any_of_its_examples_does() -> None:
-    event = grouped(PoissonSampled(sampling_rate=0.1, event=NOISE), 3)
+    event = group_event(PoissonSampled(sampling_rate=0.1, event=NOISE), 3)
     assert isinstance(event, PoissonSampled)
     assert event.sampling_rate == pytest.approx(1 - 0.9**3)
     assert event.event == GaussianNoise(noise_multiplier=2.0)
@@ -37,16 +37,20 @@ def test_a_sampled_person_takes_part_when_any_of_its_examples_does() -> None:
 
 def test_a_group_is_never_safer_than_its_members() -> None:
     single = gaussian(6.0, rate=0.1, times=20)
-    assert pld.epsilon(grouped(single, 3), 1e-5) > pld.epsilon(grouped(single, 2), 1e-5) > pld.epsilon(single, 1e-5)
+    assert (
+        pld.epsilon(group_event(single, 3), 1e-5)
+        > pld.epsilon(group_event(single, 2), 1e-5)
+        > pld.epsilon(single, 1e-5)
+    )
 
 
 def test_a_group_of_one_is_its_member() -> None:
     fixed = SampledWithoutReplacement(cohort=5, population=50, event=NOISE)
-    assert grouped(fixed, 1) == fixed
+    assert group_event(fixed, 1) == fixed
     with pytest.raises(Unsupported, match="Sample by Poisson"):
-        grouped(fixed, 2)
+        group_event(fixed, 2)
 
 
 def test_noise_on_the_lattice_scales_by_its_sensitivity() -> None:
     noise = SkellamNoise(variance=100.0, l2_sensitivity=5.0, dimension=9)
-    assert scaled(noise, 2.0) == SkellamNoise(variance=100.0, l2_sensitivity=10.0, dimension=9)
+    assert scale_sensitivity(noise, 2.0) == SkellamNoise(variance=100.0, l2_sensitivity=10.0, dimension=9)

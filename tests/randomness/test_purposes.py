@@ -16,7 +16,7 @@ from discreet.randomness.streams import CPU, Rows, RunKey, Streams
 from tests.federations import cross_entropy, federation, linear
 
 ROOT = Path(__file__).parents[2]
-KEY, SECRET = RunKey.seed(7), RunKey(bytes(range(32)))
+KEY, SECRET = RunKey.from_seed(7), RunKey(bytes(range(32)))
 DATA = federation(7, 3)
 
 
@@ -32,8 +32,8 @@ class Watched:
     def clients(self) -> tuple[int, ...]:
         return tuple(self.rows.clients)
 
-    def at(self, purpose: Purpose, *numbers: int | str) -> "Watched":
-        return Watched(self.rows.at(purpose, *numbers), (*self.name, purpose, *numbers), self.callers)
+    def for_purpose(self, purpose: Purpose, *numbers: int | str) -> "Watched":
+        return Watched(self.rows.for_purpose(purpose, *numbers), (*self.name, purpose, *numbers), self.callers)
 
     def open(self) -> Streams:
         caller = sys._getframe(1)
@@ -75,7 +75,11 @@ def _named(function: ast.FunctionDef) -> list[str]:
 
 @pytest.mark.parametrize("name", ["noise", 3, None])
 def test_a_stream_that_is_named_by_anything_else_is_refused(name: object) -> None:
-    for call in (KEY.generator, KEY.rows(0, b"", [0], CPU).at, SECRET.secret_rows(0, bytes(32), 0).at):
+    for call in (
+        KEY.generator,
+        KEY.rows(0, b"", [0], CPU).for_purpose,
+        SECRET.secret_rows(0, bytes(32), 0).for_purpose,
+    ):
         with pytest.raises(InvalidInput, match="named by a Purpose, and got"):
             call(name)  # type: ignore[operator]
 
@@ -85,13 +89,15 @@ def test_a_stream_draws_what_it_has_always_drawn() -> None:
     rows, secret = KEY.rows(2, b"", [5], CPU), SECRET.secret_rows(2, bytes(32), 5)
     sampling = torch.rand(2, generator=KEY.generator(Purpose.SAMPLING, 3), dtype=torch.float64)
     assert sampling.tolist() == [0.3121268058750122, 0.5405079655350984]
-    train, like = rows.at(Purpose.TRAIN), {"w": torch.zeros(2, dtype=torch.float64)}
-    assert train.at(Purpose.BATCH).open().uniform([2]).tolist() == [[0.43799767148437596, 0.23556007361422304]]
-    assert train.at(Purpose.NOISE).open().normal(like)["w"].tolist() == [[0.2752213585671406, -2.3204379528948507]]
-    assert secret.at(Purpose.SHARE).open().uniform([2]).tolist() == [[0.7188859345714967, 0.6993644714015504]]
-    passes = secret.at(Purpose.LOCAL, 1).at(Purpose.BATCHES)
+    train, like = rows.for_purpose(Purpose.TRAIN), {"w": torch.zeros(2, dtype=torch.float64)}
+    assert train.for_purpose(Purpose.BATCH).open().uniform([2]).tolist() == [[0.43799767148437596, 0.23556007361422304]]
+    assert train.for_purpose(Purpose.NOISE).open().normal(like)["w"].tolist() == [
+        [0.2752213585671406, -2.3204379528948507]
+    ]
+    assert secret.for_purpose(Purpose.SHARE).open().uniform([2]).tolist() == [[0.7188859345714967, 0.6993644714015504]]
+    passes = secret.for_purpose(Purpose.LOCAL, 1).for_purpose(Purpose.BATCHES)
     assert passes.open().uniform([2]).tolist() == [[0.3519713058754854, 0.5615004714763436]]
-    with rows.drawing():
+    with rows.seed_network():
         assert torch.rand(2).tolist() == [0.6756430268287659, 0.40923821926116943]
 
 

@@ -35,7 +35,7 @@ def test_every_place_has_a_key_of_its_own() -> None:
     places += [replace(here, name=name) for name in names]
     keys = {tuple(g.bit_generator.state["state"]["keysetup"]) for rows in places for g in rows.generators()}
     assert len(keys) == len(places) == 12
-    assert here.at(Purpose.LOCAL, 1).at(Purpose.NOISE).name == ("local", 1, "noise")
+    assert here.for_purpose(Purpose.LOCAL, 1).for_purpose(Purpose.NOISE).name == ("local", 1, "noise")
 
 
 def test_all_256_bits_of_a_key_count() -> None:
@@ -78,7 +78,7 @@ def test_a_stream_is_the_key_stream_from_its_first_block_on() -> None:
 
 def test_a_seed_is_no_secret() -> None:
     with pytest.raises(UnsoundCombination, match="A seed protects nobody"):
-        RunKey.seed(7).secret_rows(0, DIGEST, 0)
+        RunKey.from_seed(7).secret_rows(0, DIGEST, 0)
 
 
 def test_a_client_without_randomgen_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,7 +99,7 @@ def test_a_generator_that_is_not_chacha20_is_refused(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("name", [0.5, True, np.int64(3), None, object()])
 def test_a_name_that_is_not_written_in_one_way_is_refused(name: object) -> None:
     with pytest.raises(InvalidInput, match="named by whole numbers and strings"):
-        KEY.secret_rows(0, DIGEST, 0).at(Purpose.LOCAL, name)  # type: ignore[arg-type]
+        KEY.secret_rows(0, DIGEST, 0).for_purpose(Purpose.LOCAL, name)  # type: ignore[arg-type]
 
 
 def test_noise_without_a_whole_secret_or_a_broadcast_is_refused() -> None:

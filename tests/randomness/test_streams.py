@@ -145,11 +145,11 @@ def test_drawing_touches_no_stream_but_its_own(kind: str) -> None:
     torch.manual_seed(5)
     before = torch.get_rng_state(), np.random.get_state()[1].tolist(), random.getstate()  # type: ignore[index]
     rows = block(kind)
-    with rows.drawing():
+    with rows.seed_network():
         first = torch.rand(3)
-    with rows.drawing():
+    with rows.seed_network():
         assert torch.equal(torch.rand(3), first)
-    with rows.at(Purpose.TRAIN).drawing():
+    with rows.for_purpose(Purpose.TRAIN).seed_network():
         assert not torch.equal(torch.rand(3), first)
     stream = rows.open()
     stream.normal(MODEL), stream.uniform([9])
@@ -158,13 +158,13 @@ def test_drawing_touches_no_stream_but_its_own(kind: str) -> None:
 
 
 def test_two_fresh_keys_share_no_stream() -> None:
-    one, other = (RunKey.fresh().rows(0, DIGEST, [0], CPU) for _ in range(2))
+    one, other = (RunKey.generate().rows(0, DIGEST, [0], CPU) for _ in range(2))
     assert not same(one.open().normal(MODEL), other.open().normal(MODEL))
 
 
 def test_the_key_never_shows(kind: str) -> None:
     rows = block(kind)
-    stream = rows.at(Purpose.NOISE).open()
+    stream = rows.for_purpose(Purpose.NOISE).open()
     stream.normal(MODEL)
     for shown in (repr(KEY), repr(rows), repr(stream), str(stream)):
         assert "secret of" not in shown

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from discreet.errors import InvalidInput
-from discreet.privacy.guarantee import Guarantee, entries
-from discreet.privacy.wording import rounded_up
+from discreet.privacy.guarantee import Guarantee, card_entries
+from discreet.privacy.wording import round_up
 from discreet.report import guarantee_card, run_page
 from tests.report.conftest import lines, write_rounds
 
@@ -88,7 +88,7 @@ def test_plotly_is_on_it_once(run: Path):
 
 def test_a_finished_private_run_says_that_its_promise_was_kept(run: Path, certified: Guarantee):
     text = read(run).text
-    assert f"protected against the server, up to ε = {rounded_up(certified.epsilon)} at δ = 0.0001" in text
+    assert f"protected against the server, up to ε = {round_up(certified.epsilon)} at δ = 0.0001" in text
     assert "That keeps the promise: at most ε = 2 at δ = 0.0001" in text
     assert "finished: 4 of 4 rounds" in text
 
@@ -185,7 +185,7 @@ def test_it_can_be_written_elsewhere(run: Path, tmp_path: Path):
 
 def test_the_card_on_it_lists_what_the_card_in_words_lists(run: Path, certified: Guarantee):
     text = read(run).text
-    for name, said in entries(certified):
+    for name, said in card_entries(certified):
         assert f"{name} {said}" in text
 
 

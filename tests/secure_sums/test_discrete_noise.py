@@ -18,7 +18,7 @@ from discreet.errors import InvalidInput
 from discreet.privacy import skellam as law
 from discreet.randomness.secret_streams import SecretRows, secret_generator
 from discreet.randomness.streams import CPU, RunKey
-from discreet.secure_sums.discrete_noise import discrete_gaussian, gaussian_sampler, skellam
+from discreet.secure_sums.discrete_noise import draw_discrete_gaussian, draw_skellam, gaussian_sampler
 from discreet.secure_sums.discrete_noise.chunks import CHUNK, Integers
 
 KEY = bytes(range(32))
@@ -30,7 +30,7 @@ def key(number: int) -> bytes:
 
 
 def noise(kind: str, variance: float, size: int, number: int = 0, threads: int | None = None) -> Integers:
-    draw = {"skellam": skellam, "discrete_gaussian": discrete_gaussian}[kind]
+    draw = {"skellam": draw_skellam, "discrete_gaussian": draw_discrete_gaussian}[kind]
     return draw(key(number), variance, (size,), secret_generator, threads)
 
 
@@ -146,7 +146,7 @@ def test_a_variance_that_the_sampler_cannot_do_is_refused(kind: str, variance: f
 
 def test_a_key_of_another_length_is_refused() -> None:
     with pytest.raises(InvalidInput, match="must be 32 bytes long, and this one has 5"):
-        skellam(b"short", 1.0, (3,), secret_generator)
+        draw_skellam(b"short", 1.0, (3,), secret_generator)
 
 
 def test_where_doubles_cannot_decide_exact_numbers_do(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,12 +92,12 @@ class Algorithm:
         """Train, select, weigh, bound, encode, add the client's own noise. Weights come before the bound."""
         whole = self.mechanism.unit == "client"
         heard = replace(broadcast, encoding=None) if whole else broadcast  # what is clipped as a whole is rounded later
-        delta = self.trainer.train(loss, heard, batches, rows.at(Purpose.TRAIN))
+        delta = self.trainer.train(loss, heard, batches, rows.for_purpose(Purpose.TRAIN))
         chosen = self.sparsifier.select(delta, broadcast.announcement)
         weighed = per_client.scale_by(chosen, weights) if self.weighting == "by_examples" else chosen
         bounded = self.mechanism.bound(weighed, broadcast)
-        encoded = self.aggregation.encode(bounded, broadcast.encoding, rows.at(Purpose.ENCODE), bounded=whole)
-        shared = self.mechanism.add_noise_share(encoded, broadcast, rows.at(Purpose.SHARE))
+        encoded = self.aggregation.encode(bounded, broadcast.encoding, rows.for_purpose(Purpose.ENCODE), bounded=whole)
+        shared = self.mechanism.add_noise_share(encoded, broadcast, rows.for_purpose(Purpose.SHARE))
         clean = None if shared is encoded else encoded
         sizes = norms(chosen) if broadcast.encoding is None else broadcast.encoding.norms(chosen)
         return Uploads(self.sparsifier.finish(shared, broadcast.announcement), sizes, clean)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from discreet.params import Params
-from discreet.randomness.streams import digest, fingerprint
+from discreet.randomness.streams import params_digest, params_fingerprint
 from discreet.secure_sums.lattice import Encoding
 
 CLIP = "clip"  # under which a mechanism announces the norm that updates are measured in
@@ -22,16 +22,16 @@ class Broadcast:
     @cached_property
     def digest(self) -> bytes:
         """Part of every noise key, so that two broadcasts in one round never share noise."""
-        return digest(self._all)
+        return params_digest(self._all)
 
     @cached_property
     def fingerprint(self) -> bytes:
         """The same for a simulation, which sends no broadcast to mislead itself."""
-        return fingerprint(self._all)
+        return params_fingerprint(self._all)
 
     @property
     def _all(self) -> Params:
         said = {f"announced {name}": value for name, value in self.announcement.items()}
         if self.encoding is not None:
-            said |= {f"encoding {name}": value for name, value in self.encoding.told().items()}
+            said |= {f"encoding {name}": value for name, value in self.encoding.as_tensors().items()}
         return self.params | said

@@ -8,8 +8,8 @@ from discreet.algorithms.population import Population
 from discreet.algorithms.soundness import has_thinned_noise
 from discreet.algorithms.training import DpSgd
 from discreet.privacy import gaussian
-from discreet.privacy.events import Composed, Event, PoissonSampled, Repeated, noise_of, steps, with_noise
-from discreet.privacy.release import Release, scaled
+from discreet.privacy.events import Composed, Event, PoissonSampled, Repeated, replace_noise, step_noise, steps
+from discreet.privacy.release import Release, scale_sensitivity
 
 if TYPE_CHECKING:
     from discreet.algorithms.algorithm import Algorithm
@@ -75,7 +75,7 @@ def _with_scaled_noise(event: Event, factor: float) -> Event:
     """The same steps with so many times the noise."""
     return Composed(
         events=tuple(
-            Repeated(count=count, event=with_noise(step, scaled(noise_of(step), 1 / factor)))
+            Repeated(count=count, event=replace_noise(step, scale_sensitivity(step_noise(step), 1 / factor)))
             for step, count in steps(event).items()
         )
     )

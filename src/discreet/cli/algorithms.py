@@ -44,7 +44,7 @@ def recipe_data(name: str) -> dict[str, Any]:
     """All that the recipe says of itself, as plain data."""
     from discreet.algorithms.recipes.registry import RECIPES
     from discreet.experiment.configuration import toml_document
-    from discreet.privacy.wording import name_of
+    from discreet.privacy.wording import unit_name
 
     recipe = RECIPES[name]
     return {
@@ -52,7 +52,7 @@ def recipe_data(name: str) -> dict[str, Any]:
         "paper": recipe.paper or None,
         "summary": recipe.summary,
         "description": recipe.description,
-        "protects": [{"unit": name_of(each.unit), "against": each.view} for each in recipe.protects],
+        "protects": [{"unit": unit_name(each.unit), "against": each.view} for each in recipe.protects],
         "parameters": [
             {"name": knob.name, "type": knob.kind, "required": knob.required, "default": knob.default}
             for knob in recipe.arguments

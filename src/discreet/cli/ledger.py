@@ -21,8 +21,8 @@ from discreet.cli.options import (
 )
 from discreet.cli.output import Json, emit
 from discreet.part import from_plain
-from discreet.privacy.release import Person, Unit, numbered, relations_for
-from discreet.privacy.wording import brief, rounded_down, rounded_up
+from discreet.privacy.release import Person, Unit, describe_clients, relations_for
+from discreet.privacy.wording import compact, round_down, round_up
 
 EPILOG = """\b
 Examples:
@@ -156,10 +156,10 @@ def _budget_table(budgets: list[dict[str, Any]]) -> Table:
             _describe_unit(from_plain(Unit, budget["unit"]), budget["clients"]),
             budget["view"],
             budget["relation"].replace("_", "-"),
-            rounded_up(budget["spent"]),
-            brief(budget["epsilon"]),
-            rounded_down(budget["remaining"]),
-            brief(budget["delta"]),
+            round_up(budget["spent"]),
+            compact(budget["epsilon"]),
+            round_down(budget["remaining"]),
+            compact(budget["delta"]),
         )
     return table
 
@@ -168,7 +168,7 @@ def _describe_unit(unit: Unit, clients: list[int] | None) -> str:
     named = f"person ({unit.column})" if isinstance(unit, Person) else unit
     if clients is None:
         return named
-    return numbered(clients) if unit == "client" else f"{named} of {numbered(clients)}"
+    return describe_clients(clients) if unit == "client" else f"{named} of {describe_clients(clients)}"
 
 
 def _client_tables(budgets: list[dict[str, Any]]) -> Iterator[RenderableType]:
@@ -178,11 +178,11 @@ def _client_tables(budgets: list[dict[str, Any]]) -> Iterator[RenderableType]:
         if own is None:
             continue
         table = Table(box=None, padding=(0, 3, 0, 0), pad_edge=False)
-        table.add_column(f"of each, at δ {brief(budget['delta'])}, ε {brief(budget['epsilon'])} allowed")
+        table.add_column(f"of each, at δ {compact(budget['delta'])}, ε {compact(budget['epsilon'])} allowed")
         for heading in ("ε spent", "left"):
             table.add_column(heading, justify="right")
         for each in own:
-            table.add_row(numbered(each["clients"]), rounded_up(each["spent"]), rounded_down(each["remaining"]))
+            table.add_row(describe_clients(each["clients"]), round_up(each["spent"]), round_down(each["remaining"]))
         yield ""
         yield Padding(table, (0, 2)) if own else "  All clients have paid alike: no line differs from the budget's."
 

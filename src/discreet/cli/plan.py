@@ -18,8 +18,8 @@ from discreet.cli.progress_bar import show_preparation
 from discreet.cli.run import Set
 from discreet.errors import InvalidInput
 from discreet.part import from_plain
-from discreet.privacy.release import numbered
-from discreet.privacy.wording import brief, rounded_up
+from discreet.privacy.release import describe_clients
+from discreet.privacy.wording import compact, round_up
 
 EPILOG = """\b
 Examples:
@@ -91,13 +91,13 @@ def _page(found: dict[str, Any], run: str) -> Iterator[RenderableType]:
         yield "these bytes leave out what secure aggregation sends beside the sums"
     if found["ring_bits"] is not None and found["wraparound"] is not None:
         yield (
-            f"sums in a ring of {found['ring_bits']} bits: a chance of {rounded_up(found['wraparound'], 2)} at most "
+            f"sums in a ring of {found['ring_bits']} bits: a chance of {round_up(found['wraparound'], 2)} at most "
             "that one of them leaves it, which would spoil the model and reveal nothing"
         )
     if found["noise_multiplier"] is not None:
-        yield f"noise multiplier {brief(found['noise_multiplier'])}"
+        yield f"noise multiplier {compact(found['noise_multiplier'])}"
     if found["noise_to_signal"] is not None:
-        ratio = brief(found["noise_to_signal"], 3)
+        ratio = compact(found["noise_to_signal"], 3)
         yield f"noise to signal in a round's mean: {ratio} at best, with all at the clip and agreed"
     yield ""
     yield _describe_promise(found)
@@ -146,9 +146,9 @@ def _describe_promise(found: dict[str, Any]) -> str:
         noun = "round" if rounds == 1 else "rounds"
         affords = f" Within the promise this noise affords {format_affordable_rounds(rounds)} {noun}."
     claimed = "".join(
-        f" Claimed {claim.source}, and not certified: ε = {brief(claim.epsilon, 4)}." for claim in card.claims
+        f" Claimed {claim.source}, and not certified: ε = {compact(claim.epsilon, 4)}." for claim in card.claims
     )
-    certified = f"Certified: ε = {rounded_up(card.epsilon)} at δ = {brief(card.delta)}. {card.sentence()}"
+    certified = f"Certified: ε = {round_up(card.epsilon)} at δ = {compact(card.delta)}. {card.sentence()}"
     return f"{certified}{claimed}{affords}{seeded}"
 
 
@@ -166,10 +166,10 @@ def _client_table(kinds: list[dict[str, Any]]) -> Table:
         table.add_column(heading, justify="right")
     for kind in kinds:
         numbers = (kind["sampling_rate"], kind["clip_norm"], kind["noise_multiplier"])
-        spent = "-" if kind["epsilon"] is None else rounded_up(kind["epsilon"])
-        promised = "-" if kind["promised"] is None else brief(kind["promised"])
-        whose = numbered(kind["clients"]).removeprefix("clients ").removeprefix("client ")
-        shown = ("-" if each is None else brief(each, 4) for each in numbers)
+        spent = "-" if kind["epsilon"] is None else round_up(kind["epsilon"])
+        promised = "-" if kind["promised"] is None else compact(kind["promised"])
+        whose = describe_clients(kind["clients"]).removeprefix("clients ").removeprefix("client ")
+        shown = ("-" if each is None else compact(each, 4) for each in numbers)
         table.add_row(whose, *shown, f"{kind['rounds']:,}", spent, promised)
     return table
 
@@ -179,6 +179,6 @@ def _other_epsilons_table(found: dict[str, Any]) -> Table:
     for heading in ("promised ε", "noise for all rounds", "or rounds at this noise"):
         table.add_column(heading, justify="right")
     for each in found["other_epsilons"]:
-        noise = "-" if each["noise_multiplier"] is None else brief(each["noise_multiplier"], 4)
-        table.add_row(brief(each["epsilon"]), noise, format_affordable_rounds(each["rounds_at_this_noise"]))
+        noise = "-" if each["noise_multiplier"] is None else compact(each["noise_multiplier"], 4)
+        table.add_row(compact(each["epsilon"]), noise, format_affordable_rounds(each["rounds_at_this_noise"]))
     return table

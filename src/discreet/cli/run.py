@@ -14,7 +14,7 @@ from discreet.cli.output import Json, emit, stderr_console
 from discreet.cli.progress_bar import show_preparation
 from discreet.errors import InvalidInput
 from discreet.part import to_plain
-from discreet.privacy.wording import brief
+from discreet.privacy.wording import compact
 
 if TYPE_CHECKING:
     from discreet.experiment.loop.job import Job
@@ -192,7 +192,7 @@ def describe_results(ended: "Outcome", page: Path) -> Iterator[RenderableType]:
 
 def describe_metrics(metrics: dict[str, Any]) -> Iterator[str]:
     """Each metric by name; a squared error with what a constant achieves beside it."""
-    said = {name: f"{name} {brief(float(value), 4)}" for name, value in metrics.items()}
+    said = {name: f"{name} {compact(float(value), 4)}" for name, value in metrics.items()}
     if "mse" in said and (constant := said.pop("constant_mse", None)):
         said["mse"] += f" ({constant}: by always predicting the training mean)"
     yield from said.values()

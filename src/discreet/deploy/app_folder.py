@@ -29,7 +29,7 @@ WEIGHTS_NAME = re.compile(r"[\w-]+(\.[\w-]+)+", re.ASCII)
 
 def public_run_key(experiment: Experiment) -> RunKey:
     """For what all must draw alike, and nobody keeps secret: how a task is dealt out, and a model's first weights."""
-    return RunKey.seed(experiment.seed or 0)
+    return RunKey.from_seed(experiment.seed or 0)
 
 
 def user_files(experiment: Experiment) -> tuple[str, ...]:

@@ -85,12 +85,12 @@ def is_node_key(text: str) -> bool:
 
 def write_signing_key(path: Path) -> str:
     """An Ed25519 key to sign with; what is public of it is given back, in hexadecimal."""
-    return key_agreement.identity_of(write_key(path)).hex()
+    return key_agreement.identity_key(write_key(path)).hex()
 
 
 def write_key(path: Path) -> bytes:
     """A new secret of 32 bytes, in hexadecimal."""
-    secret = key_agreement.fresh(key_agreement.KEY_BYTES)
+    secret = key_agreement.random_bytes(key_agreement.KEY_BYTES)
     write_secret(path, secret.hex().encode() + b"\n")
     return secret
 

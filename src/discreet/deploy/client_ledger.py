@@ -20,7 +20,7 @@ from discreet.privacy.ledger.charges import charges
 from discreet.privacy.ledger.entries import Mode
 from discreet.privacy.ledger.meters import Filter, PriceList, best_order
 from discreet.privacy.release import Relation, Release
-from discreet.privacy.wording import rounded_up
+from discreet.privacy.wording import round_up
 
 SPARE_ROUNDS = 1.1  # of a run's rounds: one that comes to nothing after an update was sent counts as well
 
@@ -104,7 +104,7 @@ class ClientLedger:
         if self._modes[path] != "filter":  # the price of a plan is an accountant's to say, who takes a while
             return f"{path.name} has counted it"
         budgets = self._last_ledger.summary()["budgets"]
-        spent = [f"ε {rounded_up(each['spent'])} of {each['epsilon']:g}" for each in budgets]
+        spent = [f"ε {round_up(each['spent'])} of {each['epsilon']:g}" for each in budgets]
         return f"{path.name} has spent {', '.join(spent)}"
 
     def open_ledger(self, day: date) -> Ledger:

@@ -174,7 +174,7 @@ class ClientNode:
             raise RequestRefused(f"The secure sum is for {terms.rounds} rounds, and the experiment has {left} left.")
         client = Client(terms, about.cohort.index(self.learner.client), identity=self.identity)
         said = client.start()
-        name = key_agreement.fresh(NAME_BYTES).hex()
+        name = key_agreement.random_bytes(NAME_BYTES).hex()
         self._store_session(about, OpenSession(about.experiment, about.cohort, name, b""), client)
         return said
 

@@ -53,9 +53,9 @@ def train_deployed(
     before = RunRecord.open(where) if where.exists() else None
     seed = app.experiment.seed
     if seed is not None:
-        key = RunKey.seed(seed)
+        key = RunKey.from_seed(seed)
     else:
-        key = RunKey.fresh() if before is None else run_keys.load_key(before.identity.id, site.key_dir)
+        key = RunKey.generate() if before is None else run_keys.load_key(before.identity.id, site.key_dir)
     ready = prepare_job(site, app, name, key, carrier, say, data_dir, rehearsal=rehearsal)
     watch = _log_rounds(ready, say)
     for sentence in data_ranges.warnings(ready.task.ranges_from_data):

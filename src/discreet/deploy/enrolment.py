@@ -26,7 +26,7 @@ from discreet.part import to_plain
 from discreet.privacy.ledger import Budget, Ledger
 from discreet.privacy.ledger.charges import charges
 from discreet.privacy.release import Release, relations_for
-from discreet.privacy.wording import relation_in_full
+from discreet.privacy.wording import describe_relation
 
 POLICY_TEXT = """\
 # What the owner of this data allows. The node keeps to it whatever a server says. Read it before you start the node,
@@ -184,7 +184,7 @@ def _policy_text(
     check_budgets(budgets, app.experiment.privacy, algorithm, app.population, where)
     if found is not None:
         _check_counted(budgets, app, algorithm, where)
-    relations = dict.fromkeys(relation_in_full(each.relation, each.unit) for each in budgets)
+    relations = dict.fromkeys(describe_relation(each.relation, each.unit) for each in budgets)
     head = POLICY_TEXT.format(
         client=client,
         app=_relative_path(app.folder, folder),
@@ -218,7 +218,7 @@ def uses_graph(app: AppFolder) -> bool:
     """Whether the secure sums are so large that each client shares masks with some of the others only."""
     algorithm = app.experiment.algorithm
     secure = algorithm.aggregation.is_secure
-    return secure and plan_degree(algorithm, app.population, signed=True).assumed is not None
+    return secure and plan_degree(algorithm, app.population, signed=True).assumptions is not None
 
 
 def _experiment_budget(app: AppFolder, algorithm: Algorithm) -> Budget:

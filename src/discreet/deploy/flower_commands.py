@@ -56,7 +56,7 @@ def check_server_files(site: Site) -> None:
     """That what the server needs later is here, and is this deployment's: not only the SuperLink, each run does."""
     certificates.check_certificates(site.server)
     path = site.server / "server.key"
-    if key_agreement.identity_of(certificates.read_key(path)).hex() != site.deployment.server_key:
+    if key_agreement.identity_key(certificates.read_key(path)).hex() != site.deployment.server_key:
         raise InvalidInput(
             f"{path} is not the key that {site.app / DEPLOYMENT_FILE} names, so no client would answer.",
             fix="Restore it from its backup.",

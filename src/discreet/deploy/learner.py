@@ -140,11 +140,11 @@ class Learner:
     def update(self, run: str, broadcast: Broadcast, entry: Entry) -> Params:
         """What this client sends. The same run, broadcast and entry give the same bytes."""
         rows = self._noise_rows(run, broadcast)
-        rows = rows.at(Purpose.ATTEMPT, entry.attempt) if entry.attempt else rows
+        rows = rows.for_purpose(Purpose.ATTEMPT, entry.attempt) if entry.attempt else rows
         if self.seed is None and entry.session:  # even where the journal forgot, no two sessions share noise
-            rows = rows.at(Purpose.SESSION, entry.session)
+            rows = rows.for_purpose(Purpose.SESSION, entry.session)
         weight = torch.tensor([self.algorithm.weights(self.population)[self.client]], dtype=torch.float64)
-        with rows.drawing():
+        with rows.seed_network():
             sent = self.algorithm.client_step(self.model.loss, broadcast, self.data.block([self.place]), weight, rows)
         return {name: value[0] for name, value in sent.rows.items()}
 
@@ -156,7 +156,7 @@ class Learner:
         A seed gives the streams of a simulation, and so its very bits.
         """
         if self.seed is not None:
-            return RunKey.seed(self.seed).rows(broadcast.round, b"", [self.client], CPU)
+            return RunKey.from_seed(self.seed).rows(broadcast.round, b"", [self.client], CPU)
         name = f"{self.experiment} {run} {self.fingerprint}".encode()
         derived = hashlib.blake2b(name, key=self.secret, digest_size=KEY_BYTES, person=b"discreet run")
         return RunKey(derived.digest()).secret_rows(broadcast.round, broadcast.digest, self.client)

@@ -35,7 +35,7 @@ class PeerCards:
         """This client's own card must be its own, and those that were pinned before must be the same."""
         owned = ClientFolder.open(folder)
         cards = tuple(owned.cards())
-        client, identity = owned.policy.client, key_agreement.identity_of(read_key(folder / "identity.key")).hex()
+        client, identity = owned.policy.client, key_agreement.identity_key(read_key(folder / "identity.key")).hex()
         if [card.identity for card in cards if card.name == client] != [identity]:
             raise PolicyRefusal(
                 f"The app folder holds another card of {client!r} than this node's own.",

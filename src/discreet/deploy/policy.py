@@ -129,7 +129,7 @@ class Policy:
             raise PolicyRefusal(
                 f"The server would open a sum of {terms.minimum} clients, and the noise takes {asked.needed}."
             )
-        sided = terms.split_views
+        sided = terms.tolerated_colluders
         if sided is None:
             self._allow_graph(terms, asked)
         elif sided < asked.colluding:
@@ -166,7 +166,7 @@ class Policy:
                 "The server would make the secure sum on a graph, where nothing is promised against one that lies.",
                 fix="Let fewer clients join each round; or its owner sets graphs = true in policy.toml.",
             )
-        assumed = terms.assumed
+        assumed = terms.assumptions
         for name, needed in (("colluding", asked.colluding), ("leaving", asked.leaving)):
             share = 0.0 if assumed is None else getattr(assumed, name)
             if share < needed / terms.clients:

@@ -106,7 +106,7 @@ class Simulation:
     def step(self, broadcast: Broadcast, clients: list[int]) -> Uploads:
         """What a block of clients sends for this broadcast."""
         rows, data = self.rows(broadcast, clients), self.federation.block(clients)
-        with rows.drawing():
+        with rows.seed_network():
             return self.algorithm.client_step(self.loss, broadcast, data, self.weights(clients), rows)
 
     @property
@@ -121,8 +121,8 @@ class Simulation:
             self.rows(broadcast, [PUBLIC_STREAM]),
             worst_case(self.algorithm.trainer),
         )  # nobody's own numbers
-        with rows.drawing():
-            delta = trainer.train(self.loss, broadcast, data.block([0]), rows.at(Purpose.PUBLIC))
+        with rows.seed_network():
+            delta = trainer.train(self.loss, broadcast, data.block([0]), rows.for_purpose(Purpose.PUBLIC))
         return {name: value[0] for name, value in delta.items()}
 
     def rows(self, broadcast: Broadcast, clients: list[int]) -> SimulatedRows | SecretRows:
@@ -131,9 +131,9 @@ class Simulation:
         A seeded run leaves the broadcast's digest out: it protects nobody, and two engines that differ in the last
         bit of a sum would otherwise part for good.
         """
-        if self.real and not self.key.seeded:
+        if self.real and not self.key.is_seeded:
             return self.key.secret_rows(broadcast.round, broadcast.digest, clients[0], self.federation.inputs.device)
-        digest = b"" if self.key.seeded else broadcast.fingerprint
+        digest = b"" if self.key.is_seeded else broadcast.fingerprint
         return self.key.rows(broadcast.round, digest, clients, self.federation.inputs.device)
 
     def weights(self, clients: list[int]) -> torch.Tensor:

@@ -14,11 +14,11 @@ from discreet.engines.secure_terms import plan_session
 from discreet.errors import InvalidInput
 from discreet.params import flatten, unflatten
 from discreet.randomness.purposes import Purpose
-from discreet.secure_sums.secagg.local_session import Leaves, Rehearsal
+from discreet.secure_sums.secagg.local_session import LeavingStage, LocalSession
 from discreet.secure_sums.secagg.session_errors import TooFewClients
 from discreet.secure_sums.secagg.session_terms import Terms
 
-STAGES: tuple[Leaves, ...] = ("keys", "shares", "masked", "revealed")  # before which a client may drop out
+STAGES: tuple[LeavingStage, ...] = ("keys", "shares", "masked", "revealed")  # before which a client may drop out
 
 
 @dataclass(frozen=True)
@@ -51,13 +51,13 @@ class SecureEngine:
         gone = self.draw_dropouts(broadcast.round, cohort)
         leaving = {at: gone[client] for at, client in enumerate(order) if client in gone}
         terms = self.session_terms(len(order), len(vectors[0]), encoding.bits)
-        found = Rehearsal(terms, leaving=leaving).sum(0, vectors, leaving=leaving)
+        found = LocalSession(terms, leaving=leaving).sum(0, vectors, leaving=leaving)
         survivors = {order[at] for at in found.survivors}
         seen = CohortSum.from_blocks(
             _keep_survivors(blocks, survivors), broadcast, self.embedded.simulation.algorithm.mechanism
         )
         like = encoding.zero(broadcast.params)
-        total = torch.from_numpy(terms.ring.signed(found.vector)).to(next(iter(like.values())).device)
+        total = torch.from_numpy(terms.ring.to_signed(found.vector)).to(next(iter(like.values())).device)
         return replace(seen, total=unflatten(total, like))
 
     def session_terms(self, clients: int, length: int, bits: int) -> Terms:
@@ -65,12 +65,12 @@ class SecureEngine:
         asked = plan_session(self.embedded.simulation.algorithm, clients)
         if clients < asked.needed:
             raise TooFewClients(f"{clients} clients are in this round, and {asked.needed} are needed.")
-        found = Terms.chosen(
+        found = Terms.choose(
             clients=clients, length=length, bits=bits, colluding=asked.colluding, leaving=asked.leaving
         )
         return replace(found, minimum=max(found.minimum, asked.needed))
 
-    def draw_dropouts(self, round: int, cohort: list[int]) -> dict[int, Leaves]:
+    def draw_dropouts(self, round: int, cohort: list[int]) -> dict[int, LeavingStage]:
         """Who drops out of this round, and before which message: the run's key decides."""
         if not self.drop_out:
             return {}

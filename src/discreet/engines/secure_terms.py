@@ -32,4 +32,4 @@ def plan_degree(algorithm: Algorithm, population: Population, *, signed: bool) -
     lost rounds later."""
     cohort = algorithm.sampling.cohort_bounds(population)[0]
     asked = plan_session(algorithm, cohort)
-    return degree.planned(cohort, colluding=asked.colluding, leaving=asked.leaving, signed=signed)
+    return degree.plan_degree(cohort, colluding=asked.colluding, leaving=asked.leaving, signed=signed)

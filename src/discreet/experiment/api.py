@@ -248,7 +248,7 @@ def _read_experiment(record: RunRecord) -> Experiment:
 
 
 def _choose_key(seed: int | None) -> RunKey:
-    return RunKey.fresh() if seed is None else RunKey.seed(seed)
+    return RunKey.generate() if seed is None else RunKey.from_seed(seed)
 
 
 def _optional_path(given: PathLike | None) -> Path | None:

@@ -43,7 +43,7 @@ def planned(source: Source, job: Job) -> dict[str, Any]:
         "delta": cards[0].delta if cards else None,
         "ring_bits": ring.bits if isinstance(ring, Lattice) else None,
         "wraparound": job.algorithm.wraparound_probability(job.population, job.rounds),
-        "seeded": job.key.seeded,
+        "seeded": job.key.is_seeded,
         "bits": message_bits(job.algorithm, job.params)._asdict(),
         "bytes": sent(job, job.rounds),
         "secure_sums": job.algorithm.aggregation.is_secure,

@@ -47,7 +47,7 @@ def synthetic(
 
     Inputs are standard normal; w has the norm `distance`, and w_l is random, of mean square norm `spread`².
     """
-    drawn = RunKey.seed(seed).generator(Purpose.PILOT)
+    drawn = RunKey.from_seed(seed).generator(Purpose.PILOT)
 
     def normal(*shape: int) -> Tensor:
         return torch.randn(*shape, generator=drawn, dtype=torch.float64)

@@ -9,7 +9,7 @@ from discreet.algorithms.population import Population
 from discreet.algorithms.training import Shards
 from discreet.engines.engine import MIN_SECURE_CLIENTS
 from discreet.privacy.release import Person, Unit, View
-from discreet.privacy.wording import brief, name_of, rounded_up
+from discreet.privacy.wording import compact, round_up, unit_name
 
 LARGE = 10.0  # beyond which an ε is worth little
 
@@ -52,11 +52,11 @@ def _delta(population: Population, card: Said, distinct: int | None) -> Iterator
     """δ is the chance that ε doesn't hold: at one in as many as there are, someone's data may well be shown whole."""
     number = _units(population, card, distinct)
     if card.delta * number >= 1:
-        kind, more = name_of(card.unit), "" if _exactly(card, distinct) else "at least "
+        kind, more = unit_name(card.unit), "" if _exactly(card, distinct) else "at least "
         yield (
-            f"delta = {brief(card.delta)} is no less than 1/{number:,}, and there are {more}{number:,} "
+            f"delta = {compact(card.delta)} is no less than 1/{number:,}, and there are {more}{number:,} "
             f"{'people' if kind == 'person' else f'{kind}s'}: showing one of them whole would keep this promise. "
-            f"Choose delta well below {brief(1 / number, 2)}."
+            f"Choose delta well below {compact(1 / number, 2)}."
         )
 
 
@@ -78,13 +78,13 @@ def _epsilon(cards: Sequence[Said]) -> Iterator[str]:
     most = max(each.epsilon for each in cards if (each.unit, each.view) == (first.unit, first.view))
     if most > LARGE:
         yield (
-            f"epsilon = {rounded_up(most)} is above {LARGE:g}: it bounds the odds by a factor of about "
+            f"epsilon = {round_up(most)} is above {LARGE:g}: it bounds the odds by a factor of about "
             f"{_factor(most)}, which says little. Look at which attacks it still excludes, if any."
         )
 
 
 def _factor(epsilon: float) -> str:
-    return f"{math.exp(epsilon):,.0f}" if epsilon < 16 else f"e^{brief(epsilon, 3)}"
+    return f"{math.exp(epsilon):,.0f}" if epsilon < 16 else f"e^{compact(epsilon, 3)}"
 
 
 def _amplification(algorithm: Algorithm, population: Population, card: Said) -> Iterator[str]:
@@ -95,12 +95,12 @@ def _amplification(algorithm: Algorithm, population: Population, card: Said) -> 
         return
     if card.view != "public":
         yield (
-            f"Clients join at a rate of {brief(rate, 3)}, which amplifies nothing against the {card.view}: it sees who "
-            "joins. Every round that a client may join is counted in full."
+            f"Clients join at a rate of {compact(rate, 3)}, which amplifies nothing against the {card.view}: it sees "
+            "who joins. Every round that a client may join is counted in full."
         )
     elif card.unit == "client":
         yield (
-            f"This counts on nobody seeing who joins (a rate of {brief(rate, 3)}). The server sees it, so nothing of "
+            f"This counts on nobody seeing who joins (a rate of {compact(rate, 3)}). The server sees it, so nothing of "
             "this holds against the server, and the list of who joined must stay as secret as the data."
         )
 

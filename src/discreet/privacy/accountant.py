@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from discreet.errors import EnginesDisagree
 from discreet.privacy import classical, pld, rdp, second_engine, skellam
-from discreet.privacy.events import Composed, Event, Repeated, SkellamNoise, noise_of, steps, with_noise
+from discreet.privacy.events import Composed, Event, Repeated, SkellamNoise, replace_noise, step_noise, steps
 from discreet.privacy.release import Relation
 from discreet.privacy.second_engine import SecondOpinion
 
@@ -40,7 +40,7 @@ def account(event: Event, delta: float, relation: Relation = "add_or_remove") ->
     _check_order(found.get("pld", 0.0), found["rdp"], "our PLD", "our RDP")
     certified_by = min(found, key=lambda name: found[name])
     certified = found[certified_by]
-    if any(isinstance(noise_of(step), SkellamNoise) for step in steps(event)):
+    if any(isinstance(step_noise(step), SkellamNoise) for step in steps(event)):
         _add_certificate(event, delta, relation, found, notes)
     for name, method in classical.METHODS.items():
         if method.supports(steps(event), relation):
@@ -50,7 +50,9 @@ def account(event: Event, delta: float, relation: Relation = "add_or_remove") ->
     return Account(certified, delta, relation, certified_by, found, notes)
 
 
-def confirmed(event: Event, delta: float, relation: Relation = "add_or_remove") -> tuple[Account, SecondOpinion]:
+def account_with_second_engine(
+    event: Event, delta: float, relation: Relation = "add_or_remove"
+) -> tuple[Account, SecondOpinion]:
     """The account, and what an engine that others wrote says of the same event.
 
     Raises EnginesDisagree when the two can't both be right.
@@ -94,13 +96,13 @@ def _add_certificate(
     """Beside Skellam's published bound: the ε of Gaussian noise that was checked to be no better than this noise."""
     stand_ins = []
     for step, count in steps(event).items():
-        noise, stand_in = noise_of(step), step
+        noise, stand_in = step_noise(step), step
         if isinstance(noise, SkellamNoise):
             checked = skellam.certificate(noise.variance, noise.l2_sensitivity)
             if checked.noise is None:
                 notes[TIGHT] = f"none: {checked.reason}"
                 return
-            stand_in = with_noise(step, checked.noise)
+            stand_in = replace_noise(step, checked.noise)
         stand_ins.append(Repeated(count=count, event=stand_in))
     found[TIGHT] = epsilon(Composed(events=tuple(stand_ins)), delta, relation)
     notes[TIGHT] = (

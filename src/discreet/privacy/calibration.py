@@ -44,7 +44,7 @@ Target: TypeAlias = EpsilonTarget | AttackTarget
 Events: TypeAlias = Event | Sequence[Event]  # one for all, or one for each of several disjoint clients
 
 
-def noise(
+def calibrate_noise(
     event_at: Callable[[float], Events], target: Target, relation: Relation = "add_or_remove", near: float = 1.0
 ) -> float:
     """The least noise x for which `event_at(x)` keeps to the target; a guess that is `near` it saves time.
@@ -56,27 +56,29 @@ def noise(
     def excess_at(x: float) -> float:
         if x > MOST:
             raise InvalidInput("No noise keeps to this target.", fix="Raise the target, or release less often.")
-        return excess(event_at(x), target, relation)
+        return log_excess(event_at(x), target, relation)
 
     return _least(excess_at, above=LEAST, near=near)
 
 
-def sampling_rate(event_at: Callable[[float], Events], target: Target, relation: Relation = "add_or_remove") -> float:
+def calibrate_sampling_rate(
+    event_at: Callable[[float], Events], target: Target, relation: Relation = "add_or_remove"
+) -> float:
     """The largest sampling rate q ≤ 1 for which `event_at(q)` keeps to the target; accounted itself, as in `noise`."""
 
     def excess_at(x: float) -> float:
         if x > MOST:
             raise InvalidInput("No sampling rate keeps to this target.", fix="Raise the target, or add noise.")
-        return excess(event_at(1 / x), target, relation)
+        return log_excess(event_at(1 / x), target, relation)
 
     return 1 / _least(excess_at, above=1.0)
 
 
-def rounds(event: Event, target: Target, relation: Relation = "add_or_remove") -> int:
+def affordable_rounds(event: Event, target: Target, relation: Relation = "add_or_remove") -> int:
     """How often the event may happen within the target: 0 when not even once."""
 
     def after(count: int) -> float:
-        return excess(Repeated(count=count, event=event), target, relation)
+        return log_excess(Repeated(count=count, event=event), target, relation)
 
     kept, refused = 0, 1
     at_kept, at_refused = -math.inf, after(1)
@@ -97,10 +99,10 @@ def rounds(event: Event, target: Target, relation: Relation = "add_or_remove") -
     return kept
 
 
-def excess(events: Events, target: Target, relation: Relation) -> float:
+def log_excess(events: Events, target: Target, relation: Relation) -> float:
     """log(spent ÷ allowed): at most 0 when the target is kept, by the worst of several clients."""
     if isinstance(events, Sequence):
-        return max(excess(event, target, relation) for event in set(events))
+        return max(log_excess(event, target, relation) for event in set(events))
     match target:
         case EpsilonTarget():
             spent, allowed = accountant.epsilon(events, target.delta, relation), target.epsilon

@@ -12,9 +12,9 @@ from discreet.privacy.events import (
     PoissonSampled,
     SampledWithoutReplacement,
     Step,
-    noise_of,
+    step_noise,
 )
-from discreet.privacy.release import Relation, scaled
+from discreet.privacy.release import Relation, scale_sensitivity
 
 Steps: TypeAlias = Mapping[Step, int]
 
@@ -97,7 +97,7 @@ METHODS: Mapping[str, Method] = {
 }
 
 
-def amplified(epsilon: float, sampling_rate: float) -> float:
+def amplify(epsilon: float, sampling_rate: float) -> float:
     """ε of an ε-private step on a secret sample: log(1 + q(e^ε − 1)), without overflow (Balle et al. 2018, Thm 8)."""
     if epsilon < 30:
         return math.log1p(sampling_rate * math.expm1(epsilon))
@@ -106,7 +106,7 @@ def amplified(epsilon: float, sampling_rate: float) -> float:
 
 def _singles(steps: Steps, delta: float, relation: Relation) -> list[tuple[float, int]]:
     """Each distinct step's own ε, and how often it happens, when together they spend `delta`."""
-    needing = sum(count for step, count in steps.items() if not isinstance(noise_of(step), LaplaceNoise))
+    needing = sum(count for step, count in steps.items() if not isinstance(step_noise(step), LaplaceNoise))
     return [(_single(step, delta / max(needing, 1), relation), count) for step, count in steps.items()]
 
 
@@ -118,16 +118,16 @@ def _single(step: Step, delta: float, relation: Relation) -> float:
     for no more than the pairs (with, without) and (with, with another).
     """
     rate = step.sampling_rate if isinstance(step, PoissonSampled | SampledWithoutReplacement) else 1.0
-    noise = scaled(noise_of(step), 2.0) if relation == "replace" else noise_of(step)
+    noise = scale_sensitivity(step_noise(step), 2.0) if relation == "replace" else step_noise(step)
     if isinstance(noise, LaplaceNoise):
-        return amplified(1 / noise.noise_multiplier, rate)
+        return amplify(1 / noise.noise_multiplier, rate)
     assert isinstance(noise, GaussianNoise)
-    return amplified(gaussian.epsilon(1 / noise.noise_multiplier, delta / rate), rate)
+    return amplify(gaussian.epsilon(1 / noise.noise_multiplier, delta / rate), rate)
 
 
 def _log_moment(step: Step, order: int, relation: Relation) -> float:
     """log E[(P/Q)^λ] under P = (1−q) N(0, z²) + q N(1, z²), Q = N(0, z²): a binomial sum of positive terms."""
-    noise = scaled(noise_of(step), 2.0) if relation == "replace" else noise_of(step)
+    noise = scale_sensitivity(step_noise(step), 2.0) if relation == "replace" else step_noise(step)
     assert isinstance(noise, GaussianNoise)
     exponent = 1 / (2 * noise.noise_multiplier**2)
     if not isinstance(step, PoissonSampled):
@@ -148,7 +148,7 @@ def _log_expm1(x: float) -> float:
 
 def _has_single(step: Step, relation: Relation) -> bool:
     fits = relation == "replace" or not isinstance(step, SampledWithoutReplacement)
-    return fits and isinstance(noise_of(step), GaussianNoise | LaplaceNoise)
+    return fits and isinstance(step_noise(step), GaussianNoise | LaplaceNoise)
 
 
 def _is_poisson_gaussian(step: Step) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 
 from discreet.errors import Unsupported
 from discreet.privacy.events import GaussianNoise, PoissonSampled, SampledWithoutReplacement, Step
-from discreet.privacy.noise_pairs import Array, Base, base, log_expm1
+from discreet.privacy.noise_pairs import Array, Base, base_pair, log_expm1
 from discreet.privacy.release import Relation
 
 OVERFLOW = 700.0  # e^x is a double up to here
@@ -61,7 +61,7 @@ class Pair:
         return loss if loss == self.base.top else loss * (1 + ROUNDING)
 
 
-def pair(step: Step, relation: Relation) -> Pair:
+def dominating_pair(step: Step, relation: Relation) -> Pair:
     """The dominating pair of `step` between neighbours under `relation`.
 
     Zeroing a unit out leaves the sum that removing it leaves, so both have the add-or-remove pair. Replacing one
@@ -70,14 +70,14 @@ def pair(step: Step, relation: Relation) -> Pair:
     replace = relation == "replace"
     match step:
         case PoissonSampled(sampling_rate=rate, event=GaussianNoise(noise_multiplier=z) as noise) if replace:
-            return Pair(base(noise), Antipodal(rate, 1 / z))
+            return Pair(base_pair(noise), Antipodal(rate, 1 / z))
         case PoissonSampled(sampling_rate=rate, event=noise):
-            return Pair(base(noise, 2.0 if replace else 1.0), Replaced(rate) if replace else Poisson(rate))
+            return Pair(base_pair(noise, 2.0 if replace else 1.0), Replaced(rate) if replace else Poisson(rate))
         case SampledWithoutReplacement(sampling_rate=rate, event=noise):
             require_replace(relation)
-            return Pair(base(noise, 2.0), Replaced(rate))
+            return Pair(base_pair(noise, 2.0), Replaced(rate))
         case _:
-            return Pair(base(step, 2.0 if replace else 1.0), Whole())
+            return Pair(base_pair(step, 2.0 if replace else 1.0), Whole())
 
 
 def require_replace(relation: Relation) -> None:

@@ -174,17 +174,17 @@ def sampled_gaussian(noise_multiplier: float, sampling_rate: float, times: int) 
     return Repeated(count=times, event=PoissonSampled(sampling_rate=sampling_rate, event=noise))
 
 
-def sampled(event: Event) -> bool:
+def has_sampling(event: Event) -> bool:
     """Whether any step of the event draws who takes part."""
-    return any(step is not noise_of(step) for step in steps(event))
+    return any(step is not step_noise(step) for step in steps(event))
 
 
-def noise_of(step: Step) -> Noise:
+def step_noise(step: Step) -> Noise:
     """The step's noise, whoever was sampled."""
     return step.event if isinstance(step, PoissonSampled | SampledWithoutReplacement) else step
 
 
-def with_noise(step: Step, noise: Noise) -> Step:
+def replace_noise(step: Step, noise: Noise) -> Step:
     """The same step with other noise."""
     match step:
         case PoissonSampled():

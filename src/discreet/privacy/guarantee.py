@@ -13,7 +13,7 @@ from discreet.part import Index, NonNegative, Probability, Rate, part
 from discreet.privacy import accountant, gaussian, wording
 from discreet.privacy.events import Event
 from discreet.privacy.release import Relation, Release, Unit, View
-from discreet.privacy.wording import brief, in_a_thousand, rounded_up
+from discreet.privacy.wording import compact, per_thousand, round_up
 
 FALSE_ALARMS = (0.001, 0.01, 0.1)  # where the literature on membership inference reports attacks
 WIDTH = 80
@@ -104,7 +104,7 @@ class Guarantee:
     ) -> Self:
         """Price the release by every engine there is; the caller adds the sentences that only it can know."""
         _refuse_what_no_accountant_covers(release)
-        account, opinion = accountant.confirmed(release.event, delta, release.relation)
+        account, opinion = accountant.account_with_second_engine(release.event, delta, release.relation)
         return cls(
             unit=release.unit,
             relation=release.relation,
@@ -116,9 +116,9 @@ class Guarantee:
             version=__version__,
             second=SecondValue(engine=opinion.engine, epsilon=opinion.epsilon, reason=opinion.reason),
             mu=gaussian.equivalent_mu(account.epsilon, delta),
-            attacks=attacks_on(release.event, release.relation),
-            assumptions=(*wording.assumed(release), *assumptions),
-            not_covered=(*wording.uncovered(release), *not_covered),
+            attacks=best_attacks(release.event, release.relation),
+            assumptions=(*wording.release_assumptions(release), *assumptions),
+            not_covered=(*wording.release_exclusions(release), *not_covered),
             claims=tuple(claims),
             ledger=ledger,
             clients=release.clients,
@@ -131,14 +131,14 @@ class Guarantee:
         return wording.sentence(viewer, self.unit, self.relation, worst.false_positive_rate, worst.true_positive_rate)
 
     def __str__(self) -> str:
-        return self.words()
+        return self.as_text()
 
-    def words(self) -> str:
+    def as_text(self) -> str:
         """The card as plain text, no line over 80 columns."""
         return "\n".join(line.rstrip() for line in _card(self))
 
 
-def attacks_on(event: Event, relation: Relation, rates: Iterable[float] = FALSE_ALARMS) -> tuple[Attack, ...]:
+def best_attacks(event: Event, relation: Relation, rates: Iterable[float] = FALSE_ALARMS) -> tuple[Attack, ...]:
     """What the best possible attack achieves at each of these false-alarm rates."""
     return tuple(
         Attack(false_positive_rate=rate, true_positive_rate=accountant.true_positive_rate(event, rate, relation))
@@ -146,7 +146,7 @@ def attacks_on(event: Event, relation: Relation, rates: Iterable[float] = FALSE_
     )
 
 
-def leading(cards: Iterable[Guarantee]) -> tuple[list[Guarantee], list[Guarantee]]:
+def split_by_largest_epsilon(cards: Iterable[Guarantee]) -> tuple[list[Guarantee], list[Guarantee]]:
     """Of cards that differ only in whose units they are about, the one of the largest ε; and the others. In order."""
     listed = list(cards)
     largest: dict[tuple[Unit, View], Guarantee] = {}
@@ -158,17 +158,17 @@ def leading(cards: Iterable[Guarantee]) -> tuple[list[Guarantee], list[Guarantee
     return first, [card for card in listed if all(card is not each for each in first)]
 
 
-def entries(card: Guarantee) -> list[tuple[str, str]]:
+def card_entries(card: Guarantee) -> list[tuple[str, str]]:
     """What the card lists, each under its name: the same on paper, in a terminal and on a page."""
     return [
-        ("Certified", f"ε = {rounded_up(card.epsilon)} at δ = {brief(card.delta)}"),
-        ("Unit", wording.unit_in_full(card.unit, card.view, card.clients)),
-        ("Neighbours", wording.relation_in_full(card.relation, card.unit)),
+        ("Certified", f"ε = {round_up(card.epsilon)} at δ = {compact(card.delta)}"),
+        ("Unit", wording.describe_unit(card.unit, card.view, card.clients)),
+        ("Neighbours", wording.describe_relation(card.relation, card.unit)),
         ("Who looks", wording.VIEWS[card.view]),
-        ("What happened", wording.described(card.event)),
+        ("What happened", wording.describe_event(card.event)),
         ("Counted by", _ACCOUNTANTS.get(card.accountant, card.accountant)),
         ("Confirmed by", _second(card.second)),
-        ("As Gaussian DP", f"μ = {rounded_up(card.mu)}, the same (ε, δ) on another scale: no bound"),
+        ("As Gaussian DP", f"μ = {round_up(card.mu)}, the same (ε, δ) on another scale: no bound"),
     ]
 
 
@@ -178,7 +178,7 @@ _ACCOUNTANTS = {"pld": "the privacy-loss distribution (pld)", "rdp": "Rényi div
 def _second(second: SecondValue) -> str:
     if second.epsilon is None:
         return f"no second engine: {second.reason}"
-    return f"{second.engine}: ε = {rounded_up(second.epsilon)}" + (f" ({second.reason})" if second.reason else "")
+    return f"{second.engine}: ε = {round_up(second.epsilon)}" + (f" ({second.reason})" if second.reason else "")
 
 
 def _refuse_what_no_accountant_covers(release: Release) -> None:
@@ -195,18 +195,18 @@ def _card(card: Guarantee) -> Iterator[str]:
     yield from _paragraph(card.sentence())
     yield from ("", f"  {'false alarms':<20}{'recognised, at most':<24}by blind guessing")
     for attack in card.attacks:
-        alarms, found = in_a_thousand(attack.false_positive_rate), in_a_thousand(attack.true_positive_rate)
+        alarms, found = per_thousand(attack.false_positive_rate), per_thousand(attack.true_positive_rate)
         yield f"  {alarms + ' in 1,000':<20}{found + ' in 1,000':<24}{alarms} in 1,000"
     yield ""
-    for label, said in entries(card):
+    for label, said in card_entries(card):
         yield from _entry(label, said)
     if card.ledger:
         yield from _entry("Ledger", f"{card.ledger.length:,} entries, head {card.ledger.head}")
     if card.claims:
         yield from ("", "Claimed, not certified")
     for claim in card.claims:
-        said = f"ε = {brief(claim.epsilon)} at δ = {brief(claim.delta)}, {claim.source} and by our accountant"
-        yield from _item(f"{said}: {claim.reason.rstrip('.')}. Certified is ε = {rounded_up(card.epsilon)}.")
+        said = f"ε = {compact(claim.epsilon)} at δ = {compact(claim.delta)}, {claim.source} and by our accountant"
+        yield from _item(f"{said}: {claim.reason.rstrip('.')}. Certified is ε = {round_up(card.epsilon)}.")
     for title, items in (("Assumes", card.assumptions), ("Not covered", card.not_covered)):
         yield from ("", title)
         for item in items:

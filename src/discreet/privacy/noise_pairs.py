@@ -38,7 +38,7 @@ class Base(Protocol):
         """Losses, and logs of their masses under Q; no panel straddles one of `edges`."""
 
 
-def base(noise: Noise, factor: float = 1.0) -> Base:
+def base_pair(noise: Noise, factor: float = 1.0) -> Base:
     """The dominating pair of one unsampled release, at `factor` times the sensitivity."""
     match noise:
         case GaussianNoise() | LaplaceNoise() if factor / noise.noise_multiplier > LARGEST_SHIFT:

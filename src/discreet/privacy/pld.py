@@ -17,7 +17,7 @@ import numpy as np
 
 from discreet.errors import Unsupported
 from discreet.privacy import gaussian
-from discreet.privacy.dominating_pairs import Atoms, Directions, Pair, Whole, pair
+from discreet.privacy.dominating_pairs import Atoms, Directions, Pair, Whole, dominating_pair
 from discreet.privacy.events import Event, GaussianNoise, steps
 from discreet.privacy.moments import Moments, approximate_log_moment, graded_edges, moment_atoms
 from discreet.privacy.noise_pairs import LARGEST_SHIFT, Array, GaussianBase
@@ -242,7 +242,7 @@ def _pairs(event: Event, relation: Relation) -> dict[Pair, int] | float:
     found = steps(event)
     squared = sum(n / step.noise_multiplier**2 for step, n in found.items() if isinstance(step, GaussianNoise))
     mu = math.sqrt(squared) * (2.0 if relation == "replace" else 1.0)
-    pairs = {pair(step, relation): n for step, n in found.items() if not isinstance(step, GaussianNoise)}
+    pairs = {dominating_pair(step, relation): n for step, n in found.items() if not isinstance(step, GaussianNoise)}
     if not pairs:
         return mu
     if mu > LARGEST_SHIFT:

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from discreet.privacy import discrete_gaussian, skellam
-from discreet.privacy.dominating_pairs import pair, require_replace
+from discreet.privacy.dominating_pairs import dominating_pair, require_replace
 from discreet.privacy.events import (
     DiscreteGaussianNoise,
     DistributedDiscreteGaussianNoise,
@@ -175,7 +175,7 @@ def _laplace(shift: float, orders: Array) -> Array:
 
 def _integrated(step: Step, relation: Relation, orders: Array, *, forward_only: bool = False) -> Array:
     """The divergence of the dominating pair itself, by quadrature from above: log E e^((α−1)·loss)/(α−1)."""
-    whole = pair(step, relation)
+    whole = dominating_pair(step, relation)
     both = moment_atoms(whole)
     sides = (both.forward,) if forward_only or both.forward is both.backward else both
     moments = [Moments(side) for side in sides]

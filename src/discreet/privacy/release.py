@@ -19,7 +19,7 @@ from discreet.privacy.events import (
     Repeated,
     SampledWithoutReplacement,
     SkellamNoise,
-    sampled,
+    has_sampling,
 )
 
 Relation: TypeAlias = Literal["add_or_remove", "zero_out", "replace"]
@@ -64,14 +64,14 @@ class Release:
     adaptive: Flag = False
 
     def __post_init__(self) -> None:
-        if self.unit == "client" and self.view == "server" and sampled(self.event):
+        if self.unit == "client" and self.view == "server" and has_sampling(self.event):
             raise UnsoundCombination(
                 "The server sees which clients take part, so sampling clients hides nothing from it.",
                 fix="Price the event without the sampling, or give the guarantee against the public.",
             )
 
 
-def numbered(clients: Sequence[int]) -> str:
+def describe_clients(clients: Sequence[int]) -> str:
     """`client 3`, `clients 0 to 4`, `clients 0, 2 and 9 more`."""
     if len(clients) == 1:
         return f"client {clients[0]}"
@@ -81,7 +81,7 @@ def numbered(clients: Sequence[int]) -> str:
     return f"clients {shown}" + (f" and {len(clients) - 6:,} more" if clients[6:] else "")
 
 
-def grouped(event: Event, size: int) -> Event:
+def group_event(event: Event, size: int) -> Event:
     """The same event, seen by a unit that holds up to `size` of the units it was priced for.
 
     Guarantee: dominates the true pair under add-or-remove and zero-out, which leave the same sums. A group is in a
@@ -90,12 +90,12 @@ def grouped(event: Event, size: int) -> Event:
     """
     match event:
         case Repeated():
-            return Repeated(count=event.count, event=grouped(event.event, size))
+            return Repeated(count=event.count, event=group_event(event.event, size))
         case Composed():
-            return Composed(events=tuple(grouped(each, size) for each in event.events))
+            return Composed(events=tuple(group_event(each, size) for each in event.events))
         case PoissonSampled():
             anyone = -math.expm1(size * math.log1p(-event.sampling_rate)) if event.sampling_rate < 1 else 1.0
-            return PoissonSampled(sampling_rate=anyone, event=scaled(event.event, size))
+            return PoissonSampled(sampling_rate=anyone, event=scale_sensitivity(event.event, size))
         case SampledWithoutReplacement():
             if size == 1:
                 return event
@@ -104,10 +104,10 @@ def grouped(event: Event, size: int) -> Event:
                 fix="Sample by Poisson, or without sampling.",
             )
         case _:
-            return scaled(event, size)
+            return scale_sensitivity(event, size)
 
 
-def scaled(noise: Noise, factor: float) -> Noise:
+def scale_sensitivity(noise: Noise, factor: float) -> Noise:
     """The same noise against a sensitivity `factor` times as large."""
     match noise:
         case GaussianNoise():

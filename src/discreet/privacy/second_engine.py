@@ -24,11 +24,11 @@ from discreet.privacy.events import (
     SampledWithoutReplacement,
     SkellamNoise,
     Step,
-    noise_of,
+    replace_noise,
+    step_noise,
     steps,
-    with_noise,
 )
-from discreet.privacy.release import Relation, scaled
+from discreet.privacy.release import Relation, scale_sensitivity
 
 FINEST, COARSEST = 1e-6, 1e-4  # of the grid's interval: finer drowns in its rounding, coarser shows in the third digit
 MOST_POINTS = 250_000  # of one step's grid, which is built point by point: about 3 s; a composition's may have 8 times
@@ -61,7 +61,7 @@ def epsilon(event: Event, delta: float, relation: Relation = "add_or_remove") ->
     reason = supports(event, relation)
     if reason is not None:
         return SecondOpinion(engine, None, reason)
-    if any(isinstance(noise_of(step), DiscreteGaussianNoise) or _fixed_size(step) for step in steps(event)):
+    if any(isinstance(step_noise(step), DiscreteGaussianNoise) or _fixed_size(step) for step in steps(event)):
         return _by_rdp(event, delta, relation, f"{engine} RDP")
     return _by_pld(event, delta, relation, f"{engine} PLD")
 
@@ -70,7 +70,7 @@ def supports(event: Event, relation: Relation = "add_or_remove") -> str | None:
     """None where dp-accounting can count the event, else why it can't."""
     all_steps = list(steps(event))
     for step in all_steps:
-        noise = noise_of(step)
+        noise = step_noise(step)
         if isinstance(noise, SkellamNoise):
             return "dp-accounting has no Skellam noise"
         if isinstance(noise, DistributedDiscreteGaussianNoise):
@@ -87,7 +87,7 @@ def supports(event: Event, relation: Relation = "add_or_remove") -> str | None:
         return "dp-accounting can't mix Poisson sampling and sampling without replacement"
     if only_rdp and any(isinstance(step.event, LaplaceNoise) for step in poisson):
         return "dp-accounting's RDP has no sampled Laplace noise"
-    if poisson and relation == "replace" and not all(isinstance(noise_of(step), GaussianNoise) for step in all_steps):
+    if poisson and relation == "replace" and not all(isinstance(step_noise(step), GaussianNoise) for step in all_steps):
         # Doubling the sensitivity is no way out: replacing under sampling is not dominated by the add-or-remove pair.
         return "dp-accounting replaces under Poisson sampling for Gaussian noise only"
     return None
@@ -216,7 +216,7 @@ def _grid(counts: dict[Step, int], *, replace: bool) -> _Grid:
 
 def _losses(step: Step, count: int, *, replace: bool) -> tuple[float, float, float, int]:
     """The span of one step's privacy loss, its deviation, its mean size, and how often its grid is composed."""
-    noise = noise_of(step)
+    noise = step_noise(step)
     if isinstance(noise, LaplaceNoise):
         return 2 / noise.noise_multiplier, 1 / noise.noise_multiplier, 1 / noise.noise_multiplier, count
     assert isinstance(noise, GaussianNoise)
@@ -243,7 +243,7 @@ def _relation(*, replace: bool) -> Any:
 
 
 def _doubled(step: Step) -> Step:
-    return with_noise(step, scaled(noise_of(step), 2.0))
+    return replace_noise(step, scale_sensitivity(step_noise(step), 2.0))
 
 
 def _fixed_size(step: Step) -> bool:

@@ -12,10 +12,10 @@ from discreet.privacy.events import (
     PoissonSampled,
     SampledWithoutReplacement,
     Step,
-    sampled,
+    has_sampling,
     steps,
 )
-from discreet.privacy.release import Person, Relation, Release, Unit, View, numbered
+from discreet.privacy.release import Person, Relation, Release, Unit, View, describe_clients
 
 VIEWERS: dict[View, str] = {
     "server": "Whoever sees what the server sees",
@@ -38,16 +38,16 @@ def sentence(viewer: str, unit: Unit, relation: Relation, false_alarms: float, r
     secret = _secret(unit, relation)
     if recognised >= 1:
         return f"Nothing is promised: {viewer[0].lower()}{viewer[1:]} can tell for certain {secret}."
-    alarms, found = in_a_thousand(false_alarms), in_a_thousand(recognised)
+    alarms, found = per_thousand(false_alarms), per_thousand(recognised)
     return (
         f"{viewer} can tell {secret} no better than this: allowed {alarms} false alarm in 1,000, the best possible "
         f"attack recognises at most {found} in 1,000, where blind guessing recognises {alarms}."
     )
 
 
-def relation_in_full(relation: Relation, unit: Unit) -> str:
+def describe_relation(relation: Relation, unit: Unit) -> str:
     """How neighbours differ, and what therefore isn't hidden."""
-    name = name_of(unit)
+    name = unit_name(unit)
     match relation:
         case "add_or_remove":
             return f"add or remove: the data with this {name} and without"
@@ -66,7 +66,7 @@ def relation_in_full(relation: Relation, unit: Unit) -> str:
 
 
 def _secret(unit: Unit, relation: Relation) -> str:
-    name = name_of(unit)
+    name = unit_name(unit)
     match relation:
         case "add_or_remove":
             return f"whether any one {name} {'took part' if name == 'client' else 'was used'}"
@@ -80,17 +80,19 @@ def _secret(unit: Unit, relation: Relation) -> str:
             return f"any one {name} from another in {'their' if name == 'person' else 'its'} place"
 
 
-def name_of(unit: Unit) -> str:
+def unit_name(unit: Unit) -> str:
     return "person" if isinstance(unit, Person) else unit
 
 
-def unit_in_full(unit: Unit, view: View, clients: Sequence[int] | None = None) -> str:
+def describe_unit(unit: Unit, view: View, clients: Sequence[int] | None = None) -> str:
     """Whose data it is: of any client, or of these, whose numbers are their own."""
     if clients is not None:
-        kind = name_of(unit)
+        kind = unit_name(unit)
         whose = "its" if len(clients) == 1 else "their"
         return (
-            f"{numbered(clients)}, with all {whose} data" if kind == "client" else f"one {kind} of {numbered(clients)}"
+            f"{describe_clients(clients)}, with all {whose} data"
+            if kind == "client"
+            else f"one {kind} of {describe_clients(clients)}"
         )
     other = "other " if view == "client" else ""  # a client knows its own data
     if isinstance(unit, Person):
@@ -99,7 +101,7 @@ def unit_in_full(unit: Unit, view: View, clients: Sequence[int] | None = None) -
     return {"example": f"one example, of any {other}client", "client": f"one {other}client, with all its data"}[unit]
 
 
-def described(event: Event) -> str:
+def describe_event(event: Event) -> str:
     """The event as a person would say it: the distinct steps and how often each happened."""
     counts = steps(event)
     said = [f"{count:,} × {_step(step)}" if count > 1 else _step(step) for step, count in list(counts.items())[:3]]
@@ -110,24 +112,24 @@ def described(event: Event) -> str:
 def _step(step: Step) -> str:
     match step:
         case PoissonSampled():
-            return f"{_step(step.event)}, Poisson sampling at rate {brief(step.sampling_rate)}"
+            return f"{_step(step.event)}, Poisson sampling at rate {compact(step.sampling_rate)}"
         case SampledWithoutReplacement():
             return f"{_step(step.event)}, {step.cohort:,} drawn out of {step.population:,}"
         case GaussianNoise() | LaplaceNoise():
-            return f"{step.kind.capitalize()} noise of multiplier {rounded_up(step.noise_multiplier, 6)}"
+            return f"{step.kind.capitalize()} noise of multiplier {round_up(step.noise_multiplier, 6)}"
         case DistributedDiscreteGaussianNoise():
-            variance, sensitivity = brief(float(rounded_up(step.variance, 6))), brief(step.l2_sensitivity)
+            variance, sensitivity = compact(float(round_up(step.variance, 6))), compact(step.l2_sensitivity)
             each = f"{step.shares:,} shares of discrete Gaussian noise of variance {variance} each"
             return f"{each} for L2 sensitivity {sensitivity}"
         case _:
             name = step.kind.replace("_", " ").capitalize()
-            variance, sensitivity = brief(float(rounded_up(step.variance, 6))), brief(step.l2_sensitivity)
+            variance, sensitivity = compact(float(round_up(step.variance, 6))), compact(step.l2_sensitivity)
             return f"{name} noise of variance {variance} for L2 sensitivity {sensitivity}"
 
 
-def assumed(release: Release) -> Iterator[str]:
+def release_assumptions(release: Release) -> Iterator[str]:
     """What has to be true of any run that releases this, as far as the release itself shows it."""
-    name = name_of(release.unit)
+    name = unit_name(release.unit)
     yield f"One {name} moves each sum by no more than the sensitivity that the noise was scaled to."
     if release.unit == "example":
         yield "An example lies in one client only, or what happened counts every client that it lies in."
@@ -136,7 +138,7 @@ def assumed(release: Release) -> Iterator[str]:
     yield "The noise is fresh, comes from a secret source, and nobody with this view can take it off" + (
         " beyond their own share." if release.view == "client" else "."
     )
-    if sampled(release.event):
+    if has_sampling(release.event):
         yield "Who is sampled is drawn in secret, afresh for every step, and stays unknown to this view."
     if release.relation == "add_or_remove":
         yield "Whatever a sum is divided by is a public constant, never counted from the data."
@@ -155,7 +157,7 @@ def assumed(release: Release) -> Iterator[str]:
         yield "Sums and noise are computed in floating point, while the theorem is about real numbers."
 
 
-def uncovered(release: Release) -> Iterator[str]:
+def release_exclusions(release: Release) -> Iterator[str]:
     """What a reader could take the guarantee to cover, and it doesn't."""
     yield {
         "server": "Whoever sees inside a client, before its noise is added.",
@@ -171,30 +173,30 @@ def uncovered(release: Release) -> Iterator[str]:
     yield "Tuning, model selection and evaluation on the same data."
     yield "Preprocessing fitted on the data: scalers, vocabularies, projections."
     yield "Metrics, norms, counts and cohort sizes that are sent in clear."
-    yield f"What is true of people in general: it is learned with or without any one {name_of(release.unit)}."
+    yield f"What is true of people in general: it is learned with or without any one {unit_name(release.unit)}."
 
 
-def in_a_thousand(rate: float) -> str:
+def per_thousand(rate: float) -> str:
     """A rate as so many in a thousand, never fewer than there are."""
-    return rounded_up(1000 * rate, 2 if rate < 0.01 else 3)
+    return round_up(1000 * rate, 2 if rate < 0.01 else 3)
 
 
-def rounded_up(value: float, digits: int = 4) -> str:
+def round_up(value: float, digits: int = 4) -> str:
     """A bound in few digits that is never below it, so that what is printed may be relied on."""
     return _rounded(value, digits, ROUND_CEILING)
 
 
-def rounded_down(value: float, digits: int = 4) -> str:
+def round_down(value: float, digits: int = 4) -> str:
     return _rounded(value, digits, ROUND_FLOOR)
 
 
 def _rounded(value: float, digits: int, rounding: str) -> str:
     if math.isinf(value):
-        return brief(value)
+        return compact(value)
     exactly = f"{value:.12g}"  # 0.1 + 0.2 is 0.3: a rounding error of the value itself is not worth a digit
-    return brief(float(Context(prec=digits, rounding=rounding).create_decimal(exactly)), digits + 1)
+    return compact(float(Context(prec=digits, rounding=rounding).create_decimal(exactly)), digits + 1)
 
 
-def brief(value: float, digits: int = 6) -> str:
+def compact(value: float, digits: int = 6) -> str:
     """1e-5 rather than 1e-05."""
     return f"{value:.{digits}g}".replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")

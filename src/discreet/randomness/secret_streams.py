@@ -18,7 +18,7 @@ from torch import Tensor
 from discreet.errors import InvalidInput, Unsupported
 from discreet.params import Params
 from discreet.randomness.purposes import Purpose, stream_name
-from discreet.secure_sums.discrete_noise import discrete_gaussian, shares, skellam
+from discreet.secure_sums.discrete_noise import draw_discrete_gaussian, draw_noise_shares, draw_skellam
 
 KEY_BYTES = 32
 FLOATS = (torch.float32, torch.float64)
@@ -47,7 +47,7 @@ class SecretRows:
         if len(self.secret) != KEY_BYTES:
             raise InvalidInput(
                 f"The secret of a run must be {KEY_BYTES} bytes long, and this one has {len(self.secret)}.",
-                fix="Draw one with RunKey.fresh().",
+                fix="Draw one with RunKey.generate().",
             )
         if len(self.digest) != hashlib.sha256().digest_size:
             raise InvalidInput(
@@ -63,14 +63,14 @@ class SecretRows:
                 )
         _chacha20()
 
-    def at(self, purpose: Purpose, *numbers: int | str) -> "SecretRows":
+    def for_purpose(self, purpose: Purpose, *numbers: int | str) -> "SecretRows":
         return replace(self, name=self.name + stream_name(purpose, numbers))
 
     def open(self) -> "SecretStreams":
         return SecretStreams(self)
 
     @contextmanager
-    def drawing(self) -> Iterator[None]:
+    def seed_network(self) -> Iterator[None]:
         """Within it, what a network draws by itself (dropout, say) comes from torch, seeded from the secret.
 
         64 bits of a seed and torch's own generator are not secret enough for noise. Dropout protects nobody, no
@@ -116,14 +116,16 @@ class SecretStreams:
         return self._drawn(like, lambda generator, shape: generator.laplace(size=shape))
 
     def skellam(self, like: Params, variance: float) -> Params:
-        return self._integers(like, partial(skellam, variance=variance, source=secret_generator))
+        return self._integers(like, partial(draw_skellam, variance=variance, source=secret_generator))
 
     def discrete_gaussian(self, like: Params, variance: float) -> Params:
-        return self._integers(like, partial(discrete_gaussian, variance=variance, source=secret_generator))
+        return self._integers(like, partial(draw_discrete_gaussian, variance=variance, source=secret_generator))
 
     def _integers(self, like: Params, draw: Callable[..., Any]) -> Params:
         """Under the next key of each client's stream, since several threads draw."""
-        return shares(like, [generator.bytes(KEY_BYTES) for generator in self._generators], draw, self.rows.device)
+        return draw_noise_shares(
+            like, [generator.bytes(KEY_BYTES) for generator in self._generators], draw, self.rows.device
+        )
 
     def uniform(self, sizes: Sequence[int]) -> Tensor:
         numbers = torch.full((len(sizes), max(sizes)), 2.0, dtype=torch.float64)

@@ -20,7 +20,7 @@ from discreet.errors import UnsoundCombination
 from discreet.params import Params, count_values, unflatten
 from discreet.randomness.purposes import Purpose, stream_name
 from discreet.randomness.secret_streams import SecretRows
-from discreet.secure_sums.discrete_noise import discrete_gaussian, shares, skellam
+from discreet.secure_sums.discrete_noise import draw_discrete_gaussian, draw_noise_shares, draw_skellam
 
 CPU = torch.device("cpu")
 WORDS = 624  # of the state of a Mersenne twister, which is torch's generator on the host
@@ -54,7 +54,7 @@ class Rows(Protocol):
     @property
     def clients(self) -> Sequence[int]: ...
 
-    def at(self, purpose: Purpose, *numbers: int | str) -> "Rows":
+    def for_purpose(self, purpose: Purpose, *numbers: int | str) -> "Rows":
         """The streams for another purpose; numbers tell several streams of one purpose apart."""
 
     def open(self) -> Streams:
@@ -66,15 +66,15 @@ class RunKey:
     """The secret that all streams of a run hang on: from the operating system, or a seed that protects nobody."""
 
     secret: bytes = field(repr=False)
-    seeded: bool = False
+    is_seeded: bool = False
 
     @classmethod
-    def fresh(cls) -> "RunKey":
+    def generate(cls) -> "RunKey":
         return cls(secrets.token_bytes(32))
 
     @classmethod
-    def seed(cls, seed: int) -> "RunKey":
-        return cls(hashlib.blake2b(f"seed {seed}".encode(), digest_size=32).digest(), seeded=True)
+    def from_seed(cls, seed: int) -> "RunKey":
+        return cls(hashlib.blake2b(f"seed {seed}".encode(), digest_size=32).digest(), is_seeded=True)
 
     def generator(self, purpose: Purpose, *numbers: int | str) -> torch.Generator:
         """A generator on the host for what the run itself decides: who joins, how a model starts."""
@@ -85,7 +85,7 @@ class RunKey:
 
     def secret_rows(self, round: int, digest: bytes, client: int, device: torch.device = CPU) -> SecretRows:
         """The streams of a real client on real data; `digest` is the broadcast's own, never its fingerprint."""
-        if self.seeded:
+        if self.is_seeded:
             raise UnsoundCombination(
                 "A seed protects nobody, so no real client draws from it: whoever guesses it can take the noise off.",
                 fix="Leave the seed out; the key then comes from the operating system.",
@@ -102,17 +102,17 @@ class SimulatedRows:
     clients: tuple[int, ...]
     device: torch.device
 
-    def at(self, purpose: Purpose, *numbers: int | str) -> "SimulatedRows":
+    def for_purpose(self, purpose: Purpose, *numbers: int | str) -> "SimulatedRows":
         return replace(self, name=self.name + stream_name(purpose, numbers))
 
     def open(self) -> "SimulatedStreams":
         return SimulatedStreams(self)
 
     @contextmanager
-    def drawing(self) -> Iterator[None]:
+    def seed_network(self) -> Iterator[None]:
         """Within it, what a network draws by itself (dropout, say) comes from the block's own stream."""
         seed = _seed(self.secret, (*self.name, Purpose.NETWORK.value, *self.clients))
-        with drawn_from(seed, self.device):
+        with seed_torch(seed, self.device):
             yield
 
     def generators(self, device: torch.device, *kind: str) -> list[torch.Generator]:
@@ -145,15 +145,15 @@ class SimulatedStreams:
         return self._drawn(like, draw)
 
     def skellam(self, like: Params, variance: float) -> Params:
-        return self._integers(like, partial(skellam, variance=variance, source=_quick))
+        return self._integers(like, partial(draw_skellam, variance=variance, source=_quick))
 
     def discrete_gaussian(self, like: Params, variance: float) -> Params:
-        return self._integers(like, partial(discrete_gaussian, variance=variance, source=_quick))
+        return self._integers(like, partial(draw_discrete_gaussian, variance=variance, source=_quick))
 
     def _integers(self, like: Params, draw: Callable[..., Any]) -> Params:
         """Drawn on the host, by numpy, under the next key of each client's stream."""
         keys = [torch.randint(256, (32,), dtype=torch.uint8, generator=generator) for generator in self._on_host]
-        return shares(like, [key.numpy().tobytes() for key in keys], draw, self.rows.device)
+        return draw_noise_shares(like, [key.numpy().tobytes() for key in keys], draw, self.rows.device)
 
     def _drawn(self, like: Params, draw: Callable[[Tensor, torch.Generator], object]) -> Params:
         dtype = like[min(like)].dtype
@@ -170,13 +170,13 @@ class SimulatedStreams:
         return numbers
 
 
-def digest(params: Params) -> bytes:
+def params_digest(params: Params) -> bytes:
     """What tells one broadcast from another, whoever made them."""
     head, flat = _bytes(params)
     return hashlib.sha256(head + flat.cpu().numpy().tobytes()).digest()
 
 
-def fingerprint(params: Params) -> bytes:
+def params_fingerprint(params: Params) -> bytes:
     """The same among broadcasts that nobody made to collide; quick where the model lies on a GPU.
 
     Four sums of the model's words with random weights mod 2^64: two models share one with probability 2^-32 at most
@@ -184,7 +184,7 @@ def fingerprint(params: Params) -> bytes:
     """
     head, flat = _bytes(params)
     if not flat.is_cuda:
-        return digest(params)
+        return params_digest(params)
     words = torch.nn.functional.pad(flat, (0, -len(flat) % 4)).view(torch.int32).to(torch.int64)
     generator = torch.Generator(flat.device).manual_seed(0)
     limits = torch.iinfo(torch.int64)
@@ -200,7 +200,7 @@ def _bytes(params: Params) -> tuple[bytes, Tensor]:
 
 
 @contextmanager
-def drawn_from(seed: int, device: torch.device = CPU) -> Iterator[None]:
+def seed_torch(seed: int, device: torch.device = CPU) -> Iterator[None]:
     """Within it, torch's own streams start from `seed`; afterwards they are where they were."""
     own = [torch.default_generator]
     if device.type == "cuda":

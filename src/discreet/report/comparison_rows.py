@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from discreet.privacy.wording import brief, rounded_up
+from discreet.privacy.wording import compact, round_up
 from discreet.report import run_files
 from discreet.report.run_data import METRICS
 
@@ -110,7 +110,7 @@ class Row:
         error = self.standard_error
         if self.metric == "accuracy":
             return f"{100 * self.mean:.2f}" + ("" if error is None else f" ± {100 * error:.2f}")
-        return brief(self.mean, 4) + ("" if error is None else f" ± {brief(error, 2)}")
+        return compact(self.mean, 4) + ("" if error is None else f" ± {compact(error, 2)}")
 
     def _mean(self, name: str) -> float | None:
         found = [each[name] for each in self.results if each[name] is not None]
@@ -152,7 +152,7 @@ def columns(rows: Sequence[Row]) -> list[Column]:
         Column("diverged", tuple(f"{row.diverged} of {len(row.results)}" if some else NOTHING for row in rows)),
         Column("runs", tuple(f"{len(row.results)} of {row.wanted}" if partial else NOTHING for row in rows)),
         Column("ε", tuple(_format_epsilon(row) for row in rows)),
-        Column("δ", _format_cells(rows, "delta", brief), "at δ = {}"),
+        Column("δ", _format_cells(rows, "delta", compact), "at δ = {}"),
         Column("protects", _format_cells(rows, "unit", str), "for one {}", text=True),
         Column("from", _format_cells(rows, "against", str), "against the {}", text=True),
         Column("noise", tuple(_format_or_dash(row.noise_multiplier, 4) for row in rows), "noise multiplier {}"),
@@ -206,7 +206,7 @@ def describe_shared(found: Sequence[Column]) -> str:
 def _format_epsilon(row: Row) -> str:
     if not row.results:
         return NOTHING
-    return "∞" if row.epsilon is None or math.isinf(row.epsilon) else rounded_up(row.epsilon)
+    return "∞" if row.epsilon is None or math.isinf(row.epsilon) else round_up(row.epsilon)
 
 
 def _format_cells(rows: Sequence[Row], name: str, say: Any) -> tuple[str, ...]:
@@ -214,4 +214,4 @@ def _format_cells(rows: Sequence[Row], name: str, say: Any) -> tuple[str, ...]:
 
 
 def _format_or_dash(value: float | None, digits: int) -> str:
-    return NOTHING if value is None else brief(value, digits)
+    return NOTHING if value is None else compact(value, digits)

@@ -5,8 +5,8 @@ import re
 from collections.abc import Sequence
 
 from discreet.privacy import wording
-from discreet.privacy.guarantee import Claim, Guarantee, entries
-from discreet.privacy.wording import brief, in_a_thousand, rounded_up
+from discreet.privacy.guarantee import Claim, Guarantee, card_entries
+from discreet.privacy.wording import compact, per_thousand, round_up
 from discreet.report.markup import Html, bullet_list, definition_list, details, table, tag
 
 # Not the digits of a name, as in CIFAR-10 or net2.py; in doubt it is a number.
@@ -23,7 +23,7 @@ def guarantee_card(card: Guarantee, *, public: bool = False) -> Html:
 
     In public, what the card says of numbers that it doesn't cover is said without those numbers.
     """
-    unit = wording.name_of(card.unit)
+    unit = wording.unit_name(card.unit)
     not_covered = [remove_numbers(each) for each in card.not_covered] if public else card.not_covered
     return tag(
         "article",
@@ -50,9 +50,9 @@ def other_clients_table(cards: Sequence[Guarantee]) -> Html:
         ["whose", "ε, at most", "what happened"],
         (
             [
-                wording.unit_in_full(card.unit, card.view, card.clients),
-                "∞" if math.isinf(card.epsilon) else rounded_up(card.epsilon),
-                wording.described(card.event),
+                wording.describe_unit(card.unit, card.view, card.clients),
+                "∞" if math.isinf(card.epsilon) else round_up(card.epsilon),
+                wording.describe_event(card.event),
             ]
             for card in cards
         ),
@@ -60,11 +60,11 @@ def other_clients_table(cards: Sequence[Guarantee]) -> Html:
 
 
 def format_certified(card: Guarantee) -> str:
-    return format_bound(rounded_up(card.epsilon), card.delta)
+    return format_bound(round_up(card.epsilon), card.delta)
 
 
 def format_bound(epsilon: str, delta: float) -> str:
-    return _format_equations(f"ε = {epsilon} at δ = {brief(delta)}")
+    return _format_equations(f"ε = {epsilon} at δ = {compact(delta)}")
 
 
 def remove_numbers(sentence: str) -> str:
@@ -77,7 +77,7 @@ def _onlooker(card: Guarantee) -> str:
 
 
 def _attack_table(card: Guarantee) -> Html:
-    pairs = ((in_a_thousand(each.false_positive_rate), in_a_thousand(each.true_positive_rate)) for each in card.attacks)
+    pairs = ((per_thousand(each.false_positive_rate), per_thousand(each.true_positive_rate)) for each in card.attacks)
     return table(
         "What the best possible attack achieves, out of 1,000",
         ["allowed false alarms", "recognised, at most", "by blind guessing"],
@@ -86,7 +86,7 @@ def _attack_table(card: Guarantee) -> Html:
 
 
 def _card_entries(card: Guarantee) -> list[tuple[str, str]]:
-    listed = [(name, _format_equations(said)) for name, said in entries(card)]
+    listed = [(name, _format_equations(said)) for name, said in card_entries(card)]
     return [*listed, ("Made with", f"discreet {card.version}")]
 
 
@@ -101,7 +101,7 @@ def _claims_box(card: Guarantee) -> Html:
 
 
 def _describe_claim(claim: Claim) -> str:
-    return f"{format_bound(brief(claim.epsilon), claim.delta)}, {claim.source}: {claim.reason}"
+    return f"{format_bound(compact(claim.epsilon), claim.delta)}, {claim.source}: {claim.reason}"
 
 
 def _format_equations(said: str) -> str:

@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
-from discreet.privacy.guarantee import leading
-from discreet.privacy.wording import brief, rounded_up
+from discreet.privacy.guarantee import split_by_largest_epsilon
+from discreet.privacy.wording import compact, round_up
 from discreet.report import charts
 from discreet.report.guarantee_card import guarantee_card, other_clients_table
 from discreet.report.markup import Child, Html, bullet_list, definition_list, details, tag
@@ -41,9 +41,9 @@ def title(story: RunData) -> str:
 def covered_tiles(story: RunData) -> Iterator[Tile]:
     card, promise = story.main_guarantee, story.promise
     if card is not None:
-        asked = f"of {brief(promise.epsilon)} promised" if promise and promise.is_about(card) else "no budget was set"
-        yield "ε certified", "∞" if math.isinf(card.epsilon) else rounded_up(card.epsilon), asked
-        yield "δ", brief(card.delta), "probability that ε leaves aside"
+        asked = f"of {compact(promise.epsilon)} promised" if promise and promise.is_about(card) else "no budget was set"
+        yield "ε certified", "∞" if math.isinf(card.epsilon) else round_up(card.epsilon), asked
+        yield "δ", compact(card.delta), "probability that ε leaves aside"
     if story.rounds or story.planned_rounds:
         planned = f"of {story.planned_rounds:,} planned" if story.planned_rounds else "done"
         yield "rounds", f"{len(story.rounds):,}", planned
@@ -56,7 +56,7 @@ def uncovered_tiles(story: RunData) -> Iterator[Tile]:
         yield name, _metric_format(name)(series[last]), f"round {last:,}; {beside}{NOT_COVERED}"
     seconds = [value for value in story.series("seconds").values() if math.isfinite(value)]
     if seconds:
-        yield "training time", _format_duration(sum(seconds)), f"{brief(sum(seconds) / len(seconds), 2)} s a round"
+        yield "training time", _format_duration(sum(seconds)), f"{compact(sum(seconds) / len(seconds), 2)} s a round"
 
 
 def unreadable_files(story: RunData) -> Html | None:
@@ -80,7 +80,7 @@ def spending(story: RunData) -> Html | None:
         return None
     level = Level("promised", story.promise.epsilon) if story.promise else None
     counted = story.promise or story.main_guarantee
-    at = f" at δ = {brief(counted.delta)}" if counted else ""
+    at = f" at δ = {compact(counted.delta)}" if counted else ""
     chart = Chart("spent", f"ε spent{at}", (Line("ε spent", spent),), level=level, from_zero=True)
     why = "What an onlooker could have learned by the end of each round. It follows from the plan, not from the data."
     return _section("Privacy spent by round", tag("p", why), render_chart(chart), numbers_table("ε by round", chart))
@@ -192,7 +192,7 @@ def _remove_ranges(resolved: str) -> str:
 def _guarantee_cards(story: RunData, *, public: bool) -> Html | None:
     if not story.guarantees:
         return None
-    cards, others = leading(story.guarantees)
+    cards, others = split_by_largest_epsilon(story.guarantees)
     name = "The guarantee" if len(story.guarantees) == 1 else f"The {len(story.guarantees)} guarantees"
     own = other_clients_table(others) if others else None
     return _section(name, *(guarantee_card(card, public=public) for card in cards), own)
@@ -245,6 +245,6 @@ def _metric_format(metric: str) -> Callable[[float], str]:
 
 def _format_duration(seconds: float) -> str:
     if seconds < 90:
-        return f"{brief(seconds, 2)} s"
+        return f"{compact(seconds, 2)} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"

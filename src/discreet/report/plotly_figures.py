@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any, TypeVar
 
-from discreet.privacy.wording import brief
+from discreet.privacy.wording import compact
 from discreet.report.markup import Html, details, join, table, tag
 
 COLOURS = ("#2f7dc0", "#c8642b", "#3d8f5f", "#8a63b8", "#a8843a")  # at least 3:1 on white and on near-black
@@ -74,7 +74,7 @@ def format_number(value: float) -> str:
         return "not a number"
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
-    return f"{value:,.0f}" if float(value).is_integer() and abs(value) < 1e15 else brief(value, 4)
+    return f"{value:,.0f}" if float(value).is_integer() and abs(value) < 1e15 else compact(value, 4)
 
 
 def render_chart(chart: Chart) -> Html:

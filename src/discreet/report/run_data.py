@@ -38,7 +38,7 @@ class Promise:
 
     def is_about(self, card: Guarantee) -> bool:
         """Whether the card speaks of the promised unit, and of an onlooker who sees at least as much."""
-        return self.unit == wording.name_of(card.unit) and card.view in ENOUGH_FOR.get(self.against, ())
+        return self.unit == wording.unit_name(card.unit) and card.view in ENOUGH_FOR.get(self.against, ())
 
     def is_kept_by(self, card: Guarantee) -> bool:
         asked = [self.client_epsilons[client] for client in card.clients or () if client < len(self.client_epsilons)]

@@ -6,8 +6,8 @@ from typing import Literal
 
 from discreet.privacy import wording
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.release import numbered
-from discreet.privacy.wording import brief, rounded_up
+from discreet.privacy.release import describe_clients
+from discreet.privacy.wording import compact, round_up
 from discreet.report.guarantee_card import format_bound, format_certified
 from discreet.report.run_data import Promise, RunData
 
@@ -36,9 +36,8 @@ def _privacy(story: RunData) -> Verdict:
         return _uncertified(story)
     if not math.isfinite(card.epsilon):
         return Verdict("none", card.sentence())
-    protected = (
-        f"Any one {wording.name_of(card.unit)} is protected against {_onlooker(card)}, up to {format_certified(card)}."
-    )
+    unit = wording.unit_name(card.unit)
+    protected = f"Any one {unit} is protected against {_onlooker(card)}, up to {format_certified(card)}."
     if story.is_seeded:
         return Verdict(
             "bad",
@@ -56,7 +55,7 @@ def _privacy(story: RunData) -> Verdict:
     own = [each for each in story.guarantees if each.clients and each.view == card.view and promise.is_about(each)]
     broken = next((each for each in own or [card] if not promise.is_kept_by(each)), None)
     if broken is not None:
-        whose = f" for {numbered(broken.clients)}" if broken.clients else ""
+        whose = f" for {describe_clients(broken.clients)}" if broken.clients else ""
         return Verdict(
             "bad",
             f"The promise is broken: {_describe_promise(promise)}, and {format_certified(broken)} was spent{whose}.",
@@ -79,7 +78,7 @@ def _uncertified(story: RunData) -> Verdict:
 
 def _spent(story: RunData) -> tuple[str, ...]:
     spent = [value for value in story.series("epsilon").values() if math.isfinite(value)]
-    return (f"Spent so far, not certified: ε = {rounded_up(max(spent))}.",) if spent else ()
+    return (f"Spent so far, not certified: ε = {round_up(max(spent))}.",) if spent else ()
 
 
 def _progress(story: RunData) -> tuple[str, ...]:
@@ -92,7 +91,7 @@ def _progress(story: RunData) -> tuple[str, ...]:
 
 
 def _describe_promise(promise: Promise) -> str:
-    at_most = format_bound(brief(promise.epsilon), promise.delta)
+    at_most = format_bound(compact(promise.epsilon), promise.delta)
     own = ", and for some clients less" if len(set(promise.client_epsilons)) > 1 else ""
     return f"at most {at_most} for any one {promise.unit}, against {_onlooker_name(promise.against)}{own}"
 

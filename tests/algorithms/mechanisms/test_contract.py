@@ -85,7 +85,7 @@ def test_a_row_as_long_as_the_clip_is_one_long_for_the_lattice_too() -> None:
 def drawn(mechanism: Mechanism, clients: int, rounds: int = 2000) -> tuple[torch.Tensor, torch.Tensor]:
     """What clients with nothing to say send, and what is released of their sum: noise alone, over and over."""
     zero: Params = {name: torch.zeros(clients, *value.shape) for name, value in linear().items()}
-    said, state, key = broadcast(mechanism), mechanism.init(linear()), RunKey.seed(2)
+    said, state, key = broadcast(mechanism), mechanism.init(linear()), RunKey.from_seed(2)
     uploads, released = [], []
     for round in range(rounds):
         rows = key.rows(round, b"", list(range(clients)), CPU)
@@ -235,7 +235,7 @@ def test_an_adaptive_clip_settles_at_its_quantile() -> None:
     for round in range(200):
         said = Broadcast(round, {"w": torch.zeros(1)}, mechanism.announce(state, None))
         sent = sum_clients(mechanism.bound(update, said))
-        _, state = mechanism.release_sum(sent, state, said, 100, 100, RunKey.seed(1).rows(round, b"", [-1], CPU))
+        _, state = mechanism.release_sum(sent, state, said, 100, 100, RunKey.from_seed(1).rows(round, b"", [-1], CPU))
     assert float(state["clip"]) == pytest.approx(0.8, abs=0.02)
 
 
@@ -244,7 +244,7 @@ def test_an_adaptive_clip_survives_a_round_in_which_nobody_came() -> None:
     state = mechanism.init(linear())
     said = Broadcast(0, linear(), mechanism.announce(state, None))
     nothing = {name: torch.zeros_like(value) for name, value in linear().items()}
-    released, after = mechanism.release_sum(nothing, state, said, 10, 0, RunKey.seed(1).rows(0, b"", [-1], CPU))
+    released, after = mechanism.release_sum(nothing, state, said, 10, 0, RunKey.from_seed(1).rows(0, b"", [-1], CPU))
     assert set(released) == set(linear())
     assert math.isfinite(float(after["clip"]))
 

@@ -9,7 +9,7 @@ from discreet.algorithms.training.batches import Batch
 from discreet.randomness.streams import CPU, RunKey, Streams
 from tests.federations import federation
 
-KEY = RunKey.seed(7)
+KEY = RunKey.from_seed(7)
 
 
 def streams(clients: list[int], round: int = 0) -> Streams:

@@ -42,7 +42,7 @@ def update(trainer: BroadcastGradients, held: Federation, expected_batch: float)
         expected_batch=expected_batch,
     )
     batches = Batches(held.inputs, held.targets, (0,), (held.sizes[0],))
-    rows = RunKey.seed(0).rows(0, b"", [0], torch.device("cpu"))
+    rows = RunKey.from_seed(0).rows(0, b"", [0], torch.device("cpu"))
     delta = fixed.train(cross_entropy, Broadcast(0, linear(), {}), batches, rows)
     return torch.cat([value.flatten() for value in delta.values()])
 
@@ -68,7 +68,7 @@ def test_noise_of_all_shares_is_the_noise_that_is_accounted():
     def flat(params: dict[str, torch.Tensor], inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         return params["weight"].sum() * torch.zeros(len(inputs), dtype=torch.float64)
 
-    sim = Simulation(algorithm, federation(4, 9, 6), flat, RunKey.seed(3))
+    sim = Simulation(algorithm, federation(4, 9, 6), flat, RunKey.from_seed(3))
     state = algorithm.init(wide)
     broadcast = algorithm.broadcast(state, 0)
     gathered = ReferenceEngine(sim).gather(broadcast, [0, 1, 2])
@@ -151,7 +151,7 @@ def moved(examples: int, dtype: torch.dtype) -> float:
         fixed = BroadcastGradients(steps=1, sampling_rate=1.0, clip_norm=1.0, learning_rate=1.0, expected_batch=1.0)
         announced = {"clip": torch.ones((), dtype=torch.float64)}
         told = Broadcast(0, model, announced, Encoding(2.0**30, 62))
-        rows = RunKey.seed(0).rows(0, b"", [0], torch.device("cpu"))
+        rows = RunKey.from_seed(0).rows(0, b"", [0], torch.device("cpu"))
         found.append(flatten(fixed.train(cross_entropy, told, batches, rows), leading=1))
     return float((found[0] - found[1]).double().norm()) / 2.0**30
 

@@ -56,7 +56,7 @@ def loss() -> ModuleLoss:
 
 
 def simulated(trainer: AnyTrainer) -> Simulation:
-    return Simulation(Algorithm(trainer=trainer.for_population(POPULATION)), HELD, loss(), RunKey.seed(3))
+    return Simulation(Algorithm(trainer=trainer.for_population(POPULATION)), HELD, loss(), RunKey.from_seed(3))
 
 
 def test_every_kind_is_here():

@@ -49,7 +49,7 @@ def updates(
     same = len(holes)
     batches = Without(inputs, targets, (0,) * same, (len(inputs),) * same, holes=holes)
     fitted = trainer.for_population(Population(examples=(len(inputs),)))
-    delta = fitted.train(loss, Broadcast(0, model, {}), batches, RunKey.seed(0).rows(0, b"", [0] * same, CPU))
+    delta = fitted.train(loss, Broadcast(0, model, {}), batches, RunKey.from_seed(0).rows(0, b"", [0] * same, CPU))
     return torch.cat([value.flatten(1) for value in delta.values()], dim=1)
 
 
@@ -169,7 +169,7 @@ def test_one_step_is_what_the_formula_says():
 
 def test_a_pass_takes_every_example_once_and_the_next_one_in_the_same_batches():
     batches = Batches(torch.arange(10.0, dtype=DOUBLE)[:, None], torch.zeros(10, dtype=torch.int64), (0,), (10,))
-    rows = RunKey.seed(4).rows(0, b"", [0], CPU)
+    rows = RunKey.from_seed(4).rows(0, b"", [0], CPU)
     first, again = (
         [each.inputs[each.mask].flatten().tolist() for each in TRAINER._batches(batches, rows)] for _ in range(2)
     )

@@ -30,7 +30,7 @@ TRAINER = DenoisedRelease(
 def update(trainer: DenoisedRelease | BroadcastGradients, examples: int = 6, round: int = 0) -> torch.Tensor:
     held = federation(6)
     batches = Batches(held.inputs, held.targets, (0,), (examples,))
-    rows = RunKey.seed(0).rows(round, b"", [0], CPU)
+    rows = RunKey.from_seed(0).rows(round, b"", [0], CPU)
     delta = trainer.train(cross_entropy, Broadcast(round, linear(), {}), batches, rows)
     return torch.cat([value.flatten() for value in delta.values()])
 
@@ -39,7 +39,7 @@ def by_hand(trainer: DenoisedRelease, *, examples: int) -> tuple[list[torch.Tens
     """The clipped sums of each step, and the noisy ones that drive the state, with every example in every batch."""
     assert trainer.state_noise is not None
     held, model = federation(6), linear()
-    noises = RunKey.seed(0).rows(0, b"", [0], CPU).at(Purpose.NOISE).open()
+    noises = RunKey.from_seed(0).rows(0, b"", [0], CPU).for_purpose(Purpose.NOISE).open()
     clean, noisy = [], []
     for _ in range(3):
         total = torch.zeros(18, dtype=torch.float64)
@@ -68,7 +68,7 @@ def test_given_the_noisy_sums_one_example_moves_each_clean_one_by_at_most_C():
     for _ in range(3):
         model = {name: value + torch.randn(value.shape, dtype=torch.float64) for name, value in model.items()}
         single = BroadcastGradients(steps=1, sampling_rate=1.0, clip_norm=0.5, learning_rate=2.0, expected_batch=6.0)
-        rows = RunKey.seed(0).rows(0, b"", [0], CPU)
+        rows = RunKey.from_seed(0).rows(0, b"", [0], CPU)
         whole, fewer = (
             single.train(
                 cross_entropy, Broadcast(0, model, {}), Batches(held.inputs, held.targets, (0,), (size,)), rows

@@ -20,7 +20,7 @@ from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import CPU, RunKey
 from tests.federations import convolution, cross_entropy, federation, images, linear
 
-KEY = RunKey.seed(3)
+KEY = RunKey.from_seed(3)
 
 
 def trainer(**fields: object) -> DpSgd:
@@ -116,9 +116,9 @@ def test_the_sum_is_divided_by_the_expected_size_whoever_was_drawn() -> None:
     rows = KEY.rows(0, b"", [0], CPU)
     quiet = trainer(sampling_rate=1.0, noise_multiplier=0.01, learning_rate=8.0)
     delta = quiet.train(cross_entropy, Broadcast(0, linear(), {}), data.block([0]), rows)
-    (batch,) = data.block([0]).draw_poisson(1.0, rows.at(Purpose.BATCH).open(), 100)
+    (batch,) = data.block([0]).draw_poisson(1.0, rows.for_purpose(Purpose.BATCH).open(), 100)
     summed = clipped_sum(cross_entropy, repeat_for_clients(linear(), 1), batch, Clip(0.5))
-    noise = rows.at(Purpose.NOISE).open().normal(linear())
+    noise = rows.for_purpose(Purpose.NOISE).open().normal(linear())
     for name in delta:
         assert torch.allclose(delta[name], -8.0 * (summed[name] + 0.005 * noise[name]) / 8)
 

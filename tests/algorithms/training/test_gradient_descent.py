@@ -13,7 +13,7 @@ from discreet.params import Params
 from discreet.randomness.streams import CPU, RunKey
 from tests.federations import cross_entropy, federation, linear
 
-KEY = RunKey.seed(4)
+KEY = RunKey.from_seed(4)
 
 
 def by_hand(data, client: int, rates: list[float], clip: float) -> Params:  # type: ignore[no-untyped-def]

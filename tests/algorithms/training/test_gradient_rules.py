@@ -20,7 +20,7 @@ from discreet.part import from_plain, to_plain
 from discreet.randomness.streams import CPU, RunKey
 from tests.federations import cross_entropy, federation, linear
 
-KEY = RunKey.seed(4)
+KEY = RunKey.from_seed(4)
 CURVE = torch.tensor([1.0, 2.0, 0.5], dtype=torch.float64)
 START = {"a": torch.tensor([1.0, -2.0], dtype=torch.float64), "b": torch.tensor([0.5], dtype=torch.float64)}
 TARGETS = torch.tensor([[0.0, 1.0, 3.0], [-1.0, 4.0, 0.25]], dtype=torch.float64)  # one example for each of two clients

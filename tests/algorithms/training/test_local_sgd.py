@@ -11,7 +11,7 @@ from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import CPU, RunKey
 from tests.federations import cross_entropy, federation, linear
 
-KEY = RunKey.seed(4)
+KEY = RunKey.from_seed(4)
 
 
 def by_torch(local: LocalSgd, data, client: int, rate: float) -> dict[str, torch.Tensor]:  # type: ignore[no-untyped-def]
@@ -19,7 +19,7 @@ def by_torch(local: LocalSgd, data, client: int, rate: float) -> dict[str, torch
     optimiser = torch.optim.SGD(params.values(), lr=rate, momentum=local.momentum, weight_decay=local.weight_decay)
     block = data.block([client])
     for batch in block.draw_shuffled(
-        local.batch_size, local._steps(block), KEY.rows(0, b"", [client], CPU).at(Purpose.BATCHES).open()
+        local.batch_size, local._steps(block), KEY.rows(0, b"", [client], CPU).for_purpose(Purpose.BATCHES).open()
     ):
         optimiser.zero_grad()
         mask = batch.mask[0]

@@ -19,7 +19,7 @@ from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import CPU, RunKey
 from tests.federations import cross_entropy, federation, linear
 
-KEY = RunKey.seed(5)
+KEY = RunKey.from_seed(5)
 
 
 def trainer(**fields: object) -> MinibatchDp:
@@ -103,7 +103,7 @@ def test_an_example_that_is_not_drawn_changes_nothing_whatever_it_holds(content:
             inputs = data.inputs.float()
             inputs[0] = first
             block = type(data)(inputs, data.targets, (6, 9)).block([0, 1])
-            drawn = rows.at(Purpose.BATCH).open().uniform((6, 9))[0, 0] < 0.3
+            drawn = rows.for_purpose(Purpose.BATCH).open().uniform((6, 9))[0, 0] < 0.3
             updates.append(quiet.train(cross_entropy, Broadcast(round, params, {}), block, rows))
         if not drawn:
             undrawn += 1

@@ -35,7 +35,7 @@ HELD = federation(4, 9, 6)
 
 
 def simulation(algorithm: Algorithm, client: int | None = None) -> Simulation:
-    return Simulation(algorithm, HELD, cross_entropy, RunKey.seed(1))
+    return Simulation(algorithm, HELD, cross_entropy, RunKey.from_seed(1))
 
 
 @pytest.mark.parametrize("trainer", TRAINERS, ids=lambda each: each.kind)
@@ -52,7 +52,7 @@ def test_in_a_block_each_client_trains_by_its_own_rate_clip_and_noise(trainer: D
 def test_own_clips_hold_layer_by_layer_and_one_by_one():
     params, loss = convolution()
     trainer = DpSgd(steps=1, sampling_rate=1.0, clip_norm=(0.1, 0.4), noise_multiplier=1e-6, learning_rate=1.0)
-    sim = Simulation(Algorithm(trainer=trainer), images(1, 1), loss, RunKey.seed(0))
+    sim = Simulation(Algorithm(trainer=trainer), images(1, 1), loss, RunKey.from_seed(0))
     rows = sim.step(Broadcast(0, params, {}), [0, 1]).norms
     assert rows[0] == pytest.approx(0.1, rel=1e-3)  # one example, whose gradient is longer than either clip
     assert rows[1] == pytest.approx(0.4, rel=1e-3)
@@ -108,7 +108,7 @@ def test_the_server_divides_by_the_weights_of_those_who_are_left():
     population = Population(examples=(100, 600))
     state = algorithm.init({"w": torch.zeros(1)})
     broadcast = algorithm.broadcast(state, 0)
-    noise = RunKey.seed(0).rows(0, b"", [-1], torch.device("cpu"))
+    noise = RunKey.from_seed(0).rows(0, b"", [-1], torch.device("cpu"))
     for left, weights in (((), 2.0), ((1,), 0.5), ((0,), 1.5)):
         total = {"w": torch.full((1,), weights)}
         moved = algorithm.server_step(state, broadcast, total, 2 - len(left), population, noise, left)

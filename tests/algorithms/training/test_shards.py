@@ -28,7 +28,7 @@ def update(trainer: Shards, inputs: Tensor, targets: Tensor, seed: int = 0) -> T
     """The one client's, as one vector."""
     batches = Batches(inputs, targets, (0,), (len(inputs),))
     features = inputs.shape[1]
-    rows = RunKey.seed(seed).rows(0, b"", [0], CPU)
+    rows = RunKey.from_seed(seed).rows(0, b"", [0], CPU)
     delta = trainer.train(cross_entropy, Broadcast(0, linear(features), {}), batches, rows)
     return torch.cat([value.flatten() for value in delta.values()])
 
@@ -59,22 +59,22 @@ def test_one_example_can_turn_an_update_into_its_opposite():
 def test_counting_the_bound_on_the_norm_would_promise_1_and_give_more_than_2():
     """Ten rounds with noise for ε = 1, were C what one example moves: the noise is half as much over 2C."""
     target = EpsilonTarget(epsilon=1.0, delta=1e-5)
-    noise = calibration.noise(lambda z: Repeated(count=10, event=GaussianNoise(noise_multiplier=z)), target)
+    noise = calibration.calibrate_noise(lambda z: Repeated(count=10, event=GaussianNoise(noise_multiplier=z)), target)
     true = Repeated(count=10, event=GaussianNoise(noise_multiplier=noise / 2))
     assert accountant.epsilon(true, 1e-5, "zero_out") == pytest.approx(2.15, abs=0.01)
 
 
 def test_an_update_is_the_mean_of_its_shards_clipped_updates():
     """Three shards by hand: what each example drew, then local SGD on each by its own stream."""
-    held, key = federation(9), RunKey.seed(5)
+    held, key = federation(9), RunKey.from_seed(5)
     rows = key.rows(0, b"", [0], CPU)
-    drawn = (rows.at(Purpose.SHARD).open().uniform([9])[0] * 3).floor()
+    drawn = (rows.for_purpose(Purpose.SHARD).open().uniform([9])[0] * 3).floor()
     assert sorted(set(drawn.tolist())) == [0, 1, 2]
     total = torch.zeros(18, dtype=DOUBLE)
     for shard in range(3):
         own = drawn == shard
         batches = Batches(held.inputs[own], held.targets[own], (0,), (int(own.sum()),))
-        delta = LOCAL.train(cross_entropy, Broadcast(0, linear(), {}), batches, rows.at(Purpose.LOCAL, shard))
+        delta = LOCAL.train(cross_entropy, Broadcast(0, linear(), {}), batches, rows.for_purpose(Purpose.LOCAL, shard))
         one = torch.cat([value.flatten() for value in delta.values()])
         total += one * min(1.0, 0.5 / float(one.norm())) / 3
     assert torch.allclose(update(TRAINER, held.inputs, held.targets, 5), total, rtol=1e-4)
@@ -104,7 +104,7 @@ def test_on_a_lattice_shards_are_added_up_in_doubles_which_is_what_their_roundin
     """In single precision 1,024 shards at the clip can move their mean by 0.6 % more than the reach."""
     trainer = Shards(shards=3, clip_norm=1.0, local=LocalSgd(learning_rate=0.1, batch_size=2, steps=1))
     batches = Batches(torch.ones(6, 5), torch.zeros(6, dtype=torch.long), (0,), (6,))
-    rows = RunKey.seed(0).rows(0, b"", [0], CPU)
+    rows = RunKey.from_seed(0).rows(0, b"", [0], CPU)
     for encoding, dtype in ((None, torch.float32), (Encoding(100.0, 32), torch.float64)):
         heard = Broadcast(0, linear(dtype=torch.float32), {}, encoding)
         assert {value.dtype for value in trainer.train(cross_entropy, heard, batches, rows).values()} == {dtype}

@@ -171,7 +171,7 @@ def test_local_sgd_equals_a_plain_loop_over_clients(name: str):
     )
     federation = task.train.to(torch.device("cpu"), torch.float64)
     start = doubles(supervised.params)
-    rows = RunKey.seed(1).rows(0, b"", range(CLIENTS), torch.device("cpu"))
+    rows = RunKey.from_seed(1).rows(0, b"", range(CLIENTS), torch.device("cpu"))
     trainer = LocalSgd(learning_rate=0.1, batch_size=EXAMPLES, steps=2)
     found = trainer.train(supervised.loss, Broadcast(0, start, {}), federation.block(range(CLIENTS)), rows)
     for client in range(CLIENTS):

@@ -11,7 +11,7 @@ from scipy import optimize, special
 from discreet.errors import InvalidInput, UnsoundCombination
 from discreet.planning.theory import heikkila_noise_shares
 from discreet.planning.theory.heikkila_noise_shares import Client
-from discreet.privacy import accountant, gaussian, parallel
+from discreet.privacy import accountant, gaussian, parallel_composition
 from discreet.privacy.events import GaussianNoise, PoissonSampled, Repeated, steps
 
 ONE = Client(learning_rates=(1.0,), clip_norm=1.0, noise_multiplier=1.0)
@@ -206,7 +206,7 @@ def test_one_event_covers_clients_whose_sampling_rates_differ_and_the_largest_ra
     each = [accountant.epsilon(event, 1e-5) for event in heikkila_noise_shares.round_events(unlike)]
     everyone = accountant.epsilon(heikkila_noise_shares.covering_event(unlike), 1e-5)
     assert each[0] < each[2] < each[1] == everyone
-    assert parallel.epsilon(heikkila_noise_shares.round_events(unlike), 1e-5) == everyone
+    assert parallel_composition.epsilon(heikkila_noise_shares.round_events(unlike), 1e-5) == everyone
 
 
 def test_one_event_covers_clients_who_differ_in_everything() -> None:

@@ -7,7 +7,7 @@ import pytest
 from discreet.errors import Unsupported
 from discreet.privacy.events import Event, GaussianNoise, PoissonSampled, SampledWithoutReplacement
 from discreet.privacy.ledger.charges import Charge, charges
-from discreet.privacy.release import Person, Release, grouped
+from discreet.privacy.release import Person, Release, group_event
 
 from .helpers import budget, release
 
@@ -44,7 +44,7 @@ def test_what_hides_a_content_does_not_hide_who_took_part():
 @pytest.mark.parametrize("of_release", ["add_or_remove", "zero_out"])
 def test_a_persons_examples_are_blanked_at_the_price_of_their_removal(of_release: str):
     made = release(SAMPLED, relation=of_release)
-    assert charged({"unit": PATIENT, "relation": "zero_out"}, made) == [(grouped(SAMPLED, 3), "add_or_remove")]
+    assert charged({"unit": PATIENT, "relation": "zero_out"}, made) == [(group_event(SAMPLED, 3), "add_or_remove")]
 
 
 @pytest.mark.parametrize("of_release", ["add_or_remove", "zero_out", "replace"])
@@ -91,7 +91,7 @@ def test_a_persons_release_never_counts_for_an_example_or_another_person():
 
 def test_an_examples_release_counts_for_a_person_as_a_group():
     (event, relation) = charged({"unit": PATIENT}, release(SAMPLED))[0]
-    assert (event, relation) == (grouped(SAMPLED, 3), "add_or_remove")
+    assert (event, relation) == (group_event(SAMPLED, 3), "add_or_remove")
     assert event.sampling_rate == pytest.approx(1 - 0.9**3)
     assert event.event.noise_multiplier == pytest.approx(2.0 / 3)
 

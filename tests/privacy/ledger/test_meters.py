@@ -20,7 +20,7 @@ from discreet.privacy.events import (
     SampledWithoutReplacement,
 )
 from discreet.privacy.ledger import Ledger
-from discreet.privacy.ledger.accounts import _Room, plus, split
+from discreet.privacy.ledger.accounts import _Room, add_bills, split_bill
 from discreet.privacy.ledger.meters import Bill, Filter, Plan, PriceList, best_order
 
 from .helpers import DELTA, budget, filter_epsilon, gaussian_epsilon, lines, no_disk, release, spend_all, spent
@@ -44,15 +44,15 @@ class Counted:
 
 @given(BILLS, BILLS, st.integers(1, 5))
 def test_bills_add_and_subtract_like_counts(bill: Bill, other: Bill, times: int):
-    assert plus(plus(bill, other, times), other, -times) == bill
-    assert plus(bill, other) == plus(other, bill)
+    assert add_bills(add_bills(bill, other, times), other, -times) == bill
+    assert add_bills(bill, other) == add_bills(other, bill)
 
 
 @given(BILLS, BILLS.filter(bool))
 def test_a_bill_splits_into_whole_steps_and_a_rest(bill: Bill, step: Bill):
-    whole, rest = split(bill, step)
-    assert plus(rest, step, whole) == bill
-    assert split(rest, step)[0] == 0
+    whole, rest = split_bill(bill, step)
+    assert add_bills(rest, step, whole) == bill
+    assert split_bill(rest, step)[0] == 0
 
 
 @given(st.floats(0.1, 30), st.floats(0.001, 2), st.integers(0, 40))
@@ -74,7 +74,7 @@ def test_a_search_finds_the_last_that_fits(limit: float, price: float, already: 
 def test_a_plan_is_as_tight_as_the_accountant_and_a_filter_less():
     prices = PriceList()
     bill = prices.bill(SAMPLED, "add_or_remove")
-    fifty = plus((), bill, 50)
+    fifty = add_bills((), bill, 50)
     assert Plan(budget(8.0), prices).epsilon(fifty) == pytest.approx(5.1483, abs=1e-3)
     planned = Filter(budget(5.9), prices, best_order(budget(5.9), SAMPLED))
     assert 5.1483 < planned.epsilon(fifty) <= 5.8854  # dp-accounting's RDP, at the best of fewer orders

@@ -10,14 +10,14 @@ from unittest.mock import patch
 import numpy as np
 
 from discreet.secure_sums.secagg import key_agreement
-from discreet.secure_sums.secagg.local_session import Leaves, Rehearsal
+from discreet.secure_sums.secagg.local_session import LeavingStage, LocalSession
 from discreet.secure_sums.secagg.ring_vectors import Vector
 from discreet.secure_sums.secagg.session_messages import Message, parse
 from discreet.secure_sums.secagg.session_terms import Terms
 from discreet.secure_sums.secagg.unmasking import Total
 
 M = TypeVar("M", bound=Message)
-STAGES: tuple[Leaves, ...] = ("keys", "shares", "masked", "agreed", "revealed")
+STAGES: tuple[LeavingStage, ...] = ("keys", "shares", "masked", "agreed", "revealed")
 
 
 def identity_keys(clients: int) -> list[bytes]:
@@ -27,9 +27,9 @@ def identity_keys(clients: int) -> list[bytes]:
 def terms(clients: int = 4, *, signed: bool = True, neighbours: int | None = None, **others: int) -> Terms:
     """A small session; with `neighbours`, on a graph so small that it protects nobody: elsewhere it is refused."""
     given = {"length": 5, "bits": 20, "rounds": 2, **others}
-    identities = tuple(key_agreement.identity_of(each) for each in identity_keys(clients)) if signed else ()
+    identities = tuple(key_agreement.identity_key(each) for each in identity_keys(clients)) if signed else ()
     if neighbours is None:
-        return Terms.chosen(clients=clients, identities=identities, **given)
+        return Terms.choose(clients=clients, identities=identities, **given)
     threshold = given.pop("threshold", neighbours // 2 + 1)
     with patch.object(Terms, "_check_graph", lambda agreed: None):
         return Terms(
@@ -43,8 +43,10 @@ def terms(clients: int = 4, *, signed: bool = True, neighbours: int | None = Non
         )
 
 
-def rehearsal(agreed: Terms, leaving: Mapping[int, Leaves] | None = None) -> Rehearsal:
-    return Rehearsal(agreed, identities=identity_keys(agreed.clients) if agreed.signed else (), leaving=leaving)
+def rehearsal(agreed: Terms, leaving: Mapping[int, LeavingStage] | None = None) -> LocalSession:
+    return LocalSession(
+        agreed, identities=identity_keys(agreed.clients) if agreed.has_signatures else (), leaving=leaving
+    )
 
 
 def vectors(agreed: Terms, seed: int = 0) -> dict[int, Vector]:
@@ -62,7 +64,7 @@ def is_exact(total: Total, agreed: Terms, given: Mapping[int, Vector]) -> bool:
 @contextmanager
 def repeated_secrets(seed: int = 0) -> Iterator[None]:
     """Every secret is drawn from a seed, so that a statistical test runs on the same numbers each time."""
-    with patch.object(key_agreement, "fresh", random.Random(seed).randbytes):
+    with patch.object(key_agreement, "random_bytes", random.Random(seed).randbytes):
         yield
 
 
@@ -74,7 +76,10 @@ def cheap_agreement() -> Iterator[None]:
         pairs = {client: sorted((private, public)) for client, public in publics.items()}
         return {client: hashlib.sha256(b"".join(pair)).digest() for client, pair in pairs.items()}
 
-    with patch.object(key_agreement, "public_of", lambda private: private), patch.object(key_agreement, "agree", agree):
+    with (
+        patch.object(key_agreement, "public_key", lambda private: private),
+        patch.object(key_agreement, "agree", agree),
+    ):
         yield
 
 
@@ -86,8 +91,8 @@ def read(data: bytes | None, kind: type[M], agreed: Terms) -> M:
 
 
 def after_masking(
-    agreed: Terms, number: int = 0, session: Rehearsal | None = None
-) -> tuple[Rehearsal, dict[int, bytes]]:
+    agreed: Terms, number: int = 0, session: LocalSession | None = None
+) -> tuple[LocalSession, dict[int, bytes]]:
     """All have masked; and the survivor list for each."""
     session = session or rehearsal(agreed)
     session.server.open(number)

@@ -54,7 +54,7 @@ def test_the_picture_is_drawn_from_what_was_kept(secagg: ModuleType, tmp_path: P
 
 def test_what_is_timed_is_a_right_sum(secagg: ModuleType):
     """`Session.round` compares each sum itself; here it is run, with and without a client that is lost."""
-    session = secagg.Session(Terms.chosen(clients=4, length=9, rounds=2))
+    session = secagg.Session(Terms.choose(clients=4, length=9, rounds=2))
     vectors = [np.arange(9) * each for each in range(4)]
     for number, without in ((0, None), (1, 2)):
         seconds, sent = session.round(number, vectors, without=without)

@@ -9,7 +9,7 @@ import pytest
 
 from discreet.errors import InvalidInput
 from discreet.secure_sums.secagg import key_agreement
-from discreet.secure_sums.secagg.degree import Assumed
+from discreet.secure_sums.secagg.degree import Assumptions
 from discreet.secure_sums.secagg.session_client import Client
 from discreet.secure_sums.secagg.session_errors import (
     BadMessage,
@@ -163,7 +163,7 @@ def test_a_survivor_list_below_the_threshold_reveals_nothing_and_ends_the_round_
 def roster_for(agreed: Terms, client: int = 0) -> tuple[Client, Roster]:
     server = Server(agreed)
     clients = [
-        Client(agreed, each, identity=key if agreed.signed else None)
+        Client(agreed, each, identity=key if agreed.has_signatures else None)
         for each, key in enumerate(identity_keys(agreed.clients))
     ]
     for each in clients:
@@ -183,7 +183,7 @@ def test_keys_that_the_server_made_up_are_refused_in_a_signed_session():
     agreed = terms(4)
     client, roster = roster_for(agreed)
     forged = Client(agreed, 2, identity=identity_keys(4)[2])
-    forged._identity = key_agreement.fresh(32)  # the server has no identity key of client 2
+    forged._identity = key_agreement.random_bytes(32)  # the server has no identity key of client 2
     own = read(forged.start(), Keys, agreed).published
     with pytest.raises(BadSignature, match="client 2 are not signed by it"):
         client.receive(encode(with_keys(roster, 2, own), agreed))
@@ -287,8 +287,8 @@ def test_an_identity_key_must_be_the_one_in_the_terms():
         Client(agreed, 0)
     with pytest.raises(InvalidInput, match="an identity key must not be given"):
         Client(unsigned, 0, identity=identity_keys(4)[0])
-    assert agreed.signed
-    assert not unsigned.signed
+    assert agreed.has_signatures
+    assert not unsigned.has_signatures
 
 
 def test_other_terms_are_another_session():
@@ -301,22 +301,22 @@ def test_other_terms_are_another_session():
 
 def test_how_many_colluders_two_lists_withstand():
     """With 2t > n + c, two sets of t clients share more than the c colluders: an honest one, who answers one list."""
-    assert {clients: terms(clients).split_views for clients in (3, 10, 50)} == {3: 0, 10: 3, 50: 17}
+    assert {clients: terms(clients).tolerated_colluders for clients in (3, 10, 50)} == {3: 0, 10: 3, 50: 17}
 
 
 # A graph of neighbours.
 
 
 def on_a_graph(clients: int = 1000, **others: Any) -> Terms:
-    return Terms.chosen(clients=clients, length=5, **others)
+    return Terms.choose(clients=clients, length=5, **others)
 
 
 def test_terms_of_a_graph_carry_what_it_withstands_and_read_back():
-    agreed = on_a_graph(assumed=Assumed(colluding=0.1, leaving=0.3))
-    assert agreed.on_a_graph
-    assert agreed.assumed == Assumed(colluding=0.1, leaving=0.3)
+    agreed = on_a_graph(assumptions=Assumptions(colluding=0.1, leaving=0.3))
+    assert agreed.is_on_graph
+    assert agreed.assumptions == Assumptions(colluding=0.1, leaving=0.3)
     assert Terms.from_bytes(agreed.to_bytes()) == agreed
-    assert terms(10).assumed is None
+    assert terms(10).assumptions is None
 
 
 @pytest.mark.parametrize(
@@ -325,9 +325,9 @@ def test_terms_of_a_graph_carry_what_it_withstands_and_read_back():
         ({"neighbours": 2, "threshold": 2}, "must be at most 9.1e-13, and is up to 1"),
         ({"neighbours": 112, "threshold": 58}, "must be at most 9.1e-13, and is up to 3.3e-08"),
         ({"minimum": 799}, "minimum must be at least 800 of 1000"),
-        ({"assumed": None}, "must say what is assumed"),
-        ({"assumed": Assumed(security_bits=1e-9)}, "at least 30, and got 1e-09"),
-        ({"assumed": Assumed(colluding=0.3)}, "must be at most 9.1e-13"),
+        ({"assumptions": None}, "must say what is assumed"),
+        ({"assumptions": Assumptions(security_bits=1e-9)}, "at least 30, and got 1e-09"),
+        ({"assumptions": Assumptions(colluding=0.3)}, "must be at most 9.1e-13"),
         ({"neighbours": 996, "threshold": 600}, "between 2 and 990"),
     ],
 )

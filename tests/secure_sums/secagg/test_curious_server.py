@@ -9,7 +9,7 @@ from scipy import stats
 from discreet.secure_sums.secagg import client_setup, key_agreement, shamir
 from discreet.secure_sums.secagg.client_state import ClientState
 from discreet.secure_sums.secagg.derivations import pair_masks, self_mask
-from discreet.secure_sums.secagg.local_session import Rehearsal
+from discreet.secure_sums.secagg.local_session import LocalSession
 from discreet.secure_sums.secagg.masks import Masks
 from discreet.secure_sums.secagg.ring_vectors import Vector
 from discreet.secure_sums.secagg.server_state import Round
@@ -21,7 +21,7 @@ from tests.secure_sums.secagg.cohorts import is_exact, read, rehearsal, repeated
 FALSE_ALARM = 1e-6  # of each chi-square test here; all run on fixed secrets
 
 
-def recorded(session: Rehearsal) -> list[bytes]:
+def recorded(session: LocalSession) -> list[bytes]:
     """Everything that the server is sent from now on."""
     messages: list[bytes] = []
     receive = session.server.receive
@@ -88,7 +88,7 @@ def test_with_all_that_was_revealed_one_update_is_still_uniform(neighbours: int 
     assert set(sum(seen.values(), agreed.ring.zeros())) == {8 * 7}  # and only together they are the sum
 
 
-def kept_round(session: Rehearsal) -> list[Round]:
+def kept_round(session: LocalSession) -> list[Round]:
     """The server's record of the round, which `unmask` would otherwise let go."""
     kept: list[Round] = []
     unmask = session.server.unmask
@@ -157,8 +157,8 @@ def test_a_mask_key_that_lived_longer_would_bare_an_earlier_round(long_lived: bo
     publish = client_setup.publish
 
     def publish_one_key(state: ClientState, identity: bytes | None) -> Keys:
-        sealing, masking = key_agreement.fresh(32), key_agreement.fresh(32)
-        with patch.object(key_agreement, "fresh", side_effect=[sealing, masking, masking]):
+        sealing, masking = key_agreement.random_bytes(32), key_agreement.random_bytes(32)
+        with patch.object(key_agreement, "random_bytes", side_effect=[sealing, masking, masking]):
             return publish(state, identity)
 
     with repeated_secrets(), patch.object(client_setup, "publish", publish_one_key if long_lived else publish):
@@ -183,7 +183,7 @@ def test_a_mask_key_that_lived_longer_would_bare_an_earlier_round(long_lived: bo
 def test_colluders_open_a_vector_only_if_there_are_more_than_was_planned_for(planned: int, opened: bool):
     """Seven of ten tell a curious server the shares that they hold of client 8's two secrets."""
     with repeated_secrets():
-        agreed = Terms.chosen(clients=10, length=5, bits=20, colluding=planned)
+        agreed = Terms.choose(clients=10, length=5, bits=20, colluding=planned)
         session, given = rehearsal(agreed), vectors(agreed)
         held = [session.clients[each]._state.held[8][: shamir.SHARE_BYTES] for each in range(7)]
         session.server.open(0)

@@ -6,7 +6,7 @@ import pytest
 
 from discreet.secure_sums.secagg import graph, key_agreement, shamir
 from discreet.secure_sums.secagg.derivations import pair_masks, self_mask, survivors_statement
-from discreet.secure_sums.secagg.local_session import Rehearsal
+from discreet.secure_sums.secagg.local_session import LocalSession
 from discreet.secure_sums.secagg.masks import Masks
 from discreet.secure_sums.secagg.ring_vectors import Vector
 from discreet.secure_sums.secagg.server_state import Cohort
@@ -22,7 +22,9 @@ class Lying:
     Those who `side` with it tell it their keys of this round, and sign what it wants.
     """
 
-    def __init__(self, agreed: Terms, session: Rehearsal, given: Mapping[int, Vector], side: Collection[int]) -> None:
+    def __init__(
+        self, agreed: Terms, session: LocalSession, given: Mapping[int, Vector], side: Collection[int]
+    ) -> None:
         self.terms, self.session, self.side = agreed, session, side
         self.cohort: Cohort = session.server._cohort
         self.told = {each: session.clients[each]._state.mask_keys[0] for each in side}
@@ -82,8 +84,8 @@ def test_on_a_graph_a_server_that_names_the_leavers_cuts_the_circle_so_nothing_i
     masks of the five clients between the gaps meet nobody else's, and their sum lies bare.
     """
     agreed = terms(40, neighbours=8, threshold=6, rounds=1)
-    assert agreed.signed
-    assert agreed.split_views is None
+    assert agreed.has_signatures
+    assert agreed.tolerated_colluders is None
     given = vectors(agreed)
     with cheap_agreement():
         session = rehearsal(agreed)
@@ -103,7 +105,7 @@ def test_on_a_graph_a_server_that_names_the_leavers_cuts_the_circle_so_nothing_i
 def test_with_all_pairs_two_lists_are_never_both_answered_by_the_honest_unless_too_many_lie(more: int):
     """Seven clients, a threshold of five: 2·5 > 7 + 2, so two may lie. Three and either half of the rest are five."""
     agreed = terms(7, rounds=1)
-    assert (agreed.threshold, agreed.split_views) == (5, 2)
+    assert (agreed.threshold, agreed.tolerated_colluders) == (5, 2)
     side = set(range(2 + more))
     honest = [each for each in range(7) if each not in side]
     lying = Lying(agreed, rehearsal(agreed), vectors(agreed), side)
@@ -130,4 +132,4 @@ def test_a_signature_under_another_list_ends_the_session():
 
 
 def test_without_identities_nothing_is_promised_against_a_server_that_lies():
-    assert terms(10, signed=False).split_views is None
+    assert terms(10, signed=False).tolerated_colluders is None

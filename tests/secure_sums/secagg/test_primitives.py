@@ -25,9 +25,9 @@ def test_agreement_is_x25519_of_rfc_7748_section_6_1():
     alice = bytes.fromhex("77076d0a7318a57d3c16c17251b26645df4c2f87ebc0992ab177fba51db92c2a")
     bob = bytes.fromhex("5dab087e624a8a4b79e17f8b83800ee66f3bb1292618b6fd1c2f8b27ff88e0eb")
     shared = "4a5d9d5ba4ce2de1728e3bf480350f25e07e21c947d19e3376f09b3c1e161742"
-    assert key_agreement.public_of(alice).hex() == "8520f0098930a754748b7ddcb43ef75a0dbf3a0d26381af4eba4a98eaa9b4e6a"
-    assert key_agreement.agree(alice, {7: key_agreement.public_of(bob)})[7].hex() == shared
-    assert key_agreement.agree(bob, {8: key_agreement.public_of(alice)})[8].hex() == shared
+    assert key_agreement.public_key(alice).hex() == "8520f0098930a754748b7ddcb43ef75a0dbf3a0d26381af4eba4a98eaa9b4e6a"
+    assert key_agreement.agree(alice, {7: key_agreement.public_key(bob)})[7].hex() == shared
+    assert key_agreement.agree(bob, {8: key_agreement.public_key(alice)})[8].hex() == shared
 
 
 @pytest.mark.parametrize("point", [bytes(32), (1).to_bytes(32, "little")])
@@ -85,11 +85,11 @@ def test_a_signature_is_ed25519_of_rfc_8032_section_7_1():
     signature = bytes.fromhex(
         "e5564300c360ac729086e2cc806e828a84877f1eb8e5d974d873e065224901555fb8821590a33bacc61e39701cf9b46bd25bf5f0595bbe24655141438e7a100b"
     )
-    assert key_agreement.identity_of(identity) == public
+    assert key_agreement.identity_key(identity) == public
     assert key_agreement.sign(identity, b"") == signature
-    assert key_agreement.is_signed(public, b"", signature)
-    assert not key_agreement.is_signed(public, b"x", signature)
-    assert not key_agreement.is_signed(public, b"", signature[:-1] + b"\x00")
+    assert key_agreement.is_signature_valid(public, b"", signature)
+    assert not key_agreement.is_signature_valid(public, b"x", signature)
+    assert not key_agreement.is_signature_valid(public, b"", signature[:-1] + b"\x00")
 
 
 def test_a_seal_opens_for_its_key_alone_and_shows_any_change():
@@ -109,7 +109,7 @@ def test_two_seals_of_one_thing_differ():
 def test_two_clients_share_a_mask_of_their_own_in_every_round():
     agreed = terms(4)
     one, other = bytes(range(32)), bytes(range(1, 33))
-    publics = {each: key_agreement.public_of(key) for each, key in ((1, one), (2, other))}
+    publics = {each: key_agreement.public_key(key) for each, key in ((1, one), (2, other))}
 
     def shared(number: int, client: int, private: bytes, peer: int, public: bytes) -> bytes:
         return pair_masks(agreed, number, client, private, {peer: public})[peer]

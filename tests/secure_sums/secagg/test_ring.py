@@ -36,7 +36,7 @@ def test_sums_wrap_at_the_rings_width(bits: int, numbers: list[int]):
 def test_a_number_that_fits_comes_back_with_its_sign(bits: int, number: int):
     number >>= 64 - bits
     ring = Ring(bits, 1)
-    assert int(ring.signed(ring.enter(np.array([number])))[0]) == number
+    assert int(ring.to_signed(ring.enter(np.array([number])))[0]) == number
 
 
 @pytest.mark.parametrize(("bits", "bytes_"), [(8, 1_000_000), (20, 2_500_000), (32, 4_000_000), (33, 4_125_000)])

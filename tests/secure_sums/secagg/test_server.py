@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from discreet.secure_sums.secagg.local_session import Leaves
+from discreet.secure_sums.secagg.local_session import LeavingStage
 from discreet.secure_sums.secagg.session_errors import (
     BadMessage,
     NotAMember,
@@ -76,7 +76,9 @@ def test_a_wrong_share_is_found_before_a_wrong_sum_is_given():
     ("signed", "stage", "revealed"),
     [(False, "masked", False), (False, "revealed", True), (True, "agreed", False), (True, "revealed", True)],
 )
-def test_a_round_that_too_few_finish_says_whether_shares_were_revealed(signed: bool, stage: Leaves, revealed: bool):
+def test_a_round_that_too_few_finish_says_whether_shares_were_revealed(
+    signed: bool, stage: LeavingStage, revealed: bool
+):
     agreed = terms(10, signed=signed)
     session, given = rehearsal(agreed), vectors(agreed)
     with pytest.raises(TooFewClients, match=r"6 .* and 7 are needed") as lost:

@@ -12,7 +12,7 @@ from discreet.params import Params, count_values
 from discreet.part import Count, Flag, Index, Positive, Probability, part
 from discreet.randomness.streams import Rows
 from discreet.secure_sums import lattice
-from discreet.secure_sums.lattice import Encoding, Grid, Load, Rotation, padded
+from discreet.secure_sums.lattice import Encoding, Grid, Load, Rotation, padded_dimension
 from discreet.secure_sums.lattice.ring import MOST_BITS
 from discreet.secure_sums.secagg.ring_vectors import LEAST_BITS
 
@@ -52,17 +52,17 @@ class Lattice:
             fewest = lattice.fewest_bits(found._plan(dimension, load), self.wraparound, self.scale)
             found = replace(found, bits=max(LEAST_BITS, fewest))
         if found.scale is None:
-            found = replace(found, scale=lattice.fitted(found._plan(dimension, load), self.wraparound).scale)
+            found = replace(found, scale=lattice.fit_scale(found._plan(dimension, load), self.wraparound).scale)
         return found
 
     def check_load(self, load: Load | None) -> None:
         if self.scale is not None and self.dimension is not None and load is not None:
-            lattice.check(self._plan(self.dimension, load), self.scale, self.wraparound)
+            lattice.check_scale(self._plan(self.dimension, load), self.scale, self.wraparound)
 
     def wraparound_probability(self, load: Load | None) -> float | None:
         if self.scale is None or self.dimension is None or load is None:
             return None
-        return lattice.wraparound_at(self._plan(self.dimension, load), self.scale)
+        return lattice.wraparound_probability(self._plan(self.dimension, load), self.scale)
 
     def grid(self, times: int, added: int) -> Grid | None:
         if self.scale is None or self.dimension is None:
@@ -75,7 +75,7 @@ class Lattice:
         assert self.dimension is not None
         self._check_dimension(count_values(params))
         device = next(iter(params.values())).device
-        rotation = Rotation.drawn(self.dimension, self._rotation_generator(round)) if self.rotated else None
+        rotation = Rotation.draw(self.dimension, self._rotation_generator(round)) if self.rotated else None
         if rotation is not None:
             rotation = replace(rotation, signs=rotation.signs.to(device))
         return Encoding(self.scale, self.bits, times, rotation)
@@ -85,15 +85,15 @@ class Lattice:
         if not bounded and all(value.dtype == torch.int64 for value in unit.values()):
             return unit  # rows that are bounded by their norm are rounded here, where it is looked at
         uniform = rows.open().uniform
-        return encoding.of_bounded(unit, uniform) if bounded else encoding.of_sum(unit, uniform)
+        return encoding.encode_bounded(unit, uniform) if bounded else encoding.encode_sum(unit, uniform)
 
     def decode(self, total: Params, encoding: Encoding | None, like: Params) -> Params:
         assert encoding is not None
-        return encoding.back(total, like)
+        return encoding.decode(total, like)
 
     def coordinates(self, kept: int) -> int:
         """A rotation is over a power of two."""
-        return padded(kept) if self.rotated else kept
+        return padded_dimension(kept) if self.rotated else kept
 
     def bits_per_coordinate(self, dtype: torch.dtype) -> int:
         return self.bits or MOST_BITS  # while they are open, at most
@@ -106,8 +106,8 @@ class Lattice:
                 fix="Leave aggregation.dimension out: it follows from the model.",
             )
 
-    def _plan(self, dimension: int, load: Load) -> lattice.Plan:
-        return lattice.Plan(
+    def _plan(self, dimension: int, load: Load) -> lattice.SumPlan:
+        return lattice.SumPlan(
             bits=self.bits or MOST_BITS,
             vectors=load.vectors,
             sums=load.sums,

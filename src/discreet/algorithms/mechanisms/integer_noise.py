@@ -18,7 +18,7 @@ from discreet.params import Params, add, scale
 from discreet.part import Count, Index, Multiplier, Positive, part
 from discreet.privacy.events import DistributedDiscreteGaussianNoise, Noise, SkellamNoise
 from discreet.randomness.streams import Rows
-from discreet.secure_sums.lattice import Grid, l2_after_rounding, l2_of_a_rounded_sum
+from discreet.secure_sums.lattice import Grid, l2_after_rounding, l2_of_rounded_sum
 
 
 @part
@@ -151,4 +151,4 @@ class IntegerNoise:
     def _sensitivity(self, grid: Grid) -> float:
         if self.unit == "client":
             return l2_after_rounding(grid.scale, grid.dimension)
-        return l2_of_a_rounded_sum(grid.scale / math.sqrt(grid.times), grid.dimension, grid.added)
+        return l2_of_rounded_sum(grid.scale / math.sqrt(grid.times), grid.dimension, grid.added)

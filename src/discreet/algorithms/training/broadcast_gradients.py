@@ -55,10 +55,10 @@ class BroadcastGradients:
         assert self.steps is not None
         assert self.sampling_rate is not None
         assert self.expected_batch is not None
-        start, coins = repeat_for_clients(broadcast.params, batches.clients), rows.at(Purpose.BATCH).open()
+        start, coins = repeat_for_clients(broadcast.params, batches.clients), rows.for_purpose(Purpose.BATCH).open()
         clip = Clip(self.clip_norm, self.automatic)
         factor = -round_learning_rate(self.learning_rate, self.schedule, broadcast) / self.expected_batch
-        encoding, uniform = broadcast.encoding, rows.at(Purpose.ROUNDING).open().uniform
+        encoding, uniform = broadcast.encoding, rows.for_purpose(Purpose.ROUNDING).open().uniform
         exact = None if encoding is None else torch.float64  # in float32, a large sum would move by more than the clip
         total: Params | None = None
         for _ in range(value_in_round(self.steps, broadcast.round)):
@@ -67,7 +67,7 @@ class BroadcastGradients:
             )
             one = scale(summed, factor)
             if encoding is not None:  # each sum for itself: together, one example would move several at once
-                one = encoding.of_sum(scale(one, 1 / broadcast.announcement[CLIP]), uniform)
+                one = encoding.encode_sum(scale(one, 1 / broadcast.announcement[CLIP]), uniform)
             total = one if total is None else add(total, one)
         assert total is not None
         return total

@@ -142,12 +142,12 @@ class ConvexLocal:
         """A pass, the same each time: streams begin anew, and an example keeps its place and its coin."""
         assert self.batch_size is not None
         steps = [-(-size // self.batch_size) for size in batches.sizes]
-        drawn = batches.draw_shuffled(self.batch_size, steps, rows.at(Purpose.BATCHES).open())
+        drawn = batches.draw_shuffled(self.batch_size, steps, rows.for_purpose(Purpose.BATCHES).open())
         if self.sampling_rate == 1:
             yield from drawn
             return
         # a coin for each place: the examples in them are a secret permutation, so each has one of its own
-        joined = rows.at(Purpose.COINS).open().uniform(batches.sizes) < self.sampling_rate
+        joined = rows.for_purpose(Purpose.COINS).open().uniform(batches.sizes) < self.sampling_rate
         lacking = max(steps) * self.batch_size - joined.shape[1]
         table = functional.pad(joined, (0, lacking)).to(batches.inputs.device)
         for step, batch in enumerate(drawn):

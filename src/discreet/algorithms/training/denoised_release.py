@@ -64,7 +64,7 @@ class DenoisedRelease:
         state = repeat_for_clients(broadcast.params, batches.clients)
         step = round_learning_rate(self.learning_rate, self.schedule, broadcast) / self.expected_batch
         clip, total = Clip(self.clip_norm, self.automatic), zeros_like(state)
-        coins, noises = rows.at(Purpose.BATCH).open(), rows.at(Purpose.NOISE).open()
+        coins, noises = rows.for_purpose(Purpose.BATCH).open(), rows.for_purpose(Purpose.NOISE).open()
         for _ in range(value_in_round(self.steps, broadcast.round)):
             summed = poisson_batches.sum_clipped_gradients(
                 loss, state, batches, self.sampling_rate, clip, coins, self.piece

@@ -72,7 +72,7 @@ class DpSgd:
         clips = per_client.client_rows(self.clip_norm, rows.clients, device)
         clip = Clip(clips[:, None] if isinstance(clips, Tensor) else clips, self.automatic)
         spread = per_client.client_rows(self.noise_multiplier, rows.clients, device) * clips
-        noises, coins = rows.at(Purpose.NOISE).open(), rows.at(Purpose.BATCH).open()
+        noises, coins = rows.for_purpose(Purpose.NOISE).open(), rows.for_purpose(Purpose.BATCH).open()
         for _ in range(value_in_round(self.steps, broadcast.round)):
             summed = poisson_batches.sum_clipped_gradients(loss, state.params, batches, rates, clip, coins, self.piece)
             noisy = add(summed, per_client.scale_by(noises.normal(broadcast.params), spread))

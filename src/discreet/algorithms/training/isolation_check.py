@@ -20,7 +20,7 @@ from discreet.algorithms.training.local_step import client_gradients
 from discreet.algorithms.training.per_example import gradients_by_way, plan_for
 from discreet.algorithms.training.trainer import Loss
 from discreet.params import Params, repeat_for_clients
-from discreet.randomness.streams import drawn_from
+from discreet.randomness.streams import seed_torch
 
 CLIENTS, EXAMPLES = 2, 2
 CALLS_BETWEEN = 3  # calls in between
@@ -138,7 +138,7 @@ def fixed_randomness(seed: int, device: torch.device) -> Iterator[None]:
     random.seed(seed)
     np.random.seed(seed)
     try:
-        with drawn_from(seed, device):
+        with seed_torch(seed, device):
             yield
     finally:
         random.setstate(python)

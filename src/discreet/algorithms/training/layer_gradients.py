@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from discreet.algorithms.training.module_loss import ModuleLoss
 from discreet.algorithms.training.shipped_modules import Tap, is_shipped_layer
 from discreet.params import Params
-from discreet.randomness.streams import drawn_from
+from discreet.randomness.streams import seed_torch
 
 
 class Gradient(Protocol):
@@ -209,7 +209,7 @@ def output_shapes(
         return Tap(lambda inputs, output: found[name].append(output.shape[1:]))
 
     taps = {name: (layer, tap(name)) for name, layer in layers.items()}
-    with torch.no_grad(), drawn_from(0, inputs.device), _register_hooks(taps):  # nobody misses what dropout draws here
+    with torch.no_grad(), seed_torch(0, inputs.device), _register_hooks(taps):  # nobody misses what dropout draws here
         loss(params, inputs[:1], targets[:1])
     if any(len(shapes) != 1 for shapes in found.values()):
         return None

@@ -48,7 +48,7 @@ class LocalSgd:
 
     def train(self, loss: Loss, broadcast: Broadcast, batches: Batches, rows: Rows) -> Params:
         rate = round_learning_rate(self.learning_rate, self.schedule, broadcast)
-        drawn = batches.draw_shuffled(self.batch_size, self._steps(batches), rows.at(Purpose.BATCHES).open())
+        drawn = batches.draw_shuffled(self.batch_size, self._steps(batches), rows.for_purpose(Purpose.BATCHES).open())
         return self._step.run_steps(loss, broadcast, batches.clients, ((batch, rate) for batch in drawn))
 
     def for_population(self, population: Population) -> Self:

@@ -56,7 +56,7 @@ class MinibatchDp:
         )  # coins are tossed on the host
         clips = per_client.client_rows(self.clip_norm, rows.clients, batches.inputs.device)
         spread = per_client.client_rows(self.noise_multiplier, rows.clients, batches.inputs.device) * clips
-        noises, coins = rows.at(Purpose.NOISE).open(), rows.at(Purpose.BATCH).open()
+        noises, coins = rows.for_purpose(Purpose.NOISE).open(), rows.for_purpose(Purpose.BATCH).open()
         for _ in range(value_in_round(self.steps, broadcast.round)):
             clipped = clip(self._mean(loss, state.params, batches, rates, coins), clips)
             noise = per_client.scale_by(noises.normal(broadcast.params), spread)

@@ -30,7 +30,7 @@ from discreet.algorithms.training.module_loss import ModuleLoss
 from discreet.algorithms.training.shipped_modules import has_global_overrides
 from discreet.algorithms.training.trainer import Loss
 from discreet.params import Params
-from discreet.randomness.streams import drawn_from
+from discreet.randomness.streams import seed_torch
 
 TRIAL_EXAMPLES = 3  # examples on which two ways to the same gradients are compared
 LARGE_BATCH = 2**16  # numbers in one client's batch, from which on a CPU does better with one client at a time
@@ -121,7 +121,7 @@ def _make_plan(loss: ModuleLoss, layers: dict[str, nn.Module], params: Params, b
         None,
     )
     one = {name: value[:1] for name, value in params.items()}
-    with drawn_from(0, batch.inputs.device), WithoutDropout():
+    with seed_torch(0, batch.inputs.device), WithoutDropout():
         found = _weighted_sum(_stacked_gradients(loss, plan, one, few), UNCLIPPED, few.mask, None)
         expected = _sum_by_vmap(loss, one, few, UNCLIPPED)
     close = all(torch.allclose(found[name], expected[name], rtol=1e-3, atol=1e-5) for name in one)

@@ -43,10 +43,10 @@ class Shards:
         if broadcast.encoding is not None:  # what is rounded is priced as if it was added up in doubles
             start = {name: value.double() for name, value in start.items()}
         total = zeros_like(repeat_for_clients(start, batches.clients))
-        drawn = (rows.at(Purpose.SHARD).open().uniform(batches.sizes) * self.shards).floor()
+        drawn = (rows.for_purpose(Purpose.SHARD).open().uniform(batches.sizes) * self.shards).floor()
         for shard in range(self.shards):
             held, empty = _select_shard(batches, drawn == shard)
-            local = self.local.train(loss, broadcast, held, rows.at(Purpose.LOCAL, shard))
+            local = self.local.train(loss, broadcast, held, rows.for_purpose(Purpose.LOCAL, shard))
             update = clip({name: value.to(start[name].dtype) for name, value in local.items()}, self.clip_norm)
             total = add(total, scale_rows((~empty).double().to(batches.inputs.device), update))
         return scale(total, 1 / self.shards)

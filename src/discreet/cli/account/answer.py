@@ -14,7 +14,7 @@ from discreet.errors import InvalidInput
 from discreet.part import to_plain
 from discreet.privacy.events import NOTHING, Event, Noise, PoissonSampled, Repeated, SampledWithoutReplacement
 from discreet.privacy.release import Release, Unit
-from discreet.privacy.wording import brief, described, in_a_thousand, rounded_down, rounded_up, sentence
+from discreet.privacy.wording import compact, describe_event, per_thousand, round_down, round_up, sentence
 
 if TYPE_CHECKING:
     from discreet.privacy.accountant import Account
@@ -64,14 +64,14 @@ def solve(question: Question, name: str, noise: float | None, noise_at: Callable
     settled = find_missing(question, name, noise, noise_at)
     event, delta, second, card = settled.event, question.delta, None, None
     if question.check or question.card:
-        account, second = accountant.confirmed(event, delta, relation)
+        account, second = accountant.account_with_second_engine(event, delta, relation)
     else:
         account = accountant.account(event, delta, relation)
     if question.card:
         release = Release(unit=unit, relation=relation, view=question.view, event=event)
         card = guarantee.Guarantee.certify(release, delta)
     rates = sorted({*guarantee.FALSE_ALARMS, *([question.fpr] if question.fpr else [])})
-    attacks = guarantee.attacks_on(event, relation, rates)
+    attacks = guarantee.best_attacks(event, relation, rates)
     mu = gaussian.equivalent_mu(account.epsilon, delta)
     return Answer(question, settled, account, unit, attacks, mu, second, card)
 
@@ -94,13 +94,16 @@ def find_missing(question: Question, name: str, noise: float | None, noise_at: C
                 fix="Give it, or a target to find it for: --epsilon, or --attack-tpr with --fpr.",
             )
         power = 2 if name == "variance" else 1  # searched on the scale of a standard deviation
-        noise, found = calibration.noise(lambda x: event(x**power, rate), target, relation) ** power, name
+        noise, found = calibration.calibrate_noise(lambda x: event(x**power, rate), target, relation) ** power, name
     elif target is not None:
         known = noise
         if question.steps is None:
-            steps, found = calibration.rounds(event(known, rate), target, relation), "steps"
+            steps, found = calibration.affordable_rounds(event(known, rate), target, relation), "steps"
         elif question.rate is None:
-            rate, found = calibration.sampling_rate(lambda rate: event(known, rate), target, relation), "sampling_rate"
+            rate, found = (
+                calibration.calibrate_sampling_rate(lambda rate: event(known, rate), target, relation),
+                "sampling_rate",
+            )
         else:
             raise InvalidInput(
                 "Noise, steps and sampling rate are all given, so the target leaves nothing to find.",
@@ -126,7 +129,7 @@ def _data(whole: Answer) -> dict[str, Any]:
         "sampling_rate": step.sampling_rate,
         "found": whole.settled.found,
         "target": to_plain(target) if target else None,
-        "tpr": {brief(attack.false_positive_rate): attack.true_positive_rate for attack in whole.attacks},
+        "tpr": {compact(attack.false_positive_rate): attack.true_positive_rate for attack in whole.attacks},
         "mu": whole.mu,
         "event": to_plain(whole.settled.event),
     }
@@ -148,8 +151,8 @@ def _page(whole: Answer) -> Iterator[RenderableType]:
     if whole.settled.found:
         yield _describe_solution(whole)
         yield ""
-    yield described(whole.settled.event)
-    yield f"neighbours: {account.relation.replace('_', '-')}; δ = {brief(account.delta)}; μ = {rounded_up(whole.mu)}"
+    yield describe_event(whole.settled.event)
+    yield f"neighbours: {account.relation.replace('_', '-')}; δ = {compact(account.delta)}; μ = {round_up(whole.mu)}"
     yield ""
     yield Padding(_accountant_table(whole), (0, 2))
     yield ""
@@ -163,30 +166,32 @@ def _page(whole: Answer) -> Iterator[RenderableType]:
     )
     if first.true_positive_rate < 1:
         yield " ".join(
-            f"With {in_a_thousand(other.false_positive_rate)} false alarms: at most "
-            f"{in_a_thousand(other.true_positive_rate)}."
+            f"With {per_thousand(other.false_positive_rate)} false alarms: at most "
+            f"{per_thousand(other.true_positive_rate)}."
             for other in others
         )
     if whole.card:
         yield ""
-        yield whole.card.words()
+        yield whole.card.as_text()
 
 
 def _describe_solution(whole: Answer) -> str:
     settled, question = whole.settled, whole.question
     if question.epsilon is not None:
-        goal = f"ε ≤ {brief(question.epsilon)}"
+        goal = f"ε ≤ {compact(question.epsilon)}"
     else:
-        goal = f"at most {brief(question.attack_tpr or 0)} true positives at {brief(question.fpr or 0.01)} false ones"
+        goal = (
+            f"at most {compact(question.attack_tpr or 0)} true positives at {compact(question.fpr or 0.01)} false ones"
+        )
     match settled.found:
         case "steps" if not settled.steps:
             return "steps = 0: not even one meets the target. Add noise, or sample fewer units in each."
         case "steps":
             said = f"steps = {settled.steps:,}, the most"
         case "sampling_rate":
-            said = f"sampling_rate = {rounded_down(settled.step.sampling_rate, 5)}, the highest"
+            said = f"sampling_rate = {round_down(settled.step.sampling_rate, 5)}, the highest"
         case name:
-            said = f"{name} = {rounded_up(to_plain(settled.step.event)[name], 5)}, the least"
+            said = f"{name} = {round_up(to_plain(settled.step.event)[name], 5)}, the least"
     return f"{said} with {goal}"
 
 
@@ -200,9 +205,9 @@ def _accountant_table(whole: Answer) -> Table:
     for name, epsilon in sorted(account.accountants.items(), key=lambda item: item[1]):
         reported = name == account.certified_by
         note = "; ".join(filter(None, ["reported" if reported else "", account.notes.get(name, "")]))
-        table.add_row(name, rounded_up(epsilon), note, style="bold" if reported else None)
+        table.add_row(name, round_up(epsilon), note, style="bold" if reported else None)
     if whole.second:
-        value = "–" if whole.second.epsilon is None else rounded_up(whole.second.epsilon)
+        value = "–" if whole.second.epsilon is None else round_up(whole.second.epsilon)
         table.add_row(whole.second.engine, value, whole.second.reason or "second engine")
     for name in sorted(account.notes.keys() - account.accountants.keys()):
         table.add_row(name, "–", account.notes[name])

@@ -12,7 +12,7 @@ from rich.table import Table
 from discreet.cli.options import COUNT, POSITIVE, PROBABILITY, RATE, needed
 from discreet.cli.output import Json, emit
 from discreet.part import to_plain
-from discreet.privacy.wording import brief, rounded_up
+from discreet.privacy.wording import compact, round_up
 
 if TYPE_CHECKING:
     from discreet.planning.theory.heikkila_model_averaging import ModelAverage
@@ -74,20 +74,20 @@ class Answer:
         steps = f"{self.steps:,} step{'s' if self.steps > 1 else ''}"
         yield (
             f"The mean of {self.parties:,} model{'s' if self.parties > 1 else ''}, each of {steps}, Poisson sampling "
-            f"at rate {brief(self.sampling_rate)}"
+            f"at rate {compact(self.sampling_rate)}"
         )
-        yield f"for any one example or a blank in its place; δ = {brief(self.delta)}"
+        yield f"for any one example or a blank in its place; δ = {compact(self.delta)}"
         yield "against those who see the mean and none of the models"
         yield ""
         table = Table(box=None, padding=(0, 3, 0, 0), pad_edge=False)
         for name in ("", "σ", "ε"):
             table.add_column(name, justify="right" if name else "left")
         table.add_column("", overflow="fold")
-        table.add_row("one model", rounded_up(found.local_noise), brief(self.local_epsilon), "as paper 002 counts")
+        table.add_row("one model", round_up(found.local_noise), compact(self.local_epsilon), "as paper 002 counts")
         holds = "as paper 002 counts" if found.sound else "a claim, not certified"
-        table.add_row("the mean", rounded_up(found.total_noise), rounded_up(found.claimed), holds)
+        table.add_row("the mean", round_up(found.total_noise), round_up(found.claimed), holds)
         certified = found.total_noise if found.sound else found.local_noise
-        table.add_row("certified", rounded_up(certified), rounded_up(found.epsilon), "by pld", style="bold")
+        table.add_row("certified", round_up(certified), round_up(found.epsilon), "by pld", style="bold")
         yield Padding(table, (0, 2))
         yield ""
         yield f"Why: {found.reason}."

@@ -13,7 +13,7 @@ from discreet.cli.tradeoff import pfl_options
 from discreet.cli.tradeoff.picture_option import PictureFile, drawn
 from discreet.cli.tradeoff.sweep_rows import AMOUNT, COUNTS, SCALE, counted, table, whole
 from discreet.part import to_plain
-from discreet.privacy.wording import brief, rounded_down, rounded_up
+from discreet.privacy.wording import compact, round_down, round_up
 
 if TYPE_CHECKING:
     from discreet.planning.theory.pfl_client_count import ClientCount
@@ -85,8 +85,8 @@ class Answer:
         from discreet.planning.theory.pfl_client_count import UNBIASED_NOTE
 
         yield (
-            f"k clients of PFL (paper 000), each with ε = {brief(self.epsilon)} at δ = {brief(self.delta)} for any one "
-            f"example; {counted(self.training.epochs, 'epoch')} in all, one a round."
+            f"k clients of PFL (paper 000), each with ε = {compact(self.epsilon)} at δ = {compact(self.delta)} for any "
+            f"one example; {counted(self.training.epochs, 'epoch')} in all, one a round."
         )
         yield ""
         yield f"Each with {counted(self.training.examples, 'example')} of its own:"
@@ -100,8 +100,8 @@ class Answer:
             f"has enough. {SUMS}."
         )
         yield (
-            f"Utility: the chance that a round's mean is within {brief(self.loss)} of the best loss is at least this. "
-            "As printed, a model has one parameter. A dash says nothing."
+            f"Utility: the chance that a round's mean is within {compact(self.loss)} of the best loss is at least "
+            "this. As printed, a model has one parameter. A dash says nothing."
         )
         yield from (f"{note}." for note in (SPREAD, POOL, UNBIASED_NOTE))
 
@@ -110,7 +110,7 @@ class Answer:
         from discreet.report.curves import Picture
 
         return Picture(
-            title=f"PFL: more clients at ε = {brief(self.epsilon)} each",
+            title=f"PFL: more clients at ε = {compact(self.epsilon)} each",
             panels=(
                 self._utility(f"Theorem 3, {self.training.examples:,} examples each", self.own),
                 self._noise(f"Noise of the mean, {self.training.examples:,} examples each", self.own),
@@ -126,7 +126,7 @@ class Answer:
         return Panel(
             title=title,
             across="clients, k",
-            up=f"chance to be within {brief(self.loss)}, at least",
+            up=f"chance to be within {compact(self.loss)}, at least",
             curves=(
                 curve("printed: one parameter", xs, [max(0.0, crowd.printed) for crowd in crowds], dashed=True),
                 curve("corrected", xs, [max(0.0, crowd.corrected) for crowd in crowds]),
@@ -209,11 +209,11 @@ def _cells(crowd: "ClientCount") -> tuple[str, ...]:
     return (
         whole(crowd.clients),
         whole(crowd.examples),
-        rounded_up(crowd.noise_multiplier),
-        brief(crowd.local, 4),
-        brief(crowd.distributed, 4),
-        rounded_down(crowd.printed, 6) if crowd.printed > 0 else "–",
-        rounded_down(crowd.corrected) if crowd.valid else "–",
+        round_up(crowd.noise_multiplier),
+        compact(crowd.local, 4),
+        compact(crowd.distributed, 4),
+        round_down(crowd.printed, 6) if crowd.printed > 0 else "–",
+        round_down(crowd.corrected) if crowd.valid else "–",
     )
 
 

@@ -12,7 +12,7 @@ from discreet.cli.tradeoff import sharing_options
 from discreet.cli.tradeoff.picture_option import PictureFile, drawn
 from discreet.cli.tradeoff.sweep_rows import counted, table, whole
 from discreet.part import to_plain
-from discreet.privacy.wording import brief, rounded_up
+from discreet.privacy.wording import compact, round_up
 
 if TYPE_CHECKING:
     from discreet.planning.theory.heikkila_cohorts import ClientWork, Cohort, CohortRow
@@ -68,13 +68,13 @@ class Answer:
         work = self.work
         yield (
             f"N clients who share the noise of their sum (paper 002): {counted(work.rounds, 'round')} of "
-            f"{counted(work.steps, 'step')} at rate {brief(work.sampling_rate, 4)}, for any one example at δ = "
-            f"{brief(self.delta)}; {self.colluding:,} may collude and {self.dropouts:,} drop out."
+            f"{counted(work.steps, 'step')} at rate {compact(work.sampling_rate, 4)}, for any one example at δ = "
+            f"{compact(self.delta)}; {self.colluding:,} may collude and {self.dropouts:,} drop out."
         )
         yield (
-            f"ε = {brief(self.epsilon)} takes a noise multiplier of {rounded_up(self.noise_multiplier)} in the sum"
+            f"ε = {compact(self.epsilon)} takes a noise multiplier of {round_up(self.noise_multiplier)} in the sum"
             + (
-                f"; with {brief(self.share)} of each, {counted(self.least_clients or 0, 'client')}."
+                f"; with {compact(self.share)} of each, {counted(self.least_clients or 0, 'client')}."
                 if self.share
                 else "."
             )
@@ -86,7 +86,7 @@ class Answer:
             yield table(GIVEN, map(_given, self.rows))
         yield ""
         ring = counted(self.ring.clients, "client")
-        yield f"The same on a ring, for {ring} with noise for ε = {brief(self.epsilon)}:"
+        yield f"The same on a ring, for {ring} with noise for ε = {compact(self.epsilon)}:"
         yield table(("bits", "scale", "noise after rounding", "ε, sums", ""), map(rings.cells, self.rings))
         yield from (each.reason for each in self.rings if not each.valid)
         yield ""
@@ -225,22 +225,22 @@ def _claim(work: "ClientWork") -> str:
 def _both(planned: "CohortRow", papers: "CohortRow") -> tuple[str, ...]:
     return (
         whole(planned.clients),
-        rounded_up(planned.share),
-        brief(planned.mean, 4),
-        rounded_up(planned.epsilon),
-        rounded_up(planned.own_state),
-        brief(papers.share, 4),
-        rounded_up(papers.epsilon),
+        round_up(planned.share),
+        compact(planned.mean, 4),
+        round_up(planned.epsilon),
+        round_up(planned.own_state),
+        compact(papers.share, 4),
+        round_up(papers.epsilon),
     )
 
 
 def _given(found: "CohortRow") -> tuple[str, ...]:
     return (
         whole(found.clients),
-        brief(found.noise, 4),
-        rounded_up(found.epsilon),
-        rounded_up(found.counted),
-        rounded_up(found.own_state),
+        compact(found.noise, 4),
+        round_up(found.epsilon),
+        round_up(found.counted),
+        round_up(found.own_state),
     )
 
 

@@ -13,7 +13,7 @@ from discreet.cli.tradeoff import pfl_options
 from discreet.cli.tradeoff.picture_option import PictureFile, drawn
 from discreet.cli.tradeoff.sweep_rows import counted, table, whole
 from discreet.part import to_plain
-from discreet.privacy.wording import brief, rounded_up
+from discreet.privacy.wording import compact, round_up
 
 if TYPE_CHECKING:
     from discreet.planning.theory.pfl_local_epochs import Split, Training
@@ -61,11 +61,11 @@ class Answer:
         training = self.training
         yield (
             f"PFL (paper 000): {counted(training.epochs, 'epoch')} of {counted(training.steps_per_epoch, 'step')} at "
-            f"each of {counted(training.clients, 'client')}; ε = {brief(self.epsilon)} at δ = {brief(self.delta)} for "
-            "any one example."
+            f"each of {counted(training.clients, 'client')}; ε = {compact(self.epsilon)} at δ = {compact(self.delta)}"
+            " for any one example."
         )
         yield (
-            f"Noise multiplier {rounded_up(self.noise_multiplier)} at every E: what is promised counts steps, however "
+            f"Noise multiplier {round_up(self.noise_multiplier)} at every E: what is promised counts steps, however "
             "they are cut into rounds."
         )
         yield ""
@@ -77,8 +77,8 @@ class Answer:
         yield f"{TOTAL_COST_NOTE}."
         yield (
             f"Noise: its expected norm in the mean of {counted(training.clients, 'model')} after one round. After all "
-            f"rounds it is {brief(self.whole_noise, 4)}, and Theorem 2's bound, for that mean, "
-            f"{brief(self.whole_run, 4)}: at every E."
+            f"rounds it is {compact(self.whole_noise, 4)}, and Theorem 2's bound, for that mean, "
+            f"{compact(self.whole_run, 4)}: at every E."
         )
         yield f"{BEST_EPOCHS_NOTE}."
 
@@ -86,12 +86,12 @@ class Answer:
         return (
             whole(split.epochs),
             whole(split.rounds),
-            rounded_up(split.epsilon),
-            f"{'' if split.valid else '* '}{brief(split.asymptotic, 4)}",
-            brief(split.printed, 4),
-            brief(split.corrected, 4),
-            brief(split.rounds * split.printed, 4),
-            brief(split.mean_noise, 4),
+            round_up(split.epsilon),
+            f"{'' if split.valid else '* '}{compact(split.asymptotic, 4)}",
+            compact(split.printed, 4),
+            compact(split.corrected, 4),
+            compact(split.rounds * split.printed, 4),
+            compact(split.mean_noise, 4),
         )
 
     def picture(self) -> "Picture":
@@ -99,7 +99,7 @@ class Answer:
         from discreet.report.curves import Picture
 
         return Picture(
-            title=f"PFL: {counted(self.training.epochs, 'epoch')} at ε = {brief(self.epsilon)}, cut into rounds of E",
+            title=f"PFL: {counted(self.training.epochs, 'epoch')} at ε = {compact(self.epsilon)}, cut into rounds of E",
             panels=(self._cost(), self._bounds(), self._noise()),
             notes=(f"{TOTAL_COST_NOTE}.", f"{BEST_EPOCHS_NOTE}."),
         )

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from discreet.cli.tradeoff.sweep_rows import counted, table, whole
 from discreet.part import to_plain
-from discreet.privacy.wording import brief, rounded_up
+from discreet.privacy.wording import compact, round_up
 
 if TYPE_CHECKING:
     from discreet.planning.theory.fu_best_iterations import BestValue, BoundRow, LongRun
@@ -117,12 +117,12 @@ class Answer:
 
     def page(self) -> Iterator[RenderableType]:
         setting, noise = self.setting, self.setting.noise
-        delta = f" at δ = {brief(noise.delta)}" if noise.kind == "gaussian" else ""
+        delta = f" at δ = {compact(noise.delta)}" if noise.kind == "gaussian" else ""
         yield (
             f"DP-FedAvg (paper 003): {counted(setting.clients, 'client')}, {setting.cohort:,} a round; each adds "
             f"{NAMES[noise.kind]} noise of its own to {counted(setting.parameters, 'parameter')}."
         )
-        yield f"ε = {brief(noise.epsilon)}{delta} {CLIENT}."
+        yield f"ε = {compact(noise.epsilon)}{delta} {CLIENT}."
         yield (
             f"T = {counted(self.total, 'local iteration')}, E = {self.local:,} between uploads: "
             f"{counted(self.at.rounds, 'round')}, "
@@ -146,11 +146,11 @@ class Answer:
             grid.add_column(name, justify="right" if name else "left")
         forms: tuple[Form, Form] = ("printed", "corrected")
         bounds = [getattr(self.at, form) for form in forms]
-        grid.add_row("two gradients lie apart", *(brief(self.setting.sensitivity(form)) for form in forms))
-        grid.add_row("ε that the noise truly has", *(rounded_up(self.true_epsilon(form)) for form in forms))
-        grid.add_row("C_M", *(brief(self.setting.noise_constant(form), 4) for form in forms))
-        grid.add_row("Y_T, mean ‖θ_T − θ*‖², at most", *(rounded_up(each.total) for each in bounds), style="bold")
-        grid.add_row("  of which noise", *(rounded_up(each.noise) for each in bounds))
+        grid.add_row("two gradients lie apart", *(compact(self.setting.sensitivity(form)) for form in forms))
+        grid.add_row("ε that the noise truly has", *(round_up(self.true_epsilon(form)) for form in forms))
+        grid.add_row("C_M", *(compact(self.setting.noise_constant(form), 4) for form in forms))
+        grid.add_row("Y_T, mean ‖θ_T − θ*‖², at most", *(round_up(each.total) for each in bounds), style="bold")
+        grid.add_row("  of which noise", *(round_up(each.noise) for each in bounds))
         for name in (FORMULA, EXPLICIT, WHOLE):
             grid.add_row(f"E*, {name}", *(_number(self.best_local(form)[name]) for form in forms))
         for name in (EXPLICIT, WHOLE):
@@ -176,8 +176,8 @@ class Answer:
         least = min(each.corrected.total for each in [*self.by_local, *self.by_total])
         if least > self.setting.constants.start:
             yield (
-                f"At no E or T here is it below Y_0 = {brief(self.setting.constants.start, 4)}, where training starts: "
-                "it doesn't promise that training helps"
+                f"At no E or T here is it below Y_0 = {compact(self.setting.constants.start, 4)}, where training "
+                "starts: it doesn't promise that training helps"
             )
         yield f"{MEASURED_NOTES[noise.kind]} (docs/results/theory.md)"
         yield f"Constants: {_constants(self.setting)}; {self.source}"
@@ -200,15 +200,15 @@ def _constants(setting: "Setting") -> str:
         "Γ": known.heterogeneity,
         "Y_0": known.start,
     }
-    return ", ".join(f"{name} = {brief(value, 4)}" for name, value in named.items())
+    return ", ".join(f"{name} = {compact(value, 4)}" for name, value in named.items())
 
 
 def _number(best: "BestValue") -> str:
-    return f"{'' if best.valid else '* '}{'∞' if math.isinf(best.value) else brief(best.value, 4)}"
+    return f"{'' if best.valid else '* '}{'∞' if math.isinf(best.value) else compact(best.value, 4)}"
 
 
 def _fated(fate: "LongRun") -> str:
-    return fate.verdict if math.isinf(fate.limit) else f"{fate.verdict} at {brief(fate.limit, 4)}"
+    return fate.verdict if math.isinf(fate.limit) else f"{fate.verdict} at {compact(fate.limit, 4)}"
 
 
 def _cells(row: "BoundRow") -> Sequence[str]:
@@ -221,7 +221,7 @@ def _longer(row: "BoundRow") -> Sequence[str]:
 
 def _counted(row: "BoundRow") -> tuple[str, ...]:
     values = (row.silent, row.printed.total, row.corrected.total)
-    return whole(row.rounds), whole(row.turns), *map(rounded_up, values)
+    return whole(row.rounds), whole(row.turns), *map(round_up, values)
 
 
 def _bound(bound: "ConvergenceBound") -> dict[str, Any]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from discreet.cli.tradeoff.iterations_answer import NAMES, WHOLE, Answer
-from discreet.privacy.wording import brief
+from discreet.privacy.wording import compact
 
 if TYPE_CHECKING:
     from discreet.planning.theory.fu_best_iterations import BoundRow
@@ -28,7 +28,7 @@ def picture(answer: Answer) -> "Picture":
 
     noise = answer.setting.noise
     return Picture(
-        title=f"DP-FedAvg, {NAMES[noise.kind]} noise of each client's own, ε = {brief(noise.epsilon)} (paper 003)",
+        title=f"DP-FedAvg, {NAMES[noise.kind]} noise of each client's own, ε = {compact(noise.epsilon)} (paper 003)",
         panels=(_on_the_way(answer), _against_local(answer), _against_total(answer), _by_rule(answer)),
         notes=tuple(f"{note}." for note in [*_edges(answer), *answer.notes()]),
     )
@@ -74,7 +74,7 @@ def _against_local(answer: Answer) -> "Panel":
         up=UP,
         curves=_curves(rows, [each.local for each in rows]),
         limits=(Limit("one upload each", once),),
-        marks=(Mark(f"E* = {brief(best)}", Point(best, low.corrected.total)),),
+        marks=(Mark(f"E* = {compact(best)}", Point(best, low.corrected.total)),),
         log_x=True,
         log_y=True,
     )
@@ -86,7 +86,9 @@ def _against_total(answer: Answer) -> "Panel":
 
     rows = answer.by_total
     best = answer.best_total("corrected")[WHOLE].value
-    marks = tuple(Mark(f"T* = {brief(best)}", Point(best, each.corrected.total)) for each in rows if each.total == best)
+    marks = tuple(
+        Mark(f"T* = {compact(best)}", Point(best, each.corrected.total)) for each in rows if each.total == best
+    )
     return Panel(
         title=f"How long, E = {answer.local:,}{'; T* = ∞' if math.isinf(best) else ''}",
         across="local iterations in all, T",
@@ -102,9 +104,9 @@ def _edges(answer: Answer) -> Iterator[str]:
     """What no mark can show: that no T is best, or that a best lies at an edge."""
     local, total = answer.best_local("corrected")[WHOLE], answer.best_total("corrected")[WHOLE]
     if local.reason:
-        yield f"E* = {brief(local.value)} at T = {answer.total:,}: {local.reason}"
+        yield f"E* = {compact(local.value)} at T = {answer.total:,}: {local.reason}"
     if total.reason:
-        yield f"T* = {'∞' if math.isinf(total.value) else brief(total.value)} at E = {answer.local:,}: {total.reason}"
+        yield f"T* = {'∞' if math.isinf(total.value) else compact(total.value)} at E = {answer.local:,}: {total.reason}"
 
 
 def _by_rule(answer: Answer) -> "Panel":

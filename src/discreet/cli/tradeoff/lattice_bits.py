@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from discreet.errors import InvalidInput
-from discreet.privacy.wording import brief, rounded_up
+from discreet.privacy.wording import compact, round_up
 
 if TYPE_CHECKING:
     from discreet.algorithms.algorithm import Algorithm
@@ -82,12 +82,12 @@ def _laid_out(work: "ClientWork", cohort: "Cohort", noise_multiplier: float, bit
 
 def _certified(ready: "Algorithm", population: "Population", rounds: int, delta: float) -> Bits:
     from discreet.privacy import accountant
-    from discreet.privacy.events import SkellamNoise, noise_of, steps
+    from discreet.privacy.events import SkellamNoise, step_noise, steps
 
     grid = ready.grid(population)
     seen = next(each for each in ready.planned_releases(rounds, population) if each.view == "server")
     (step,) = steps(seen.event)
-    noise = noise_of(step)
+    noise = step_noise(step)
     assert grid is not None
     assert isinstance(noise, SkellamNoise)
     left = math.sqrt(noise.variance) / noise.l2_sensitivity
@@ -108,7 +108,7 @@ def cells(found: Bits) -> tuple[str, ...]:
     if found.scale is None or found.noise is None:
         return str(found.bits), "–", "–", "–", ""
     taken = "a run's own choice" if found.taken else ""
-    return str(found.bits), brief(found.scale, 4), brief(found.noise, 4), rounded_up(found.epsilon), taken
+    return str(found.bits), compact(found.scale, 4), compact(found.noise, 4), round_up(found.epsilon), taken
 
 
 def row(found: Bits) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from rich.table import Table
 from discreet.cli.output import PIPE_WIDTH
 from discreet.cli.tradeoff.sweep_rows import counted
 from discreet.part import to_plain
-from discreet.privacy.wording import brief, rounded_down, rounded_up
+from discreet.privacy.wording import compact, round_down, round_up
 
 if TYPE_CHECKING:
     from discreet.planning.theory.kim_client_groups import Group, GroupRow, JointRow
@@ -71,7 +71,7 @@ class Answer:
 
     @property
     def notes(self) -> list[str]:
-        bits = BITS.format(step=brief(self.step))
+        bits = BITS.format(step=compact(self.step))
         return [f"{each}." for each in (SENSITIVITIES, HANDED_OUT, CONDITIONS, SUMS, bits)]
 
     @property
@@ -104,7 +104,7 @@ class Answer:
     def page(self) -> Iterator[RenderableType]:
         yield (
             f"SGD with local noise (paper 001): {counted(self.learning.rounds, 'round')}, "
-            f"{counted(self.learning.dimension, 'weight')}, δ = {brief(self.groups[0].promise.delta)}."
+            f"{counted(self.learning.dimension, 'weight')}, δ = {compact(self.groups[0].promise.delta)}."
         )
         several = len(self.groups) > 1
         for place, (group, rows) in enumerate(zip(self.groups, self.rows, strict=True), start=1):
@@ -132,7 +132,7 @@ class Answer:
 def _told(group: "Group") -> str:
     promise = group.promise
     examples = f" with {counted(group.examples, 'example')} each" if group.examples else ""
-    drawn = f"sampling at {brief(promise.sampling_rate)}, promised ε = {brief(promise.epsilon)}"
+    drawn = f"sampling at {compact(promise.sampling_rate)}, promised ε = {compact(promise.epsilon)}"
     return f"{counted(group.clients, 'client')}{examples}, {drawn}"
 
 
@@ -144,7 +144,7 @@ def _table(rows: "Mapping[str, GroupRow]", group: "Group", joint: "Mapping[str, 
 
 def _line(name: str, row: "GroupRow", group: "Group", joint: "Mapping[str, JointRow]") -> Iterable[str]:
     yield NAMES[name]
-    yield brief(row.noise_variance, 5) if row.domain else rounded_up(row.noise_variance)
+    yield compact(row.noise_variance, 5) if row.domain else round_up(row.noise_variance)
     claims = _claims(row, group)
     for clipping in ("per_example", "minibatch"):
         yield _true(row.certified[clipping], kept=claims[clipping]) if clipping in row.certified else NOTHING
@@ -157,7 +157,7 @@ def _line(name: str, row: "GroupRow", group: "Group", joint: "Mapping[str, Joint
 
 def _summed(named: "tuple[str, JointRow]") -> Sequence[str]:
     name, found = named
-    variance = NOTHING if found.noise_variance is None else rounded_up(found.noise_variance)
+    variance = NOTHING if found.noise_variance is None else round_up(found.noise_variance)
     return NAMES[name], variance, _met(name, valid=found.valid), _useful(name, found)
 
 
@@ -167,16 +167,16 @@ def _claims(row: "GroupRow", group: "Group") -> "dict[Clipping, bool]":
 
 
 def _true(epsilon: float, *, kept: bool) -> str:
-    return f"{rounded_up(epsilon)}{'' if kept else '*'}"
+    return f"{round_up(epsilon)}{'' if kept else '*'}"
 
 
 def _whole(bits: float) -> str:
     """All digits of what is short, four of what is long: no column is wider than nine."""
-    return f"{bits:,.0f}" if abs(bits) < 1e6 else brief(bits, 4)
+    return f"{bits:,.0f}" if abs(bits) < 1e6 else compact(bits, 4)
 
 
 def _useful(name: str, found: "JointRow") -> str:
-    return NOTHING if found.utility is None or name == OF_A_SUM else rounded_down(found.utility.printed)
+    return NOTHING if found.utility is None or name == OF_A_SUM else round_down(found.utility.printed)
 
 
 def _grid(headings: Sequence[str], lines: Iterable[Iterable[str]]) -> Padding:

@@ -14,7 +14,7 @@ from discreet.planning.theory.kim_epsilon_domains import EpsilonDomain, epsilon_
 from discreet.planning.theory.kim_gradient_bits import gradient_bits
 from discreet.planning.theory.kim_noise_bounds import FORMS, MIN_VARIANCE, noise_bound
 from discreet.planning.theory.kim_utility import Learning
-from discreet.privacy.wording import brief
+from discreet.privacy.wording import compact
 from discreet.report.curves import Curve, Limit, Mark, Panel, Picture, Point, curve
 
 BELOW, ABOVE, POINTS = 125.0, 10.0, 31  # ε from some hundredth of what was asked, to ten times that
@@ -145,7 +145,7 @@ def _bits(swept: Sweep, learning: Learning, step: float) -> Panel:
     theorem = next(way for way in swept.ways if way.name == NAMES["theorem1"])
     printed = theorem.heights(lambda variance: found(variance)[0])
     return Panel(
-        title=f"Bits, at steps of {brief(step)}",
+        title=f"Bits, at steps of {compact(step)}",
         across=ACROSS,
         up="bits a weight, at most",
         curves=(
@@ -160,8 +160,8 @@ def _bits(swept: Sweep, learning: Learning, step: float) -> Panel:
 def _setting(group: Group, learning: Learning) -> str:
     promise = group.promise
     return (
-        f"{counted(group.clients, 'client')}, {counted(promise.rounds, 'round')} at {brief(promise.sampling_rate)}, "
-        f"{counted(learning.dimension, 'weight')}, δ = {brief(promise.delta)}."
+        f"{counted(group.clients, 'client')}, {counted(promise.rounds, 'round')} at {compact(promise.sampling_rate)}, "
+        f"{counted(learning.dimension, 'weight')}, δ = {compact(promise.delta)}."
     )
 
 

@@ -18,7 +18,7 @@ from discreet.cli.tradeoff.picture_option import PictureFile, drawn
 from discreet.cli.tradeoff.sweep_rows import POSITIVES, counted, table
 from discreet.errors import Unsupported
 from discreet.part import to_plain
-from discreet.privacy.wording import brief, name_of
+from discreet.privacy.wording import compact, unit_name
 
 if TYPE_CHECKING:
     from discreet.experiment.configuration.experiment_file import Source
@@ -60,8 +60,8 @@ class Answer:
         assert privacy is not None
         yield (
             f"{counted(self.job.rounds, 'round')}, {counted(self.job.population.clients, 'client')}; promised today: "
-            f"ε = {brief(self.today.epsilon)} at δ = {brief(privacy.delta)} for one {name_of(privacy.unit)} against "
-            f"the {privacy.against}"
+            f"ε = {compact(self.today.epsilon)} at δ = {compact(privacy.delta)} for one {unit_name(privacy.unit)} "
+            f"against the {privacy.against}"
         )
         yield ""
         yield table(HEADINGS, map(self._cells, sorted({self.today, *self.costs}, key=lambda each: each.epsilon)))
@@ -124,9 +124,9 @@ class Answer:
     def _cells(self, cost: "Cost") -> tuple[str, ...]:
         row = self._row(cost)
         numbers = (cost.noise_multiplier, row["times_the_noise"], cost.noise_to_signal)
-        shown = ("-" if each is None else brief(each, 4) for each in numbers)
+        shown = ("-" if each is None else compact(each, 4) for each in numbers)
         sizes = (format_bytes(each) for each in row["bytes_at_these_rounds"].values())
-        name = f"{brief(cost.epsilon)}{' (today)' if cost == self.today else ''}"
+        name = f"{compact(cost.epsilon)}{' (today)' if cost == self.today else ''}"
         return (name, *shown, format_affordable_rounds(cost.rounds_at_this_noise), *sizes)
 
 

@@ -13,7 +13,7 @@ from discreet.cli.tradeoff import sam_curves
 from discreet.cli.tradeoff.picture_option import PictureFile, drawn
 from discreet.cli.tradeoff.sweep_rows import counted
 from discreet.part import to_plain
-from discreet.privacy.wording import brief, rounded_up
+from discreet.privacy.wording import compact, round_up
 
 if TYPE_CHECKING:
     from discreet.planning.theory.dp_fedsam_bounds import (
@@ -79,13 +79,13 @@ class Answer:
         yield (
             f"DP-FedSAM (paper 004): {counted(run.rounds, 'round')}, about {run.cohort:,} of "
             f"{counted(run.clients, 'client')} in each, {counted(run.local_steps, 'local step')}; "
-            f"{counted(run.dimension, 'parameter')}, clip {brief(run.clip_norm)}, noise multiplier "
-            f"{brief(run.noise_multiplier)}."
+            f"{counted(run.dimension, 'parameter')}, clip {compact(run.clip_norm)}, noise multiplier "
+            f"{compact(run.noise_multiplier)}."
         )
         yield (
-            f"Certified for a whole client: ε = {rounded_up(self.epsilon)} at δ = {brief(self.delta)}, of one round "
-            f"{rounded_up(self.round_epsilon)}; Lemma 1: one client moves the mean by C/m = "
-            f"{brief(self.mean_sensitivity)}."
+            f"Certified for a whole client: ε = {round_up(self.epsilon)} at δ = {compact(self.delta)}, of one round "
+            f"{round_up(self.round_epsilon)}; Lemma 1: one client moves the mean by C/m = "
+            f"{compact(self.mean_sensitivity)}."
         )
         yield ""
         yield Padding(self._table(), (0, 2))
@@ -107,18 +107,18 @@ class Answer:
         return grid
 
     def _rows(self) -> Iterator[tuple[str, str, str]]:
-        rate = brief(self.learning_rate, 4)
-        yield "1", f"squared sensitivity before the clip, SGD at {rate}", brief(self.sgd.value, 4)
-        yield "", f"the same, SAM with radius {brief(self.run.radius)}", brief(self.sam.value, 4)
-        yield "3", "optimisation, 2L(f − f*)/√(KT)", brief(self.terms.optimisation, 4)
-        yield "", "local variance, L²σ_l²/(KT²)", brief(self.terms.variance, 4)
-        yield "", "clipping, (ᾱσ_g² + α̃L²)/T", brief(self.terms.clipping, 4)
-        yield "", "noise, L²√T·σ²C²pd/(m²√K)", brief(self.terms.noise, 4)
-        yield "4", "its ε of one round", brief(self.printed_round, 4)
-        yield "5", "its ε of all rounds", brief(self.printed.epsilon, 4)
-        yield "", "generalisation gap at most, with its ε", brief(self.printed.gap, 4)
-        yield "", "… with a chance of at least", brief(self.printed.chance, 4)
-        yield "", "generalisation gap at most, with the certified ε", brief(self.true.gap, 4)
+        rate = compact(self.learning_rate, 4)
+        yield "1", f"squared sensitivity before the clip, SGD at {rate}", compact(self.sgd.value, 4)
+        yield "", f"the same, SAM with radius {compact(self.run.radius)}", compact(self.sam.value, 4)
+        yield "3", "optimisation, 2L(f − f*)/√(KT)", compact(self.terms.optimisation, 4)
+        yield "", "local variance, L²σ_l²/(KT²)", compact(self.terms.variance, 4)
+        yield "", "clipping, (ᾱσ_g² + α̃L²)/T", compact(self.terms.clipping, 4)
+        yield "", "noise, L²√T·σ²C²pd/(m²√K)", compact(self.terms.noise, 4)
+        yield "4", "its ε of one round", compact(self.printed_round, 4)
+        yield "5", "its ε of all rounds", compact(self.printed.epsilon, 4)
+        yield "", "generalisation gap at most, with its ε", compact(self.printed.gap, 4)
+        yield "", "… with a chance of at least", compact(self.printed.chance, 4)
+        yield "", "generalisation gap at most, with the certified ε", compact(self.true.gap, 4)
 
     def picture(self) -> "Picture":
         from discreet.cli.tradeoff.sam_curves import panels

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from discreet.cli.options import COUNT, POSITIVE, Number
 from discreet.part import Index, Moderate, Multiplier
-from discreet.privacy.wording import brief
+from discreet.privacy.wording import compact
 
 
 class Listed(click.ParamType):  # type: ignore[type-arg]  # it takes one only from click 8.5 on
@@ -31,7 +31,7 @@ SCALE, AMOUNT, INDEX = Number("scale", Multiplier), Number("amount", Moderate), 
 
 def whole(number: float) -> str:
     """All digits of what is short, few of what is long: no column cuts it."""
-    return f"{number:,.0f}" if abs(number) < 10**6 else brief(number)
+    return f"{number:,.0f}" if abs(number) < 10**6 else compact(number)
 
 
 def counted(number: int, noun: str) -> str:

@@ -19,7 +19,7 @@ from discreet.data.features.scatternet import VERSION, ScatterNet
 from discreet.errors import InvalidInput
 from discreet.part import Count, part
 from discreet.paths import Paths
-from discreet.randomness.streams import drawn_from
+from discreet.randomness.streams import seed_torch
 from discreet.user_code import Reference, build_module
 
 
@@ -68,7 +68,7 @@ class UserExtractor:
     arguments: dict[str, Any] = Field(default_factory=dict)
 
     def extractor(self, shape: tuple[int, ...], paths: Paths) -> Extractor:
-        with drawn_from(0):  # weights that no file gives are at least the same each time
+        with seed_torch(0):  # weights that no file gives are at least the same each time
             module = build_module(self.kind, self.arguments, paths.folder)
         if self.weights is not None:
             _load_weights(module, paths.folder / self.weights)

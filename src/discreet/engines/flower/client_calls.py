@@ -150,7 +150,7 @@ class ClientCalls:
         resting = set() if awaited else {node for node, known in self._silent.items() if known.again > round}
         unknown = [node for node in nodes if node not in met | resting]
         if unknown:
-            nonce = key_agreement.fresh(NONCE_BYTES)
+            nonce = key_agreement.random_bytes(NONCE_BYTES)
             about = RequestHeader(
                 kind="hello", run=self.run, experiment=self.experiment, round=round, client=0, cohort=()
             )
@@ -173,7 +173,7 @@ class ClientCalls:
         client, signature = int.from_bytes(answer[:4], "little"), answer[4:]
         known = client < len(self.members)
         said = signed_messages.hello_statement(self.run, client, nonce)
-        if not known or not key_agreement.is_signed(self.members[client].identity, said, signature):
+        if not known or not key_agreement.is_signature_valid(self.members[client].identity, said, signature):
             self._strangers[node] = "It could not prove which client it is."
             self.say("A node could not prove which client it is, and is left out.")
             return

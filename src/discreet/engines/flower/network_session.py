@@ -35,7 +35,7 @@ class NetworkSession:
     ) -> "NetworkSession":
         """Exchange keys among those who are there. Identities are those on the clients' cards."""
         identities = tuple(calls.members[client].identity for client in cohort)
-        terms = Terms.chosen(
+        terms = Terms.choose(
             clients=len(cohort),
             length=length,
             bits=bits,
@@ -71,7 +71,7 @@ class NetworkSession:
         self._collect("relay", round, server.close())
         self._collect("relay", round, server.close(), opens=True)
         total = server.unmask()
-        return server.terms.ring.signed(total.vector), tuple(sorted(self.cohort[place] for place in total.survivors))
+        return server.terms.ring.to_signed(total.vector), tuple(sorted(self.cohort[place] for place in total.survivors))
 
     def _has_all_members(self) -> bool:
         """A client that missed the set-up is no member; once it is there again, a new session lets it in."""

@@ -55,7 +55,7 @@ def sign_request(about: RequestHeader, body: bytes, key: bytes) -> bytes:
 def read_request(data: bytes, allowed: bytes) -> tuple[RequestHeader, bytes]:
     """What a request says, if the holder of the `allowed` public key said it."""
     signature, said = data[: key_agreement.SIGNATURE_BYTES], data[key_agreement.SIGNATURE_BYTES :]
-    if not key_agreement.is_signed(allowed, REQUEST_PURPOSE + said, signature):
+    if not key_agreement.is_signature_valid(allowed, REQUEST_PURPOSE + said, signature):
         raise RequestRefused(
             "The request is not signed by the server key that this node's policy allows.",
             fix="Find out who sent it; if the server has a new key, its owner must enter it in policy.toml.",

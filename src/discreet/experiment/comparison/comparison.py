@@ -21,7 +21,7 @@ from discreet.experiment.loop.job import Job
 from discreet.experiment.promise import data_ranges, run_guarantees
 from discreet.part import to_plain
 from discreet.paths import OnProgress
-from discreet.privacy.wording import name_of
+from discreet.privacy.wording import unit_name
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import RunKey
 
@@ -71,7 +71,7 @@ class DataCache:
 
     def build_job(self, run: CellRun, watch: OnProgress | None = None) -> Job:
         """The run ready to start, by the same way that `discreet run` goes."""
-        source, key = run.source, RunKey.seed(run.seed)
+        source, key = run.source, RunKey.from_seed(run.seed)
         if watch is not None:
             source = replace(source, paths=replace(source.paths, on_progress=watch))
         ready = job_builder.build_job(source, key, self.load_task(source, key))
@@ -119,7 +119,7 @@ def _run_cell(run: CellRun, data: DataCache, watch: loop.Watch) -> Result | None
         "metrics": ended.metrics,
         "epsilon": None if first is None else first.epsilon if math.isfinite(first.epsilon) else "inf",
         "delta": None if first is None else first.delta,
-        "unit": None if first is None else name_of(first.unit),
+        "unit": None if first is None else unit_name(first.unit),
         "against": None if first is None else first.view,
         "noise_multiplier": noise_multiplier(ready.algorithm),
         "seconds": round(time.perf_counter() - began, 3),

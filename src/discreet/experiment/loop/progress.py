@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from discreet.privacy.wording import brief
+from discreet.privacy.wording import compact
 
 Line: TypeAlias = dict[str, Any]
 FIRST = ("accuracy", "mse")  # what is worth the room on one line
@@ -69,4 +69,4 @@ def _format_cents(value: float, towards: Callable[[float], int]) -> str:
 
 
 def _format_number(value: float | str) -> str:
-    return value if isinstance(value, str) else brief(value, 3)
+    return value if isinstance(value, str) else compact(value, 3)

@@ -46,7 +46,7 @@ def start(job: Job, out: Path, ledger: Path | None, key_dir: Path | None, watch:
         id=secrets.token_hex(8),
         ledger=None if ledger is None else str(ledger),
         folder=None if job.folder is None else str(job.folder),
-        seeded=job.key.seeded,
+        seeded=job.key.is_seeded,
         private=private or ledger is not None,
         again=None if job.deployed is None else job.deployed.resume_command,
         data_ranges=job.task.ranges_from_data,
@@ -202,7 +202,7 @@ class _Training:
                     raise
                 self.refusal = lost
             return state, self._told(_lost_round(round, lost.problem, revealed=revealed), state, None, began)
-        noise = self.simulation.rows(broadcast, [-1]).at(Purpose.SERVER)
+        noise = self.simulation.rows(broadcast, [-1]).for_purpose(Purpose.SERVER)
         left = job.spent_clients(round)
         joined = len(gathered.contributors)
         state = job.algorithm.server_step(state, broadcast, gathered.total, joined, job.population, noise, left)

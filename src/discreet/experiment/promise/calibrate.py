@@ -12,8 +12,8 @@ from discreet.experiment.promise.released_rounds import ReleasedRound, compose_r
 from discreet.privacy import accountant, calibration
 from discreet.privacy.calibration import EpsilonTarget
 from discreet.privacy.ledger import Budget
-from discreet.privacy.release import Release, numbered
-from discreet.privacy.wording import brief
+from discreet.privacy.release import Release, describe_clients
+from discreet.privacy.wording import compact
 
 LEAST_EPSILON = 1e-9  # that a budget may be: noise can be so much that nothing is spent
 DEFAULT_DELTA = 1e-5  # where nothing is promised and a guarantee still needs one
@@ -181,7 +181,7 @@ def _least_noise(kind: ClientGroup, rounds: int, population: Population) -> floa
             fix="Give every noise_multiplier, or leave the one open that the promise is about.",
         )
     target = EpsilonTarget(epsilon=privacy.largest_epsilon, delta=privacy.delta)
-    return calibration.noise(lambda noise: at(noise).event, target, first.relation)
+    return calibration.calibrate_noise(lambda noise: at(noise).event, target, first.relation)
 
 
 def _set_noise(
@@ -226,10 +226,10 @@ def _affordable_rounds(kind: ClientGroup, rounds: int, population: Population) -
 def _unaffordable(kind: ClientGroup, lasts: int, rounds: int, population: Population) -> BudgetRefused:
     assert kind.privacy is not None
     epsilon = _group_epsilon(kind, rounds, population) or 0.0
-    whose = "that is given" if kind.clients is None else f"given for {numbered(kind.clients)}"
+    whose = "that is given" if kind.clients is None else f"given for {describe_clients(kind.clients)}"
     return BudgetRefused(
-        f"The noise {whose} spends epsilon {brief(epsilon, 4)} over {rounds} rounds at delta "
-        f"{brief(kind.privacy.delta)}, and {brief(kind.privacy.largest_epsilon)} is promised, which affords "
+        f"The noise {whose} spends epsilon {compact(epsilon, 4)} over {rounds} rounds at delta "
+        f"{compact(kind.privacy.delta)}, and {compact(kind.privacy.largest_epsilon)} is promised, which affords "
         f"{lasts} rounds.",
         fix="Leave noise_multiplier out, and it is computed from the promise; or promise more.",
     )

@@ -8,7 +8,7 @@ from discreet.errors import UnsoundCombination, Unsupported
 from discreet.privacy.ledger import Budget
 from discreet.privacy.ledger.charges import Charge, charges
 from discreet.privacy.release import Release
-from discreet.privacy.wording import name_of
+from discreet.privacy.wording import unit_name
 
 
 def check_budgets(budgets: Sequence[Budget], algorithm: Algorithm, population: Population, where: str) -> None:
@@ -21,7 +21,7 @@ def check_budgets(budgets: Sequence[Budget], algorithm: Algorithm, population: P
     apart = [each for each in releases if each.unit != "client"]
     for budget in budgets:
         if budget.unit != "client" and _charges(budget, releases) not in (None, _charges(budget, apart)):
-            unit = name_of(budget.unit)
+            unit = unit_name(budget.unit)
             raise UnsoundCombination(
                 f"{where} has a budget for one {unit} against the {budget.view}, and this experiment protects one "
                 f"client; an example may lie in {population.max_multiplicity} clients, so the budget would be charged "

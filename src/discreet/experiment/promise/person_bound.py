@@ -7,7 +7,7 @@ from discreet.errors import InvalidInput
 from discreet.experiment.promise.promise import Privacy
 from discreet.privacy.ledger import Budget
 from discreet.privacy.release import Person
-from discreet.privacy.wording import name_of
+from discreet.privacy.wording import unit_name
 
 
 def check_task(task: Task, privacy: Privacy | None, *, private: bool) -> None:
@@ -45,8 +45,8 @@ def check_budgets(budgets: Sequence[Budget], privacy: Privacy | None, where: str
             )
         if person is not None and not isinstance(budget.unit, Person):
             raise InvalidInput(
-                f"{where} has a budget for one {name_of(budget.unit)}, and this experiment, which promises for "
-                f"{_describe(person)}, leaves rows out: one {name_of(budget.unit)} less may bring another in.",
+                f"{where} has a budget for one {unit_name(budget.unit)}, and this experiment, which promises for "
+                f"{_describe(person)}, leaves rows out: one {unit_name(budget.unit)} less may bring another in.",
                 fix=f"Count in a ledger for the same person: --unit person:{person.column}:{person.max_examples}.",
             )
 

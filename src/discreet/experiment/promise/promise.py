@@ -15,7 +15,7 @@ from discreet.privacy.events import Composed, Event
 from discreet.privacy.ledger import Budget
 from discreet.privacy.ledger.charges import charges
 from discreet.privacy.release import Person, Relation, Release, Unit, View, relations_for
-from discreet.privacy.wording import name_of
+from discreet.privacy.wording import unit_name
 
 
 @part
@@ -122,8 +122,8 @@ def client_groups(algorithm: Algorithm, privacy: Privacy | None, population: Pop
 
 
 def _unsupported_promise(privacy: Privacy, releases: Sequence[Release]) -> InvalidInput:
-    asked = f"one {name_of(privacy.unit)} against the {privacy.against}"
-    offered = [f"one {name_of(each.unit)} against the {each.view}" for each in releases]
+    asked = f"one {unit_name(privacy.unit)} against the {privacy.against}"
+    offered = [f"one {unit_name(each.unit)} against the {each.view}" for each in releases]
     if not offered:
         return InvalidInput(
             f"The promise is about {asked}, and this algorithm adds no noise, so it protects nobody.",
@@ -138,4 +138,4 @@ def _unsupported_promise(privacy: Privacy, releases: Sequence[Release]) -> Inval
 
 
 def _toml_form(release: Release) -> str:
-    return f'unit = "{name_of(release.unit)}" and against = "{release.view}"'
+    return f'unit = "{unit_name(release.unit)}" and against = "{release.view}"'

@@ -14,10 +14,10 @@ from discreet.experiment.promise.promise import client_groups
 from discreet.experiment.promise.released_rounds import ReleasedRound
 from discreet.part import from_plain, to_plain
 from discreet.privacy import accountant
-from discreet.privacy.guarantee import WIDTH, Claim, Guarantee, LedgerMark, leading
+from discreet.privacy.guarantee import WIDTH, Claim, Guarantee, LedgerMark, split_by_largest_epsilon
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.release import Unit
-from discreet.privacy.wording import brief, described, name_of, rounded_up, unit_in_full
+from discreet.privacy.wording import compact, describe_event, describe_unit, round_up, unit_name
 from discreet.secure_sums.secagg.degree import Degree
 
 NO_PRIVACY = """\
@@ -88,11 +88,11 @@ def card_text(cards: list[Guarantee]) -> str:
 
     Of clients who differ, the one that is protected least has its card in full, and the others a line each.
     """
-    first, others = leading(cards)
+    first, others = split_by_largest_epsilon(cards)
     own = [
         textwrap.fill(
-            f"ε = {rounded_up(card.epsilon)}: {unit_in_full(card.unit, card.view, card.clients)}, "
-            f"{described(card.event)}",
+            f"ε = {round_up(card.epsilon)}: {describe_unit(card.unit, card.view, card.clients)}, "
+            f"{describe_event(card.event)}",
             WIDTH,
             initial_indent="  · ",
             subsequent_indent="    ",
@@ -100,7 +100,7 @@ def card_text(cards: list[Guarantee]) -> str:
         for card in others
     ]
     listed = ["\n".join(["Other clients, whose numbers differ", *own])] if own else []
-    return "\n\n".join([*(card.words() for card in first), *listed]) or NO_PRIVACY.rstrip()
+    return "\n\n".join([*(card.as_text() for card in first), *listed]) or NO_PRIVACY.rstrip()
 
 
 def guarantee_data(
@@ -110,7 +110,7 @@ def guarantee_data(
     return {
         "rounds": completed,
         "stopped": stopped,
-        "seeded": job.key.seeded,
+        "seeded": job.key.is_seeded,
         "promise": None if job.privacy is None else to_plain(job.privacy),
         "left": [
             {"client": client, "rounds": rounds} for client, rounds in job.round_limits.items() if rounds < completed
@@ -125,7 +125,7 @@ def _assumptions(
 ) -> Iterator[str]:
     """`others` are runs of the same deployment, which no ledger at the server counts together with this one."""
     planned = job.spent_epsilon(job.rounds)
-    whole = "" if planned is None else f"if it had, ε = {rounded_up(planned)} of the whole plan is what holds."
+    whole = "" if planned is None else f"if it had, ε = {round_up(planned)} of the whole plan is what holds."
     if completed < job.rounds and whole:
         ended = f"the run ended after {completed} of {job.rounds} rounds"
         yield f"That {ended} had nothing to do with what they showed; {whole}"
@@ -138,7 +138,7 @@ def _assumptions(
     if gone:
         few = ", ".join(gone[:6]) + (f" and {len(gone) - 6} more" if gone[6:] else "")
         yield f"Who left when its budget was spent ({few}) follows from public numbers, and so tells nothing."
-    if job.key.seeded:
+    if job.key.is_seeded:
         yield SEEDED
     yield _simulation_note(job)
     yield from _secure_sum_assumptions(job, completed)
@@ -187,23 +187,23 @@ def _secure_sum_assumptions(job: Job, done: int) -> Iterator[str]:
 
 def _mask_graph_assumption(degree: Degree, rounds: int) -> Iterator[str]:
     """What few neighbours leave to chance; nothing where everybody is everybody's."""
-    if degree.assumed is None:
+    if degree.assumptions is None:
         return
-    assumed, every = degree.assumed, rounds * degree.assumed.chance  # each round may have a session of its own
+    assumed, every = degree.assumptions, rounds * degree.assumptions.chance  # each round may have a session of its own
     yield (
         f"Each client shares masks with {degree.neighbours} others, on a random graph. Against a server that keeps the "
         f"rules, with up to {assumed.colluding:.0%} of the clients on its side and {assumed.leaving:.0%} gone, they "
         f"hide all but the sum, save for a chance of 2^-{assumed.security_bits:g} a round: over {rounds:,} rounds "
-        f"that may add up to {rounded_up(every, 2)} to δ, which is not counted."
+        f"that may add up to {round_up(every, 2)} to δ, which is not counted."
     )
 
 
 def _not_covered(job: Job, shared_budgets: list[dict[str, Any]], others: Sequence[str]) -> Iterator[str]:
     for budget in shared_budgets:
         yield (
-            f"Other runs on the same data. With all that its ledger counts, ε = {rounded_up(budget['spent'])} of "
-            f"{brief(budget['epsilon'])} at δ = {brief(budget['delta'])} is spent for one "
-            f"{name_of(from_plain(Unit, budget['unit']))} against the {budget['view']}."
+            f"Other runs on the same data. With all that its ledger counts, ε = {round_up(budget['spent'])} of "
+            f"{compact(budget['epsilon'])} at δ = {compact(budget['delta'])} is spent for one "
+            f"{unit_name(from_plain(Unit, budget['unit']))} against the {budget['view']}."
         )
     if others:
         yield (

@@ -22,7 +22,7 @@ from discreet.data.federation import Federation
 from discreet.experiment.configuration import toml_document
 from discreet.experiment.run_directory.code_digest import code_digest
 from discreet.experiment.run_directory.module_files import ModuleFiles
-from discreet.randomness.streams import digest as params_digest
+from discreet.randomness.streams import params_digest as params_digest
 from discreet.user_code import REFERENCE
 
 if TYPE_CHECKING:

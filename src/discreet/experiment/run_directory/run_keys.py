@@ -17,7 +17,7 @@ def default_folder() -> Path:
 
 def store_key(key: RunKey, run: str, folder: Path | None) -> None:
     """Keep the key for a resume, readable by its owner alone; a seed needs no keeping."""
-    if key.seeded:
+    if key.is_seeded:
         return
     path = _path(run, folder)
     try:

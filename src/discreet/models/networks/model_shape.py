@@ -9,7 +9,7 @@ from torch import nn
 
 from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
-from discreet.randomness.streams import drawn_from
+from discreet.randomness.streams import seed_torch
 
 
 def input_size(task: Task) -> int:
@@ -63,5 +63,5 @@ def flatten_then(task: Task, *layers: nn.Module) -> nn.Module:
 def seeded_initialisation(generator: torch.Generator) -> Iterator[None]:
     """Within it, torch's own initialisation draws from `generator`; the global stream stays where it was."""
     seed = int(torch.randint(2**63 - 1, (), generator=generator))
-    with drawn_from(seed):
+    with seed_torch(seed):
         yield

@@ -9,7 +9,7 @@ from importlib.resources import files
 from discreet.part import to_plain
 from discreet.planning.planner.slider_question import LARGEST_DELTA, MECHANISMS, MOST, PROTECTS, stops
 from discreet.planning.planner.slider_start import Start
-from discreet.privacy.wording import brief
+from discreet.privacy.wording import compact
 from discreet.report.markup import Html, join, tag
 from discreet.report.plotly_figures import COLOURS, Chart, layout
 from discreet.report.theme import QUIET
@@ -114,7 +114,7 @@ def _number(name: str, label: str, now: float) -> Iterator[Html]:
     yield tag("label", label, for_=name)
     most = {"delta": LARGEST_DELTA, **MOST}.get(name)
     more = {} if most is None else {"max": str(most)}
-    yield tag("input", type="number", id=name, value=brief(now), step="any", min="0", required=True, **more)
+    yield tag("input", type="number", id=name, value=compact(now), step="any", min="0", required=True, **more)
 
 
 def _slider(name: str, label: str, now: float) -> Html:

@@ -125,7 +125,7 @@ def _nearby(question: Question, near: float) -> Algorithm | None:
 
     try:
         target, guess = EpsilonTarget(epsilon=question.epsilon, delta=question.delta), near * math.sqrt(question.rounds)
-        noise = calibration.noise(lambda noise: at(noise).event, target, at(1.0).relation, near=guess)
+        noise = calibration.calibrate_noise(lambda noise: at(noise).event, target, at(1.0).relation, near=guess)
     except InvalidInput:  # no noise is enough
         return None
     return open_noise.with_noise(noise).for_population(population)

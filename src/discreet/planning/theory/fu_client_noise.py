@@ -109,7 +109,7 @@ def _epsilon(multiplier: float, turns: int, delta: float, *, doubled: bool) -> f
 @lru_cache(maxsize=1024)
 def _gaussian(epsilon: float, delta: float, turns: int) -> float:
     target = EpsilonTarget(epsilon=epsilon, delta=delta)
-    return calibration.noise(lambda noise: _uploads(noise, turns), target, "add_or_remove")
+    return calibration.calibrate_noise(lambda noise: _uploads(noise, turns), target, "add_or_remove")
 
 
 def _uploads(multiplier: float, turns: int) -> Event:

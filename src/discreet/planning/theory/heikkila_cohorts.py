@@ -66,7 +66,7 @@ class CohortRow(NamedTuple):
 
 def calibrate_noise(work: ClientWork, epsilon: float, delta: float) -> float:
     """The least noise multiplier of a sum that keeps all rounds within (ε, δ)."""
-    return calibration.noise(work.event, EpsilonTarget(epsilon=epsilon, delta=delta))
+    return calibration.calibrate_noise(work.event, EpsilonTarget(epsilon=epsilon, delta=delta))
 
 
 def planned_share(noise_multiplier: float, cohort: Cohort) -> float:

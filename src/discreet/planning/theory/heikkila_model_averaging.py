@@ -10,7 +10,7 @@ from discreet.errors import InvalidInput
 from discreet.planning.theory.heikkila_noise_shares import sum_noise
 from discreet.privacy import accountant, rdp
 from discreet.privacy.events import Event, sampled_gaussian
-from discreet.privacy.wording import brief
+from discreet.privacy.wording import compact
 
 ORDERS = np.arange(2.0, 256.0)  # those of the paper's accountant
 LEAST, MOST = 0.01, 1e12  # of a noise multiplier: less protects nobody, more can't be had
@@ -80,7 +80,7 @@ def calibrate_local_noise(epsilon: float, steps: int, sampling_rate: float, delt
         floor = -math.log(delta) / (ORDERS[-1] - 1)
         raise InvalidInput(
             f"No noise has an ε of {epsilon:g} by paper 002's accountant, which never says less than {floor:.4g} at "
-            f"δ = {brief(delta)}.",
+            f"δ = {compact(delta)}.",
             fix="Ask for a larger local ε.",
         )
     low, high = LEAST, MOST

@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 from discreet.planning.theory.kim_noise_bounds import Promise
 from discreet.privacy import accountant
-from discreet.privacy.calibration import MOST, EpsilonTarget, noise
+from discreet.privacy.calibration import MOST, EpsilonTarget, calibrate_noise
 from discreet.privacy.events import Event, sampled_gaussian
 
 Clipping: TypeAlias = Literal["per_example", "minibatch"]
@@ -23,7 +23,7 @@ def required_variance(clipping: Clipping, promise: Promise) -> float:
     noise multiplier of z were accounted at no more than ε.
     """
     target = EpsilonTarget(epsilon=promise.epsilon, delta=promise.delta)
-    return (SENSITIVITIES[clipping] * noise(lambda multiplier: _released(multiplier, promise), target)) ** 2
+    return (SENSITIVITIES[clipping] * calibrate_noise(lambda multiplier: _released(multiplier, promise), target)) ** 2
 
 
 def certified_epsilon(clipping: Clipping, noise_variance: float, promise: Promise) -> float:

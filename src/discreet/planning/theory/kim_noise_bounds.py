@@ -15,7 +15,7 @@ from scipy import optimize
 
 from discreet.errors import InvalidInput
 from discreet.part import Count, Positive, Probability, Rate, part
-from discreet.privacy.wording import brief
+from discreet.privacy.wording import compact
 
 PRINTED, UNTRUNCATED, CORRECTED = "printed", "untruncated", "corrected"
 MIN_VARIANCE = 1.0  # σ ≥ 1 is a condition, so the paper hands out max(σ², 1)
@@ -35,7 +35,7 @@ class Promise:
     def __post_init__(self) -> None:
         if self.sampling_rate < MIN_RATE:
             raise InvalidInput(
-                f"A sampling rate must be at least {brief(MIN_RATE)}, and got {brief(self.sampling_rate)}."
+                f"A sampling rate must be at least {compact(MIN_RATE)}, and got {compact(self.sampling_rate)}."
             )
 
     @property
@@ -153,10 +153,10 @@ def noise_bound(name: str, promise: Promise) -> NoiseBound:
     forms = {form: formula(promise) for form, formula in FORMS[name].items()}
     asked = next(iter(forms.values()))
     if not asked > 0:
-        return NoiseBound(asked, forms, False, f"its printed form is not even positive (σ² = {brief(asked, 4)})")
+        return NoiseBound(asked, forms, False, f"its printed form is not even positive (σ² = {compact(asked, 4)})")
     reasons = list(_broken(max(asked, MIN_VARIANCE), promise))
     if name == "theorem1" and promise.epsilon < (peak := turning_point(promise)):
-        reasons.insert(0, f"below ε = {brief(peak, 3)} its printed form asks for less noise the smaller ε is")
+        reasons.insert(0, f"below ε = {compact(peak, 3)} its printed form asks for less noise the smaller ε is")
     return NoiseBound(asked, forms, not reasons, "; ".join(reasons))
 
 
@@ -179,10 +179,10 @@ def _broken(noise_variance: float, promise: Promise) -> list[str]:
     if promise.sampling_rate == 1:
         found.append("its factor 4q²T/(1 − q) divides by 1 − q, which is 0 at q = 1")
     if not sigma < most:
-        asked = f"q < 1/(16σ) means σ < {brief(most, 4)}"
-        found.append(f"{asked}, and σ must be at least 1" if most <= 1 else f"{asked}, and σ is {brief(sigma, 4)}")
+        asked = f"q < 1/(16σ) means σ < {compact(most, 4)}"
+        found.append(f"{asked}, and σ must be at least 1" if most <= 1 else f"{asked}, and σ is {compact(sigma, 4)}")
     elif not promise.epsilon > (least := min_epsilon(noise_variance, promise)):
-        found.append(f"at σ² = {brief(noise_variance, 4)} its condition on ε needs more than {brief(least, 4)}")
+        found.append(f"at σ² = {compact(noise_variance, 4)} its condition on ε needs more than {compact(least, 4)}")
     return found
 
 

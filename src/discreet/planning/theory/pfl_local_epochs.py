@@ -83,7 +83,7 @@ def event(training: Training, noise_multiplier: float, epochs: int) -> Event:
 def calibrate_noise(training: Training, epsilon: float, delta: float) -> float:
     """The least noise multiplier that keeps all epochs within (ε, δ). How they are cut into rounds changes nothing."""
     target = EpsilonTarget(epsilon=epsilon, delta=delta)
-    return calibration.noise(lambda z: event(training, z, training.epochs), target)
+    return calibration.calibrate_noise(lambda z: event(training, z, training.epochs), target)
 
 
 def asymptotic_epsilon(epsilon: float, share: float) -> float:

@@ -64,7 +64,7 @@ class Accounts:
             bill = self._prices.bill(event, relation)
             for client in (None,) if clients is None else clients:
                 if client is None or self._covered is None or client in self._covered:
-                    added[client] = plus(added[client], bill) if client in added else bill
+                    added[client] = add_bills(added[client], bill) if client in added else bill
         return added
 
     def overrun(self, added: Charges) -> Overrun | None:
@@ -75,12 +75,12 @@ class Accounts:
             moves.update({(own, ()): None for own in [(), *self._held]})
         moves.update({(self._own.get(who, ()), bill): who for who, bill in added.items() if who is not None})
         for (own, bill), client in moves.items():
-            start, step = plus(self._everyone, own), plus(bill, for_all)
+            start, step = add_bills(self._everyone, own), add_bills(bill, for_all)
             if not self._room.fits(start, step):
                 one = ((step[0][0], 1),) if len(step) == 1 else step  # 1000 rounds at once: say how many would fit
                 asked = step[0][1] if len(step) == 1 else 1
                 who = client if client is not None or not own else self._holder(own)
-                return Overrun(self._meter.epsilon(plus(start, step)), who, asked, self._room.more(start, one))
+                return Overrun(self._meter.epsilon(add_bills(start, step)), who, asked, self._room.more(start, one))
         return None
 
     def add(self, added: Charges, times: int = 1) -> None:
@@ -88,11 +88,11 @@ class Accounts:
         sums: dict[tuple[Bill, Bill], Bill] = {}
         for client, bill in added.items():
             if client is None:
-                self._everyone = plus(self._everyone, bill, times)
+                self._everyone = add_bills(self._everyone, bill, times)
                 continue
             old = self._own.pop(client, ())
             if (old, bill) not in sums:
-                sums[old, bill] = plus(old, bill, times)
+                sums[old, bill] = add_bills(old, bill, times)
             new = sums[old, bill]
             self._hold(old, -1)
             self._hold(new, 1)
@@ -100,7 +100,7 @@ class Accounts:
                 self._own[client] = new
 
     def spent(self) -> Spent:
-        bills = {plus(self._everyone, own): own for own in [(), *self._held]}
+        bills = {add_bills(self._everyone, own): own for own in [(), *self._held]}
         bill, epsilon = _largest(self._meter, bills)
         return Spent(epsilon, self._holder(bills[bill]) if bills.get(bill) else None)
 
@@ -108,7 +108,7 @@ class Accounts:
         """What each named client has spent, with what everyone pays; those who owe the same together."""
         owed: dict[Bill, list[int]] = {}
         for client, own in sorted(self._own.items()):
-            owed.setdefault(plus(self._everyone, own), []).append(client)
+            owed.setdefault(add_bills(self._everyone, own), []).append(client)
         return {tuple(clients): self._meter.epsilon(bill) for bill, clients in owed.items()}
 
     def _hold(self, bill: Bill, times: int) -> None:
@@ -140,7 +140,7 @@ class _Room:
 
         Clients that are at different counts of the same step share one search: it starts from what is not of it.
         """
-        already, rest = split(start, step)
+        already, rest = split_bill(start, step)
         limit, tight = self._limits.get((rest, step)) or (self._search(self._meter.bound, rest, step, 0), False)
         if not tight and limit < min(already + wanted, _FURTHEST):
             limit, tight = self._search(self._meter.epsilon, rest, step, limit), True
@@ -151,7 +151,7 @@ class _Room:
         """The largest n for which `rest` and n of `step` stay within budget; `least` is known to, or is 0."""
 
         def fits(n: int) -> bool:
-            return cost(plus(rest, step, n)) <= self._budget  # NaN does not
+            return cost(add_bills(rest, step, n)) <= self._budget  # NaN does not
 
         low, stride = least, max(1, least // 8)
         while low < _FURTHEST and fits(low + stride):
@@ -163,7 +163,7 @@ class _Room:
         return low
 
 
-def plus(bill: Bill, other: Bill, times: int = 1) -> Bill:
+def add_bills(bill: Bill, other: Bill, times: int = 1) -> Bill:
     """Both bills as one; `times=-1` subtracts."""
     if not bill and times == 1:
         return other
@@ -173,11 +173,11 @@ def plus(bill: Bill, other: Bill, times: int = 1) -> Bill:
     return tuple(sorted((number, count) for number, count in counts.items() if count))
 
 
-def split(bill: Bill, step: Bill) -> tuple[int, Bill]:
+def split_bill(bill: Bill, step: Bill) -> tuple[int, Bill]:
     """How many whole times `bill` holds `step`, and the rest of it."""
     counts = dict(bill)
     whole = min(counts.get(number, 0) // count for number, count in step)
-    return whole, plus(bill, step, -whole)
+    return whole, add_bills(bill, step, -whole)
 
 
 def _largest(meter: Meter, bills: Iterable[Bill]) -> tuple[Bill, float]:

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 from discreet.errors import Unsupported
 from discreet.privacy.events import Event, SampledWithoutReplacement, steps
 from discreet.privacy.ledger.entries import Budget
-from discreet.privacy.release import Person, Relation, Release, Unit, View, grouped
+from discreet.privacy.release import Person, Relation, Release, Unit, View, group_event
 
 # What protects against the server protects against the public, who sees less; so does what protects against another
 # client, who sees the released models and its own noise. Nothing else follows: a server may see each update, and
@@ -106,7 +106,7 @@ def _as_group(release: Release, budget: Budget) -> Charge:
         )
     _refuse_presence_for_content(release, budget)
     assert isinstance(budget.unit, Person)  # `_readings` offers this to persons only
-    return Charge(release.clients, grouped(release.event, budget.unit.max_examples), "add_or_remove")
+    return Charge(release.clients, group_event(release.event, budget.unit.max_examples), "add_or_remove")
 
 
 def _as_change_within_a_client(release: Release, budget: Budget) -> Charge:

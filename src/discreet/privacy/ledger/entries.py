@@ -6,7 +6,7 @@ from pydantic import Field
 
 from discreet.errors import InvalidInput
 from discreet.part import Count, Index, Positive, Probability, part
-from discreet.privacy.release import Relation, Release, Unit, View, numbered
+from discreet.privacy.release import Relation, Release, Unit, View, describe_clients
 
 Mode: TypeAlias = Literal["plan", "filter"]
 
@@ -27,7 +27,7 @@ class Budget:
 
     def __str__(self) -> str:
         unit = self.unit if isinstance(self.unit, str) else f"person ({self.unit.column})"
-        whose = "" if self.clients is None else f", {numbered(self.clients)}"
+        whose = "" if self.clients is None else f", {describe_clients(self.clients)}"
         return f"unit {unit}, relation {self.relation}, view {self.view}{whose}"
 
 

@@ -11,7 +11,7 @@ from discreet.errors import InvalidInput, LedgerUnavailable
 
 
 @contextmanager
-def locked(path: Path, *, to_write: bool, wait: float) -> Iterator[int]:
+def lock_file(path: Path, *, to_write: bool, wait: float) -> Iterator[int]:
     """The file's descriptor, for as long as the lock lasts; after `wait` seconds without it, LedgerUnavailable.
 
     The file is opened anew each time: a lock belongs to the opening, so threads and forked children exclude

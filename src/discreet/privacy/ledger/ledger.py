@@ -12,7 +12,7 @@ from discreet.privacy.ledger.accounts import Charges
 from discreet.privacy.ledger.entries import Budget, Committed, Entry, Mode, Opened, Reserved, Restated, Ticket, Voided
 from discreet.privacy.ledger.log import RESTORE, Log, Record
 from discreet.privacy.ledger.meters import ANY_GAUSSIAN, best_order
-from discreet.privacy.ledger.tally import Tally, digest
+from discreet.privacy.ledger.tally import Tally, digest_releases
 from discreet.privacy.release import Release
 
 WAIT_SECONDS = 30.0
@@ -81,7 +81,7 @@ class Ledger:
                 tally.admit(entry.releases, charges)
                 record = self._write(tally, entry, body, charges)
                 return Ticket(key=key, seq=record.seq, hash=record.hash)
-            if held.reserved != digest(body["releases"]):
+            if held.reserved != digest_releases(body["releases"]):
                 raise InvalidInput(
                     f"The key {key!r} is already used for other releases.",
                     fix="Give each round of each run its own key.",
@@ -103,7 +103,7 @@ class Ledger:
         releases = tuple(releases)
         entry = Committed(ticket=ticket.seq, releases=releases)
         body = to_plain(entry)
-        happened = digest(body["releases"])
+        happened = digest_releases(body["releases"])
         with self._caught_up(to_write=True) as tally:
             held = tally.of(ticket)
             if held.state == "committed":

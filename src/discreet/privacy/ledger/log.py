@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import InvalidInput, LedgerDamaged, LedgerUnavailable
-from discreet.privacy.ledger.file_lock import locked
+from discreet.privacy.ledger.file_lock import lock_file
 
 GENESIS = "0" * 64  # what the first record names as the hash before it
 RESTORE = "Restore it from a copy, and don't delete it: what it counted has been released."
@@ -81,7 +81,7 @@ class Log:
     @contextmanager
     def held(self, *, to_write: bool) -> Iterator[None]:
         """Lock the file: alone to write, together with other readers to read."""
-        with self._mutex, locked(self.path, to_write=to_write, wait=self._wait) as fd:
+        with self._mutex, lock_file(self.path, to_write=to_write, wait=self._wait) as fd:
             self._fd = fd
             yield
 

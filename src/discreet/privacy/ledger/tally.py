@@ -145,7 +145,7 @@ class Tally:
             raise LedgerDamaged(f"Line {record.seq + 1} reserves {entry.key!r} a second time.", fix=RESTORE)
         self._charge(charges)
         ticket = Ticket(key=entry.key, seq=record.seq, hash=record.hash)
-        held = Reservation(ticket, digest(record.body["releases"]), charges, _adaptive(entry.releases))
+        held = Reservation(ticket, digest_releases(record.body["releases"]), charges, _adaptive(entry.releases))
         self._by_seq[record.seq] = self._by_key[entry.key] = held
 
     def _commit(self, entry: Committed, record: Record, charges: list[Charges] | None) -> None:
@@ -158,7 +158,7 @@ class Tally:
             self._charge(after)
         elif held.state == "voided":
             self._charge(held.charges)
-        held.committed = held.reserved if entry.releases is None else digest(record.body["releases"])
+        held.committed = held.reserved if entry.releases is None else digest_releases(record.body["releases"])
         held.state, held.charges = "committed", []
         self._adaptive |= held.adaptive
 
@@ -194,8 +194,8 @@ class Tally:
         for_whom = "" if overrun.client is None else f" for client {overrun.client}"
         what = f"{overrun.fits} of its {overrun.asked} steps" if overrun.asked > 1 else "no more of this one"
         return BudgetRefused(
-            f"This release would raise epsilon to {above(overrun.epsilon, budget.epsilon)}{for_whom}, over the budget "
-            f"of {budget.epsilon:g} at delta={budget.delta:g} ({budget}). {so_far}; the budget affords {what}.",
+            f"This release would raise epsilon to {format_above(overrun.epsilon, budget.epsilon)}{for_whom}, over the "
+            f"budget of {budget.epsilon:g} at delta={budget.delta:g} ({budget}). {so_far}; the budget affords {what}.",
             fix="Keep the last model, or plan fewer rounds or more noise."
             + (" Void the reservations of which nothing left the process." if waiting else ""),
         )
@@ -205,12 +205,12 @@ def _adaptive(releases: Sequence[Release]) -> bool:
     return any(release.adaptive for release in releases)
 
 
-def digest(releases: Sequence[dict[str, Any]]) -> str:
+def digest_releases(releases: Sequence[dict[str, Any]]) -> str:
     """One short name for these releases, from their plain data: the same releases have the same."""
     return hashlib.sha256(json.dumps(list(releases), separators=(",", ":")).encode()).hexdigest()
 
 
-def above(value: float, limit: float) -> str:
+def format_above(value: float, limit: float) -> str:
     """`value` in as few digits, from four, as show that it is more than `limit`."""
     for digits in range(4, 17):
         if not float(text := f"{value:.{digits}g}") <= limit:

@@ -20,7 +20,9 @@ CHUNK = 2**16  # numbers: some 5 ms of work, beside which opening a stream costs
 KEY_BYTES = 32
 
 
-def drawn(key: bytes, shape: tuple[int, ...], source: Source, sampler: Sampler, threads: int | None = None) -> Integers:
+def draw_in_chunks(
+    key: bytes, shape: tuple[int, ...], source: Source, sampler: Sampler, threads: int | None = None
+) -> Integers:
     """An array of this shape from the streams that hang on `key`; by a thread for each core, if not told.
 
     Guarantee: the numbers depend on the key, the shape's size and the sampler, never on the number of threads. Two

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput
-from discreet.secure_sums.discrete_noise.chunks import Integers, Source, drawn
+from discreet.secure_sums.discrete_noise.chunks import Integers, Source, draw_in_chunks
 
 Bools: TypeAlias = NDArray[np.bool_]
 Interval: TypeAlias = tuple[Decimal, Decimal, int]  # its ends, and how many digits to compute with
@@ -27,7 +27,7 @@ UNSURE = 2.0**-49  # how far a logarithm, an exponential or a product of doubles
 WORD = 64  # bits by which an undecided number grows
 
 
-def discrete_gaussian(
+def draw_discrete_gaussian(
     key: bytes, variance: float, shape: tuple[int, ...], source: Source, threads: int | None = None
 ) -> Integers:
     """Integers k with probability proportional to e^(−k²/2σ²), σ² = `variance`.
@@ -40,7 +40,7 @@ def discrete_gaussian(
             f"Discrete Gaussian noise is drawn for σ² between {SMALLEST:g} and {LARGEST:g}, and got {variance:g}.",
             fix="Choose another scale of the lattice.",
         )
-    return drawn(key, shape, source, lambda generator, size: _sample(generator, variance, size), threads)
+    return draw_in_chunks(key, shape, source, lambda generator, size: _sample(generator, variance, size), threads)
 
 
 def _sample(generator: np.random.Generator, variance: float, size: int) -> Integers:

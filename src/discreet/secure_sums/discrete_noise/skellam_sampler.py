@@ -3,7 +3,7 @@
 import numpy as np
 
 from discreet.errors import InvalidInput
-from discreet.secure_sums.discrete_noise.chunks import Integers, Source, drawn
+from discreet.secure_sums.discrete_noise.chunks import Integers, Source, draw_in_chunks
 
 # numpy compares logarithms of size λ·ln λ in doubles. To 1e12 that rounds each integer's chance by 0.2 %, in ways that
 # neighbours don't share, so sums average over it; at 1e14 the variance is off (docs/results/discrete_noise.md).
@@ -13,7 +13,7 @@ SMALLEST_RATE = 1e-6  # below, e^−λ in doubles leaves fewer than ten digits o
 SPOILT = 2.0**-52  # of one Poisson draw: in 2^-53 of its proposals, fewer than two a draw, any number would be taken
 
 
-def skellam(
+def draw_skellam(
     key: bytes, variance: float, shape: tuple[int, ...], source: Source, threads: int | None = None
 ) -> Integers:
     """Integers of mean 0 and this variance, each the difference of two Poisson draws of half of it.
@@ -34,9 +34,9 @@ def skellam(
         result -= generator.poisson(rate, size)
         return result
 
-    return drawn(key, shape, source, difference, threads)
+    return draw_in_chunks(key, shape, source, difference, threads)
 
 
-def spoilt(numbers: int) -> float:
+def skellam_error_probability(numbers: int) -> float:
     """At most how often one of so many numbers, each made of two draws, is not what it is taken for."""
     return min(1.0, 2 * numbers * SPOILT)

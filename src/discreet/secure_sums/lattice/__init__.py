@@ -1,37 +1,44 @@
 """Vectors on a lattice: rotate, scale, round, sum in a ring, and back."""
 
 from discreet.secure_sums.lattice.grid import Grid, Load
-from discreet.secure_sums.lattice.lattice_encoding import Encoding, flattened
-from discreet.secure_sums.lattice.ring import centred, decoded, wrapped
-from discreet.secure_sums.lattice.rotation import Rotation, padded
+from discreet.secure_sums.lattice.lattice_encoding import Encoding, flatten_block
+from discreet.secure_sums.lattice.ring import decode_sum, to_signed, wrap_into_ring
+from discreet.secure_sums.lattice.rotation import Rotation, padded_dimension
 from discreet.secure_sums.lattice.rounding import (
     l1_of_integers,
     l2_after_rounding,
-    l2_of_a_rounded_sum,
-    rounded,
-    rounded_within,
+    l2_of_rounded_sum,
+    round_conditionally,
+    round_stochastically,
 )
-from discreet.secure_sums.lattice.scale import Plan, Scale, check, fewest_bits, fitted, wraparound_at
+from discreet.secure_sums.lattice.scale import (
+    Scale,
+    SumPlan,
+    check_scale,
+    fewest_bits,
+    fit_scale,
+    wraparound_probability,
+)
 
 __all__ = [
     "Encoding",
     "Grid",
     "Load",
-    "Plan",
     "Rotation",
     "Scale",
-    "centred",
-    "check",
-    "decoded",
+    "SumPlan",
+    "check_scale",
+    "decode_sum",
     "fewest_bits",
-    "fitted",
-    "flattened",
+    "fit_scale",
+    "flatten_block",
     "l1_of_integers",
     "l2_after_rounding",
-    "l2_of_a_rounded_sum",
-    "padded",
-    "rounded",
-    "rounded_within",
-    "wraparound_at",
-    "wrapped",
+    "l2_of_rounded_sum",
+    "padded_dimension",
+    "round_conditionally",
+    "round_stochastically",
+    "to_signed",
+    "wrap_into_ring",
+    "wraparound_probability",
 ]

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import torch
 
 from discreet.params import Params, flatten, norms, unflatten
-from discreet.secure_sums.lattice.ring import decoded
+from discreet.secure_sums.lattice.ring import decode_sum
 from discreet.secure_sums.lattice.rotation import Rotation
-from discreet.secure_sums.lattice.rounding import Uniform, l2_after_rounding, rounded, rounded_within
+from discreet.secure_sums.lattice.rounding import Uniform, l2_after_rounding, round_conditionally, round_stochastically
 
 ROTATED = "rotated"  # the name of a vector that no longer has a model's shape
 
@@ -22,21 +22,21 @@ class Encoding:
     times: int = 1
     rotation: Rotation | None = None
 
-    def of_bounded(self, unit: Params, uniform: Uniform) -> Params:
+    def encode_bounded(self, unit: Params, uniform: Uniform) -> Params:
         """Rows of norm at most 1: each becomes integers of norm at most `l2_after_rounding(scale, d)`."""
         vectors = self._flat(unit)
         limit = l2_after_rounding(self.scale, vectors.shape[1])
-        return self._shaped(rounded_within(vectors * self.scale, self.scale, limit, uniform), unit)
+        return self._shaped(round_conditionally(vectors * self.scale, self.scale, limit, uniform), unit)
 
-    def of_sum(self, unit: Params, uniform: Uniform) -> Params:
+    def encode_sum(self, unit: Params, uniform: Uniform) -> Params:
         """Rows of any norm, in which one example moves by at most 1/√times: see `l2_of_a_rounded_sum`."""
         vectors = self._flat(unit)
         drawn = uniform([vectors.shape[1]] * len(vectors))
-        return self._shaped(rounded(vectors * self.scale, drawn), unit)
+        return self._shaped(round_stochastically(vectors * self.scale, drawn), unit)
 
-    def back(self, total: Params, like: Params) -> Params:
+    def decode(self, total: Params, like: Params) -> Params:
         """The sum modulo 2^bits, in the units of the rows, as tensors like those of the model."""
-        values = decoded(flatten(total), self.bits, self.scale)
+        values = decode_sum(flatten(total), self.bits, self.scale)
         if self.rotation is not None:
             values = self.rotation.inverse(values)
         dtype = next(iter(like.values())).dtype
@@ -54,7 +54,7 @@ class Encoding:
             return {ROTATED: torch.zeros_like(self.rotation.signs, dtype=torch.int64)}
         return {name: torch.zeros_like(value, dtype=torch.int64) for name, value in like.items()}
 
-    def told(self) -> Params:
+    def as_tensors(self) -> Params:
         """All that it consists of, as tensors: part of what a broadcast says."""
         numbers = torch.tensor([self.scale, self.bits, self.times], dtype=torch.float64)
         return {"numbers": numbers} | ({} if self.rotation is None else {"signs": self.rotation.signs})
@@ -65,7 +65,7 @@ class Encoding:
         return self.scale / math.sqrt(self.times)
 
     def _flat(self, unit: Params) -> torch.Tensor:
-        vectors = flattened(unit)
+        vectors = flatten_block(unit)
         return vectors if self.rotation is None else self.rotation.forward(vectors)
 
     def _shaped(self, integers: torch.Tensor, unit: Params) -> Params:
@@ -74,6 +74,6 @@ class Encoding:
         return unflatten(integers, {name: value[0] for name, value in unit.items()})
 
 
-def flattened(block: Params) -> torch.Tensor:
+def flatten_block(block: Params) -> torch.Tensor:
     """A row of doubles for each client: float32 has too few digits for what follows a large scale."""
     return flatten(block, leading=1).to(torch.float64)

@@ -21,17 +21,17 @@ class Rotation:
     signs: Tensor
 
     def __post_init__(self) -> None:
-        if self.signs.shape != (padded(self.dimension),):
+        if self.signs.shape != (padded_dimension(self.dimension),):
             raise InvalidInput(
-                f"Vectors of {self.dimension} coordinates are rotated with {padded(self.dimension)} signs, "
+                f"Vectors of {self.dimension} coordinates are rotated with {padded_dimension(self.dimension)} signs, "
                 f"and got {tuple(self.signs.shape)}.",
                 fix="Draw them with Rotation.drawn.",
             )
 
     @classmethod
-    def drawn(cls, dimension: int, generator: torch.Generator) -> "Rotation":
+    def draw(cls, dimension: int, generator: torch.Generator) -> "Rotation":
         """Signs from public randomness: anybody may know them, and all clients of a round must have the same."""
-        coins = torch.randint(2, (padded(dimension),), generator=generator, device=generator.device)
+        coins = torch.randint(2, (padded_dimension(dimension),), generator=generator, device=generator.device)
         return cls(dimension, (2 * coins - 1).to(torch.float64))
 
     def forward(self, vectors: Tensor) -> Tensor:
@@ -45,7 +45,7 @@ class Rotation:
         return (hadamard(rotated.to(torch.float64)) * self.signs.to(rotated.device))[..., : self.dimension]
 
 
-def padded(dimension: int) -> int:
+def padded_dimension(dimension: int) -> int:
     """The least power of two that holds so many coordinates."""
     return 1 << (dimension - 1).bit_length()
 

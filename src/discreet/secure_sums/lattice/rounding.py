@@ -10,7 +10,7 @@ from torch import Tensor
 from discreet.errors import InvalidInput
 from discreet.privacy.skellam import l1_of_integers, l2_after_rounding
 
-__all__ = ["l1_of_integers", "l2_after_rounding", "l2_of_a_rounded_sum", "rounded", "rounded_within"]
+__all__ = ["l1_of_integers", "l2_after_rounding", "l2_of_rounded_sum", "round_conditionally", "round_stochastically"]
 
 Uniform: TypeAlias = Callable[[Sequence[int]], Tensor]  # `Streams.uniform`
 
@@ -19,7 +19,7 @@ TRIES = 400  # each succeeds with probability 1 − β at least, 0.39: all fail 
 SUMMING = 1e-12  # what summing squares in doubles may add to a norm, relatively
 
 
-def rounded(values: Tensor, uniform: Tensor) -> Tensor:
+def round_stochastically(values: Tensor, uniform: Tensor) -> Tensor:
     """⌊y⌋, or one more with probability y − ⌊y⌋, coordinate by coordinate; int64.
 
     `uniform` holds a number in [0, 1) for each. Guarantee: the expectation is y, to 2^-53; a vector of norm b becomes
@@ -30,7 +30,7 @@ def rounded(values: Tensor, uniform: Tensor) -> Tensor:
     return (below + (uniform.to(exact.device) < exact - below)).to(torch.int64)
 
 
-def rounded_within(values: Tensor, bound: float, limit: float, uniform: Uniform) -> Tensor:
+def round_conditionally(values: Tensor, bound: float, limit: float, uniform: Uniform) -> Tensor:
     """`rounded` anew, whole vector by whole vector, until its norm is at most `limit`.
 
     `values` is [clients, d], or [clients, examples, d] for several vectors of each client, all of norm at most `bound`;
@@ -47,7 +47,7 @@ def rounded_within(values: Tensor, bound: float, limit: float, uniform: Uniform)
     result = torch.zeros(exact.shape, dtype=torch.int64, device=exact.device)
     pending = torch.ones(exact.shape[:2], dtype=torch.bool, device=exact.device)
     for _ in range(TRIES):
-        result[pending] = rounded(exact[pending], _drawn(pending, exact.shape[-1], uniform))
+        result[pending] = round_stochastically(exact[pending], _drawn(pending, exact.shape[-1], uniform))
         pending &= ~(result.to(torch.float64).norm(dim=-1) <= limit * (1 - SUMMING))
         if not bool(pending.any()):
             return result.reshape(values.shape)
@@ -57,7 +57,7 @@ def rounded_within(values: Tensor, bound: float, limit: float, uniform: Uniform)
     )
 
 
-def l2_of_a_rounded_sum(norm: float, dimension: int, vectors: int = 1) -> float:
+def l2_of_rounded_sum(norm: float, dimension: int, vectors: int = 1) -> float:
     """The L2 sensitivity of `rounded(y)` for a sum y of at most `vectors` vectors of this norm, of which one may lack.
 
     Proof. `rounded` is ⌈y − u⌉, with u drawn apart from the data: 1 − u makes it ⌊y + u⌋. Couple two neighbours by the

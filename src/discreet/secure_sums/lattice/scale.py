@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 from discreet.errors import InvalidInput
 from discreet.part import Count, Flag, NonNegative, Positive, part
 from discreet.privacy.skellam import RETRY, l1_of_integers, l2_after_rounding
-from discreet.privacy.wording import brief
+from discreet.privacy.wording import compact
 from discreet.secure_sums.discrete_noise import LARGEST_RATE, SMALLEST_RATE
 from discreet.secure_sums.lattice.ring import MOST_BITS
 
@@ -24,7 +24,7 @@ COARSEST = 0.01  # what rounding may add to a sensitivity, and so to the noise, 
 
 
 @part
-class Plan:
+class SumPlan:
     """What a sum in the ring holds: `vectors` of `dimension` coordinates, rounded, and `shares` of noise.
 
     `vectors` counts clients · examples · local steps, each of which adds up to `clip_norm`. Either each is rounded,
@@ -63,7 +63,7 @@ class Scale:
     share_variance: NonNegative
 
 
-def fitted(plan: Plan, wraparound: float = 1e-9) -> Scale:
+def fit_scale(plan: SumPlan, wraparound: float = 1e-9) -> Scale:
     """The largest scale at which one sum wraps around, in any coordinate, with probability `wraparound` at most.
 
     Guarantee: the reported probability is an upper bound. Unrotated, for any vectors whatever: the signal is taken at
@@ -74,22 +74,22 @@ def fitted(plan: Plan, wraparound: float = 1e-9) -> Scale:
     if not 0 < wraparound < 1:
         raise InvalidInput(f"The chance of a wrap-around must lie between 0 and 1, and got {wraparound:g}.")
     high, limit = _finest(plan)
-    if wraparound_at(plan, high) <= wraparound:
+    if wraparound_probability(plan, high) <= wraparound:
         return _scale(plan, high, limit)
     low = high * 2.0**-100
-    if not wraparound_at(plan, low) <= wraparound:
+    if not wraparound_probability(plan, low) <= wraparound:
         raise InvalidInput(
             f"A ring of {plan.bits} bits is too small for {plan.sums or plan.vectors} rounded "
             f"{'vectors' if plan.sums is None else 'sums'} with their noise.",
             fix="Take more bits, or leave them out: they follow from what a sum carries.",
         )
-    low, _ = _narrowed(low, high, lambda scale: wraparound_at(plan, scale) > wraparound)
+    low, _ = _narrowed(low, high, lambda scale: wraparound_probability(plan, scale) > wraparound)
     return _scale(plan, low, "ring")
 
 
-def check(plan: Plan, scale: float, wraparound: float = 1e-9) -> None:
+def check_scale(plan: SumPlan, scale: float, wraparound: float = 1e-9) -> None:
     """Refuse a scale at which a sum wraps around more often than `wraparound`, or for which no share can be drawn."""
-    found, deviation = wraparound_at(plan, scale), plan.noise_deviation / math.sqrt(plan.shares)
+    found, deviation = wraparound_probability(plan, scale), plan.noise_deviation / math.sqrt(plan.shares)
     largest, _ = _finest(plan)
     least = math.sqrt(2 * SMALLEST_RATE) / deviation if deviation else 0.0
     if not least <= scale <= largest * (1 + 1e-13):  # on another machine the last digit may differ
@@ -101,12 +101,12 @@ def check(plan: Plan, scale: float, wraparound: float = 1e-9) -> None:
     if not found <= wraparound * (1 + 1e-6):
         raise InvalidInput(
             f"At a scale of {scale:g} a sum leaves the ring of {plan.bits} bits with a probability of up to "
-            f"{brief(found, 2)}, and {brief(wraparound)} is allowed.",
+            f"{compact(found, 2)}, and {compact(wraparound)} is allowed.",
             fix="Leave scale out, and it follows from what a sum carries; or take more bits.",
         )
 
 
-def wraparound_at(plan: Plan, scale: float) -> float:
+def wraparound_probability(plan: SumPlan, scale: float) -> float:
     """At most how often a sum at this scale has a coordinate outside [−2^(bits−1), 2^(bits−1))."""
     whole = plan.vectors * scale * plan.clip_norm
     room = 2.0 ** (plan.bits - 1) - 1 - (plan.sums or plan.vectors)  # each is moved by less than 1 when it is rounded
@@ -118,19 +118,21 @@ def wraparound_at(plan: Plan, scale: float) -> float:
     return min(1.0, 2 * plan.dimension * math.exp(log_tail))
 
 
-def fewest_bits(plan: Plan, wraparound: float = 1e-9, scale: float | None = None) -> int:
+def fewest_bits(plan: SumPlan, wraparound: float = 1e-9, scale: float | None = None) -> int:
     """The smallest ring for this scale; or, with none given, for one at which rounding adds no more than COARSEST.
 
     `plan.bits` are the most that there may be.
     """
     asked = _least_scale(plan) if scale is None else scale
     found = bisect_left(
-        range(2, plan.bits + 1), True, key=lambda bits: wraparound_at(replace(plan, bits=bits), asked) <= wraparound
+        range(2, plan.bits + 1),
+        True,
+        key=lambda bits: wraparound_probability(replace(plan, bits=bits), asked) <= wraparound,
     )
     return min(2 + found, plan.bits)  # where none is enough, `fitted` says what can be had, and `check` what can't
 
 
-def _least_scale(plan: Plan) -> float:
+def _least_scale(plan: SumPlan) -> float:
     """Where rounding adds COARSEST to a sensitivity; the finest that there is, where that is coarser."""
 
     def is_fine(scale: float) -> bool:
@@ -149,7 +151,7 @@ def _narrowed(low: float, high: float, is_high: Callable[[float], bool]) -> tupl
     return low, high
 
 
-def _finest(plan: Plan) -> tuple[float, Limit]:
+def _finest(plan: SumPlan) -> tuple[float, Limit]:
     """The largest scale of all, and what limits it.
 
     The sampler does where one share's variance reaches what it is sound for: twice the largest Poisson rate.
@@ -160,7 +162,7 @@ def _finest(plan: Plan) -> tuple[float, Limit]:
     return (by_sampler, "sampler") if by_sampler <= by_doubles else (by_doubles, "doubles")
 
 
-def _sensitivity(plan: Plan, norm: float) -> float:
+def _sensitivity(plan: SumPlan, norm: float) -> float:
     return l2_after_rounding(norm, plan.dimension, RETRY if plan.sums is None else 0.0)
 
 
@@ -181,12 +183,12 @@ def _log_tail(room: float, spread: float, variance: float, noise: IntegerNoise) 
     return spread * low * low / 2 + 2 * variance * math.sinh(low / 2) ** 2 - low * room
 
 
-def _scale(plan: Plan, scale: float, by: Limit) -> Scale:
+def _scale(plan: SumPlan, scale: float, by: Limit) -> Scale:
     norm = scale * plan.clip_norm
     l2 = _sensitivity(plan, norm)
     return Scale(
         scale=scale,
-        wraparound=wraparound_at(plan, scale),
+        wraparound=wraparound_probability(plan, scale),
         by=by,
         norm=norm,
         l2_sensitivity=l2,

@@ -15,7 +15,7 @@ def mask(state: ClientState, total: Vector) -> Masked:
     terms, number, me = state.terms, state.round, state.client
     masks, seed, private = (
         Masks(terms.ring),
-        key_agreement.fresh(key_agreement.KEY_BYTES),
+        key_agreement.random_bytes(key_agreement.KEY_BYTES),
         state.mask_keys.pop(state.round),
     )
     key, commitment = self_mask(terms, number, me, seed)
@@ -57,7 +57,7 @@ def on_agreement(state: ClientState, message: Agreement) -> Revealed:
         raise WrongList("A signature is not of a neighbour that is in the survivor list.")
     statement = _statement(state)
     for peer, signature in message.signatures.items():
-        if not key_agreement.is_signed(state.terms.identities[peer], statement, signature):
+        if not key_agreement.is_signature_valid(state.terms.identities[peer], statement, signature):
             raise ListsDiffer(
                 f"Client {peer} did not sign the survivor list that this client was shown for round {state.round}.",
                 fix="The server showed different lists, or forged a signature: do not go on before it is clear why.",

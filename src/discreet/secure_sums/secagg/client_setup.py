@@ -10,9 +10,9 @@ from discreet.secure_sums.secagg.session_messages import Keys, Members, Roster, 
 def publish(state: ClientState, identity: bytes | None) -> Keys:
     """Fresh keys: one to seal shares with, and one for the masks of each round."""
     terms = state.terms
-    state.sealing_key = key_agreement.fresh(key_agreement.KEY_BYTES)
-    state.mask_keys = {number: key_agreement.fresh(key_agreement.KEY_BYTES) for number in range(terms.rounds)}
-    published = b"".join(key_agreement.public_of(key) for key in (state.sealing_key, *state.mask_keys.values()))
+    state.sealing_key = key_agreement.random_bytes(key_agreement.KEY_BYTES)
+    state.mask_keys = {number: key_agreement.random_bytes(key_agreement.KEY_BYTES) for number in range(terms.rounds)}
+    published = b"".join(key_agreement.public_key(key) for key in (state.sealing_key, *state.mask_keys.values()))
     if identity is not None:
         published += key_agreement.sign(identity, keys_statement(terms, state.client, published))
     state.published, state.stage = published, "advertised"
@@ -93,9 +93,9 @@ def unsealed(state: ClientState, table: Table, what: str, number: int) -> dict[i
 def _check(state: ClientState, peer: int, published: bytes, expected: bytes) -> None:
     if key_agreement.digest(published) != expected:
         raise WrongKeys(f"The keys of client {peer} are not those in the list of everybody's keys.")
-    if state.terms.signed:
+    if state.terms.has_signatures:
         public, signature = published[: -key_agreement.SIGNATURE_BYTES], published[-key_agreement.SIGNATURE_BYTES :]
-        if not key_agreement.is_signed(
+        if not key_agreement.is_signature_valid(
             state.terms.identities[peer], keys_statement(state.terms, peer, public), signature
         ):
             raise BadSignature(

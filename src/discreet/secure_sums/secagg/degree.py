@@ -18,7 +18,7 @@ MOST_NEIGHBOURS = 1000  # on a graph, whose chances are computed exactly wheneve
 
 
 @part
-class Assumed:
+class Assumptions:
     """What the graph must withstand: shares of the cohort, and the chances 2^−bits that it does not.
 
     `colluding` clients tell the server all they know; `leaving` ones don't answer. Both are chosen before, and
@@ -39,46 +39,51 @@ class Assumed:
 @part
 class Degree:
     """So many neighbours for each client, so many shares of the `neighbours` + 1 holders open a secret, and so many
-    clients must be left: on a graph, those that don't belong to the share that was `assumed` to leave.
+    clients must be left: on a graph, those that don't belong to the share that is assumed to leave.
     """
 
     neighbours: Count
     threshold: Count
     minimum: Count
-    assumed: Assumed | None = None  # all pairs assume nothing
+    assumptions: Assumptions | None = None  # all pairs assume nothing
 
 
-def planned(
-    clients: int, *, colluding: int = 0, leaving: int = 0, signed: bool = False, assumed: Assumed | None = None
+def plan_degree(
+    clients: int, *, colluding: int = 0, leaving: int = 0, signed: bool = False, assumptions: Assumptions | None = None
 ) -> Degree:
     """The degree of a cohort in which so many clients may collude and so many leave; refused where none serves both.
 
-    A graph is made for a larger share where `assumed` says so: for a plan that expects nobody to collude, too.
+    A graph is made for a larger share where `assumptions` says so: for a plan that expects nobody to collude, too.
     """
-    least = assumed or Assumed()
+    least = assumptions or Assumptions()
     both = replace(
         least,
         colluding=max(least.colluding, min(1.0, colluding / clients)),
         leaving=max(least.leaving, min(1.0, leaving / clients)),
     )
     found = degree_for(clients, both)
-    if found.assumed is not None:
+    if found.assumptions is not None:
         return found
     return all_pairs(clients, _of_all(clients, colluding, leaving, signed=signed))
 
 
 @lru_cache(maxsize=64)
-def degree_for(clients: int, assumed: Assumed) -> Degree:
+def degree_for(clients: int, assumptions: Assumptions) -> Degree:
     """The fewest neighbours that suffice; all pairs, with two thirds as the threshold, unless half the pairs are saved.
 
     All pairs leave nothing to chance, so they are not given up for little.
     """
     most = min(MOST_NEIGHBOURS, (clients - 1) // 2) // 2 * 2
-    enough = most > 0 and _threshold(clients, most, assumed) is not None  # else fewer are hardly worth the search
+    enough = most > 0 and _threshold(clients, most, assumptions) is not None  # else fewer are hardly worth the search
     for neighbours in range(2, most + 1, 2) if enough else ():
-        found = _threshold(clients, neighbours, assumed)
+        found = _threshold(clients, neighbours, assumptions)
         if found is not None:
-            return Degree(neighbours=neighbours, threshold=found, minimum=fewest(clients, assumed), assumed=assumed)
+            return Degree(
+                neighbours=neighbours,
+                threshold=found,
+                minimum=fewest_survivors(clients, assumptions),
+                assumptions=assumptions,
+            )
     return all_pairs(clients, _two_thirds(clients))
 
 
@@ -87,28 +92,31 @@ def all_pairs(clients: int, threshold: int) -> Degree:
     return Degree(neighbours=clients - 1, threshold=threshold, minimum=threshold)
 
 
-def insecurity(clients: int, neighbours: int, threshold: int, assumed: Assumed) -> float:
+def insecurity_probability(clients: int, neighbours: int, threshold: int, assumptions: Assumptions) -> float:
     """At most this is the chance that colluders can open a mask key, or see a part of the sum.
 
     The first takes `threshold` of one client's neighbours. It is likeliest when all who leave do so before they send
     their keys: the colluders, who stay, are then among fewer. For the second, the honest clients that answer must fall
     apart on the circle, and for that half a neighbourhood in a row must be missing from it.
     """
-    colluding, missing = _count(clients, assumed.colluding), _count(clients, assumed.colluding + assumed.leaving)
-    others = fewest(clients, assumed) - 1
+    colluding, missing = (
+        _count(clients, assumptions.colluding),
+        _count(clients, assumptions.colluding + assumptions.leaving),
+    )
+    others = fewest_survivors(clients, assumptions) - 1
     opened = clients * _at_least(threshold, others, min(colluding, others), min(neighbours, others))
     in_a_row = (Fraction(max(0, missing - place), clients - place) for place in range(neighbours // 2))
     return min(1.0, float(opened + clients * math.prod(in_a_row, start=Fraction(1))))
 
 
-def fewest(clients: int, assumed: Assumed) -> int:
+def fewest_survivors(clients: int, assumptions: Assumptions) -> int:
     """As many clients are left when all leave that were assumed to."""
-    return clients - _count(clients, assumed.leaving)
+    return clients - _count(clients, assumptions.leaving)
 
 
-def failure(clients: int, neighbours: int, threshold: int, assumed: Assumed) -> float:
+def failure_probability(clients: int, neighbours: int, threshold: int, assumptions: Assumptions) -> float:
     """At most this is the chance that some client keeps fewer than `threshold` of its neighbours."""
-    leaving = _count(clients, assumed.leaving)
+    leaving = _count(clients, assumptions.leaving)
     return min(1.0, float(clients * _at_least(neighbours - threshold + 1, clients - 1, leaving, neighbours)))
 
 
@@ -132,15 +140,15 @@ def _two_thirds(clients: int) -> int:
     return math.ceil(2 * clients / 3)
 
 
-def _threshold(clients: int, neighbours: int, assumed: Assumed) -> int | None:
+def _threshold(clients: int, neighbours: int, assumptions: Assumptions) -> int | None:
     """The lowest threshold above one half that is secure, if it is correct too: a higher one fails more often."""
     lowest = (neighbours + 1) // 2 + 1
 
     def too_high(threshold: int) -> bool:
-        return failure(clients, neighbours, threshold, assumed) > 2**-assumed.correctness_bits
+        return failure_probability(clients, neighbours, threshold, assumptions) > 2**-assumptions.correctness_bits
 
     def secure(threshold: int) -> bool:
-        return insecurity(clients, neighbours, threshold, assumed) <= assumed.chance
+        return insecurity_probability(clients, neighbours, threshold, assumptions) <= assumptions.chance
 
     highest = lowest + bisect_left(range(lowest, neighbours + 1), True, key=too_high) - 1
     if highest < lowest or not secure(highest):

@@ -23,7 +23,7 @@ NONCE_BYTES = 12
 SEAL_BYTES = NONCE_BYTES + 16  # what a seal adds: its nonce and its tag
 
 
-def fresh(count: int) -> bytes:
+def random_bytes(count: int) -> bytes:
     """So many bytes of the operating system's generator: the one place where secrets come from."""
     return secrets.token_bytes(count)
 
@@ -37,7 +37,7 @@ def digest(*parts: bytes) -> bytes:
     return made.digest()
 
 
-def public_of(private: bytes) -> bytes:
+def public_key(private: bytes) -> bytes:
     return X25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
 
 
@@ -63,7 +63,7 @@ def derive(secret: bytes, context: bytes, *purpose: str | int | bytes) -> bytes:
 
 def seal(key: bytes, plain: bytes) -> bytes:
     """ChaCha20-Poly1305. The nonce is random, so that even a client set back to an old state repeats none."""
-    nonce = fresh(NONCE_BYTES)
+    nonce = random_bytes(NONCE_BYTES)
     return nonce + ChaCha20Poly1305(key).encrypt(nonce, plain, None)
 
 
@@ -77,7 +77,7 @@ def unseal(key: bytes, sealed: bytes, sender: int) -> bytes:
         ) from None
 
 
-def identity_of(private: bytes) -> bytes:
+def identity_key(private: bytes) -> bytes:
     return Ed25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
 
 
@@ -85,7 +85,7 @@ def sign(identity: bytes, statement: bytes) -> bytes:
     return Ed25519PrivateKey.from_private_bytes(identity).sign(statement)
 
 
-def is_signed(public: bytes, statement: bytes, signature: bytes) -> bool:
+def is_signature_valid(public: bytes, statement: bytes, signature: bytes) -> bool:
     try:
         Ed25519PublicKey.from_public_bytes(public).verify(signature, statement)
     except (InvalidSignature, ValueError):

@@ -15,10 +15,10 @@ from discreet.secure_sums.secagg.session_server import Server
 from discreet.secure_sums.secagg.session_terms import Terms
 from discreet.secure_sums.secagg.unmasking import Total
 
-Leaves: TypeAlias = Literal["keys", "shares", "masked", "agreed", "revealed"]  # before it sends this
+LeavingStage: TypeAlias = Literal["keys", "shares", "masked", "agreed", "revealed"]  # before it sends this
 
 
-class Rehearsal:
+class LocalSession:
     """Clients and their server after the set-up; `leaving` names who leaves in it, and before which message."""
 
     def __init__(
@@ -26,7 +26,7 @@ class Rehearsal:
         terms: Terms,
         *,
         identities: Sequence[bytes] = (),
-        leaving: Mapping[int, Leaves] | None = None,
+        leaving: Mapping[int, LeavingStage] | None = None,
     ) -> None:
         gone = leaving or {}
         own: Sequence[bytes | None] = identities or [None] * terms.clients
@@ -40,7 +40,9 @@ class Rehearsal:
             self.server.receive(answers[client])
         self._answers(self.server.close())
 
-    def sum(self, number: int, vectors: Mapping[int, Vector], *, leaving: Mapping[int, Leaves] | None = None) -> Total:
+    def sum(
+        self, number: int, vectors: Mapping[int, Vector], *, leaving: Mapping[int, LeavingStage] | None = None
+    ) -> Total:
         """One round over the members' vectors; `leaving` names who leaves in it, and before which message."""
         gone, members = leaving or {}, self.server.members
         if not members <= vectors.keys():
@@ -50,7 +52,7 @@ class Rehearsal:
         for client in self._still(here, gone, "masked"):
             self.server.receive(self.clients[client].mask(number, vectors[client]))
         answers = self._answers(self.server.close())
-        if self.terms.signed:
+        if self.terms.has_signatures:
             for client in self._still(answers, gone, "agreed"):
                 self.server.receive(answers[client])
             answers = self._answers(self.server.close())
@@ -71,5 +73,5 @@ class Rehearsal:
         return answers
 
     @staticmethod
-    def _still(clients: Iterable[int], gone: Mapping[int, Leaves], *stages: Leaves) -> list[int]:
+    def _still(clients: Iterable[int], gone: Mapping[int, LeavingStage], *stages: LeavingStage) -> list[int]:
         return [client for client in clients if gone.get(client) not in stages]

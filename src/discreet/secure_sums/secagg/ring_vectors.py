@@ -52,7 +52,7 @@ class Ring:
             np.bitwise_and(vector, self.dtype.type(2**self.bits - 1), out=vector)
         return vector
 
-    def signed(self, vector: Vector) -> NDArray[np.int64]:
+    def to_signed(self, vector: Vector) -> NDArray[np.int64]:
         """The numbers between −2^(bits−1) and 2^(bits−1) − 1 that these stand for."""
         words = vector.astype(np.uint64) << np.uint64(64 - self.bits)
         return words.view(np.int64) >> np.int64(64 - self.bits)

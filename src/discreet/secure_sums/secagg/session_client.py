@@ -26,9 +26,9 @@ class Client:
     """A client's half of the protocol (Bonawitz et al., 2017; Bell et al., 2020).
 
     Guarantee: for each peer and round it reveals a share of the self-mask or of the mask key, never both. It masks one
-    vector a round, under keys that serve this round alone. In a signed session (`terms.signed`) it reveals nothing
-    before `threshold` of its neighbourhood, itself included, have signed the survivor list that it was shown. What a
-    session without signatures leaves open is said by `Terms`.
+    vector a round, under keys that serve this round alone. In a signed session (`terms.has_signatures`) it reveals
+    nothing before `threshold` of its neighbourhood, itself included, have signed the survivor list that it was shown.
+    What a session without signatures leaves open is said by `Terms`.
 
     Save `to_bytes()` before each answer is sent. A client that is restored answers the same message with the same
     bytes, and never masks twice in one round.
@@ -154,10 +154,10 @@ class Client:
 
 
 def _check_identity(identity: bytes | None, terms: Terms, client: int) -> None:
-    if (identity is not None) != terms.signed:
+    if (identity is not None) != terms.has_signatures:
         raise InvalidInput(
-            f"The terms {'name' if terms.signed else 'do not name'} the clients' identities, so an identity key must "
-            f"{'' if terms.signed else 'not '}be given."
+            f"The terms {'name' if terms.has_signatures else 'do not name'} the clients' identities, so an identity "
+            f"key must {'' if terms.has_signatures else 'not '}be given."
         )
-    if identity is not None and key_agreement.identity_of(identity) != terms.identities[client]:
+    if identity is not None and key_agreement.identity_key(identity) != terms.identities[client]:
         raise InvalidInput(f"The identity key is not the one that the terms name for client {client}.")

@@ -23,7 +23,7 @@ def sealed_bytes(shares: int) -> int:
 
 def keys_bytes(terms: Terms) -> int:
     """A client's public keys (one to seal with, one a round for masks), and its signature if the session has any."""
-    return key_agreement.KEY_BYTES * (1 + terms.rounds) + (key_agreement.SIGNATURE_BYTES if terms.signed else 0)
+    return key_agreement.KEY_BYTES * (1 + terms.rounds) + (key_agreement.SIGNATURE_BYTES if terms.has_signatures else 0)
 
 
 @dataclass(frozen=True)

@@ -161,7 +161,7 @@ class Server:
                 self._round.add(message, self.terms.ring.unpack(message.vector))
             case Agreed():
                 said = cohort.statement(message.round, self._round.survivors)
-                if not self.terms.signed or not key_agreement.is_signed(
+                if not self.terms.has_signatures or not key_agreement.is_signature_valid(
                     self.terms.identities[client], said, message.signature
                 ):
                     raise BadMessage(f"Client {client} did not sign this round's survivor list.")
@@ -179,19 +179,19 @@ class Server:
             "shares": self._cohort.published.keys(),
             "masked": self._cohort.members,
             "agreed": current.survivors,
-            "revealed": current.signatures.keys() if self.terms.signed else current.survivors,
+            "revealed": current.signatures.keys() if self.terms.has_signatures else current.survivors,
         }
         if client not in allowed.get(self.stage, ()):
             raise NotAMember(f"Client {client} was not in the stage before this one, so it can't be in this one.")
 
     def _check_keys(self, message: Keys) -> None:
-        if self.terms.signed:
+        if self.terms.has_signatures:
             public, signature = (
                 message.published[: -key_agreement.SIGNATURE_BYTES],
                 message.published[-key_agreement.SIGNATURE_BYTES :],
             )
             said = keys_statement(self.terms, message.client, public)
-            if not key_agreement.is_signed(self.terms.identities[message.client], said, signature):
+            if not key_agreement.is_signature_valid(self.terms.identities[message.client], said, signature):
                 raise BadMessage(f"The keys that are said to be of client {message.client} are not signed by it.")
 
     def _close_keys(self) -> tuple[dict[int, Message], Stage]:
@@ -225,7 +225,7 @@ class Server:
             )
             for client in survivors
         }
-        return messages, "agreed" if self.terms.signed else "revealed"
+        return messages, "agreed" if self.terms.has_signatures else "revealed"
 
     def _close_agreed(self) -> tuple[dict[int, Message], Stage]:
         signatures, number = self._round.signatures, self._round.number

@@ -9,7 +9,14 @@ from pydantic import Strict
 from discreet.errors import InvalidInput, UnsoundCombination
 from discreet.part import Count, part
 from discreet.secure_sums.secagg import key_agreement
-from discreet.secure_sums.secagg.degree import MOST_NEIGHBOURS, Assumed, all_pairs, fewest, insecurity, planned
+from discreet.secure_sums.secagg.degree import (
+    MOST_NEIGHBOURS,
+    Assumptions,
+    all_pairs,
+    fewest_survivors,
+    insecurity_probability,
+    plan_degree,
+)
 from discreet.secure_sums.secagg.ring_vectors import LEAST_BITS, MOST_BITS, Ring
 from discreet.secure_sums.secagg.wire import VERSION, Reader, Writer
 
@@ -49,10 +56,10 @@ class Terms:
     threshold: Count
     minimum: Count
     identities: tuple[Octets, ...] = ()
-    assumed: Assumed | None = None  # of a graph: what it withstands
+    assumptions: Assumptions | None = None  # of a graph: what it withstands
 
     @classmethod
-    def chosen(
+    def choose(
         cls,
         *,
         clients: int,
@@ -61,7 +68,7 @@ class Terms:
         rounds: int = 1,
         threshold: int | None = None,
         identities: tuple[bytes, ...] = (),
-        assumed: Assumed | None = None,
+        assumptions: Assumptions | None = None,
         colluding: int = 0,
         leaving: int = 0,
         purpose: bytes = bytes(PURPOSE_BYTES),
@@ -74,11 +81,13 @@ class Terms:
         if threshold is not None and (colluding or leaving):
             raise InvalidInput("Terms: give a threshold, or how many may collude and leave, and not both.")
         if threshold is None:
-            degree = planned(clients, colluding=colluding, leaving=leaving, signed=bool(identities), assumed=assumed)
+            degree = plan_degree(
+                clients, colluding=colluding, leaving=leaving, signed=bool(identities), assumptions=assumptions
+            )
         else:
             degree = all_pairs(clients, threshold)
         return cls(
-            session=key_agreement.fresh(SESSION_BYTES),
+            session=key_agreement.random_bytes(SESSION_BYTES),
             purpose=purpose,
             clients=clients,
             length=length,
@@ -88,7 +97,7 @@ class Terms:
             threshold=degree.threshold,
             minimum=degree.minimum,
             identities=identities,
-            assumed=degree.assumed,
+            assumptions=degree.assumptions,
         )
 
     def __post_init__(self) -> None:
@@ -105,7 +114,7 @@ class Terms:
             raise InvalidInput(f"Terms: neighbours must be even or all {self.clients - 1}, and got {self.neighbours}.")
         self._check_thresholds()
         self._check_identities()
-        if self.on_a_graph:
+        if self.is_on_graph:
             self._check_graph()
 
     def _check_thresholds(self) -> None:
@@ -138,23 +147,26 @@ class Terms:
     def _check_graph(self) -> None:
         """Few neighbours protect by chance: of what is assumed, the chance that they don't must be as small as said."""
         _within("neighbours, on a graph,", self.neighbours, 2, MOST_NEIGHBOURS)
-        use = "Let Terms.chosen find the neighbours, or use all pairs."
-        if self.assumed is None:
+        use = "Let Terms.choose find the neighbours, or use all pairs."
+        if self.assumptions is None:
             raise UnsoundCombination("Terms: a graph must say what is assumed, and got nothing.", fix=use)
-        if self.assumed.security_bits < SECURITY_BITS:
+        if self.assumptions.security_bits < SECURITY_BITS:
             raise UnsoundCombination(
                 f"Terms: security_bits of a graph must be at least {SECURITY_BITS}, and got "
-                f"{self.assumed.security_bits:g}.",
+                f"{self.assumptions.security_bits:g}.",
                 fix=use,
             )
-        least = fewest(self.clients, self.assumed)
+        least = fewest_survivors(self.clients, self.assumptions)
         if self.minimum < least:
             raise UnsoundCombination(
                 f"Terms: minimum must be at least {least} of {self.clients} clients, since no more are assumed to "
                 f"leave, and got {self.minimum}.",
                 fix=use,
             )
-        chance, allowed = insecurity(self.clients, self.neighbours, self.threshold, self.assumed), self.assumed.chance
+        chance, allowed = (
+            insecurity_probability(self.clients, self.neighbours, self.threshold, self.assumptions),
+            self.assumptions.chance,
+        )
         if chance > allowed:
             raise UnsoundCombination(
                 f"Terms: with {self.neighbours} neighbours and a threshold of {self.threshold} the chance that a mask "
@@ -163,22 +175,22 @@ class Terms:
             )
 
     @property
-    def on_a_graph(self) -> bool:
+    def is_on_graph(self) -> bool:
         """Whether clients have fewer neighbours than there are others."""
         return self.neighbours < self.clients - 1
 
     @property
-    def signed(self) -> bool:
+    def has_signatures(self) -> bool:
         """Whether keys and survivor lists are signed, so that the server can't forge them."""
         return bool(self.identities)
 
     @property
-    def split_views(self) -> int | None:
+    def tolerated_colluders(self) -> int | None:
         """So many clients may side with a server that lies, and still no two lists can both be answered.
 
         None: nothing is promised against it, even alone.
         """
-        return 2 * self.threshold - self.clients - 1 if self.signed and not self.on_a_graph else None
+        return 2 * self.threshold - self.clients - 1 if self.has_signatures and not self.is_on_graph else None
 
     @cached_property
     def ring(self) -> Ring:
@@ -194,9 +206,11 @@ class Terms:
         for number in self._numbers():
             writer.number(number, 8)
         writer.number(len(self.identities), 4).raw(b"".join(self.identities))
-        if self.assumed is None:
+        if self.assumptions is None:
             return writer.number(0, 1).done()
-        return writer.number(1, 1).raw(struct.pack(ASSUMED, *(getattr(self.assumed, each) for each in SHARES))).done()
+        return (
+            writer.number(1, 1).raw(struct.pack(ASSUMED, *(getattr(self.assumptions, each) for each in SHARES))).done()
+        )
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Terms":
@@ -206,14 +220,14 @@ class Terms:
         session, purpose = reader.raw(SESSION_BYTES), reader.raw(PURPOSE_BYTES)
         numbers = {name: reader.number(8) for name in NUMBERS}
         identities = tuple(reader.raw(key_agreement.KEY_BYTES) for _ in range(min(reader.number(4), MOST_CLIENTS)))
-        assumed, graph = None, reader.number(1)
+        assumptions, graph = None, reader.number(1)
         if graph == 1:
             shares = struct.unpack(ASSUMED, reader.raw(struct.calcsize(ASSUMED)))
-            assumed = Assumed(**dict(zip(SHARES, shares, strict=True)))
+            assumptions = Assumptions(**dict(zip(SHARES, shares, strict=True)))
         elif graph:
             reader.refuse(f"has a {graph} where only 0 or 1 may stand")
         reader.done()
-        return cls(session=session, purpose=purpose, identities=identities, assumed=assumed, **numbers)
+        return cls(session=session, purpose=purpose, identities=identities, assumptions=assumptions, **numbers)
 
     def _numbers(self) -> tuple[int, ...]:
         return tuple(getattr(self, name) for name in NUMBERS)

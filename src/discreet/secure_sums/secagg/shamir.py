@@ -23,7 +23,7 @@ def split(secret: bytes, threshold: int, positions: Iterable[int]) -> dict[int, 
     """
     if len(secret) != SECRET_BYTES:
         raise InvalidInput(f"A shared secret has {SECRET_BYTES} bytes, and got {len(secret)}.")
-    drawn = [int.from_bytes(key_agreement.fresh(48), "little") % PRIME for _ in range(threshold - 1)]
+    drawn = [int.from_bytes(key_agreement.random_bytes(48), "little") % PRIME for _ in range(threshold - 1)]
     polynomial = [*drawn, int.from_bytes(secret, "little")]  # highest power first
     return {position: _at(polynomial, position).to_bytes(SHARE_BYTES, "little") for position in positions}
 

@@ -33,7 +33,7 @@ def unmask(cohort: Cohort, current: Round) -> Total:
         _check(commitment == current.commitments[client], client)
         masks.subtract(total, key)
     for client, private in privates.items():
-        _check(key_agreement.public_of(private) == cohort.mask_public(client, current.number), client)
+        _check(key_agreement.public_key(private) == cohort.mask_public(client, current.number), client)
         peers = cohort.partners(client) & current.survivors
         publics = {peer: cohort.mask_public(peer, current.number) for peer in peers}
         for peer, pair in pair_masks(cohort.terms, current.number, client, private, publics).items():
