@@ -20,7 +20,7 @@ import results
 import torch
 from torch import nn
 
-from discreet.algorithms.recipes.dp_fedsam import dp_fedavg
+from discreet.algorithms.recipes.dp_fedavg import dp_fedavg
 from discreet.data.federation import Federation
 from discreet.engines.embedded import EmbeddedEngine
 from discreet.engines.engine import Engine, Simulation

@@ -16,7 +16,7 @@ import results
 import torch
 from torch import Tensor, nn
 
-from discreet.algorithms.recipes.dp_fedsam import dp_fedavg
+from discreet.algorithms.recipes.dp_fedavg import dp_fedavg
 from discreet.algorithms.sampling import FixedSize
 from discreet.data.federation import Federation
 from discreet.engines.embedded import EmbeddedEngine

@@ -4,9 +4,13 @@ import importlib
 import inspect
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+import discreet
+from discreet.algorithms.recipes.registry import RECIPES
 
 PUBLIC: dict[str, list[str]] = {
     "discreet": [
@@ -18,27 +22,9 @@ PUBLIC: dict[str, list[str]] = {
         "clients_from_csv",
         "clients_from_datasets",
         "clients_from_parquet",
-        "convex_local",
-        "ddp_fedavg",
-        "ddp_fedavg_client",
-        "denoised_release",
-        "dp_fedavg",
-        "dp_fedavg_blur",
-        "dp_fedavg_blurs",
-        "dp_fedsam",
-        "dp_fedsam_top",
-        "fed_smp_rand",
-        "fed_smp_top",
-        "fedavg",
-        "fedprox",
-        "fedsgd",
-        "fl_sgd_gaussian",
-        "ldp_fedavg",
         "load",
-        "pfl",
-        "proximal_local",
-        "shards",
         "train",
+        *RECIPES,
     ],
     "discreet.errors": [
         "BudgetRefused",
@@ -131,6 +117,13 @@ def offered(module: Any) -> list[str]:
 def test_every_public_name_says_what_it_is(module: str, name: str) -> None:
     value = getattr(importlib.import_module(module), name)
     assert isinstance(value, str) or inspect.getdoc(value)
+
+
+def test_the_stub_for_type_checkers_has_a_line_for_every_public_name() -> None:
+    places = {name: getattr(discreet, name).__module__ for name in discreet.__all__ if name != "__version__"}
+    lines = sorted(f"from {module} import {name} as {name}" for name, module in places.items())
+    stub = Path(discreet.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+    assert sorted(stub.splitlines()) == sorted([*lines, "", "__all__: list[str]", "__version__: str"])
 
 
 def test_importing_the_package_loads_nothing_heavy() -> None:

@@ -20,10 +20,11 @@ from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.mechanisms import AnyMechanism, DistributedGaussian, Gaussian, IntegerNoise, LocalNoise
 from discreet.algorithms.population import Population
 from discreet.algorithms.recipes.ddp_fedavg import ddp_fedavg
-from discreet.algorithms.recipes.dp_fedsam import dp_fedavg, dp_fedsam, dp_fedsam_top
+from discreet.algorithms.recipes.dp_fedavg import dp_fedavg
+from discreet.algorithms.recipes.dp_fedsam import dp_fedsam, dp_fedsam_top
 from discreet.algorithms.recipes.fl_sgd_gaussian import fl_sgd_gaussian
 from discreet.algorithms.recipes.ldp_fedavg import ldp_fedavg
-from discreet.algorithms.recipes.recipe import SAMPLE
+from discreet.algorithms.recipes.recipe_arguments import SAMPLE
 from discreet.algorithms.recipes.registry import RECIPES
 from discreet.algorithms.sampling import AnySampling, FixedSize, Poisson, RoundRobin
 from discreet.algorithms.sparsifiers import AnySparsifier, PublishedTopK, RandomK, ServerTopK, TopK

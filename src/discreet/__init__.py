@@ -5,6 +5,9 @@ from typing import Any
 
 __version__ = "0.2.0"
 
+# By its name, like all that follows: the package itself imports none of its folders. It loads no torch.
+_RECIPES = importlib.import_module("discreet.algorithms.recipes.registry").RECIPES
+
 _WHERE = {
     "Person": "discreet.privacy.release",
     "Privacy": "discreet.experiment.promise.promise",
@@ -13,27 +16,9 @@ _WHERE = {
     "clients_from_csv": "discreet.data.tables.table_task",
     "clients_from_datasets": "discreet.data.tasks.from_arrays",
     "clients_from_parquet": "discreet.data.tables.table_task",
-    "convex_local": "discreet.algorithms.recipes.local_schemes",
-    "ddp_fedavg": "discreet.algorithms.recipes.ddp_fedavg",
-    "ddp_fedavg_client": "discreet.algorithms.recipes.ddp_fedavg",
-    "denoised_release": "discreet.algorithms.recipes.local_schemes",
-    "dp_fedavg": "discreet.algorithms.recipes.dp_fedsam",
-    "dp_fedavg_blur": "discreet.algorithms.recipes.dp_fedsam",
-    "dp_fedavg_blurs": "discreet.algorithms.recipes.dp_fedsam",
-    "dp_fedsam": "discreet.algorithms.recipes.dp_fedsam",
-    "dp_fedsam_top": "discreet.algorithms.recipes.dp_fedsam",
-    "fed_smp_rand": "discreet.algorithms.recipes.dp_fedsam",
-    "fed_smp_top": "discreet.algorithms.recipes.dp_fedsam",
-    "fedavg": "discreet.algorithms.recipes.registry",
-    "fedprox": "discreet.algorithms.recipes.registry",
-    "fedsgd": "discreet.algorithms.recipes.registry",
-    "fl_sgd_gaussian": "discreet.algorithms.recipes.fl_sgd_gaussian",
-    "ldp_fedavg": "discreet.algorithms.recipes.ldp_fedavg",
     "load": "discreet.experiment.api",
-    "pfl": "discreet.algorithms.recipes.registry",
-    "proximal_local": "discreet.algorithms.recipes.local_schemes",
-    "shards": "discreet.algorithms.recipes.local_schemes",
     "train": "discreet.experiment.api",
+    **{name: recipe.module for name, recipe in _RECIPES.items()},
 }
 
 __all__ = ["__version__", *_WHERE]

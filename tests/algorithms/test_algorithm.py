@@ -8,9 +8,11 @@ from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.claims import paper_claims
 from discreet.algorithms.mechanisms import DistributedGaussian, Gaussian, LocalNoise
 from discreet.algorithms.population import Population
-from discreet.algorithms.recipes.dp_fedsam import dp_fedavg, dp_fedsam_top
+from discreet.algorithms.recipes.dp_fedavg import dp_fedavg
+from discreet.algorithms.recipes.dp_fedsam import dp_fedsam_top
+from discreet.algorithms.recipes.fedavg import fedavg
 from discreet.algorithms.recipes.ldp_fedavg import ldp_fedavg
-from discreet.algorithms.recipes.registry import fedavg, pfl
+from discreet.algorithms.recipes.pfl import pfl
 from discreet.algorithms.sampling import Everyone, FixedSize, Poisson, RoundRobin
 from discreet.algorithms.sparsifiers import PublishedTopK
 from discreet.algorithms.training import DpSgd, GradientDescent, LocalSgd

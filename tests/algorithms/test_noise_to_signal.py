@@ -13,11 +13,13 @@ from discreet.algorithms.mechanisms import AdaptiveGaussian, Gaussian
 from discreet.algorithms.noise_to_signal import noise_to_signal
 from discreet.algorithms.population import Population
 from discreet.algorithms.recipes.ddp_fedavg import ddp_fedavg, ddp_fedavg_client
-from discreet.algorithms.recipes.dp_fedsam import dp_fedavg
+from discreet.algorithms.recipes.dp_fedavg import dp_fedavg
+from discreet.algorithms.recipes.fedavg import fedavg
 from discreet.algorithms.recipes.fl_sgd_gaussian import fl_sgd_gaussian
 from discreet.algorithms.recipes.ldp_fedavg import ldp_fedavg
-from discreet.algorithms.recipes.local_schemes import convex_local, denoised_release, proximal_local, shards
-from discreet.algorithms.recipes.registry import fedavg, pfl
+from discreet.algorithms.recipes.linear_models import convex_local, proximal_local
+from discreet.algorithms.recipes.local_schemes import denoised_release, shards
+from discreet.algorithms.recipes.pfl import pfl
 from discreet.algorithms.sampling import Poisson, RoundRobin
 from discreet.algorithms.sparsifiers import PublishedTopK, RandomK
 from discreet.engines.embedded import EmbeddedEngine

@@ -16,7 +16,7 @@ def test_the_list_names_every_recipe_with_paper_protection_and_knobs(discreet: D
     for name in RECIPES:
         assert f"{name} · " in ran.out
     pfl = ran.out.split("pfl · ")[1].split("\n\n")[0]
-    assert pfl.startswith("paper 000")
+    assert pfl.startswith("PFL (Bhaskar et al. 2025)")
     assert "one example against the server" in pfl
     assert 'epoch = "pass"' in " ".join(pfl.split())
     assert "nobody" in ran.out.split("fedavg · ")[1].split("\n\n")[0]
@@ -26,7 +26,7 @@ def test_json_gives_the_names_and_the_same_facts(discreet: Discreet):
     found = discreet("algorithms --json").json
     assert found["names"] == list(RECIPES) == [each["name"] for each in found["algorithms"]]
     pfl = found["algorithms"][found["names"].index("pfl")]
-    assert (pfl["paper"], pfl["protects"]) == ("000", [{"unit": "example", "against": "server"}])
+    assert (pfl["paper"], pfl["protects"]) == ("PFL (Bhaskar et al. 2025)", [{"unit": "example", "against": "server"}])
     knobs = {each["name"]: each for each in pfl["parameters"]}
     assert knobs["learning_rate"] == {"name": "learning_rate", "type": "number", "required": True, "default": None}
     assert knobs["server"]["default"]["kind"] == "sgd"

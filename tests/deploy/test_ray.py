@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from discreet.algorithms.algorithm import Algorithm
-from discreet.algorithms.recipes.dp_fedsam import dp_fedavg
+from discreet.algorithms.recipes.dp_fedavg import dp_fedavg
 from discreet.algorithms.recipes.registry import RECIPES
 from discreet.algorithms.training import Loss
 from discreet.engines.embedded import EmbeddedEngine

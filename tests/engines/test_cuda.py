@@ -5,8 +5,9 @@ import torch
 from torch import nn
 
 from discreet.algorithms.algorithm import Algorithm
-from discreet.algorithms.recipes.dp_fedsam import dp_fedavg
-from discreet.algorithms.recipes.registry import fedavg, pfl
+from discreet.algorithms.recipes.dp_fedavg import dp_fedavg
+from discreet.algorithms.recipes.fedavg import fedavg
+from discreet.algorithms.recipes.pfl import pfl
 from discreet.algorithms.sparsifiers import RandomK, TopK
 from discreet.algorithms.training import GradientDescent, LocalSgd
 from discreet.algorithms.training.gradient_rules import Asam, Blur, L1Clip, Sam

@@ -8,7 +8,7 @@ import torch
 from discreet.algorithms.algorithm import Uploads
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.mechanisms import Gaussian, NoPrivacy
-from discreet.algorithms.recipes.dp_fedsam import dp_fedavg
+from discreet.algorithms.recipes.dp_fedavg import dp_fedavg
 from discreet.algorithms.sparsifiers import RandomK
 from discreet.engines.engine import CohortSum, Simulation
 from discreet.engines.reference import ReferenceEngine

@@ -12,8 +12,10 @@ import torch
 
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.mechanisms import AdaptiveGaussian, DistributedGaussian, Gaussian, LocalNoise, NoPrivacy
-from discreet.algorithms.recipes.dp_fedsam import dp_fedavg
-from discreet.algorithms.recipes.registry import RECIPES, fedavg, pfl
+from discreet.algorithms.recipes.dp_fedavg import dp_fedavg
+from discreet.algorithms.recipes.fedavg import fedavg
+from discreet.algorithms.recipes.pfl import pfl
+from discreet.algorithms.recipes.registry import RECIPES
 from discreet.algorithms.sampling import Everyone, FixedSize, Poisson, RoundRobin
 from discreet.algorithms.server_optimizers import ServerAdam, ServerSgd
 from discreet.algorithms.sparsifiers import All, PublicTopK, RandomK, ServerTopK, TopK

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.population import Population
-from discreet.algorithms.recipes.dp_fedsam import dp_fedavg
-from discreet.algorithms.recipes.registry import RECIPES, fedavg
+from discreet.algorithms.recipes.dp_fedavg import dp_fedavg
+from discreet.algorithms.recipes.fedavg import fedavg
+from discreet.algorithms.recipes.registry import RECIPES
 from discreet.algorithms.sampling import FixedSize, Poisson
 from discreet.engines.embedded import EmbeddedEngine
 from discreet.engines.engine import CohortSum, Simulation

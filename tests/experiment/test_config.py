@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from discreet.algorithms.recipes.dp_fedsam import dp_fedavg
-from discreet.algorithms.recipes.registry import pfl
+from discreet.algorithms.recipes.dp_fedavg import dp_fedavg
+from discreet.algorithms.recipes.pfl import pfl
 from discreet.algorithms.sampling import FixedSize
 from discreet.errors import InvalidInput
 from discreet.experiment import api

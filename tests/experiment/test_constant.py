@@ -9,7 +9,8 @@ import torch
 from torch import nn
 
 import discreet
-from discreet.algorithms.recipes.registry import fedavg, pfl
+from discreet.algorithms.recipes.fedavg import fedavg
+from discreet.algorithms.recipes.pfl import pfl
 from discreet.cli.run import describe_metrics
 from discreet.data.partition import Overlapping
 from discreet.data.tasks.examples import Examples

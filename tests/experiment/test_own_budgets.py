@@ -10,7 +10,7 @@ import pytest
 from discreet.algorithms.population import Population
 from discreet.algorithms.recipes.ddp_fedavg import ddp_fedavg
 from discreet.algorithms.recipes.fl_sgd_gaussian import fl_sgd_gaussian
-from discreet.algorithms.recipes.registry import pfl
+from discreet.algorithms.recipes.pfl import pfl
 from discreet.errors import BudgetRefused, InvalidInput, UnsoundCombination, Unsupported
 from discreet.experiment.loop import training_loop
 from discreet.experiment.promise import calibrate

@@ -5,8 +5,9 @@ import pytest
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.mechanisms import Gaussian
 from discreet.algorithms.population import Population
-from discreet.algorithms.recipes.dp_fedsam import dp_fedavg
-from discreet.algorithms.recipes.registry import fedavg, pfl
+from discreet.algorithms.recipes.dp_fedavg import dp_fedavg
+from discreet.algorithms.recipes.fedavg import fedavg
+from discreet.algorithms.recipes.pfl import pfl
 from discreet.algorithms.sampling import FixedSize, RoundRobin
 from discreet.algorithms.training import DpSgd
 from discreet.errors import BudgetRefused, InvalidInput

@@ -8,7 +8,7 @@ import pytest
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.population import Population
 from discreet.algorithms.recipes.ddp_fedavg import ddp_fedavg
-from discreet.algorithms.recipes.dp_fedsam import dp_fedavg
+from discreet.algorithms.recipes.dp_fedavg import dp_fedavg
 from discreet.algorithms.sampling import RoundRobin
 from discreet.experiment import api
 from discreet.experiment.configuration import experiment_file

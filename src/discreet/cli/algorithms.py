@@ -102,7 +102,7 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 
 def _title(one: dict[str, Any]) -> str:
-    return f"{one['name']} · " + (f"paper {one['paper']}" if one["paper"] else "baseline")
+    return f"{one['name']} · " + (one["paper"] or "baseline")
 
 
 def _describe_protection(one: dict[str, Any]) -> str:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.population import Population
-from discreet.algorithms.recipes.local_schemes import convex_local, proximal_local
+from discreet.algorithms.recipes.linear_models import convex_local, proximal_local
 from discreet.algorithms.training import ConvexLocal, Loss
 from discreet.algorithms.training.batches import Batch, Batches
 from discreet.algorithms.training.schedules import Exponential, Harmonic

@@ -13,7 +13,7 @@ from discreet.algorithms.mechanisms import Gaussian
 from discreet.algorithms.population import Population
 from discreet.algorithms.recipes.fl_sgd_gaussian import fl_sgd_gaussian
 from discreet.algorithms.recipes.ldp_fedavg import ldp_fedavg
-from discreet.algorithms.recipes.registry import pfl
+from discreet.algorithms.recipes.pfl import pfl
 from discreet.algorithms.training import DpSgd, MinibatchDp
 from discreet.engines.embedded import EmbeddedEngine
 from discreet.engines.engine import Simulation

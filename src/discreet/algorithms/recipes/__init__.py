@@ -1,1 +1,1 @@
-"""The algorithms of the papers, each a function that composes parts."""
+"""The algorithms of the papers and their baselines: each recipe is a function that composes parts."""

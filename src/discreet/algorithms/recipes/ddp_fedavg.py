@@ -1,4 +1,4 @@
-"""Paper 002: federated learning whose noise is shared out over the clients, so that only the sum has enough."""
+"""Heikkilä 2025: federated learning whose clients each add a share of the noise, so that only the sum has enough."""
 
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -33,20 +33,50 @@ def ddp_fedavg(
     server: AnyServer = ServerSgd(),
     as_published: bool = False,
 ) -> Algorithm:
-    """Distributed DP with local steps (paper 002): S noisy steps of every client, then the mean of their models.
+    """Distributed DP with local steps (Heikkilä 2025): S noisy steps of every client, then the mean of their models.
 
-    Each step sums clip(∇ℓ_i, C) over a Poisson batch and adds a share of the noise of all N clients, σ²C²/N.
-    noise = "skellam" or "discrete_gaussian": integers of so many `bits` (as many as it takes, unless told), through a
-    secure sum, with noise enough when `colluding` clients pool with the server and `dropouts` stay away. "gaussian":
-    real numbers, whose sum is trusted.
+    Each step sums clip(∇ℓ_i, C) over a Poisson batch and adds one share of the noise of all N clients, σ²C²/N.
 
-    gradients = "broadcast": all S are taken at the broadcast model, and against those who see only sums every step
-    counts at the whole σ, as the paper counts it. gradients = "local": at the client's own state, as the paper has it,
-    which carries only its own noise; so with S > 1 only that is certified, noise_multiplier is one client's, and with
-    as_published Theorem 4.6's number is printed as a claim.
+    noise = "skellam" or "discrete_gaussian": integers through a secure sum, with enough noise even if `colluding`
+    clients share theirs with the server and `dropouts` drop out. noise = "gaussian": real numbers, and whoever sums
+    them is trusted.
 
-    Protects single examples: against the server of a secure sum and everybody after it; where the sum is trusted,
-    against the public, and by one share against a server who sees uploads.
+    Certified: single examples, against the server of a secure sum and everyone who sees less than the server. With
+    "gaussian", against the public by the whole sum, and by one share against a server who sees uploads. With
+    gradients = "broadcast", all S gradients are taken at the broadcast model, and every step counts at the whole σ, as
+    in the paper.
+
+    With gradients = "local", as in the paper, gradients are taken at the client's own state, which carries only its own
+    noise: if S > 1 only that noise is certified, and noise_multiplier is one client's. Claimed, with as_published: the
+    number of the paper's Theorem 4.6.
+
+    Args:
+        learning_rate: Learning rate of the steps.
+        clip_norm: C, the norm that every example's gradient is clipped to.
+        sampling_rate: Probability that an example is in a batch.
+        batch_size: Expected batch size of the largest client, instead of sampling_rate.
+        local_steps: S. A list has one value for each round; its last value stays in force.
+        epochs: Passes over the data, instead of local_steps.
+        gradients: Where gradients are taken.
+        noise_multiplier: σ of the sum. None computes it from the promise.
+        noise: The kind of noise.
+        bits: Bits of a coordinate in the secure sum. None: as many as the sum needs.
+        rotated: Spread each update over its coordinates by a public rotation, which pays when bits are few.
+        colluding: Clients assumed to share their noise with the server.
+        dropouts: Clients that may drop out of a round.
+        schedule: How the learning rate changes from round to round.
+        server: How the server moves the model by the mean update.
+        as_published: With gradients = "local", print the paper's ε as a claim beside the certified one.
+
+    Returns:
+        An algorithm whose clients bring the noise in shares; with gradients = "local", each brings enough by itself.
+
+    Raises:
+        InvalidInput: If arguments don't go together, or a number is out of range.
+
+    Example:
+        >>> ddp_fedavg(learning_rate=0.5, sampling_rate=0.1, clip_norm=1.0, local_steps=2).mechanism.kind
+        'skellam'
     """
     if gradients not in ("broadcast", "local"):
         raise InvalidInput(f'gradients must be "broadcast" or "local", and got {gradients!r}.')
@@ -73,10 +103,10 @@ def ddp_fedavg(
             )
         trainer = DpSgd(noise_multiplier=noise_multiplier, **common)
         return Algorithm(trainer=trainer, server=server, as_published=as_published)
-    parts = distributed_noise(
+    noise_parts = distributed_noise(
         noise, noise_multiplier, bits=bits, rotated=rotated, colluding=colluding, dropouts=dropouts
     )
-    return Algorithm(trainer=BroadcastGradients(**common), server=server, **parts)
+    return Algorithm(trainer=BroadcastGradients(**common), server=server, **noise_parts)
 
 
 def ddp_fedavg_client(
@@ -97,14 +127,42 @@ def ddp_fedavg_client(
     sampling: AnySampling = Everyone(),
     server: AnyServer = ServerSgd(),
 ) -> Algorithm:
-    """Distributed DP for whole clients (paper 002, Algorithm 3): any local training, one clip, one share of noise.
+    """Distributed DP for whole clients (Heikkilä 2025, Algorithm 3): local training, one clip, one share of noise.
 
-    Each client clips its update to C, rounds it onto the lattice, and adds its share of the noise of all, σ²C²; a
-    secure sum adds them up (with noise = "gaussian", real numbers and a trusted sum). However many local steps there
-    are, an update is one thing that is hidden, so here the paper's count is true. Protects all that a client sends,
-    against the server of a secure sum and everybody after it.
+    Each client clips its update to C, rounds it onto the lattice and adds its share of the noise of all, σ²C². A secure
+    sum adds them up. With noise = "gaussian" they are real numbers, and whoever sums them is trusted.
+
+    Certified: all that a client sends, against the server of a secure sum and everyone who sees less than the server.
+    An update is clipped as a whole, so the paper's count holds for any number of local steps.
+
+    Args:
+        learning_rate: Learning rate of the local steps.
+        batch_size: Examples in a local batch.
+        clip_norm: C, the norm that every update is clipped to.
+        epochs: Passes over a client's data in a round. One if neither epochs nor steps is given.
+        steps: Local steps in a round, instead of epochs.
+        momentum: Momentum of the local steps; it starts at zero in every round.
+        weight_decay: Weight decay of the local steps.
+        noise_multiplier: σ of the sum. None computes it from the promise.
+        noise: The kind of noise.
+        bits: Bits of a coordinate in the secure sum. None: as many as the sum needs.
+        rotated: Spread each update over its coordinates by a public rotation, which pays when bits are few.
+        colluding: Clients assumed to share their noise with the server.
+        dropouts: Clients that may drop out of a round.
+        sampling: Which clients join a round.
+        server: How the server moves the model by the mean update.
+
+    Returns:
+        An algorithm whose clients bring the noise in shares.
+
+    Raises:
+        InvalidInput: If arguments don't go together, or a number is out of range.
+
+    Example:
+        >>> ddp_fedavg_client(learning_rate=0.1, batch_size=32, clip_norm=0.5).aggregation.kind
+        'lattice'
     """
-    parts = distributed_noise(
+    noise_parts = distributed_noise(
         noise,
         noise_multiplier,
         clip_norm=clip_norm,
@@ -114,4 +172,4 @@ def ddp_fedavg_client(
         dropouts=dropouts,
     )
     trainer = local_sgd(learning_rate, batch_size, epochs, steps, momentum, weight_decay=weight_decay)
-    return Algorithm(sampling=sampling, trainer=trainer, server=server, **parts)
+    return Algorithm(sampling=sampling, trainer=trainer, server=server, **noise_parts)

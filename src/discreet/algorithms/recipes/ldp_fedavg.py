@@ -1,4 +1,4 @@
-"""Paper 003: DP-FedAvg in which every client adds Laplace or Gaussian noise of its own."""
+"""Fu et al. 2022: DP-FedAvg in which each client adds Laplace or Gaussian noise to its update."""
 
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -12,7 +12,7 @@ from discreet.algorithms.training.gradient_rules import L1Clip, L2Clip
 from discreet.algorithms.training.schedules import Constant, Schedule
 from discreet.errors import InvalidInput
 
-MOST = 10**6  # rounds
+MAX_ROUNDS = 10**6
 
 
 def ldp_fedavg(
@@ -28,25 +28,50 @@ def ldp_fedavg(
     server: AnyServer = ServerSgd(),
     as_published: bool = False,
 ) -> Algorithm:
-    """DP-FedAvg with noise of each client's own (paper 003): E full-batch iterations, then noise once.
+    """DP-FedAvg with noise added by each client (Fu et al. 2022): E full-batch iterations, then noise once.
 
-    θ ← θ − η·clip(∇L, ζ) for E local iterations; the update, of norm at most ζΣη, gets Laplace noise (ζ in L1) or
-    Gaussian noise (ζ in L2); clients take turns, `cohort` at a time. With T in all, the last of ⌈T/E⌉ rounds is
-    shorter. Two updates lie up to 2ζΣη apart: that is certified; with as_published the paper's half of it is printed
-    as a claim. noise_multiplier and privacy.epsilon may be lists of one for each client. Protects all of a client's
-    data, against the server and everybody after it.
+    θ ← θ − η·clip(∇L, ζ) for E local iterations. The update, of norm at most ζΣη, gets Laplace noise (ζ in L1) or
+    Gaussian noise (ζ in L2). Clients take turns, `cohort` at a time. With T iterations in all, the last of ⌈T/E⌉ rounds
+    is shorter. privacy.epsilon may be a list of one value for each client.
+
+    Certified: all of a client's data, against the server and everyone who sees less than the server. Two updates may
+    be 2ζΣη apart, and that is what is counted.
+
+    Claimed, with as_published: the paper's ε, which counts half of that distance.
+
+    Args:
+        learning_rate: η, the learning rate.
+        gradient_bound: ζ, the norm that every full-batch gradient is clipped to.
+        local_iterations: E.
+        total_iterations: T. None: every round has E iterations.
+        noise: The kind of noise, and with it the norm of ζ.
+        cohort: Clients that join a round. None: all.
+        noise_multiplier: Noise scale over ζΣη. None computes it from the promise. A list has one value for each client.
+        schedule: How the learning rate changes, by iterations counted over all rounds.
+        server: How the server moves the model by the mean update.
+        as_published: Print the paper's ε as a claim beside the certified one.
+
+    Returns:
+        An algorithm whose clients add enough noise themselves.
+
+    Raises:
+        InvalidInput: If `noise` is unknown, or a number is out of range.
+
+    Example:
+        >>> ldp_fedavg(learning_rate=0.1, gradient_bound=1, local_iterations=5, total_iterations=12).trainer.iterations
+        (5, 5, 2)
     """
     if noise not in ("laplace", "gaussian"):
         raise InvalidInput(f'noise must be "laplace" or "gaussian", and got {noise!r}.')
     E, T = local_iterations, total_iterations
     if E < 1 or (T is not None and T < 1):
         raise InvalidInput(f"local_iterations and total_iterations must be at least 1, and got {E} and {T}.")
-    if T is not None and T > MOST * E:
-        raise InvalidInput(f"total_iterations must be at most {MOST:,} times local_iterations, and got {T:,}.")
+    if T is not None and T > MAX_ROUNDS * E:
+        raise InvalidInput(f"total_iterations must be at most {MAX_ROUNDS:,} times local_iterations, and got {T:,}.")
     iterations = (E,) if T is None else ((E,) * (T // E) + ((T % E,) if T % E else ())) or (T,)
     sampling: AnySampling = Everyone() if cohort is None else RoundRobin(cohort=cohort)
     laplace = noise == "laplace"
-    own: Any = noise_multiplier  # one for all, or a list of one for each client
+    noise_multipliers: Any = noise_multiplier  # one for all, or a list of one for each client
     return Algorithm(
         sampling=sampling,
         trainer=GradientDescent(
@@ -55,7 +80,7 @@ def ldp_fedavg(
             gradient_clip=L1Clip(bound=gradient_bound) if laplace else L2Clip(bound=gradient_bound),
             schedule=schedule,
         ),
-        mechanism=LocalNoise(kind="local_laplace" if laplace else "local_gaussian", noise_multiplier=own),
+        mechanism=LocalNoise(kind="local_laplace" if laplace else "local_gaussian", noise_multiplier=noise_multipliers),
         server=server,
         as_published=as_published,
     )

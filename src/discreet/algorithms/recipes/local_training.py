@@ -3,17 +3,32 @@
 from typing import Any
 
 from discreet.algorithms.training import LocalSgd
+from discreet.algorithms.training.schedules import Constant, Exponential, Schedule
 
 
 def local_sgd(
-    learning_rate: float, batch_size: int, epochs: int | None, steps: int | None, momentum: float, **pieces: Any
+    learning_rate: float, batch_size: int, epochs: int | None, steps: int | None, momentum: float, **fields: Any
 ) -> LocalSgd:
-    """One epoch, unless epochs or steps are given."""
+    """Build plain local SGD: one epoch a round unless epochs or steps are given.
+
+    Args:
+        learning_rate: Learning rate of the local steps.
+        batch_size: Examples in a local batch.
+        epochs: Passes over a client's data in a round.
+        steps: Local steps in a round, instead of epochs.
+        momentum: Momentum of the local steps.
+        fields: Further fields of `LocalSgd`, such as weight_decay, schedule or regulariser.
+    """
     return LocalSgd(
         learning_rate=learning_rate,
         batch_size=batch_size,
         epochs=1 if epochs is None and steps is None else epochs,
         steps=steps,
         momentum=momentum,
-        **pieces,
+        **fields,
     )
+
+
+def exponential_schedule(decay: float) -> Schedule:
+    """Return a schedule that multiplies the learning rate by `decay` after each round."""
+    return Constant() if decay == 1 else Exponential(decay=decay)

@@ -1,4 +1,4 @@
-"""Noise that clients bring in shares, as recipes ask for it: integers for a secure sum, or real numbers."""
+"""The noise shares that recipes ask for: integers for a secure sum, or real numbers for a trusted one."""
 
 from typing import Literal, TypeAlias, TypedDict
 
@@ -10,7 +10,7 @@ ShareNoise: TypeAlias = Literal["skellam", "discrete_gaussian", "gaussian"]
 
 
 class NoiseParts(TypedDict):
-    """The two parts of an algorithm that go together."""
+    """The mechanism and the aggregation that go together."""
 
     mechanism: AnyMechanism
     aggregation: AnyAggregation
@@ -26,7 +26,20 @@ def distributed_noise(
     colluding: int = 0,
     dropouts: int = 0,
 ) -> NoiseParts:
-    """Without `clip_norm`, for single examples."""
+    """Build the mechanism that adds noise in shares, and the aggregation that sums them.
+
+    Args:
+        noise: The kind of noise.
+        noise_multiplier: σ of the sum; None until it is computed from the promise.
+        clip_norm: The norm that whole updates are clipped to. None protects single examples, which training bounds.
+        bits: Bits of a coordinate in the secure sum. None: as many as the sum needs.
+        rotated: Spread each update over its coordinates by a public rotation.
+        colluding: Clients assumed to share their noise with the server.
+        dropouts: Clients that may drop out of a round.
+
+    Raises:
+        InvalidInput: If `noise` is unknown, or "gaussian" is given with an argument of secure sums.
+    """
     if noise not in ("skellam", "discrete_gaussian", "gaussian"):
         raise InvalidInput(f'noise must be "skellam", "discrete_gaussian" or "gaussian", and got {noise!r}.')
     if noise != "gaussian":

@@ -6,9 +6,9 @@ from typing import Any, Literal, TypeAlias
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.population import Population
 from discreet.algorithms.recipes.ddp_fedavg import ddp_fedavg, ddp_fedavg_client
-from discreet.algorithms.recipes.dp_fedsam import dp_fedavg
+from discreet.algorithms.recipes.dp_fedavg import dp_fedavg
 from discreet.algorithms.recipes.ldp_fedavg import ldp_fedavg
-from discreet.algorithms.recipes.registry import pfl
+from discreet.algorithms.recipes.pfl import pfl
 from discreet.algorithms.sampling import RoundRobin
 from discreet.errors import InvalidInput
 from discreet.experiment.promise.promise import Privacy
