@@ -19,7 +19,8 @@ import torch
 from discreet.data.partition import Iid, Overlapping
 from discreet.data.tasks.examples import Examples
 from discreet.experiment.configuration import experiment_file
-from discreet.experiment.configuration.experiment_file import Experiment, Settings
+from discreet.experiment.configuration.experiment_file import Experiment
+from discreet.experiment.configuration.run_settings import Settings
 from discreet.experiment.loop import job_builder, training_loop
 from discreet.experiment.promise import calibrate
 from discreet.paths import Paths
@@ -65,12 +66,16 @@ def measured(cell: Cell, seed: int, device: str, data_dir: Path | None) -> dict[
         task,
         asked.model.build(task, key.generator(Purpose.MODEL)),
         {"loss": None, "metric": None},
-        rounds=cell.rounds,
-        seed=seed,
         key=key,
         algorithm=algorithm,
         privacy=privacy,
-        settings=Settings(evaluate_every=cell.rounds, checkpoint_every=cell.rounds, device=device),  # type: ignore[arg-type]
+        settings=Settings(
+            rounds=cell.rounds,
+            seed=seed,
+            evaluate_every=cell.rounds,
+            checkpoint_every=cell.rounds,
+            device=device,  # type: ignore[arg-type]
+        ),
     )
     with tempfile.TemporaryDirectory() as folder:
         ended = training_loop.start(ready, Path(folder) / "run", None, Path(folder) / "keys", lambda line: None)

@@ -9,7 +9,7 @@ from discreet.algorithms.recipes.ldp_fedavg import ldp_fedavg
 from discreet.algorithms.training.schedules import Harmonic
 from discreet.data.tasks.from_arrays import clients_from_arrays
 from discreet.experiment.comparison.comparison_results import Result
-from discreet.experiment.configuration.experiment_file import Settings
+from discreet.experiment.configuration.run_settings import Settings
 from discreet.experiment.loop import job_builder
 from discreet.experiment.loop.job import Job
 from discreet.experiment.promise.promise import Privacy
@@ -26,7 +26,8 @@ def run(case: Case, seed: int) -> Result:
     Gradients are looked at where a round starts; on a client's own way down its quadratic loss they only shrink.
     """
     ready, found = prepared(case, seed), known(case.world)
-    engine, simulation, _ = ready.engine(None)
+    engine = ready.build_engine(None)
+    simulation = engine.simulation
     algorithm, state = ready.algorithm, ready.algorithm.init(ready.params)
     clip, order = case.setting.clip_norm, 1 if case.kind == "laplace" else 2
     steepest, cut, joined = 0.0, 0, 0
@@ -62,12 +63,10 @@ def prepared(case: Case, seed: int) -> Job:
         task,
         layer,
         {"loss": None, "metric": None},
-        rounds=case.rounds,
-        seed=seed,
         key=key,
         algorithm=recipe(case),
         privacy=Privacy(unit="client", against="server", epsilon=case.epsilon, delta=case.delta),
-        settings=Settings(dtype="float64", device="cpu"),
+        settings=Settings(rounds=case.rounds, seed=seed, dtype="float64", device="cpu"),
     )
 
 

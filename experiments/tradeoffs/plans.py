@@ -62,7 +62,7 @@ def uploads(job: Job) -> list[Upload]:
 
 def first_gradients(job: Job) -> list[Tensor]:
     """What each client sends in the first round, without its weight and the learning rate; in units of the clip."""
-    _, simulation, _ = job.engine(1)
+    simulation = job.simulation
     clients = list(range(job.population.clients))
     sent = simulation.step(job.algorithm.broadcast(job.algorithm.init(job.params), 0), clients).rows
     moves = torch.cat([value.reshape(len(clients), -1) for value in sent.values()], dim=1).double()

@@ -42,7 +42,7 @@ def begun(tmp_path: Path) -> Begun:
     site, heard = copied(tmp_path, SECURE), list[str]()
     wire = wired(tmp_path, site, heard)
     job = prepare_job(site, AppFolder.open(site.app), "first", RunKey.from_seed(7), wire, heard.append)
-    assert job.remote is not None
-    engine = job.remote()
+    assert job.remote_engine is not None
+    engine = job.remote_engine
     assert isinstance(engine, FlowerEngine)
     return site, wire, engine, job.algorithm.broadcast(job.algorithm.init(job.params), 0)

@@ -74,12 +74,12 @@ def test_a_secure_round_that_is_made_again_is_a_new_attempt_and_counts_again(tmp
     site, heard = copied(tmp_path, SECURE), list[str]()
     wire = wired(tmp_path, site, heard)
     calls = prepare_job(site, AppFolder.open(site.app), "first", RunKey.from_seed(7), wire, heard.append)
-    assert calls.remote is not None
+    assert calls.remote_engine is not None
     broadcast = calls.algorithm.broadcast(calls.algorithm.init(calls.params), 0)
-    first = calls.remote().gather(broadcast, [0, 1, 2])
+    first = calls.remote_engine.gather(broadcast, [0, 1, 2])
     anew = prepare_job(site, AppFolder.open(site.app), "first", RunKey.from_seed(7), wire, heard.append)
-    assert anew.remote is not None
-    second = anew.remote().gather(broadcast, [0, 1, 2])
+    assert anew.remote_engine is not None
+    second = anew.remote_engine.gather(broadcast, [0, 1, 2])
     assert not same(first.total, second.total)
     node = wire.nodes_at[100]
     assert node.ledger.open_ledger(node.day()).summary()["releases"]["committed"] == 2

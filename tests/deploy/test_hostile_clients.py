@@ -62,8 +62,8 @@ def test_an_update_in_clear_that_does_not_fit_the_model_is_as_none(
     site, heard = copied(tmp_path, PLAIN), list[str]()
     wire = Lying(wired(tmp_path, site, heard).nodes_at, lie=lie)
     job = prepare_job(site, AppFolder.open(site.app), "first", RunKey.from_seed(7), wire, heard.append)
-    assert job.remote is not None
-    found = job.remote().gather(job.algorithm.broadcast(job.algorithm.init(job.params), 0), [0, 1, 2])
+    assert job.remote_engine is not None
+    found = job.remote_engine.gather(job.algorithm.broadcast(job.algorithm.init(job.params), 0), [0, 1, 2])
     assert found.contributors == (0, 1)
     assert list(found.total) == list(job.params)  # in the model's order, in which noise is drawn for it
     assert heard[-1].startswith("What client-2 sent was not taken: ")
@@ -97,8 +97,8 @@ class Slow(Wire):
 def awaiting(wire: Slow, site: Site) -> tuple[FlowerEngine, Broadcast]:
     """An engine that lives in the wire's time, and what it would send; its clients are awaited for a minute."""
     job = prepare_job(site, AppFolder.open(site.app), "first", RunKey.from_seed(7), wire, lambda text: None)
-    assert job.remote is not None
-    engine = job.remote()
+    assert job.remote_engine is not None
+    engine = job.remote_engine
     assert isinstance(engine, FlowerEngine)
     assert engine.calls.timeout == 60
     engine.calls.clock = lambda: wire.now[0]

@@ -96,8 +96,8 @@ def test_a_node_whose_journal_is_lost_draws_fresh_noise_in_the_next_session(
     wire, key = wired(tmp_path, site, heard), RunKey.generate()
     for _ in range(2):
         job = prepare_job(site, AppFolder.open(site.app), "first", key, wire, heard.append)
-        assert job.remote is not None
-        job.remote().gather(job.algorithm.broadcast(job.algorithm.init(job.params), 0), [0, 1, 2])
+        assert job.remote_engine is not None
+        job.remote_engine.gather(job.algorithm.broadcast(job.algorithm.init(job.params), 0), [0, 1, 2])
         for node in wire.nodes_at.values():
             shutil.rmtree(node.client_folder.folder / "runs")
     assert len(vectors) == 6

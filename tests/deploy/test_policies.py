@@ -77,11 +77,11 @@ def test_an_announced_clip_that_would_let_more_out_is_refused(tmp_path: Path) ->
     site, heard = copied(tmp_path, SECURE), list[str]()
     wire = wired(tmp_path, site, heard)
     job = prepare_job(site, AppFolder.open(site.app), "first", RunKey.from_seed(7), wire, heard.append)
-    assert job.remote is not None
+    assert job.remote_engine is not None
     broadcast = job.algorithm.broadcast(job.algorithm.init(job.params), 0)
     loud = replace(broadcast, announcement={name: value / 100 for name, value in broadcast.announcement.items()})
     with pytest.raises(ClientsRefused, match="announced another 'clip' than this algorithm has"):
-        job.remote().gather(loud, [0, 1, 2])
+        job.remote_engine.gather(loud, [0, 1, 2])
 
 
 def test_an_update_in_clear_is_refused_where_the_owner_asks_for_a_secure_sum(asked: Asked) -> None:

@@ -54,8 +54,12 @@ def test_two_sessions_that_a_server_gives_one_name_are_two_attempts_with_two_noi
     sums = []
     for left_out in (None, 102):
         job = prepare_job(site, app, "first", RunKey.from_seed(7), wire, heard.append)
-        assert job.remote is not None
-        engine, broadcast, began = job.remote(), job.algorithm.broadcast(job.algorithm.init(job.params), 0), wire.passed
+        assert job.remote_engine is not None
+        engine, broadcast, began = (
+            job.remote_engine,
+            job.algorithm.broadcast(job.algorithm.init(job.params), 0),
+            wire.passed,
+        )
         mask = len(began) + 3  # after who is there, keys and shares
         wire.lost = lambda node, number, left_out=left_out, mask=mask: node == left_out and number >= mask
         sums.append(engine.gather(broadcast, [0, 1, 2]))

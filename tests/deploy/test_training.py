@@ -86,8 +86,8 @@ def test_a_node_that_can_not_prove_who_it_is_is_nobody(tmp_path: Path) -> None:
     write_signing_key(tmp_path / "client-2" / "identity.key")
     wire = wired(tmp_path, site, heard)
     job = prepare_job(site, AppFolder.open(site.app), "first", RunKey.from_seed(7), wire, heard.append)
-    assert job.remote is not None
-    engine = job.remote()
+    assert job.remote_engine is not None
+    engine = job.remote_engine
     engine.calls.timeout = 0.0  # type: ignore[attr-defined]
     found = engine.gather(job.algorithm.broadcast(job.algorithm.init(job.params), 0), [0, 1, 2])
     assert found.contributors == (0, 1)

@@ -11,7 +11,7 @@ from discreet.algorithms.sampling import AnySampling
 from discreet.algorithms.server_optimizers import AnyServer
 from discreet.algorithms.sparsifiers import AnySparsifier
 from discreet.algorithms.training import AnyTrainer
-from discreet.experiment.configuration.experiment_file import AnyEngine
+from discreet.engines.engine_table import AnyEngine
 from tests.digests.cases import CASES, EXPERIMENTS
 from tests.digests.keep import KEPT, MACHINE, read_kept
 

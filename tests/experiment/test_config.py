@@ -1,5 +1,6 @@
 """A file is one record: what it may say, what it says when it is wrong, and what is kept of it."""
 
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -7,10 +8,12 @@ import pytest
 from discreet.algorithms.recipes.dp_fedavg import dp_fedavg
 from discreet.algorithms.recipes.pfl import pfl
 from discreet.algorithms.sampling import FixedSize
+from discreet.engines.engine_table import Reference
 from discreet.errors import InvalidInput
 from discreet.experiment import api
 from discreet.experiment.configuration import experiment_file
-from discreet.experiment.configuration.experiment_file import Experiment, Reference
+from discreet.experiment.configuration.experiment_file import Experiment
+from discreet.experiment.configuration.run_settings import RunSettings, SettingKeywords, Settings
 from discreet.experiment.configuration.toml_document import build_record, parse_toml
 from tests.small_experiment import Prepared
 
@@ -141,3 +144,10 @@ def test_a_device_that_is_not_there_is_refused(small: Path, monkeypatch: pytest.
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     with pytest.raises(InvalidInput, match="finds no CUDA device"):
         api.prepare_job(experiment_file.load_experiment(small, ("device=cuda",)))
+
+
+def test_train_takes_every_setting_of_a_file_as_a_keyword():
+    names = {field.name for field in fields(RunSettings)}
+    assert names == {"rounds", *SettingKeywords.__annotations__}
+    assert names == set(Settings.__dataclass_fields__)
+    assert names < set(Experiment.__dataclass_fields__)

@@ -16,7 +16,7 @@ from discreet.data.partition import Overlapping
 from discreet.data.tasks.examples import Examples
 from discreet.data.tasks.from_arrays import clients_from_arrays
 from discreet.data.tasks.task import Task
-from discreet.experiment.configuration.experiment_file import Settings
+from discreet.experiment.configuration.run_settings import Settings
 from discreet.experiment.loop import job_builder
 from discreet.experiment.loop.job import Job
 from discreet.randomness.streams import RunKey
@@ -30,12 +30,10 @@ def ready(task: Task) -> Job:
         task,
         nn.Linear(1, 1),
         {"loss": None, "metric": None},
-        rounds=1,
-        seed=0,
         key=RunKey.from_seed(0),
         algorithm=fedavg(learning_rate=0.1, batch_size=4),
         privacy=None,
-        settings=Settings(device="cpu"),
+        settings=Settings(rounds=1, seed=0, device="cpu"),
     )
 
 

@@ -96,6 +96,6 @@ def test_the_training_examples_are_the_same_few_in_every_round(
 ) -> None:
     monkeypatch.setattr("discreet.experiment.loop.job.TRAINING_EXAMPLES", 50)
     one, again, other = (prepared(f"seed={seed}") for seed in (1, 1, 2))
-    assert len(one._training[0]) == 50
-    assert torch.equal(one._training[0], again._training[0])
-    assert not torch.equal(one._training[0], other._training[0])
+    assert len(one._training_examples[0]) == 50
+    assert torch.equal(one._training_examples[0], again._training_examples[0])
+    assert not torch.equal(one._training_examples[0], other._training_examples[0])

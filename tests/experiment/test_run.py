@@ -248,7 +248,7 @@ def test_a_public_mask_moves_only_what_the_servers_own_update_moves_most(prepare
     job = prepared("seed=9", *PUBLIC_MASK, "rounds=1")
     ended = start(job, tmp_path / "run")
     moved = {name: ended.state.params[name] != job.params[name] for name in job.params}
-    _, simulation, _ = job.engine(None)
+    simulation = job.simulation
     assert simulation.public_update is not None
     update = simulation.public_update(job.params, 0)
     assert sum(int(each.sum()) for each in moved.values()) == 65  # a tenth of 650 parameters

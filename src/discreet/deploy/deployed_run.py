@@ -10,13 +10,13 @@ from discreet.data.tables.table_task import TableTask
 from discreet.deploy.app_folder import AppFolder, public_run_key
 from discreet.deploy.certificates import read_key
 from discreet.deploy.site import Site
+from discreet.engines.engine_table import Flower
 from discreet.engines.flower.carrier import Carrier
 from discreet.engines.flower.client_calls import ClientCalls
 from discreet.engines.flower.flower_engine import FlowerEngine
 from discreet.engines.flower.reply_deadline import ReplyDeadline
 from discreet.errors import InvalidInput
 from discreet.experiment import api
-from discreet.experiment.configuration.experiment_file import Flower
 from discreet.experiment.loop import job_builder, training_loop
 from discreet.experiment.loop.job import DeploymentFacts, Job
 from discreet.experiment.loop.outcome import Outcome
@@ -120,12 +120,13 @@ def prepare_job(
         say=say,
         timeout=engine.timeout,
     )
-    remote = FlowerEngine(calls, ready.algorithm, ready.population, ready.rounds, engine.session_rounds)
-    deployed = DeploymentFacts(
+    simulation = replace(ready.simulation, real=True)
+    remote = FlowerEngine(calls, simulation, ready.population, ready.rounds, engine.session_rounds)
+    deployment = DeploymentFacts(
         resume_command(site, name, rehearsal=rehearsal), rehearsal, lambda: _other_runs(site, name)
     )
     accepted = app.deployment.data_ranges
-    return replace(ready, remote=lambda: remote, deployed=deployed, accept_data_ranges=accepted)
+    return replace(ready, remote_engine=remote, deployment=deployment, accept_data_ranges=accepted)
 
 
 def _other_runs(site: Site, name: str) -> list[str]:

@@ -19,9 +19,10 @@ from discreet.deploy.deployment import CARDS_FOLDER, DEPLOYMENT_FILE, DeclaredCl
 from discreet.deploy.flower_bundle import BUNDLE_FILES, write_bundle
 from discreet.deploy.site import Site
 from discreet.engines.engine import MIN_SECURE_CLIENTS
+from discreet.engines.engine_table import Flower
 from discreet.errors import InvalidInput
 from discreet.experiment.configuration import toml_document
-from discreet.experiment.configuration.experiment_file import Flower, Source
+from discreet.experiment.configuration.experiment_file import Source
 from discreet.experiment.loop import job_builder
 from discreet.experiment.loop.job import Job
 from discreet.experiment.promise import data_ranges

@@ -22,6 +22,7 @@ MEASURED_CLIENTS = 4  # clients whose memory is looked at
 class EmbeddedEngine:
     """All clients of a block at once: as many as `block`, which a run keeps, since its last bits depend on it."""
 
+    is_remote = False
     simulation: Simulation
     block_size: int = LARGEST_BLOCK
 
@@ -33,7 +34,7 @@ class EmbeddedEngine:
 
         On a host no more than HOST_MEMORY: its caches gain nothing from more.
         """
-        device = simulation.federation.inputs.device
+        device = simulation.device
         budget = _free_bytes(device) // 2 if memory is None else memory
         one = (
             measure_client_bytes(simulation, broadcast)
@@ -57,7 +58,7 @@ class EmbeddedEngine:
 
     def _step(self, broadcast: Broadcast, block: list[int]) -> Uploads:
         """On a GPU blocks have few sizes, so that steps can be recorded: the last client is played again, unheard."""
-        if self.simulation.federation.inputs.device.type != "cuda":
+        if self.simulation.device.type != "cuda":
             return self.simulation.step(broadcast, block)
         more = max(0, min(round_up_width(len(block)), self.block_size) - len(block))
         return self.simulation.step(broadcast, block + block[-1:] * more).select(slice(len(block)))

@@ -81,13 +81,6 @@ def _add_rows(summed: Params | None, rows: Params) -> Params:
     return sum_clients(rows) if summed is None else add(summed, sum_clients(rows))
 
 
-class Engine(Protocol):
-    @property
-    def population(self) -> Population: ...
-
-    def gather(self, broadcast: Broadcast, cohort: list[int]) -> CohortSum: ...
-
-
 @dataclass(frozen=True)
 class Simulation:
     """All that a simulating engine is built from: it needs no more to play every client."""
@@ -108,6 +101,10 @@ class Simulation:
         rows, data = self.rows(broadcast, clients), self.federation.block(clients)
         with rows.seed_network():
             return self.algorithm.client_step(self.loss, broadcast, data, self.weights(clients), rows)
+
+    @property
+    def device(self) -> torch.device:
+        return self.federation.inputs.device
 
     @property
     def public_update(self) -> PublicUpdate | None:
@@ -132,12 +129,39 @@ class Simulation:
         bit of a sum would otherwise part for good.
         """
         if self.real and not self.key.is_seeded:
-            return self.key.secret_rows(broadcast.round, broadcast.digest, clients[0], self.federation.inputs.device)
+            return self.key.secret_rows(broadcast.round, broadcast.digest, clients[0], self.device)
         digest = b"" if self.key.is_seeded else broadcast.fingerprint
-        return self.key.rows(broadcast.round, digest, clients, self.federation.inputs.device)
+        return self.key.rows(broadcast.round, digest, clients, self.device)
 
     def weights(self, clients: list[int]) -> torch.Tensor:
         """What each of these counts; a number a client, and public."""
         every = self.algorithm.weights(self.population)
-        device = self.federation.inputs.device
-        return torch.tensor([every[client] for client in clients], dtype=torch.float64, device=device)
+        return torch.tensor([every[client] for client in clients], dtype=torch.float64, device=self.device)
+
+
+class Engine(Protocol):
+    """Gathers the sum of a cohort; the loop does everything else."""
+
+    @property
+    def population(self) -> Population:
+        """The clients and their numbers of examples, which are public."""
+
+    @property
+    def simulation(self) -> Simulation:
+        """The streams from which the server draws its noise, and what it trains on public data."""
+
+    @property
+    def block_size(self) -> int:
+        """The number of clients that are trained at once; a checkpoint keeps it, since the last bits depend on it."""
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether messages leave this process: a round that failed may then have been seen, and counts."""
+
+    def gather(self, broadcast: Broadcast, cohort: list[int]) -> CohortSum:
+        """Return the sum of what the clients of this cohort send for this broadcast.
+
+        Raises:
+            RoundOver: The round is lost, and the run goes on with the next.
+            RoundRefused: The round can't take place, and the run ends here.
+        """

@@ -11,6 +11,8 @@ from discreet.engines.engine import CohortSum, Simulation
 class ReferenceEngine:
     """for each client in the cohort: update ← train(model, its data); sum ← sum + update"""
 
+    is_remote = False
+    block_size = 1
     simulation: Simulation
 
     @property

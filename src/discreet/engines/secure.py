@@ -9,7 +9,7 @@ from discreet.algorithms.algorithm import Uploads
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.population import Population
 from discreet.engines.embedded import EmbeddedEngine
-from discreet.engines.engine import MIN_SECURE_CLIENTS, CohortSum
+from discreet.engines.engine import MIN_SECURE_CLIENTS, CohortSum, Simulation
 from discreet.engines.secure_terms import plan_session
 from discreet.errors import InvalidInput
 from discreet.params import flatten, unflatten
@@ -30,12 +30,21 @@ class SecureEngine:
     collude, and as many leave, as the noise was sized for.
     """
 
+    is_remote = False
     embedded: EmbeddedEngine
     drop_out: float = 0.0
 
     @property
     def population(self) -> Population:
         return self.embedded.population
+
+    @property
+    def simulation(self) -> Simulation:
+        return self.embedded.simulation
+
+    @property
+    def block_size(self) -> int:
+        return self.embedded.block_size
 
     def gather(self, broadcast: Broadcast, cohort: list[int]) -> CohortSum:
         if len(cohort) < MIN_SECURE_CLIENTS:
@@ -53,16 +62,14 @@ class SecureEngine:
         terms = self.session_terms(len(order), len(vectors[0]), encoding.bits)
         found = LocalSession(terms, leaving=leaving).sum(0, vectors, leaving=leaving)
         survivors = {order[at] for at in found.survivors}
-        seen = CohortSum.from_blocks(
-            _keep_survivors(blocks, survivors), broadcast, self.embedded.simulation.algorithm.mechanism
-        )
+        seen = CohortSum.from_blocks(_keep_survivors(blocks, survivors), broadcast, self.simulation.algorithm.mechanism)
         like = encoding.zero(broadcast.params)
         total = torch.from_numpy(terms.ring.to_signed(found.vector)).to(next(iter(like.values())).device)
         return replace(seen, total=unflatten(total, like))
 
     def session_terms(self, clients: int, length: int, bits: int) -> Terms:
         """For as many who collude and leave as were planned for; with fewer than the noise takes, no sum is made."""
-        asked = plan_session(self.embedded.simulation.algorithm, clients)
+        asked = plan_session(self.simulation.algorithm, clients)
         if clients < asked.needed:
             raise TooFewClients(f"{clients} clients are in this round, and {asked.needed} are needed.")
         found = Terms.choose(
@@ -74,7 +81,7 @@ class SecureEngine:
         """Who drops out of this round, and before which message: the run's key decides."""
         if not self.drop_out:
             return {}
-        coins = torch.rand(2, len(cohort), generator=self.embedded.simulation.key.generator(Purpose.DROP_OUT, round))
+        coins = torch.rand(2, len(cohort), generator=self.simulation.key.generator(Purpose.DROP_OUT, round))
         stages = (coins[1] * len(STAGES)).long().tolist()
         return {each: STAGES[stages[at]] for at, each in enumerate(cohort) if coins[0, at] < self.drop_out}
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, Unpack
 
 import torch
 from rich.console import Console
@@ -21,15 +21,8 @@ from discreet.data.tasks.task import Task
 from discreet.data.tasks.task_loading import load_task
 from discreet.errors import InvalidInput
 from discreet.experiment.configuration import toml_document
-from discreet.experiment.configuration.experiment_file import (
-    AnyEngine,
-    Device,
-    Embedded,
-    Experiment,
-    Precision,
-    Settings,
-    Source,
-)
+from discreet.experiment.configuration.experiment_file import Experiment, Source
+from discreet.experiment.configuration.run_settings import SettingKeywords, Settings
 from discreet.experiment.loop import job_builder, progress, training_loop
 from discreet.experiment.loop.job import Job
 from discreet.experiment.loop.outcome import Outcome
@@ -38,7 +31,7 @@ from discreet.experiment.run_directory import run_keys
 from discreet.experiment.run_directory.resume_check import check_version
 from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.models import AnyModel
-from discreet.part import Count, Index, from_plain
+from discreet.part import from_plain
 from discreet.paths import Paths
 from discreet.privacy.guarantee import Guarantee
 from discreet.randomness.purposes import Purpose
@@ -87,73 +80,94 @@ def train(
     privacy: Privacy | None = None,
     loss: Callable[..., Any] | None = None,
     metric: Callable[..., Any] | None = None,
-    seed: int | None = None,
     out: PathLike | None = None,
     ledger: PathLike | None = None,
     resume: PathLike | None = None,
     key_dir: PathLike | None = None,
-    progress: bool | None = None,
-    engine: AnyEngine = Embedded(),  # noqa: B008 - a frozen record
-    evaluate_every: int | None = None,
-    evaluate_training: bool = False,
-    checkpoint_every: int = 1,
-    dtype: Precision = "float32",
-    device: Device = "auto",
     data_dir: PathLike | None = None,
+    progress: bool | None = None,
     accept_data_ranges: bool = False,
+    **settings: Unpack[SettingKeywords],
 ) -> Run:
-    """Train `model` on the clients' data for so many rounds, under the promise, and write a run directory.
+    """Train a model on the clients' data under a promise, and write a run directory.
 
-    The noise is computed from the promise. `ledger` names one that outlives this run; without it the run keeps its
-    own, which counts this run only. `resume` goes on with a run that was stopped, given the same arguments, data and
-    code; others are refused. A seed makes the run repeatable, and then its noise protects nobody. The module that is
-    passed in is never changed. `data_dir` holds the data sets that clients name; `discreet data get` puts them there.
-    A table whose ranges were taken from the data is trained on only with `accept_data_ranges`, since no guarantee
-    covers what they reveal.
+    The noise is computed from the promise. The module that is passed in is never changed.
+
+    Args:
+        model: The module to train, or a model's record such as `Linear()`.
+        clients: The clients' data, from `clients_from_csv`, `clients_from_arrays` or a task's record.
+        rounds: Number of rounds.
+        algorithm: What happens in a round, from a recipe such as `pfl(...)` or `dp_fedavg(...)`.
+        privacy: The promise. None for a run without privacy.
+        loss: A function of (outputs, targets), where the task's own loss doesn't fit.
+        metric: A function of (outputs, targets) that is reported beside the loss.
+        out: Where to write the run directory. By default a new folder in runs/.
+        ledger: A ledger that outlives this run. Without it the run keeps its own, which counts this run only.
+        resume: The directory of a stopped run to resume. Other arguments, data or code than before are refused.
+        key_dir: Where the run's key is kept until the run is finished. By default in the user's state folder.
+        data_dir: The folder of downloaded data sets, where `discreet data get` puts them.
+        progress: Whether to show a progress bar. By default in a terminal and in a notebook.
+        accept_data_ranges: Train on a table whose ranges were taken from the data. No guarantee covers what they
+            reveal.
+        **settings: The other settings of a run:
+            seed: Makes the run repeatable; its noise then protects nobody.
+            engine: What computes the sum of a cohort, such as `Embedded()`, which is the default.
+            evaluate_every: Rounds between two evaluations. By default about twenty evaluations in a run.
+            evaluate_training: Whether to evaluate on training examples too.
+            checkpoint_every: Rounds between two checkpoints.
+            dtype: "float32" or "float64".
+            device: "auto", "cpu" or "cuda".
+
+    Returns:
+        The run: its model, metrics, guarantees and directory.
+
+    Raises:
+        InvalidInput: Something doesn't fit together; the message says what to do. Nothing was written.
+        BudgetRefused: The noise or the ledger can't keep the promise for the first round.
+
+    Example:
+        >>> import discreet, torch
+        >>> clients = discreet.clients_from_csv("visits.csv", client="hospital", label="readmitted")
+        >>> run = discreet.train(
+        ...     torch.nn.Linear(54, 2),
+        ...     clients,
+        ...     rounds=60,
+        ...     algorithm=discreet.pfl(local_steps=1, sampling_rate=0.25, clip_norm=0.5, learning_rate=4.0),
+        ...     privacy=discreet.Privacy(unit="example", against="server", epsilon=2, delta=1e-4),
+        ... )
+        >>> print(run.guarantee)
     """
-    from_plain(Count, rounds)
-    if seed is not None:
-        from_plain(Index, seed)
-    before = None if resume is None else _open_for_resume(Path(resume), _optional_path(key_dir))
-    key = (
-        _choose_key(seed)
-        if before is None or seed is not None
-        else run_keys.load_key(before.identity.id, _optional_path(key_dir))
-    )
+    run_settings = Settings(rounds=rounds, **settings)
+    keys = _optional_path(key_dir)
+    before = None if resume is None else _open_for_resume(Path(resume), keys)
+    if before is None or run_settings.seed is not None:
+        key = _choose_key(run_settings.seed)
+    else:
+        key = run_keys.load_key(before.identity.id, keys)
     if isinstance(clients, Task):
         task = clients
     else:
         paths = Paths.default(data=_optional_path(data_dir))
         task = load_task(clients, key.generator(Purpose.TASK), paths, None if privacy is None else privacy.person)
     module = model if isinstance(model, nn.Module) else model.build(task, key.generator(Purpose.MODEL))
-    ready = job_builder.build_job_from_objects(
+    job = job_builder.build_job_from_objects(
         task,
         module,
         {"loss": loss, "metric": metric},
-        rounds=rounds,
-        seed=seed,
         key=key,
         algorithm=algorithm,
         privacy=privacy,
-        settings=Settings(
-            engine=engine,
-            evaluate_every=evaluate_every,
-            evaluate_training=evaluate_training,
-            checkpoint_every=checkpoint_every,
-            dtype=dtype,
-            device=device,
-        ),
+        settings=run_settings,
     )
-    ready = replace(ready, accept_data_ranges=accept_data_ranges or _has_accepted(before))
-    with _show_progress(ready, Console(), progress) as watch:
+    job = replace(job, accept_data_ranges=accept_data_ranges or _has_accepted(before))
+    with _show_progress(job, Console(), progress) as watch:
         if before is None:
-            where = Path(out) if out is not None else new_run_path(task.name)
-            outcome = training_loop.start(ready, where, _optional_path(ledger), _optional_path(key_dir), watch)
+            path = Path(out) if out is not None else new_run_path(task.name)
+            outcome = training_loop.start(job, path, _optional_path(ledger), keys, watch)
         else:
-            outcome = training_loop.resume(ready, before, _optional_path(key_dir), watch)
+            outcome = training_loop.resume(job, before, keys, watch)
     write_page(outcome.record.path)
-    trained = ready.model.module_with(ready.model.params)
-    return run_of_outcome(outcome, trained)
+    return run_of_outcome(outcome, job.model.module_with(job.model.params))
 
 
 def load(directory: PathLike, module: nn.Module | None = None, data_dir: PathLike | None = None) -> Run:

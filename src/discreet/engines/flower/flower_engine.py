@@ -8,7 +8,7 @@ import torch
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.population import Population
-from discreet.engines.engine import MIN_SECURE_CLIENTS, CohortSum
+from discreet.engines.engine import MIN_SECURE_CLIENTS, CohortSum, Simulation
 from discreet.engines.flower import signed_messages
 from discreet.engines.flower.client_calls import ClientCalls
 from discreet.engines.flower.network_session import NetworkSession
@@ -25,12 +25,18 @@ class FlowerEngine:
     A secure session serves up to `session_rounds` rounds of one cohort, so that keys are exchanged once.
     """
 
+    is_remote = True
+    block_size = 1
     calls: ClientCalls
-    algorithm: Algorithm
+    simulation: Simulation
     population: Population
     rounds: int
     session_rounds: int = 10
     _session: NetworkSession | None = field(default=None, repr=False)
+
+    @property
+    def algorithm(self) -> Algorithm:
+        return self.simulation.algorithm
 
     def gather(self, broadcast: Broadcast, cohort: list[int]) -> CohortSum:
         if self.algorithm.aggregation.is_secure:

@@ -10,7 +10,7 @@ from discreet.algorithms.algorithm import Algorithm, Uploads
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.population import Population
 from discreet.engines.embedded import EmbeddedEngine
-from discreet.engines.engine import CohortSum
+from discreet.engines.engine import CohortSum, Simulation
 from discreet.engines.ray.work_split import WorkSplit
 from discreet.engines.ray.worker import BroadcastArrays, ParcelSum
 from discreet.errors import DiscreetError
@@ -60,12 +60,21 @@ class RayEngine:
     embedded's by the rounding of one addition in another order, and from its own repetition by nothing.
     """
 
+    is_remote = False
     embedded: EmbeddedEngine
     workers: Workers
 
     @property
     def population(self) -> Population:
         return self.embedded.population
+
+    @property
+    def simulation(self) -> Simulation:
+        return self.embedded.simulation
+
+    @property
+    def block_size(self) -> int:
+        return self.embedded.block_size
 
     def gather(self, broadcast: Broadcast, cohort: list[int]) -> CohortSum:
         try:

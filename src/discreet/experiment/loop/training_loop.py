@@ -37,7 +37,7 @@ def start(job: Job, out: Path, ledger: Path | None, key_dir: Path | None, watch:
     data_ranges.check_accepted(job.task.ranges_from_data, accepted=job.accept_data_ranges)
     private = bool(job.algorithm.releases(job.population, 0))
     run_guarantees.certify_run(job, job.rounds, None, shared=False)  # what can't be certified afterwards isn't trained
-    job.check_reachable()
+    job.settings.engine.check_reachable(job.device)
     if ledger is not None:
         if not ledger.exists():
             raise InvalidInput(f"There is no ledger {ledger}.", fix=f"Make it first: discreet ledger create {ledger}")
@@ -48,7 +48,7 @@ def start(job: Job, out: Path, ledger: Path | None, key_dir: Path | None, watch:
         folder=None if job.folder is None else str(job.folder),
         seeded=job.key.is_seeded,
         private=private or ledger is not None,
-        again=None if job.deployed is None else job.deployed.resume_command,
+        again=None if job.deployment is None else job.deployment.resume_command,
         data_ranges=job.task.ranges_from_data,
         fingerprint=fingerprint.take_fingerprint(job),
     )
@@ -118,7 +118,7 @@ def _train(job: Job, record: RunRecord, checkpoint: Checkpoint | None, watch: Wa
         training.settle(training.reserve(done - 1) if released_rounds.parse_round(line) else None, line)
     if resumed:
         record.remove_outcome()
-    with catch_interrupts(terminate=job.remote is None) as stop:
+    with catch_interrupts(terminate=not training.engine.is_remote) as stop:
         while done < job.rounds and not stop.is_requested and refusal is None:
             try:
                 ticket = training.reserve(done)
@@ -134,7 +134,7 @@ def _train(job: Job, record: RunRecord, checkpoint: Checkpoint | None, watch: Wa
                 refusal = refused
                 break
             except InvalidInput:
-                if job.remote is None:  # nothing left this process
+                if not training.engine.is_remote:
                     training.void(ticket)
                 raise
             if released_rounds.parse_round(line) is None:
@@ -164,7 +164,7 @@ class _Training:
     def __init__(self, job: Job, record: RunRecord, block_size: int | None, done: int) -> None:
         self.job, self.record = job, record
         self.made = released_rounds.parse_rounds(record.read_rounds(), done)
-        self.engine, self.simulation, self.block_size = job.engine(block_size)
+        self.engine = job.build_engine(block_size)
         self.ledger = None if record.ledger_path is None else Ledger.open(record.ledger_path)
         self.experiment = record.experiment_digest()
         self.refusal: RoundRefused | None = None  # of a round that counts all the same
@@ -178,7 +178,7 @@ class _Training:
 
     def is_open(self, round: int) -> bool:
         """Whether the round was begun with real clients, and nobody said how it ended."""
-        if self.ledger is None or self.job.remote is None:
+        if self.ledger is None or not self.engine.is_remote:
             return False
         return self.ledger.is_open(self.record.identity.round_key(round))
 
@@ -192,7 +192,7 @@ class _Training:
         seen, self.in_flight = self.in_flight, False
         if seen and job.algorithm.aggregation.is_secure:
             return state, self._told(_lost_round(round, DIED, revealed=True), state, None, began)
-        broadcast = job.algorithm.broadcast(state, round, self.simulation.public_update)
+        broadcast = job.algorithm.broadcast(state, round, self.engine.simulation.public_update)
         try:
             gathered = self.engine.gather(broadcast, draw_cohort(job, round))
         except (RoundOver, RoundRefused) as lost:
@@ -202,7 +202,7 @@ class _Training:
                     raise
                 self.refusal = lost
             return state, self._told(_lost_round(round, lost.problem, revealed=revealed), state, None, began)
-        noise = self.simulation.rows(broadcast, [-1]).for_purpose(Purpose.SERVER)
+        noise = self.engine.simulation.rows(broadcast, [-1]).for_purpose(Purpose.SERVER)
         left = job.spent_clients(round)
         joined = len(gathered.contributors)
         state = job.algorithm.server_step(state, broadcast, gathered.total, joined, job.population, noise, left)
@@ -213,7 +213,7 @@ class _Training:
         job, done = self.job, line["round"]
         if (happened := released_rounds.parse_round(line)) is not None:
             self.made.append(happened)
-        if job.settings.is_evaluated(done, job.rounds):  # ε too: it is asked for when it is shown
+        if job.settings.is_evaluated(done):  # ε too: it is asked for when it is shown
             line |= {
                 "epsilon": json_number(job.spent_epsilon(done, self.made)),
                 "evaluation": json_numbers(job.evaluate(state.params)),
@@ -226,7 +226,7 @@ class _Training:
 
     def save(self, done: int, state: ServerState, line: RoundRecord) -> None:
         run = self.record.identity.id
-        self.record.save_checkpoint(Checkpoint(done, run, self.block_size, self.experiment, line, state))
+        self.record.save_checkpoint(Checkpoint(done, run, self.engine.block_size, self.experiment, line, state))
 
     def settle(self, ticket: Ticket | None, line: RoundRecord) -> None:
         """What really happened: whoever is drawn pays, and the noise is that of those who contributed.
@@ -262,7 +262,7 @@ def _finish(job: Job, record: RunRecord, key_dir: Path | None, ended: _LoopEnd) 
     cards = run_guarantees.certify_run(job, ended.done, ledger, shared=shared, released=ended.made)
     metrics = json_numbers(job.evaluate(ended.state.params))
     found = run_guarantees.guarantee_data(job, ended.done, ended.stopped, cards, ledger) | {"metrics": metrics}
-    if job.task.person is not None and job.declared is None:
+    if job.task.person is not None and job.holds_data:
         found |= {"rows_left_out": job.task.rows_left_out}
     record.write_outcome(job.model.module_with(ended.state.params).state_dict(), found, run_guarantees.card_text(cards))
     if ended.done == job.rounds:

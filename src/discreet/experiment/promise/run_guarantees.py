@@ -6,8 +6,6 @@ from typing import Any
 
 from discreet.algorithms import claims, failure_odds
 from discreet.algorithms.mechanisms import IntegerNoise
-from discreet.engines.secure_terms import plan_degree
-from discreet.experiment.configuration.experiment_file import Flower, Secure
 from discreet.experiment.loop.job import Job
 from discreet.experiment.promise import calibrate, person_bound
 from discreet.experiment.promise.promise import client_groups
@@ -55,7 +53,7 @@ def certify_run(
     state = None if ledger is None else ledger.summary()
     mark = None if state is None else LedgerMark(head=state["head"], length=state["records"])
     delta = job.privacy.delta if job.privacy else calibrate.DEFAULT_DELTA
-    others = () if job.deployed is None else job.deployed.other_runs()
+    others = () if job.deployment is None else job.deployment.other_runs()
     found, assumed = [], list(_assumptions(job, completed, released, others, shared=shared))
     uncovered = list(_not_covered(job, state["budgets"] if state and shared else [], others))
     for kind in client_groups(job.algorithm, job.privacy, job.population):
@@ -144,7 +142,7 @@ def _assumptions(
     yield from _secure_sum_assumptions(job, completed)
     yield from failure_odds.describe_failure_odds(job.algorithm, job.population, completed)
     if not shared and not others:
-        yield FIRST_RUN if job.deployed is not None and not job.deployed.is_rehearsal else THIS_RUN
+        yield FIRST_RUN if job.deployment is not None and not job.deployment.is_rehearsal else THIS_RUN
     if job.isolation_note is not None:
         yield job.isolation_note
     yield "How many clients there are, and how many examples each holds, is public."
@@ -155,19 +153,19 @@ def _assumptions(
         yield f"{public} are public, by declaration: nobody protects them."
     yield from job.task.facts
     if job.task.person is not None:
-        yield person_bound.assumption(job.task.person, deployed=job.declared is not None)
+        yield person_bound.assumption(job.task.person, deployed=not job.holds_data)
 
 
 def _simulation_note(job: Job) -> str:
     """By whom the clients are played."""
-    if not isinstance(job.settings.engine, Flower):
+    if job.settings.engine.is_simulated:
         return SIMULATED
-    return REHEARSED if job.deployed is not None and job.deployed.is_rehearsal else DEPLOYED
+    return REHEARSED if job.deployment is not None and job.deployment.is_rehearsal else DEPLOYED
 
 
 def _secure_sum_assumptions(job: Job, done: int) -> Iterator[str]:
     """What a secure sum takes for granted."""
-    mechanism, engine = job.algorithm.mechanism, job.settings.engine
+    mechanism = job.algorithm.mechanism
     if not job.algorithm.aggregation.is_secure or not isinstance(mechanism, IntegerNoise):
         return
     least = (mechanism.shares or 0) + mechanism.colluding
@@ -176,10 +174,9 @@ def _secure_sum_assumptions(job: Job, done: int) -> Iterator[str]:
         f"Whoever sums learns the sum and nothing else; {few} it more; and no sum is made of fewer than "
         f"{least} clients."
     )
-    if isinstance(engine, Secure | Flower):
-        yield from _mask_graph_assumption(
-            plan_degree(job.algorithm, job.population, signed=isinstance(engine, Flower)), done
-        )
+    degree = job.settings.engine.mask_degree(job.algorithm, job.population)
+    if degree is not None:
+        yield from _mask_graph_assumption(degree, done)
     else:
         yield 'The sums are secure: here they were added up in clear. engine = { kind = "secure" } makes them so.'
     yield "What is rounded onto the lattice is computed in floating point; from there on all is whole numbers."

@@ -73,7 +73,7 @@ def take_fingerprint(job: "Job") -> Fingerprint:
         versions=versions(),
         key=keyed_as("key", None),
         experiment=keyed_as("experiment", _experiment(job)),
-        training_data=keyed_as("training data", None if job.declared is not None else _examples(job.data)),
+        training_data=keyed_as("training data", _examples(job.data) if job.holds_data else None),
         public_data=keyed_as("public data", None if job.public_data is None else _examples(job.public_data)),
         test_data=keyed_as("test data", [tensor_digest(each) for each in job.test_data]),
         model=keyed_as("model", code_digest(network, trained=trained)),

@@ -1,0 +1,57 @@
+"""The settings of a run: written once, and read from an experiment's file and from the keywords of `train`."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, TypedDict
+
+from discreet.engines.engine_table import AnyEngine, Embedded
+from discreet.part import Count, Flag, Index, part
+
+Device: TypeAlias = Literal["auto", "cpu", "cuda"]
+Precision: TypeAlias = Literal["float32", "float64"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSettings:
+    """How a run is made and observed. Nothing here changes what is promised.
+
+    Attributes:
+        rounds: Number of rounds.
+        seed: Makes the run repeatable; its noise then protects nobody.
+        engine: What computes the sum of a cohort.
+        evaluate_every: Rounds between two evaluations on test data. None evaluates about twenty times in a run.
+        evaluate_training: Whether to evaluate on training examples too, to see the gap. No guarantee covers either.
+        checkpoint_every: Rounds between two checkpoints, from which a stopped run can be resumed.
+        dtype: Precision of the training.
+        device: Where to train. "auto" takes a GPU if there is one.
+    """
+
+    rounds: Count
+    seed: Index | None = None
+    engine: AnyEngine = Embedded()  # noqa: RUF009 - a frozen record
+    evaluate_every: Count | None = None
+    evaluate_training: Flag = False
+    checkpoint_every: Count = 1
+    dtype: Precision = "float32"
+    device: Device = "auto"
+
+    def is_evaluated(self, completed: int) -> bool:
+        """Whether the model is evaluated after so many completed rounds. The last round always is."""
+        every = self.evaluate_every or max(1, self.rounds // 20)
+        return completed == self.rounds or completed % every == 0
+
+
+@part
+class Settings(RunSettings):
+    """The settings of a run that a Python program starts."""
+
+
+class SettingKeywords(TypedDict, total=False):
+    """The settings that `train` takes as keywords, for type checkers; a test compares them with `RunSettings`."""
+
+    seed: int | None
+    engine: AnyEngine
+    evaluate_every: int | None
+    evaluate_training: bool
+    checkpoint_every: int
+    dtype: Precision
+    device: Device
