@@ -38,7 +38,7 @@ def test_one_in_full_ends_with_a_table_that_a_file_can_hold(name: str, discreet:
     ran = discreet(f"algorithms {name}")
     assert ran.code == 0
     assert max(map(len, ran.out.splitlines())) <= 80
-    table = tomllib.loads("[algorithm]" + ran.out.split("[algorithm]")[1].split("\n\nWithout")[0])
+    table = tomllib.loads("[algorithm]" + ran.out.split("[algorithm]")[1].split("\n\nIf noise_multiplier")[0])
     assert build_algorithm(table["algorithm"]) == RECIPES[name](**RECIPES[name].example)
     for parameter in RECIPES[name].parameters:
         assert f"  {parameter} " in ran.out
@@ -51,5 +51,5 @@ def test_one_in_full_shows_the_formula(discreet: Discreet):
 def test_a_name_that_there_is_not_is_one_sentence(discreet: Discreet):
     ran = discreet("algorithms plf")
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err.startswith("Error: There is no algorithm 'plf'. There are: fedavg, ")
+    assert ran.err.startswith("Error: There is no algorithm 'plf'. Choose one of: fedavg, ")
     assert ran.err.count("\n") == 1

@@ -133,7 +133,7 @@ def test_ctrl_c_keeps_what_is_done_says_how_to_go_on_and_going_on_ends_as_if_not
         ran = discreet(f"{line} --out stopped")
     assert (ran.code, len(rounds)) == (1, 10)
     said = " ".join(ran.out.split())
-    assert "Interrupted: 2 of 6 runs are done and kept. The same command goes on: discreet compare small.toml" in said
+    assert "Interrupted: 2 of 6 runs are done and kept. To continue: discreet compare small.toml" in said
     assert "1 of 3" in ran.out
     again = discreet(f"{line} --out stopped --json")
     assert (again.code, again.json["runs"]) == (0, 6)

@@ -58,14 +58,14 @@ def test_a_table_that_fits_is_described(table: Path, discreet: Discreet):
 
 def test_the_page_says_whose_eyes_it_is_for(table: Path, discreet: Discreet):
     text = " ".join(discreet(f"data check {COLUMNS}", table).out.split())
-    assert "for the data owner's eyes only" in text
+    assert "only the data owner may see it" in text
     assert "61 examples of 4 clients" in text
-    assert "1 at least, 20 in the middle, 20 at most" in text
+    assert "1 at least, median 20, 20 at most" in text
     assert "Labels: no (31), yes (30)" in text
     assert "'same' never changes" in text
     assert "'note' holds free text" in text
     assert "--write-ranges" in text
-    assert text.endswith("It fits.")
+    assert text.endswith("The table fits.")
 
 
 def test_ranges_are_held_against_the_data(table: Path, tmp_path: Path, discreet: Discreet):
@@ -100,7 +100,7 @@ def test_what_is_wrong_is_listed_and_the_exit_code_says_so(row: str, problem: st
     assert any(problem in each for each in ran.json["problems"])
     plainly = discreet(f"data check {COLUMNS}", table)
     assert plainly.code == 2
-    assert "It does not fit: 1 problem." in plainly.out
+    assert "The table does not fit: 1 problem." in plainly.out
 
 
 def as_parquet(table: Path, **columns: list[Any]) -> Path:
@@ -168,8 +168,8 @@ def test_an_existing_file_is_never_written_over(table: Path, tmp_path: Path, dis
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ("--client hospital", "--label is missing"),
-        ("--label age", "--client is missing"),
+        ("--client hospital", "Missing option '--label'"),
+        ("--label age", "Missing option '--client'"),
         ("--client clinic --label age", "has no column 'clinic'"),
         ("--client age --label age", "can't be both"),
         (f"{COLUMNS} --ranges none.toml", "There is no file none.toml"),
@@ -213,7 +213,7 @@ def test_a_number_to_predict_gives_gamma_exactly_and_no_distance_of_labels(tmp_p
     found = ran.json["non_iid"]
     assert (found["exact"], found["label_distance"]) == (True, None)
     assert (found["gamma"], found["pooled_loss"], found["share"]) == pytest.approx((1, 1, 1))
-    assert "exactly" in discreet(f"data check --client who --label paid --ranges {ranges} --non-iid", path).out
+    assert "(exact)" in discreet(f"data check --client who --label paid --ranges {ranges} --non-iid", path).out
 
 
 def test_a_table_that_does_not_fit_has_no_clients_to_compare(table: Path, discreet: Discreet):

@@ -30,10 +30,10 @@ def test_it_is_downloaded_once_and_then_only_verified(published: Path, tmp_path:
     first, again = discreet(line), discreet(line)
     assert (first.code, first.err, again.code, again.err) == (0, "", 0, "")
     text = " ".join(first.out.split())
-    assert text.startswith("cifar10 was downloaded and verified. It lies in")
+    assert text.startswith("cifar10 was downloaded and verified. It is in")
     assert "cifar-10-binary.tar.gz" in text
     assert text.endswith("Licence: none stated")
-    assert "was here already, and is verified" in " ".join(again.out.split())
+    assert "exists already, and is verified" in " ".join(again.out.split())
 
 
 def test_json_says_what_came_and_where_it_lies(published: Path, tmp_path: Path, discreet: Discreet):
@@ -95,14 +95,16 @@ def test_a_file_of_ones_own_is_read_as_one_vouches_and_not_called_verified(
     row = b"17,1,1,1,10,1,0,1,1,1,0\n"
     vouch(tmp_path, "acs_income", b"AGEP,COW,SCHL,MAR,OCCP,POBP,RELP,WKHP,SEX,RAC1P,PINCP\n" + row)
     text = " ".join(discreet(f"data get acs_income --data-dir {tmp_path}").out.split())
-    assert text.startswith("acs_income is here as you vouch: it is of your own, not known to the public, and can be")
+    assert text.startswith(
+        "acs_income can be read, and you vouch for its contents: its file has no published checksum."
+    )
     assert "verified" not in text
-    assert text.endswith("Licence: you know")
+    assert text.endswith("Licence: unknown")
     found = discreet(f"data get acs_income --json --data-dir {tmp_path}").json
     assert (found["verified"], found["vouched"], found["licence"]) == (False, ["WY.csv"], None)
     listed = discreet(f"data list --data-dir {tmp_path}").out.splitlines()
-    assert "acs_income - 2 - vouched - you know" in [" ".join(line.split()) for line in listed]
-    assert "acs_income: here as you vouch, of which nothing else is known." in listed
+    assert "acs_income - 2 - vouched - unknown" in [" ".join(line.split()) for line in listed]
+    assert "acs_income: your own file, which you vouch for; its numbers are not known." in listed
     rows = {row["name"]: row for row in discreet(f"data list --json --data-dir {tmp_path}").json["data_sets"]}
     own = rows["acs_income"]
     assert (own["here"], own["train"], own["test"], own["bytes"], own["natural_clients"]) == ("vouched", *[None] * 4)
@@ -169,7 +171,7 @@ def test_the_list_is_a_table_of_80_columns(tmp_path: Path, discreet: Discreet):
     assert [line.split()[0] for line in lines[1:9]] == list(dataset_catalog.DATA_SETS)
     assert "…" not in out
     assert max(map(len, lines[:9])) <= 80
-    assert "Of acs_income and lending_club, 20% is held out to test on by default." in lines
+    assert "By default 20% of acs_income and lending_club is held out for testing." in lines
     assert lines[1].split() == ["mnist", "70,000", "10", "12.1", "MB", "no", "539", "writers", "CC", "BY-SA", "3.0"]
 
 

@@ -8,7 +8,7 @@ from tests.cli.conftest import Discreet
 def test_the_tour_ends_where_to_go_next(discreet: Discreet):
     ran = discreet("demo")
     assert (ran.code, ran.err) == (0, "")
-    for heading in ("1. What does", "2. How much", "Guarantee card", "4. And one round more", "Where to go next"):
+    for heading in ("1. What does", "2. How much", "Guarantee card", "4. And one more round", "Where to go next"):
         assert heading in ran.out
     assert max(map(len, ran.out.splitlines())) <= 80
 

@@ -72,7 +72,7 @@ def test_a_file_that_is_there_is_left_as_it_is(discreet: Discreet, folder: Path)
     (folder / "experiment.toml").write_text("mine")
     ran = discreet("init")
     assert ran.code == 2
-    assert "is left as it is" in ran.err
+    assert "is not overwritten" in ran.err
     assert (folder / "experiment.toml").read_text() == "mine"
 
 

@@ -48,7 +48,7 @@ def test_the_browser_is_opened_at_the_page_that_is_printed(discreet: Discreet, m
     assert (ran.code, ran.err) == (0, "")
     (url,) = opened
     assert url in ran.out.split()
-    assert "Ctrl-C ends it" in ran.out
+    assert "Press Ctrl-C to end it" in ran.out
     assert discreet("plan --interactive --no-browser").code == 0
     assert len(opened) == 1
 

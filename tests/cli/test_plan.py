@@ -50,12 +50,12 @@ def test_a_person_reads_the_promise_in_words(discreet: Discreet):
     assert "100 rounds, 10 clients with 1,438 examples" in ran.out
     assert "Certified: ε = 2 at δ = 0.0001. Whoever sees what the server sees" in ran.out
     said = " ".join(ran.out.split())
-    assert "all clients together 2.6 MB and 2.6 MB back" in said
-    assert "noise to signal in a round's mean: 0.982 at best" in said
-    assert "Within the promise this noise affords 100 rounds." in said
+    assert "all clients together receive 2.6 MB and send 2.6 MB" in said
+    assert "noise to signal of a round's mean: 0.982 at best" in said
+    assert "Within the promise, this noise affords 100 rounds." in said
     assert "Local work: 2 local steps a round recommended, now 1." in said
     assert "Warning" not in said
-    assert "520 kB in all; all clients together 2.6 MB" in said
+    assert "520 kB in the whole run; all clients together receive 2.6 MB" in said
     assert "secure aggregation" not in said
     assert max(map(len, ran.out.splitlines())) <= 80
 
@@ -66,14 +66,19 @@ def test_a_client_that_is_drawn_sends_at_most_so_much_and_less_as_a_rule(discree
     found = discreet(f"{line} --json").json
     assert (found["bytes"]["client_total"], found["bytes"]["client_expected"]) == (4 * 5200, 2 * 5200)
     said = " ".join(discreet(line).out.split())
-    assert "at most 20.8 kB in all, 10.4 kB expected; all clients together are expected to take 15.6 kB" in said
+    assert (
+        "at most 20.8 kB in the whole run, 10.4 kB expected; all clients together are expected to receive 15.6 kB"
+        in said
+    )
 
 
 def test_what_secure_sums_send_beside_is_said_to_be_left_out(discreet: Discreet):
     recipe = "{recipe='ddp_fedavg',learning_rate=1.0,clip_norm=0.5,sampling_rate=0.3}"
     line = f"plan small.toml --set algorithm={recipe}"
     assert discreet(f"{line} --json").json["secure_sums"] is True
-    assert "leave out what secure aggregation sends" in " ".join(discreet(line).out.split())
+    assert "the bytes that secure aggregation sends besides the sums are not counted" in " ".join(
+        discreet(line).out.split()
+    )
     assert discreet("plan small.toml --json").json["secure_sums"] is False
 
 

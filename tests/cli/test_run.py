@@ -42,7 +42,7 @@ def test_a_person_sees_how_it_goes_the_card_and_where_the_results_lie(discreet: 
     ran = discreet("run small.toml --out result")
     assert ran.code == 0
     assert ran.out.startswith("Guarantee card")
-    assert "Results lie in result" in ran.out
+    assert "Results are in result" in ran.out
     assert max(map(len, ran.out.splitlines())) <= 80
     (second, fourth) = ran.err.splitlines()
     assert second.startswith("round 2/4  3 clients  accuracy 0.")
@@ -82,7 +82,7 @@ def test_overrides_and_device_reach_the_resolved_experiment(discreet: Discreet, 
         ("run small.toml --set model.kind=gone.py:Net", "no file"),
         ("run small.toml --set loss=gone.py:loss", "no file"),
         ("run small.toml --ledger gone.jsonl", "There is no ledger gone.jsonl. Make it first: discreet ledger create"),
-        ("run small.toml --resume somewhere", "--resume goes on as the run was started"),
+        ("run small.toml --resume somewhere", "--resume continues a run as it was started"),
         ("run --resume somewhere", "somewhere is no run directory"),
         ("run small.toml --device tpu", "--device"),
     ],

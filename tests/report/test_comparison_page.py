@@ -37,9 +37,9 @@ def test_a_row_is_the_mean_and_its_standard_error():
     found = row(result(0.80), result(0.82), result(0.84))
     assert found.mean == pytest.approx(0.82)
     assert found.standard_error == pytest.approx(0.02 / math.sqrt(3))
-    assert found.measured() == "82.00 ± 1.15"
-    assert row(result(0.8)).measured() == "80.00"
-    assert row().measured() == "–"
+    assert found.format_metric() == "82.00 ± 1.15"
+    assert row(result(0.8)).format_metric() == "80.00"
+    assert row().format_metric() == "–"
 
 
 def test_the_largest_epsilon_stands_for_all_and_nothing_promised_is_infinite():
@@ -52,11 +52,11 @@ def test_the_largest_epsilon_stands_for_all_and_nothing_promised_is_infinite():
 def test_a_run_that_diverged_counts_as_what_it_is():
     lost = result(0.1) | {"metrics": {"accuracy": 0.1, "loss": "nan"}}
     some = row(result(0.9), result(0.8), lost)
-    assert (some.diverged, some.measured()[:5]) == (1, "60.00")
+    assert (some.diverged, some.format_metric()[:5]) == (1, "60.00")
     assert [each.cells for each in columns([some]) if each.heading == "diverged"] == [("1 of 3",)]
-    assert row(lost, lost).measured() == "diverged"
+    assert row(lost, lost).format_metric() == "diverged"
     squared = row(result() | {"metrics": {"mse": 0.5}}, result() | {"metrics": {"mse": "inf"}})
-    assert (squared.mean, squared.measured()) == (None, "diverged")  # no mean of what is no number
+    assert (squared.mean, squared.format_metric()) == (None, "diverged")  # no mean of what is no number
     assert squared.data()["values"] == [0.5, None]
 
 
@@ -64,7 +64,7 @@ def test_what_all_rows_share_is_said_once():
     found = columns([row(result()), row(result(**OPEN) | {"rounds": 30}, name="b")])
     said = describe_shared(found)
     assert said == "In all rows: noise multiplier 3.5, 10 clients, ε at δ = 1e-5 for one example against the server."
-    assert [each.heading for each in found if each.shared is None] == [
+    assert [each.heading for each in found if each.shared_value is None] == [
         "experiment",
         "accuracy, %",
         "runs",
@@ -124,7 +124,7 @@ def test_what_diverged_is_not_drawn_and_said():
     lost = result() | {"metrics": {"mse": "nan"}}
     rows = [row(result() | {"metrics": {"mse": 0.5}}, epochs="1"), row(lost, epochs="2")]
     made = comparison_page.render_metric(rows, "mse")
-    assert "Diverged, so not drawn: a, algorithm.epochs 2." in made
+    assert "Not drawn, because the runs diverged: a, algorithm.epochs 2." in made
 
 
 def test_without_a_sweep_there_are_bars():

@@ -83,7 +83,7 @@ def test_a_curve_keeps_its_colour_from_panel_to_panel_and_the_sixth_is_told_by_i
     assert lines == {"claimed": look["claimed"].colour, "other": look["other"].colour}
     many = Picture("many", (Panel("", "", "", tuple(Curve(str(place), ()) for place in range(25))),))
     assert len({(each.colour, each.symbol) for each in curve_styles(many).values()}) == 25
-    assert [name for name, each in curve_styles(many).items() if each.again][:1] == ["5"]
+    assert [name for name, each in curve_styles(many).items() if each.is_repeated][:1] == ["5"]
 
 
 def test_what_is_no_number_or_has_no_logarithm_is_a_gap():

@@ -105,7 +105,7 @@ def test_it_has_every_section_in_the_order_of_its_readers(run: Path):
         "Privacy spent by round",
         "Accuracy and loss by round" + uncovered,
         "Update norms and fraction clipped by round" + uncovered,
-        "Who took part, by round" + uncovered,
+        "Participants by round" + uncovered,
         "The experiment",
         "The environment",
         "The ledger",
@@ -141,7 +141,13 @@ def test_in_public_no_number_is_left_that_the_guarantee_does_not_cover(run: Path
     hashless = re.sub("[0-9a-f]{64}", "", public)
     for number in UNCOVERED:
         assert number not in hashless
-    diagnosed = ("Fraction of updates", "What the clip left", "Signal to noise of", "Gap: accuracy", "bits in a round")
+    diagnosed = (
+        "Fraction of updates",
+        "that the clip left",
+        "Signal to noise of",
+        "Gap: accuracy",
+        "In a round, each received",
+    )
     for word in ("training time", "ward-7", "ask Ann", "not covered by the guarantee", *diagnosed):
         assert word in private
         assert word not in public
@@ -222,7 +228,7 @@ def test_a_stopped_run_says_why_and_only_to_those_who_may_know(run: Path):
 def test_a_guarantee_from_before_a_resume_is_out_of_date(run: Path):
     rewrite(run, rounds=2)
     text = read(run).text
-    assert "The guarantee is out of date. It speaks of 2 rounds, and 4 were made." in text
+    assert "The guarantee is out of date. It covers 2 rounds, and 4 were run." in text
     assert "keeps the promise" not in text
 
 
@@ -254,10 +260,10 @@ def test_a_damaged_guarantee_is_no_run_without_privacy(run: Path):
 
 
 def test_a_ledger_that_lost_its_end_is_found_out(run: Path):
-    assert "it is the ledger that the card speaks of" in read(run).text
+    assert "it is the ledger that the card names" in read(run).text
     ledger = run / "ledger.jsonl"
     ledger.write_text("".join(ledger.read_text().splitlines(keepends=True)[:-2]))
-    assert "Its end was cut off: 2 of the card's entries are missing." in read(run).text
+    assert "Entries are missing at the end: the card has 2 more." in read(run).text
 
 
 def test_whatever_a_user_wrote_is_text_and_never_markup(run: Path):
@@ -293,7 +299,7 @@ def test_numbers_that_are_none_are_said_in_words(run: Path):
     rows[3]["epsilon"] = None
     write_rounds(run, rows)
     text = read(run).text
-    assert "Not a finite number, by rounds: loss in 2, the first of them 3." in text
+    assert "Not a finite number: loss in 2 rounds, first in round 3." in text
     assert "not a number" in text
     assert "∞" in text
 

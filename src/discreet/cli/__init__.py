@@ -1,1 +1,1 @@
-"""The `discreet` command: one file a command, one error boundary, one output sink."""
+"""The `discreet` command: one file for each subcommand, one place for errors, one for output."""

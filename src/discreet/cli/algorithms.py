@@ -1,4 +1,4 @@
-"""`discreet algorithms`: the catalog, from what its recipes say of themselves."""
+"""`discreet algorithms`: the catalog of recipes, as the recipes describe themselves."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -7,9 +7,9 @@ from typing import Annotated, Any, TypeAlias
 import typer
 from rich.console import RenderableType
 from rich.padding import Padding
-from rich.table import Table
 
 from discreet.cli.output import Json, emit
+from discreet.cli.text_table import text_table
 from discreet.errors import InvalidInput
 
 EPILOG = """\b
@@ -23,25 +23,25 @@ Name: TypeAlias = Annotated[str | None, typer.Argument(metavar="[NAME]", hidden=
 
 
 def algorithms(name: Name = None, as_json: Json = False) -> None:
-    """The algorithms that a file can name, or NAME in full.
+    """List the built-in algorithms, or describe the one called NAME.
 
-    Each with its paper, whom it protects and from whom, and its knobs. NAME shows its formula, all its parameters and
-    an [algorithm] table to start from.
+    The list shows the paper of each algorithm, whom it protects from whom, and its parameters. With NAME, the command
+    shows its formula, the type and default of each parameter, and an [algorithm] table to start from.
     """
     from discreet.algorithms.recipes.registry import RECIPES
 
     if name is not None and name not in RECIPES:
-        raise InvalidInput(f"There is no algorithm {name!r}.", fix=f"There are: {', '.join(RECIPES)}.")
+        raise InvalidInput(f"There is no algorithm {name!r}.", fix=f"Choose one of: {', '.join(RECIPES)}.")
     if name is not None:
-        one = recipe_data(name)
-        emit(lambda: one, lambda: _recipe_page(one), as_json=as_json)
+        recipe = recipe_data(name)
+        emit(lambda: recipe, lambda: _recipe_page(recipe), as_json=as_json)
         return
-    found = [recipe_data(each) for each in RECIPES]
-    emit(lambda: {"names": list(RECIPES), "algorithms": found}, lambda: _list_page(found), as_json=as_json)
+    recipes = [recipe_data(each) for each in RECIPES]
+    emit(lambda: {"names": list(RECIPES), "algorithms": recipes}, lambda: _list_page(recipes), as_json=as_json)
 
 
 def recipe_data(name: str) -> dict[str, Any]:
-    """All that the recipe says of itself, as plain data."""
+    """Return what a recipe says about itself, as plain data for JSON."""
     from discreet.algorithms.recipes.registry import RECIPES
     from discreet.experiment.configuration import toml_document
     from discreet.privacy.wording import unit_name
@@ -61,53 +61,52 @@ def recipe_data(name: str) -> dict[str, Any]:
     }
 
 
-def _list_page(found: list[dict[str, Any]]) -> Iterator[RenderableType]:
-    for each in found:
-        optional = [knob for knob in each["parameters"] if not knob["required"]]
-        yield _title(each)
-        grid = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=False)
-        grid.add_row("what", each["summary"])
-        grid.add_row("protects", _describe_protection(each))
-        grid.add_row("needs", ", ".join(knob["name"] for knob in each["parameters"] if knob["required"]))
-        grid.add_row("takes", ", ".join(knob["name"] + _format_assignment(knob["default"]) for knob in optional))
-        yield Padding(grid, (0, 0, 0, 2))
+def _list_page(recipes: list[dict[str, Any]]) -> Iterator[RenderableType]:
+    for recipe in recipes:
+        parameters = recipe["parameters"]
+        optional = (knob["name"] + _format_assignment(knob["default"]) for knob in parameters if not knob["required"])
+        yield _title(recipe)
+        table = text_table("", "", gap=2)
+        table.add_row("summary", recipe["summary"])
+        table.add_row("protects", _describe_protection(recipe))
+        table.add_row("required", ", ".join(knob["name"] for knob in parameters if knob["required"]))
+        table.add_row("optional", ", ".join(optional))
+        yield Padding(table, (0, 0, 0, 2))
         yield ""
-    yield "One in full, with an [algorithm] table to start from: discreet algorithms NAME"
+    yield "To see one in full, with an [algorithm] table to start from: discreet algorithms NAME"
 
 
-def _recipe_page(one: dict[str, Any]) -> Iterator[RenderableType]:
-    yield _title(one)
+def _recipe_page(recipe: dict[str, Any]) -> Iterator[RenderableType]:
+    yield _title(recipe)
     yield ""
-    yield from _paragraphs(one["description"])
-    yield f"Protects {_describe_protection(one)}."
+    yield from _paragraphs(recipe["description"])
+    yield f"Protects {_describe_protection(recipe)}."
     yield ""
-    grid = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    for heading in ("parameter", "default", "type"):
-        grid.add_column(heading, no_wrap=heading != "type")
-    for knob in one["parameters"]:
-        grid.add_row(knob["name"], "needed" if knob["required"] else _format_default(knob["default"]), knob["type"])
-    yield Padding(grid, (0, 0, 0, 2))
+    table = text_table("parameter", "default", "type", gap=2)
+    for knob in recipe["parameters"]:
+        table.add_row(knob["name"], "required" if knob["required"] else _format_default(knob["default"]), knob["type"])
+    yield Padding(table, (0, 0, 0, 2))
     yield ""
-    yield from one["example"].rstrip().split("\n")
-    if one["protects"]:
+    yield from recipe["example"].rstrip().split("\n")
+    if recipe["protects"]:
         yield ""
-        yield "Without noise_multiplier, the noise is computed from the promise in [privacy]."
+        yield "If noise_multiplier is left out, the noise is computed from the promise in [privacy]."
 
 
 def _paragraphs(text: str) -> Iterator[str]:
-    """As it was written, with lines of any length: one that ends no sentence goes on in the next."""
+    """Join the lines of each paragraph; a line that ends in a full stop or a colon is not joined with the next."""
     for paragraph in text.split("\n\n"):
         yield from re.sub(r"(?<![.:\n])\n", " ", paragraph).split("\n")
         yield ""
 
 
-def _title(one: dict[str, Any]) -> str:
-    return f"{one['name']} · " + (one["paper"] or "baseline")
+def _title(recipe: dict[str, Any]) -> str:
+    return f"{recipe['name']} · {recipe['paper'] or 'baseline'}"
 
 
-def _describe_protection(one: dict[str, Any]) -> str:
-    said = [f"one {each['unit']} against the {each['against']}" for each in one["protects"]]
-    return " and ".join(dict.fromkeys(said)) or "nobody"
+def _describe_protection(recipe: dict[str, Any]) -> str:
+    protected = [f"one {each['unit']} against the {each['against']}" for each in recipe["protects"]]
+    return " and ".join(dict.fromkeys(protected)) or "nobody"
 
 
 def _format_assignment(default: Any) -> str:
@@ -115,7 +114,7 @@ def _format_assignment(default: Any) -> str:
 
 
 def _format_default(default: Any) -> str:
-    """As a file would write it; of a part, its kind."""
+    """Write a default as an experiment file would; of a part, only its kind."""
     match default:
         case None:
             return "–"

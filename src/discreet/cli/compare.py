@@ -1,20 +1,18 @@
-"""`discreet compare`: several experiments, swept fields and seeds; one table, one picture."""
+"""`discreet compare`: run several experiments, swept fields and seeds, and write one table and one chart."""
 
 import shlex
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 from rich.console import RenderableType
-from rich.table import Table
 
-from discreet.cli.options import COUNT, AcceptDataRanges, DataDir
-from discreet.cli.output import Json, emit, stderr_console
+from discreet.cli.options import COUNT, AcceptDataRanges, DataDir, Device, OutputDir, Overrides
+from discreet.cli.output import Json, emit, print_note, stderr_console
 from discreet.cli.progress_bar import progress_bars
-from discreet.cli.run import Set
+from discreet.cli.text_table import text_table
 
 if TYPE_CHECKING:
     from discreet.experiment.comparison.cells import Cell, CellRun
@@ -29,57 +27,51 @@ Examples:
   discreet compare a.toml b.toml --sweep privacy.epsilon=1,2 --out ab
 
 \b
-Writes results.jsonl, compare.html and table.md into DIR. Ctrl-C stops after
-the round and keeps every finished run; the same command goes on. Seeded runs
-protect nobody, and the page says so.
+The results are results.jsonl, compare.html and table.md. Ctrl-C stops after
+the current round and keeps every finished run; the same command continues.
+All runs are seeded, so they protect nobody, and the page says so.
 
 \b
-Exit codes: 0 done; 2 wrong input, nothing written; 3 refused by the budget;
-1 interrupted, or anything else.
+Exit codes: 0 done; 2 wrong input, nothing written; 3 refused by the privacy
+budget; 1 interrupted, or anything else.
 """
 
-BAR = 56  # what a line of progress takes beside the name of the run
+BAR_WIDTH = 56  # columns of a progress line without the label of the run
 
 Files: TypeAlias = Annotated[list[Path], typer.Argument(metavar="FILE...", hidden=True)]
 
 
 def compare(
     files: Files,
-    seeds: Annotated[
-        int, typer.Option(click_type=COUNT, metavar="N", show_default=False, help="Runs of each cell; default: 3.")
-    ] = 3,
+    seeds: Annotated[int, typer.Option(click_type=COUNT, metavar="N", help="Number of runs of each cell.")] = 3,
     sweep: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=V1,V2,...", help="Try each value; several make a grid.")
+        list[str] | None,
+        typer.Option(metavar="NAME=V1,V2,...", help="Run every value of a field; repeat it for a grid."),
     ] = None,
-    settings: Set = None,
-    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Where results go; default: under runs/.")] = None,
+    settings: Overrides = None,
+    out: OutputDir = None,
     data_dir: DataDir = None,
-    device: Annotated[
-        Literal["auto", "cpu", "cuda"] | None, typer.Option(metavar="WHERE", help="auto (default), cpu or cuda.")
-    ] = None,
+    device: Device = None,
     accept_data_ranges: AcceptDataRanges = False,
     as_json: Json = False,
 ) -> None:
-    """Run experiments with several seeds each, and compare them.
+    """Run experiments with several seeds, and compare the results.
 
-    A cell is one FILE with one value of each swept field. All cells are planned first; what is wrong with one is said
-    before anything runs. The table has a row a cell: the test metric's mean and standard error, and the certified
-    epsilon.
+    A cell is one experiment FILE with one value of each swept field. All cells are planned first, so an error in one
+    of them is reported before anything runs. The table has one row for each cell: mean and standard error of the test
+    metric, and the certified epsilon.
     """
     from discreet.experiment.comparison import cells, comparison
     from discreet.experiment.comparison.comparison_results import ResultsFile
 
     overrides = (*(settings or ()), *([f"device={device}"] if device else ()))
-    found = cells.expand_cells(files, [cells.parse_sweep(each) for each in sweep or ()], overrides, data_dir)
+    grid = cells.expand_cells(files, [cells.parse_sweep(each) for each in sweep or ()], overrides, data_dir)
     results = ResultsFile(out if out is not None else _default_folder(files))
     results.check_folder()
-    asked, there, data = (
-        cells.list_runs(found, seeds),
-        results.read_by_key(),
-        comparison.DataCache(accept_data_ranges=accept_data_ranges),
-    )
-    missing = list({run.key: run for run in asked if run.key not in there}.values())  # equal files are run once
-    total = len({run.key for run in asked})
+    runs, finished_runs = cells.list_runs(grid, seeds), results.read_by_key()
+    data = comparison.DataCache(accept_data_ranges=accept_data_ranges)
+    missing = list({run.key: run for run in runs if run.key not in finished_runs}.values())  # equal cells run once
+    total = len({run.key for run in runs})
     with progress_bars(quiet=as_json) as watch:
         comparison.plan_comparison(missing, data, watch)
     finished = True
@@ -87,24 +79,28 @@ def compare(
         with run_progress(missing, total, quiet=as_json) as observer:
             finished = comparison.run_comparison(missing, results, data, observer)
     options = {"--sweep": sweep or (), "--set": overrides, "--out": [out], "--data-dir": [data_dir]}
-    words = [word for option, given in options.items() for each in given if each for word in (option, str(each))]
+    words = [word for option, values in options.items() for value in values if value for word in (option, str(value))]
     words += ["--accept-data-ranges"] if accept_data_ranges else []
     command = shlex.join(["discreet", "compare", *map(str, files), "--seeds", str(seeds), *words])
-    print_comparison(_rows(found, asked, seeds, results), results, command, finished, as_json)
+    print_comparison(_rows(grid, runs, seeds, results), results, command, finished, as_json)
 
 
 def print_comparison(rows: "list[Row]", results: "ResultsFile", command: str, finished: bool, as_json: bool) -> None:
-    """The table and where all lies; the exit code says whether every run was made."""
+    """Write the page and the table, and print the comparison.
+
+    Raises:
+        typer.Exit: With code 1 if the comparison was interrupted.
+    """
     from discreet.report import comparison_page
     from discreet.report.comparison_rows import notes
 
     page, table = comparison_page.write(results.folder, rows, command)
     done = sum(len(row.results) for row in rows)
-    total = sum(row.wanted for row in rows)
+    total = sum(row.planned_runs for row in rows)
     stopped = None
     if not finished:
-        stopped = f"Interrupted: {done} of {total} runs are done and kept. The same command goes on: {command}"
-    found = {
+        stopped = f"Interrupted: {done} of {total} runs are done and kept. To continue: {command}"
+    data = {
         "rows": [row.data() for row in rows],
         "runs": done,
         "wanted": total,
@@ -115,36 +111,35 @@ def print_comparison(rows: "list[Row]", results: "ResultsFile", command: str, fi
         "page": str(page),
         "table": str(table),
     }
-    emit(lambda: found, lambda: _page(rows, results, stopped), as_json=as_json)
+    emit(lambda: data, lambda: _page(rows, results, stopped), as_json=as_json)
     if stopped:
         raise typer.Exit(1)
 
 
-def _rows(found: "Sequence[Cell]", asked: "Sequence[CellRun]", seeds: int, results: "ResultsFile") -> "list[Row]":
+def _rows(grid: "Sequence[Cell]", runs: "Sequence[CellRun]", seeds: int, results: "ResultsFile") -> "list[Row]":
     from discreet.report.comparison_rows import Row
 
-    there = results.read_by_key()
-    keys = {cell.label: [run.key for run in asked if run.cell is cell] for cell in found}
+    by_key = results.read_by_key()
+    keys = {cell.label: [run.key for run in runs if run.cell is cell] for cell in grid}
     return [
-        Row(cell.name, cell.swept, [there[key] for key in keys[cell.label] if key in there], seeds) for cell in found
+        Row(cell.name, cell.swept, [by_key[key] for key in keys[cell.label] if key in by_key], seeds) for cell in grid
     ]
 
 
 def _page(rows: "list[Row]", results: "ResultsFile", stopped: str | None) -> Iterator[RenderableType]:
     from discreet.report.comparison_rows import columns, describe_shared, notes
 
-    found = columns(rows)
-    told = [column for column in found if column.shared is None]
-    grid = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    for column in told:
-        grid.add_column(column.heading, justify="left" if column.text else "right", overflow="fold")  # nothing is cut
-    for cells in zip(*(column.cells for column in told), strict=True):
-        grid.add_row(*cells)
-    yield grid
+    all_columns = columns(rows)
+    differing = [column for column in all_columns if column.shared_value is None]
+    right = {column.heading for column in differing if not column.is_text}
+    table = text_table(*(column.heading for column in differing), right=right, gap=2)
+    for cells in zip(*(column.cells for column in differing), strict=True):
+        table.add_row(*cells)
+    yield table
     yield ""
-    yield from filter(None, [describe_shared(found), *notes(rows)])
+    yield from filter(None, [describe_shared(all_columns), *notes(rows)])
     yield ""
-    yield f"Results lie in {results.folder}: compare.html to look at, table.md, results.jsonl"
+    yield f"Results are in {results.folder}: compare.html (the page), table.md, results.jsonl"
     if stopped:
         yield ""
         yield stopped
@@ -152,7 +147,7 @@ def _page(rows: "list[Row]", results: "ResultsFile", stopped: str | None) -> Ite
 
 @contextmanager
 def run_progress(missing: "Sequence[CellRun]", total: int, *, quiet: bool) -> "Iterator[Observer]":
-    """One bar over all runs in a terminal, a line a run in a log, nothing for a program; all on stderr."""
+    """Show on stderr how the runs proceed: one bar in a terminal, else one line for each run; nothing if `quiet`."""
     console = stderr_console()
     if quiet:
         yield _Silent()
@@ -162,14 +157,14 @@ def run_progress(missing: "Sequence[CellRun]", total: int, *, quiet: bool) -> "I
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
         columns = (
-            TextColumn("run {task.fields[number]}/{task.fields[of]}"),
+            TextColumn("run {task.fields[number]}/{task.fields[total_runs]}"),
             BarColumn(bar_width=20),
             TimeRemainingColumn(compact=True),
-            TextColumn("{task.fields[said]}"),
+            TextColumn("{task.fields[status]}"),
         )
         with Progress(*columns, console=console, transient=True) as progress:
             rounds = sum(run.rounds for run in missing)
-            task = progress.add_task("", total=rounds, number=total - len(missing) + 1, of=total, said="")
+            task = progress.add_task("", total=rounds, number=total - len(missing) + 1, total_runs=total, status="")
             yield _Bar(progress, task)
 
 
@@ -180,41 +175,41 @@ class _Silent:
 
 
 class _Lines(_Silent):
-    """A line for every run that is done."""
+    """Print a line for every finished run."""
 
     def __init__(self, done: int, total: int) -> None:
         self.done, self.total = done, total
 
     def ended(self, run: "CellRun", result: dict[str, Any]) -> None:
         self.done += 1
-        said = f"{self.done}/{self.total}  {run.label}: {_describe_metric(result['metrics'])}"
-        print(f"{said} in {result['seconds']:.3g} s", file=sys.stderr, flush=True)  # noqa: T201
+        metric = _describe_metric(result["metrics"])
+        print_note(f"{self.done}/{self.total}  {run.label}: {metric} in {result['seconds']:.3g} s")
 
 
 class _Bar:
-    """The same as a bar; it moves with every round."""
+    """Show one bar over all runs, which moves with every round."""
 
     def __init__(self, progress: Any, task: Any) -> None:
         self.progress, self.task = progress, task
 
     def round(self, run: "CellRun", line: dict[str, Any]) -> None:
-        room = max(10, self.progress.console.width - BAR)
+        room = max(10, self.progress.console.width - BAR_WIDTH)
         label = run.label if len(run.label) <= room else f"{run.label[: room - 1]}…"
-        self.progress.update(self.task, advance=1, said=f"round {line['round']}/{run.rounds}  {label}")
+        self.progress.update(self.task, advance=1, status=f"round {line['round']}/{run.rounds}  {label}")
 
     def ended(self, run: "CellRun", result: dict[str, Any]) -> None:
-        shown = self.progress.tasks[self.task].fields
-        self.progress.update(self.task, number=min(shown["number"] + 1, shown["of"]))
+        fields = self.progress.tasks[self.task].fields
+        self.progress.update(self.task, number=min(fields["number"] + 1, fields["total_runs"]))
 
 
 def _describe_metric(metrics: dict[str, Any]) -> str:
-    """The first metric, which is the one that counts; or that the run diverged."""
+    """Return the name and value of the first metric, which is the main one, or that the run diverged."""
     if any(isinstance(value, str) for value in metrics.values()):
         return "diverged"
     return next((f"{name} {value:.4g}" for name, value in metrics.items()), "nothing to measure")
 
 
 def _default_folder(files: Sequence[Path]) -> Path:
-    """The same for the same files, so that the same command goes on."""
-    named = "-".join(file.stem for file in files[:3]) + (f"-and-{len(files) - 3}-more" if len(files) > 3 else "")
-    return Path("runs") / f"compare-{named}"
+    """Name the folder by the files alone, so that the same command continues in it."""
+    names = "-".join(file.stem for file in files[:3]) + (f"-and-{len(files) - 3}-more" if len(files) > 3 else "")
+    return Path("runs") / f"compare-{names}"

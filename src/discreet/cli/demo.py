@@ -1,4 +1,4 @@
-"""`discreet demo`: a tour that trains a private model on your machine; nothing in it is hard-coded."""
+"""`discreet demo`: a tour that trains a private model on this machine; every number it shows is computed."""
 
 import sys
 from collections.abc import Iterator
@@ -18,13 +18,19 @@ from discreet.privacy.events import Event, GaussianNoise, Repeated
 if TYPE_CHECKING:
     from discreet.experiment.loop.outcome import Outcome
 
-ROUNDS, RATE, EPSILON, DELTA = 100, 0.5, 2.0, 1e-4  # as in the built-in experiment, which is trained below
-NEXT = ("discreet init", "discreet run --help", "discreet plan --help", "README.md")
+ROUNDS, RATE, EPSILON, DELTA = 100, 0.5, 2.0, 1e-4  # those of the built-in experiment, which is trained below
+NEXT_STEPS = ("discreet init", "discreet run --help", "discreet plan --help", "README.md")
 
 
 @dataclass(frozen=True)
 class Chapter:
-    """One thing to see: what it says in JSON, under which names, and how it looks."""
+    """One part of the tour.
+
+    Attributes:
+        title: The question that it answers.
+        data: What it adds to the JSON object.
+        page: What it prints.
+    """
 
     title: str
     data: dict[str, Any]
@@ -32,9 +38,9 @@ class Chapter:
 
 
 def demo(as_json: Json = False) -> None:
-    """Train a private model on digits, and see what is promised."""
+    """Train a private model on digits, and show its guarantee."""
     emit(
-        lambda: {name: value for chapter in _chapters() for name, value in chapter.data.items()} | {"next": NEXT},
+        lambda: {name: value for chapter in _chapters() for name, value in chapter.data.items()} | {"next": NEXT_STEPS},
         _page,
         as_json=as_json,
     )
@@ -46,13 +52,13 @@ def _page() -> Iterator[RenderableType]:
         yield ""
         yield from chapter.page
         yield ""
-    yield "Where to go next: " + ", ".join(NEXT)
+    yield "Where to go next: " + ", ".join(NEXT_STEPS)
 
 
 def _chapters() -> Iterator[Chapter]:
     cost = _account_gaussian(Question(sampling_rate=0.1, steps=1000), noise=1.0)
     yield Chapter(
-        "What does a mechanism cost? The tightest accountant is reported.",
+        "What does a mechanism cost? The tightest bound is reported.",
         {"account": cost.data()},
         [
             "$ discreet account gaussian --noise-multiplier 1 --sampling-rate 0.1 \\\n"
@@ -60,14 +66,14 @@ def _chapters() -> Iterator[Chapter]:
             *cost.page(),
         ],
     )
-    found = _account_gaussian(Question(sampling_rate=RATE, steps=ROUNDS, delta=DELTA, epsilon=EPSILON), noise=None)
+    noise = _account_gaussian(Question(sampling_rate=RATE, steps=ROUNDS, delta=DELTA, epsilon=EPSILON), noise=None)
     yield Chapter(
-        f"How much noise keeps {ROUNDS} rounds at epsilon {EPSILON:g}?",
-        {"plan": found.data()},
+        f"How much noise do {ROUNDS} rounds need for epsilon {EPSILON:g}?",
+        {"plan": noise.data()},
         [
             f"$ discreet account gaussian --epsilon {EPSILON:g} --sampling-rate {RATE} \\\n"
             f"      --steps {ROUNDS} --delta {DELTA}\n",
-            *found.page(),
+            *noise.page(),
         ],
     )
     trained = start_run(None, (), None, None, None, None, quiet=not sys.stderr.isatty())
@@ -80,36 +86,36 @@ def _account_gaussian(question: Question, noise: float | None) -> Answer:
 
 
 def _training_chapter(trained: "Outcome") -> Chapter:
-    """The built-in experiment as `discreet run` runs it: digits of ten clients, 100 rounds, the card, the results."""
+    """Show the built-in experiment as `discreet run` shows it: ten clients with digits, 100 rounds, the card."""
     from discreet.experiment import api
     from discreet.experiment.promise import run_guarantees
 
     page = api.write_page(trained.record.path)
-    said = result_data(trained, page)
+    data = result_data(trained, page)
     return Chapter(
-        "What is learned under it, and what may be promised to whom?",
-        {"run": said, "guarantee": said["guarantees"][0]},
+        "What does a model learn with this noise, and what is guaranteed to whom?",
+        {"run": data, "guarantee": data["guarantees"][0]},
         ["$ discreet run\n", run_guarantees.card_text(list(trained.guarantees)), "", *describe_results(trained, page)],
     )
 
 
 def _refusal_chapter(trained: "Outcome") -> Chapter:
-    """The run's own ledger is asked for one round more than the promise pays for."""
+    """Ask the ledger of the run for one round more than its budget allows."""
     from discreet.privacy.ledger import Ledger
     from discreet.privacy.release import Release
 
     assert trained.record.ledger_path is not None
     card = trained.guarantees[0]
-    more = Release(unit=card.unit, relation=card.relation, view=card.view, event=_one_round(card.event))
+    extra_round = Release(unit=card.unit, relation=card.relation, view=card.view, event=_one_round(card.event))
     try:
-        Ledger.open(trained.record.ledger_path).reserve("one more round", [more])
+        Ledger.open(trained.record.ledger_path).reserve("one more round", [extra_round])
     except BudgetRefused as refused:
         return Chapter(
-            f"And one round more? The ledger has paid for {trained.completed}, and refuses:",
+            f"And one more round? The ledger has accounted for {trained.completed} rounds, and refuses:",
             {"refusal": {"message": str(refused), "exit_code": refused.exit_code}},
             [str(refused)],
         )
-    raise AssertionError(f"the least noise that pays for {trained.completed} rounds paid for one more")
+    raise AssertionError(f"the smallest noise for {trained.completed} rounds was enough for one more")
 
 
 def _one_round(event: Event) -> Event:

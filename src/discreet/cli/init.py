@@ -1,4 +1,4 @@
-"""`discreet init`: a commented experiment to start from."""
+"""`discreet init`: write a commented experiment file to start from."""
 
 from pathlib import Path
 from typing import Annotated, TypeAlias
@@ -21,36 +21,39 @@ File: TypeAlias = Annotated[Path, typer.Argument(metavar="[FILE]", hidden=True)]
 def init(
     file: File = Path("experiment.toml"),
     table: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Your own table, CSV or Parquet; default: the digits.")
+        Path | None, typer.Option(metavar="FILE", show_default="digits", help="Your own table, CSV or Parquet.")
     ] = None,
-    client: Annotated[str | None, typer.Option(metavar="COLUMN", help="Names whose row it is.")] = None,
-    label: Annotated[str | None, typer.Option(metavar="COLUMN", help="What is to be predicted.")] = None,
+    client: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Column that names the client of each row.")
+    ] = None,
+    label: Annotated[str | None, typer.Option(metavar="COLUMN", help="Column to predict.")] = None,
     ranges: Annotated[
-        Path, typer.Option(metavar="TOML", show_default=False, help="Public ranges of its columns: ranges.toml.")
+        Path, typer.Option(metavar="TOML", help="File with the publicly known ranges of the columns.")
     ] = Path("ranges.toml"),
     as_json: Json = False,
 ) -> None:
     """Write a commented experiment to FILE, or to experiment.toml.
 
-    For a table of your own, `discreet data check FILE --write-ranges` then writes the ranges to fill in.
+    For your own table, `discreet data check --write-ranges` then writes the file of ranges, which you edit.
     """
     from discreet.experiment.configuration.starter_files import starter_file
 
     if table is None and (client or label):
-        raise InvalidInput("--client and --label name columns of a table.", fix="Name it with --table.")
+        raise InvalidInput("--client and --label need a table.", fix="Name it with --table.")
     text = starter_file(table, client, label, ranges, beside=file.parent)
     try:
         with open(file, "x", encoding="utf-8") as new:
             new.write(text)
     except FileExistsError:
-        raise InvalidInput(f"{file} is there already, and is left as it is.", fix="Name another file.") from None
+        raise InvalidInput(f"{file} exists, and is not overwritten.", fix="Name another file.") from None
     except OSError as error:
         raise InvalidInput(f"{file} can't be written ({error.strerror}).") from None
     steps = [f"discreet plan {file}", f"discreet run {file}"]
     if table is not None:
         steps.insert(0, f"discreet data check {table} --client {client} --label {label} --write-ranges {ranges}")
-    listed = list(steps)
+    instructions = list(steps)
     if table is not None:
-        listed.insert(1, f"replace the numbers in {ranges} by publicly known ones, and delete its line taken_from_data")
-    page = [f"Wrote {file}. Next:", *(f"  {step}" for step in listed)]
+        by_hand = f"replace the numbers in {ranges} by publicly known ones, and delete its line taken_from_data"
+        instructions.insert(1, by_hand)
+    page = [f"Wrote {file}. Next:", *(f"  {step}" for step in instructions)]
     emit(lambda: {"file": str(file), "next": steps}, lambda: ["\n".join(page)], as_json=as_json)

@@ -1,4 +1,4 @@
-"""`discreet plan --interactive`: the planner's page, from its address to Ctrl-C."""
+"""`discreet plan --interactive`: serve the planner's page on this machine until Ctrl-C."""
 
 import webbrowser
 from collections.abc import Iterator
@@ -26,7 +26,16 @@ PORT = Number("port", Annotated[int, BeforeValidator(_check_port)])
 
 
 def serve_planner(job: "Job", port: int | None, *, browser: bool, as_json: bool) -> None:
-    """Serve the page until it is interrupted. Whoever has the address may use it; it is printed, and nowhere kept."""
+    """Serve the planner's page until the user interrupts it.
+
+    The printed address contains a secret that is stored nowhere: everyone who has the address can use the page.
+
+    Args:
+        job: The experiment at which the sliders start.
+        port: The port to listen on. None takes a free one.
+        browser: Open the page in the default browser.
+        as_json: Print the address as a JSON object.
+    """
     from discreet.planning.planner.planner_server import listening
     from discreet.planning.planner.slider_start import start
 
@@ -39,4 +48,4 @@ def serve_planner(job: "Job", port: int | None, *, browser: bool, as_json: bool)
 
 def _describe_address(url: str) -> Iterator[str]:
     yield f"The planner is at\n{url}"
-    yield "Nothing is trained, spent or sent anywhere. Ctrl-C ends it."
+    yield "Nothing is trained, spent or sent anywhere. Press Ctrl-C to end it."

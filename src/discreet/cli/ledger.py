@@ -1,4 +1,4 @@
-"""`discreet ledger`: makes the file that keeps a budget, shows what is spent of it, and checks its chain."""
+"""`discreet ledger`: create the file that keeps a privacy budget, show what is spent, and verify its hash chain."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,17 +9,18 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
 
+from discreet.cli.formatting import format_count
 from discreet.cli.options import (
     POSITIVE,
     PROBABILITY,
     RelationWord,
     UnitOption,
     ViewOption,
-    needed,
     parse_relation,
     parse_unit,
 )
 from discreet.cli.output import Json, emit
+from discreet.cli.text_table import text_table
 from discreet.part import from_plain
 from discreet.privacy.release import Person, Unit, describe_clients, relations_for
 from discreet.privacy.wording import compact, round_down, round_up
@@ -32,27 +33,27 @@ Examples:
   discreet ledger show ledger.jsonl --clients
   discreet ledger verify ledger.jsonl
 
-A ledger belongs to the data: it is written before data is touched, outlives
-the runs that share it, and refuses what would exceed its budget.
+A ledger belongs to the data. Each run writes to it before it touches the data,
+several runs can share it, and it refuses what would exceed its budget.
 """
 
 app = typer.Typer(
-    help="What is spent of a budget, and whether its record is whole.",
+    help="Create, show and verify the ledger of a privacy budget.",
     epilog=EPILOG,
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 
-File: TypeAlias = Annotated[Path, typer.Argument(metavar="PATH", hidden=True)]  # the text above the options tells of it
+File: TypeAlias = Annotated[Path, typer.Argument(metavar="PATH", hidden=True)]  # the docstring describes it
 
 
 @app.command()
 def show(
     path: File,
-    clients: Annotated[bool, typer.Option("--clients", help="Also a line for each client, by its number.")] = False,
+    clients: Annotated[bool, typer.Option("--clients", help="Add a line for each client, by its number.")] = False,
     as_json: Json = False,
 ) -> None:
-    """What is spent of each budget in the ledger at PATH."""
+    """Show how much of each budget in the ledger PATH is spent."""
     from discreet.privacy.ledger import Ledger
 
     summary = Ledger.open(path).summary(by_client=clients)
@@ -61,10 +62,10 @@ def show(
 
 @app.command()
 def verify(path: File, as_json: Json = False) -> None:
-    """Whether the ledger at PATH is the one that was written.
+    """Verify that no line of the ledger PATH was changed.
 
-    Every line carries the hash of the one before, so an edit shows. A cut-off end doesn't: compare the head and the
-    number of records with those on the last guarantee card.
+    Every line contains the hash of the line before, so a changed line is detected. Lines missing at the end are not:
+    compare the head and the number of records with those on the last guarantee card.
     """
     from discreet.privacy.ledger import Ledger
 
@@ -76,30 +77,26 @@ def verify(path: File, as_json: Json = False) -> None:
 def create(
     path: File,
     epsilon: Annotated[
-        float | None, typer.Option(click_type=POSITIVE, metavar="E", help="The most that may be spent.")
-    ] = None,
-    delta: Annotated[float | None, typer.Option(click_type=PROBABILITY, metavar="D", help="At this delta.")] = None,
+        float, typer.Option(click_type=POSITIVE, metavar="E", help="Budget: the largest epsilon that may be spent.")
+    ],
+    delta: Annotated[float, typer.Option(click_type=PROBABILITY, metavar="D", help="Delta of the budget.")],
     unit: UnitOption = "example",
     view: ViewOption = "server",
     relation: Annotated[
         RelationWord | None,
-        typer.Option(
-            metavar="HOW",
-            show_default=False,
-            help="zero-out (default), replace or add-or-remove (default for clients).",
-        ),
+        typer.Option(show_default="zero-out; for clients add-or-remove", help="Which data sets are neighbours."),
     ] = None,
     mode: Annotated[
         Literal["filter", "plan"],
-        typer.Option(metavar="HOW", show_default=False, help="filter (default) for many runs; plan for one, tighter."),
+        typer.Option(help="Whether it is for many runs (filter) or for one planned run (plan)."),
     ] = "filter",
     as_json: Json = False,
 ) -> None:
-    """A new ledger at PATH, with the most that may be spent.
+    """Create a ledger at PATH with a budget.
 
-    A filter holds for any number of runs, each planned after seeing the last. A plan is tighter, and holds for one
-    run whose rounds and noise are fixed before it starts. How many examples a client holds is public, so a budget for
-    examples or persons is for what stands in their place (zero-out), not for whether they are there.
+    A filter allows any number of runs, each planned after seeing the results of the last. A plan is tighter, and
+    allows one run, whose rounds and noise are fixed before it starts. The number of examples of a client is public, so
+    a budget for examples or persons compares with a blank in their place (zero-out), not with a data set without them.
     """
     from discreet.privacy.ledger import Budget, Ledger
 
@@ -108,8 +105,8 @@ def create(
         unit=protected,
         relation=relations_for(protected)[0] if relation is None else parse_relation(relation),
         view=view,
-        epsilon=needed("--epsilon", epsilon),
-        delta=needed("--delta", delta),
+        epsilon=epsilon,
+        delta=delta,
     )
     summary = Ledger.create(path, [budget], mode).summary()
     emit(lambda: summary, lambda: _summary_page(summary), as_json=as_json)
@@ -117,10 +114,11 @@ def create(
 
 @app.command()
 def restate(path: File, as_json: Json = False) -> None:
-    """Let an older ledger at PATH promise zero-out for examples.
+    """Change an old ledger PATH to zero-out budgets for examples.
 
-    Older versions promised add-or-remove for examples and persons, which no release keeps: how many examples a client
-    holds is public and divides its noise, so a removed one shows. What was spent stays spent, and one line is added.
+    Older versions created add-or-remove budgets for examples and persons, which no release can keep: the number of
+    examples of a client is public and divides its noise, so a removed example is visible. What was spent stays spent;
+    the change adds one line to the ledger.
     """
     from discreet.privacy.ledger import Ledger
 
@@ -131,8 +129,8 @@ def restate(path: File, as_json: Json = False) -> None:
 
 
 def _summary_page(summary: dict[str, Any]) -> Iterator[RenderableType]:
-    how = {"filter": "for any number of runs", "plan": "for one planned run"}[summary["mode"]]
-    yield f"{summary['path']}: a ledger {how}, made {summary['created'][:10]}"
+    purpose = {"filter": "for any number of runs", "plan": "for one planned run"}[summary["mode"]]
+    yield f"{summary['path']}: a ledger {purpose}, created {summary['created'][:10]}"
     yield ""
     yield Padding(_budget_table(summary["budgets"]), (0, 2))
     yield from _client_tables(summary["budgets"])
@@ -146,11 +144,8 @@ def _summary_page(summary: dict[str, Any]) -> Iterator[RenderableType]:
 
 
 def _budget_table(budgets: list[dict[str, Any]]) -> Table:
-    table = Table(box=None, padding=(0, 3, 0, 0), pad_edge=False)
-    for heading in ("protects", "from", "neighbours"):
-        table.add_column(heading)
-    for heading in ("ε spent", "of", "left", "δ"):
-        table.add_column(heading, justify="right")
+    numbers = ("ε spent", "of", "left", "δ")
+    table = text_table("protects", "from", "neighbours", *numbers, right=numbers)
     for budget in budgets:
         table.add_row(
             _describe_unit(from_plain(Unit, budget["unit"]), budget["clients"]),
@@ -165,32 +160,33 @@ def _budget_table(budgets: list[dict[str, Any]]) -> Table:
 
 
 def _describe_unit(unit: Unit, clients: list[int] | None) -> str:
-    named = f"person ({unit.column})" if isinstance(unit, Person) else unit
+    name = f"person ({unit.column})" if isinstance(unit, Person) else unit
     if clients is None:
-        return named
-    return describe_clients(clients) if unit == "client" else f"{named} of {describe_clients(clients)}"
+        return name
+    return describe_clients(clients) if unit == "client" else f"{name} of {describe_clients(clients)}"
 
 
 def _client_tables(budgets: list[dict[str, Any]]) -> Iterator[RenderableType]:
-    """A line for each client; where all pay alike, there is nothing more to say."""
+    """List what each client has spent of each budget, where the summary has a list by client."""
     for budget in budgets:
-        own = budget.get("by_client")
-        if own is None:
+        clients = budget.get("by_client")
+        if clients is None:
             continue
-        table = Table(box=None, padding=(0, 3, 0, 0), pad_edge=False)
-        table.add_column(f"of each, at δ {compact(budget['delta'])}, ε {compact(budget['epsilon'])} allowed")
-        for heading in ("ε spent", "left"):
-            table.add_column(heading, justify="right")
-        for each in own:
-            table.add_row(describe_clients(each["clients"]), round_up(each["spent"]), round_down(each["remaining"]))
         yield ""
-        yield Padding(table, (0, 2)) if own else "  All clients have paid alike: no line differs from the budget's."
+        if not clients:
+            yield "  All clients have spent the same: what the budget's line says."
+            continue
+        heading = f"each client, at δ {compact(budget['delta'])}, ε {compact(budget['epsilon'])} allowed"
+        table = text_table(heading, "ε spent", "left", right=("ε spent", "left"))
+        for group in clients:
+            table.add_row(describe_clients(group["clients"]), round_up(group["spent"]), round_down(group["remaining"]))
+        yield Padding(table, (0, 2))
 
 
 def _describe_chain(state: dict[str, Any]) -> Iterator[RenderableType]:
-    yield f"The chain is whole: length {state['records']:,}, head"
+    yield f"The hash chain is intact: {format_count(state['records'], 'records')}, head"
     yield f"  {state['head']}"
     if state["recovered"] or state["torn_bytes"]:
-        yield "A writer died in mid-line; what it left was told to nobody and counts for nothing."
-    for held in state["outstanding"]:
-        yield f"Outstanding: {held['key']} (line {held['line']}), until it is committed or voided."
+        yield "A process died while it wrote a line; the unfinished line was never reported and is ignored."
+    for reservation in state["outstanding"]:
+        yield f"Outstanding: {reservation['key']} (line {reservation['line']}), until it is committed or voided."

@@ -1,4 +1,4 @@
-"""The table of contents of the `discreet` command, and its one error boundary."""
+"""The `discreet` command: all subcommands, and the one place where errors become messages and exit codes."""
 
 import os
 import sys
@@ -11,7 +11,8 @@ import typer
 
 from discreet import __version__
 from discreet.cli import account, algorithms, compare, data, demo, deploy, init, ledger, plan, report, tradeoff
-from discreet.cli import run as training
+from discreet.cli import run as run_command
+from discreet.cli.help_page import use_plain_help
 from discreet.cli.output import emit, print_error
 from discreet.errors import DiscreetError, InvalidInput
 
@@ -29,11 +30,11 @@ Examples:
 Exit codes:
   0  done
   2  wrong input: nothing was computed
-  3  refused: the budget would be exceeded
+  3  refused: the privacy budget would be exceeded
   1  anything else
 
-Errors are one sentence on stderr; with --json, one object there:
-{"error": {"kind", "message", "exit_code"}}. An infinite number is "inf" in JSON.
+Errors are printed on stderr as one sentence; with --json, as one object:
+{"error": {"kind", "message", "exit_code"}}. JSON output writes infinity as "inf".
 """
 
 app = typer.Typer(
@@ -41,8 +42,8 @@ app = typer.Typer(
     epilog=EPILOG,
     no_args_is_help=True,
     add_completion=False,
-    suggest_commands=False,  # click does
-    rich_markup_mode=None,  # plain help reads well at 80 columns, in a pipe and in a terminal
+    suggest_commands=False,  # click suggests them already
+    rich_markup_mode=None,  # plain text reads well at 80 columns, in a pipe and in a terminal
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
 )
@@ -55,13 +56,13 @@ app.command("demo")(demo.demo)
 app.command("algorithms", epilog=algorithms.EPILOG)(algorithms.algorithms)
 app.command("init", epilog=init.EPILOG)(init.init)
 app.command("plan", epilog=plan.EPILOG)(plan.plan)
-app.command("run", epilog=training.EPILOG)(training.run)
+app.command("run", epilog=run_command.EPILOG)(run_command.run)
 app.command("compare", epilog=compare.EPILOG)(compare.compare)
 app.command("report", epilog=report.EPILOG)(report.report)
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         emit(lambda: {"discreet": __version__}, lambda: [f"discreet {__version__}"], as_json="--json" in sys.argv)
         raise typer.Exit
 
@@ -76,48 +77,57 @@ def _discreet(
 
 
 def main() -> None:
-    """The console script."""
+    """Run the console script `discreet`, and exit with its code."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")  # a terminal without ε gets a question mark, not a crash
+            stream.reconfigure(errors="replace")  # a terminal that can't show ε shows a question mark
     sys.exit(run(sys.argv[1:]))
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command. The one error boundary: whatever goes wrong becomes a sentence and an exit code."""
+    """Run one command, and turn every error into a message on stderr and an exit code.
+
+    Args:
+        arguments: The command line without the program's name.
+
+    Returns:
+        The exit code; `discreet --help` lists the codes.
+    """
     as_json = "--json" in arguments
     try:
         code = _dispatch(arguments)
-    except BrokenPipeError:  # the reader has seen enough
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - so that Python finds nothing to flush into the pipe
+    except BrokenPipeError:  # the reader closed the pipe
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - Python flushes stdout when it exits
         return 1
-    except Exception as error:  # noqa: BLE001 - this is the boundary
+    except Exception as error:  # noqa: BLE001 - no error may pass
         kind, message, code = _explain_error(error)
         print_error(kind, message, code, as_json=as_json)
         if os.environ.get("DISCREET_TRACEBACK"):
             traceback.print_exception(error)
         return code
     if code == INTERRUPTED:
-        print_error("Interrupted", "Interrupted before the answer was ready.", 1, as_json=as_json)
+        print_error("Interrupted", "Interrupted before the command had finished.", 1, as_json=as_json)
         return 1
     return code
 
 
 def _dispatch(arguments: Sequence[str]) -> int:
     try:
-        code = typer.main.get_command(app).main(list(arguments), prog_name="discreet", standalone_mode=False)
-    except click.exceptions.NoArgsIsHelpError as nothing_asked:
-        help_page = nothing_asked.format_message()
+        code = use_plain_help(typer.main.get_command(app)).main(
+            list(arguments), prog_name="discreet", standalone_mode=False
+        )
+    except click.exceptions.NoArgsIsHelpError as no_arguments:
+        help_page = no_arguments.format_message()
         emit(dict, lambda: [help_page], as_json=False)
         return 0
     return code or 0
 
 
-INTERRUPTED = 130  # what typer makes of a keyboard interrupt
+INTERRUPTED = 130  # the exit code that typer returns after a keyboard interrupt
 
 
 def _explain_error(error: Exception) -> tuple[str, str, int]:
-    """An error as its kind, its sentence and its exit code."""
+    """Return the kind of an error, its message in one line, and its exit code."""
     match error:
         case DiscreetError():
             return type(error).__name__, str(error), error.exit_code
@@ -127,5 +137,5 @@ def _explain_error(error: Exception) -> tuple[str, str, int]:
         case click.ClickException():
             return "InvalidInput", " ".join(error.format_message().split()), InvalidInput.exit_code
         case _:
-            what = " ".join(f"{type(error).__name__}: {error}".split())
-            return type(error).__name__, f"Unexpected {what} (DISCREET_TRACEBACK=1 shows where.)", 1
+            line = " ".join(f"{type(error).__name__}: {error}".split())
+            return type(error).__name__, f"Unexpected {line} (Set DISCREET_TRACEBACK=1 to see where.)", 1

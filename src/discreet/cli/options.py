@@ -1,7 +1,7 @@
-"""How people write on a command line what our records hold: numbers, relations, units and views."""
+"""Options that several commands share, and how their values are read: numbers, relations, units and views."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, Literal, TypeAlias
 
 import click
 import typer
@@ -10,29 +10,42 @@ from discreet.errors import InvalidInput
 from discreet.part import Count, Positive, Probability, Rate, from_plain
 from discreet.privacy.release import Person, Relation, Unit, View
 
-T = TypeVar("T")
-
 RelationWord: TypeAlias = Literal["add-or-remove", "zero-out", "replace"]
 
 UnitOption: TypeAlias = Annotated[
-    str,
-    typer.Option(metavar="WHO", show_default=False, help="example (default), client or person:COLUMN:ROWS."),
+    str, typer.Option(metavar="UNIT", help="Unit that is protected: example, client or person:COLUMN:ROWS.")
 ]
 ViewOption: TypeAlias = Annotated[
-    View, typer.Option(metavar="WHO", show_default=False, help="Who looks: server (default), client or public.")
+    View, typer.Option(help="Against whom it is protected: the server, another client or the public.")
 ]
 DataDir: TypeAlias = Annotated[
     Path | None,
-    typer.Option(metavar="DIR", help="Where data sets lie; default: $DISCREET_DATA, else your cache."),
+    typer.Option(metavar="DIR", show_default="$DISCREET_DATA, or your cache", help="Folder of the data sets."),
 ]
-
+Device: TypeAlias = Annotated[
+    Literal["auto", "cpu", "cuda"] | None,
+    typer.Option(show_default="as in FILE, or auto", help="Where to compute; auto takes a GPU if there is one."),
+]
+OutputDir: TypeAlias = Annotated[
+    Path | None, typer.Option(metavar="DIR", show_default="a folder in runs/", help="Folder to write the results to.")
+]
+Overrides: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="Override a field of FILE, such as privacy.epsilon=1."),
+]
 AcceptDataRanges: TypeAlias = Annotated[
-    bool, typer.Option("--accept-data-ranges", help="Train on ranges taken from the data; no guarantee covers them.")
+    bool,
+    typer.Option("--accept-data-ranges", help="Train on ranges taken from the data; no guarantee covers them."),
 ]
 
 
-class Number(click.ParamType):  # type: ignore[type-arg]  # it takes one only from click 8.5 on
-    """A number that is checked where it is typed, by the same strict types that the records are made of."""
+class Number(click.ParamType):  # type: ignore[type-arg]  # click has a type argument only since 8.5
+    """A number on the command line, checked by the same strict types as the fields of the records.
+
+    Args:
+        name: The name of the type in click's messages.
+        kind: The type to check, such as `discreet.part.Positive`.
+    """
 
     def __init__(self, name: str, kind: Any) -> None:
         self.name = name
@@ -52,21 +65,15 @@ def _parse_number(text: str) -> float:
         return int(text)
     except ValueError:
         number = float(text)
-        return int(number) if number.is_integer() else number  # 1e6 steps are whole
+        return int(number) if number.is_integer() else number  # 1e6 is a valid number of steps
 
 
 POSITIVE, RATE, PROBABILITY = Number("positive", Positive), Number("rate", Rate), Number("probability", Probability)
 COUNT = Number("count", Count)
 
 
-def needed(flag: str, value: T | None) -> T:
-    """An option that can't be left out. typer's own way to say so garbles the help page."""
-    if value is None:
-        raise InvalidInput(f"{flag} is missing.")
-    return value
-
-
 def parse_relation(word: RelationWord) -> Relation:
+    """Return the neighbouring relation that a word on the command line stands for."""
     relations: dict[RelationWord, Relation] = {
         "add-or-remove": "add_or_remove",
         "zero-out": "zero_out",
@@ -76,7 +83,13 @@ def parse_relation(word: RelationWord) -> Relation:
 
 
 def parse_unit(text: str) -> Unit:
-    """`example`, `client`, or a person by the column that names them and the most rows they may have."""
+    """Read a unit: `example`, `client`, or `person:COLUMN:ROWS`.
+
+    COLUMN identifies the person of a row, and ROWS is the largest number of rows of one person.
+
+    Raises:
+        InvalidInput: If the text is none of these.
+    """
     match text.split(":"):
         case ["example"]:
             return "example"

@@ -1,4 +1,4 @@
-"""The one output sink: an answer is printed here or nowhere."""
+"""The one output sink: every answer is printed by `emit`, every error by `print_error`."""
 
 import json
 import math
@@ -15,48 +15,53 @@ PIPE_WIDTH = 80
 
 
 def emit(data: Callable[[], Mapping[str, Any]], page: Callable[[], Iterable[RenderableType]], *, as_json: bool) -> None:
-    """Print an answer: one JSON object for a program, or the page for a person, piece by piece as it comes.
+    """Print the answer of a command: one JSON object, or a page of text.
 
-    An infinite number is the string "inf" in JSON, which has no infinity: float("inf") reads it back, and nobody
-    takes it for nothing, as they could a null.
+    Only the form that is printed is computed. The page is printed piece by piece, as `page` yields it.
+
+    Args:
+        data: Returns the JSON object. Infinity is written as the string "inf", because JSON has no infinity:
+            float("inf") reads it back, and it can't be mistaken for a missing value, as null could be.
+        page: Returns the pieces of the page. A string with line breaks keeps its lines; any other is wrapped.
+        as_json: Print the object instead of the page.
     """
     if as_json:
         indent = 2 if sys.stdout.isatty() else None
         _write_stdout(json.dumps(_encode_infinity(data()), allow_nan=False, indent=indent) + "\n")
     else:
         console = _stdout_console()
-        for each in page():
-            laid_out = isinstance(each, str) and "\n" in each  # a card or a help page: its lines stay as they are
-            with console.capture() as piece:
-                console.print(each, soft_wrap=laid_out)
-            _write_stdout("".join(f"{line.rstrip()}\n" for line in piece.get().splitlines()))
+        for piece in page():
+            has_lines = isinstance(piece, str) and "\n" in piece  # a card or a help page: its lines stay as they are
+            with console.capture() as captured:
+                console.print(piece, soft_wrap=has_lines)
+            _write_stdout("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
 
 
 def _write_stdout(text: str) -> None:
     sys.stdout.write(text)
-    sys.stdout.flush()  # a closed pipe shows here, inside the error boundary, and not when Python exits
+    sys.stdout.flush()  # a closed pipe raises here, where it is caught, and not when Python exits
 
 
 def print_error(kind: str, message: str, exit_code: int, *, as_json: bool) -> None:
-    """Say on stderr what went wrong: one sentence, or one JSON object that holds it."""
+    """Print an error on stderr: one sentence, or one JSON object that contains it."""
     error = {"error": {"kind": kind, "message": message, "exit_code": exit_code}}
     sys.stderr.write(json.dumps(error) + "\n" if as_json else f"Error: {message}\n")
     sys.stderr.flush()
 
 
 def _stdout_console() -> Console:
-    """Colour and the window's width in a terminal; plain text of a known width in a pipe."""
+    """In a terminal, use its colours and width; in a pipe, print plain text of a fixed width."""
     width = None if sys.stdout.isatty() else PIPE_WIDTH
     return Console(file=sys.stdout, width=width, markup=False, emoji=False, highlight=False)
 
 
 def stderr_console() -> Console:
-    """Where a person watches; what is printed there is no answer."""
+    """Return a console for progress and warnings; answers go to stdout by `emit`."""
     return Console(stderr=True, markup=False, emoji=False, highlight=False)
 
 
 def print_note(line: str) -> None:
-    """One line for whoever watches, left whole: it may end in a path."""
+    """Print a line on stderr without wrapping it: it may contain a path."""
     stderr_console().print(line, soft_wrap=True)
 
 
@@ -65,8 +70,8 @@ def _encode_infinity(value: Any) -> Any:
         case float() if math.isinf(value):
             return "inf" if value > 0 else "-inf"
         case Mapping():
-            return {str(key): _encode_infinity(each) for key, each in value.items()}
+            return {str(key): _encode_infinity(entry) for key, entry in value.items()}
         case list() | tuple():
-            return [_encode_infinity(each) for each in value]
+            return [_encode_infinity(entry) for entry in value]
         case _:
             return value

@@ -1,4 +1,4 @@
-"""What a person sees while data is prepared: a bar on stderr for whatever takes a while, and only in a terminal."""
+"""Progress bars on stderr while data is prepared; only in a terminal."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,14 +16,17 @@ if TYPE_CHECKING:
 
 @contextmanager
 def show_preparation(source: "Source", *, quiet: bool) -> Iterator["Source"]:
-    """The same experiment; what it computes before it trains is shown."""
+    """Yield a copy of the experiment that shows a progress bar for all it computes before training."""
     with progress_bars(quiet=quiet) as watch:
         yield replace(source, paths=replace(source.paths, on_progress=watch))
 
 
 @contextmanager
 def progress_bars(*, quiet: bool) -> Iterator[OnProgress]:
-    """What is told of preparations is shown, a bar for each, and leaves nothing behind."""
+    """Yield a function that is called with a task, its progress and its total, and shows a bar for each task.
+
+    The bars disappear at the end. With `quiet`, or outside a terminal, the function shows nothing.
+    """
     console = stderr_console()
     if quiet or not console.is_terminal:
         yield lambda what, done, total: None
@@ -32,11 +35,11 @@ def progress_bars(*, quiet: bool) -> Iterator[OnProgress]:
 
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=20), TimeRemainingColumn(compact=True))
     with Progress(*columns, console=console, transient=True) as bars:
-        shown: dict[str, TaskID] = {}
+        tasks: dict[str, TaskID] = {}
 
         def watch(what: str, done: int, total: int) -> None:
-            if what not in shown:
-                shown[what] = bars.add_task(what, total=total)
-            bars.update(shown[what], completed=done)
+            if what not in tasks:
+                tasks[what] = bars.add_task(what, total=total)
+            bars.update(tasks[what], completed=done)
 
         yield watch

@@ -1,16 +1,15 @@
-"""`discreet run`: trains an experiment, shows how it goes, and ends with the guarantee card."""
+"""`discreet run`: train an experiment, show its progress, and print the guarantee card."""
 
-import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 from rich.console import RenderableType
 
-from discreet.cli.options import AcceptDataRanges, DataDir
-from discreet.cli.output import Json, emit, stderr_console
+from discreet.cli.options import AcceptDataRanges, DataDir, Device, OutputDir, Overrides
+from discreet.cli.output import Json, emit, print_note, stderr_console
 from discreet.cli.progress_bar import show_preparation
 from discreet.errors import InvalidInput
 from discreet.part import to_plain
@@ -29,32 +28,28 @@ Examples:
   discreet run --resume runs/first
 
 \b
-Exit codes: 0 trained; 2 wrong input, or --resume with other data or code than
-the run was started with, nothing written; 3 refused by the budget (the last
+Exit codes: 0 trained; 2 wrong input, or --resume with data or code other than
+those of the run, nothing written; 3 refused by the privacy budget (the last
 model is kept); 1 interrupted, or anything else. Ctrl-C or SIGTERM stops after
-the round, with all saved; a second one stops at once.
+the current round and saves everything; a second one stops at once.
 """
 
 File: TypeAlias = Annotated[Path | None, typer.Argument(metavar="[FILE]", hidden=True)]
-Set: TypeAlias = Annotated[
-    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Override any field: privacy.epsilon=1.")
-]
 
 
 def run(
     file: File = None,
-    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Where results go; default: under runs/.")] = None,
+    out: OutputDir = None,
     ledger: Annotated[
-        Path | None, typer.Option(metavar="PATH", help="The data's ledger; default: one for this run only.")
+        Path | None,
+        typer.Option(metavar="PATH", show_default="a new one in the run directory", help="Ledger of the data."),
     ] = None,
-    settings: Set = None,
-    resume: Annotated[Path | None, typer.Option(metavar="RUN", help="Go on with a run that was stopped.")] = None,
-    device: Annotated[
-        Literal["auto", "cpu", "cuda"] | None, typer.Option(metavar="WHERE", help="auto (default), cpu or cuda.")
-    ] = None,
+    settings: Overrides = None,
+    resume: Annotated[Path | None, typer.Option(metavar="RUN", help="Continue the stopped run in this folder.")] = None,
+    device: Device = None,
     data_dir: DataDir = None,
     key_dir: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where a run's secret key lies until it ends.")
+        Path | None, typer.Option(metavar="DIR", help="Folder for the secret key of the run, until it ends.")
     ] = None,
     accept_data_ranges: AcceptDataRanges = False,
     as_json: Json = False,
@@ -62,10 +57,10 @@ def run(
     """Train the experiment in FILE, or the built-in one on digits.
 
     Writes a run directory with the model, the guarantee and report.html. The noise is computed from the promise in
-    FILE; `discreet init` writes one to start from.
+    FILE. To get a FILE to start from, use `discreet init`.
     """
     if resume is not None and (file or out or ledger or settings or device or accept_data_ranges):
-        raise InvalidInput("--resume goes on as the run was started: it takes no FILE and no other option.")
+        raise InvalidInput("--resume continues a run as it was started, and takes no FILE and no other option.")
     overrides = (*(settings or ()), *([f"device={device}"] if device else ()))
     if resume is not None:
         trained = resume_run(resume, key_dir, data_dir, as_json)
@@ -87,7 +82,18 @@ def start_run(
     *,
     accept_data_ranges: bool = False,
 ) -> "Outcome":
-    """A new run, from a file to its end."""
+    """Prepare and train a new run, with progress on stderr.
+
+    Args:
+        file: The experiment file. None trains the built-in experiment.
+        overrides: Fields to override, each as NAME=VALUE.
+        out: The run directory. None makes a new one in runs/.
+        ledger: The ledger of the data. None makes one for this run only.
+        key_dir: Where the secret key of the run is kept until it ends.
+        data_dir: The folder of the data sets.
+        quiet: Print neither warnings nor progress.
+        accept_data_ranges: Train even if ranges were taken from the data.
+    """
     from discreet.experiment import api
     from discreet.experiment.configuration import experiment_file
     from discreet.experiment.loop.training_loop import start
@@ -96,8 +102,8 @@ def start_run(
     from discreet.planning.advice import advice
 
     source = experiment_file.load_experiment(file, overrides, data_dir)
-    where = out if out is not None else api.new_run_path(file.stem if file else "digits")
-    check_path_is_free(where)
+    directory = out if out is not None else api.new_run_path(file.stem if file else "digits")
+    check_path_is_free(directory)
     with show_preparation(source, quiet=quiet) as ready:
         job = api.prepare_job(ready, accept_data_ranges=accept_data_ranges)
     data_ranges.check_accepted(job.task.ranges_from_data, accepted=accept_data_ranges)
@@ -109,10 +115,11 @@ def start_run(
         ]:
             stderr_console().print(sentence)
     with round_progress(job, quiet=quiet) as watch:
-        return start(job, where, ledger, key_dir, watch)
+        return start(job, directory, ledger, key_dir, watch)
 
 
 def resume_run(directory: Path, key_dir: Path | None, data_dir: Path | None, quiet: bool) -> "Outcome":
+    """Continue the run in `directory` as it was started, with progress on stderr."""
     from discreet.experiment import api
     from discreet.experiment.loop.training_loop import resume
 
@@ -125,14 +132,14 @@ def resume_run(directory: Path, key_dir: Path | None, data_dir: Path | None, qui
 
 
 def range_warnings(ranges_from_data: bool) -> Iterator[str]:
-    """What stands next to the promise, at the start of a run and at its end."""
+    """Warn about ranges taken from the data, at the start of a run and at its end."""
     from discreet.experiment.promise import data_ranges
 
     yield from (f"Warning: {sentence}" for sentence in data_ranges.warnings(ranges_from_data))
 
 
 def round_progress(job: "Job", *, quiet: bool) -> "AbstractContextManager[Watch]":
-    """A live bar in a terminal, a few lines in a log, and nothing for a program; all on stderr."""
+    """Show on stderr how the rounds proceed: a bar in a terminal, else a few lines; nothing if `quiet`."""
     from discreet.experiment.loop import progress
 
     if quiet:
@@ -141,11 +148,15 @@ def round_progress(job: "Job", *, quiet: bool) -> "AbstractContextManager[Watch]
     budget = job.privacy.largest_epsilon if job.privacy else None
     if console.is_terminal:
         return progress.progress_bar(job.rounds, 0, budget, console)
-    return progress.progress_lines(job.rounds, budget, lambda line: print(line, file=sys.stderr, flush=True))  # noqa: T201
+    return progress.progress_lines(job.rounds, budget, print_note)
 
 
 def print_result(ended: "Outcome", as_json: bool) -> None:
-    """The card and where the results lie; the exit code says how the run ended."""
+    """Write the report, and print the card and where the results are.
+
+    Raises:
+        typer.Exit: With the code of the reason, if the run ended early.
+    """
     from discreet.experiment import api
 
     page = api.write_page(ended.record.path)
@@ -155,10 +166,11 @@ def print_result(ended: "Outcome", as_json: bool) -> None:
 
 
 def result_data(ended: "Outcome", page: Path) -> dict[str, Any]:
+    """Return the result of a run as plain data for JSON."""
     return {
         "run": str(ended.record.path),
         **ended.summary(),
-        "guarantees": [to_plain(each) for each in ended.guarantees],
+        "guarantees": [to_plain(guarantee) for guarantee in ended.guarantees],
         "data_ranges": ended.record.identity.data_ranges,
         "report": str(page),
     }
@@ -179,20 +191,20 @@ def _page(ended: "Outcome", page: Path) -> Iterator[RenderableType]:
 
 
 def describe_results(ended: "Outcome", page: Path) -> Iterator[RenderableType]:
-    """How good the model is, and where everything lies."""
+    """Describe how good the model is, and where the results are."""
     metrics = ", ".join(describe_metrics(ended.metrics)) or "nothing to measure"
     yield f"After {ended.completed} rounds, on test data: {metrics}"
-    yield f"Results lie in {ended.record.path}"
+    yield f"Results are in {ended.record.path}"
     yield f"  to look at:   {page.name}"
     yield "  to use:       model.safetensors, or discreet.load() in Python"
     identity = ended.record.identity
-    secret = identity.data_ranges or identity.seeded  # bounds of the data, or the seed, stand in resolved.toml
-    yield f"  to hand on:   guarantee.txt{'' if secret else ', resolved.toml'}"
+    is_secret = identity.data_ranges or identity.seeded  # resolved.toml holds bounds of the data, or the seed
+    yield f"  to share:     guarantee.txt{'' if is_secret else ', resolved.toml'}"
 
 
 def describe_metrics(metrics: dict[str, Any]) -> Iterator[str]:
-    """Each metric by name; a squared error with what a constant achieves beside it."""
-    said = {name: f"{name} {compact(float(value), 4)}" for name, value in metrics.items()}
-    if "mse" in said and (constant := said.pop("constant_mse", None)):
-        said["mse"] += f" ({constant}: by always predicting the training mean)"
-    yield from said.values()
+    """Name each metric and its value; for a squared error, also the error of a constant prediction."""
+    texts = {name: f"{name} {compact(float(value), 4)}" for name, value in metrics.items()}
+    if "mse" in texts and (constant := texts.pop("constant_mse", None)):
+        texts["mse"] += f" ({constant}: by always predicting the training mean)"
+    yield from texts.values()

@@ -1,1 +1,1 @@
-"""From a run directory to a page that a person reads."""
+"""Pages and pictures: a run directory becomes an HTML page, curves become images."""

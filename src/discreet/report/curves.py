@@ -1,4 +1,4 @@
-"""Curves as data: what a picture shows, before anything draws it."""
+"""Pictures as data: curves, limits, marks and panels, before anything draws them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,15 +6,20 @@ from typing import NamedTuple
 
 
 class Point(NamedTuple):
+    """One value of a curve."""
+
     x: float
     y: float
 
 
 @dataclass(frozen=True)
 class Curve:
-    """A line through its points, in their order; one that is only a claim, or beyond where it holds, is dashed.
+    """A line through its points, in their order; a value that is not finite is a gap.
 
-    A value that is not finite is a gap.
+    Attributes:
+        name: Its name in the legend. Curves of one name share colour and symbol.
+        points: Its points.
+        dashed: Whether it is only a claim, or outside the range where it holds.
     """
 
     name: str
@@ -24,7 +29,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Limit:
-    """A dashed line across the panel at one x: where a bound stops to hold."""
+    """A dashed vertical line at one x, where a bound stops holding."""
 
     name: str
     x: float
@@ -32,7 +37,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class Mark:
-    """One point that the eye should find: a best E, a best T."""
+    """A highlighted point, such as the best number of epochs."""
 
     name: str
     at: Point
@@ -40,7 +45,19 @@ class Mark:
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes. `up` and `across` say what is measured, and in which unit."""
+    """One pair of axes with its curves.
+
+    Attributes:
+        title: Its title.
+        across: The label of the x-axis, with its unit.
+        up: The label of the y-axis, with its unit.
+        curves: The curves, in the order in which they are drawn.
+        limits: Where bounds stop holding.
+        marks: Highlighted points.
+        log_x: Whether the x-axis is logarithmic.
+        log_y: Whether the y-axis is logarithmic.
+        whole_x: Whether x counts something, so that only whole numbers are labelled.
+    """
 
     title: str
     across: str
@@ -50,12 +67,12 @@ class Panel:
     marks: tuple[Mark, ...] = ()
     log_x: bool = False
     log_y: bool = False
-    whole_x: bool = False  # what lies across is counted, so that between two whole numbers nothing is named
+    whole_x: bool = False
 
 
 @dataclass(frozen=True)
 class Picture:
-    """Panels that belong together, and what a reader has to know to read them right, a sentence each."""
+    """Panels that belong together, with notes: one sentence each about how to read them."""
 
     title: str
     panels: tuple[Panel, ...]
@@ -63,4 +80,5 @@ class Picture:
 
 
 def curve(name: str, xs: Sequence[float], ys: Sequence[float], *, dashed: bool = False) -> Curve:
+    """Return the curve through the points (x, y) of two lists of the same length."""
     return Curve(name, tuple(Point(x, y) for x, y in zip(xs, ys, strict=True)), dashed)

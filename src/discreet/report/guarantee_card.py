@@ -1,4 +1,4 @@
-"""A guarantee as a card on a page: what is certified, whom it protects from whom, and what it doesn't say."""
+"""A guarantee as a card in HTML: what is certified, whom it protects from whom, and what it does not cover."""
 
 import math
 import re
@@ -9,22 +9,24 @@ from discreet.privacy.guarantee import Claim, Guarantee, card_entries
 from discreet.privacy.wording import compact, per_thousand, round_up
 from discreet.report.markup import Html, bullet_list, definition_list, details, table, tag
 
-# Not the digits of a name, as in CIFAR-10 or net2.py; in doubt it is a number.
-NUMBER = re.compile(r"\b[0-9a-f]{64}\b|(?<!\w)(?<![^\W\d]-)[-−]?\d+(?:[.,]\d+)*(?:e[-+]?\d+)?")  # a sha256 is one
+# Matches numbers and sha256 hashes, but not the digits of a name, as in CIFAR-10 or net2.py.
+NUMBER = re.compile(r"\b[0-9a-f]{64}\b|(?<!\w)(?<![^\W\d]-)[-−]?\d+(?:[.,]\d+)*(?:e[-+]?\d+)?")
 MEANING = (
     "ε (epsilon) bounds how much more likely any outcome becomes because one {unit} was used: by a factor of at most "
-    "e to the ε. Smaller is more private. δ (delta) is a small probability that this bound leaves aside. "
+    "e to the power of ε. Smaller is more private. δ (delta) is a small probability that this bound does not cover. "
     "A guarantee is always about one kind of unit and one kind of onlooker, and says nothing about others."
 )
 
 
 def guarantee_card(card: Guarantee, *, public: bool = False) -> Html:
-    """The whole card; what is only claimed stands in a box of its own.
+    """Return the whole card; claims that are not certified are in a box of their own.
 
-    In public, what the card says of numbers that it doesn't cover is said without those numbers.
+    Args:
+        card: The guarantee.
+        public: Remove the numbers from the sentences about what the guarantee does not cover.
     """
     unit = wording.unit_name(card.unit)
-    not_covered = [remove_numbers(each) for each in card.not_covered] if public else card.not_covered
+    not_covered = [remove_numbers(sentence) for sentence in card.not_covered] if public else card.not_covered
     return tag(
         "article",
         tag("h3", f"For any one {unit}, against {_onlooker(card)}"),
@@ -44,10 +46,10 @@ def guarantee_card(card: Guarantee, *, public: bool = False) -> Html:
 
 
 def other_clients_table(cards: Sequence[Guarantee]) -> Html:
-    """The guarantees of clients whose numbers are their own, a row each; the least protected has a card."""
+    """List the guarantees of clients with numbers of their own; the least protected client has the card."""
     return table(
-        "The same for other clients, whose numbers differ",
-        ["whose", "ε, at most", "what happened"],
+        "The guarantees of the other clients, whose numbers differ",
+        ["client", "ε, at most", "mechanism"],
         (
             [
                 wording.describe_unit(card.unit, card.view, card.clients),
@@ -60,15 +62,17 @@ def other_clients_table(cards: Sequence[Guarantee]) -> Html:
 
 
 def format_certified(card: Guarantee) -> str:
+    """Write the certified bound, rounded up: ε = 2 at δ = 1e-5."""
     return format_bound(round_up(card.epsilon), card.delta)
 
 
 def format_bound(epsilon: str, delta: float) -> str:
+    """Write ε at δ, so that no line break separates a name from its number."""
     return _format_equations(f"ε = {epsilon} at δ = {compact(delta)}")
 
 
 def remove_numbers(sentence: str) -> str:
-    """The sentence with … for each of its numbers; one that states an ε speaks of a guarantee, and keeps them."""
+    """Replace each number of a sentence by …; a sentence that states an ε is about a guarantee, and keeps them."""
     return sentence if "ε = " in sentence else NUMBER.sub("…", sentence)
 
 
@@ -77,17 +81,19 @@ def _onlooker(card: Guarantee) -> str:
 
 
 def _attack_table(card: Guarantee) -> Html:
-    pairs = ((per_thousand(each.false_positive_rate), per_thousand(each.true_positive_rate)) for each in card.attacks)
+    pairs = (
+        (per_thousand(attack.false_positive_rate), per_thousand(attack.true_positive_rate)) for attack in card.attacks
+    )
     return table(
         "What the best possible attack achieves, out of 1,000",
         ["allowed false alarms", "recognised, at most", "by blind guessing"],
-        ([alarms, found, alarms] for alarms, found in pairs),
+        ([alarms, recognised, alarms] for alarms, recognised in pairs),
     )
 
 
 def _card_entries(card: Guarantee) -> list[tuple[str, str]]:
-    listed = [(name, _format_equations(said)) for name, said in card_entries(card)]
-    return [*listed, ("Made with", f"discreet {card.version}")]
+    formatted = [(name, _format_equations(text)) for name, text in card_entries(card)]
+    return [*formatted, ("Version", f"discreet {card.version}")]
 
 
 def _claims_box(card: Guarantee) -> Html:
@@ -95,7 +101,7 @@ def _claims_box(card: Guarantee) -> Html:
         "aside",
         tag("h4", "Claimed, not certified"),
         bullet_list(_describe_claim(claim) for claim in card.claims),
-        tag("p", f"Certified is {format_certified(card)}."),
+        tag("p", f"What is certified is {format_certified(card)}."),
         class_="claims",
     )
 
@@ -104,6 +110,6 @@ def _describe_claim(claim: Claim) -> str:
     return f"{format_bound(compact(claim.epsilon), claim.delta)}, {claim.source}: {claim.reason}"
 
 
-def _format_equations(said: str) -> str:
-    """ε = 2 in words that no line break takes apart, and infinity by its sign."""
-    return said.replace(" = inf", " = ∞").replace(" = ", "\u00a0=\u00a0")
+def _format_equations(text: str) -> str:
+    """Keep equations such as ε = 2 on one line, and write infinity as ∞."""
+    return text.replace(" = inf", " = ∞").replace(" = ", "\u00a0=\u00a0")

@@ -1,4 +1,4 @@
-"""Where the name of a mark or a limit stands: where it covers the least of the curves, and stays on the panel."""
+"""Where to write the name of a mark or a limit: where it covers least of the curves, and inside the panel."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -11,90 +11,96 @@ from discreet.report.theme import is_drawable, visible_points
 
 Side: TypeAlias = Literal["left", "center", "right"]
 
-LETTER, LINE, AWAY = 0.017, 0.11, 0.015  # of what a panel's values span: a name's letter, its line, and its distance
-BEYOND = 0.05  # so far names may stand beyond the last value
-BETWEEN = 12  # places that are looked at between two points
-SYMBOL = 4  # so many of those a point itself counts for: a symbol is larger than its line
-NEAR = 0.05  # of the width: what a name along a limit takes
+LETTER, LINE, DISTANCE = 0.017, 0.11, 0.015  # width of a letter, height and distance of a name; the panel is 1
+OVERHANG = 0.05  # how far a name may extend beyond the last value
+SAMPLES = 12  # steps from one point of a curve to the next
+MARKER_WEIGHT = 4  # a point counts as much as this many samples: a marker is larger than its line
+LIMIT_WIDTH = 0.05  # width of a name that is written along a limit
 
 
 class LabelPlace(NamedTuple):
-    """Below or above its mark, which stands at that side of the name."""
+    """Where the name of a mark is written.
+
+    Attributes:
+        below: Whether it is below the mark, and not above.
+        side: The side of the name at which the mark is.
+    """
 
     below: bool
     side: Side
 
 
 def place_label(mark: Mark, panel: Panel) -> LabelPlace:
-    """Where a mark's name covers the least; of those that are alike, below a least value, whose curve is above it."""
+    """Find the place where the name of a mark covers least; among equals, below a mark that is low."""
     frame = _UnitFrame(panel)
-    places, first = list(_sample_curves(frame, panel)), is_low(mark, panel)
-    at, long = frame.at(mark.at), LETTER * len(mark.name)
+    samples, prefers_below = list(_sample_curves(frame, panel)), is_low(mark, panel)
+    point, width = frame.to_unit(mark.at), LETTER * len(mark.name)
 
-    def covered(to: LabelPlace) -> tuple[float, int]:
-        left = at.x - {"left": 0.0, "center": long / 2, "right": long}[to.side]
-        bottom = at.y - AWAY - LINE if to.below else at.y + AWAY
-        inside = sum(left <= x <= left + long and bottom <= y <= bottom + LINE for x, y in places)
-        out = max(0.0, -BEYOND - left, left + long - 1 - BEYOND)
-        return inside + 1000 * out, order.index(to)
+    def cost(place: LabelPlace) -> tuple[float, int]:
+        left = point.x - {"left": 0.0, "center": width / 2, "right": width}[place.side]
+        bottom = point.y - DISTANCE - LINE if place.below else point.y + DISTANCE
+        covered = sum(left <= x <= left + width and bottom <= y <= bottom + LINE for x, y in samples)
+        outside = max(0.0, -OVERHANG - left, left + width - 1 - OVERHANG)
+        return covered + 1000 * outside, places.index(place)
 
     sides: tuple[Side, ...] = ("center", "left", "right")
-    order = [LabelPlace(under, side) for under, side in product((first, not first), sides)]
-    return min(order, key=covered)
+    places = [LabelPlace(below, side) for below, side in product((prefers_below, not prefers_below), sides)]
+    return min(places, key=cost)
 
 
 def is_low(mark: Mark, panel: Panel) -> bool:
-    """Whether a mark is low among all values, so that there is room below it."""
+    """Return whether a mark is below the median of all values, so that there is room below it."""
     values = [y for curve in panel.curves for y in visible_points(curve, panel).values()]
     return bool(values) and mark.at.y < median(values)
 
 
 def hangs_from_top(x: float, panel: Panel) -> bool:
-    """Whether a limit's name along its line hangs from the top: where more is free above the curves than below."""
+    """Return whether the name of a limit starts at the top: if there is more room above the curves than below."""
     frame = _UnitFrame(panel)
-    at = frame.at(Point(x, frame.low.y)).x
-    near = [y for place, y in _sample_curves(frame, panel) if abs(place - at) <= NEAR]
+    limit = frame.to_unit(Point(x, frame.low.y)).x
+    near = [sample.y for sample in _sample_curves(frame, panel) if abs(sample.x - limit) <= LIMIT_WIDTH]
     return not near or 1 - max(near) >= min(near)
 
 
 def is_near_right_edge(x: float, panel: Panel) -> bool:
-    """Whether a place lies so far right that a name has room on its left alone."""
+    """Return whether x is so far to the right that a name fits only on its left."""
     frame = _UnitFrame(panel)
-    return frame.at(Point(x, frame.low.y)).x > 1 - NEAR
+    return frame.to_unit(Point(x, frame.low.y)).x > 1 - LIMIT_WIDTH
 
 
 class _UnitFrame:
-    """A panel's values from 0 to 1, both ways, as they are drawn."""
+    """Scales the values of a panel to 0 to 1 on both axes, as they are drawn."""
 
     def __init__(self, panel: Panel) -> None:
         self.scales: tuple[Callable[[float], float], ...] = (
             math.log if panel.log_x else float,
             math.log if panel.log_y else float,
         )
-        there = [Point(x, y) for curve in panel.curves for x, y in visible_points(curve, panel).items()]
-        there += [mark.at for mark in panel.marks if is_drawable(mark.at, panel)]
-        xs = [point.x for point in there] + [
+        points = [Point(x, y) for curve in panel.curves for x, y in visible_points(curve, panel).items()]
+        points += [mark.at for mark in panel.marks if is_drawable(mark.at, panel)]
+        xs = [point.x for point in points] + [
             limit.x for limit in panel.limits if is_drawable(Point(limit.x, 1.0), panel)
         ]
-        ys = [point.y for point in there]
+        ys = [point.y for point in points]
         self.low = Point(min(xs, default=1.0), min(ys, default=1.0))
         self.high = Point(max(xs, default=1.0), max(ys, default=1.0))
 
-    def at(self, point: Point) -> Point:
-        return Point(*(self._share(*each) for each in zip(point, self.low, self.high, self.scales, strict=True)))
+    def to_unit(self, point: Point) -> Point:
+        """Scale a point of the panel."""
+        return Point(*(self._fraction(*axis) for axis in zip(point, self.low, self.high, self.scales, strict=True)))
 
     @staticmethod
-    def _share(value: float, low: float, high: float, scale: Callable[[float], float]) -> float:
+    def _fraction(value: float, low: float, high: float, scale: Callable[[float], float]) -> float:
         span = scale(high) - scale(low)
         return (scale(value) - scale(low)) / span if span else 0.5
 
 
 def _sample_curves(frame: _UnitFrame, panel: Panel) -> Iterator[Point]:
-    """Places along every curve, close enough that no name slips between two."""
+    """Yield scaled points along every curve, so close that no name fits between two."""
     for curve in panel.curves:
-        points = [frame.at(Point(x, y)) for x, y in visible_points(curve, panel).items()]
-        yield from points * SYMBOL
-        for one, other in pairwise(points):
-            for step in range(1, BETWEEN):
-                share = step / BETWEEN
-                yield Point(one.x + share * (other.x - one.x), one.y + share * (other.y - one.y))
+        points = [frame.to_unit(Point(x, y)) for x, y in visible_points(curve, panel).items()]
+        yield from points * MARKER_WEIGHT
+        for start, end in pairwise(points):
+            for step in range(1, SAMPLES):
+                share = step / SAMPLES
+                yield Point(start.x + share * (end.x - start.x), start.y + share * (end.y - start.y))

@@ -1,4 +1,4 @@
-"""Whether the ledger that lies with a run is the one its card speaks of."""
+"""The hash chain of a run's ledger, compared with the ledger that the card names."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,34 +12,43 @@ WAIT_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class Chain:
-    """The hashes of a ledger's lines, each checked against the line before."""
+    """The hashes of a ledger's lines, each verified against the line before."""
 
     hashes: tuple[str, ...]
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Read and check the whole file; LedgerDamaged names the first line that was changed."""
+        """Read and verify the whole file.
+
+        Raises:
+            LedgerDamaged: If a line was changed; the message names the first one.
+        """
         log = Log(path, WAIT_SECONDS)
         with log.held(to_write=False):
             return cls(tuple(record.hash for record in log.unread()))
 
     @property
     def length(self) -> int:
+        """The number of lines."""
         return len(self.hashes)
 
     @property
     def head(self) -> str:
+        """The hash of the last line."""
         return self.hashes[-1] if self.hashes else "none"
 
-    def against(self, mark: LedgerMark | None) -> str:
-        """In one sentence: an edit shows by itself, and a cut-off end only beside a card."""
+    def compare_with(self, mark: LedgerMark | None) -> str:
+        """Compare the ledger with what the card says about it, and describe the result in one sentence.
+
+        The chain alone detects a changed line; only a card detects that lines are missing at the end.
+        """
         if mark is None:
-            return "Every line follows from the one before. No card says how long it was."
+            return "The hash chain is intact. No card says how many entries it had."
         if mark.length > self.length:
-            return f"Its end was cut off: {mark.length - self.length:,} of the card's entries are missing."
+            return f"Entries are missing at the end: the card has {mark.length - self.length:,} more."
         if mark.length and self.hashes[mark.length - 1] != mark.head:
-            return "It is not the ledger that the card speaks of: the head differs."
-        grown = self.length - mark.length
-        return "Every line follows from the one before, and it is the ledger that the card speaks of." + (
-            f" It has grown by {grown:,} entries since." if grown else ""
+            return "It is not the ledger that the card names: the head differs."
+        added = self.length - mark.length
+        return "The hash chain is intact, and it is the ledger that the card names." + (
+            f" Since then {added:,} entries were added." if added else ""
         )

@@ -1,4 +1,4 @@
-"""HTML by construction: whatever is not marked as HTML is escaped."""
+"""HTML as values: any text that is not `Html` is escaped."""
 
 from collections.abc import Iterable
 from html import escape
@@ -9,41 +9,49 @@ class Html(str):
     """Text that is HTML already."""
 
 
-Child: TypeAlias = str | None  # an Html, a text that is escaped, or nothing
+Child: TypeAlias = str | None  # Html, text to escape, or nothing
 Attribute: TypeAlias = str | bool | None
 
 VOID = frozenset({"meta", "link", "br", "hr", "input"})
 
 
 def tag(name: str, /, *children: Child, **attributes: Attribute) -> Html:
-    """One element. `class_` is class, `aria_label` is aria-label; True is a bare attribute, None and False are none."""
-    given = "".join(_attribute(key, value) for key, value in attributes.items())
-    return Html(f"<{name}{given}>" if name in VOID else f"<{name}{given}>{join(children)}</{name}>")
+    """Return one element.
+
+    Args:
+        name: The name of the element.
+        children: Its contents; text is escaped, None is skipped.
+        attributes: `class_` becomes class, `aria_label` becomes aria-label. True is an attribute without a value; None
+            and False leave it out.
+    """
+    written = "".join(_attribute(key, value) for key, value in attributes.items())
+    return Html(f"<{name}{written}>" if name in VOID else f"<{name}{written}>{join(children)}</{name}>")
 
 
 def join(children: Iterable[Child]) -> Html:
-    return Html("".join(each if isinstance(each, Html) else escape(each) for each in children if each is not None))
+    """Join HTML and text; text is escaped, None is skipped."""
+    return Html("".join(child if isinstance(child, Html) else escape(child) for child in children if child is not None))
 
 
 def table(caption: str, headings: Iterable[str], rows: Iterable[Iterable[str]], **attributes: Attribute) -> Html:
-    """A table whose first column names the row."""
+    """Return a table that scrolls if it is wide; the first column holds the headings of the rows."""
     head = tag("tr", *(tag("th", heading, scope="col") for heading in headings))
-    body = (tag("tr", tag("th", first, scope="row"), *(tag("td", each) for each in rest)) for first, *rest in rows)
-    made = tag("table", tag("caption", caption), tag("thead", head), tag("tbody", *body), **attributes)
-    return tag("div", made, class_="scroll", tabindex="0", role="region", aria_label=caption)
+    body = (tag("tr", tag("th", first, scope="row"), *(tag("td", cell) for cell in rest)) for first, *rest in rows)
+    element = tag("table", tag("caption", caption), tag("thead", head), tag("tbody", *body), **attributes)
+    return tag("div", element, class_="scroll", tabindex="0", role="region", aria_label=caption)
 
 
 def bullet_list(items: Iterable[str]) -> Html:
-    return tag("ul", *(tag("li", each) for each in items))
+    return tag("ul", *(tag("li", item) for item in items))
 
 
 def definition_list(entries: Iterable[tuple[str, Child]], **attributes: Attribute) -> Html:
-    """Names and what they stand for."""
+    """Return names, each with its value."""
     return tag("dl", *(tag("div", tag("dt", name), tag("dd", value)) for name, value in entries), **attributes)
 
 
 def details(summary: str, *children: Child, in_print: bool = False) -> Html:
-    """Closed until asked for; on paper it stays closed unless it belongs there."""
+    """Return contents that are folded until the reader opens them; `in_print` unfolds them on paper."""
     return tag("details", tag("summary", summary), *children, data_print=in_print)
 
 

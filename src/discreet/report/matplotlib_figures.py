@@ -1,4 +1,4 @@
-"""A picture for paper, drawn by matplotlib: as PNG or SVG, the same bytes from the same numbers."""
+"""Pictures drawn by matplotlib, as PNG or SVG; the same numbers give the same bytes."""
 
 import io
 import math
@@ -20,68 +20,68 @@ from discreet.report.theme import (
 )
 
 MARKERS = ("o", "s", "D", "^", "X")
-PANEL = (4.8, 3.5)  # inches
-NOTE, ENTRY = 0.15, 0.2  # a line of a note, a row of the legend
-DOTS = 150  # an inch, in a PNG
+PANEL = (4.8, 3.5)  # width and height of a panel, in inches
+NOTE, ENTRY = 0.15, 0.2  # height of a line of a note and of a row of the legend, in inches
+DPI = 150  # of a PNG
 
 
 def render_image(picture: Picture, form: Literal["png", "svg"]) -> bytes:
-    """The picture on white, as the bytes of a file."""
+    """Draw a picture on white, and return the bytes of the file."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
-    made = _figure(picture)
-    (FigureCanvasAgg if form == "png" else FigureCanvasSVG)(made)
+    figure = _figure(picture)
+    (FigureCanvasAgg if form == "png" else FigureCanvasSVG)(figure)
     file = io.BytesIO()
-    dated: dict[str, Any] = {"Date": None} if form == "svg" else {}
-    with matplotlib.rc_context({"svg.hashsalt": "discreet"}):  # the same names within a picture each time
-        made.savefig(file, format=form, dpi=DOTS, metadata={"Title": picture.title, **dated})
+    undated: dict[str, Any] = {"Date": None} if form == "svg" else {}
+    with matplotlib.rc_context({"svg.hashsalt": "discreet"}):  # the same identifiers each time
+        figure.savefig(file, format=form, dpi=DPI, metadata={"Title": picture.title, **undated})
     return file.getvalue()
 
 
 def _figure(picture: Picture) -> Any:
-    """Title, panels, one legend for all of them, notes: each below the other, so that none hides a curve."""
+    """Draw the title, the panels, one legend for all of them and the notes, each below the other."""
     from matplotlib.figure import Figure
 
-    across = _column_count(len(picture.panels))
-    down = math.ceil(len(picture.panels) / across)
-    width = max(across * PANEL[0], 6.4)
-    said = [line for note in picture.notes for line in wrap(note, int(width * 15))]
-    look = curve_styles(picture)
-    columns = max(1, int(width / (0.7 + 0.085 * max((len(name) for name in look), default=0))))
-    rows = math.ceil(len(look) / columns)
-    body, foot = down * PANEL[1] + 0.4 + ENTRY * rows, NOTE * len(said) + 0.1
-    made = Figure(figsize=(width, body + foot), layout="constrained")
-    parts: Any = made.subfigures(2, 1, height_ratios=[body, foot])
+    columns = _column_count(len(picture.panels))
+    rows = math.ceil(len(picture.panels) / columns)
+    width = max(columns * PANEL[0], 6.4)
+    note_lines = [line for note in picture.notes for line in wrap(note, int(width * 15))]
+    styles = curve_styles(picture)
+    legend_columns = max(1, int(width / (0.7 + 0.085 * max((len(name) for name in styles), default=0))))
+    legend_rows = math.ceil(len(styles) / legend_columns)
+    body, foot = rows * PANEL[1] + 0.4 + ENTRY * legend_rows, NOTE * len(note_lines) + 0.1
+    figure = Figure(figsize=(width, body + foot), layout="constrained")
+    parts: Any = figure.subfigures(2, 1, height_ratios=[body, foot])
     top, bottom = parts
     top.suptitle(_escape_math(picture.title), fontsize=12)
-    axes = top.subplots(down, across, squeeze=False).ravel()
+    axes = top.subplots(rows, columns, squeeze=False).ravel()
     for panel, axis in zip(picture.panels, axes, strict=False):
-        _draw_panel(panel, axis, look)
+        _draw_panel(panel, axis, styles)
     for axis in axes[len(picture.panels) :]:
         axis.set_visible(False)
-    drawn = [zip(*axis.get_legend_handles_labels(), strict=True) for axis in axes]
-    handles = {label: handle for each in drawn[::-1] for handle, label in each}  # as in the first panel that has it
+    entries = [zip(*axis.get_legend_handles_labels(), strict=True) for axis in axes]
+    handles = {label: handle for panel in entries[::-1] for handle, label in panel}  # of the first panel that has it
     if handles:
-        names = [_escape_math(name) for name in look]
+        names = [_escape_math(name) for name in styles]
         top.legend(
             [handles[name] for name in names],
             names,
             loc="outside lower center",
-            ncols=columns,
+            ncols=legend_columns,
             fontsize=8,
             frameon=False,
         )
-    bottom.text(0.5, 0.95, "\n".join(map(_escape_math, said)), ha="center", va="top", fontsize=8, color="#444")
-    return made
+    bottom.text(0.5, 0.95, "\n".join(map(_escape_math, note_lines)), ha="center", va="top", fontsize=8, color="#444")
+    return figure
 
 
 def _column_count(panels: int) -> int:
     return {1: 1, 2: 2, 4: 2}.get(panels, 3)
 
 
-def _draw_panel(panel: Panel, axis: Any, look: Mapping[str, Style]) -> None:
+def _draw_panel(panel: Panel, axis: Any, styles: Mapping[str, Style]) -> None:
     axis.set_title(_escape_math(panel.title), fontsize=10)
     axis.set_xlabel(_escape_math(panel.across), fontsize=9)
     axis.set_ylabel(_escape_math(panel.up), fontsize=9)
@@ -93,18 +93,18 @@ def _draw_panel(panel: Panel, axis: Any, look: Mapping[str, Style]) -> None:
     if panel.whole_x:
         axis.xaxis.get_major_locator().set_params(integer=True)
     for curve in panel.curves:
-        seen, wide = look[curve.name], is_covered(curve, panel)
-        shown = marker_count(curve, panel, seen)
+        style, is_wide = styles[curve.name], is_covered(curve, panel)
+        markers = marker_count(curve, panel, style)
         axis.plot(
             [point.x for point in curve.points],
             [math.nan if y is None else y for y in y_values(curve, panel)],
             label=_escape_math(curve.name),
-            color=seen.colour,
-            linewidth=4 if wide else 1.6,
+            color=style.colour,
+            linewidth=4 if is_wide else 1.6,
             linestyle="--" if curve.dashed else "-",
-            marker=MARKERS[seen.symbol] if shown else None,
-            markevery=max(1, len(curve.points) // max(1, shown)),
-            markersize=6 if wide else 4,
+            marker=MARKERS[style.symbol] if markers else None,
+            markevery=max(1, len(curve.points) // max(1, markers)),
+            markersize=6 if is_wide else 4,
         )
     for limit in visible_limits(panel):
         axis.axvline(limit.x, color=QUIET, linewidth=1, linestyle=":")
@@ -113,25 +113,25 @@ def _draw_panel(panel: Panel, axis: Any, look: Mapping[str, Style]) -> None:
         )
     for mark in visible_marks(panel):
         axis.plot(*mark.at, marker="*", markersize=11, color="black", markeredgecolor="white", zorder=5)
-        under, side = place_label(mark, panel)
-        shift = {"left": -4, "right": 4}.get(side, 0)  # from the star's middle to its outer edge
-        offset = {"xytext": (shift, -7 if under else 7), "va": "top" if under else "bottom", "ha": side}
+        below, side = place_label(mark, panel)
+        shift = {"left": -4, "right": 4}.get(side, 0)  # from the middle of the star to its edge
+        offset = {"xytext": (shift, -7 if below else 7), "va": "top" if below else "bottom", "ha": side}
         axis.annotate(
             _escape_math(mark.name), mark.at, fontsize=8, textcoords="offset points", **offset, bbox=_HALO, zorder=6
         )
 
 
 def _label_limit(axis: Any, name: str, x: float, *, right: bool, top: bool) -> None:
-    """A limit's name along its line, at that end of it, on the side where there is room."""
+    """Write the name of a limit along its line, at its top or bottom, on the side where there is room."""
     offset = {"xytext": (-3 if right else 3, -4 if top else 4), "textcoords": "offset points"}
-    turned = {"rotation": 90, "ha": "right" if right else "left", "va": "top" if top else "bottom"}
+    rotated = {"rotation": 90, "ha": "right" if right else "left", "va": "top" if top else "bottom"}
     place = {"xy": (x, 1 if top else 0), "xycoords": axis.get_xaxis_transform(), "annotation_clip": True}
-    axis.annotate(_escape_math(name), **place, **offset, **turned, fontsize=7, color="#555", bbox=_HALO)
+    axis.annotate(_escape_math(name), **place, **offset, **rotated, fontsize=7, color="#555", bbox=_HALO)
 
 
-def _escape_math(said: str) -> str:
-    """As it is: a dollar sign would start mathematics."""
-    return said.replace("$", r"\$")
+def _escape_math(text: str) -> str:
+    """Escape dollar signs, which start a formula in matplotlib."""
+    return text.replace("$", r"\$")
 
 
 _HALO = {"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}

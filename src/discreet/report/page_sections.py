@@ -1,4 +1,4 @@
-"""What stands on a run's page, one function a section; a section about which the run says nothing is None."""
+"""The sections of a run's page: one function for each; it returns None if the run has nothing to show there."""
 
 import math
 from collections.abc import Callable, Iterator, MutableMapping
@@ -30,196 +30,222 @@ NOT_COVERED = "not covered by the guarantee"
 PUBLIC_ENVIRONMENT = ("discreet", "python", "packages", "system", "machine", "device", "started")
 
 
-def title(story: RunData) -> str:
-    """What was learned, and how."""
-    task, recipe = story.value("task", "name") or story.value("task", "kind"), story.recipe
+def title(run: RunData) -> str:
+    """Return the title of the page: the task and the recipe."""
+    task, recipe = run.value("task", "name") or run.value("task", "kind"), run.recipe
     if not isinstance(task, str):
-        return story.name
+        return run.name
     return f"Training on {task} with {recipe}" if recipe else f"Training on {task}"
 
 
-def covered_tiles(story: RunData) -> Iterator[Tile]:
-    card, promise = story.main_guarantee, story.promise
+def covered_tiles(run: RunData) -> Iterator[Tile]:
+    """Yield name, value and note of each main number that the guarantee covers, or that is public."""
+    card, promise = run.main_guarantee, run.promise
     if card is not None:
-        asked = f"of {compact(promise.epsilon)} promised" if promise and promise.is_about(card) else "no budget was set"
-        yield "ε certified", "∞" if math.isinf(card.epsilon) else round_up(card.epsilon), asked
-        yield "δ", compact(card.delta), "probability that ε leaves aside"
-    if story.rounds or story.planned_rounds:
-        planned = f"of {story.planned_rounds:,} planned" if story.planned_rounds else "done"
-        yield "rounds", f"{len(story.rounds):,}", planned
+        promised = (
+            f"of {compact(promise.epsilon)} promised" if promise and promise.is_about(card) else "no budget was set"
+        )
+        yield "ε certified", "∞" if math.isinf(card.epsilon) else round_up(card.epsilon), promised
+        yield "δ", compact(card.delta), "probability that ε does not cover"
+    if run.rounds or run.planned_rounds:
+        planned = f"of {run.planned_rounds:,} planned" if run.planned_rounds else "done"
+        yield "rounds", f"{len(run.rounds):,}", planned
 
 
-def uncovered_tiles(story: RunData) -> Iterator[Tile]:
-    for name, series in list(story.metrics().items())[:1]:
-        last, level = max(series), charts.constant_level(story, name)
-        beside = f"{level.name}: {format_number(level.value)}; " if level else ""
-        yield name, _metric_format(name)(series[last]), f"round {last:,}; {beside}{NOT_COVERED}"
-    seconds = [value for value in story.series("seconds").values() if math.isfinite(value)]
+def uncovered_tiles(run: RunData) -> Iterator[Tile]:
+    """Yield name, value and note of each main number that the guarantee does not cover."""
+    for name, series in list(run.metrics().items())[:1]:
+        last, level = max(series), charts.constant_level(run, name)
+        comparison = f"{level.name}: {format_number(level.value)}; " if level else ""
+        yield name, _metric_format(name)(series[last]), f"round {last:,}; {comparison}{NOT_COVERED}"
+    seconds = [value for value in run.series("seconds").values() if math.isfinite(value)]
     if seconds:
-        yield "training time", _format_duration(sum(seconds)), f"{compact(sum(seconds) / len(seconds), 2)} s a round"
+        yield "training time", _format_duration(sum(seconds)), f"{compact(sum(seconds) / len(seconds), 2)} s per round"
 
 
-def unreadable_files(story: RunData) -> Html | None:
-    if not story.problems:
+def unreadable_files(run: RunData) -> Html | None:
+    """List the files of the run directory that can't be read, and why."""
+    if not run.problems:
         return None
-    return _section("What could not be read", bullet_list(story.problems))
+    return section("What could not be read", bullet_list(run.problems))
 
 
-def guarantees(story: RunData) -> Html | None:
-    return _guarantee_cards(story, public=False)
+def guarantees(run: RunData) -> Html | None:
+    """Show every guarantee as a card."""
+    return _guarantee_cards(run, public=False)
 
 
-def public_guarantees(story: RunData) -> Html | None:
-    """Without the numbers that a card names only to say that it doesn't cover them."""
-    return _guarantee_cards(story, public=True)
+def public_guarantees(run: RunData) -> Html | None:
+    """Show every guarantee as a card, without the numbers that the card itself says it does not cover."""
+    return _guarantee_cards(run, public=True)
 
 
-def spending(story: RunData) -> Html | None:
-    spent = story.series("epsilon")
+def spending(run: RunData) -> Html | None:
+    """Chart the epsilon spent by the end of each round."""
+    spent = run.series("epsilon")
     if not spent:
         return None
-    level = Level("promised", story.promise.epsilon) if story.promise else None
-    counted = story.promise or story.main_guarantee
-    at = f" at δ = {compact(counted.delta)}" if counted else ""
-    chart = Chart("spent", f"ε spent{at}", (Line("ε spent", spent),), level=level, from_zero=True)
-    why = "What an onlooker could have learned by the end of each round. It follows from the plan, not from the data."
-    return _section("Privacy spent by round", tag("p", why), render_chart(chart), numbers_table("ε by round", chart))
+    level = Level("promised", run.promise.epsilon) if run.promise else None
+    bound = run.promise or run.main_guarantee
+    delta = f" at δ = {compact(bound.delta)}" if bound else ""
+    chart = Chart("spent", f"ε spent{delta}", (Line("ε spent", spent),), level=level, from_zero=True)
+    why = "A bound on what could be learned by the end of each round. It follows from the plan, not from the data."
+    return section("Privacy spent by round", tag("p", why), render_chart(chart), numbers_table("ε by round", chart))
 
 
-def quality(story: RunData) -> Html | None:
-    pictures = list(charts.quality_charts(story))
+def quality(run: RunData) -> Html | None:
+    """Chart the metrics of the model by round."""
+    pictures = list(charts.quality_charts(run))
     if not pictures:
         return None
-    data = "test data and on training data" if story.training_metrics else "test data"
-    why = f"Measured on {data}, in clear: whoever sees these numbers learns something about that data."
-    named = " and ".join(list(story.metrics())[:2])
-    return _uncovered_section(f"{charts.capitalize(named)} by round", why, pictures)
+    data = "test data and on training data" if run.training_metrics else "test data"
+    why = f"Measured on {data} without noise: these numbers reveal something about that data."
+    names = " and ".join(list(run.metrics())[:2])
+    return _uncovered_section(f"{charts.capitalize(names)} by round", why, pictures)
 
 
-def norms(story: RunData) -> Html | None:
-    sizes, clipped = list(charts.norm_charts(story)), [*charts.clipping_charts(story), *charts.signal_charts(story)]
+def norms(run: RunData) -> Html | None:
+    """Chart the norms of the clients' updates, how many were clipped, and the signal-to-noise ratio."""
+    sizes, clipped = list(charts.norm_charts(run)), [*charts.clipping_charts(run), *charts.signal_charts(run)]
     if not sizes and not clipped:
         return None
     if not clipped:
         return _uncovered_section(
-            "Update norms by round", "How large the clients' updates were. This algorithm clips no whole update.", sizes
+            "Update norms by round",
+            "The norms of the clients' updates. This algorithm does not clip whole updates.",
+            sizes,
         )
     why = (
-        "How large the clients' updates were before any clip. Few clipped: the clip could be smaller, and with it the "
-        "noise. Nearly all clipped: the model learns less than the clients send. Signal to noise is the norm of the "
-        "sum of the clipped updates over that of the noise in it."
+        "The norms of the clients' updates before any clip. If few are clipped, the clip norm could be smaller, and so "
+        "could the noise. If nearly all are clipped, the model learns less than the clients send. Signal to noise is "
+        "the norm of the sum of the clipped updates, divided by the norm of its noise."
     )
     return _uncovered_section("Update norms and fraction clipped by round", why, [*sizes, *clipped])
 
 
-def cohorts(story: RunData) -> Html | None:
-    sizes = story.series("clients", "cohort", "contributors")
+def cohorts(run: RunData) -> Html | None:
+    """Chart the number of clients that took part in each round, and describe their traffic."""
+    sizes = run.series("clients", "cohort", "contributors")
     if not sizes:
         return None
-    sent = _describe_traffic(story)
+    sent = _describe_traffic(run)
     if len(set(sizes.values())) == 1:
-        said = f"{format_number(next(iter(sizes.values())))} clients took part in every round.{sent}"
-        return _section("Who took part", tag("p", said), covered=False)
+        sentence = f"{format_number(next(iter(sizes.values())))} clients took part in every round.{sent}"
+        return section("Participants", tag("p", sentence), covered=False)
     chart = Chart("cohort", "Clients that took part", (Line("clients", sizes),), from_zero=True)
-    why = "How many clients took part in each round. The sums were divided by the expected number, which is public."
-    return _uncovered_section("Who took part, by round", why + sent, [chart])
+    why = "The number of clients that took part. The sums were divided by the expected number, which is public."
+    return _uncovered_section("Participants by round", why + sent, [chart])
 
 
-def rows_left_out(story: RunData) -> Html | None:
-    """Rows of persons who have more than may be used."""
-    rows = story.rows_left_out
+def rows_left_out(run: RunData) -> Html | None:
+    """Count the rows that were left out because their person has more rows than the promise allows."""
+    rows = run.rows_left_out
     if rows is None:
         return None
-    said = f"{rows:,} row{' was' if rows == 1 else 's were'} left out, so that no person has more rows than promised."
-    return _section("Rows left out", tag("p", said), covered=False)
+    rows_were = "row was" if rows == 1 else "rows were"
+    sentence = f"{rows:,} {rows_were} left out, so that no person has more rows than the promise allows."
+    return section("Rows left out", tag("p", sentence), covered=False)
 
 
-def experiment(story: RunData) -> Html | None:
-    if not story.resolved_text and not story.source_text:
+def experiment(run: RunData) -> Html | None:
+    """Show the experiment with all defaults filled in, and as it was written."""
+    if not run.resolved_text and not run.source_text:
         return None
-    resolved = details("The experiment, every part resolved", _code(story.resolved_text), in_print=True)
-    written = details("The experiment as it was written", _code(story.source_text), in_print=not story.resolved_text)
-    return _section("The experiment", resolved if story.resolved_text else None, written if story.source_text else None)
+    resolved = _resolved_experiment(run.resolved_text) if run.resolved_text else None
+    source = code_block(run.source_text, "Experiment file")
+    written = details("The experiment as it was written", source, in_print=not run.resolved_text)
+    return section("The experiment", resolved, written if run.source_text else None)
 
 
-def public_experiment(story: RunData) -> Html | None:
-    """Only what was resolved: its fields are public by declaration, and comments are not.
+def public_experiment(run: RunData) -> Html | None:
+    """Show the experiment with all defaults filled in: its fields are declared public, comments in the file are not.
 
     Ranges that were taken from the data are left out.
     """
-    if not story.resolved_text:
+    if not run.resolved_text:
         return None
-    text = _remove_ranges(story.resolved_text) if story.has_data_ranges else story.resolved_text
-    return _section("The experiment", details("The experiment, every part resolved", _code(text), in_print=True))
+    text = _remove_ranges(run.resolved_text) if run.has_data_ranges else run.resolved_text
+    return section("The experiment", _resolved_experiment(text))
 
 
-def environment(story: RunData) -> Html | None:
-    return _environment_section(story.environment)
+def environment(run: RunData) -> Html | None:
+    """Show versions and machine of the run."""
+    return _environment_section(run.environment)
 
 
-def public_environment(story: RunData) -> Html | None:
-    return _environment_section(
-        {name: story.environment[name] for name in PUBLIC_ENVIRONMENT if name in story.environment}
-    )
+def public_environment(run: RunData) -> Html | None:
+    """Show only the entries of the environment that are public."""
+    return _environment_section({name: run.environment[name] for name in PUBLIC_ENVIRONMENT if name in run.environment})
 
 
-def ledger(story: RunData) -> Html | None:
-    mark, chain = story.ledger_mark, story.chain
+def ledger(run: RunData) -> Html | None:
+    """Show length and head of the ledger, and whether it is the one that the card names."""
+    mark, chain = run.ledger_mark, run.chain
     entries: list[tuple[str, Child]] = []
     if mark:
-        entries += [("Entries, by the card", f"{mark.length:,}"), ("Head, by the card", tag("code", mark.head))]
+        entries += [("Entries on the card", f"{mark.length:,}"), ("Head on the card", tag("code", mark.head))]
     if chain:
-        entries += [("Entries in the run's ledger", f"{chain.length:,}"), ("Its head", tag("code", chain.head))]
-        entries += [("Checked", chain.against(mark))]
+        entries += [("Entries in the ledger", f"{chain.length:,}"), ("Head of the ledger", tag("code", chain.head))]
+        entries += [("Check", chain.compare_with(mark))]
     if not entries:
         return None
-    why = "Written before data was touched. Keep its head and length: they show whether its end was cut off."
-    return _section("The ledger", tag("p", why), definition_list(entries))
+    why = (
+        "Every round was written to the ledger before it touched the data. Keep the head and the number of entries: "
+        "they show whether entries are missing at the end."
+    )
+    return section("The ledger", tag("p", why), definition_list(entries))
+
+
+def _resolved_experiment(text: str) -> Html:
+    code = code_block(text, "Experiment file")
+    return details("The experiment with all defaults filled in", code, in_print=True)
 
 
 def _remove_ranges(resolved: str) -> str:
-    """The experiment with no bound or list of values in it; a file that holds them may be named."""
+    """Replace the ranges in the experiment by a note; the name of a file that holds them stays."""
     try:
-        whole = tomlkit.parse(resolved)
+        document = tomlkit.parse(resolved)
     except TOMLKitError:
-        return "It can't be read, and may hold ranges that were taken from the data."
-    task = whole.get("task")
+        return "Left out: it can't be parsed, and may contain ranges that were taken from the data."
+    task = document.get("task")
     if isinstance(task, MutableMapping) and isinstance(task.get("ranges"), MutableMapping):
         task["ranges"] = "left out: taken from the data"
-    return tomlkit.dumps(whole)
+    return tomlkit.dumps(document)
 
 
-def _guarantee_cards(story: RunData, *, public: bool) -> Html | None:
-    if not story.guarantees:
+def _guarantee_cards(run: RunData, *, public: bool) -> Html | None:
+    if not run.guarantees:
         return None
-    cards, others = split_by_largest_epsilon(story.guarantees)
-    name = "The guarantee" if len(story.guarantees) == 1 else f"The {len(story.guarantees)} guarantees"
-    own = other_clients_table(others) if others else None
-    return _section(name, *(guarantee_card(card, public=public) for card in cards), own)
+    cards, others = split_by_largest_epsilon(run.guarantees)
+    name = "The guarantee" if len(run.guarantees) == 1 else f"The {len(run.guarantees)} guarantees"
+    other_clients = other_clients_table(others) if others else None
+    return section(name, *(guarantee_card(card, public=public) for card in cards), other_clients)
 
 
-def _describe_traffic(story: RunData) -> str:
-    up, down = (list(story.series(f"bits.{way}").values()) for way in ("up", "down"))
+def _describe_traffic(run: RunData) -> str:
+    up, down = (list(run.series(f"bits.{way}").values()) for way in ("up", "down"))
     return (
-        f" Each got {format_number(down[-1])} bits in a round, and sent {format_number(up[-1])}." if up and down else ""
+        f" In a round, each received {format_number(down[-1])} bits and sent {format_number(up[-1])} bits."
+        if up and down
+        else ""
     )
 
 
 def _uncovered_section(name: str, why: str, pictures: list[Chart]) -> Html:
-    shown = tag("div", *map(render_chart, pictures), class_="charts")
-    return _section(name, tag("p", why), shown, numbers_table(name, *pictures), covered=False)
+    figures = tag("div", *map(render_chart, pictures), class_="charts")
+    return section(name, tag("p", why), figures, numbers_table(name, *pictures), covered=False)
 
 
-def _section(name: str, *children: Child, covered: bool = True) -> Html:
-    """One section; if its numbers tell about the data, its heading says so."""
+def section(name: str, *children: Child, covered: bool = True) -> Html:
+    """Return one section of a page; if the guarantee does not cover its numbers, the heading says so."""
     if covered:
         return tag("section", tag("h2", name), *children, class_="part")
     badge = tag("span", NOT_COVERED, class_="badge")
     return tag("section", tag("h2", name, " ", badge), *children, class_="part uncovered")
 
 
-def _environment_section(found: dict[str, Any]) -> Html | None:
-    return _section("The environment", definition_list(_entries(found))) if found else None
+def _environment_section(values: dict[str, Any]) -> Html | None:
+    return section("The environment", definition_list(_entries(values))) if values else None
 
 
 def _entries(data: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -229,14 +255,15 @@ def _entries(data: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _join_values(value: Any) -> str:
-    """Versions as "torch 2.13, numpy 2.4": a line for each would be most of the page."""
+    """Join nested values to one line, such as "torch 2.13, numpy 2.4": a line for each would fill the page."""
     if isinstance(value, dict):
-        return ", ".join(f"{name} {_join_values(each)}" for name, each in value.items())
+        return ", ".join(f"{name} {_join_values(entry)}" for name, entry in value.items())
     return ", ".join(map(_join_values, value)) if isinstance(value, list) else str(value)
 
 
-def _code(text: str) -> Html:
-    return tag("pre", tag("code", text), tabindex="0", role="region", aria_label="Experiment file")
+def code_block(text: str, label: str) -> Html:
+    """Return text in its own lines; `label` names it for screen readers."""
+    return tag("pre", tag("code", text), tabindex="0", role="region", aria_label=label)
 
 
 def _metric_format(metric: str) -> Callable[[float], str]:

@@ -1,4 +1,4 @@
-"""A picture becomes a file: PNG, SVG or one HTML page, by the ending of its name."""
+"""Write a picture to a file: PNG, SVG or HTML, by the ending of its name."""
 
 import os
 from pathlib import Path
@@ -9,11 +9,11 @@ from discreet.report.matplotlib_figures import render_image
 from discreet.report.plotly_page import render_page
 from discreet.report.run_page import write_atomically
 
-ENDINGS = (".png", ".svg", ".html")
+FORMATS = (".png", ".svg", ".html")
 
 
 def save_picture(picture: Picture, path: Path) -> Path:
-    """Draw it there, whole or not at all; another file of that name is replaced."""
+    """Draw a picture and write it to `path`, completely or not at all. An existing file is replaced."""
     match picture_format(path):
         case ".png":
             return write_atomically(path, render_image(picture, "png"))
@@ -24,20 +24,32 @@ def save_picture(picture: Picture, path: Path) -> Path:
 
 
 def check_picture_path(path: Path) -> Path:
-    """The same name, refused where nothing could be drawn under it: before anything is computed for it."""
+    """Check that a picture can be written to `path` before anything is computed for it, and return the path.
+
+    Raises:
+        InvalidInput: If the format is unknown, or the file can't be written.
+    """
     picture_format(path)
     if not path.parent.is_dir():
-        raise InvalidInput(f"{path} can't be written: there is no folder {path.parent}.", fix="Make the folder first.")
+        raise InvalidInput(
+            f"{path} can't be written: there is no folder {path.parent}.", fix="Create the folder first."
+        )
     if path.is_dir() or not os.access(path.parent, os.W_OK):
-        raise InvalidInput(f"{path} can't be written: {'it is a folder' if path.is_dir() else 'its folder is closed'}.")
+        raise InvalidInput(
+            f"{path} can't be written: {'it is a folder' if path.is_dir() else 'its folder is read-only'}."
+        )
     return path
 
 
 def picture_format(path: Path) -> str:
-    """The name's ending, refused where it isn't one that can be drawn."""
-    found = path.suffix.lower()
-    if found not in ENDINGS:
+    """Return the ending of the name, in lower case.
+
+    Raises:
+        InvalidInput: If no picture can be drawn in that format.
+    """
+    ending = path.suffix.lower()
+    if ending not in FORMATS:
         raise InvalidInput(
-            f"A picture's name must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}, and got {path.name!r}."
+            f"The name of a picture must end in {', '.join(FORMATS[:-1])} or {FORMATS[-1]}, and got {path.name!r}."
         )
-    return found
+    return ending

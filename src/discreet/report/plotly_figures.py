@@ -1,4 +1,4 @@
-"""Line charts that say what they show, also to those who can't see them: drawn by plotly, loaded from nowhere."""
+"""Line charts for a page, drawn by plotly: each with a caption, a description in words and a table of its numbers."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,16 +9,16 @@ from typing import Any, TypeVar
 from discreet.privacy.wording import compact
 from discreet.report.markup import Html, details, join, table, tag
 
-COLOURS = ("#2f7dc0", "#c8642b", "#3d8f5f", "#8a63b8", "#a8843a")  # at least 3:1 on white and on near-black
-POINTS = 2000  # more than a screen has pixels
-ROWS = 40
+COLOURS = ("#2f7dc0", "#c8642b", "#3d8f5f", "#8a63b8", "#a8843a")  # contrast of 3:1 on white and on near-black
+POINTS = 2000  # the most points of a line: a screen is not wider
+ROWS = 40  # the most rows of a table of numbers
 
-Place = TypeVar("Place", int, float)
+Number = TypeVar("Number", int, float)
 
 
 @dataclass(frozen=True)
 class Line:
-    """One series by round. Where it has no value the line goes on to the next; where it isn't finite it breaks."""
+    """One series by round. A round without a value is skipped; a value that is not finite is a gap."""
 
     name: str
     values: Mapping[int, float]
@@ -26,7 +26,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Band:
-    """What lies between two series."""
+    """The area between two series."""
 
     name: str
     low: Mapping[int, float]
@@ -35,7 +35,7 @@ class Band:
 
 @dataclass(frozen=True)
 class Level:
-    """A value to compare with, the same in every round."""
+    """A value to compare with, drawn as a horizontal line."""
 
     name: str
     value: float
@@ -43,33 +43,46 @@ class Level:
 
 @dataclass(frozen=True)
 class Chart:
-    """One picture: a caption for everybody, a description for those who don't see it, the numbers for both."""
+    """One chart.
 
-    key: str  # its id on the page
+    Attributes:
+        key: Its id on the page.
+        caption: Its caption.
+        lines: The series.
+        bands: Areas behind the lines, the widest first: where they overlap, they are darker.
+        level: A value to compare with.
+        percent: Whether values are shown in percent.
+        from_zero: Whether the y-axis starts at zero.
+        across: What the x-axis counts, in the singular.
+    """
+
+    key: str
     caption: str
     lines: tuple[Line, ...]
-    bands: tuple[Band, ...] = ()  # the widest first, so that they darken towards the middle
+    bands: tuple[Band, ...] = ()
     level: Level | None = None
     percent: bool = False
     from_zero: bool = False
     across: str = "round"
 
-    def said(self, value: float) -> str:
+    def format_value(self, value: float) -> str:
+        """Write a value of this chart."""
         return format_percent(value) if self.percent else format_number(value)
 
     def description(self) -> str:
-        """The chart in words: where each line starts, ends and lies between."""
-        told = "; ".join(_describe_line(line, self) for line in self.lines)
-        level = f"; {self.level.name} is {self.said(self.level.value)}" if self.level else ""
-        return f"Line chart by {self.across}. {told}{level}."
+        """Describe the chart in words: the first, last, smallest and largest value of each line."""
+        lines = "; ".join(_describe_line(line, self) for line in self.lines)
+        level = f"; {self.level.name} is {self.format_value(self.level.value)}" if self.level else ""
+        return f"Line chart by {self.across}. {lines}{level}."
 
 
 def format_percent(value: float) -> str:
+    """Write a fraction in percent, with one decimal."""
     return f"{100 * value:.1f}\u202f%" if math.isfinite(value) else format_number(value)
 
 
 def format_number(value: float) -> str:
-    """Four digits, and words for what is no number."""
+    """Write a number with four digits; NaN and infinity in words or signs."""
     if math.isnan(value):
         return "not a number"
     if math.isinf(value):
@@ -78,31 +91,35 @@ def format_number(value: float) -> str:
 
 
 def render_chart(chart: Chart) -> Html:
-    """The chart as a figure; it shows once `script` is on the page too."""
+    """Return the chart as a figure of the page, which `script` draws."""
     return render_figure(chart.key, chart.caption, chart.description(), figure(chart), _gap_note(chart))
 
 
 def render_figure(
-    key: str, caption: str, description: str, made: Any, note: Html | None = None, *, tall: bool = False
+    key: str, caption: str, description: str, drawing: Any, note: Html | None = None, *, tall: bool = False
 ) -> Html:
-    """A plotly figure on the page, with its words."""
+    """Return a plotly figure for the page, with its caption and its description for screen readers."""
     place = tag("div", id=key, class_="chart tall" if tall else "chart", role="img", aria_label=description)
-    data = tag("script", Html(made.to_json().replace("<", "\\u003c")), type="application/json", data_chart=key)
+    data = tag("script", Html(drawing.to_json().replace("<", "\\u003c")), type="application/json", data_chart=key)
     return tag("figure", tag("figcaption", caption), place, data, note)
 
 
 def numbers_table(title: str, *charts: Chart) -> Html:
-    """The same numbers as a folded table: at most so many rows, evenly chosen, always with the first and the last."""
+    """Return the numbers of charts as a folded table of at most `ROWS` rows, including the first and the last."""
     columns = [(name, values, chart) for chart in charts for name, values in _series_columns(chart)]
-    rounds = sorted({at for _, values, _ in columns for at in values})
-    shown = thin_out(rounds, ROWS)
+    numbers = sorted({number for _, values, _ in columns for number in values})
+    shown = thin_out(numbers, ROWS)
     rows = (
-        [f"{at:,}", *(chart.said(values[at]) if at in values else "–" for _, values, chart in columns)] for at in shown
+        [
+            f"{number:,}",
+            *(chart.format_value(values[number]) if number in values else "–" for _, values, chart in columns),
+        ]
+        for number in shown
     )
     across = charts[0].across
-    note = f"{len(shown)} of {len(rounds):,} {across}s." if len(shown) < len(rounds) else None
-    made = table(title, [across, *(name for name, _, _ in columns)], rows, class_="numbers")
-    return details("The numbers", made, tag("p", note, class_="note") if note else None)
+    note = f"{len(shown)} of {len(numbers):,} {across}s." if len(shown) < len(numbers) else None
+    content = table(title, [across, *(name for name, _, _ in columns)], rows, class_="numbers")
+    return details("The numbers", content, tag("p", note, class_="note") if note else None)
 
 
 def _series_columns(chart: Chart) -> Iterator[tuple[str, Mapping[int, float]]]:
@@ -112,35 +129,36 @@ def _series_columns(chart: Chart) -> Iterator[tuple[str, Mapping[int, float]]]:
 
 
 def script() -> Html:
-    """Plotly itself and what draws the charts with it: once a page, at its end."""
+    """Return plotly itself and the script that draws the charts, for the end of the page."""
     from plotly.offline import get_plotlyjs
 
     return join([tag("script", Html(get_plotlyjs())), tag("script", Html(_DRAW))])
 
 
 def figure(chart: Chart) -> Any:
-    """The chart as a plotly Figure."""
+    """Return the chart as a plotly figure."""
     import plotly.graph_objects as go
 
-    made = go.Figure(layout=layout(chart))
+    drawing = go.Figure(layout=layout(chart))
     for band in chart.bands:
-        _add_band(made, band, chart)
-    ends = sorted({at for line in chart.lines for at in line.values})
+        _add_band(drawing, band)
+    all_rounds = sorted({number for line in chart.lines for number in line.values})
     for line, colour in zip(chart.lines, _line_colours(len(chart.lines)), strict=True):
         rounds = thin_out(sorted(line.values), POINTS)
-        dots = "lines+markers" if len(rounds) <= 30 else "lines"
-        made.add_scatter(
+        mode = "lines+markers" if len(rounds) <= 30 else "lines"
+        drawing.add_scatter(
             x=rounds,
-            y=[_or_gap(line.values[at]) for at in rounds],
+            y=[_or_gap(line.values[number]) for number in rounds],
             name=escape(line.name),
-            mode=dots,
+            mode=mode,
             line={"color": colour, "width": 2},
             marker={"size": 5},
             hovertemplate=f"%{{y:{_format(chart)}}}",
         )
-    if chart.level and ends and math.isfinite(chart.level.value):
-        span = [ends[0], ends[-1]] if len(ends) > 1 else [ends[0] - 0.5, ends[0] + 0.5]
-        made.add_scatter(
+    if chart.level and all_rounds and math.isfinite(chart.level.value):
+        first, last = all_rounds[0], all_rounds[-1]
+        span = [first, last] if last > first else [first - 0.5, first + 0.5]
+        drawing.add_scatter(
             x=span,
             y=[chart.level.value] * 2,
             name=escape(chart.level.name),
@@ -148,24 +166,24 @@ def figure(chart: Chart) -> Any:
             line={"color": COLOURS[1], "width": 1.5, "dash": "dash"},
             hovertemplate=f"%{{y:{_format(chart)}}}",
         )
-    return made
+    return drawing
 
 
-def thin_out(rounds: list[Place], most: int) -> list[Place]:
-    """At most `most` of them, evenly, with both ends."""
-    if len(rounds) <= most:
-        return rounds
-    step = (len(rounds) - 1) / (most - 1)
-    return [rounds[round(place * step)] for place in range(most)]
+def thin_out(numbers: list[Number], most: int) -> list[Number]:
+    """Choose at most `most` of the numbers, evenly, including the first and the last."""
+    if len(numbers) <= most:
+        return numbers
+    step = (len(numbers) - 1) / (most - 1)
+    return [numbers[round(index * step)] for index in range(most)]
 
 
-def _add_band(made: Any, band: Band, chart: Chart) -> None:
-    rounds = thin_out(sorted(at for at in band.low if at in band.high), POINTS)
-    rounds = [at for at in rounds if math.isfinite(band.low[at]) and math.isfinite(band.high[at])]
+def _add_band(drawing: Any, band: Band) -> None:
+    rounds = thin_out(sorted(number for number in band.low if number in band.high), POINTS)
+    rounds = [number for number in rounds if math.isfinite(band.low[number]) and math.isfinite(band.high[number])]
     for name, values, fill in (("low", band.low, None), (band.name, band.high, "tonexty")):
-        made.add_scatter(
+        drawing.add_scatter(
             x=rounds,
-            y=[values[at] for at in rounds],
+            y=[values[number] for number in rounds],
             name=escape(name),
             mode="lines",
             line={"width": 0},
@@ -177,8 +195,8 @@ def _add_band(made: Any, band: Band, chart: Chart) -> None:
 
 
 def layout(chart: Chart) -> dict[str, Any]:
-    """No colours of text, grid and ground: the page's style gives them, by day and by night."""
-    still: dict[str, Any] = {"fixedrange": True, "zeroline": False, "automargin": True}  # a finger scrolls the page
+    """Return the layout of a chart. The style of the page sets the colours of text and grid, light or dark."""
+    fixed: dict[str, Any] = {"fixedrange": True, "zeroline": False, "automargin": True}  # touch scrolls the page
     return {
         "height": 250,
         "margin": {"l": 8, "r": 12, "t": 8, "b": 8},
@@ -190,14 +208,14 @@ def layout(chart: Chart) -> dict[str, Any]:
         "hovermode": "x unified",
         "hoverlabel": {"bgcolor": "#1d252c", "bordercolor": "#1d252c", "font": {"color": "#fff"}},
         "xaxis": {
-            **still,
+            **fixed,
             "title": {"text": chart.across, "font": {"size": 13}, "standoff": 6},
             "showgrid": False,
             "nticks": 8,
             "tickformat": ",d",
         },
         "yaxis": {
-            **still,
+            **fixed,
             "tickformat": ".3~%" if chart.percent else "",
             "rangemode": "tozero" if chart.from_zero else "normal",
             "nticks": 6,
@@ -210,7 +228,7 @@ def _format(chart: Chart) -> str:
 
 
 def _line_colours(count: int) -> Iterable[str]:
-    return (COLOURS[(place if place == 0 else place + 1) % len(COLOURS)] for place in range(count))
+    return (COLOURS[(index if index == 0 else index + 1) % len(COLOURS)] for index in range(count))
 
 
 def _or_gap(value: float) -> float | None:
@@ -221,17 +239,26 @@ def _describe_line(line: Line, chart: Chart) -> str:
     if not line.values:
         return f"{line.name}: no values"
     rounds = sorted(line.values)
-    first, last = (f"{chart.said(line.values[at])} in {chart.across} {at:,}" for at in (rounds[0], rounds[-1]))
+    first, last = (
+        f"{chart.format_value(line.values[number])} in {chart.across} {number:,}" for number in (rounds[0], rounds[-1])
+    )
     finite = [value for value in line.values.values() if math.isfinite(value)]
-    between = f", between {chart.said(min(finite))} and {chart.said(max(finite))}" if len(finite) > 2 else ""
+    between = (
+        f", between {chart.format_value(min(finite))} and {chart.format_value(max(finite))}" if len(finite) > 2 else ""
+    )
     return f"{line.name}: {first}" if len(rounds) == 1 else f"{line.name}: from {first} to {last}{between}"
 
 
 def _gap_note(chart: Chart) -> Html | None:
-    """Says that a line breaks, and where: a chart alone would hide it."""
-    lost = [(line.name, [at for at, y in line.values.items() if not math.isfinite(y)]) for line in chart.lines]
-    said = [f"{name} in {len(at):,}, the first of them {min(at):,}" for name, at in lost if at]
-    return tag("p", f"Not a finite number, by {chart.across}s: {'; '.join(said)}.", class_="note") if said else None
+    """Say which values are not finite: the gap in a line is easily overlooked."""
+    gaps = {line.name: [number for number, y in line.values.items() if not math.isfinite(y)] for line in chart.lines}
+    unit = chart.across
+    parts = [
+        f"{name} in {len(numbers):,} {unit}s, first in {unit} {min(numbers):,}"
+        for name, numbers in gaps.items()
+        if numbers
+    ]
+    return tag("p", f"Not a finite number: {'; '.join(parts)}.", class_="note") if parts else None
 
 
 _DRAW = """

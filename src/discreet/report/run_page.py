@@ -1,4 +1,4 @@
-"""The page at the end: report.html, made from the run directory alone, in one file that loads nothing."""
+"""The page of a run: report.html, written from the run directory alone, in one file that loads nothing."""
 
 import os
 from collections.abc import Iterator
@@ -14,17 +14,24 @@ from discreet.report.run_data import RunData, read_run
 from discreet.report.verdict import judge
 
 NAME = "report.html"
-PUBLIC_NAME = "report-public.html"  # another name, so that nobody hands out the wrong one
+PUBLIC_NAME = "report-public.html"  # a name of its own, so that nobody shares the wrong file
 
-# The browser itself refuses to load anything, whatever the page may hold.
+# The browser refuses to load anything, whatever the page contains.
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 
 
 def write(run_dir: Path, *, public: bool = False, out: Path | None = None) -> Path:
-    """Make the page of a run, whole or not at all, and say where it lies: in the run directory, or at `out`.
+    """Write the page of a run, and return its path.
 
-    Guarantee: with `public` the page holds no number that was computed from the data, other than those that the
-    guarantee covers.
+    Args:
+        run_dir: The run directory.
+        public: Write the public version.
+        out: The file to write. None writes report.html or report-public.html into the run directory.
+
+    Guarantee: the public version contains no number computed from the data, except those that the guarantee covers.
+
+    Raises:
+        InvalidInput: If there is no run in the directory, or the file can't be written.
     """
     run_dir = Path(run_dir)
     path = out if out is not None else run_dir / (PUBLIC_NAME if public else NAME)
@@ -32,7 +39,7 @@ def write(run_dir: Path, *, public: bool = False, out: Path | None = None) -> Pa
 
 
 def write_atomically(path: Path, content: str | bytes) -> Path:
-    """The text, or the bytes of a picture, under this name, whole or not at all."""
+    """Write a file completely or not at all, and return its path. An existing file is replaced."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         draft.write_bytes(content.encode() if isinstance(content, str) else content)
@@ -40,18 +47,18 @@ def write_atomically(path: Path, content: str | bytes) -> Path:
     except OSError as error:
         raise InvalidInput(f"{path} can't be written ({error.strerror}).") from None
     finally:
-        with suppress(OSError):  # gone already, or never there
+        with suppress(OSError):  # already renamed, or never written
             draft.unlink()
     return path
 
 
-def render_page(story: RunData, *, public: bool = False) -> str:
-    """The whole page as text."""
-    return html_page(page_sections.title(story), join(_body(story, public=public)))
+def render_page(run: RunData, *, public: bool = False) -> str:
+    """Return the whole page as HTML."""
+    return html_page(page_sections.title(run), join(_body(run, public=public)))
 
 
 def html_page(title: str, body: Html) -> str:
-    """A page that loads nothing; what draws its charts is there if it has any."""
+    """Return an HTML page with its style, and with the script for its charts if it has any; it loads nothing."""
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
@@ -65,13 +72,13 @@ def html_page(title: str, body: Html) -> str:
     return "<!DOCTYPE html>\n" + tag("html", head, tag("body", body, charts), lang="en") + "\n"
 
 
-def _body(story: RunData, *, public: bool) -> Iterator[Html]:
-    verdict = judge(story)
-    stopped = None if public else story.stop_reason
+def _body(run: RunData, *, public: bool) -> Iterator[Html]:
+    verdict = judge(run)
+    stopped = None if public else run.stop_reason
     yield tag(
         "header",
-        tag("p", f"Training report · {story.name}" + (" · public version" if public else ""), class_="eyebrow"),
-        tag("h1", page_sections.title(story)),
+        tag("p", f"Training report · {run.name}" + (" · public version" if public else ""), class_="eyebrow"),
+        tag("h1", page_sections.title(run)),
         tag(
             "div",
             *(tag("p", sentence) for sentence in (verdict.sentence, *verdict.more)),
@@ -81,9 +88,9 @@ def _body(story: RunData, *, public: bool) -> Iterator[Html]:
             aria_label="Verdict",
         ),
     )
-    told = [each for section in _sections(public=public) if (each := section(story)) is not None]
+    sections = [html for section in _sections(public=public) if (html := section(run)) is not None]
     yield tag(
-        "main", _tiles(story, public=public), page_sections.unreadable_files(story) if not public else None, *told
+        "main", _tiles(run, public=public), page_sections.unreadable_files(run) if not public else None, *sections
     )
     yield tag("footer", tag("p", _FOOTER_PUBLIC if public else _FOOTER))
 
@@ -101,17 +108,17 @@ def _sections(*, public: bool) -> Iterator[page_sections.Section]:
     yield page_sections.ledger
 
 
-def _tiles(story: RunData, *, public: bool) -> Html:
-    shown = [*page_sections.covered_tiles(story), *([] if public else page_sections.uncovered_tiles(story))]
-    return definition_list(((name, join([value, tag("small", note)])) for name, value, note in shown), class_="tiles")
+def _tiles(run: RunData, *, public: bool) -> Html:
+    tiles = [*page_sections.covered_tiles(run), *([] if public else page_sections.uncovered_tiles(run))]
+    return definition_list(((name, join([value, tag("small", note)])) for name, value, note in tiles), class_="tiles")
 
 
 _FOOTER = (
-    "Made by discreet from the run directory alone. Numbers marked “not covered by the guarantee” were computed from "
-    "the data without noise: show them only to those who may see the data. The public version leaves them out."
+    "Written by discreet from the run directory alone. Numbers marked “not covered by the guarantee” were computed "
+    "from the data without noise: show them only to those who may see the data. The public version leaves them out."
 )
 _FOOTER_PUBLIC = (
-    "Made by discreet from the run directory alone. Every number that the guarantee doesn't cover was left out: "
+    "Written by discreet from the run directory alone. Every number that the guarantee doesn't cover was left out: "
     "accuracy and loss, the number of test examples, update norms and clipping, signal to noise, traffic, timings. "
-    "Where clients bring the noise themselves, what was counted shows how many joined."
+    "Where clients add the noise themselves, the epsilon spent reveals how many took part."
 )

@@ -1,11 +1,10 @@
-"""The run in one sentence, and whether that sentence is good news."""
+"""The verdict on a run: one sentence at the top of its page, and whether it is good news."""
 
 import math
 from dataclasses import dataclass
 from typing import Literal
 
 from discreet.privacy import wording
-from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.release import describe_clients
 from discreet.privacy.wording import compact, round_up
 from discreet.report.guarantee_card import format_bound, format_certified
@@ -14,46 +13,56 @@ from discreet.report.run_data import Promise, RunData
 
 @dataclass(frozen=True)
 class Verdict:
+    """What the top of the page says.
+
+    Attributes:
+        mood: Good if the guarantee holds, bad if it does not, none if nothing was promised.
+        sentence: The verdict.
+        more: Further sentences: what was spent, warnings, progress.
+    """
+
     mood: Literal["good", "bad", "none"]
     sentence: str
     more: tuple[str, ...] = ()
 
 
-def judge(story: RunData) -> Verdict:
-    """What the run may say of itself. It is only good when something is certified, kept, and not seeded away."""
-    verdict = _privacy(story)
-    return Verdict(verdict.mood, verdict.sentence, (*verdict.more, *_warnings(story), *_progress(story)))
+def judge(run: RunData) -> Verdict:
+    """Judge a run. The verdict is good only if a guarantee is certified, keeps the promise, and no seed voids it."""
+    verdict = _privacy(run)
+    return Verdict(verdict.mood, verdict.sentence, (*verdict.more, *_warnings(run), *_progress(run)))
 
 
-def _warnings(story: RunData) -> tuple[str, ...]:
-    """What a reader of the promise must know beside it."""
-    return (f"Warning: {wording.DATA_RANGES}",) if story.has_data_ranges else ()
+def _warnings(run: RunData) -> tuple[str, ...]:
+    """Warn of what the guarantee does not cover in this run."""
+    return (f"Warning: {wording.DATA_RANGES}",) if run.has_data_ranges else ()
 
 
-def _privacy(story: RunData) -> Verdict:
-    card, promise = story.main_guarantee, story.promise
+def _privacy(run: RunData) -> Verdict:
+    card, promise = run.main_guarantee, run.promise
     if card is None:
-        return _uncertified(story)
+        return _uncertified(run)
     if not math.isfinite(card.epsilon):
         return Verdict("none", card.sentence())
-    unit = wording.unit_name(card.unit)
-    protected = f"Any one {unit} is protected against {_onlooker(card)}, up to {format_certified(card)}."
-    if story.is_seeded:
+    unit, onlooker = wording.unit_name(card.unit), _onlooker_name(card.view)
+    protected = f"Any one {unit} is protected against {onlooker}, up to {format_certified(card)}."
+    if run.is_seeded:
         return Verdict(
             "bad",
-            "This run protects nobody: its noise came from a seed, and whoever knows the seed can take it off.",
+            "This run protects nobody: its noise came from a seed, and anyone who knows the seed can remove it.",
             (f"Without a seed it would be certified at {format_certified(card)}.",),
         )
-    if story.certified_rounds < len(story.rounds):
-        missing = f"It speaks of {story.certified_rounds:,} rounds, and {len(story.rounds):,} were made."
-        return Verdict("bad", f"The guarantee is out of date. {missing}", _spent(story))
+    if run.certified_rounds < len(run.rounds):
+        missing = f"It covers {run.certified_rounds:,} rounds, and {len(run.rounds):,} were run."
+        return Verdict("bad", f"The guarantee is out of date. {missing}", _spent(run))
     if promise is None:
         return Verdict("good", protected, ("No budget was set.",))
     if not promise.is_about(card):
-        about = f"The promise was another: {_describe_promise(promise)}. It is not certified."
-        return Verdict("bad", protected, (about,))
-    own = [each for each in story.guarantees if each.clients and each.view == card.view and promise.is_about(each)]
-    broken = next((each for each in own or [card] if not promise.is_kept_by(each)), None)
+        other = f"The promise was a different one: {_describe_promise(promise)}. It is not certified."
+        return Verdict("bad", protected, (other,))
+    by_client = [
+        other for other in run.guarantees if other.clients and other.view == card.view and promise.is_about(other)
+    ]
+    broken = next((other for other in by_client or [card] if not promise.is_kept_by(other)), None)
     if broken is not None:
         whose = f" for {describe_clients(broken.clients)}" if broken.clients else ""
         return Verdict(
@@ -63,26 +72,30 @@ def _privacy(story: RunData) -> Verdict:
     return Verdict("good", protected, (f"That keeps the promise: {_describe_promise(promise)}.",))
 
 
-def _uncertified(story: RunData) -> Verdict:
-    unsure = any(name in said for said in story.problems for name in ("guarantee.json", ".toml"))
-    if "privacy" not in story.experiment and story.identity.get("private") is not True and not unsure:
+def _uncertified(run: RunData) -> Verdict:
+    is_unknown = any(name in problem for problem in run.problems for name in ("guarantee.json", ".toml"))
+    if "privacy" not in run.experiment and run.identity.get("private") is not True and not is_unknown:
         return Verdict(
             "none",
             "No privacy was promised.",
-            ("Nothing limits what the model, or the updates it was made from, reveal about the data.",),
+            ("Nothing limits what the model, or the updates it was trained with, reveal about the data.",),
         )
-    asked = f"Promised was {_describe_promise(story.promise)}. " if story.promise else ""
-    why = "It is written when the run ends." if not story.is_finished else "There is none to read in the run directory."
-    return Verdict("bad", f"{asked}There is no certified guarantee. {why}", _spent(story))
+    promised = f"The promise was {_describe_promise(run.promise)}. " if run.promise else ""
+    why = (
+        "It is written when the run ends."
+        if not run.is_finished
+        else "The run directory contains none that can be read."
+    )
+    return Verdict("bad", f"{promised}There is no certified guarantee. {why}", _spent(run))
 
 
-def _spent(story: RunData) -> tuple[str, ...]:
-    spent = [value for value in story.series("epsilon").values() if math.isfinite(value)]
+def _spent(run: RunData) -> tuple[str, ...]:
+    spent = [value for value in run.series("epsilon").values() if math.isfinite(value)]
     return (f"Spent so far, not certified: ε = {round_up(max(spent))}.",) if spent else ()
 
 
-def _progress(story: RunData) -> tuple[str, ...]:
-    done, planned = len(story.rounds), story.planned_rounds
+def _progress(run: RunData) -> tuple[str, ...]:
+    done, planned = len(run.rounds), run.planned_rounds
     if planned is None:
         return ()
     if done >= planned:
@@ -92,12 +105,8 @@ def _progress(story: RunData) -> tuple[str, ...]:
 
 def _describe_promise(promise: Promise) -> str:
     at_most = format_bound(compact(promise.epsilon), promise.delta)
-    own = ", and for some clients less" if len(set(promise.client_epsilons)) > 1 else ""
-    return f"at most {at_most} for any one {promise.unit}, against {_onlooker_name(promise.against)}{own}"
-
-
-def _onlooker(card: Guarantee) -> str:
-    return _onlooker_name(card.view)
+    smaller = ", and less for some clients" if len(set(promise.client_epsilons)) > 1 else ""
+    return f"at most {at_most} for any one {promise.unit}, against {_onlooker_name(promise.against)}{smaller}"
 
 
 def _onlooker_name(view: str) -> str:

@@ -1,4 +1,4 @@
-"""`discreet account`: ε for a mechanism described on the line, or what meets an ε."""
+"""`discreet account`: compute the epsilon of a mechanism, or the noise, steps or sampling rate for an epsilon."""
 
 from collections.abc import Callable
 from typing import Annotated, TypeAlias
@@ -8,33 +8,33 @@ import typer
 from discreet.cli.account.answer import solve
 from discreet.cli.account.averaging import averaging
 from discreet.cli.account.question import Question, with_question_options
-from discreet.cli.options import COUNT, POSITIVE, needed
+from discreet.cli.options import COUNT, POSITIVE
 from discreet.cli.output import emit
 from discreet.privacy.events import DiscreteGaussianNoise, GaussianNoise, LaplaceNoise, Noise, SkellamNoise
 
 TARGET_EPILOG = """\b
-With a target (--epsilon, or --attack-tpr with --fpr), leave out what you want
-to know: the noise, else --steps, else --sampling-rate is found for it.
+With a target (--epsilon, or --attack-tpr with --fpr), leave out the value to
+find: the noise, or else --steps, or else --sampling-rate.
 """
 
 EPILOG = """\b
 Examples:
-  What it costs, by every accountant:
+  Epsilon of a mechanism, by every accountant:
     discreet account gaussian --noise-multiplier 1 --sampling-rate 0.1 \\
         --steps 1000 --delta 1e-5
-  The noise that meets epsilon 2:
+  Noise for epsilon 2:
     discreet account gaussian --epsilon 2 --sampling-rate 0.01 --steps 1000
-  How many steps are affordable:
+  Number of steps that epsilon 2 affords:
     discreet account gaussian --epsilon 2 --noise-multiplier 1 \\
         --sampling-rate 0.01
-  The sampling rate that is affordable:
+  Sampling rate that epsilon 2 affords:
     discreet account gaussian --epsilon 2 --noise-multiplier 1 --steps 1000
-  The noise under which no attack finds more than 5 in 100 at 1 false alarm:
+  Noise so that an attack with 1 % false alarms recognises at most 5 %:
     discreet account gaussian --attack-tpr 0.05 --fpr 0.01 --steps 10
 """
 
 app = typer.Typer(
-    help="What a mechanism costs in epsilon, or what meets an epsilon.",
+    help="Compute a mechanism's epsilon, or the noise for an epsilon.",
     epilog=EPILOG,
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -42,11 +42,11 @@ app = typer.Typer(
 
 Variance: TypeAlias = Annotated[
     float | None,
-    typer.Option(click_type=POSITIVE, metavar="V", help="Variance of the noise in the sum (lattice units)."),
+    typer.Option(click_type=POSITIVE, metavar="V", help="Variance of the noise in the sum, in lattice units."),
 ]
-L2: TypeAlias = Annotated[
-    float | None,
-    typer.Option(click_type=POSITIVE, metavar="S", help="Most a unit moves the sum (L2, lattice units)."),
+L2Sensitivity: TypeAlias = Annotated[
+    float,
+    typer.Option(click_type=POSITIVE, metavar="S", help="Largest change by one unit, as L2 norm in lattice units."),
 ]
 
 
@@ -55,7 +55,8 @@ L2: TypeAlias = Annotated[
 def gaussian(
     question: Question,
     noise_multiplier: Annotated[
-        float | None, typer.Option(click_type=POSITIVE, metavar="Z", help="Standard deviation over L2 sensitivity.")
+        float | None,
+        typer.Option(click_type=POSITIVE, metavar="Z", help="Standard deviation divided by the L2 sensitivity."),
     ] = None,
 ) -> None:
     """Gaussian noise on a sum of bounded L2 norm."""
@@ -67,7 +68,7 @@ def gaussian(
 def laplace(
     question: Question,
     noise_multiplier: Annotated[
-        float | None, typer.Option(click_type=POSITIVE, metavar="B", help="Scale over L1 sensitivity.")
+        float | None, typer.Option(click_type=POSITIVE, metavar="B", help="Scale divided by the L1 sensitivity.")
     ] = None,
 ) -> None:
     """Laplace noise on a sum of bounded L1 norm."""
@@ -78,33 +79,32 @@ def laplace(
 @with_question_options
 def skellam(
     question: Question,
+    *,
     variance: Variance = None,
-    l2_sensitivity: L2 = None,
-    dimension: Annotated[
-        int | None, typer.Option(click_type=COUNT, metavar="N", help="How many coordinates the sum has.")
-    ] = None,
+    l2_sensitivity: L2Sensitivity,
+    dimension: Annotated[int, typer.Option(click_type=COUNT, metavar="N", help="Number of coordinates of the sum.")],
 ) -> None:
-    """Skellam noise on a sum of integers, for secure sums."""
-    l2, coordinates = needed("--l2-sensitivity", l2_sensitivity), needed("--dimension", dimension)
+    """Skellam noise on a secure sum of integers."""
     _print_answer(
         question,
         "variance",
         variance,
-        lambda v: SkellamNoise(variance=v, l2_sensitivity=l2, dimension=coordinates),
+        lambda v: SkellamNoise(variance=v, l2_sensitivity=l2_sensitivity, dimension=dimension),
     )
 
 
 @app.command(epilog=TARGET_EPILOG)
 @with_question_options
-def discrete_gaussian(question: Question, variance: Variance = None, l2_sensitivity: L2 = None) -> None:
+def discrete_gaussian(question: Question, *, variance: Variance = None, l2_sensitivity: L2Sensitivity) -> None:
     """Discrete Gaussian noise on a sum of integers."""
-    l2 = needed("--l2-sensitivity", l2_sensitivity)
-    _print_answer(question, "variance", variance, lambda v: DiscreteGaussianNoise(variance=v, l2_sensitivity=l2))
+    _print_answer(
+        question, "variance", variance, lambda v: DiscreteGaussianNoise(variance=v, l2_sensitivity=l2_sensitivity)
+    )
 
 
 app.command()(averaging)
 
 
 def _print_answer(question: Question, name: str, noise: float | None, noise_at: Callable[[float], Noise]) -> None:
-    answered = solve(question, name, noise, noise_at)
-    emit(answered.data, answered.page, as_json=question.as_json)
+    answer = solve(question, name, noise, noise_at)
+    emit(answer.data, answer.page, as_json=question.as_json)

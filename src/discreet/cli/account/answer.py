@@ -1,4 +1,4 @@
-"""What `discreet account` answers: finds what was left out, asks every accountant, and lays the answer out."""
+"""The answer of `discreet account`: find the value that was left out, ask every accountant, and print the result."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -8,8 +8,9 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
 
-from discreet.cli.account.question import Question
+from discreet.cli.account.question import FPR, Question
 from discreet.cli.options import parse_unit
+from discreet.cli.text_table import text_table
 from discreet.errors import InvalidInput
 from discreet.part import to_plain
 from discreet.privacy.events import NOTHING, Event, Noise, PoissonSampled, Repeated, SampledWithoutReplacement
@@ -24,7 +25,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Solution:
-    """A mechanism with every number known; `found` names the one that was calculated, if one was."""
+    """A mechanism with all its numbers.
+
+    Attributes:
+        step: The event of one step.
+        steps: The number of steps. 0 if not even one meets the target.
+        found: The name of the number that was computed for the target. None if there was no target.
+    """
 
     step: PoissonSampled | SampledWithoutReplacement
     steps: int
@@ -32,16 +39,17 @@ class Solution:
 
     @property
     def event(self) -> Event:
+        """All steps as one event; without sampling where every unit takes part."""
         once: Event = self.step.event if self.step.sampling_rate == 1 else self.step
         return Repeated(count=self.steps, event=once) if self.steps else NOTHING
 
 
 @dataclass(frozen=True)
 class Answer:
-    """All that is printed, as JSON or as text."""
+    """Everything that is printed, as JSON or as text."""
 
     question: Question
-    settled: Solution
+    solution: Solution
     account: "Account"
     unit: Unit
     attacks: "tuple[Attack, ...]"
@@ -57,12 +65,19 @@ class Answer:
 
 
 def solve(question: Question, name: str, noise: float | None, noise_at: Callable[[float], Noise]) -> Answer:
-    """Answer what was asked about noise of this kind, whose size is called `name`."""
+    """Answer a question about one kind of noise.
+
+    Args:
+        question: The options that all mechanisms share.
+        name: The option that gives the size of the noise, such as "noise_multiplier".
+        noise: Its value. None to find it for the target.
+        noise_at: Returns the noise of a given size.
+    """
     from discreet.privacy import accountant, gaussian, guarantee
 
     unit, relation = parse_unit(question.unit), question.neighbours
-    settled = find_missing(question, name, noise, noise_at)
-    event, delta, second, card = settled.event, question.delta, None, None
+    solution = find_missing(question, name, noise, noise_at)
+    event, delta, second, card = solution.event, question.delta, None, None
     if question.check or question.card:
         account, second = accountant.account_with_second_engine(event, delta, relation)
     else:
@@ -73,11 +88,14 @@ def solve(question: Question, name: str, noise: float | None, noise_at: Callable
     rates = sorted({*guarantee.FALSE_ALARMS, *([question.fpr] if question.fpr else [])})
     attacks = guarantee.best_attacks(event, relation, rates)
     mu = gaussian.equivalent_mu(account.epsilon, delta)
-    return Answer(question, settled, account, unit, attacks, mu, second, card)
+    return Answer(question, solution, account, unit, attacks, mu, second, card)
 
 
 def find_missing(question: Question, name: str, noise: float | None, noise_at: Callable[[float], Noise]) -> Solution:
-    """Find what was left out for the target, if there is one: the noise, else the steps, else the sampling rate."""
+    """Find the number that was left out: the noise, or else the steps, or else the sampling rate.
+
+    Without a target nothing is found, and the noise must be given.
+    """
     from discreet.privacy import calibration
 
     target, relation, found = question.target(), question.neighbours, None
@@ -85,15 +103,15 @@ def find_missing(question: Question, name: str, noise: float | None, noise_at: C
     steps = 1 if question.steps is None else question.steps
 
     def event(noise: float, rate: float) -> Event:
-        return Repeated(count=steps, event=question.sampled(noise_at(noise), rate))
+        return Repeated(count=steps, event=question.sampled_event(noise_at(noise), rate))
 
     if noise is None:
         if target is None:
             raise InvalidInput(
                 f"--{name.replace('_', '-')} is missing.",
-                fix="Give it, or a target to find it for: --epsilon, or --attack-tpr with --fpr.",
+                fix="Add it, or a target for which to find it: --epsilon, or --attack-tpr with --fpr.",
             )
-        power = 2 if name == "variance" else 1  # searched on the scale of a standard deviation
+        power = 2 if name == "variance" else 1  # search for a standard deviation, not for its square
         noise, found = calibration.calibrate_noise(lambda x: event(x**power, rate), target, relation) ** power, name
     elif target is not None:
         known = noise
@@ -106,14 +124,14 @@ def find_missing(question: Question, name: str, noise: float | None, noise_at: C
             )
         else:
             raise InvalidInput(
-                "Noise, steps and sampling rate are all given, so the target leaves nothing to find.",
-                fix="Leave out the one to find, or leave out the target.",
+                "The noise, --steps and --sampling-rate are all given, so there is nothing to find for the target.",
+                fix="Leave out the number to find, or the target.",
             )
-    return Solution(question.sampled(noise_at(noise), rate), steps, found)
+    return Solution(question.sampled_event(noise_at(noise), rate), steps, found)
 
 
-def _data(whole: Answer) -> dict[str, Any]:
-    step, account, target = whole.settled.step, whole.account, whole.question.target()
+def _data(answer: Answer) -> dict[str, Any]:
+    step, account, target = answer.solution.step, answer.account, answer.question.target()
     noise = to_plain(step.event)
     data = {
         "mechanism": noise.pop("kind"),
@@ -124,21 +142,21 @@ def _data(whole: Answer) -> dict[str, Any]:
         "accountants": account.accountants,
         "notes": account.notes,
         **noise,
-        "steps": whole.settled.steps,
-        "sampling": "none" if step.sampling_rate == 1 else whole.question.sampling,
+        "steps": answer.solution.steps,
+        "sampling": "none" if step.sampling_rate == 1 else answer.question.sampling,
         "sampling_rate": step.sampling_rate,
-        "found": whole.settled.found,
+        "found": answer.solution.found,
         "target": to_plain(target) if target else None,
-        "tpr": {compact(attack.false_positive_rate): attack.true_positive_rate for attack in whole.attacks},
-        "mu": whole.mu,
-        "event": to_plain(whole.settled.event),
+        "tpr": {compact(attack.false_positive_rate): attack.true_positive_rate for attack in answer.attacks},
+        "mu": answer.mu,
+        "event": to_plain(answer.solution.event),
     }
     if isinstance(step, SampledWithoutReplacement):
         data |= {"cohort": step.cohort, "population": step.population}
-    if whole.second:
-        data["second_engine"] = _second_engine_data(whole.second)
-    if whole.card:
-        data["guarantee"] = to_plain(whole.card)
+    if answer.second:
+        data["second_engine"] = _second_engine_data(answer.second)
+    if answer.card:
+        data["guarantee"] = to_plain(answer.card)
     return data
 
 
@@ -146,20 +164,20 @@ def _second_engine_data(second: "SecondOpinion") -> dict[str, Any]:
     return {"engine": second.engine, "epsilon": second.epsilon, "reason": second.reason}
 
 
-def _page(whole: Answer) -> Iterator[RenderableType]:
-    account = whole.account
-    if whole.settled.found:
-        yield _describe_solution(whole)
+def _page(answer: Answer) -> Iterator[RenderableType]:
+    account = answer.account
+    if answer.solution.found:
+        yield _describe_solution(answer)
         yield ""
-    yield describe_event(whole.settled.event)
-    yield f"neighbours: {account.relation.replace('_', '-')}; δ = {compact(account.delta)}; μ = {round_up(whole.mu)}"
+    yield describe_event(answer.solution.event)
+    yield f"neighbours: {account.relation.replace('_', '-')}; δ = {compact(account.delta)}; μ = {round_up(answer.mu)}"
     yield ""
-    yield Padding(_accountant_table(whole), (0, 2))
+    yield Padding(_accountant_table(answer), (0, 2))
     yield ""
-    first, *others = whole.attacks
+    first, *others = answer.attacks
     yield sentence(
-        "Whoever sees the results",
-        whole.unit,
+        "Anyone who sees the results",
+        answer.unit,
         account.relation,
         first.false_positive_rate,
         first.true_positive_rate,
@@ -170,45 +188,41 @@ def _page(whole: Answer) -> Iterator[RenderableType]:
             f"{per_thousand(other.true_positive_rate)}."
             for other in others
         )
-    if whole.card:
+    if answer.card:
         yield ""
-        yield whole.card.as_text()
+        yield answer.card.as_text()
 
 
-def _describe_solution(whole: Answer) -> str:
-    settled, question = whole.settled, whole.question
+def _describe_solution(answer: Answer) -> str:
+    solution, question = answer.solution, answer.question
     if question.epsilon is not None:
-        goal = f"ε ≤ {compact(question.epsilon)}"
+        target = f"ε ≤ {compact(question.epsilon)}"
     else:
-        goal = (
-            f"at most {compact(question.attack_tpr or 0)} true positives at {compact(question.fpr or 0.01)} false ones"
-        )
-    match settled.found:
-        case "steps" if not settled.steps:
-            return "steps = 0: not even one meets the target. Add noise, or sample fewer units in each."
+        fpr = compact(question.fpr or FPR)
+        target = f"a true positive rate ≤ {compact(question.attack_tpr or 0)} at a false positive rate of {fpr}"
+    match solution.found:
+        case "steps" if not solution.steps:
+            return "steps = 0: not even one step meets the target. Add noise, or lower the sampling rate."
         case "steps":
-            said = f"steps = {settled.steps:,}, the most"
+            found = f"steps = {solution.steps:,}, the most"
         case "sampling_rate":
-            said = f"sampling_rate = {round_down(settled.step.sampling_rate, 5)}, the highest"
+            found = f"sampling_rate = {round_down(solution.step.sampling_rate, 5)}, the highest"
         case name:
-            said = f"{name} = {round_up(to_plain(settled.step.event)[name], 5)}, the least"
-    return f"{said} with {goal}"
+            found = f"{name} = {round_up(to_plain(solution.step.event)[name], 5)}, the smallest"
+    return f"{found} with {target}"
 
 
-def _accountant_table(whole: Answer) -> Table:
-    """Tightest first; those without a value last, with the reason."""
-    account = whole.account
-    table = Table(box=None, padding=(0, 3, 0, 0), pad_edge=False)
-    table.add_column("accountant")
-    table.add_column("ε", justify="right")
-    table.add_column("", overflow="fold")
+def _accountant_table(answer: Answer) -> Table:
+    """List the accountants by epsilon, the tightest first; those without a value last, with the reason."""
+    account = answer.account
+    table = text_table("accountant", "ε", "", right=("ε",))
     for name, epsilon in sorted(account.accountants.items(), key=lambda item: item[1]):
-        reported = name == account.certified_by
-        note = "; ".join(filter(None, ["reported" if reported else "", account.notes.get(name, "")]))
-        table.add_row(name, round_up(epsilon), note, style="bold" if reported else None)
-    if whole.second:
-        value = "–" if whole.second.epsilon is None else round_up(whole.second.epsilon)
-        table.add_row(whole.second.engine, value, whole.second.reason or "second engine")
+        is_reported = name == account.certified_by
+        note = "; ".join(filter(None, ["reported" if is_reported else "", account.notes.get(name, "")]))
+        table.add_row(name, round_up(epsilon), note, style="bold" if is_reported else None)
+    if answer.second:
+        value = "–" if answer.second.epsilon is None else round_up(answer.second.epsilon)
+        table.add_row(answer.second.engine, value, answer.second.reason or "second engine")
     for name in sorted(account.notes.keys() - account.accountants.keys()):
         table.add_row(name, "–", account.notes[name])
     return table

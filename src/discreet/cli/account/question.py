@@ -1,4 +1,4 @@
-"""What can be asked of every mechanism: each field is an option of the command."""
+"""The options that every mechanism of `discreet account` has: each field of `Question` is one."""
 
 import functools
 import inspect
@@ -27,47 +27,53 @@ from discreet.privacy.release import Relation
 if TYPE_CHECKING:
     from discreet.privacy.calibration import AttackTarget, EpsilonTarget
 
-LARGE_POPULATION = 10**6  # only the ratio of cohort to population is priced, so any size that can hold it serves
+LARGE_POPULATION = 10**6  # epsilon depends only on cohort / population, so any large population will do
+
+FPR = 0.01  # the false positive rate of an attack target that names none
 
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """One line of `discreet account`, apart from the mechanism's own numbers."""
+    """The options of one `discreet account` command, except those of the mechanism itself."""
 
     sampling_rate: Annotated[
-        float | None, Option(click_type=RATE, metavar="Q", help="Share of the units in each step; 1 by default.")
+        float | None,
+        Option(click_type=RATE, metavar="Q", show_default="1", help="Share of the units that take part in a step."),
     ] = None
-    steps: Annotated[int | None, Option(click_type=COUNT, metavar="T", help="How often; 1 by default.")] = None
+    steps: Annotated[int | None, Option(click_type=COUNT, metavar="T", show_default="1", help="Number of steps.")] = (
+        None
+    )
     delta: Annotated[
-        float,
-        Option(click_type=PROBABILITY, metavar="D", show_default=False, help="What epsilon is for; 1e-5 by default."),
+        float, Option(click_type=PROBABILITY, metavar="D", help="Delta for which epsilon is computed.")
     ] = 1e-5
     epsilon: Annotated[
-        float | None, Option(click_type=POSITIVE, metavar="E", help="Target: the most that epsilon may be.")
+        float | None, Option(click_type=POSITIVE, metavar="E", help="Target: the largest epsilon allowed.")
     ] = None
     attack_tpr: Annotated[
-        float | None, Option(click_type=PROBABILITY, metavar="P", help="Target: the most true positives of an attack.")
+        float | None,
+        Option(click_type=PROBABILITY, metavar="P", help="Target: the largest true positive rate of an attack."),
     ] = None
     fpr: Annotated[
         float | None,
-        Option(click_type=PROBABILITY, metavar="P", help="Its rate of false positives; 0.01 by default."),
+        Option(click_type=PROBABILITY, metavar="P", show_default=str(FPR), help="False positive rate of the attack."),
     ] = None
     sampling: Annotated[
-        Literal["poisson", "without-replacement"],
-        Option(metavar="HOW", show_default=False, help="poisson (default), or without-replacement."),
+        Literal["poisson", "without-replacement"], Option(help="How the units of a step are drawn.")
     ] = "poisson"
     cohort: Annotated[
-        int | None, Option(click_type=COUNT, metavar="M", help="The sampling rate as M out of --population N.")
+        int | None, Option(click_type=COUNT, metavar="M", help="Units in a step, instead of --sampling-rate.")
     ] = None
-    population: Annotated[int | None, Option(click_type=COUNT, metavar="N", help="How many units there are.")] = None
+    population: Annotated[
+        int | None, Option(click_type=COUNT, metavar="N", help="Number of all units, for --cohort.")
+    ] = None
     relation: Annotated[
         RelationWord | None,
         Option(
-            metavar="HOW",
-            help="add-or-remove (default), zero-out or replace; sampling without replacement has only replace.",
+            show_default="add-or-remove",
+            help="Which data sets are neighbours; sampling without replacement allows only replace.",
         ),
     ] = None
-    check: Annotated[bool, Option("--check", help="Confirm by dp-accounting; a second slower.")] = False
+    check: Annotated[bool, Option("--check", help="Confirm the result with dp-accounting; takes a second.")] = False
     card: Annotated[bool, Option("--card", help="Add the guarantee card for --unit and --view.")] = False
     unit: UnitOption = "example"
     view: ViewOption = "server"
@@ -75,7 +81,7 @@ class Question:
 
     @property
     def rate(self) -> float | None:
-        """The sampling rate, however it was written."""
+        """The sampling rate, from --sampling-rate or from --cohort and --population. None if neither is given."""
         if self.cohort is None:
             if self.population is not None and self.sampling == "poisson":
                 raise InvalidInput("--population needs --cohort, or --sampling without-replacement.")
@@ -88,68 +94,72 @@ class Question:
 
     @property
     def neighbours(self) -> Relation:
+        """The neighbouring relation, with the default that belongs to the sampling."""
         if self.sampling == "poisson":
             return parse_relation(self.relation or "add-or-remove")
         if self.relation not in (None, "replace"):
             raise InvalidInput(
-                f"Cohorts of fixed size can't be compared by --relation {self.relation}: a unit more or less changes "
-                "who else is drawn.",
+                f"--relation {self.relation} can't be used with cohorts of a fixed size: one unit more or less changes "
+                "which other units are drawn.",
                 fix="Use --relation replace.",
             )
         return "replace"
 
     def target(self) -> "EpsilonTarget | AttackTarget | None":
-        """What has to be met, if anything."""
+        """Return the target to meet. None if the mechanism is to be accounted for as it is."""
         from discreet.privacy.calibration import AttackTarget, EpsilonTarget
 
         if self.epsilon is not None and self.attack_tpr is not None:
-            raise InvalidInput("--epsilon and --attack-tpr are two targets.", fix="Give one of them.")
+            raise InvalidInput("--epsilon and --attack-tpr are two targets.", fix="Use one of them.")
         if self.fpr is not None and self.attack_tpr is None:
-            raise InvalidInput("--fpr belongs to --attack-tpr, which is missing.")
+            raise InvalidInput("--fpr needs --attack-tpr, which is missing.")
         if self.epsilon is not None:
             return EpsilonTarget(epsilon=self.epsilon, delta=self.delta)
         if self.attack_tpr is not None:
-            fpr = 0.01 if self.fpr is None else self.fpr
+            fpr = FPR if self.fpr is None else self.fpr
             return AttackTarget(true_positive_rate=self.attack_tpr, false_positive_rate=fpr)
         return None
 
-    def sampled(self, noise: Noise, rate: float) -> PoissonSampled | SampledWithoutReplacement:
-        """The noise after the sampling that was asked for, at this rate."""
+    def sampled_event(self, noise: Noise, rate: float) -> PoissonSampled | SampledWithoutReplacement:
+        """Return the event of one step: the noise on units that are sampled at this rate."""
         if self.sampling == "poisson":
             return PoissonSampled(sampling_rate=rate, event=noise)
-        cohort, population = self._drawn(rate)
+        cohort, population = self._cohort_of_rate(rate)
         return SampledWithoutReplacement(cohort=cohort, population=population, event=noise)
 
-    def _drawn(self, rate: float) -> tuple[int, int]:
+    def _cohort_of_rate(self, rate: float) -> tuple[int, int]:
+        """Return a cohort and a population whose ratio is the rate, and never smaller than a rate that was given."""
         if self.sampling_rate is not None and self.population is None:
-            typed = Fraction(str(rate))  # 0.1 is one in ten
+            exact = Fraction(str(rate))  # 0.1 is exactly 1 in 10
             if rate < 1e-9:
                 raise InvalidInput(
-                    f"A sampling rate of {rate:g} is too small for cohorts of a fixed size; from 1e-9 on."
+                    f"The sampling rate of cohorts of a fixed size must be at least 1e-9, and got {rate:g}."
                 )
-            near = typed.limit_denominator(10**12)
-            # never a smaller rate than was asked for
-            return (near if near >= typed else near + Fraction(1, near.denominator)).as_integer_ratio()
+            near = exact.limit_denominator(10**12)
+            return (near if near >= exact else near + Fraction(1, near.denominator)).as_integer_ratio()
         population = self.population or LARGE_POPULATION
         return max(1, round(rate * population)), population
 
 
 def with_question_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command every field of `Question` as an option, and collect them into one."""
-    own = inspect.signature(command, eval_str=True)
+    """Add every field of `Question` as an option to a command.
+
+    The decorated command takes all options as keywords, and calls `command` with one `Question` and the rest.
+    """
+    signature = inspect.signature(command, eval_str=True)
     shared = inspect.signature(Question, eval_str=True).parameters
-    mine = [
+    own = [
         parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-        for parameter in own.parameters.values()
+        for parameter in signature.parameters.values()
         if parameter.name != "question"
     ]
-    parameters = [*mine, *shared.values()]
+    parameters = [*own, *shared.values()]
 
     @functools.wraps(command)
-    def ask(**options: Any) -> None:
+    def wrapper(**options: Any) -> None:
         command(Question(**{name: options.pop(name) for name in shared}), **options)
 
-    # these two are what typer reads
-    ask.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
-    ask.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return ask
+    # typer reads these two attributes
+    wrapper.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return wrapper

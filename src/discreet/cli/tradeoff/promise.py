@@ -10,10 +10,9 @@ import typer
 from rich.console import RenderableType
 
 from discreet.cli.formatting import format_affordable_rounds, format_bytes
-from discreet.cli.options import DataDir
+from discreet.cli.options import DataDir, Overrides
 from discreet.cli.output import Json, emit
 from discreet.cli.progress_bar import show_preparation
-from discreet.cli.run import Set
 from discreet.cli.tradeoff.picture_option import PictureFile, drawn
 from discreet.cli.tradeoff.sweep_rows import POSITIVES, counted, table
 from discreet.errors import Unsupported
@@ -136,7 +135,7 @@ HEADINGS = ("promised ε", "noise", "times today's", "to signal", "or rounds", "
 def promise(
     file: File = None,
     epsilon: Epsilons = (0.5, 1.0, 2.0, 4.0),
-    settings: Set = None,
+    settings: Overrides = None,
     data_dir: DataDir = None,
     picture: PictureFile = None,
     as_json: Json = False,

@@ -1,0 +1,31 @@
+"""Help pages as plain text, without the marks that typer adds for rich."""
+
+import re
+from collections.abc import Iterable
+
+import click
+
+
+class PlainFormatter(click.HelpFormatter):
+    """Write `[default: a free one]` where typer passes `\\[default: (a free one)]`."""
+
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+        super().write_dl([(name, _remove_marks(text)) for name, text in rows], col_max, col_spacing)
+
+
+def _remove_marks(text: str) -> str:
+    return re.sub(r"\[default: \((.*)\)\]", r"[default: \1]", text.replace("\\[", "["))
+
+
+class PlainContext(click.Context):
+    """A click context whose help pages are written by `PlainFormatter`."""
+
+    formatter_class = PlainFormatter
+
+
+def use_plain_help(command: click.Command) -> click.Command:
+    """Make `command` and all its subcommands write plain help pages, and return it."""
+    command.context_class = PlainContext
+    for subcommand in command.commands.values() if isinstance(command, click.Group) else ():
+        use_plain_help(subcommand)
+    return command
