@@ -13,6 +13,7 @@ import torch
 from discreet.data.partition import Dirichlet
 from discreet.data.tasks.digits import Digits
 from discreet.data.tasks.mnist import Mnist
+from discreet.data.tasks.task_loading import load_task
 from discreet.errors import BudgetRefused, InvalidInput
 from discreet.experiment import api
 from discreet.experiment.comparison import cells, comparison
@@ -140,7 +141,7 @@ def test_a_data_set_is_read_once_however_it_is_dealt_out(tmp_path: Path, monkeyp
             task = Mnist(clients=clients, partition=Dirichlet(alpha=1.0))
             source = replace(built_in, experiment=replace(built_in.experiment, task=task), paths=paths)
             shared, key = data.load_task(source, RunKey.from_seed(seed)), RunKey.from_seed(seed)
-            alone = task.load(key.generator(Purpose.TASK), paths)
+            alone = load_task(task, key.generator(Purpose.TASK), paths)
             assert shared.train.sizes == alone.train.sizes
             index = torch.arange(sum(alone.train.sizes))
             assert all(map(torch.equal, shared.train.examples(index), alone.train.examples(index)))

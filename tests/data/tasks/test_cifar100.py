@@ -8,6 +8,7 @@ import torch
 
 from discreet.data.tasks.any_task import AnyTask
 from discreet.data.tasks.cifar100 import Cifar100
+from discreet.data.tasks.task_loading import load_task
 from discreet.part import from_plain, to_plain
 from discreet.paths import Paths
 from tests.data.datasets.published import publish, put, tar_of
@@ -29,7 +30,7 @@ def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:
 @pytest.mark.parametrize(("labels", "column", "classes"), [("fine", 1, 100), ("coarse", 0, 20)])
 def test_either_label_can_be_learned(labels: str, column: int, classes: int, paths: Paths):
     task = from_plain(AnyTask, {"kind": "cifar100", "labels": labels, "clients": 3})
-    loaded = task.load(torch.Generator().manual_seed(0), paths)
+    loaded = load_task(task, torch.Generator().manual_seed(0), paths)
     assert (loaded.classes, loaded.input_shape) == (classes, (3, 32, 32))
     assert loaded.train.targets.tolist() == LABELS[:, column].tolist()
     assert loaded.test_targets.tolist() == LABELS[1:, column].tolist()

@@ -8,6 +8,7 @@ import torch
 
 from discreet.data.tasks.any_task import AnyTask
 from discreet.data.tasks.emnist import Emnist
+from discreet.data.tasks.task_loading import load_task
 from discreet.errors import InvalidInput
 from discreet.part import from_plain, to_plain
 from discreet.paths import Paths
@@ -30,7 +31,7 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, split: str, labels: l
 
 def test_letters_are_upright_and_numbered_from_0(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     paths = small(tmp_path, monkeypatch, "letters", [1, 26, 13])
-    task = Emnist(clients=3).load(torch.Generator().manual_seed(0), paths)
+    task = load_task(Emnist(clients=3), torch.Generator().manual_seed(0), paths)
     assert (task.name, task.classes, task.input_shape) == ("emnist_letters", 26, (1, 28, 28))
     assert task.train.targets.tolist() == task.test_targets.tolist() == [0, 25, 12]
     assert task.train.inputs[0].nonzero().tolist() == [[0, 7, 3]]
@@ -50,7 +51,7 @@ def test_the_other_splits_are_numbered_from_0_already(
 def test_a_label_past_the_last_class_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     paths = small(tmp_path, monkeypatch, "letters", [1, 0])
     with pytest.raises(InvalidInput, match="Labels must lie between 0 and 25"):
-        Emnist(clients=2).load(torch.Generator(), paths)
+        load_task(Emnist(clients=2), torch.Generator(), paths)
 
 
 def test_a_file_names_it_in_one_line():

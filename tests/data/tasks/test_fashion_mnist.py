@@ -7,6 +7,7 @@ import torch
 
 from discreet.data.tasks.any_task import AnyTask
 from discreet.data.tasks.fashion_mnist import FashionMnist
+from discreet.data.tasks.task_loading import load_task
 from discreet.part import from_plain, to_plain
 from discreet.paths import Paths
 
@@ -14,7 +15,7 @@ from discreet.paths import Paths
 def test_all_of_it_is_here_in_the_official_order(data_dir: Path):
     if not (data_dir / "fashion-mnist").is_dir():
         pytest.skip(f"fashion-mnist is not in {data_dir}")
-    task = FashionMnist(limit=6000).load(torch.Generator().manual_seed(0), Paths.default(data=data_dir))
+    task = load_task(FashionMnist(limit=6000), torch.Generator().manual_seed(0), Paths.default(data=data_dir))
     assert (task.input_shape, task.classes, task.kind) == ((1, 28, 28), 10, "classification")
     assert task.train.targets[:10].tolist() == [9, 0, 0, 3, 0, 2, 7, 2, 5, 5]
     assert task.train.sizes == (600,) * 10

@@ -17,6 +17,7 @@ from discreet.data.features.scatternet import ScatterNet
 from discreet.data.tasks.any_task import AnyTask
 from discreet.data.tasks.examples import Examples
 from discreet.data.tasks.mnist import Mnist
+from discreet.data.tasks.task_loading import load_task
 from discreet.errors import InvalidInput
 from discreet.part import from_plain, to_plain
 from discreet.paths import Paths
@@ -205,11 +206,11 @@ def test_what_names_no_features_is_refused(data: dict[str, Any], sentence: str):
 def test_mnist_through_scatternet(data_dir: Path, paths: Paths):
     task = Features(of=Mnist(clients=10, limit=600))
     real = replace(paths, data=data_dir)
-    first = task.load(torch.Generator().manual_seed(0), real)
+    first = load_task(task, torch.Generator().manual_seed(0), real)
     assert first.input_shape == (81, 7, 7)
     assert first.train.sizes == (60,) * 10
     assert first.name == "mnist-features"
-    again = task.load(torch.Generator().manual_seed(0), real)
+    again = load_task(task, torch.Generator().manual_seed(0), real)
     assert torch.equal(first.train.inputs, again.train.inputs)
     assert first.train.order is not None
     assert again.train.order is not None
@@ -221,7 +222,7 @@ def test_all_of_mnist_takes_90_seconds_at_most_and_3_from_the_cache(data_dir: Pa
     real = replace(paths, data=data_dir)
     for seconds in (90, 3):
         started = time.monotonic()
-        task = Features(of=Mnist()).load(torch.Generator().manual_seed(0), real)
+        task = load_task(Features(of=Mnist()), torch.Generator().manual_seed(0), real)
         assert time.monotonic() - started < seconds
         assert task.train.inputs.shape == (60_000, 81, 7, 7)
     shutil.rmtree(paths.cache)  # a gigabyte, which pytest would keep

@@ -13,6 +13,7 @@ from discreet.data.partition import Iid
 from discreet.data.tasks.any_task import AnyTask
 from discreet.data.tasks.femnist import Femnist
 from discreet.data.tasks.task import Task
+from discreet.data.tasks.task_loading import load_task
 from discreet.errors import InvalidInput
 from discreet.part import from_plain, to_plain
 from discreet.paths import Paths
@@ -40,7 +41,7 @@ def own(tmp_path: Path, **changed: Any) -> Paths:
 
 
 def load(task: Femnist, paths: Paths) -> Task:
-    return task.load(torch.Generator().manual_seed(0), paths)
+    return load_task(task, torch.Generator().manual_seed(0), paths)
 
 
 def test_whole_writers_are_clients_and_leafs_split_is_kept(tmp_path: Path):
@@ -76,7 +77,7 @@ def test_incomplete_writers_can_be_public_and_are_nobodys(tmp_path: Path):
     assert task.public is not None
     assert (task.public.sizes, task.public.targets.tolist()) == ((1,), [35])
     assert (task.client_names, task.test_targets.tolist()) == (("ann", "cleo"), [10, 36])
-    assert "are public, and no clients" in task.facts[-1]
+    assert "are public: none of them is a client" in task.facts[-1]
     assert load(Femnist(), own(tmp_path)).public is None
 
 

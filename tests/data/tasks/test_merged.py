@@ -11,6 +11,7 @@ from discreet.data.tasks.any_task import AnyTask
 from discreet.data.tasks.fashion_mnist import FashionMnist
 from discreet.data.tasks.merged_splits import MergedSplits
 from discreet.data.tasks.mnist import Mnist
+from discreet.data.tasks.task_loading import load_task
 from discreet.part import from_plain, to_plain
 from discreet.paths import Paths
 
@@ -19,7 +20,7 @@ def test_clients_share_all_70000_clothes_evenly_and_each_holds_out_a_fifth(data_
     if not (data_dir / "fashion-mnist").is_dir():
         pytest.skip(f"fashion-mnist is not in {data_dir}")
     source = MergedSplits(of=FashionMnist(partition=Stratified()))
-    task = source.load(torch.Generator().manual_seed(0), Paths.default(data=data_dir))
+    task = load_task(source, torch.Generator().manual_seed(0), Paths.default(data=data_dir))
     assert task.train.sizes == (5600,) * 10
     held, own = task.test_targets.split(1400), task.train.examples(torch.arange(56_000))[1].split(5600)
     for client in range(10):

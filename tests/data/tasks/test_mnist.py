@@ -10,6 +10,7 @@ from discreet.data.partition import ByGroup, Dirichlet
 from discreet.data.tasks.any_task import AnyTask
 from discreet.data.tasks.examples import Examples
 from discreet.data.tasks.mnist import Mnist
+from discreet.data.tasks.task_loading import load_task
 from discreet.errors import InvalidInput
 from discreet.part import from_plain, to_plain
 from discreet.paths import Paths
@@ -62,7 +63,7 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, writers: bool = Tr
 
 def test_a_limit_takes_the_first_and_leaves_the_test_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     paths = small(tmp_path, monkeypatch, writers=False)
-    task = Mnist(limit=4, clients=2).load(torch.Generator().manual_seed(0), paths)
+    task = load_task(Mnist(limit=4, clients=2), torch.Generator().manual_seed(0), paths)
     assert task.train.targets.tolist() == [3, 1, 4, 1]
     assert task.train.inputs[1, 0, 0, :2].tolist() == pytest.approx([(784 + at) % 256 / 255 for at in (0, 1)])
     assert (task.train.sizes, len(task.test_inputs)) == ((2, 2), 2)
@@ -72,7 +73,7 @@ def test_a_limit_takes_the_first_and_leaves_the_test_whole(tmp_path: Path, monke
 def test_writers_are_loaded_only_when_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     paths = small(tmp_path, monkeypatch)
     assert Mnist().examples(paths).groups is None
-    task = Mnist(writers=True, clients=None, partition=ByGroup()).load(torch.Generator(), paths)
+    task = load_task(Mnist(writers=True, clients=None, partition=ByGroup()), torch.Generator(), paths)
     assert (task.client_names, task.train.sizes) == (("writer 7", "writer 8", "writer 30"), (2, 2, 2))
     assert task.train.examples(torch.arange(6))[1].tolist() == [1, 1, 5, 9, 3, 4]
 

@@ -19,11 +19,19 @@ SIDE = 32  # a CIFAR image: three planes of 32 by 32
 PIXELS = 3 * SIDE * SIDE
 
 
-class Cifar(NamedTuple):
-    """`labels` holds a column for each label byte: one in CIFAR-10; coarse and fine in CIFAR-100."""
+class LabelledImages(NamedTuple):
+    """Images and their labels: one label per image, or a column for each kind of label that a file contains."""
 
     images: Bytes
-    labels: Bytes
+    labels: NDArray[Any]
+
+    def select(self, images: NDArray[Any]) -> "LabelledImages":
+        """Return some of the images, by index or by mask, with their labels."""
+        return LabelledImages(self.images[images], self.labels[images])
+
+    def select_label(self, column: int) -> "LabelledImages":
+        """Return all images with one of their kinds of label."""
+        return LabelledImages(self.images, self.labels[:, column])
 
 
 def read_idx(content: bytes, name: str) -> NDArray[Any]:
@@ -48,7 +56,7 @@ def read_idx(content: bytes, name: str) -> NDArray[Any]:
     return values.astype(dtype.newbyteorder("="), copy=False)
 
 
-def read_cifar(content: bytes, name: str, *, label_bytes: int) -> Cifar:
+def read_cifar(content: bytes, name: str, *, label_bytes: int) -> LabelledImages:
     """Records of one or two label bytes, then the red, the green and the blue plane."""
     record = label_bytes + PIXELS
     if not content or len(content) % record:
@@ -57,7 +65,7 @@ def read_cifar(content: bytes, name: str, *, label_bytes: int) -> Cifar:
             fix="Get the file anew.",
         )
     rows = np.frombuffer(content, np.uint8).reshape(-1, record)
-    return Cifar(rows[:, label_bytes:].reshape(-1, 3, SIDE, SIDE), rows[:, :label_bytes])
+    return LabelledImages(rows[:, label_bytes:].reshape(-1, 3, SIDE, SIDE), rows[:, :label_bytes])
 
 
 def read_npz(content: bytes, name: str, *wanted: str) -> list[NDArray[Any]]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal
 
 import torch
 from pydantic import Field
@@ -12,21 +12,11 @@ from discreet.data.features import feature_cache
 from discreet.data.features.extractors import AnyExtractor, Extractor, Scatternet
 from discreet.data.federation import is_finite
 from discreet.data.partition import AnyPartition
-from discreet.data.tasks.cifar10 import Cifar10
-from discreet.data.tasks.cifar100 import Cifar100
-from discreet.data.tasks.emnist import Emnist
+from discreet.data.tasks.any_image_task import AnyImageTask
 from discreet.data.tasks.examples import Examples
-from discreet.data.tasks.fashion_mnist import FashionMnist
-from discreet.data.tasks.femnist import Femnist
-from discreet.data.tasks.mnist import Mnist
-from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
 from discreet.part import part
 from discreet.paths import Paths
-
-AnyDataSet: TypeAlias = Annotated[
-    Mnist | FashionMnist | Cifar10 | Cifar100 | Emnist | Femnist, Field(discriminator="kind")
-]
 
 AT_ONCE = 512  # examples: enough to keep any device busy, and not too many for its memory
 TRIED = 4  # examples that are computed anew, to see that what was kept is what would be computed
@@ -37,7 +27,7 @@ class Features:
     """The examples, clients and partition are those of `of`; the inputs become features."""
 
     kind: Literal["features"] = "features"
-    of: AnyDataSet
+    of: Annotated[AnyImageTask, Field(discriminator="kind")]
     extractor: AnyExtractor = Scatternet()
 
     @property
@@ -50,9 +40,6 @@ class Features:
 
     def examples(self, paths: Paths) -> Examples:
         return extract_features(self.of.examples(paths), self.extractor, paths)
-
-    def load(self, generator: torch.Generator, paths: Paths) -> Task:
-        return self.examples(paths).build_task(self.clients, self.partition, generator)
 
 
 def extract_features(examples: Examples, chosen: AnyExtractor, paths: Paths) -> Examples:

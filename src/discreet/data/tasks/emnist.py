@@ -1,13 +1,14 @@
 """EMNIST: handwritten letters and digits of 28 by 28 pixels, in the splits that NIST publishes."""
 
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
 
+from discreet.data.datasets.file_formats import LabelledImages
 from discreet.data.partition import AnyPartition, Iid
-from discreet.data.tasks import image_scaling
 from discreet.data.tasks.examples import Examples
-from discreet.data.tasks.task import Task
+from discreet.data.tasks.image_examples import image_examples, read_idx_files
 from discreet.part import Count, part
 from discreet.paths import Paths
 
@@ -25,32 +26,35 @@ CLASSES: dict[EmnistSplit, int] = {
 
 @part
 class Emnist:
-    """26 letters, or another of NIST's splits."""
+    """26 letters, or another of NIST's splits.
+
+    Attributes:
+        public_examples: Number of examples, from the end, that are public and belong to no client.
+    """
 
     kind: Literal["emnist"] = "emnist"
     clients: Count | None = 10
     partition: AnyPartition = Iid()
     split: EmnistSplit = "letters"
-    public_examples: Count | None = None  # the last ones, set apart as nobody's
+    public_examples: Count | None = None
 
     def examples(self, paths: Paths) -> Examples:
+        """Read the images and labels of the split."""
         files = [
             f"emnist-{self.split}-{use}-{what}"
             for use in ("train", "test")
             for what in ("images-idx3-ubyte", "labels-idx1-ubyte")
         ]
-        train, targets, test, test_targets = image_scaling.arrays(paths, "emnist", *files)
-        first = 1 if self.split == "letters" else 0  # letters are numbered from 1
-        return Examples(
-            name=f"emnist_{self.split}",
-            inputs=image_scaling.pixels(train.swapaxes(1, 2)),  # the files hold every picture mirrored at its diagonal
-            targets=image_scaling.labels(targets) - first,
-            test_inputs=image_scaling.pixels(test.swapaxes(1, 2)),
-            test_targets=image_scaling.labels(test_targets) - first,
-            kind="classification",
+        train, targets, test, test_targets = read_idx_files(paths, "emnist", *files)
+        return image_examples(
+            f"emnist_{self.split}",
+            "EMNIST",
+            self._correct(train, targets),
+            self._correct(test, test_targets),
             classes=CLASSES[self.split],
-            facts=image_scaling.facts("EMNIST"),
         ).with_public(self.public_examples)
 
-    def load(self, generator: torch.Generator, paths: Paths) -> Task:
-        return self.examples(paths).build_task(self.clients, self.partition, generator)
+    def _correct(self, images: NDArray[np.uint8], labels: NDArray[Any]) -> LabelledImages:
+        """Transpose the images, which the files store mirrored at the diagonal, and number the classes from 0."""
+        first = 1 if self.split == "letters" else 0
+        return LabelledImages(images.swapaxes(1, 2), labels.astype(np.int64) - first)

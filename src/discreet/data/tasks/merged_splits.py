@@ -1,34 +1,29 @@
-"""A data set whose official test examples are dealt out with the others; each client then holds some out itself."""
+"""A data set whose official test examples go to clients too; each client then holds out some of its own examples."""
 
 from dataclasses import replace
 from typing import Annotated, Literal, TypeAlias
 
-import torch
 from pydantic import Field
 
 from discreet.data.features.feature_task import Features
 from discreet.data.partition import AnyPartition
-from discreet.data.tasks.cifar10 import Cifar10
-from discreet.data.tasks.cifar100 import Cifar100
-from discreet.data.tasks.emnist import Emnist
+from discreet.data.tasks.any_image_task import AnyImageTask
 from discreet.data.tasks.examples import Examples
-from discreet.data.tasks.fashion_mnist import FashionMnist
-from discreet.data.tasks.femnist import Femnist
-from discreet.data.tasks.mnist import Mnist
-from discreet.data.tasks.task import Task
 from discreet.part import Probability, part
 from discreet.paths import Paths
 
-AnyMergeable: TypeAlias = Annotated[
-    Mnist | FashionMnist | Cifar10 | Cifar100 | Emnist | Femnist | Features, Field(discriminator="kind")
-]
+AnyMergeable: TypeAlias = Annotated[AnyImageTask | Features, Field(discriminator="kind")]
 
 
 @part
 class MergedSplits:
-    """Clients and partition are those of `of`, over all its examples; `test_fraction` of each client's are held out.
+    """Partition the training and test examples of `of` together, then hold out some examples of each client.
 
-    Evaluation takes all that is held out together: where clients hold equally much, that is the mean of theirs.
+    Evaluation uses all held-out examples together. If clients have equally many, that is the mean over clients.
+
+    Attributes:
+        of: The data set. Its `clients` and `partition` apply to all its examples.
+        test_fraction: The share of each client's examples that is held out.
     """
 
     kind: Literal["merged"] = "merged"
@@ -37,14 +32,14 @@ class MergedSplits:
 
     @property
     def clients(self) -> int | None:
+        """The number of clients of the data set."""
         return self.of.clients
 
     @property
     def partition(self) -> AnyPartition:
+        """The partition of the data set."""
         return self.of.partition
 
     def examples(self, paths: Paths) -> Examples:
+        """Read the data set; the split happens when clients get their examples."""
         return replace(self.of.examples(paths), test_fraction=self.test_fraction)
-
-    def load(self, generator: torch.Generator, paths: Paths) -> Task:
-        return self.examples(paths).build_task(self.clients, self.partition, generator)

@@ -1,14 +1,14 @@
-"""MNIST: 60,000 handwritten digits of 28 by 28 pixels and 10,000 to test on, of 539 writers and 297 others."""
+"""MNIST: 60,000 handwritten digits of 28 by 28 pixels by 539 writers, and 10,000 for testing by 297 other writers."""
 
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
-import torch
 
+from discreet.data.datasets.file_formats import LabelledImages
 from discreet.data.partition import AnyPartition, Iid
-from discreet.data.tasks import image_scaling
 from discreet.data.tasks.examples import Examples
-from discreet.data.tasks.task import Task
+from discreet.data.tasks.image_examples import WRITERS_ARE_PUBLIC, as_labels, image_examples, read_idx_files
 from discreet.errors import InvalidInput
 from discreet.part import Count, Flag, part
 from discreet.paths import Paths
@@ -21,38 +21,44 @@ WRITER_COLUMN = 2  # after the class and the NIST series
 
 @part
 class Mnist:
-    """Ten classes. `writers` loads who wrote each digit, as the QMNIST project found out, for a partition by group."""
+    """Ten classes.
+
+    Attributes:
+        limit: Use only this many training examples, from the start. None uses all.
+        writers: Load who wrote each digit, as the QMNIST project found out. A partition by group needs it.
+        public_examples: Number of examples, from the end, that are public and belong to no client. With `writers`,
+            all examples of the last writers are public, until there are at least this many.
+    """
 
     kind: Literal["mnist"] = "mnist"
     clients: Count | None = 10
     partition: AnyPartition = Iid()
     limit: Count | None = None
     writers: Flag = False
-    public_examples: Count | None = None  # the last writers', or the last ones, set apart as nobody's
+    public_examples: Count | None = None
 
     def __post_init__(self) -> None:
         if self.partition.kind == "by_group" and not self.writers:
             raise InvalidInput("MNIST's groups are its writers, who are not loaded.", fix="Set writers = true.")
 
     def examples(self, paths: Paths) -> Examples:
-        found = image_scaling.arrays(paths, "mnist", *TRAIN, *TEST, *([WRITERS] if self.writers else []))
-        train, targets, test, test_targets = found[:4]
-        names, groups = np.unique(found[4][:, WRITER_COLUMN], return_inverse=True) if self.writers else ((), None)
-        return Examples(
-            name="mnist",
-            inputs=image_scaling.pixels(train[: self.limit]),
-            targets=image_scaling.labels(targets[: self.limit]),
-            test_inputs=image_scaling.pixels(test),
-            test_targets=image_scaling.labels(test_targets),
-            kind="classification",
+        """Read the images and labels, and the writers if needed."""
+        files = [*TRAIN, *TEST, *([WRITERS] if self.writers else [])]
+        train, labels, test, test_labels, *writers = read_idx_files(paths, "mnist", *files)
+        examples = image_examples(
+            "mnist",
+            "MNIST",
+            LabelledImages(train, labels),
+            LabelledImages(test, test_labels),
             classes=10,
-            groups=None if groups is None else image_scaling.labels(groups[: self.limit]),
-            group_names=tuple(f"writer {number}" for number in names),
-            facts=(
-                *image_scaling.facts("MNIST", limit=self.limit),
-                *([image_scaling.WRITERS_ARE_PUBLIC] if self.writers else []),
-            ),
-        ).with_public(self.public_examples)
-
-    def load(self, generator: torch.Generator, paths: Paths) -> Task:
-        return self.examples(paths).build_task(self.clients, self.partition, generator)
+            limit=self.limit,
+        )
+        if self.writers:
+            names, groups = np.unique(writers[0][:, WRITER_COLUMN], return_inverse=True)
+            examples = replace(
+                examples,
+                groups=as_labels(groups[: self.limit]),
+                group_names=tuple(f"writer {number}" for number in names),
+                facts=(*examples.facts, WRITERS_ARE_PUBLIC),
+            )
+        return examples.with_public(self.public_examples)

@@ -1,26 +1,58 @@
-"""Load any task, with the rows of each person bounded where a person is promised something."""
+"""Load any task, and bound the rows of each person if the promise is for a person."""
+
+from typing import Protocol, runtime_checkable
 
 import torch
 
+from discreet.data.partition import AnyPartition
 from discreet.data.tables.table_task import TableTask
 from discreet.data.tasks.any_task import AnyTask
+from discreet.data.tasks.examples import Examples
 from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
 from discreet.paths import Paths
 from discreet.privacy.release import Person
 
 
-def load_task(task: AnyTask, generator: torch.Generator, paths: Paths, person: Person | None) -> Task:
-    """The task's data. With a `person`, each has at most `max_examples` rows, all in one client."""
-    if person is None:
-        return task.load(generator, paths)
-    check_names_persons(task, person)
-    assert isinstance(task, TableTask)
-    return task.load(generator, paths, person)
+@runtime_checkable
+class WholeDataSet(Protocol):
+    """A task that is read without random numbers, and then partitioned. Other tasks have a `load` of their own."""
+
+    @property
+    def clients(self) -> int | None:
+        """The number of clients. None: one client per group of the data set."""
+
+    @property
+    def partition(self) -> AnyPartition:
+        """How examples are assigned to clients."""
+
+    def examples(self, paths: Paths) -> Examples:
+        """Read all examples in the order of the data set."""
+
+
+def load_task(task: AnyTask, generator: torch.Generator, paths: Paths, person: Person | None = None) -> Task:
+    """Read a task's data and assign its examples to clients.
+
+    Args:
+        task: The task, as an experiment file names it.
+        generator: The source of randomness for the partition and the held-out examples.
+        paths: Where data sets and the experiment's own files are.
+        person: Use at most `max_examples` rows of each person, all in one client. None uses all rows.
+
+    Raises:
+        InvalidInput: The data is missing or damaged, or the task has no column that names persons.
+    """
+    if person is not None:
+        check_names_persons(task, person)
+        assert isinstance(task, TableTask)
+        return task.load(generator, paths, person)
+    if isinstance(task, WholeDataSet):
+        return task.examples(paths).build_task(task.clients, task.partition, generator)
+    return task.load(generator, paths)
 
 
 def check_names_persons(task: AnyTask, person: Person) -> None:
-    """Refuse a task that can't have the column; whether a table has it shows when it is read."""
+    """Refuse a task that can't have the person's column. A table is checked for the column when it is read."""
     if not isinstance(task, TableTask):
         raise InvalidInput(
             f"The promise is for one person, named by column {person.column!r}, and the task {task.kind!r} has no such "
