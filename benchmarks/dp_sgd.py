@@ -136,7 +136,7 @@ class Shape:
         torch.manual_seed(0)
         count = self.clients * self.examples
         inputs, targets = torch.randn(count, *self.form), torch.randint(10, (count,))
-        return Federation(inputs, targets, (self.examples,) * self.clients).to(device)
+        return Federation(inputs, targets, (self.examples,) * self.clients).move_to(device)
 
 
 SHAPES = {

@@ -531,7 +531,7 @@ def test_row_25d_a_client_that_releases_once_pays_once_and_principal_components_
     )
     (release,) = algorithm.planned_releases(10, SAMPLE)
     assert steps(release.event) == {GaussianNoise(noise_multiplier=4.0): 1}
-    (sentence,) = LendingClub(clients=10, reduction="pca")._not_covered()
+    (sentence,) = LendingClub(clients=10, reduction="pca")._disclose_reduction()
     assert "fitted on the clients' data, outside the guarantee" in sentence
 
 

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 import torch
 
-from discreet.data.partition import Iid, Overlapping
+from discreet.data.partition import Iid, OverlappingSplit
 from discreet.data.tasks.examples import Examples
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.configuration.experiment_file import Experiment
@@ -55,7 +55,7 @@ def measured(cell: Cell, seed: int, device: str, data_dir: Path | None) -> dict[
     """Train one cell, and say how good its model is and what is certified of it."""
     began, key, asked = time.perf_counter(), RunKey.from_seed(seed), experiment(cell)
     examples = _examples(asked.task, Paths.default(HERE, data_dir))
-    partition = Overlapping(fraction=0.1) if cell.overlapping else Iid()
+    partition = OverlappingSplit(fraction=0.1) if cell.overlapping else Iid()
     task = examples.build_task(cell.clients, partition, key.generator(Purpose.TASK))
     algorithm, privacy = asked.algorithm, asked.privacy
     if cell.overlapping and privacy is not None:

@@ -78,7 +78,7 @@ def test_a_damaged_file_is_refused(published: Path, tmp_path: Path, discreet: Di
 def test_what_cant_be_downloaded_says_what_to_put_where(name: str, tmp_path: Path, discreet: Discreet):
     ran = discreet(f"data get {name} --data-dir {tmp_path}")
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
-    assert f"{tmp_path / name.replace('_', '-')} holds no" in ran.err
+    assert f"{tmp_path / name.replace('_', '-')} has no" in ran.err
     assert "Put there" in ran.err
     assert list(tmp_path.iterdir()) == []
 
@@ -114,7 +114,7 @@ def test_a_file_of_ones_own_is_read_as_one_vouches_and_not_called_verified(
     ("name", "content", "sentence"),
     [
         ("acs_income", b"AGEP,PINCP\n30,1\n", "AK.csv must have the columns AGEP,COW"),
-        ("femnist", b"not an npz file", "femnist_540_writers.npz is no npz file"),
+        ("femnist", b"not an npz file", "femnist_540_writers.npz is not an npz file"),
         ("lending_club", b"\n", "loans_2007_2011.csv must have a column"),
     ],
 )

@@ -9,7 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from discreet.data.partition import AnyPartition, ByGroup, Dirichlet, Iid, Labels, Overlapping, Shards, Stratified
+from discreet.data.partition import (
+    AnyPartition,
+    ByGroup,
+    Dirichlet,
+    Iid,
+    Labels,
+    OverlappingSplit,
+    Shards,
+    StratifiedSplit,
+)
 from discreet.errors import InvalidInput
 from discreet.part import from_plain, part, to_plain
 
@@ -21,21 +30,21 @@ def seeded(seed: int = 0) -> torch.Generator:
 alphas = st.floats(1e-4, 1e4)  # far past what anybody uses
 partitions = st.one_of(
     st.just(Iid()),
-    st.just(Stratified()),
+    st.just(StratifiedSplit()),
     st.builds(Dirichlet, alpha=alphas, sizes=st.sampled_from(["free", "equal"])),
     st.just(ByGroup()),
     st.builds(Shards, per_client=st.integers(1, 3)),
-    st.builds(Overlapping, fraction=st.floats(0, 1, exclude_min=True)),
+    st.builds(OverlappingSplit, fraction=st.floats(0, 1, exclude_min=True)),
 )
 EXAMPLE = [
     Iid(),
-    Stratified(),
+    StratifiedSplit(),
     Dirichlet(alpha=0.3),
     Dirichlet(alpha=0.3, sizes="equal"),
     ByGroup(),
     Shards(),
     Shards(per_client=3),
-    Overlapping(),
+    OverlappingSplit(),
 ]
 
 
@@ -63,7 +72,7 @@ def test_no_client_is_empty_and_none_holds_an_example_twice(
     dealt = torch.cat(split.parts)
     if partition.is_disjoint:
         assert len(dealt.unique()) == len(dealt)
-    if isinstance(partition, Iid | Stratified | Dirichlet | Shards):  # the others may leave some out
+    if isinstance(partition, Iid | StratifiedSplit | Dirichlet | Shards):  # the others may leave some out
         assert sorted(dealt.tolist()) == list(range(len(targets)))
 
 
@@ -81,7 +90,7 @@ def test_the_same_generator_gives_the_same_split(partition: AnyPartition):
 
 @given(
     st.sampled_from(
-        [Iid(), Stratified(), Dirichlet(alpha=0.01, sizes="equal"), Dirichlet(alpha=100, sizes="equal"), Shards()]
+        [Iid(), StratifiedSplit(), Dirichlet(alpha=0.01, sizes="equal"), Dirichlet(alpha=100, sizes="equal"), Shards()]
     ),
     st.lists(st.integers(0, 4), min_size=1, max_size=120),
     st.data(),
@@ -96,14 +105,14 @@ def test_equal_sizes_differ_by_one_example_at_most(partition: AnyPartition, targ
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=120), st.data())
 def test_stratified_clients_differ_by_one_example_of_a_label_at_most(targets: list[int], data: st.DataObject):
     labels, clients = labelled(targets), data.draw(st.integers(1, len(targets)))
-    parts = Stratified().split(labels, clients, seeded()).parts
+    parts = StratifiedSplit().split(labels, clients, seeded()).parts
     held = torch.stack([torch.bincount(labels.targets[own], minlength=5) for own in parts])
     assert int((held.max(dim=0).values - held.min(dim=0).values).max()) <= 1
 
 
 def test_shares_of_several_targets_are_refused():
     with pytest.raises(InvalidInput, match="one target an example"):
-        Stratified().split(Labels(torch.zeros(3, 2)), 2, seeded())
+        StratifiedSplit().split(Labels(torch.zeros(3, 2)), 2, seeded())
 
 
 def test_by_group_makes_every_group_a_client_under_its_name():
@@ -156,14 +165,14 @@ def test_shards_are_dealt_at_random_and_equal_targets_are_shuffled():
 
 @given(st.integers(1, 300), st.floats(0, 1, exclude_min=True), st.integers(1, 5))
 def test_overlapping_clients_hold_the_fraction_they_name(examples: int, fraction: float, clients: int):
-    parts = Overlapping(fraction=fraction).split(Labels(torch.zeros(examples)), clients, seeded()).parts
+    parts = OverlappingSplit(fraction=fraction).split(Labels(torch.zeros(examples)), clients, seeded()).parts
     assert [len(own.unique()) for own in parts] == [len(own) for own in parts]
     assert {len(own) for own in parts} == {max(1, math.floor(fraction * examples))}
 
 
 def test_overlapping_clients_draw_independently():
     """Two halves of 10,000 share 2,500 on average; being off by 250 has a probability below 1e-20 (Serfling 1974)."""
-    first, second = Overlapping(fraction=0.5).split(Labels(torch.zeros(10_000)), 2, seeded()).parts
+    first, second = OverlappingSplit(fraction=0.5).split(Labels(torch.zeros(10_000)), 2, seeded()).parts
     assert abs(int(torch.isin(first, second).sum()) - 2500) < 250
 
 
@@ -265,7 +274,7 @@ def test_what_is_no_partition_is_refused(wrong: object):
 
 
 @pytest.mark.parametrize(
-    "partition", [Iid(), Stratified(), Dirichlet(alpha=1.0), Dirichlet(alpha=1.0, sizes="equal"), Shards()]
+    "partition", [Iid(), StratifiedSplit(), Dirichlet(alpha=1.0), Dirichlet(alpha=1.0, sizes="equal"), Shards()]
 )
 def test_more_clients_than_examples_are_refused(partition: AnyPartition):
     with pytest.raises(InvalidInput, match="3 examples can't be dealt out to 4 clients so that each gets one"):

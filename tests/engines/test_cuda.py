@@ -59,7 +59,7 @@ def network(dropout: float = 0.0) -> SupervisedModule:
 def trained(
     algorithm: Algorithm, device: torch.device, rounds: int, dropout: float = 0.0, slow: bool = False
 ) -> Params:
-    key, data, model = RunKey.from_seed(9), images(6, 6, 9, 5).to(device), network(dropout).to(device)
+    key, data, model = RunKey.from_seed(9), images(6, 6, 9, 5).move_to(device), network(dropout).move_to(device)
     simulation = Simulation(algorithm, data, model.loss, key)
     engine = ReferenceEngine(simulation) if slow else EmbeddedEngine(simulation)
     state = algorithm.init(model.params)
@@ -93,7 +93,7 @@ def test_a_seed_repeats_a_gpu_run_with_dropout_bit_for_bit() -> None:
 def test_replayed_dropout_draws_anew_in_every_step() -> None:
     """Were a recording to repeat its masks, two rounds from one model would move it alike."""
     algorithm, key = fedavg(learning_rate=0.3, batch_size=9, steps=5), RunKey.from_seed(1)
-    data, model = images(9, 9).to(GPU), network(0.5).to(GPU)
+    data, model = images(9, 9).move_to(GPU), network(0.5).move_to(GPU)
     engine = EmbeddedEngine(Simulation(algorithm, data, model.loss, key))
     state = algorithm.init(model.params)
     moved = [engine.gather(algorithm.broadcast(state, round), [0, 1]).total["6.weight"] for round in range(6)]
@@ -101,7 +101,7 @@ def test_replayed_dropout_draws_anew_in_every_step() -> None:
 
 
 def test_the_block_is_bounded_by_memory_that_was_measured() -> None:
-    data, model = images(6, 6, 9, 5).to(GPU), network().to(GPU)
+    data, model = images(6, 6, 9, 5).move_to(GPU), network().move_to(GPU)
     simulation = Simulation(CATALOG[0], data, model.loss, RunKey.from_seed(1))
     broadcast = CATALOG[0].broadcast(CATALOG[0].init(model.params), 0)
     one = measure_client_bytes(simulation, broadcast)
@@ -124,8 +124,8 @@ class Waiting(nn.Module):
 
 
 def test_what_cannot_be_recorded_trains_all_the_same() -> None:
-    data, key, algorithm = images(6, 6).to(GPU), RunKey.from_seed(1), CATALOG[0]
-    model = SupervisedModule(Waiting().double(), "classification").to(GPU)
+    data, key, algorithm = images(6, 6).move_to(GPU), RunKey.from_seed(1), CATALOG[0]
+    model = SupervisedModule(Waiting().double(), "classification").move_to(GPU)
     engine = EmbeddedEngine(Simulation(algorithm, data, model.loss, key))
     state = algorithm.init(model.params)
     for round in range(6):

@@ -183,7 +183,7 @@ def test_portions_hold_every_client_once_and_shared_examples_once() -> None:
     )
     for client in range(3):
         at = torch.arange(held.starts[client], held.starts[client] + held.sizes[client])
-        for ours, theirs in zip(held.examples(at), data.examples(at), strict=True):
+        for ours, theirs in zip(held.examples_at(at), data.examples_at(at), strict=True):
             assert torch.equal(ours, theirs)
 
 

@@ -144,7 +144,7 @@ def test_a_data_set_is_read_once_however_it_is_dealt_out(tmp_path: Path, monkeyp
             alone = load_task(task, key.generator(Purpose.TASK), paths)
             assert shared.train.sizes == alone.train.sizes
             index = torch.arange(sum(alone.train.sizes))
-            assert all(map(torch.equal, shared.train.examples(index), alone.train.examples(index)))
+            assert all(map(torch.equal, shared.train.examples_at(index), alone.train.examples_at(index)))
     assert len(reads) == 1 + 4  # ours, and those of the tasks that loaded alone
 
 

@@ -12,7 +12,7 @@ import discreet
 from discreet.algorithms.recipes.fedavg import fedavg
 from discreet.algorithms.recipes.pfl import pfl
 from discreet.cli.run import describe_metrics
-from discreet.data.partition import Overlapping
+from discreet.data.partition import OverlappingSplit
 from discreet.data.tasks.examples import Examples
 from discreet.data.tasks.from_arrays import clients_from_arrays
 from discreet.data.tasks.task import Task
@@ -54,8 +54,8 @@ def test_only_what_clients_hold_counts():
         kind="regression",
         classes=1,
     )
-    task = examples.build_task(1, Overlapping(fraction=0.25), torch.Generator().manual_seed(0))
-    held = task.train.examples(torch.arange(1))[1]
+    task = examples.build_task(1, OverlappingSplit(fraction=0.25), torch.Generator().manual_seed(0))
+    held = task.train.examples_at(torch.arange(1))[1]
     prepared = ready(task)
     assert prepared.evaluate(prepared.params)["constant_mse"] == pytest.approx(float(held**2))
 

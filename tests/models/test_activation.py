@@ -6,7 +6,7 @@ from torch import nn
 
 from discreet.errors import InvalidInput
 from discreet.models import Mlp, PapernotCnn
-from discreet.models.networks.activation import Tempered, TemperedSigmoid, activation_layer
+from discreet.models.networks.activation import TemperedActivation, TemperedSigmoid, activation_layer
 from discreet.part import from_plain, to_plain
 
 
@@ -35,14 +35,14 @@ def test_a_word_names_a_layer(word: str, kind: type[nn.Module]):
 
 
 def test_the_word_tempered_sigmoid_is_short_for_its_defaults():
-    assert Mlp(activation="tempered_sigmoid") == Mlp(activation=Tempered(s=2, temperature=2, o=1))
+    assert Mlp(activation="tempered_sigmoid") == Mlp(activation=TemperedActivation(s=2, temperature=2, o=1))
     assert isinstance(activation_layer(Mlp(activation="tempered_sigmoid").activation), TemperedSigmoid)
 
 
 def test_a_file_gives_the_same_activation():
     written = {"kind": "papernot_cnn", "activation": {"kind": "tempered_sigmoid", "s": 1.5, "temperature": 3}}
     model = from_plain(PapernotCnn, written)
-    assert model == PapernotCnn(activation=Tempered(s=1.5, temperature=3, o=1))
+    assert model == PapernotCnn(activation=TemperedActivation(s=1.5, temperature=3, o=1))
     assert from_plain(PapernotCnn, to_plain(model)) == model
 
 

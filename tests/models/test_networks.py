@@ -16,7 +16,7 @@ from discreet.data.tasks.from_arrays import clients_from_arrays
 from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
 from discreet.models import AnyModel, EmnistCnn, FemnistCnn, Linear, PapernotCnn, Resnet18, ScatterCnn
-from discreet.models.networks.activation import Tempered
+from discreet.models.networks.activation import TemperedActivation
 from discreet.models.user_module.supervised_module import SupervisedModule
 from discreet.part import from_plain, to_plain
 
@@ -145,7 +145,12 @@ def test_what_does_not_fit_is_told(model: Any, shape: tuple[int, ...], sentence:
 
 @pytest.mark.parametrize(
     "model",
-    [PapernotCnn(activation=Tempered(s=1.58, temperature=3, o=0.71)), ScatterCnn(norm_groups=9), Resnet18(), Linear()],
+    [
+        PapernotCnn(activation=TemperedActivation(s=1.58, temperature=3, o=0.71)),
+        ScatterCnn(norm_groups=9),
+        Resnet18(),
+        Linear(),
+    ],
 )
 def test_a_file_gives_the_same_network(model: Any):
     assert from_plain(AnyModel, to_plain(model)) == model

@@ -1,4 +1,4 @@
-"""Who holds which data: all examples on one device, each client a list of them."""
+"""The examples of all clients on one device, and which client holds which of them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,9 +15,15 @@ from discreet.errors import InvalidInput
 
 @dataclass(frozen=True)
 class Federation:
-    """The clients' examples: `order` lists them, one client after the other; without it they lie in that order.
+    """The examples of all clients.
 
-    `sizes` are public, by declaration.
+    Attributes:
+        inputs: All inputs, one row per example.
+        targets: All targets, one row per example.
+        sizes: Number of examples of each client. They are public by declaration.
+        max_multiplicity: The largest number of clients that hold the same example.
+        order: The rows of the first client's examples, then those of the second client's, and so on. None: the rows
+            are in this order already.
     """
 
     inputs: Tensor
@@ -38,33 +44,37 @@ class Federation:
                 f"{len(self.targets)} targets and clients of {sum(self.sizes)} in all."
             )
         if not is_finite(self.inputs):
-            raise InvalidInput("The inputs hold NaN or infinity.", fix="Fill or drop those examples first.")
+            raise InvalidInput("The inputs contain NaN or infinity.", fix="Fill or drop those examples first.")
 
     @cached_property
     def population(self) -> Population:
+        """What is public about the clients: their sizes, and how often an example occurs among them."""
         return Population(examples=self.sizes, max_multiplicity=self.max_multiplicity)
 
     @cached_property
     def starts(self) -> tuple[int, ...]:
+        """The position of each client's first example in the list of all clients' examples."""
         return (0, *accumulate(self.sizes))[:-1]
 
     def block(self, clients: Sequence[int]) -> Batches:
+        """Return the examples of a block of clients, for a local trainer to draw batches from."""
         starts, sizes = tuple(self.starts[i] for i in clients), tuple(self.sizes[i] for i in clients)
         return Batches(self.inputs, self.targets, starts, sizes, self.order)
 
-    def examples(self, places: Tensor) -> tuple[Tensor, Tensor]:
-        """Inputs and targets at these places of the list of all clients' examples."""
-        at = places if self.order is None else self.order[places]
-        return self.inputs[at.to(self.inputs.device)], self.targets[at.to(self.inputs.device)]
+    def examples_at(self, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """Return inputs and targets at these positions in the list of all clients' examples."""
+        rows = (positions if self.order is None else self.order[positions]).to(self.inputs.device)
+        return self.inputs[rows], self.targets[rows]
 
-    def to(self, device: torch.device, dtype: torch.dtype | None = None) -> "Federation":
+    def move_to(self, device: torch.device, dtype: torch.dtype | None = None) -> "Federation":
+        """Return a copy on the device; `dtype` converts floating-point inputs and targets."""
         inputs = self.inputs.to(device, dtype if self.inputs.is_floating_point() else None)
         targets = self.targets.to(device, dtype if self.targets.is_floating_point() else None)
         return Federation(inputs, targets, self.sizes, self.max_multiplicity, self.order)
 
 
 def is_finite(values: Tensor) -> bool:
-    """The extremes show NaN and infinity too, in a tenth of the time that a look at each number takes."""
+    """Return whether no value is NaN or infinite. Looking at the extremes alone takes a tenth of the time."""
     if not values.is_floating_point() or not values.numel():
         return True
     return bool(torch.isfinite(torch.stack(values.aminmax())).all())

@@ -97,14 +97,14 @@ def _expected_gap(data: Federation) -> float:
     By so much of the noise's variance a fit of each alone lies below the fit of all; half of it, for each class but
     one, is what it gains in likelihood (Wilks 1938).
     """
-    rows = _with_intercept(data.examples(torch.arange(sum(data.sizes)))[0], 1)
+    rows = _with_intercept(data.examples_at(torch.arange(sum(data.sizes)))[0], 1)
     rank = int(torch.linalg.matrix_rank(rows.T @ rows, rtol=ROUNDING**2, hermitian=True))
     return (len(data.sizes) - 1) * rank / len(rows)
 
 
 def _squared_errors(data: Federation) -> tuple[float, Tensor]:
     """The least mean squared error on all data, and each client's own: in closed form."""
-    inputs, targets = data.examples(torch.arange(sum(data.sizes)))
+    inputs, targets = data.examples_at(torch.arange(sum(data.sizes)))
     rows, wanted = _with_intercept(inputs, 1), targets.double().reshape(len(targets), -1)
     sizes = list(data.sizes)
     own = map(_least_squares, torch.split(rows, sizes), torch.split(wanted, sizes))
@@ -121,7 +121,7 @@ def _cross_entropies(data: Federation, classes: int, iterations: int) -> tuple[f
 
     Who starts from the model of all and never gets worse than it makes no Γ below 0.
     """
-    inputs, targets = data.examples(torch.arange(sum(data.sizes)))
+    inputs, targets = data.examples_at(torch.arange(sum(data.sizes)))
     whole = Batch(inputs[None], targets[None], torch.ones(1, len(targets), dtype=torch.bool), None)
     start = torch.zeros(1, data.inputs[0].numel() + 1, classes, dtype=torch.float64)
     model, pooled = _minimise_loss(whole, start, iterations)

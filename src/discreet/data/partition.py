@@ -51,7 +51,7 @@ class Iid:
 
 
 @part
-class Stratified:
+class StratifiedSplit:
     """Every label is dealt out evenly by itself: disjoint, and sizes differ by at most one, of each label too."""
 
     is_disjoint: ClassVar[bool] = True
@@ -182,7 +182,7 @@ class Shards:
 
 
 @part
-class Overlapping:
+class OverlappingSplit:
     """Each client draws its own share of all examples, whatever the others hold: not disjoint, and some may be left.
 
     That is "a random 10 % for each client". An example in several clients is released by each of them.
@@ -251,7 +251,7 @@ def _expand_word(value: Any) -> Any:
 
 
 AnyPartition: TypeAlias = Annotated[
-    Iid | Stratified | Dirichlet | ByGroup | Shards | Overlapping,
+    Iid | StratifiedSplit | Dirichlet | ByGroup | Shards | OverlappingSplit,
     Field(discriminator="kind"),
     BeforeValidator(_expand_word),
 ]

@@ -70,7 +70,7 @@ class Learner:
         dtype = getattr(torch, experiment.dtype)
         params = {name: value.to(dtype) for name, value in model.params.items()}
         model.verify_isolation(loaded, params)
-        data, algorithm = loaded.train.to(CPU, dtype), experiment.algorithm
+        data, algorithm = loaded.train.move_to(CPU, dtype), experiment.algorithm
         last_rounds = calibrate.round_limits(algorithm, experiment.privacy, experiment.rounds, app.population)
         warned = (f"Warning: {each}" for each in data_ranges.warnings(loaded.ranges_from_data))
         return cls(

@@ -167,7 +167,7 @@ def train(
         else:
             outcome = training_loop.resume(job, before, keys, watch)
     write_page(outcome.record.path)
-    return run_of_outcome(outcome, job.model.module_with(job.model.params))
+    return run_of_outcome(outcome, job.model.module_with_params(job.model.params))
 
 
 def load(directory: PathLike, module: nn.Module | None = None, data_dir: PathLike | None = None) -> Run:

@@ -55,9 +55,9 @@ def accepted(name: str, module: nn.Module | None = None, device: torch.device = 
     task = task_for(name)
     supervised = SupervisedModule(module or user_modules.ALL[name](), "classification")
     supervised.check(task)
-    supervised = supervised.to(device)
+    supervised = supervised.move_to(device)
     supervised.verify_isolation(task, supervised.params)
-    return supervised, replace(task, train=task.train.to(device, torch.float32))
+    return supervised, replace(task, train=task.train.move_to(device, torch.float32))
 
 
 def batch_of(task: Task, replaced: int | None = None) -> Batch:

@@ -53,8 +53,8 @@ def test_what_is_missing_is_named_with_how_to_get_it(paths: Paths):
     with pytest.raises(InvalidInput) as refused:
         read_data_file(paths, "mnist", "train-images-idx3-ubyte")
     assert str(refused.value) == (
-        f"mnist is not here: {paths.data}/mnist holds no train-images-idx3-ubyte, plain, .gz or .xz. "
-        "Get it with: discreet data get mnist; --data-dir or DISCREET_DATA names another place."
+        f"mnist is missing: {paths.data}/mnist has no train-images-idx3-ubyte, plain, .gz or .xz. "
+        "Get it with: discreet data get mnist; --data-dir or DISCREET_DATA names another folder."
     )
 
 
@@ -65,8 +65,8 @@ def test_what_is_missing_is_named_with_how_to_get_it(paths: Paths):
 def test_what_nobody_publishes_is_described_instead(name: str, file: str, paths: Paths):
     with pytest.raises(
         InvalidInput,
-        match=f"holds no {file}.* Put there .* with .*; --data-dir or DISCREET_DATA names .*"
-        f"the sha256 of its uncompressed content into {file}.sha256 beside it, or into a SHA256SUMS",
+        match=f"has no {file}.* Put there .* with .*; --data-dir or DISCREET_DATA names .*"
+        f"the sha256 of its uncompressed content into {file}.sha256 in the same folder, or into a SHA256SUMS",
     ):
         read_data_file(paths, name, file)
 
@@ -133,7 +133,10 @@ def test_an_archive_that_is_not_the_published_one_is_refused(
 
 @pytest.mark.parametrize(
     ("held", "sentence"),
-    [({"two": HELD["two"]}, "it holds no one"), ({"one": b"1", "two": b""}, "it is cut short, at 1 of 1,000 bytes")],
+    [
+        ({"two": HELD["two"]}, "it does not contain one"),
+        ({"one": b"1", "two": b""}, "it is cut short, at 1 of 1,000 bytes"),
+    ],
 )
 def test_an_archive_without_the_file_is_refused(
     held: dict[str, bytes], sentence: str, paths: Paths, monkeypatch: pytest.MonkeyPatch

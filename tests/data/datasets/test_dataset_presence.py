@@ -61,5 +61,5 @@ def test_what_is_optional_may_be_missing(data_dir: Path, tmp_path: Path):
     assert check_presence(paths, DATA_SETS["mnist"]) == "yes"
     assert len(verify_files(paths, DATA_SETS["mnist"])) == 4
     (tmp_path / "mnist" / "train-labels-idx1-ubyte.gz").unlink()
-    with pytest.raises(InvalidInput, match="holds no train-labels-idx1-ubyte"):
+    with pytest.raises(InvalidInput, match="has no train-labels-idx1-ubyte"):
         verify_files(paths, DATA_SETS["mnist"])

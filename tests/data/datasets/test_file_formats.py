@@ -37,8 +37,8 @@ def test_an_idx_file_cut_short_anywhere_is_refused(values: NDArray[np.uint8], da
         (b"\x1f\x8b\x08\x00 still compressed", "starts with 1f8b0800"),
         (b"\0\0\x0d\x01\0\0\0\0", "starts with 00000d01"),
         (b"\0\0\x08\xff" + bytes(2000), "starts with 000008ff"),
-        (b"\0\0\x08\x01\0\0\0\x05abc", r"must hold 5 bytes for the shape \(5,\), and holds 3"),
-        (b"\0\0\x08\x01\0\0\0\x02abc", "must hold 2 bytes"),
+        (b"\0\0\x08\x01\0\0\0\x05abc", r"must have 5 bytes for the shape \(5,\), and has 3"),
+        (b"\0\0\x08\x01\0\0\0\x02abc", "must have 2 bytes"),
         (b"\0\0\x08\x03\0\0\0\x02", "cut short"),
     ],
 )
@@ -59,7 +59,7 @@ def test_a_cifar_record_is_its_labels_and_three_planes(label_bytes: int):
 @pytest.mark.parametrize("size", [0, 1, 3072, 3074, 3073 * 2 - 1])
 def test_half_a_cifar_record_is_refused(size: int):
     with pytest.raises(
-        InvalidInput, match=f"some file must hold whole CIFAR records of 3,073 bytes, and holds {size:,}"
+        InvalidInput, match=f"some file must consist of whole CIFAR records of 3,073 bytes, and has {size:,}"
     ):
         read_cifar(bytes(size), "some file", label_bytes=1)
 
@@ -78,11 +78,11 @@ def test_an_npz_file_gives_the_arrays_that_were_asked_for():
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (packed(a=np.arange(3)), "some file lacks the array 'b', and holds a. It needs a, b."),
-        (packed(a=np.array([{}], dtype=object), b=np.arange(1)), "some file is no npz file of plain arrays"),
-        (packed(a=np.arange(3), b=np.arange(3))[:-40], "some file is no npz file of plain arrays"),
-        (b"", "some file is no npz file: it starts with nothing"),
-        (b"neither", "some file is no npz file: it starts with 6e656974"),
+        (packed(a=np.arange(3)), "some file lacks the array 'b', and has a. It needs a, b."),
+        (packed(a=np.array([{}], dtype=object), b=np.arange(1)), "some file is not an npz file of plain arrays"),
+        (packed(a=np.arange(3), b=np.arange(3))[:-40], "some file is not an npz file of plain arrays"),
+        (b"", "some file is not an npz file: it starts with nothing"),
+        (b"neither", "some file is not an npz file: it starts with 6e656974"),
     ],
 )
 def test_what_is_no_npz_file_of_these_arrays_is_refused(content: bytes, sentence: str):
@@ -93,5 +93,5 @@ def test_what_is_no_npz_file_of_these_arrays_is_refused(content: bytes, sentence
 def test_a_single_array_is_no_npz_file():
     out = io.BytesIO()
     np.save(out, np.arange(3))
-    with pytest.raises(InvalidInput, match="no npz file"):
+    with pytest.raises(InvalidInput, match="not an npz file"):
         read_npz(out.getvalue(), "some file", "a")

@@ -33,12 +33,12 @@ def folder(paths: Paths) -> Path:
 
 
 def test_a_file_of_ones_own_needs_the_checksum_of_its_uncompressed_content(paths: Paths, folder: Path):
-    with pytest.raises(InvalidInput, match=r"sha256 of its uncompressed content into TX.csv.sha256 beside it"):
+    with pytest.raises(InvalidInput, match=r"sha256 of its uncompressed content into TX.csv.sha256 in the same folder"):
         read_data_file(paths, "acs_income", "TX.csv")
     (folder / "TX.csv.sha256").write_text(f"{SHA256.upper()}  TX.csv\n")
     assert read_data_file(paths, "acs_income", "TX.csv") == FileContent("TX.csv", OWN, owner_sha256=SHA256)
     (folder / "TX.csv.gz").write_bytes(gzip.compress(OWN + b"1,1\n"))
-    with pytest.raises(InvalidInput, match=f"not the file that is vouched for beside it: .* should be {SHA256}"):
+    with pytest.raises(InvalidInput, match=f"not the file that its owner vouches for: .* should be {SHA256}"):
         read_data_file(paths, "acs_income", "TX.csv")
 
 
@@ -59,7 +59,7 @@ def test_the_known_file_is_known_whatever_is_said_of_it(paths: Paths, monkeypatc
 
 def test_a_file_shorter_than_the_known_one_is_first_of_all_cut_short(paths: Paths, folder: Path):
     known = DATA_SETS["acs_income"].files["TX.csv"].size
-    with pytest.raises(InvalidInput, match=rf"known: it is cut short at 16 of {known:,} bytes.* Put the whole file"):
+    with pytest.raises(InvalidInput, match=rf"known file: it is cut short at 16 of {known:,} bytes.* Put the whole file"):
         read_data_file(paths, "acs_income", "TX.csv")
 
 
@@ -77,7 +77,7 @@ def test_an_empty_file_is_never_accepted(ending: str, paths: Paths):
 )
 def test_a_checksum_has_64_hexadecimal_digits(text: str, got: str, paths: Paths, folder: Path):
     (folder / "TX.csv.sha256").write_text(text)
-    sentence = f"{folder / 'TX.csv.sha256'} must start with the 64 hexadecimal digits of a sha256, and holds {got}."
+    sentence = f"{folder / 'TX.csv.sha256'} must start with the 64 hexadecimal digits of a sha256, and got {got}."
     with pytest.raises(InvalidInput, match=re.escape(sentence)):
         read_data_file(paths, "acs_income", "TX.csv")
     assert check_presence(paths, DATA_SETS["acs_income"]) == "no"
@@ -108,14 +108,14 @@ def test_the_card_says_whose_a_file_is():
     known, own = FileContent("WY.csv", b"known"), FileContent("TX.csv", OWN, SHA256)
     assert (describe_origin([known], PUBLIC), disclose_checksums([known])) == ((PUBLIC,), ())
     (said,) = describe_origin([own], PUBLIC)
-    assert said.startswith("TX.csv is as the data's owner vouches")
+    assert said.startswith("TX.csv is from the data's owner, who vouches")
     assert describe_origin([own, known], PUBLIC) == (said, f"Of the other files: {PUBLIC}")
-    assert disclose_checksums([own, known])[0].endswith(f"shows: {SHA256} of TX.csv.")
+    assert disclose_checksums([own, known])[0].endswith(f"whole file: {SHA256} of TX.csv.")
 
 
 def test_many_files_are_told_by_one_checksum_that_sha256sum_gives_too():
     many = [FileContent(name, OWN, SHA256) for name in ("d", "b", "a", "c")]
-    assert describe_origin(many, PUBLIC)[0].startswith("4 files from a to d are as")
+    assert describe_origin(many, PUBLIC)[0].startswith("4 files from a to d are from")
     sums = "".join(f"{SHA256}  {name}\n" for name in "abcd")
     assert (
         f"{hashlib.sha256(sums.encode()).hexdigest()} of the sorted SHA256SUMS of 4 files"

@@ -23,7 +23,7 @@ def load(task: AcsIncome, data: Path, seed: int = 0) -> Task:
 
 
 def held(task: Task) -> torch.Tensor:
-    return task.train.examples(torch.arange(sum(task.train.sizes)))[0]
+    return task.train.examples_at(torch.arange(sum(task.train.sizes)))[0]
 
 
 def own(tmp_path: Path, text: str) -> Path:
@@ -70,7 +70,7 @@ def test_the_card_says_which_states_are_the_data_owners_own(tmp_path: Path, data
     data = own(tmp_path, f"{HEADER}\n17,1,1,1,10,1,0,1,1,1,0\n")
     (tmp_path / "acs-income" / "VT.csv.gz").symlink_to(data_dir / "acs-income" / "VT.csv.gz")
     task = load(AcsIncome(states=SMALL), data)
-    assert task.facts[0].startswith("WY.csv is as the data's owner vouches")
+    assert task.facts[0].startswith("WY.csv is from the data's owner, who vouches")
     assert task.facts[1].startswith("Of the other files: ACSIncome of 2018 is public data")
     assert task.not_covered[0].endswith("of WY.csv.")
 
@@ -142,5 +142,5 @@ def test_a_file_of_ones_own_is_held_to_the_dictionary(text: str, sentence: str, 
 
 
 def test_files_that_are_not_there_are_told(tmp_path: Path):
-    with pytest.raises(InvalidInput, match="acs_income is not here"):
+    with pytest.raises(InvalidInput, match="acs_income is missing"):
         load(AcsIncome(), tmp_path)

@@ -18,7 +18,7 @@ def load(task: Digits, seed: int = 0) -> Task:
 
 def held(task: Task) -> torch.Tensor:
     """What the clients hold, one after the other."""
-    return task.train.examples(torch.arange(sum(task.train.sizes)))[0]
+    return task.train.examples_at(torch.arange(sum(task.train.sizes)))[0]
 
 
 def test_ten_clients_and_a_test_share_all_1797_digits():
@@ -56,7 +56,7 @@ def test_a_seed_gives_the_same_task_again():
 
 def test_clients_may_be_skewed_by_label():
     task = load(Digits(clients=5, partition=Dirichlet(alpha=0.05)))
-    first = task.train.examples(torch.arange(task.train.sizes[0]))[1]
+    first = task.train.examples_at(torch.arange(task.train.sizes[0]))[1]
     assert len(first.unique()) < 10
 
 

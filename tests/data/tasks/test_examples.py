@@ -6,7 +6,16 @@ import pytest
 import torch
 
 from discreet.data.federation import Federation
-from discreet.data.partition import AnyPartition, ByGroup, Dirichlet, Iid, Labels, Overlapping, Shards, Stratified
+from discreet.data.partition import (
+    AnyPartition,
+    ByGroup,
+    Dirichlet,
+    Iid,
+    Labels,
+    OverlappingSplit,
+    Shards,
+    StratifiedSplit,
+)
 from discreet.data.tasks.examples import Examples
 from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
@@ -38,7 +47,7 @@ def test_a_deal_by_label_is_not_covered_and_names_the_label(partition: AnyPartit
     assert dealt(partition).not_covered == ("Something else.", said)
 
 
-@pytest.mark.parametrize("partition", [Iid(), ByGroup(), Overlapping(fraction=0.5)])
+@pytest.mark.parametrize("partition", [Iid(), ByGroup(), OverlappingSplit(fraction=0.5)])
 def test_a_deal_that_looks_at_no_label_says_nothing(partition: AnyPartition):
     assert dealt(partition).not_covered == ("Something else.",)
 
@@ -74,7 +83,7 @@ def test_public_examples_must_look_like_the_clients():
 
 
 def test_clients_who_overlap_are_told():
-    assert dealt(Overlapping(fraction=1.0)).facts == (
+    assert dealt(OverlappingSplit(fraction=1.0)).facts == (
         "Clients overlap: one example lies in up to 2 of them, and the guarantee counts all of them.",
     )
 
@@ -93,9 +102,9 @@ NUMBERED = replace(  # 15 to train on, then 5 to test on, each of which knows it
 
 
 def test_a_test_fraction_deals_the_test_examples_out_too_and_holds_out_a_share_of_each_clients():
-    task = NUMBERED.build_task(2, Stratified(), torch.Generator().manual_seed(0))
+    task = NUMBERED.build_task(2, StratifiedSplit(), torch.Generator().manual_seed(0))
     assert task.train.sizes == (8, 8)
-    inputs, targets = task.train.examples(torch.arange(16))
+    inputs, targets = task.train.examples_at(torch.arange(16))
     seen = torch.cat([inputs, task.test_inputs]).flatten()
     assert sorted(seen.tolist()) == list(range(20))
     assert torch.equal(torch.cat([targets, task.test_targets]), seen.long() % 5)
@@ -109,8 +118,8 @@ def test_every_client_has_its_own_share_among_the_test_examples_in_the_order_of_
     hundred = replace(NUMBERED, inputs=torch.arange(95.0)[:, None], targets=torch.arange(95) % 5)
     merged = replace(hundred, test_inputs=torch.arange(95.0, 100.0)[:, None])
     for seed in range(5):
-        task = merged.build_task(10, Stratified(), torch.Generator().manual_seed(seed))
-        same = Stratified().split(Labels(torch.arange(100) % 5), 10, torch.Generator().manual_seed(seed)).parts
+        task = merged.build_task(10, StratifiedSplit(), torch.Generator().manual_seed(seed))
+        same = StratifiedSplit().split(Labels(torch.arange(100) % 5), 10, torch.Generator().manual_seed(seed)).parts
         for held, own in zip(task.test_inputs.flatten().split(2), same, strict=True):
             assert set(held.tolist()) <= set(own.tolist())
 
@@ -122,6 +131,6 @@ def test_the_card_says_how_the_test_examples_were_dealt():
 
 def test_a_share_of_clients_who_overlap_or_of_unknown_owners_is_refused():
     with pytest.raises(InvalidInput, match="what one holds out another trains on"):
-        NUMBERED.build_task(2, Overlapping(fraction=0.5), torch.Generator())
+        NUMBERED.build_task(2, OverlappingSplit(fraction=0.5), torch.Generator())
     with pytest.raises(InvalidInput, match="Whose loans's test examples are is not known"):
         replace(EXAMPLES, test_fraction=0.2).build_task(2, Iid(), torch.Generator())

@@ -48,14 +48,14 @@ def test_whole_writers_are_clients_and_leafs_split_is_kept(tmp_path: Path):
     task = load(Femnist(), own(tmp_path))
     assert (task.client_names, task.train.sizes, task.classes) == (("ann", "cleo"), (1, 2), 62)
     assert task.train.targets.tolist() == [61, 0, 9]
-    assert task.train.examples(torch.arange(3))[1].tolist() == [0, 61, 9]
+    assert task.train.examples_at(torch.arange(3))[1].tolist() == [0, 61, 9]
     assert task.test_targets.tolist() == [10, 36]
     assert any("Writers" in fact and "public" in fact for fact in task.facts)
 
 
 def test_a_file_of_ones_own_is_not_called_public_and_its_checksum_is_not_covered(tmp_path: Path):
     task = load(Femnist(), own(tmp_path))
-    assert task.facts[0].startswith("femnist_540_writers.npz is as the data's owner vouches")
+    assert task.facts[0].startswith("femnist_540_writers.npz is from the data's owner, who vouches")
     assert not any("is public data" in fact for fact in task.facts)
     sha256 = hashlib.sha256((tmp_path / "femnist" / "femnist_540_writers.npz").read_bytes()).hexdigest()
     assert sha256 in task.not_covered[0]

@@ -97,7 +97,7 @@ def test_loans_are_sorted_by_rate_into_clients(loans: dict[str, Task]):
     assert (task.kind, task.classes, task.input_shape) == ("regression", 1, (10,))
     assert set(task.train.sizes) == {3402, 3403}
     assert len(task.test_inputs) == 8507
-    held = [task.train.examples(start + torch.arange(3402))[1] for start in task.train.starts]
+    held = [task.train.examples_at(start + torch.arange(3402))[1] for start in task.train.starts]
     spans = sorted((float(own.min()), float(own.max())) for own in held)
     assert all(before[1] <= after[0] for before, after in pairwise(spans))
 
@@ -123,7 +123,7 @@ def test_states_are_natural_clients(tmp_path: Path):
     task = load(LendingClub(clients=None, partition=ByGroup(), reduction="none"), own(tmp_path, *AMOUNTS))
     assert task.client_names == ("CA", "MA")
     assert sum(task.train.sizes) == 16
-    assert task.facts[0].startswith("loans_2007_2011.csv is as the data's owner vouches")
+    assert task.facts[0].startswith("loans_2007_2011.csv is from the data's owner, who vouches")
     assert not any("public data" in fact for fact in task.facts)
 
 
@@ -167,7 +167,7 @@ def test_a_file_names_it_in_one_line():
         ({"emp_length": "ages"}, "emp_length must hold numbers, and got 'ages'"),
         ({"issue_d": "June"}, "a date must be a year and a month as 2007-06, and got 'June'"),
         ({"purpose": "boat"}, "purpose must be one of car, .*, and got 'boat'"),
-        ({"int_rate": ""}, "targets hold NaN"),
+        ({"int_rate": ""}, "targets contain NaN"),
         ({"dti": "1,2"}, "must have rows, all of 22 cells"),
     ],
 )
@@ -182,5 +182,5 @@ def test_more_components_than_there_are_inputs_or_loans_are_refused(tmp_path: Pa
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path: Path):
-    with pytest.raises(InvalidInput, match="lending_club is not here"):
+    with pytest.raises(InvalidInput, match="lending_club is missing"):
         load(LendingClub(), tmp_path)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from discreet.data.features.feature_task import Features
-from discreet.data.partition import Stratified
+from discreet.data.partition import StratifiedSplit
 from discreet.data.tasks.any_task import AnyTask
 from discreet.data.tasks.fashion_mnist import FashionMnist
 from discreet.data.tasks.merged_splits import MergedSplits
@@ -19,10 +19,10 @@ from discreet.paths import Paths
 def test_clients_share_all_70000_clothes_evenly_and_each_holds_out_a_fifth(data_dir: Path):
     if not (data_dir / "fashion-mnist").is_dir():
         pytest.skip(f"fashion-mnist is not in {data_dir}")
-    source = MergedSplits(of=FashionMnist(partition=Stratified()))
+    source = MergedSplits(of=FashionMnist(partition=StratifiedSplit()))
     task = load_task(source, torch.Generator().manual_seed(0), Paths.default(data=data_dir))
     assert task.train.sizes == (5600,) * 10
-    held, own = task.test_targets.split(1400), task.train.examples(torch.arange(56_000))[1].split(5600)
+    held, own = task.test_targets.split(1400), task.train.examples_at(torch.arange(56_000))[1].split(5600)
     for client in range(10):
         both = torch.bincount(held[client], minlength=10) + torch.bincount(own[client], minlength=10)
         assert both.tolist() == [700] * 10

@@ -75,12 +75,12 @@ def test_writers_are_loaded_only_when_asked_for(tmp_path: Path, monkeypatch: pyt
     assert Mnist().examples(paths).groups is None
     task = load_task(Mnist(writers=True, clients=None, partition=ByGroup()), torch.Generator(), paths)
     assert (task.client_names, task.train.sizes) == (("writer 7", "writer 8", "writer 30"), (2, 2, 2))
-    assert task.train.examples(torch.arange(6))[1].tolist() == [1, 1, 5, 9, 3, 4]
+    assert task.train.examples_at(torch.arange(6))[1].tolist() == [1, 1, 5, 9, 3, 4]
 
 
 def test_writers_that_are_not_here_are_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     paths = small(tmp_path, monkeypatch, writers=False)
-    with pytest.raises(InvalidInput, match="holds no qmnist-train-labels-idx2-int"):
+    with pytest.raises(InvalidInput, match="has no qmnist-train-labels-idx2-int"):
         Mnist(writers=True).examples(paths)
 
 

@@ -169,7 +169,7 @@ def test_local_sgd_equals_a_plain_loop_over_clients(name: str):
     task = clients_from_arrays(
         inputs.flatten(end_dim=1), targets.flatten(), sizes=[EXAMPLES] * CLIENTS, classes=CLASSES
     )
-    federation = task.train.to(torch.device("cpu"), torch.float64)
+    federation = task.train.move_to(torch.device("cpu"), torch.float64)
     start = doubles(supervised.params)
     rows = RunKey.from_seed(1).rows(0, b"", range(CLIENTS), torch.device("cpu"))
     trainer = LocalSgd(learning_rate=0.1, batch_size=EXAMPLES, steps=2)
@@ -244,7 +244,7 @@ def test_the_users_module_is_never_changed_and_what_is_frozen_stays():
     assert set(supervised.params) == {"last.weight", "last.bias"}
     changed = {name: value + 1 for name, value in supervised.params.items()}
     supervised.evaluate(changed, torch.zeros(2, 64), torch.tensor([0, 1]))
-    copied = supervised.module_with(changed)
+    copied = supervised.module_with_params(changed)
     assert type(copied) is Counting
     assert not copied.training
     assert torch.equal(copied.state_dict()["last.bias"], before["last.bias"] + 1)
@@ -256,7 +256,7 @@ def test_the_users_module_is_never_changed_and_what_is_frozen_stays():
 def test_a_plain_module_can_be_saved_and_called():
     supervised = made("lstm")[1]
     inputs, targets = data("lstm")
-    module = supervised.module_with(supervised.params)
+    module = supervised.module_with_params(supervised.params)
     plainly = functional.cross_entropy(module(inputs[0]), targets[0], reduction="none")
     torch.testing.assert_close(supervised.loss(supervised.params, inputs[0], targets[0]), plainly)
 
@@ -380,7 +380,7 @@ def test_a_column_of_predictions_meets_a_row_of_targets_without_broadcasting():
     for loss in (None, nn.MSELoss()):
         supervised = SupervisedModule(nn.Linear(4, 1), "regression", loss)
         supervised.check(PRICES)
-        predicted = supervised.module_with(supervised.params)(inputs)[:, 0]
+        predicted = supervised.module_with_params(supervised.params)(inputs)[:, 0]
         losses = supervised.loss(supervised.params, inputs, targets)
         torch.testing.assert_close(losses, (predicted - targets).square())
         found = supervised.evaluate(supervised.params, inputs, targets)
@@ -429,11 +429,11 @@ def test_one_output_for_two_classes_is_judged_by_its_sign():
 
 
 def test_a_change_of_precision_takes_what_is_held_along():
-    supervised = SupervisedModule(Counting(), "classification").to(torch.device("cpu"), torch.float64)
+    supervised = SupervisedModule(Counting(), "classification").move_to(torch.device("cpu"), torch.float64)
     inputs = torch.zeros(2, 64, dtype=torch.float64)
     assert supervised.loss(supervised.params, inputs, torch.tensor([0, 1])).dtype == torch.float64
     assert {value.dtype for value in supervised.params.values()} == {torch.float64}
-    assert supervised.module_with(supervised.params).order.dtype == torch.int64
+    assert supervised.module_with_params(supervised.params).order.dtype == torch.int64
 
 
 def test_a_weighted_mean_is_found_out_though_labels_are_sorted():

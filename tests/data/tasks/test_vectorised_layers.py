@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from discreet.models.user_module.vectorised_layers import VectorisedLayers, no_flattening
+from discreet.models.user_module.vectorised_layers import VectorisedLayers, without_weight_flattening
 
 
 @pytest.mark.parametrize("kind", [nn.RNN, nn.GRU, nn.LSTM])
@@ -47,7 +47,7 @@ def test_recurrent_layers_flatten_their_weights_again_after_the_loss_was_taken(m
     layer, own = nn.GRU(5, 4), nn.GRU(5, 4)
     own.flatten_parameters = lambda: asked.append("own")  # type: ignore[method-assign]
     asked.clear()
-    with no_flattening(nn.ModuleList([layer, own])):
+    with without_weight_flattening(nn.ModuleList([layer, own])):
         layer.flatten_parameters()
         own.flatten_parameters()
     assert asked == ["own"]

@@ -1,1 +1,1 @@
-"""Public data sets as files: what they are called, how to get them, whether they are whole, and how to read them."""
+"""Public data sets as files: the catalog, downloads, checksums and file formats."""

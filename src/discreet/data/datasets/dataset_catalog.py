@@ -1,4 +1,4 @@
-"""Every data set: its files and their checksums, where they are published, and under which licence."""
+"""The catalog of data sets: their files, checksums, download addresses and licences."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,13 @@ from discreet.errors import InvalidInput
 
 @dataclass(frozen=True)
 class DataFile:
-    """One file without its compression; `sha256` is None where only its archive's checksum is published."""
+    """One file of a data set.
+
+    Attributes:
+        name: The file name without the ending of a compression format.
+        size: Bytes when decompressed.
+        sha256: Checksum of the decompressed bytes. None if only a checksum of the archive is published.
+    """
 
     name: str
     size: int
@@ -20,9 +26,14 @@ class DataFile:
 
 @dataclass(frozen=True)
 class Download:
-    """What is published: one compressed file, or an archive whose files lie in the folder `inside`.
+    """One file to download: a single compressed file, or an archive of several files.
 
-    `urls` are mirrors of the same bytes; `checksum` is the published one, with its algorithm before it.
+    Attributes:
+        name: The file name that is published.
+        urls: Mirrors that offer the same bytes.
+        checksum: The published checksum, with the name of its algorithm in front: "md5:…".
+        size: Bytes to download.
+        inside: The folder inside the archive that contains the files. None for a single file.
     """
 
     name: str
@@ -34,10 +45,17 @@ class Download:
 
 @dataclass(frozen=True)
 class DataSet:
-    """`by_hand` says what to put into the folder, where nobody publishes exactly these files.
+    """One entry of the catalog.
 
-    Without the `optional` ones a data set is complete, too. `held_out` is the share of examples that a task tests on
-    by default, where no test set is published.
+    Attributes:
+        folder: The name of the folder that contains the files, below the folder of all data sets.
+        train: Number of training examples.
+        test: Number of published test examples.
+        classes: Number of classes. None for a regression.
+        by_hand: What the user must put into the folder, if these files can't be downloaded.
+        optional: Files that the data set is complete without.
+        natural_clients: The number and kind of clients that the data itself names.
+        held_out: The share of examples that a task tests on by default, if no test set is published.
     """
 
     name: str
@@ -55,41 +73,44 @@ class DataSet:
 
     @property
     def size(self) -> int:
-        """Bytes to download, or to put there."""
+        """Bytes to download, or bytes of the files if they can't be downloaded."""
         return sum(part.size for part in self.downloads or self.files.values())
 
 
 def find_data_set(name: str) -> DataSet:
-    """The data set of this name; a hyphen is as good as an underscore."""
-    found = DATA_SETS.get(name.replace("-", "_"))
-    if found is None:
+    """Return the data set with this name. Hyphens and underscores are the same."""
+    data = DATA_SETS.get(name.replace("-", "_"))
+    if data is None:
         raise InvalidInput(f"A data set must be one of {', '.join(DATA_SETS)}, and got {name!r:.40}.")
-    return found
+    return data
 
 
 def _read_files(folder: str) -> Mapping[str, DataFile]:
-    """What the table of checksums says of one folder."""
+    """Return the files of one folder, as checksums.txt lists them."""
     return {
         name: DataFile(name, int(size), None if sha256 == "-" else sha256)
         for sha256, size, path in _read_checksums()
-        for under, name in [path.split("/")]
-        if under == folder
+        for parent, name in [path.split("/")]
+        if parent == folder
     }
 
 
 @cache
 def _read_checksums() -> list[list[str]]:
+    """Read (sha256, size, path) of every file of every data set."""
     lines = files(__package__).joinpath("checksums.txt").read_text().splitlines()
     return [line.split() for line in lines if not line.startswith("#")]
 
 
 def _mirrored_downloads(mirrors: tuple[str, ...], *parts: tuple[str, int, str]) -> tuple[Download, ...]:
+    """Return single files, each given as (name, size, md5), that every mirror offers."""
     return tuple(
         Download(name, tuple(mirror + name for mirror in mirrors), f"md5:{md5}", size) for name, size, md5 in parts
     )
 
 
 def _archive_download(url: str, size: int, md5: str, *, inside: str) -> tuple[Download, ...]:
+    """Return one archive."""
     return (Download(url.rsplit("/", 1)[1], (url,), f"md5:{md5}", size, inside),)
 
 
@@ -104,7 +125,7 @@ FASHION = (
 )
 CIFAR = "https://www.cs.toronto.edu/~kriz/"
 
-_ALL = (
+_CATALOG = (
     DataSet(
         name="mnist",
         folder="mnist",
@@ -233,4 +254,4 @@ _ALL = (
         "total_acc and pub_rec_bankruptcies, empty where nothing is known",
     ),
 )
-DATA_SETS = MappingProxyType({each.name: each for each in _ALL})
+DATA_SETS = MappingProxyType({data.name: data for data in _CATALOG})

@@ -1,4 +1,4 @@
-"""A data set's files as bytes: found in any compression or in their archive, and held against their checksums."""
+"""Read the files of a data set, compressed or in an archive, and compare them with their checksums."""
 
 import gzip
 import hashlib
@@ -20,57 +20,62 @@ from discreet.paths import Paths
 
 ENDINGS = ("", ".gz", ".xz")
 DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile)
-DATA_DIR_HINT = "--data-dir or DISCREET_DATA names another place."
+DATA_DIR_HINT = "--data-dir or DISCREET_DATA names another folder."
 
 
 def read_data_file(paths: Paths, dataset: str, file: str) -> FileContent:
-    """The file's own bytes, whatever compresses it on disk, and whether only the data's owner vouches for them.
+    """Read one file of a data set, decompressed.
 
-    Guarantee: they have the checksum in the catalog, or that of the archive they come from; where neither is
-    published, the size. What the owner vouches for has the owner's checksum, and is not empty.
+    Guarantee: the bytes have the checksum of the catalog, or come from an archive that has its published checksum. If
+    neither is published, they have the size in the catalog. A file that the data's owner vouches for has the owner's
+    checksum and is not empty.
+
+    Raises:
+        InvalidInput: The file is missing, damaged, or another file than expected.
     """
     return read_data_files(paths, dataset, [file])[0]
 
 
 def read_data_files(paths: Paths, dataset: str, wanted: Sequence[str]) -> list[FileContent]:
-    """Several files of one data set; loose ones are decompressed side by side, an archive is opened once."""
+    """Read several files of one data set. Single files are decompressed in parallel, and an archive is opened once."""
     data = find_data_set(dataset)
     folder = paths.data / data.folder
-    loose = {name: path for name in wanted if (path := find_data_file(folder, data, data.files[name]))}
-    read: dict[str, FileContent] = {}
-    if packed := [data.files[name] for name in wanted if name not in loose]:
+    single = {name: path for name in wanted if (path := find_data_file(folder, data, data.files[name]))}
+    contents: dict[str, FileContent] = {}
+    if packed := [data.files[name] for name in wanted if name not in single]:
         archive = find_archive(folder, data)
         if archive is None:
             raise missing_file_error(folder, data, packed[0])
-        read |= _read_archive(folder / archive.name, archive, data, packed)
-    with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:  # decompression lets go of Python's lock
-        read |= zip(
-            loose, pool.map(lambda name: _read_single_file(loose[name], data, data.files[name]), loose), strict=True
-        )
-    return [read[name] for name in wanted]
+        contents |= _read_archive(folder / archive.name, archive, data, packed)
+    with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:  # decompression releases Python's lock
+        read_files = pool.map(lambda name: _read_single_file(single[name], data, data.files[name]), single)
+        contents |= zip(single, read_files, strict=True)
+    return [contents[name] for name in wanted]
 
 
 def find_data_file(folder: Path, data: DataSet, file: DataFile) -> Path | None:
-    """Where the file lies by itself, in the data set's folder or where its archive unpacks to."""
+    """Return the path of a single file: in the data set's folder, or in the folder that its archive unpacks to."""
     inside = [folder / archive.inside for archive in data.downloads if archive.inside]
-    found = (under / f"{file.name}{ending}" for under in (folder, *inside) for ending in ENDINGS)
-    return next((path for path in found if path.is_file()), None)
+    candidates = (parent / f"{file.name}{ending}" for parent in (folder, *inside) for ending in ENDINGS)
+    return next((path for path in candidates if path.is_file()), None)
 
 
 def missing_file_error(folder: Path, data: DataSet, file: DataFile) -> InvalidInput:
+    """Return the error that says how to get a missing file."""
     fix = f"Get it with: discreet data get {data.name}; {DATA_DIR_HINT}"
     if data.by_hand:
         fix = f"Put there {data.by_hand}; {DATA_DIR_HINT} {owner_checksum_hint(file.name)}"
-    return InvalidInput(f"{data.name} is not here: {folder} holds no {file.name}, plain, .gz or .xz.", fix=fix)
+    return InvalidInput(f"{data.name} is missing: {folder} has no {file.name}, plain, .gz or .xz.", fix=fix)
 
 
 def find_archive(folder: Path, data: DataSet) -> Download | None:
-    """The data set's archive, if it lies there as it was published."""
-    return next((each for each in data.downloads if each.inside and (folder / each.name).is_file()), None)
+    """Return the data set's archive if it is in the folder under its published name."""
+    archives = (download for download in data.downloads if download.inside)
+    return next((archive for archive in archives if (folder / archive.name).is_file()), None)
 
 
 def check_archive(path: Path, archive: Download, data: DataSet) -> None:
-    """Refuse an archive that is not the published one."""
+    """Refuse an archive that differs from the published one."""
     algorithm, published = archive.checksum.split(":")
     with _report_damage(path, data), open(path, "rb") as file:
         digest = hashlib.file_digest(file, lambda: hashlib.new(algorithm, usedforsecurity=False))
@@ -80,21 +85,21 @@ def check_archive(path: Path, archive: Download, data: DataSet) -> None:
 
 def _read_single_file(path: Path, data: DataSet, file: DataFile) -> FileContent:
     with _report_damage(path, data), open(path, "rb") as raw:
-        read = _decompress(raw, path.name, -1 if data.by_hand else file.size + 1)
+        content = _decompress(raw, path.name, -1 if data.by_hand else file.size + 1)
     if data.by_hand:
-        return FileContent(file.name, read, _check_owner_file(read, path, data, file))
-    _check_content(read, path, data, file)
-    return FileContent(file.name, read)
+        return FileContent(file.name, content, _check_owner_file(content, path, data, file))
+    _check_content(content, path, data, file)
+    return FileContent(file.name, content)
 
 
-def _check_owner_file(read: bytes, path: Path, data: DataSet, file: DataFile) -> str | None:
-    """None for the file that is known; the checksum of one that its owner vouches for; refuses any other."""
-    if not read:
+def _check_owner_file(content: bytes, path: Path, data: DataSet, file: DataFile) -> str | None:
+    """Return None for the known file, or the checksum of a file that its owner vouches for. Refuse any other."""
+    if not content:
         raise _wrong_file_error(path, data, "it is empty")
-    got, own = hashlib.sha256(read).hexdigest(), owner_checksum(path.parent, data, file)
+    got, own = hashlib.sha256(content).hexdigest(), owner_checksum(path.parent, data, file)
     if own and got != own:
         raise InvalidInput(
-            f"{path} is not the file that is vouched for beside it: the sha256 of its uncompressed content is {got}, "
+            f"{path} is not the file that its owner vouches for: the sha256 of its uncompressed content is {got}, "
             f"and should be {own}.",
             fix="Put that file there, or write its checksum anew.",
         )
@@ -103,10 +108,10 @@ def _check_owner_file(read: bytes, path: Path, data: DataSet, file: DataFile) ->
     if own:
         return own
     differs = f"the sha256 of its uncompressed content is {got}, and should be {file.sha256}"
-    if len(read) < file.size:
-        differs = f"it is cut short at {len(read):,} of {file.size:,} bytes, or another file ({differs})"
+    if len(content) < file.size:
+        differs = f"it is cut short at {len(content):,} of {file.size:,} bytes, or another file ({differs})"
     raise InvalidInput(
-        f"{path} is not the file that is known: {differs}.",
+        f"{path} is not the known file: {differs}.",
         fix=f"Put the whole file there. {owner_checksum_hint(file.name)}",
     )
 
@@ -115,26 +120,26 @@ def _read_archive(path: Path, archive: Download, data: DataSet, wanted: Sequence
     if any(file.sha256 is None for file in wanted):
         check_archive(path, archive, data)
     with _report_damage(path, data):
-        read = dict(_read_zip(path, archive, wanted) if path.suffix == ".zip" else _read_tar(path, wanted))
+        contents = dict(_read_zip(path, archive, wanted) if path.suffix == ".zip" else _read_tar(path, wanted))
     for file in wanted:
-        if file.name not in read:
-            raise _wrong_file_error(path, data, f"it holds no {file.name}")
-        _check_content(read[file.name], path, data, file)
-    return {name: FileContent(name, found) for name, found in read.items()}
+        if file.name not in contents:
+            raise _wrong_file_error(path, data, f"it does not contain {file.name}")
+        _check_content(contents[file.name], path, data, file)
+    return {name: FileContent(name, content) for name, content in contents.items()}
 
 
 def _read_zip(path: Path, archive: Download, wanted: Sequence[DataFile]) -> Iterator[tuple[str, bytes]]:
     with zipfile.ZipFile(path) as packed:
-        held = set(packed.namelist())
+        members = set(packed.namelist())
         for file in wanted:
             for member in (f"{archive.inside}/{file.name}{ending}" for ending in ENDINGS):
-                if member in held:
+                if member in members:
                     with packed.open(member) as raw:
                         yield file.name, _decompress(raw, member, file.size + 1)
 
 
 def _read_tar(path: Path, wanted: Sequence[DataFile]) -> Iterator[tuple[str, bytes]]:
-    """In the order of the archive, which is read once and to its end only if it must be."""
+    """Yield the files in the order of the archive. Reading stops after the last file that is needed."""
     left = {file.name: file for file in wanted}
     with tarfile.open(path, "r|*") as packed:
         for member in packed:
@@ -147,7 +152,7 @@ def _read_tar(path: Path, wanted: Sequence[DataFile]) -> Iterator[tuple[str, byt
 
 
 def _decompress(raw: IO[bytes], name: str, limit: int) -> bytes:
-    """At most so many bytes: a file that claims to be small can't fill the memory."""
+    """Read at most `limit` decompressed bytes, so that a compressed file can't fill the memory. -1 reads all."""
     if name.endswith(".gz"):
         return gzip.GzipFile(fileobj=raw).read(limit)
     if name.endswith(".xz"):
@@ -155,18 +160,20 @@ def _decompress(raw: IO[bytes], name: str, limit: int) -> bytes:
     return raw.read(limit)
 
 
-def _check_content(read: bytes, path: Path, data: DataSet, file: DataFile) -> None:
-    got = hashlib.sha256(read).hexdigest() if file.sha256 else None
-    if got == file.sha256 and (got or len(read) == file.size):
+def _check_content(content: bytes, path: Path, data: DataSet, file: DataFile) -> None:
+    """Refuse content that has another checksum or, without a checksum, another size."""
+    got = hashlib.sha256(content).hexdigest() if file.sha256 else None
+    if got == file.sha256 and (got or len(content) == file.size):
         return
-    if len(read) < file.size:
-        raise _wrong_file_error(path, data, f"it is cut short, at {len(read):,} of {file.size:,} bytes")
+    if len(content) < file.size:
+        raise _wrong_file_error(path, data, f"it is cut short, at {len(content):,} of {file.size:,} bytes")
     differs = f"the sha256 of its content is {got}, and should be {file.sha256}"
     raise _wrong_file_error(path, data, differs if got else f"it is longer than {file.size:,} bytes")
 
 
 @contextmanager
 def _report_damage(path: Path, data: DataSet) -> Iterator[None]:
+    """Turn the errors of a damaged or unreadable file into ours."""
     try:
         yield
     except DAMAGE as error:

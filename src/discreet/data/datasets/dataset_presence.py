@@ -1,4 +1,4 @@
-"""Whether a data set is here: at a glance by names and sizes, or byte by byte."""
+"""Check whether a data set is on this machine: quickly by names and sizes, or by reading every byte."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -20,59 +20,68 @@ Presence: TypeAlias = Literal["yes", "vouched", "partly", "no"]
 
 
 class LocalFile(NamedTuple):
-    """Where a file or an archive lies; `vouched` is its sha256 where only the data's owner vouches for it."""
+    """A verified file or archive.
+
+    Attributes:
+        owner_sha256: Its checksum if only the data's owner vouches for it. None for a known or published file.
+    """
 
     path: Path
     owner_sha256: str | None = None
 
 
 def check_presence(paths: Paths, data: DataSet) -> Presence:
-    """By names and sizes only, which takes no time; a file cut short shows, one that was altered may not.
+    """Check by names and sizes only, which is quick. A truncated file is noticed; an altered file may not be.
 
-    "vouched" is a data set of which the owner vouches for a file.
+    Returns:
+        "yes", "partly" or "no"; or "vouched" if it is complete and the data's owner vouches for some of its files.
     """
     folder = paths.data / data.folder
     archive = find_archive(folder, data)
     if archive and (folder / archive.name).stat().st_size == archive.size:
         return "yes"
-    here = [_check_file_presence(folder, data, file) for name, file in data.files.items() if name not in data.optional]
-    if not all(here):
-        return "partly" if any(here) else "no"
-    return "vouched" if "vouched" in here else "yes"
+    files = [_check_file_presence(folder, data, file) for name, file in data.files.items() if name not in data.optional]
+    if not all(files):
+        return "partly" if any(files) else "no"
+    return "vouched" if "vouched" in files else "yes"
 
 
 def verify_files(
-    paths: Paths, data: DataSet, look: Callable[[FileContent], None] = lambda read: None
+    paths: Paths, data: DataSet, check_owner_file: Callable[[FileContent], None] = lambda content: None
 ) -> list[LocalFile]:
-    """What holds the data set, each file read and held against its checksum; refuses what isn't whole.
+    """Read every file of the data set and compare it with its checksum.
 
-    `look` gets what the owner vouches for, and refuses what it can't read.
+    Args:
+        check_owner_file: Is called with each file that only the data's owner vouches for, to check its format.
+
+    Raises:
+        InvalidInput: A file is missing, damaged, or another file than expected.
     """
     folder = paths.data / data.folder
-    found = []
+    verified = []
     for file in data.files.values():
         path = find_data_file(folder, data, file)
         if path:
-            read = read_data_file(paths, data.name, file.name)  # one at a time: all of EMNIST would fill the memory
-            if read.owner_sha256:
-                look(read)
-            found.append(LocalFile(path, read.owner_sha256))
+            content = read_data_file(paths, data.name, file.name)  # one at a time: all of EMNIST would fill the memory
+            if content.owner_sha256:
+                check_owner_file(content)
+            verified.append(LocalFile(path, content.owner_sha256))
         elif find_archive(folder, data) is None and file.name not in data.optional:
             raise missing_file_error(folder, data, file)
-    if len(found) < len(data.files) and (archive := find_archive(folder, data)):
+    if len(verified) < len(data.files) and (archive := find_archive(folder, data)):
         check_archive(folder / archive.name, archive, data)
-        found.append(LocalFile(folder / archive.name))
-    return found
+        verified.append(LocalFile(folder / archive.name))
+    return verified
 
 
 def _check_file_presence(folder: Path, data: DataSet, file: DataFile) -> Literal["yes", "vouched", ""]:
-    """Whether the file's end is there, or a checksum that vouches for it; "" for neither."""
+    """Return "yes" for a file of the right size, "vouched" for one with an owner's checksum, and "" for neither."""
     path = find_data_file(folder, data, file)
     if path is None or not path.stat().st_size:
         return ""
     try:
         own = owner_checksum(folder, data, file)
-    except InvalidInput:  # `discreet data get` says what is wrong with it
+    except InvalidInput:  # `discreet data get` reports what is wrong with it
         return ""
     if own and own != file.sha256:
         return "vouched"
@@ -80,7 +89,7 @@ def _check_file_presence(folder: Path, data: DataSet, file: DataFile) -> Literal
 
 
 def _has_expected_end(path: Path, file: DataFile) -> bool:
-    """Whether the file's end is there: gzip says there how long it was, xz at least that it ends."""
+    """Return whether the file is complete, by its last bytes: gzip stores the size there, xz an end mark."""
     if path.suffix not in (".gz", ".xz"):
         return path.stat().st_size == file.size
     with open(path, "rb") as raw:

@@ -1,4 +1,4 @@
-"""Getting a data set: streamed beside its place, held against its checksum, then renamed; never half there."""
+"""Download a data set: into a temporary file, which is renamed once its checksum is right."""
 
 import hashlib
 import os
@@ -19,26 +19,29 @@ from discreet.paths import Paths
 from discreet.privacy.ledger.log import sync_directory
 
 CHUNK = 1 << 18
-TIMEOUT = 30  # seconds without a byte
+TIMEOUT = 30  # seconds without any data
 
 Progress = Callable[[int], None]
 
 
 class _MirrorFailed(Exception):
-    """One mirror could not give the file; the sentence says why."""
+    """A mirror could not deliver the file; the message says why."""
 
 
 def download_missing(paths: Paths, data: DataSet, progress: Callable[[Download, int], None]) -> list[Path]:
-    """Download what is not here yet; the paths of what came. What can't be downloaded is left to `verified` to miss."""
+    """Download the files that are missing, and return their paths.
+
+    A file that can't be downloaded is skipped here, and `verify_files` reports it.
+    """
     folder = paths.data / data.folder
     return [
         download_file(source, data, folder, partial(progress, source))
         for source in data.downloads
-        if not _is_here(source, data, folder)
+        if not _is_present(source, data, folder)
     ]
 
 
-def _is_here(source: Download, data: DataSet, folder: Path) -> bool:
+def _is_present(source: Download, data: DataSet, folder: Path) -> bool:
     if source.inside is None:
         return find_data_file(folder, data, data.files[Path(source.name).stem]) is not None
     return find_archive(folder, data) is not None or all(
@@ -47,9 +50,16 @@ def _is_here(source: Download, data: DataSet, folder: Path) -> bool:
 
 
 def download_file(source: Download, data: DataSet, folder: Path, progress: Progress = lambda got: None) -> Path:
-    """Download one file into the folder, from the first mirror that has it; `progress` is told the bytes so far.
+    """Download one file into the folder, from the first mirror that delivers it.
 
-    Guarantee: the name appears only with its whole content, of the published checksum, on the disk.
+    Args:
+        progress: Is called with the number of bytes received so far.
+
+    Guarantee: a file under this name is always complete, has the published checksum, and is on the disk.
+
+    Raises:
+        DiscreetError: No mirror delivered the file.
+        InvalidInput: The folder can't be written to.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -61,13 +71,13 @@ def download_file(source: Download, data: DataSet, folder: Path, progress: Progr
             _try_mirrors(source, data, folder, file, progress)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(name, 0o644)  # a temporary file is its owner's alone
+        os.chmod(name, 0o644)  # a temporary file is readable by its owner only
         os.replace(name, folder / source.name)
         sync_directory(folder)
     finally:
         Path(name).unlink(missing_ok=True)
         with suppress(OSError):
-            folder.rmdir()  # where nothing came, no empty folder stays; one that holds anything is left alone
+            folder.rmdir()  # removes the folder only if it is empty
     return folder / source.name
 
 
@@ -78,8 +88,8 @@ def _try_mirrors(source: Download, data: DataSet, folder: Path, file: IO[bytes],
         file.truncate()
         try:
             _stream(url, source, file, progress)
-        except _MirrorFailed as failed:
-            failures.append(f"{url}: {failed}")
+        except _MirrorFailed as failure:
+            failures.append(f"{url}: {failure}")
         else:
             return
     raise DiscreetError(

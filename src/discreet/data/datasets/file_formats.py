@@ -1,4 +1,4 @@
-"""Readers of the public file formats, from bytes to arrays: idx, the CIFAR binary version, npz without pickles."""
+"""Read arrays from the file formats of public data sets: idx, CIFAR's binary format, and npz without pickles."""
 
 import io
 import math
@@ -14,8 +14,8 @@ from discreet.errors import InvalidInput
 Bytes = NDArray[np.uint8]
 
 IDX_TYPES: dict[int, np.dtype[Any]] = {0x08: np.dtype(np.uint8), 0x0C: np.dtype(">i4")}
-MOST_DIMENSIONS = 32  # more is no array, but a file of something else
-SIDE = 32  # a CIFAR image: three planes of 32 by 32
+MOST_DIMENSIONS = 32  # a file with more is not an idx file
+SIDE = 32  # a CIFAR image has three planes of 32 by 32 pixels
 PIXELS = 3 * SIDE * SIDE
 
 
@@ -35,11 +35,14 @@ class LabelledImages(NamedTuple):
 
 
 def read_idx(content: bytes, name: str) -> NDArray[Any]:
-    """An array of bytes or big-endian int32 of any dimension: two zeros, type, dimensions, their lengths, values."""
+    """Read an idx file: an array of bytes or of big-endian int32 with any number of dimensions.
+
+    The format is two zero bytes, a type, the number of dimensions, their lengths, and the values.
+    """
     head = content[:4]
     if len(head) < 4 or head[:2] != b"\0\0" or head[2] not in IDX_TYPES or head[3] > MOST_DIMENSIONS:
         raise InvalidInput(
-            f"{name} is no idx file of bytes or int32: it starts with {head.hex() or 'nothing'}.",
+            f"{name} is not an idx file of bytes or int32: it starts with {head.hex() or 'nothing'}.",
             fix="Such a file starts with 000008 or 00000c and the number of dimensions.",
         )
     dtype, dimensions = IDX_TYPES[head[2]], head[3]
@@ -48,8 +51,8 @@ def read_idx(content: bytes, name: str) -> NDArray[Any]:
     held, needed = len(content) - start, math.prod(lengths) * dtype.itemsize
     if len(lengths) != dimensions or held != needed:
         raise InvalidInput(
-            f"{name} is cut short or too long: after the idx header it must hold {needed:,} bytes for the shape "
-            f"{lengths}, and holds {max(held, 0):,}.",
+            f"{name} is cut short or too long: after the idx header it must have {needed:,} bytes for the shape "
+            f"{lengths}, and has {max(held, 0):,}.",
             fix="Get the file anew.",
         )
     values = np.frombuffer(content, dtype, offset=start).reshape(lengths)
@@ -57,11 +60,11 @@ def read_idx(content: bytes, name: str) -> NDArray[Any]:
 
 
 def read_cifar(content: bytes, name: str, *, label_bytes: int) -> LabelledImages:
-    """Records of one or two label bytes, then the red, the green and the blue plane."""
+    """Read CIFAR records: one or two label bytes, then the red, the green and the blue plane of an image."""
     record = label_bytes + PIXELS
     if not content or len(content) % record:
         raise InvalidInput(
-            f"{name} must hold whole CIFAR records of {record:,} bytes, and holds {len(content):,} bytes.",
+            f"{name} must consist of whole CIFAR records of {record:,} bytes, and has {len(content):,} bytes.",
             fix="Get the file anew.",
         )
     rows = np.frombuffer(content, np.uint8).reshape(-1, record)
@@ -69,16 +72,16 @@ def read_cifar(content: bytes, name: str, *, label_bytes: int) -> LabelledImages
 
 
 def read_npz(content: bytes, name: str, *wanted: str) -> list[NDArray[Any]]:
-    """These arrays of an npz file, in this order; one that would run code when it is read is refused."""
+    """Read arrays of an npz file, in the order of `wanted`. Refuse pickled arrays, which could run code."""
     if not content.startswith(b"PK"):  # the start of a zip archive, which an npz file is
-        raise InvalidInput(f"{name} is no npz file: it starts with {content[:4].hex() or 'nothing'}.")
+        raise InvalidInput(f"{name} is not an npz file: it starts with {content[:4].hex() or 'nothing'}.")
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-            if lacking := [each for each in wanted if each not in arrays]:
+            if lacking := [array for array in wanted if array not in arrays]:
                 raise InvalidInput(
-                    f"{name} lacks the array {lacking[0]!r}, and holds {', '.join(arrays) or 'none'}.",
+                    f"{name} lacks the array {lacking[0]!r}, and has {', '.join(arrays) or 'none'}.",
                     fix=f"It needs {', '.join(wanted)}.",
                 )
-            return [arrays[each] for each in wanted]
+            return [arrays[array] for array in wanted]
     except (ValueError, OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
-        raise InvalidInput(f"{name} is no npz file of plain arrays ({error}).", fix="Get the file anew.") from None
+        raise InvalidInput(f"{name} is not an npz file of plain arrays ({error}).", fix="Get the file anew.") from None

@@ -62,7 +62,7 @@ class TableTask:
             classes=encoding.label.width,
             client_names=names,
             facts=_describe_data(self, encoding, ranges),
-            not_covered=_not_covered(ranges),
+            not_covered=_disclose_ranges(ranges),
             ranges_from_data=ranges.taken_from_data,
             person=person,
             rows_left_out=left_out,
@@ -143,5 +143,5 @@ def _describe_data(source: TableTask, encoding: Encoding, ranges: Ranges) -> tup
     return (*facts, describe_multiplicity(source.max_multiplicity))
 
 
-def _not_covered(ranges: Ranges) -> tuple[str, ...]:
+def _disclose_ranges(ranges: Ranges) -> tuple[str, ...]:
     return (RANGES_FROM_DATA,) if ranges.taken_from_data else ()

@@ -124,8 +124,8 @@ class LendingClub:
             groups=groups[train],
             group_names=tuple(states),
             label="interest rate",
-            facts=(*describe_origin([read], PUBLIC), *FACTS, *self._facts()),
-            not_covered=(*self._not_covered(), *disclose_checksums([read])),
+            facts=(*describe_origin([read], PUBLIC), *FACTS, *self._describe_reduction()),
+            not_covered=(*self._disclose_reduction(), *disclose_checksums([read])),
         )
         return examples.build_task(self.clients, self.partition, generator)
 
@@ -147,7 +147,7 @@ class LendingClub:
         fitted = PCA(self.components, svd_solver="covariance_eigh").fit(train.double().numpy())
         return torch.from_numpy(fitted.mean_).float(), torch.from_numpy(fitted.components_.T).float()
 
-    def _facts(self) -> tuple[str, ...]:
+    def _describe_reduction(self) -> tuple[str, ...]:
         held_out = f"{self.test_fraction:.0%} of all loans are held out for evaluation."
         match self.reduction:
             case "pca":
@@ -158,7 +158,7 @@ class LendingClub:
             case "none":
                 return held_out, "Nothing was fitted on the clients' data."
 
-    def _not_covered(self) -> tuple[str, ...]:
+    def _disclose_reduction(self) -> tuple[str, ...]:
         if self.reduction != "pca":
             return ()
         return (

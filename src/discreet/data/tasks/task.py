@@ -54,7 +54,7 @@ class Task:
                 fix="Prepare both alike.",
             )
         if not is_finite(self.test_inputs):
-            raise InvalidInput("The test inputs hold NaN or infinity.", fix="Fill or drop those examples first.")
+            raise InvalidInput("The test inputs contain NaN or infinity.", fix="Fill or drop those examples first.")
         for which, targets in (("training", self.train.targets), ("test", self.test_targets)):
             self._check_targets(which, targets)
         if self.public is not None:
@@ -77,7 +77,7 @@ class Task:
             if not targets.is_floating_point():
                 raise InvalidInput(f"The {which} targets of a regression must be floating-point numbers.")
             if not bool(torch.isfinite(targets).all()):
-                raise InvalidInput(f"The {which} targets hold NaN or infinity.", fix="Fill or drop those examples.")
+                raise InvalidInput(f"The {which} targets contain NaN or infinity.", fix="Fill or drop those examples.")
             return
         if targets.dtype != torch.int64:
             raise InvalidInput(

@@ -127,7 +127,7 @@ class Job:
     def _training_examples(self) -> tuple[Tensor, Tensor]:
         generator = self.key.generator(Purpose.TRAINING_EXAMPLES)
         chosen = torch.randperm(sum(self.data.sizes), generator=generator)[:TRAINING_EXAMPLES]
-        return self.data.examples(chosen.sort().values)
+        return self.data.examples_at(chosen.sort().values)
 
     @cached_property
     def _constant_mse(self) -> float:

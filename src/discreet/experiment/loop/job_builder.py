@@ -129,7 +129,7 @@ def _assemble(
     device, dtype = _choose_device(settings.device), getattr(torch, settings.dtype)
     model = SupervisedModule(module, task.kind, loss=functions["loss"], metric=functions["metric"])
     model.check(task)
-    data = task.train.to(device, dtype)
+    data = task.train.move_to(device, dtype)
     params = {name: value.to(device, dtype) for name, value in model.params.items()}
     algorithm.trainer.check_model(model.loss, params, data.inputs[:1][None])
     note = model.verify_isolation(task, params)
@@ -138,7 +138,7 @@ def _assemble(
         key=key,
         task=task,
         data=data,
-        public_data=None if task.public is None else task.public.to(device, dtype),
+        public_data=None if task.public is None else task.public.move_to(device, dtype),
         test_data=(_to_device(task.test_inputs, device, dtype), _to_device(task.test_targets, device, dtype)),
         model=model,
         params=params,

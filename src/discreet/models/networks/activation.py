@@ -10,7 +10,7 @@ from discreet.part import Positive, Real, part
 
 
 @part
-class Tempered:
+class TemperedActivation:
     """φ(z) = s / (1 + exp(−temperature·z)) − o; these defaults are tanh."""
 
     kind: Literal["tempered_sigmoid"] = "tempered_sigmoid"
@@ -25,8 +25,8 @@ LAYERS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh, "gelu": 
 def _parse_activation(value: Any) -> Any:
     """A word or a record; the word tempered_sigmoid is short for the record with its defaults."""
     if value == "tempered_sigmoid":
-        return Tempered()
-    if isinstance(value, dict | Tempered):
+        return TemperedActivation()
+    if isinstance(value, dict | TemperedActivation):
         return value
     if not isinstance(value, str) or value not in LAYERS:
         known = ", ".join(f"'{word}'" for word in LAYERS)
@@ -35,7 +35,7 @@ def _parse_activation(value: Any) -> Any:
 
 
 AnyActivation: TypeAlias = Annotated[
-    Annotated[Literal["relu", "tanh", "gelu"], Tag("word")] | Annotated[Tempered, Tag("tempered_sigmoid")],
+    Annotated[Literal["relu", "tanh", "gelu"], Tag("word")] | Annotated[TemperedActivation, Tag("tempered_sigmoid")],
     Discriminator(lambda value: "word" if isinstance(value, str) else "tempered_sigmoid"),
     BeforeValidator(_parse_activation),
 ]
@@ -55,6 +55,6 @@ class TemperedSigmoid(nn.Module):
 
 def activation_layer(activation: AnyActivation) -> nn.Module:
     """A new layer of it: each place in a network has its own."""
-    if isinstance(activation, Tempered):
+    if isinstance(activation, TemperedActivation):
         return TemperedSigmoid(activation.s, activation.temperature, activation.o)
     return LAYERS[activation]()

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from discreet.data.tasks.task import Task
-from discreet.models.networks.activation import AnyActivation, Tempered, activation_layer
+from discreet.models.networks.activation import AnyActivation, TemperedActivation, activation_layer
 from discreet.models.networks.model_shape import check_image_shape, seeded_initialisation
 from discreet.part import part
 
@@ -18,7 +18,7 @@ class PapernotCnn:
     """For ten classes: 26,010 parameters on pictures of 28 by 28 pixels, 550,570 on those of 32 by 32 in colour."""
 
     kind: Literal["papernot_cnn"] = "papernot_cnn"
-    activation: AnyActivation = Tempered()
+    activation: AnyActivation = TemperedActivation()
 
     def build(self, task: Task, generator: torch.Generator) -> nn.Module:
         shape = check_image_shape(task, self.kind, GREY, COLOUR)

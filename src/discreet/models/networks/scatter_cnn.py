@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from discreet.data.tasks.task import Task
-from discreet.models.networks.activation import AnyActivation, Tempered, activation_layer
+from discreet.models.networks.activation import AnyActivation, TemperedActivation, activation_layer
 from discreet.models.networks.model_shape import check_image_shape, group_norm, seeded_initialisation
 from discreet.part import Count, part
 
@@ -22,7 +22,7 @@ class ScatterCnn:
 
     kind: Literal["scatter_cnn"] = "scatter_cnn"
     norm_groups: Count = 27
-    activation: AnyActivation = Tempered()
+    activation: AnyActivation = TemperedActivation()
 
     def build(self, task: Task, generator: torch.Generator) -> nn.Module:
         shape = check_image_shape(task, self.kind, GREY, COLOUR)

@@ -19,7 +19,7 @@ from discreet.errors import InvalidInput
 from discreet.models.user_module import module_trial
 from discreet.models.user_module.fresh_copy import fresh_copy
 from discreet.models.user_module.reachable_tensors import reachable_tensors
-from discreet.models.user_module.vectorised_layers import VectorisedLayers, no_flattening
+from discreet.models.user_module.vectorised_layers import VectorisedLayers, without_weight_flattening
 from discreet.params import Params
 
 LossFunction: TypeAlias = Callable[[Tensor, Tensor], Tensor]  # (outputs, targets) -> one loss an example, or their mean
@@ -60,7 +60,7 @@ class SupervisedModule:
         self.__dict__.update(state)
         self._first_tensors = reachable_tensors(self._module, self._user_loss)
 
-    def to(self, device: torch.device, dtype: torch.dtype | None = None) -> "SupervisedModule":
+    def move_to(self, device: torch.device, dtype: torch.dtype | None = None) -> "SupervisedModule":
         """The same on another device or in another precision; done once, it spares a copy at every step."""
         moved = copy.copy(self)
         moved._set_module(copy.deepcopy(self._module).to(device, dtype))
@@ -69,8 +69,8 @@ class SupervisedModule:
     def _loss(self, params: Params, inputs: Tensor, targets: Tensor) -> Tensor:
         """One loss an example (a `training.Loss`), under torch.func's grad and vmap or without."""
         module = fresh_copy(self._module) if self._needs_copies else self._module
-        with VectorisedLayers(), no_flattening(module):
-            outputs = functional_call(module, {**self._frozen_like(params), **params}, (inputs,))
+        with VectorisedLayers(), without_weight_flattening(module):
+            outputs = functional_call(module, {**self._frozen_tensors(params), **params}, (inputs,))
             losses = self._losses(outputs, targets)
         self._check_nothing_kept()
         return losses
@@ -84,14 +84,14 @@ class SupervisedModule:
         """Loss, accuracy or mean squared error, and the user's metric, in eval mode; nothing where there is no data."""
         if not len(inputs):
             return {}
-        module = self.module_with(params)
+        module = self.module_with_params(params)
         with torch.no_grad():
             outputs = torch.cat([self._tensor(module(chunk)) for chunk in _split_chunks(inputs)])
             pieces = zip(_split_chunks(outputs), _split_chunks(targets), strict=True)
             losses = torch.cat([self._losses(*piece) for piece in pieces])
             return self._compute_metrics(outputs, targets) | {"loss": float(losses.double().mean())}
 
-    def module_with(self, params: Params) -> nn.Module:
+    def module_with_params(self, params: Params) -> nn.Module:
         """A plain copy of the module holding these parameters, on their device, in eval mode."""
         name, now = next(iter(params.items()))
         module = copy.deepcopy(self._module).to(now.device)
@@ -139,7 +139,7 @@ class SupervisedModule:
 
     def _without_copies(self, device: torch.device) -> "SupervisedModule":
         """One that calls the same module every time, so that state it keeps shows."""
-        found = self.to(device)
+        found = self.move_to(device)
         found._needs_copies = False
         return found
 
@@ -148,7 +148,7 @@ class SupervisedModule:
         examples = sum(task.train.sizes)
         index = torch.linspace(0, examples - 1, min(examples, TRIED), dtype=torch.float64).long()
         device = next(iter(self.params.values())).device
-        inputs, targets = (each.to(device) for each in task.train.examples(index))
+        inputs, targets = (each.to(device) for each in task.train.examples_at(index))
         return inputs, targets
 
     def _set_module(self, module: nn.Module) -> None:
@@ -156,8 +156,8 @@ class SupervisedModule:
         trained = {name for name, value in module.named_parameters() if value.requires_grad}
         self._module = module
         self.params: Params = {name: value for name, value in own.items() if name in trained}
-        self._frozen: Params = {name: value for name, value in own.items() if name not in trained}
-        self._frozen |= dict(module.named_buffers())
+        self._frozen_params: Params = {name: value for name, value in own.items() if name not in trained}
+        self._frozen_params |= dict(module.named_buffers())
         self._first_tensors = reachable_tensors(module, self._user_loss)
         self._needs_copies = not (runs_only_shipped_code(module) and self._user_loss is None)
         self.loss = ModuleLoss(module, self._loss, independent=True)
@@ -165,13 +165,13 @@ class SupervisedModule:
     def _single(self, params: Params, example: Tensor, target: Tensor) -> Tensor:
         return self.loss(params, example[None], target[None])[0]
 
-    def _frozen_like(self, params: Params) -> Params:
+    def _frozen_tensors(self, params: Params) -> Params:
         """What is held, on the parameters' device, and in their precision where that was changed."""
         name, now = next(iter(params.items()))
         changed = now.dtype if now.dtype != self.params[name].dtype else None
         return {
             name: value.to(now.device, changed if value.is_floating_point() else None, copy=self._needs_copies)
-            for name, value in self._frozen.items()
+            for name, value in self._frozen_params.items()
         }
 
     def _losses(self, outputs: Any, targets: Tensor) -> Tensor:
@@ -180,13 +180,13 @@ class SupervisedModule:
             predicted = _align_shapes(predicted, targets)
         if self._user_loss is not None:
             own = fresh_copy(self._user_loss) if self._needs_copies else self._user_loss
-            return self._one_by_one(own, predicted, targets)
+            return self._losses_one_by_one(own, predicted, targets)
         losses = _default_loss(self.kind, predicted, targets)
         if losses.shape[0] != examples:
             raise InvalidInput(f"The model's outputs make {losses.shape[0]} losses for {examples} examples.")
         return losses if losses.dim() == 1 else losses.flatten(start_dim=1).mean(dim=1)
 
-    def _one_by_one(self, own: LossFunction, outputs: Tensor, targets: Tensor) -> Tensor:
+    def _losses_one_by_one(self, own: LossFunction, outputs: Tensor, targets: Tensor) -> Tensor:
         """Each example's loss alone, whatever the user's function would make of a batch."""
 
         def alone(output: Tensor, target: Tensor) -> Tensor:

@@ -45,7 +45,7 @@ class VectorisedLayers(TorchFunctionMode):
 
 
 @contextmanager
-def no_flattening(module: nn.Module) -> Iterator[None]:
+def without_weight_flattening(module: nn.Module) -> Iterator[None]:
     """Within it the module's recurrent layers leave their weights where they are in memory.
 
     On a GPU a recurrent layer whose weights were replaced asks for their addresses, to place them side by side for
