@@ -111,7 +111,7 @@ def test_stratified_clients_differ_by_one_example_of_a_label_at_most(targets: li
 
 
 def test_shares_of_several_targets_are_refused():
-    with pytest.raises(InvalidInput, match="one target an example"):
+    with pytest.raises(InvalidInput, match="one target per example"):
         StratifiedSplit().split(Labels(torch.zeros(3, 2)), 2, seeded())
 
 
@@ -136,7 +136,7 @@ def test_by_group_passes_over_groups_without_examples():
 
 
 def test_by_group_needs_groups():
-    with pytest.raises(InvalidInput, match="whose each example is"):
+    with pytest.raises(InvalidInput, match="needs data with groups"):
         ByGroup().split(Labels(torch.zeros(5)), None, seeded())
 
 
@@ -277,20 +277,20 @@ def test_what_is_no_partition_is_refused(wrong: object):
     "partition", [Iid(), StratifiedSplit(), Dirichlet(alpha=1.0), Dirichlet(alpha=1.0, sizes="equal"), Shards()]
 )
 def test_more_clients_than_examples_are_refused(partition: AnyPartition):
-    with pytest.raises(InvalidInput, match="3 examples can't be dealt out to 4 clients so that each gets one"):
+    with pytest.raises(InvalidInput, match="3 examples can't be assigned to 4 clients so that each gets one"):
         partition.split(Labels(torch.tensor([0, 1, 2])), 4, seeded())
 
 
 def test_more_shards_than_examples_are_refused():
-    with pytest.raises(InvalidInput, match="3 examples can't be dealt out to 2 clients so that each gets 2"):
+    with pytest.raises(InvalidInput, match="3 examples can't be assigned to 2 clients so that each gets 2"):
         Shards(per_client=2).split(Labels(torch.tensor([0, 1, 2])), 2, seeded())
-    with pytest.raises(InvalidInput, match="one target an example"):
+    with pytest.raises(InvalidInput, match="one target per example"):
         Shards().split(Labels(torch.zeros(3, 2)), 2, seeded())
 
 
 @pytest.mark.parametrize("partition", [partition for partition in EXAMPLE if not isinstance(partition, ByGroup)])
 def test_without_groups_the_number_of_clients_must_be_given(partition: AnyPartition):
-    with pytest.raises(InvalidInput, match="how many clients"):
+    with pytest.raises(InvalidInput, match="the number of clients"):
         partition.split(Labels(torch.tensor([0, 1, 2])), None, seeded())
 
 

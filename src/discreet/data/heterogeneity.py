@@ -1,6 +1,6 @@
-"""How unlike clients are before anything is trained: the degree of non-IID Γ, and how far their labels differ.
+"""Measure how much clients differ before training: the degree of non-IID Γ, and the distance of their labels.
 
-Computed from the data itself, without noise: for the data owner's eyes, and covered by no guarantee.
+These numbers are computed from the data without noise. They are for the data's owner only: no guarantee covers them.
 """
 
 from dataclasses import dataclass
@@ -17,33 +17,42 @@ from discreet.data.tables.table import Table
 from discreet.data.tables.table_encoding import Encoding, encode_table
 from discreet.data.tasks.task import Kind
 
-ITERATIONS = 500  # of gradient descent, where the least loss has no closed form
+ITERATIONS = 500  # of gradient descent, if the least loss has no closed form
 BLOCK = 256  # clients at once
-ROUNDING = 1e-5  # inputs have single precision: what differs by less, beside the largest, depends on the others
-NOT_COVERED = "Computed from the data itself, without noise: not covered by any guarantee."
+ROUNDING = 1e-5  # relative to the largest: smaller singular values are rounding errors of single precision
+NOT_COVERED = "Computed from the data without noise: not covered by any guarantee."
 
 
 @dataclass(frozen=True)
 class Heterogeneity:
-    """Γ = F* − Σ p_k·F_k*, in the terms of a linear model: F* is its least loss on all data, F_k* on client k's alone.
+    """The degree of non-IID Γ = F* − Σ p_k·F_k* of a linear model.
 
-    p_k is the client's share of all examples. Γ is 0 where one model serves every client as well as its own would.
-    `iterations` is 0 where the losses are exact; otherwise they are what so many iterations reach, and Γ an estimate.
+    F* is the least loss on all data, F_k* the least loss on the data of client k, and p_k the client's share of all
+    examples. Γ is 0 if one model fits every client as well as a model of its own.
+
+    Attributes:
+        gamma: Γ.
+        pooled_loss: F*.
+        own_loss: Σ p_k·F_k*.
+        iterations: 0 if the losses are exact. Otherwise the number of iterations that estimated them.
+        chance: Approximately the Γ of clients that all draw from one distribution, because own models also fit noise.
+        label_distance: Mean total-variation distance of a client's labels to all labels. None for a regression.
     """
 
     gamma: float
     pooled_loss: float
     own_loss: float
     iterations: int
-    chance: float  # about the Γ of as many clients who all draw from one distribution: own models fit chance as well
-    label_distance: float | None  # mean total-variation distance of a client's labels to all labels
+    chance: float
+    label_distance: float | None
 
     @property
     def share(self) -> float:
-        """What part of F* the clients' differences are: between 0 and 1."""
+        """Γ as a share of F*, between 0 and 1."""
         return self.gamma / self.pooled_loss if self.pooled_loss > 0 else 0.0
 
     def facts(self) -> dict[str, Any]:
+        """Return all numbers as plain data, for JSON."""
         return {
             "gamma": self.gamma,
             "share": self.share,
@@ -58,44 +67,44 @@ class Heterogeneity:
 
 
 def measure_heterogeneity(data: Federation, kind: Kind, classes: int, iterations: int = ITERATIONS) -> Heterogeneity:
-    """By least squares for a number, which is exact; by logistic regression for a class, which is an estimate."""
+    """Measure by least squares for a regression, which is exact, or by logistic regression, which is an estimate."""
     sizes = torch.tensor(data.sizes, dtype=torch.float64)
-    numbers = kind == "regression"
-    pooled, own = _squared_errors(data) if numbers else _cross_entropies(data, classes, iterations)
+    is_regression = kind == "regression"
+    pooled, own = _squared_errors(data) if is_regression else _cross_entropies(data, classes, iterations)
     own_loss = float((sizes / sizes.sum()) @ own)
     return Heterogeneity(
-        gamma=max(0.0, pooled - own_loss),  # rounding may leave less than nothing
+        gamma=max(0.0, pooled - own_loss),  # rounding may make it negative
         pooled_loss=pooled,
         own_loss=own_loss,
-        iterations=0 if numbers else iterations,
-        chance=min(pooled, _expected_gap(data) * (pooled if numbers else (classes - 1) / 2)),
-        label_distance=None if numbers else label_distance(data, classes),
+        iterations=0 if is_regression else iterations,
+        chance=min(pooled, _expected_gap(data) * (pooled if is_regression else (classes - 1) / 2)),
+        label_distance=None if is_regression else label_distance(data, classes),
     )
 
 
 def measure_table_heterogeneity(table: Table, ranges: Ranges, *, client: str, label: str) -> Heterogeneity:
-    """Of all rows of a user's own table."""
+    """Measure the heterogeneity of all rows of a user's table."""
     encoding = Encoding.of(table, ranges, client=client, label=label)
-    found = encode_table(table, encoding)
+    rows = encode_table(table, encoding)
     kind: Kind = "classification" if isinstance(encoding.label, Values) else "regression"
-    return measure_heterogeneity(Federation(found.inputs, found.targets, found.sizes), kind, encoding.label.width)
+    return measure_heterogeneity(Federation(rows.inputs, rows.targets, rows.sizes), kind, encoding.label.width)
 
 
 def label_distance(data: Federation, classes: int) -> float:
-    """½Σ|p_k(c) − p(c)| over the classes c, as a mean over clients: 0 where all have the same labels, below 1."""
-    held = data.targets if data.order is None else data.targets[data.order]
+    """Return the mean over clients of ½Σ|p_k(c) − p(c)| over the classes c: 0 for equal frequencies, always below 1."""
+    targets = data.targets if data.order is None else data.targets[data.order]
     owner = torch.repeat_interleave(torch.tensor(data.sizes))
     counts = torch.zeros(len(data.sizes), classes, dtype=torch.float64)
-    counts.index_put_((owner, held.cpu()), torch.ones(len(held), dtype=torch.float64), accumulate=True)
+    counts.index_put_((owner, targets.cpu()), torch.ones(len(targets), dtype=torch.float64), accumulate=True)
     own, pooled = counts / counts.sum(dim=1, keepdim=True), counts.sum(dim=0) / counts.sum()
     return float(((own - pooled).abs().sum(dim=1) / 2).mean())
 
 
 def _expected_gap(data: Federation) -> float:
-    """(K − 1)·r/n for K clients, n examples and inputs of rank r.
+    """Return (K − 1)·r/n for K clients, n examples and inputs of rank r.
 
-    By so much of the noise's variance a fit of each alone lies below the fit of all; half of it, for each class but
-    one, is what it gains in likelihood (Wilks 1938).
+    Clients with one common distribution gain this share of the noise's variance by fitting models of their own. In
+    likelihood they gain half of it for each class but one (Wilks 1938).
     """
     rows = _with_intercept(data.examples_at(torch.arange(sum(data.sizes)))[0], 1)
     rank = int(torch.linalg.matrix_rank(rows.T @ rows, rtol=ROUNDING**2, hermitian=True))
@@ -103,12 +112,12 @@ def _expected_gap(data: Federation) -> float:
 
 
 def _squared_errors(data: Federation) -> tuple[float, Tensor]:
-    """The least mean squared error on all data, and each client's own: in closed form."""
+    """Return the least mean squared error on all data and on each client's data, in closed form."""
     inputs, targets = data.examples_at(torch.arange(sum(data.sizes)))
-    rows, wanted = _with_intercept(inputs, 1), targets.double().reshape(len(targets), -1)
+    rows, outputs = _with_intercept(inputs, 1), targets.double().reshape(len(targets), -1)
     sizes = list(data.sizes)
-    own = map(_least_squares, torch.split(rows, sizes), torch.split(wanted, sizes))
-    return _least_squares(rows, wanted), torch.tensor(list(own), dtype=torch.float64)
+    own = map(_least_squares, torch.split(rows, sizes), torch.split(outputs, sizes))
+    return _least_squares(rows, outputs), torch.tensor(list(own), dtype=torch.float64)
 
 
 def _least_squares(inputs: Tensor, targets: Tensor) -> float:
@@ -117,9 +126,9 @@ def _least_squares(inputs: Tensor, targets: Tensor) -> float:
 
 
 def _cross_entropies(data: Federation, classes: int, iterations: int) -> tuple[float, Tensor]:
-    """The loss that logistic regression reaches on all data, and what each client reaches from there on its own.
+    """Return the loss of logistic regression on all data, and each client's loss after continuing on its own data.
 
-    Who starts from the model of all and never gets worse than it makes no Γ below 0.
+    Each client starts from the common model and never ends worse, so Γ can't be negative.
     """
     inputs, targets = data.examples_at(torch.arange(sum(data.sizes)))
     whole = Batch(inputs[None], targets[None], torch.ones(1, len(targets), dtype=torch.bool), None)
@@ -133,10 +142,10 @@ def _cross_entropies(data: Federation, classes: int, iterations: int) -> tuple[f
 
 
 def _minimise_loss(batch: Batch, start: Tensor, iterations: int) -> tuple[Tensor, Tensor]:
-    """Models and their mean losses after accelerated gradient descent (Nesterov 1983), one a client.
+    """Minimise each client's loss by accelerated gradient descent (Nesterov 1983); return models and mean losses.
 
-    The step is 1 over a bound on the curvature: half the mean squared norm of an example's inputs. Whoever ends above
-    its start keeps the start.
+    The step is 1 over a bound on the curvature: half the mean squared norm of an example's inputs. A client whose loss
+    did not decrease keeps the start.
     """
     inputs, targets = _with_intercept(batch.inputs, 2), batch.targets
     weights = batch.mask.double() / batch.mask.sum(dim=1, keepdim=True)
@@ -147,17 +156,17 @@ def _minimise_loss(batch: Batch, start: Tensor, iterations: int) -> tuple[Tensor
         gradient = inputs.transpose(1, 2) @ (weights[..., None] * errors)
         before, model = model, ahead - gradient / curvature
         ahead = model + number / (number + 3) * (model - before)
-    reached = [_losses(inputs, targets, weights, each) for each in (start, model)]
-    better = reached[1] <= reached[0]
-    return torch.where(better[:, None, None], model, start), torch.where(better, reached[1], reached[0])
+    before_loss, after_loss = (_losses(inputs, targets, weights, candidate) for candidate in (start, model))
+    is_better = after_loss <= before_loss
+    return torch.where(is_better[:, None, None], model, start), torch.where(is_better, after_loss, before_loss)
 
 
 def _losses(inputs: Tensor, targets: Tensor, weights: Tensor, model: Tensor) -> Tensor:
-    each = functional.cross_entropy((inputs @ model).transpose(1, 2), targets, reduction="none")
-    return (weights * each).sum(dim=1)
+    losses = functional.cross_entropy((inputs @ model).transpose(1, 2), targets, reduction="none")
+    return (weights * losses).sum(dim=1)
 
 
 def _with_intercept(inputs: Tensor, dimensions: int) -> Tensor:
-    """Flat but for the first dimensions, in double precision, with a constant 1 beside the inputs."""
+    """Flatten all but the first `dimensions`, convert to double precision, and append a constant 1."""
     flat = inputs.double().reshape(*inputs.shape[:dimensions], -1)
     return torch.cat([flat, torch.ones_like(flat[..., :1])], dim=-1)

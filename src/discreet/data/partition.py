@@ -1,4 +1,4 @@
-"""Which client holds which examples, when one data set is dealt out: evenly, skewed, by owner, or with overlap."""
+"""Partitions: how the examples of one data set are assigned to clients."""
 
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias
 
@@ -11,7 +11,12 @@ from discreet.part import Count, Positive, Rate, part
 
 
 class Labels(NamedTuple):
-    """What a partition may look at: each example's target and, where the data set knows, whose it is."""
+    """What a partition may depend on.
+
+    Attributes:
+        targets: The target of each example.
+        groups: The group of each example, as an index into `group_names`. None if the data has no groups.
+    """
 
     targets: Tensor
     groups: Tensor | None = None
@@ -19,29 +24,41 @@ class Labels(NamedTuple):
 
 
 class Split(NamedTuple):
-    """Each client's examples, as indices; their names, where they have any."""
+    """The result of a partition: the indices of each client's examples, and the clients' names if they have any."""
 
     parts: list[Tensor]
     names: tuple[str, ...] | None = None
 
 
 class Partition(Protocol):
-    is_disjoint: ClassVar[bool]  # no example lies in two clients
-    by_label: ClassVar[str]  # how targets decide who holds what, in a word or two; "" where they don't
+    """A rule that assigns examples to clients.
+
+    Attributes:
+        is_disjoint: Whether no two clients hold the same example.
+        label_rule: How the targets decide which client gets an example, for the card. "" if they don't.
+    """
+
+    is_disjoint: ClassVar[bool]
+    label_rule: ClassVar[str]
 
     def split(self, labels: Labels, clients: int | None, generator: torch.Generator) -> Split:
-        """Deal the examples out to so many clients; None: as many as the data has groups.
+        """Assign the examples to clients.
 
-        Guarantee: no client is empty, none holds an example twice, and the same generator gives the same split.
+        Args:
+            labels: The targets and groups of the examples.
+            clients: Number of clients. None: one client per group.
+            generator: The source of randomness.
+
+        Guarantee: no client is empty, no client holds an example twice, and the same seed gives the same split.
         """
 
 
 @part
 class Iid:
-    """Everybody draws from one hat, until it is empty: disjoint, and sizes differ by at most one example."""
+    """Assign examples at random. Clients are disjoint, and their sizes differ by at most one example."""
 
     is_disjoint: ClassVar[bool] = True
-    by_label: ClassVar[str] = ""
+    label_rule: ClassVar[str] = ""
     kind: Literal["iid"] = "iid"
 
     def split(self, labels: Labels, clients: int | None, generator: torch.Generator) -> Split:
@@ -52,35 +69,41 @@ class Iid:
 
 @part
 class StratifiedSplit:
-    """Every label is dealt out evenly by itself: disjoint, and sizes differ by at most one, of each label too."""
+    """Give each client an equal share of every label. Clients are disjoint; counts per label differ by at most one."""
 
     is_disjoint: ClassVar[bool] = True
-    by_label: ClassVar[str] = "equal shares of each"
+    label_rule: ClassVar[str] = "equal shares of each"
     kind: Literal["stratified"] = "stratified"
 
     def split(self, labels: Labels, clients: int | None, generator: torch.Generator) -> Split:
         clients = _check_enough_examples(len(labels.targets), _require_clients(clients))
         if labels.targets.dim() != 1:
-            raise InvalidInput("Shares are of one target an example, and here are several.", fix='Use "iid".')
-        by_label = _sort_by_target(labels.targets, generator)
-        return Split([by_label[client::clients] for client in range(clients)])
+            raise InvalidInput(
+                "A stratified partition needs one target per example, and here are several.", fix='Use "iid".'
+            )
+        ordered = _sort_by_target(labels.targets, generator)
+        return Split([ordered[client::clients] for client in range(clients)])
 
 
 @part
 class Dirichlet:
-    """Labels are skewed: a large alpha is nearly iid, a small one gives a client few labels. Disjoint; all are dealt.
+    """Give clients different label frequencies. Clients are disjoint, and all examples are used.
 
-    `sizes = "free"`: each label's examples go to the clients in shares drawn from Dirichlet(alpha, …, alpha), so
-    sizes differ too (Yurochkin et al. 2019). A client left with nothing takes one example of the largest.
+    With `sizes = "free"`, each label's examples go to the clients in shares drawn from Dirichlet(alpha, …, alpha), so
+    sizes differ too (Yurochkin et al. 2019). A client without examples takes one example of the largest client.
 
-    `sizes = "equal"`: sizes differ by at most one, and each client draws its labels from a mixture of its own, which
-    comes from Dirichlet(alpha·C·prior) for C labels; where they are equally frequent that is Dirichlet(alpha, …,
-    alpha), as in DP-FedSAM's CIFAR and in Acar et al. 2021 (Hsu et al. 2019 write alpha for our alpha·C). Clients
-    draw together, without replacement; once a label has run out, those who wanted more draw among the others.
+    With `sizes = "equal"`, sizes differ by at most one. Each client draws its labels from its own mixture, which comes
+    from Dirichlet(alpha·C·prior) for C labels. If all labels are equally frequent, that is Dirichlet(alpha, …, alpha),
+    as for CIFAR in DP-FedSAM (Shi et al. 2023) and in Acar et al. 2021; Hsu et al. 2019 write alpha for our alpha·C.
+    Clients draw at the same time and without replacement. When a label has run out, the clients that still want it
+    draw among the other labels.
+
+    Attributes:
+        alpha: The concentration. A large value is nearly iid; a small value gives each client few labels.
     """
 
     is_disjoint: ClassVar[bool] = True
-    by_label: ClassVar[str] = "a Dirichlet draw"
+    label_rule: ClassVar[str] = "a Dirichlet draw"
     kind: Literal["dirichlet"] = "dirichlet"
     alpha: Positive
     sizes: Literal["free", "equal"] = "free"
@@ -90,35 +113,35 @@ class Dirichlet:
         clients = _check_enough_examples(len(targets), _require_clients(clients))
         if targets.dim() != 1 or targets.is_floating_point():
             raise InvalidInput(
-                "A Dirichlet partition deals out class labels, and these are none.",
-                fix='Use partition = "iid", or "shards", which sorts numbers too.',
+                "A Dirichlet partition needs class labels as targets, and these targets are numbers.",
+                fix='Use partition = "iid", or "shards", which can sort numbers.',
             )
-        by_label, counts = _sort_by_target(targets, generator), torch.unique(targets, return_counts=True)[1]
+        ordered, counts = _sort_by_target(targets, generator), torch.unique(targets, return_counts=True)[1]
         if self.sizes == "equal":
-            return Split(_group_by_owner(by_label, self._owners(counts, clients, generator), clients))
+            return Split(_group_by_owner(ordered, self._owners(counts, clients, generator), clients))
         shares = torch.cat([self._runs(int(count), clients, generator) for count in counts])
-        return Split(_fill_empty_clients([by_label[shares == client] for client in range(clients)]))
+        return Split(_fill_empty_clients([ordered[shares == client] for client in range(clients)]))
 
     def _runs(self, examples: int, clients: int, generator: torch.Generator) -> Tensor:
-        """Which client gets each of a label's examples: consecutive runs, as long as their shares."""
+        """Return the client of each example of one label: consecutive runs, in proportion to the clients' shares."""
         logs = _log_gammas(torch.full((clients,), self.alpha, dtype=torch.float64), generator)
         ends = (torch.softmax(logs, dim=0).cumsum(0) * examples).round()
         ends[-1] = examples
         return torch.searchsorted(ends, torch.arange(examples, dtype=torch.float64), right=True)
 
     def _owners(self, counts: Tensor, clients: int, generator: torch.Generator) -> Tensor:
-        """Which client gets each example, of a list sorted by label, when all get equally many."""
+        """Return the client of each example in a list sorted by label, if all clients get equally many."""
         examples, starts = int(counts.sum()), counts.cumsum(0) - counts
         wanted = examples // clients + (torch.arange(clients) < examples % clients).to(torch.int64)
         concentration = self.alpha * len(counts) * counts.double() / examples
         mixtures = _log_gammas(concentration.repeat(clients, 1), generator)
         owners, taken = torch.empty(examples, dtype=torch.int64), torch.zeros_like(counts)
-        while int(wanted.sum()):  # each pass fills everybody or empties a label, so there are few
+        while int(wanted.sum()):  # each pass satisfies all clients or uses up a label, so there are few passes
             shares = torch.softmax(mixtures.masked_fill(taken == counts, -torch.inf), dim=1)
             drawn = torch.multinomial(shares, int(wanted.max()), replacement=True, generator=generator)
             asking = torch.arange(drawn.shape[1]) < wanted[:, None]
             who, label = asking.nonzero()[:, 0], drawn[asking]
-            queue = _sort_by_target(label, generator)  # at each label in random order: nobody is served first
+            queue = _sort_by_target(label, generator)  # random order within each label, so that no client is preferred
             who, label = who[queue], label[queue]
             asked = torch.bincount(label, minlength=len(counts))
             place = taken[label] + torch.arange(len(label)) - (asked.cumsum(0) - asked)[label]
@@ -131,23 +154,23 @@ class Dirichlet:
 
 @part
 class ByGroup:
-    """Each group that the data set knows (a state, a writer) is a client, in the order of their names: disjoint.
+    """Make each group of the data set, such as a state or a writer, a client. Clients are disjoint and ordered by name.
 
-    With `clients` so many groups are drawn at random and the others are left out; without it all of them take part.
+    If `clients` is set, that number of groups is drawn at random, and the other groups are left out.
     """
 
     is_disjoint: ClassVar[bool] = True
-    by_label: ClassVar[str] = ""
+    label_rule: ClassVar[str] = ""
     kind: Literal["by_group"] = "by_group"
 
     def split(self, labels: Labels, clients: int | None, generator: torch.Generator) -> Split:
         if labels.groups is None:
             raise InvalidInput(
-                "A partition by group needs data that says whose each example is, and this data set doesn't.",
+                "A partition by group needs data with groups, and this data set has none.",
                 fix='Use partition = "iid".',
             )
         counts = torch.bincount(labels.groups, minlength=len(labels.group_names))
-        present = counts.nonzero()[:, 0]  # a group whose examples are all held out can't be a client
+        present = counts.nonzero()[:, 0]  # a group can't be a client if all its examples are held out
         if clients is not None and clients > len(present):
             raise InvalidInput(
                 f"Every group is one client, and there are {len(present)} groups for {clients} clients.",
@@ -161,21 +184,24 @@ class ByGroup:
 
 @part
 class Shards:
-    """Sorted by target, cut into clients × per_client shards, and dealt out: disjoint, and all are dealt.
+    """Sort the examples by target, cut them into clients × per_client shards, and assign the shards at random.
 
-    Sizes differ by at most one example a shard. `per_client = 1` sorts the clients themselves, as Fu et al. 2023 sort
-    loans by interest rate; 2 is McMahan et al. 2017.
+    Clients are disjoint, all examples are used, and shards differ in size by at most one example.
+
+    Attributes:
+        per_client: Shards per client. 1 is what Fu et al. 2022 do with loans sorted by interest rate; 2 is what
+            McMahan et al. 2017 do.
     """
 
     is_disjoint: ClassVar[bool] = True
-    by_label: ClassVar[str] = "sorted into shards"
+    label_rule: ClassVar[str] = "sorted into shards"
     kind: Literal["shards"] = "shards"
     per_client: Count = 1
 
     def split(self, labels: Labels, clients: int | None, generator: torch.Generator) -> Split:
         clients = _check_enough_examples(len(labels.targets), _require_clients(clients), self.per_client)
         if labels.targets.dim() != 1:
-            raise InvalidInput("Shards are sorted by one target an example, and here are several.", fix='Use "iid".')
+            raise InvalidInput("Shards are sorted by one target per example, and here are several.", fix='Use "iid".')
         shards = _sort_by_target(labels.targets, generator).tensor_split(clients * self.per_client)
         hands = torch.randperm(len(shards), generator=generator).reshape(clients, self.per_client).tolist()
         return Split([torch.cat([shards[shard] for shard in hand]) for hand in hands])
@@ -183,33 +209,36 @@ class Shards:
 
 @part
 class OverlappingSplit:
-    """Each client draws its own share of all examples, whatever the others hold: not disjoint, and some may be left.
+    """Let each client draw a share of all examples, independently of the others. Some examples may be unused.
 
-    That is "a random 10 % for each client". An example in several clients is released by each of them.
+    An example that several clients hold is released by each of them, and the guarantee counts all these releases.
+
+    Attributes:
+        fraction: The share of all examples that each client gets.
     """
 
     is_disjoint: ClassVar[bool] = False
-    by_label: ClassVar[str] = ""
+    label_rule: ClassVar[str] = ""
     kind: Literal["overlapping"] = "overlapping"
     fraction: Rate = 0.1
 
     def split(self, labels: Labels, clients: int | None, generator: torch.Generator) -> Split:
         examples = len(labels.targets)
-        each = max(1, int(self.fraction * examples))
-        return Split([torch.randperm(examples, generator=generator)[:each] for _ in range(_require_clients(clients))])
+        size = max(1, int(self.fraction * examples))
+        return Split([torch.randperm(examples, generator=generator)[:size] for _ in range(_require_clients(clients))])
 
 
 def _require_clients(clients: int | None) -> int:
     if clients is None:
-        raise InvalidInput("This partition needs to know how many clients there are.", fix="Give clients = 10, say.")
+        raise InvalidInput("This partition needs the number of clients.", fix="Set clients = 10, for instance.")
     return clients
 
 
 def _check_enough_examples(examples: int, clients: int, each: int = 1) -> int:
-    """The number of clients, if each can have so many examples."""
+    """Return `clients` if each can get `each` examples, and refuse otherwise."""
     if examples < clients * each:
         raise InvalidInput(
-            f"{examples} examples can't be dealt out to {clients} clients so that each gets "
+            f"{examples} examples can't be assigned to {clients} clients so that each gets "
             f"{'one' if each == 1 else each}.",
             fix="Lower the number of clients.",
         )
@@ -217,20 +246,20 @@ def _check_enough_examples(examples: int, clients: int, each: int = 1) -> int:
 
 
 def _sort_by_target(targets: Tensor, generator: torch.Generator) -> Tensor:
-    """The examples in the order of their targets, equal ones in random order."""
+    """Return the examples in the order of their targets; equal targets are in random order."""
     shuffled = torch.randperm(len(targets), generator=generator)
     return shuffled[targets[shuffled].argsort(stable=True)]
 
 
 def _group_by_owner(examples: Tensor, owners: Tensor, clients: int) -> list[Tensor]:
-    """Each owner's examples, in their order."""
+    """Return the examples of each owner, in their order."""
     ends = torch.bincount(owners, minlength=clients).cumsum(0)
     return list(examples[owners.argsort(stable=True)].tensor_split(ends[:-1]))
 
 
 def _log_gammas(shapes: Tensor, generator: torch.Generator) -> Tensor:
-    """Logarithms of Gamma(shape) draws, whose softmax is Dirichlet: for a small shape the gammas underflow."""
-    shapes = shapes.clamp(1e-200, 1e200)  # past that the limit is reached, and doubles end
+    """Draw the logarithms of Gamma(shape), whose softmax is Dirichlet. The gammas themselves would underflow."""
+    shapes = shapes.clamp(1e-200, 1e200)  # beyond these bounds the result does not change, and doubles overflow
     larger = torch._standard_gamma(shapes + 1, generator=generator)
     uniform = torch.rand(shapes.shape, dtype=torch.float64, generator=generator)
     # Gamma(a) = Gamma(a+1)·U^(1/a), so its logarithm never leaves the range of a double by underflow
@@ -238,6 +267,7 @@ def _log_gammas(shapes: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def _fill_empty_clients(parts: list[Tensor]) -> list[Tensor]:
+    """Give each empty client one example of the largest client."""
     for client, own in enumerate(parts):
         if not len(own):
             largest = max(range(len(parts)), key=lambda other: len(parts[other]))

@@ -59,7 +59,9 @@ def test_the_known_file_is_known_whatever_is_said_of_it(paths: Paths, monkeypatc
 
 def test_a_file_shorter_than_the_known_one_is_first_of_all_cut_short(paths: Paths, folder: Path):
     known = DATA_SETS["acs_income"].files["TX.csv"].size
-    with pytest.raises(InvalidInput, match=rf"known file: it is cut short at 16 of {known:,} bytes.* Put the whole file"):
+    with pytest.raises(
+        InvalidInput, match=rf"known file: it is cut short at 16 of {known:,} bytes.* Put the whole file"
+    ):
         read_data_file(paths, "acs_income", "TX.csv")
 
 

@@ -99,7 +99,7 @@ def test_states_may_be_drawn_or_dealt_anew(data_dir: Path):
     assert set(drawn.client_names) < {"AK", "VT", "WY"}
     dealt = load(AcsIncome(states=SMALL, clients=7, partition=Dirichlet(alpha=1.0, sizes="equal")), data_dir)
     assert set(dealt.train.sizes) == {780, 781}
-    with pytest.raises(InvalidInput, match="how many clients"):
+    with pytest.raises(InvalidInput, match="the number of clients"):
         load(AcsIncome(states=("WY",), partition=Iid()), data_dir)
 
 
@@ -126,14 +126,14 @@ def test_strange_states_are_refused(states: list[str]):
     ("text", "sentence"),
     [
         ("AGEP,COW\n1,2\n", "WY.csv must have the columns AGEP,COW,SCHL"),
-        (f"{HEADER}\n", "must hold 11 whole numbers in each of its 0 rows"),
-        (f"{HEADER}\n17,1,1,1,10,1,0,1,1,1\n", "must hold 11 whole numbers in each of its 1 rows"),
-        (f"{HEADER}\n17,1,1,1,10,1,0,1,1,1,\n", "must hold 11 whole numbers"),
-        (f"{HEADER}\n17,1,1,1,10,1,0,1,1.5,1,0\n", "must hold 11 whole numbers"),
-        (f"{HEADER}\n17,1,1,1,10,1,0,1,1,1,True\n", "must hold 11 whole numbers"),
-        (f"{HEADER}\n17,9,1,1,10,1,0,1,1,1,0\n", "WY.csv: COW must lie between 1 and 8, and got 9"),
-        (f"{HEADER}\n17,1,1,1,9920,1,0,1,1,1,0\n", "OCCP must lie between 10 and 9830, and got 9920"),
-        (f"{HEADER}\n17,1,1,1,10,1,0,1,1,1,52000\n", "PINCP must lie between 0 and 1, and got 52000"),
+        (f"{HEADER}\n", "must have 11 whole numbers in each of its 0 rows"),
+        (f"{HEADER}\n17,1,1,1,10,1,0,1,1,1\n", "must have 11 whole numbers in each of its 1 rows"),
+        (f"{HEADER}\n17,1,1,1,10,1,0,1,1,1,\n", "must have 11 whole numbers"),
+        (f"{HEADER}\n17,1,1,1,10,1,0,1,1.5,1,0\n", "must have 11 whole numbers"),
+        (f"{HEADER}\n17,1,1,1,10,1,0,1,1,1,True\n", "must have 11 whole numbers"),
+        (f"{HEADER}\n17,9,1,1,10,1,0,1,1,1,0\n", "WY.csv: COW must be between 1 and 8, and got 9"),
+        (f"{HEADER}\n17,1,1,1,9920,1,0,1,1,1,0\n", "OCCP must be between 10 and 9830, and got 9920"),
+        (f"{HEADER}\n17,1,1,1,10,1,0,1,1,1,52000\n", "PINCP must be between 0 and 1, and got 52000"),
     ],
 )
 def test_a_file_of_ones_own_is_held_to_the_dictionary(text: str, sentence: str, tmp_path: Path):

@@ -50,7 +50,7 @@ def test_the_other_splits_are_numbered_from_0_already(
 
 def test_a_label_past_the_last_class_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     paths = small(tmp_path, monkeypatch, "letters", [1, 0])
-    with pytest.raises(InvalidInput, match="Labels must lie between 0 and 25"):
+    with pytest.raises(InvalidInput, match="Labels must be between 0 and 25"):
         load_task(Emnist(clients=2), torch.Generator(), paths)
 
 

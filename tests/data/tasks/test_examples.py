@@ -43,7 +43,7 @@ def dealt(partition: AnyPartition) -> Task:
     ("partition", "how"), [(Shards(), "sorted into shards"), (Dirichlet(alpha=1.0), "a Dirichlet draw")]
 )
 def test_a_deal_by_label_is_not_covered_and_names_the_label(partition: AnyPartition, how: str):
-    said = f"Who holds which examples: they were dealt out by their grade ({how})."
+    said = f"Which client holds which examples: they were assigned by their grade ({how})."
     assert dealt(partition).not_covered == ("Something else.", said)
 
 
@@ -78,13 +78,13 @@ def test_public_examples_must_look_like_the_clients():
     one = Federation(torch.zeros(1, 3), torch.tensor([0]), (1,))
     with pytest.raises(InvalidInput, match=r"A public input has the shape \(3,\), and a training input \(2,\)"):
         replace(dealt(Iid()), public=one)
-    with pytest.raises(InvalidInput, match="the public labels lie between 3 and 3"):
+    with pytest.raises(InvalidInput, match="the public labels are between 3 and 3"):
         replace(dealt(Iid()), public=Federation(torch.zeros(1, 2), torch.tensor([3]), (1,)))
 
 
 def test_clients_who_overlap_are_told():
     assert dealt(OverlappingSplit(fraction=1.0)).facts == (
-        "Clients overlap: one example lies in up to 2 of them, and the guarantee counts all of them.",
+        "Clients overlap: up to 2 clients hold the same example, and the guarantee counts all of them.",
     )
 
 
@@ -125,12 +125,15 @@ def test_every_client_has_its_own_share_among_the_test_examples_in_the_order_of_
 
 
 def test_the_card_says_how_the_test_examples_were_dealt():
-    said = "The official test examples are dealt out with the others, and 20% of each client's examples are held out "
-    assert f"{said}for evaluation." in NUMBERED.build_task(2, Iid(), torch.Generator()).facts
+    merged = "The official test examples are assigned to clients with the others"
+    assert (
+        f"{merged}, and 20% of each client's examples are held out for evaluation."
+        in NUMBERED.build_task(2, Iid(), torch.Generator()).facts
+    )
 
 
 def test_a_share_of_clients_who_overlap_or_of_unknown_owners_is_refused():
-    with pytest.raises(InvalidInput, match="what one holds out another trains on"):
+    with pytest.raises(InvalidInput, match="one client trains on what another holds out"):
         NUMBERED.build_task(2, OverlappingSplit(fraction=0.5), torch.Generator())
-    with pytest.raises(InvalidInput, match="Whose loans's test examples are is not known"):
+    with pytest.raises(InvalidInput, match="The groups of loans's test examples are not known"):
         replace(EXAMPLES, test_fraction=0.2).build_task(2, Iid(), torch.Generator())

@@ -56,8 +56,8 @@ def test_targets_with_fractions_make_a_regression():
 def test_in_how_many_clients_an_example_lies_is_declared_and_nobody_checked():
     alone, shared = (clients_from_arrays(INPUTS, LABELS, sizes=[3, 3], max_multiplicity=most) for most in (1, 2))
     assert (alone.train.max_multiplicity, shared.train.max_multiplicity) == (1, 2)
-    assert "no example lies in two clients was declared by the data's owner; nobody checked" in alone.facts[1]
-    assert "no example lies in more than 2 clients was declared" in shared.facts[1]
+    assert "The data's owner declared that no example is in two clients; nobody checked" in alone.facts[1]
+    assert "owner declared that no example is in more than 2 clients" in shared.facts[1]
 
 
 def test_the_arrays_are_copied():
@@ -79,8 +79,8 @@ def without(value: float) -> np.ndarray[Any, Any]:
         ({"inputs": without(np.nan)}, "The inputs contain NaN or infinity"),
         ({"inputs": without(np.inf)}, "The inputs contain NaN or infinity"),
         ({"targets": [0, 1, 2, 0, 1]}, "must count the same examples"),
-        ({"targets": [0, 1, 2, 0, 1, 3]}, "between 0 and 2 for 3 classes, and the training labels lie between 0 and 3"),
-        ({"targets": [0, 1, 2, 0, 1, -1]}, "lie between -1 and 2"),
+        ({"targets": [0, 1, 2, 0, 1, 3]}, "between 0 and 2 for 3 classes, and the training labels are between 0 and 3"),
+        ({"targets": [0, 1, 2, 0, 1, -1]}, "are between -1 and 2"),
         ({"targets": [0, 1, 2, 0, 1, np.nan]}, "targets contain NaN"),
         ({"targets": ["a"] * 6}, "must be one array of numbers"),
         ({"inputs": [[1], [1, 2]]}, "must be one array of numbers"),
@@ -88,13 +88,13 @@ def without(value: float) -> np.ndarray[Any, Any]:
         ({"sizes": [5]}, "clients of 5 in all"),
         ({"sizes": []}, "at least one client"),
         ({"sizes": None}, "either clients="),
-        ({"sizes": None, "clients": ["a"]}, "6 examples, 1 names"),
+        ({"sizes": None, "clients": ["a"]}, "1 names for 6 examples"),
         ({"sizes": None, "clients": ["a", "b", "NA", "a", "a", "a"]}, "got 'NA' for example 2"),
         ({"sizes": None, "clients": [1.0, np.nan, 1.0, 1.0, np.nan, 1.0]}, "got nan for example 1"),
         ({"max_multiplicity": 0}, "at least 1"),
         ({"sizes": None, "clients": ["a", 1, 2, 3, 4, 5]}, "all text or all numbers"),
         ({"test": (INPUTS[:, :1], LABELS)}, "Prepare both alike"),
-        ({"test": (INPUTS, LABELS + 1)}, "the test labels lie between 1 and 3"),
+        ({"test": (INPUTS, LABELS + 1)}, "the test labels are between 1 and 3"),
         ({"test": (without(np.nan), LABELS)}, "test inputs contain NaN"),
         ({"test": (INPUTS, LABELS[:2])}, "6 test inputs can't go with 2"),
         ({"test": (INPUTS, LABELS / 2)}, "must be whole numbers"),
@@ -166,7 +166,7 @@ WHOLE = TensorDataset(torch.arange(12.0).reshape(6, 2), torch.tensor([0, 1, 0, 1
 )
 def test_an_example_that_is_seen_in_more_clients_than_declared_is_refused(datasets: list[Any], clients: int):
     with pytest.raises(
-        InvalidInput, match=rf"{clients} of the datasets hold one example .* max_multiplicity={clients}"
+        InvalidInput, match=rf"{clients} datasets contain the same example .* max_multiplicity={clients}"
     ):
         clients_from_datasets(datasets, classes=2, max_multiplicity=clients - 1)
     task = clients_from_datasets(datasets, classes=2, max_multiplicity=clients)
@@ -179,5 +179,5 @@ def test_parts_of_one_dataset_without_a_common_item_are_fine():
 
 
 def test_a_client_who_holds_an_example_twice_is_refused_whatever_is_declared():
-    with pytest.raises(InvalidInput, match="Dataset 1 holds item 3 of the dataset that it is made from 2 times"):
+    with pytest.raises(InvalidInput, match="Dataset 1 contains item 3 of its underlying dataset 2 times"):
         clients_from_datasets([Subset(WHOLE, [0]), Subset(WHOLE, [3, 3])], classes=2, max_multiplicity=5)

@@ -105,7 +105,7 @@ def test_loans_are_sorted_by_rate_into_clients(loans: dict[str, Task]):
 def test_the_card_says_what_was_fitted_and_what_was_sorted(loans: dict[str, Task]):
     fitted, projected, whole = loans.values()
     assert "10 principal components and their mean were fitted on the clients' data" in fitted.not_covered[0]
-    sorted_by = "Who holds which examples: they were dealt out by their interest rate (sorted into shards)."
+    sorted_by = "Which client holds which examples: they were assigned by their interest rate (sorted into shards)."
     assert fitted.not_covered[1:] == projected.not_covered == whole.not_covered == (sorted_by,)
     assert not any("nothing was fitted" in fact for fact in fitted.facts)
     assert any("random matrix of a fixed seed: nothing was fitted" in fact for fact in projected.facts)
@@ -163,9 +163,9 @@ def test_a_file_names_it_in_one_line():
 @pytest.mark.parametrize(
     ("row", "sentence"),
     [
-        ({"dti": "much"}, "dti must hold numbers, and got 'much'"),
-        ({"emp_length": "ages"}, "emp_length must hold numbers, and got 'ages'"),
-        ({"issue_d": "June"}, "a date must be a year and a month as 2007-06, and got 'June'"),
+        ({"dti": "much"}, "dti must be numbers, and got 'much'"),
+        ({"emp_length": "ages"}, "emp_length must be numbers, and got 'ages'"),
+        ({"issue_d": "June"}, "a date must be a year and a month such as 2007-06, and got 'June'"),
         ({"purpose": "boat"}, "purpose must be one of car, .*, and got 'boat'"),
         ({"int_rate": ""}, "targets contain NaN"),
         ({"dti": "1,2"}, "must have rows, all of 22 cells"),
@@ -177,7 +177,9 @@ def test_a_file_of_ones_own_is_checked(row: dict[str, str], sentence: str, tmp_p
 
 
 def test_more_components_than_there_are_inputs_or_loans_are_refused(tmp_path: Path):
-    with pytest.raises(InvalidInput, match="components must be at most 16, as there are 39 inputs and 16 training"):
+    with pytest.raises(
+        InvalidInput, match="components must be at most 16, because there are 39 inputs and 16 training"
+    ):
         load(LendingClub(clients=2, components=40), own(tmp_path, *AMOUNTS))
 
 

@@ -1,4 +1,4 @@
-"""ACSIncome of 2018 (folktables): whether a person earns over 50,000 dollars a year; each state is a client."""
+"""ACSIncome 2018 (folktables): predict whether a person earns over 50,000 dollars a year. Each state is a client."""
 
 import warnings
 from typing import Any, Literal, NamedTuple
@@ -21,13 +21,14 @@ from discreet.paths import Paths
 
 
 class Codes(NamedTuple):
-    """Public groups of a column's codes: where each begins, and the last code of all."""
+    """Public groups of a column's codes: the first code of each group, and the last code of all."""
 
     starts: tuple[int, ...]
     last: int
 
 
 def _single_codes(first: int, last: int) -> Codes:
+    """Return one group for each code."""
     return Codes(tuple(range(first, last + 1)), last)
 
 
@@ -44,7 +45,7 @@ FEATURES: dict[str, Range | Codes] = {
     "AGEP": Range(min=17, max=99),
     "COW": _single_codes(1, 8),
     "SCHL": Range(min=1, max=24),
-    "MAR": Codes((1, 2), 5),  # married or not, as the files have it; raw codes 2 to 5 are all "not"
+    "MAR": Codes((1, 2), 5),  # 1 is married; the files write 2 for not married, and raw PUMS codes 2 to 5 mean the same
     "OCCP": OCCUPATIONS,
     "POBP": BIRTHPLACES,
     "RELP": _single_codes(0, 17),
@@ -54,20 +55,25 @@ FEATURES: dict[str, Range | Codes] = {
 }
 LABEL = "PINCP"
 HEADER = ",".join([*FEATURES, LABEL])
-WIDTH = sum(len(known.starts) if isinstance(known, Codes) else 1 for known in FEATURES.values())
+WIDTH = sum(len(feature.starts) if isinstance(feature, Codes) else 1 for feature in FEATURES.values())
 
 PUBLIC = "ACSIncome of 2018 is public data (the US Census Bureau's), treated as if it were private."
 FACTS = (
     "Age, schooling and weekly hours are scaled to [-1, 1] by the ranges of the PUMS dictionary; class of worker, "
     "married or not, relationship, sex, race, the dictionary's 25 groups of occupations and 10 regions of birth "
-    "become one input a value: nothing was fitted on the clients' data.",
+    "become one input per value: nothing was fitted on the clients' data.",
     "States and their numbers of examples are public.",
 )
 
 
 @part
 class AcsIncome:
-    """Two classes, 77 inputs; 51 natural clients, the 50 states and Puerto Rico; `states` takes some of them."""
+    """Two classes and 77 inputs. The natural clients are the 50 states and Puerto Rico.
+
+    Attributes:
+        states: Use only these states. None uses all.
+        test_fraction: The share of each state's examples that is held out for evaluation.
+    """
 
     kind: Literal["acs_income"] = "acs_income"
     clients: Count | None = None
@@ -84,9 +90,10 @@ class AcsIncome:
             )
 
     def load(self, generator: torch.Generator, paths: Paths) -> Task:
+        """Read the states, hold out examples of each, and assign the others to clients."""
         states = self.states or _all_states()
-        read = read_data_files(paths, "acs_income", [f"{state}.csv" for state in states])
-        tables = [read_state(each) for each in read]
+        contents = read_data_files(paths, "acs_income", [f"{state}.csv" for state in states])
+        tables = [read_state(content) for content in contents]
         sizes = tuple(map(len, tables))
         train, test = split_held_out(sizes, self.test_fraction, generator)
         rows = np.concatenate(tables)
@@ -104,11 +111,11 @@ class AcsIncome:
             group_names=states,
             label=LABEL,
             facts=(
-                *describe_origin(read, PUBLIC),
+                *describe_origin(contents, PUBLIC),
                 *FACTS,
                 f"{self.test_fraction:.0%} of each state's examples are held out for evaluation.",
             ),
-            not_covered=disclose_checksums(read),
+            not_covered=disclose_checksums(contents),
         )
         return examples.build_task(self.clients, self.partition, generator)
 
@@ -117,29 +124,29 @@ def _all_states() -> tuple[str, ...]:
     return tuple(name.removesuffix(".csv") for name in find_data_set("acs_income").files)
 
 
-def read_state(read: FileContent) -> NDArray[np.int32]:
-    """All numbers of a file, a row a person; the codes are those of the dictionary."""
-    file = read.name
-    header, _, body = read.data.replace(b"\r", b"").partition(b"\n")
+def read_state(content: FileContent) -> NDArray[np.int32]:
+    """Read the file of one state: a row of numbers for each person, coded as in the PUMS dictionary."""
+    file = content.name
+    header, _, body = content.data.replace(b"\r", b"").partition(b"\n")
     if header.decode("utf-8", "replace") != HEADER:
         raise InvalidInput(f"{file} must have the columns {HEADER}, and has {header.decode('utf-8', 'replace')!r:.90}.")
     body = body.rstrip(b"\n")
     numbers = _parse_numbers(body.replace(b"\n", b","))
     rows, columns = body.count(b"\n") + 1 if body else 0, len(FEATURES) + 1
     if not rows or len(numbers) != rows * columns or body.count(b",") != rows * (columns - 1):
-        raise InvalidInput(f"{file} must hold {columns} whole numbers in each of its {rows:,} rows, and doesn't.")
-    found = numbers.reshape(rows, columns)
-    for values, (name, known) in zip(found.T, FEATURES.items(), strict=False):
-        if isinstance(known, Codes):
-            _check_bounds(values, known.starts[0], known.last, f"{file}: {name}")
-    _check_bounds(found[:, -1], 0, 1, f"{file}: {LABEL}")
-    return found
+        raise InvalidInput(f"{file} must have {columns} whole numbers in each of its {rows:,} rows, and doesn't.")
+    table = numbers.reshape(rows, columns)
+    for values, (name, feature) in zip(table.T, FEATURES.items(), strict=False):
+        if isinstance(feature, Codes):
+            _check_bounds(values, feature.starts[0], feature.last, f"{file}: {name}")
+    _check_bounds(table[:, -1], 0, 1, f"{file}: {LABEL}")
+    return table
 
 
 def _parse_numbers(text: bytes) -> NDArray[np.int32]:
-    """Whole numbers between commas; none at all when one is something else."""
+    """Parse whole numbers separated by commas. Return an empty array if anything else is among them."""
     with warnings.catch_warnings():
-        warnings.simplefilter("error", DeprecationWarning)  # how older numpy tells of it
+        warnings.simplefilter("error", DeprecationWarning)  # older numpy reports it so
         try:
             return np.fromstring(text, dtype=np.int32, sep=",")
         except (ValueError, DeprecationWarning):
@@ -149,16 +156,17 @@ def _parse_numbers(text: bytes) -> NDArray[np.int32]:
 def _check_bounds(values: NDArray[np.int32], first: int, last: int, what: str) -> None:
     low, high = int(values.min()), int(values.max())
     if low < first or high > last:
-        raise InvalidInput(f"{what} must lie between {first} and {last}, and got {low if low < first else high}.")
+        raise InvalidInput(f"{what} must be between {first} and {last}, and got {low if low < first else high}.")
 
 
 def _encode_rows(rows: NDArray[Any]) -> tuple[Tensor, Tensor]:
-    inputs, at, every = np.zeros((len(rows), WIDTH), dtype=np.float32), 0, np.arange(len(rows))
-    for values, known in zip(rows.T, FEATURES.values(), strict=False):
-        if isinstance(known, Range):
-            inputs[:, at] = known.scale(values.astype(np.float64))
-            at += 1
+    """Scale numbers to [-1, 1], and turn codes into one input per group; return inputs and labels."""
+    inputs, column, every_row = np.zeros((len(rows), WIDTH), dtype=np.float32), 0, np.arange(len(rows))
+    for values, feature in zip(rows.T, FEATURES.values(), strict=False):
+        if isinstance(feature, Range):
+            inputs[:, column] = feature.scale(values.astype(np.float64))
+            column += 1
         else:
-            inputs[every, at + np.searchsorted(known.starts, values, side="right") - 1] = 1
-            at += len(known.starts)
+            inputs[every_row, column + np.searchsorted(feature.starts, values, side="right") - 1] = 1
+            column += len(feature.starts)
     return torch.from_numpy(inputs), torch.from_numpy(rows[:, -1].astype(np.int64))

@@ -1,4 +1,4 @@
-"""Whether torch datasets hold the same examples, as far as they show it: the same objects, or subsets of one."""
+"""Detect torch datasets that share examples: the same dataset object, or subsets of one dataset."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -8,39 +8,39 @@ from torch.utils.data import ConcatDataset, Dataset, Subset
 
 from discreet.errors import InvalidInput
 
-Origin: TypeAlias = tuple[int, int]  # which dataset an item comes from in the end, and its place there
+Origin: TypeAlias = tuple[int, int]  # (id of the underlying dataset, index of the item in it)
 
 
 def check_multiplicity(datasets: Sequence[Dataset[Any]], most: int) -> None:
-    """Refuse clients of whom more than `most` are seen to hold one item, and one who holds an item twice.
+    """Refuse an item that more than `most` clients hold, or that one client holds twice.
 
-    Guarantee: what passes may still overlap, as copies don't show; what is refused does.
+    Guarantee: what is refused does overlap. What passes may overlap too, because copies of an example are not detected.
     """
     held: Counter[Origin] = Counter()
     for number, dataset in enumerate(datasets):
         own = Counter(_origins(dataset))
-        item, times = max(own.items(), key=lambda each: each[1], default=((0, 0), 1))
+        item, times = max(own.items(), key=lambda entry: entry[1], default=((0, 0), 1))
         if times > 1:
             raise InvalidInput(
-                f"Dataset {number} holds item {item[1]} of the dataset that it is made from {times} times, and a "
-                "guarantee for one example is for one copy of it.",
+                f"Dataset {number} contains item {item[1]} of its underlying dataset {times} times, and a guarantee "
+                "for one example is for one copy of it.",
                 fix="Let each client hold an example once.",
             )
         held.update(own.keys())
-    item, clients = max(held.items(), key=lambda each: each[1], default=((0, 0), 1))
+    item, clients = max(held.items(), key=lambda entry: entry[1], default=((0, 0), 1))
     if clients > most:
         raise InvalidInput(
-            f"{clients} of the datasets hold one example (item {item[1]} of the same dataset), and max_multiplicity = "
+            f"{clients} datasets contain the same example (item {item[1]} of one dataset), and max_multiplicity = "
             f"{most} says that at most {most} {'does' if most == 1 else 'do'}.",
-            fix=f"Give each client items of its own, or say max_multiplicity={clients}, for which ε counts them all.",
+            fix=f"Give each client items of its own, or set max_multiplicity={clients}: ε then counts all of them.",
         )
 
 
 def _origins(dataset: Any) -> list[Origin]:
-    """Where each item comes from. A dataset without a length is one item: it can't be looked into twice."""
+    """Return the origin of each item. A dataset without a length counts as one item: it can be read only once."""
     if isinstance(dataset, Subset):
         inner = _origins(dataset.dataset)
-        return [inner[int(place)] for place in dataset.indices]
+        return [inner[int(index)] for index in dataset.indices]
     if isinstance(dataset, ConcatDataset):
-        return [origin for each in dataset.datasets for origin in _origins(each)]
-    return [(id(dataset), place) for place in range(len(dataset) if hasattr(dataset, "__len__") else 1)]
+        return [origin for part in dataset.datasets for origin in _origins(part)]
+    return [(id(dataset), index) for index in range(len(dataset) if hasattr(dataset, "__len__") else 1)]

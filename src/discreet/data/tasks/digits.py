@@ -1,4 +1,4 @@
-"""The built-in task: 1,797 scanned digits of 8 by 8 pixels, bundled with scikit-learn, so it needs no network."""
+"""The built-in task: 1,797 handwritten digits of 8 by 8 pixels, which scikit-learn includes: no download is needed."""
 
 from typing import Literal
 
@@ -17,16 +17,22 @@ CENTRE = 0.3
 
 @part
 class Digits:
-    """Ten classes of 64 pixels each, dealt out to disjoint clients."""
+    """Ten classes; each example has 64 pixels.
+
+    Attributes:
+        test_fraction: The share of all examples that is held out for evaluation.
+        public_examples: Number of examples that are public and belong to no client.
+    """
 
     kind: Literal["digits"] = "digits"
     clients: Count = 10
     partition: AnyPartition = Iid()
     test_fraction: Probability = 0.2
-    public_examples: Count | None = None  # set apart as nobody's
+    public_examples: Count | None = None
 
     def load(self, generator: torch.Generator, paths: Paths) -> Task:
-        from sklearn.datasets import load_digits  # a second to import
+        """Read the digits, hold out some at random, and assign the others to clients."""
+        from sklearn.datasets import load_digits  # takes a second to import
 
         pixels, labels = (torch.from_numpy(array) for array in load_digits(return_X_y=True))
         inputs, labels = (pixels / WHITE - CENTRE).to(torch.float32), labels.to(torch.int64)
@@ -37,7 +43,7 @@ class Digits:
             raise InvalidInput(
                 f"The digits are {len(labels):,} examples: a test fraction of {self.test_fraction} leaves {test_size} "
                 f"to test on and {len(train)} for {self.clients} clients.",
-                fix="Every client needs one, and so does the test.",
+                fix="Every client needs an example, and so does the test.",
             )
         examples = Examples(
             name="digits",

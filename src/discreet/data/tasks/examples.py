@@ -1,4 +1,4 @@
-"""A whole data set in its own order, before anybody holds a part of it: what features are computed from, once."""
+"""A whole data set in its own order, before its examples are assigned to clients. Features are computed from it."""
 
 from dataclasses import dataclass, replace
 
@@ -13,10 +13,18 @@ from discreet.errors import InvalidInput
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """`groups` says whose each training example is, as a number into `group_names`, where the data set knows.
+    """All examples of a data set, and what the card says about them.
 
-    `label` is what a target is called. `public` are inputs and targets that are nobody's. With a `test_fraction` the
-    test examples are dealt out with the others, and this share of each client's is then held out to test on.
+    Attributes:
+        kind: Classification or regression.
+        classes: Number of classes; for a regression, number of outputs.
+        groups: The group of each training example, as an index into `group_names`. None if the data has no groups.
+        label: What a target is called on the card.
+        facts: Sentences for the card: how inputs are scaled, and what is public.
+        not_covered: Sentences for the card about what the guarantee does not cover.
+        public: Inputs and targets that belong to no client.
+        test_fraction: Assign the test examples to clients too, and then hold out this share of each client's examples.
+            None keeps the test examples as they are.
     """
 
     name: str
@@ -35,32 +43,33 @@ class Examples:
     test_fraction: float | None = None
 
     def with_public(self, count: int | None) -> "Examples":
-        """The same with the last `count` training examples set apart as public, before anybody gets any.
+        """Return a copy in which the last `count` training examples are public and belong to no client.
 
-        Where examples are known to be somebody's, whole groups are set apart, until there are so many: the last ones.
+        If the data has groups, whole groups become public, from the last one on, until there are at least `count`
+        examples. None changes nothing.
         """
         if count is None:
             return self
-        apart = torch.arange(len(self.targets)) >= len(self.targets) - count
+        is_public = torch.arange(len(self.targets)) >= len(self.targets) - count
         if self.groups is not None:
             sizes = torch.bincount(self.groups, minlength=len(self.group_names))
-            later = sizes.flip(0).cumsum(0).flip(0) - sizes  # how many examples the groups after each one have
-            apart = (later < count)[self.groups]
-        if bool(apart.all()):
+            later = sizes.flip(0).cumsum(0).flip(0) - sizes  # number of examples in the groups after each group
+            is_public = (later < count)[self.groups]
+        if bool(is_public.all()):
             raise InvalidInput(
-                f"Of {len(self.targets):,} training examples {count:,} can't be public: that leaves no client any.",
+                f"Of {len(self.targets):,} training examples {count:,} can't be public: clients would have none.",
                 fix="Lower public_examples.",
             )
         return replace(
             self,
-            inputs=self.inputs[~apart],
-            targets=self.targets[~apart],
-            groups=None if self.groups is None else self.groups[~apart],
-            public=(self.inputs[apart], self.targets[apart]),
+            inputs=self.inputs[~is_public],
+            targets=self.targets[~is_public],
+            groups=None if self.groups is None else self.groups[~is_public],
+            public=(self.inputs[is_public], self.targets[is_public]),
         )
 
     def build_task(self, clients: int | None, partition: AnyPartition, generator: torch.Generator) -> Task:
-        """The task, once examples are dealt out; what clients hold is not copied, so they may overlap for free."""
+        """Assign the examples to clients. Clients share the tensors, so overlapping clients need no more memory."""
         whole = self if self.test_fraction is None else self._merge_test_examples(partition)
         split = partition.split(Labels(whole.targets, whole.groups, whole.group_names), clients, generator)
         sizes, order = tuple(map(len, split.parts)), torch.cat(split.parts)
@@ -70,30 +79,30 @@ class Examples:
             sizes = tuple(training_size(size, self.test_fraction) for size in sizes)
             test_inputs, test_targets = whole.inputs[order[test]], whole.targets[order[test]]
             order = order[kept]
-        most = int(torch.bincount(order, minlength=len(whole.targets)).max())
+        multiplicity = int(torch.bincount(order, minlength=len(whole.targets)).max())
         return Task(
             name=self.name,
-            train=Federation(whole.inputs, whole.targets, sizes, max_multiplicity=most, order=order),
+            train=Federation(whole.inputs, whole.targets, sizes, max_multiplicity=multiplicity, order=order),
             test_inputs=test_inputs,
             test_targets=test_targets,
             kind=self.kind,
             classes=self.classes,
             client_names=split.names or tuple(f"client {number}" for number in range(len(sizes))),
-            facts=(*self.facts, *_describe_test_split(self.test_fraction), *_describe_overlap(most)),
+            facts=(*self.facts, *_describe_test_split(self.test_fraction), *_describe_overlap(multiplicity)),
             not_covered=(*self.not_covered, *_disclose_partition(partition, self.label)),
             public=None if self.public is None else Federation(*self.public, (len(self.public[1]),)),
         )
 
     def _merge_test_examples(self, partition: AnyPartition) -> "Examples":
-        """With the test examples after the others, for everybody to hold."""
+        """Append the test examples to the training examples, so that clients get both."""
         if self.groups is not None:
             raise InvalidInput(
-                f"Whose {self.name}'s test examples are is not known, so they can't be dealt out with the others.",
-                fix="Leave out test_fraction, or what loads whose each example is.",
+                f"The groups of {self.name}'s test examples are not known, so they can't be assigned to clients.",
+                fix="Leave out test_fraction, or the option that loads the groups.",
             )
         if not partition.is_disjoint:
             raise InvalidInput(
-                "Where clients overlap, what one holds out another trains on.",
+                "If clients overlap, one client trains on what another holds out.",
                 fix='Leave out test_fraction, or use a disjoint partition such as "iid".',
             )
         return replace(
@@ -107,18 +116,20 @@ def _describe_test_split(fraction: float | None) -> tuple[str, ...]:
     if fraction is None:
         return ()
     return (
-        "The official test examples are dealt out with the others, and "
+        "The official test examples are assigned to clients with the others, and "
         f"{fraction:.0%} of each client's examples are held out for evaluation.",
     )
 
 
-def _describe_overlap(most: int) -> tuple[str, ...]:
-    if most == 1:
+def _describe_overlap(multiplicity: int) -> tuple[str, ...]:
+    if multiplicity == 1:
         return ()
-    return (f"Clients overlap: one example lies in up to {most} of them, and the guarantee counts all of them.",)
+    return (
+        f"Clients overlap: up to {multiplicity} clients hold the same example, and the guarantee counts all of them.",
+    )
 
 
 def _disclose_partition(partition: AnyPartition, label: str) -> tuple[str, ...]:
-    if not partition.by_label:
+    if not partition.label_rule:
         return ()
-    return (f"Who holds which examples: they were dealt out by their {label} ({partition.by_label}).",)
+    return (f"Which client holds which examples: they were assigned by their {label} ({partition.label_rule}).",)

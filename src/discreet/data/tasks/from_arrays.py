@@ -1,4 +1,4 @@
-"""Clients from what a Python user has at hand: arrays, or one torch Dataset a client."""
+"""Build a task in Python: from arrays or tensors, or from one torch Dataset per client."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +15,7 @@ from discreet.data.tasks.task import Kind, Task
 from discreet.errors import InvalidInput
 from discreet.part import Count, from_plain
 
-AS_GIVEN = "Inputs and targets are used as they were given: what prepared them is outside of every guarantee here."
+AS_GIVEN = "Inputs and targets are used as they were passed in: no guarantee here covers how they were prepared."
 
 
 def clients_from_arrays(
@@ -30,15 +30,33 @@ def clients_from_arrays(
     max_multiplicity: int = 1,
     name: str = "arrays",
 ) -> Task:
-    """A task from arrays or tensors: `clients` says whose each example is, or `sizes` how many in a row are whose.
+    """Build a task from arrays or tensors. Pass either `clients` or `sizes`.
 
-    Whole-number targets are class labels, others are numbers to be predicted. `classes` is how many there are, by
-    public knowledge; without it, it is taken from the data, and the card says so. `max_multiplicity` is in how many
-    clients one example may lie: only the data's owner knows, and the card says so, too. `public` are inputs and targets
-    that are nobody's, which only `public_top_k` looks at.
+    Args:
+        inputs: One input per example, in the first dimension.
+        targets: One target per example. Whole numbers are class labels; other numbers are predicted as numbers.
+        clients: The client of each example, as text or a number. Clients are ordered by these names.
+        sizes: The number of examples of each client, if the examples are in the order of the clients.
+        classes: The number of classes, if it is public. None takes it from the targets, and the card says so.
+        test: Inputs and targets for evaluation, which no guarantee covers.
+        public: Inputs and targets that belong to no client. Only the sparsifier `public_top_k` uses them.
+        max_multiplicity: The largest number of clients that hold the same example. Only the data's owner can know it,
+            and the card says so.
+        name: The name of the task in reports.
+
+    Returns:
+        A task for `discreet.train`.
+
+    Raises:
+        InvalidInput: The arrays don't fit each other, a client has no example, or a value is NaN or infinite.
+
+    Example:
+        >>> task = clients_from_arrays([[0.1], [0.4], [0.9]], [0, 0, 1], clients=["a", "b", "a"], classes=2)
+        >>> task.client_names, task.train.sizes
+        (('a', 'b'), (2, 1))
     """
     if (clients is None) == (sizes is None):
-        raise InvalidInput("Clients need either clients= (one name an example) or sizes= (examples in a row).")
+        raise InvalidInput("Pass either clients= (one name per example) or sizes= (examples per client).")
     all_inputs, all_targets = _as_pair("inputs", inputs, targets)
     if clients is not None:
         names, counts, order = _group_by_client(clients, len(all_inputs))
@@ -46,8 +64,8 @@ def clients_from_arrays(
     else:
         counts = tuple(int(size) for size in sizes or ())
         names = tuple(f"client {number}" for number in range(len(counts)))
-    most = from_plain(Count, max_multiplicity)
-    return _build_task(name, Federation(all_inputs, all_targets, counts, most), names, classes, test, public)
+    multiplicity = from_plain(Count, max_multiplicity)
+    return _build_task(name, Federation(all_inputs, all_targets, counts, multiplicity), names, classes, test, public)
 
 
 def clients_from_datasets(
@@ -60,16 +78,37 @@ def clients_from_datasets(
     max_multiplicity: int = 1,
     name: str = "datasets",
 ) -> Task:
-    """A task from torch datasets, one a client, whose items are (input, target).
+    """Build a task from torch datasets, one per client. Their items are pairs (input, target) of numbers or tensors.
 
-    `max_multiplicity` is in how many clients one example may lie. A dataset that is given twice, or two subsets of
-    one with items in common, are refused where that is more; what lies in two datasets, only their owner knows.
-    `public` is a dataset that is nobody's, which only `public_top_k` looks at.
+    Args:
+        datasets: One dataset per client.
+        classes: The number of classes, if it is public. None takes it from the targets, and the card says so.
+        test: A dataset for evaluation, which no guarantee covers.
+        public: A dataset that belongs to no client. Only the sparsifier `public_top_k` uses it.
+        names: One name per client. None numbers the clients.
+        max_multiplicity: The largest number of clients that hold the same example. Datasets that share more items,
+            because one is passed twice or two are subsets of one dataset, are refused. Copies are not detected.
+        name: The name of the task in reports.
+
+    Returns:
+        A task for `discreet.train`.
+
+    Raises:
+        InvalidInput: An item is not a pair of numbers, shapes differ, a dataset is empty, or examples are shared by
+            more clients than `max_multiplicity` says.
+
+    Example:
+        >>> from torch import tensor
+        >>> from torch.utils.data import TensorDataset
+        >>> first = TensorDataset(tensor([[0.1], [0.9]]), tensor([0, 1]))
+        >>> second = TensorDataset(tensor([[0.4]]), tensor([0]))
+        >>> clients_from_datasets([first, second], classes=2, names=["a", "b"]).train.sizes
+        (2, 1)
     """
     if not datasets:
         raise InvalidInput("A federation needs at least one client, and got no dataset.")
-    check_multiplicity(datasets, most := from_plain(Count, max_multiplicity))
-    called = tuple(names) if names is not None else tuple(f"client {number}" for number in range(len(datasets)))
+    check_multiplicity(datasets, multiplicity := from_plain(Count, max_multiplicity))
+    client_names = tuple(names) if names is not None else tuple(f"client {number}" for number in range(len(datasets)))
     parts = [_stack_items(dataset, f"dataset {number}") for number, dataset in enumerate(datasets)]
     shapes = [tuple(inputs.shape[1:]) for inputs, _ in parts]
     if other := [number for number, shape in enumerate(shapes) if shape != shapes[0]]:
@@ -78,15 +117,15 @@ def clients_from_datasets(
         )
     sizes = tuple(len(inputs) for inputs, _ in parts)
     flat = torch.cat([inputs for inputs, _ in parts]), torch.cat([targets for _, targets in parts])
-    held = _stack_items(test, "the test dataset") if test is not None else None
-    nobodys = _stack_items(public, "the public dataset") if public is not None else None
-    return _build_task(name, Federation(*flat, sizes, most), called, classes, held, nobodys)
+    test_arrays = _stack_items(test, "the test dataset") if test is not None else None
+    public_arrays = _stack_items(public, "the public dataset") if public is not None else None
+    return _build_task(name, Federation(*flat, sizes, multiplicity), client_names, classes, test_arrays, public_arrays)
 
 
-def describe_multiplicity(most: int) -> str:
-    """What the card must say of a number of clients that only the owner of the data can know."""
-    clients = "two clients" if most == 1 else f"more than {most} clients"
-    return f"That no example lies in {clients} was declared by the data's owner; nobody checked."
+def describe_multiplicity(multiplicity: int) -> str:
+    """Say on the card who declared how many clients hold the same example."""
+    clients = "two clients" if multiplicity == 1 else f"more than {multiplicity} clients"
+    return f"The data's owner declared that no example is in {clients}; nobody checked."
 
 
 def _build_task(
@@ -103,7 +142,9 @@ def _build_task(
         classes = train.targets.shape[1] if train.targets.dim() > 1 else 1
     elif classes is None:
         classes = int(train.targets.max()) + 1
-        not_covered = (f"The number of classes ({classes}) was taken from the data; say classes={classes} if public.",)
+        not_covered = (
+            f"The number of classes ({classes}) was taken from the data; set classes={classes} if it is public.",
+        )
     if test is None:
         inputs, targets = train.inputs[:0], train.targets[:0]
     else:
@@ -120,7 +161,7 @@ def _public_examples(public: tuple[Any, Any] | None) -> Federation | None:
 
 
 def _as_pair(which: str, inputs: Any, targets: Any) -> tuple[Tensor, Tensor]:
-    """As tensors that count the same examples."""
+    """Convert inputs and targets to tensors, and check that they count the same examples."""
     all_inputs, all_targets = _as_tensor(which, inputs), _as_tensor(f"targets of the {which}", targets)
     if all_inputs.dim() == 0 or all_targets.dim() == 0 or len(all_inputs) != len(all_targets):
         raise InvalidInput(
@@ -131,48 +172,51 @@ def _as_pair(which: str, inputs: Any, targets: Any) -> tuple[Tensor, Tensor]:
 
 
 def _group_by_client(clients: Any, examples: int) -> tuple[tuple[str, ...], tuple[int, ...], Tensor]:
-    """Their names in order, how many examples each has, and the order that puts a client's examples together."""
-    own = clients.tolist() if isinstance(clients, Tensor | np.ndarray) else list(clients)
-    if len(own) != examples:
-        raise InvalidInput(f"clients= must name one client an example: {examples} examples, {len(own)} names.")
-    if nameless := [place for place, client in enumerate(own) if is_missing(str(client))]:
+    """Return the clients' names in order, their sizes, and the order of examples that puts each client's together."""
+    owners = clients.tolist() if isinstance(clients, Tensor | np.ndarray) else list(clients)
+    if len(owners) != examples:
         raise InvalidInput(
-            f"clients= must name a client for each example, and got {own[nameless[0]]!r} for example {nameless[0]}.",
+            f"clients= must name one client per example, and got {len(owners)} names for {examples} examples."
+        )
+    if nameless := [index for index, client in enumerate(owners) if is_missing(str(client))]:
+        raise InvalidInput(
+            f"clients= must name a client for each example, and got {owners[nameless[0]]!r} for example {nameless[0]}.",
             fix="Name the client, or leave the example out.",
         )
     try:
-        known = sorted(set(own))
+        names = sorted(set(owners))
     except TypeError:
         raise InvalidInput("clients= must be all text or all numbers.") from None
-    rank = {client: number for number, client in enumerate(known)}
-    ranks = torch.tensor([rank[client] for client in own])
-    sizes = tuple(torch.bincount(ranks, minlength=len(known)).tolist())
-    return tuple(map(str, known)), sizes, ranks.argsort(stable=True)
+    rank = {client: number for number, client in enumerate(names)}
+    ranks = torch.tensor([rank[client] for client in owners])
+    sizes = tuple(torch.bincount(ranks, minlength=len(names)).tolist())
+    return tuple(map(str, names)), sizes, ranks.argsort(stable=True)
 
 
 def _stack_items(dataset: Any, which: str) -> tuple[Tensor, Tensor]:
+    """Read every item of a dataset, and stack inputs and targets."""
     try:
         items = [dataset[i] for i in range(len(dataset))] if hasattr(dataset, "__len__") else list(dataset)
         pairs = [(torch.as_tensor(one), torch.as_tensor(target)) for one, target in items]
     except (TypeError, ValueError, RuntimeError) as error:
         raise InvalidInput(
             f"The items of {which} must be (input, target) with numbers in both: {error}.",
-            fix="Turn images into tensors by the dataset's own transform.",
+            fix="Turn images into tensors with the dataset's transform.",
         ) from None
     if not pairs:
         raise InvalidInput(f"Every client needs an example, and {which} has none.", fix="Leave it out.")
     if len({(one.shape, target.shape) for one, target in pairs}) > 1:
         raise InvalidInput(f"The items of {which} differ in shape.", fix="Crop or pad them to one shape.")
-    inputs, targets = (torch.stack(list(each)) for each in zip(*pairs, strict=True))
+    inputs, targets = (torch.stack(list(column)) for column in zip(*pairs, strict=True))
     return _as_tensor("inputs", inputs), _as_tensor("targets", targets)
 
 
 def _as_tensor(which: str, values: Any) -> Tensor:
-    """Floating-point numbers in single precision, whole numbers as int64, on the host, in memory of our own."""
+    """Copy values to a CPU tensor: floating-point numbers as float32, whole numbers as int64."""
     try:
-        found = values.detach() if isinstance(values, Tensor) else torch.tensor(np.asarray(values))
+        tensor = values.detach() if isinstance(values, Tensor) else torch.tensor(np.asarray(values))
     except (TypeError, ValueError) as error:
         raise InvalidInput(f"The {which} must be one array of numbers: {error}.") from None
-    if found.is_complex():
-        raise InvalidInput(f"The {which} are complex numbers.", fix="Give real and imaginary parts as two numbers.")
-    return found.to("cpu", torch.float32 if found.is_floating_point() else torch.int64, copy=True)
+    if tensor.is_complex():
+        raise InvalidInput(f"The {which} are complex numbers.", fix="Pass real and imaginary parts as two numbers.")
+    return tensor.to("cpu", torch.float32 if tensor.is_floating_point() else torch.int64, copy=True)

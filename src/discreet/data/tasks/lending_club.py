@@ -1,4 +1,4 @@
-"""Lending Club's loans of 2007 to 2011: the interest rate from what was applied for, by whom, and when."""
+"""Lending Club's loans of 2007 to 2011: predict the interest rate from the application and its date."""
 
 import csv
 import math
@@ -22,7 +22,7 @@ from discreet.paths import Paths
 
 FILE = "loans_2007_2011.csv"
 TARGET, STATE = "int_rate", "addr_state"
-CENTRE = 15.0  # the middle of 5 to 25 percent, where the published rates lie
+CENTRE = 15.0  # the middle of 5 to 25 percent, the range of the published rates
 PROJECTION_SEED = 0
 
 T = TypeVar("T")
@@ -30,7 +30,12 @@ Columns: TypeAlias = dict[str, list[str]]
 
 
 class Number(NamedTuple):
-    """A number between public bounds, on a logarithmic scale where it spans magnitudes, and what stands for none."""
+    """A number between public bounds.
+
+    Attributes:
+        missing: The value that replaces a missing number.
+        logarithmic: Whether it is scaled logarithmically, as it spans several orders of magnitude.
+    """
 
     low: float
     high: float
@@ -38,14 +43,14 @@ class Number(NamedTuple):
     logarithmic: bool = False
 
     def scale(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """On [-1, 1]; NaN stands for what is missing."""
+        """Scale to [-1, 1]. NaN marks a missing value."""
         values = np.where(np.isnan(values), self.missing, values)
         if not self.logarithmic:
             return Range(min=self.low, max=self.high).scale(values)
         return Range(min=np.log1p(self.low), max=np.log1p(self.high)).scale(np.log1p(values.clip(min=0)))
 
 
-NEVER = 120  # months: as long ago as a credit file remembers
+NEVER = 120  # months: a credit file goes back no further
 NUMBERS = {
     "loan_amnt": Number(500, 35_000, 10_000),
     "term": Number(36, 60, 36),
@@ -77,11 +82,11 @@ CATEGORIES = {
 
 PUBLIC = "Lending Club's loans of 2007 to 2011 are public data, treated as if they were private."
 FACTS = (
-    "What the application says is used, and issue_d, the month in which the loan was issued, which may be some weeks "
-    "after it was listed; grade, sub_grade and installment are not, as they follow from the rate, nor loan_status and "
-    "funded_amnt, which come later.",
-    "Numbers are scaled to [-1, 1] by public bounds, incomes and balances on a logarithmic scale; listed values become "
-    "one input each, dates a number of months; what is missing is replaced by public constants.",
+    "The inputs are the data of the application and issue_d, the month in which the loan was issued, which may be some "
+    "weeks after the application was listed. Grade, sub_grade and installment are not used, because they follow from "
+    "the rate, nor loan_status and funded_amnt, which are known only later.",
+    "Numbers are scaled to [-1, 1] by public bounds, incomes and balances on a logarithmic scale; each listed value "
+    "becomes one input, dates become numbers of months, and missing values are replaced by public constants.",
     f"The target is the interest rate in percentage points less {CENTRE:g}, a public constant: squared errors are in "
     "squared percentage points.",
     "States and their numbers of examples are public.",
@@ -90,10 +95,13 @@ FACTS = (
 
 @part
 class LendingClub:
-    """One number to predict; sorted by it into clients, or by state, or as any partition says.
+    """A regression with 39 inputs. By default, the clients are loans sorted by the interest rate.
 
-    `reduction` makes `components` inputs of the 39: "pca" is fitted on the training data, which no guarantee covers;
-    "projection" is a fixed random matrix, which knows no data; "none" leaves all inputs.
+    Attributes:
+        reduction: How the 39 inputs are reduced: "pca" is fitted on the training data, which no guarantee covers;
+            "projection" is a fixed random matrix, which is independent of the data; "none" keeps all inputs.
+        components: Number of inputs after the reduction.
+        test_fraction: The share of all loans that is held out for evaluation.
     """
 
     kind: Literal["lending_club"] = "lending_club"
@@ -104,8 +112,9 @@ class LendingClub:
     test_fraction: Probability = 0.2
 
     def load(self, generator: torch.Generator, paths: Paths) -> Task:
-        read = read_data_file(paths, "lending_club", FILE)
-        columns = _read_columns(read)
+        """Read the loans, hold out some at random, reduce the inputs, and assign the other loans to clients."""
+        content = read_data_file(paths, "lending_club", FILE)
+        columns = _read_columns(content)
         inputs, rates = _encode_inputs(columns), torch.from_numpy(_parse_numbers(columns, TARGET) - CENTRE).float()
         states = sorted(set(columns[STATE]))
         groups = torch.tensor([states.index(state) for state in columns[STATE]])
@@ -124,28 +133,28 @@ class LendingClub:
             groups=groups[train],
             group_names=tuple(states),
             label="interest rate",
-            facts=(*describe_origin([read], PUBLIC), *FACTS, *self._describe_reduction()),
-            not_covered=(*self._disclose_reduction(), *disclose_checksums([read])),
+            facts=(*describe_origin([content], PUBLIC), *FACTS, *self._describe_reduction()),
+            not_covered=(*self._disclose_reduction(), *disclose_checksums([content])),
         )
         return examples.build_task(self.clients, self.partition, generator)
 
     def _reduction(self, train: Tensor) -> tuple[Tensor, Tensor]:
-        """What is subtracted from the inputs, and the matrix that they are then multiplied by."""
+        """Return the vector that is subtracted from the inputs, and the matrix that they are then multiplied by."""
         examples, width = train.shape
         if self.reduction == "none":
             return torch.zeros(width), torch.eye(width)
         if self.components > min(examples, width):
             raise InvalidInput(
-                f"components must be at most {min(examples, width)}, as there are {width} inputs and {examples:,} "
+                f"components must be at most {min(examples, width)}, because there are {width} inputs and {examples:,} "
                 f"training loans, and got {self.components}."
             )
         if self.reduction == "projection":
-            known = torch.Generator().manual_seed(PROJECTION_SEED)
-            return torch.zeros(width), torch.randn(width, self.components, generator=known) / self.components**0.5
-        from sklearn.decomposition import PCA  # a second to import
+            fixed = torch.Generator().manual_seed(PROJECTION_SEED)
+            return torch.zeros(width), torch.randn(width, self.components, generator=fixed) / self.components**0.5
+        from sklearn.decomposition import PCA  # takes a second to import
 
-        fitted = PCA(self.components, svd_solver="covariance_eigh").fit(train.double().numpy())
-        return torch.from_numpy(fitted.mean_).float(), torch.from_numpy(fitted.components_.T).float()
+        pca = PCA(self.components, svd_solver="covariance_eigh").fit(train.double().numpy())
+        return torch.from_numpy(pca.mean_).float(), torch.from_numpy(pca.components_.T).float()
 
     def _describe_reduction(self) -> tuple[str, ...]:
         held_out = f"{self.test_fraction:.0%} of all loans are held out for evaluation."
@@ -167,63 +176,63 @@ class LendingClub:
         )
 
 
-def read_loans(read: FileContent) -> Tensor:
-    """All inputs of the file and, last, the rates: what can be read of one that its owner vouches for."""
-    columns = _read_columns(read)
+def read_loans(content: FileContent) -> Tensor:
+    """Return all inputs of the file and, in the last column, the rates. Refuse a file that can't be read."""
+    columns = _read_columns(content)
     return torch.cat([_encode_inputs(columns), torch.from_numpy(_parse_numbers(columns, TARGET))[:, None]], dim=1)
 
 
-def _read_columns(read: FileContent) -> Columns:
-    """The cells of each column that is needed; dates as months, employment as years."""
-    header, *rows = list(csv.reader(read.data.decode("utf-8", "replace").splitlines())) or [[]]
+def _read_columns(content: FileContent) -> Columns:
+    """Read the cells of each column; dates become numbers of months, employment becomes years."""
+    header, *rows = list(csv.reader(content.data.decode("utf-8", "replace").splitlines())) or [[]]
     needed = {TARGET, STATE, *NUMBERS, *CATEGORIES}
     if lacking := sorted(needed - set(header)):
         raise InvalidInput(f"{FILE} must have a column {lacking[0]!r}, and has {', '.join(header):.200}.")
     if not rows or any(len(row) != len(header) for row in rows):
         raise InvalidInput(
-            f"{FILE} must have rows, all of {len(header)} cells as its header.", fix="Look for torn lines."
+            f"{FILE} must have rows, all of {len(header)} cells as its header.", fix="Look for broken lines."
         )
     columns: Columns = {name: list(cells) for name, cells in zip(header, zip(*rows, strict=True), strict=True)}
-    first, listed = _parse_month("2007-06"), _map_distinct(_parse_month, columns["issue_d"])
+    first, issued = _parse_month("2007-06"), _map_distinct(_parse_month, columns["issue_d"])
     opened = _map_distinct(_parse_month, columns["earliest_cr_line"])
     columns["emp_length"] = [YEARS.get(cell, cell) for cell in columns["emp_length"]]
-    columns["issue_d"] = [str(month - first) for month in listed]
-    columns["earliest_cr_line"] = [str(now - then) if then else "" for now, then in zip(listed, opened, strict=True)]
+    columns["issue_d"] = [str(month - first) for month in issued]
+    columns["earliest_cr_line"] = [str(now - then) if then else "" for now, then in zip(issued, opened, strict=True)]
     return columns
 
 
-def _map_distinct(reading: Callable[[str], T], cells: list[str]) -> list[T]:
-    """What each cell says; those that are alike are read once."""
-    known = {cell: reading(cell) for cell in set(cells)}
-    return [known[cell] for cell in cells]
+def _map_distinct(parse: Callable[[str], T], cells: list[str]) -> list[T]:
+    """Parse each cell; equal cells are parsed once."""
+    parsed = {cell: parse(cell) for cell in set(cells)}
+    return [parsed[cell] for cell in cells]
 
 
 def _parse_month(cell: str) -> int:
-    """Since the year 0, of 2007-06, say; 0 when there is none."""
+    """Return the months since the year 0 for a date such as 2007-06, and 0 for an empty cell."""
     if not cell:
         return 0
     year, dash, month = cell.partition("-")
     if not (dash and year.isdecimal() and month.isdecimal()):
-        raise InvalidInput(f"{FILE}: a date must be a year and a month as 2007-06, and got {cell!r:.40}.")
+        raise InvalidInput(f"{FILE}: a date must be a year and a month such as 2007-06, and got {cell!r:.40}.")
     return 12 * int(year) + int(month)
 
 
 def _encode_inputs(columns: Columns) -> Tensor:
-    """Numbers, then one input for each listed value."""
-    numbers = [known.scale(_parse_numbers(columns, name)) for name, known in NUMBERS.items()]
-    listed = [np.eye(len(values))[_category_indices(columns, name)] for name, values in CATEGORIES.items()]
-    return torch.from_numpy(np.hstack([np.stack(numbers, axis=1), *listed]).astype(np.float32))
+    """Return the scaled numbers, followed by one input for each value of a category."""
+    numbers = [number.scale(_parse_numbers(columns, name)) for name, number in NUMBERS.items()]
+    categories = [np.eye(len(values))[_category_indices(columns, name)] for name, values in CATEGORIES.items()]
+    return torch.from_numpy(np.hstack([np.stack(numbers, axis=1), *categories]).astype(np.float32))
 
 
 def _parse_numbers(columns: Columns, name: str) -> NDArray[np.float64]:
-    found = _map_distinct(lambda cell: parse_number(cell) if cell else math.nan, columns[name])
-    if None in found:
-        raise InvalidInput(f"{FILE}: {name} must hold numbers, and got {columns[name][found.index(None)]!r:.40}.")
-    return np.array(found, dtype=np.float64)
+    numbers = _map_distinct(lambda cell: parse_number(cell) if cell else math.nan, columns[name])
+    if None in numbers:
+        raise InvalidInput(f"{FILE}: {name} must be numbers, and got {columns[name][numbers.index(None)]!r:.40}.")
+    return np.array(numbers, dtype=np.float64)
 
 
 def _category_indices(columns: Columns, name: str) -> list[int]:
-    known = {value: number for number, value in enumerate(CATEGORIES[name])}
-    if strange := sorted(set(columns[name]) - set(known)):
-        raise InvalidInput(f"{FILE}: {name} must be one of {', '.join(known)}, and got {strange[0]!r:.40}.")
-    return [known[cell] for cell in columns[name]]
+    index = {value: number for number, value in enumerate(CATEGORIES[name])}
+    if unknown := sorted(set(columns[name]) - set(index)):
+        raise InvalidInput(f"{FILE}: {name} must be one of {', '.join(index)}, and got {unknown[0]!r:.40}.")
+    return [index[cell] for cell in columns[name]]

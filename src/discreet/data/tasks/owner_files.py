@@ -1,4 +1,4 @@
-"""Files that their owner vouches for, read as their task would read them: what can't be used is told at once."""
+"""Check that a task can read a file that its owner vouches for, before any training."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,8 +14,8 @@ READERS: Mapping[str, Callable[[FileContent], Any]] = {
 }
 
 
-def check_readable(read: FileContent) -> None:
-    """Refuse, in a sentence, what the file's task could not read."""
+def check_readable(content: FileContent) -> None:
+    """Refuse a file that its task can't read."""
     for name, reader in READERS.items():
-        if read.name in find_data_set(name).files:
-            reader(read)
+        if content.name in find_data_set(name).files:
+            reader(content)

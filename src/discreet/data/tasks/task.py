@@ -1,4 +1,4 @@
-"""What is learned, loaded: the clients' examples, those for evaluation, and what a guarantee card must say of them."""
+"""A loaded task: the clients' examples, the test examples, and what the card must say about them."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -15,15 +15,20 @@ Kind: TypeAlias = Literal["classification", "regression"]
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Checked when it is made: shapes agree, labels are in range, and no number is NaN or infinite.
+    """A task that was checked: shapes agree, labels are in range, and no number is NaN or infinite.
 
-    `public` are examples that no client holds and no guarantee covers, as one client's, where there are some. `facts`
-    and `not_covered` are sentences for the card: how inputs were scaled and what is public; what was fitted on
-    private data. Evaluation is never covered by a guarantee.
+    Evaluation on the test examples is never covered by a guarantee.
 
-    `ranges_from_data` says that columns are scaled by ranges that were taken from the data. Where `person` is set, no
-    person has more than its `max_examples` rows, or rows in two clients; `rows_left_out` counts the rows that are
-    missing for that, which is a private number.
+    Attributes:
+        train: The clients' examples.
+        classes: Number of classes; for a regression, number of outputs.
+        client_names: One name per client, in the order of `train.sizes`.
+        facts: Sentences for the card: how inputs are scaled, and what is public.
+        not_covered: Sentences for the card about what the guarantee does not cover, such as a fitted scaler.
+        public: Examples that no client holds and no guarantee covers, as a federation of one client.
+        ranges_from_data: Whether columns are scaled by ranges that were taken from the data.
+        person: If set, no person has more than `max_examples` rows, or rows in two clients.
+        rows_left_out: Number of rows that were left out for that. This number is private.
     """
 
     name: str
@@ -31,7 +36,7 @@ class Task:
     test_inputs: Tensor
     test_targets: Tensor
     kind: Kind
-    classes: int  # for regression: how many outputs
+    classes: int
     client_names: tuple[str, ...]
     facts: tuple[str, ...] = ()
     not_covered: tuple[str, ...] = ()
@@ -42,7 +47,7 @@ class Task:
 
     def __post_init__(self) -> None:
         if len(self.client_names) != len(self.train.sizes):
-            raise InvalidInput(f"{len(self.train.sizes)} clients need as many names, not {len(self.client_names)}.")
+            raise InvalidInput(f"{len(self.train.sizes)} clients need as many names, and got {len(self.client_names)}.")
         if len(self.test_inputs) != len(self.test_targets):
             raise InvalidInput(
                 f"{len(self.test_inputs)} test inputs can't go with {len(self.test_targets)} test targets."
@@ -62,6 +67,7 @@ class Task:
 
     @property
     def input_shape(self) -> tuple[int, ...]:
+        """The shape of one input, without the dimension of examples."""
         return tuple(self.train.inputs.shape[1:])
 
     def _check_public(self, public: Federation) -> None:
@@ -85,16 +91,19 @@ class Task:
             )
         if targets.numel() and (int(targets.min()) < 0 or int(targets.max()) >= self.classes):
             raise InvalidInput(
-                f"Labels must lie between 0 and {self.classes - 1} for {self.classes} classes, and the {which} labels "
-                f"lie between {int(targets.min())} and {int(targets.max())}.",
+                f"Labels must be between 0 and {self.classes - 1} for {self.classes} classes, and the {which} labels "
+                f"are between {int(targets.min())} and {int(targets.max())}.",
                 fix="Number the classes from 0, or give the right number of classes.",
             )
 
 
 def split_held_out(sizes: tuple[int, ...], fraction: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Which examples stay for training and which are kept for evaluation: a share of each client's, at random.
+    """Hold out a share of each client's examples at random.
 
-    Every client keeps at least one to train on. Both come in the order of the clients.
+    Every client keeps at least one example to train on.
+
+    Returns:
+        The positions of the training examples and of the held-out examples, both in the order of the clients.
     """
     train, test, start = [], [], 0
     for size in sizes:
@@ -107,4 +116,5 @@ def split_held_out(sizes: tuple[int, ...], fraction: float, generator: torch.Gen
 
 
 def training_size(size: int, fraction: float) -> int:
+    """Return how many of `size` examples are left for training when `fraction` of them is held out."""
     return size - int(size * fraction)

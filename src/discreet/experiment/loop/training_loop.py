@@ -264,7 +264,9 @@ def _finish(job: Job, record: RunRecord, key_dir: Path | None, ended: _LoopEnd) 
     found = run_guarantees.guarantee_data(job, ended.done, ended.stopped, cards, ledger) | {"metrics": metrics}
     if job.task.person is not None and job.holds_data:
         found |= {"rows_left_out": job.task.rows_left_out}
-    record.write_outcome(job.model.module_with_params(ended.state.params).state_dict(), found, run_guarantees.card_text(cards))
+    record.write_outcome(
+        job.model.module_with_params(ended.state.params).state_dict(), found, run_guarantees.card_text(cards)
+    )
     if ended.done == job.rounds:
         run_keys.delete_key(record.identity.id, key_dir)
     return Outcome(record, ended.done, ended.state, ended.stopped, ended.refused, tuple(cards), metrics)
