@@ -67,13 +67,13 @@ class Session:
         self._send(
             {number: self._timed("set-up", client.start) for number, client in enumerate(self.clients)}, "server"
         )
-        self._send(self._answers(self._timed("server", self.server.close), "set-up"), "server")
-        self._answers(self._timed("server", self.server.close), "set-up")
+        self._send(self._answers(self._timed("server", self.server.close_stage), "set-up"), "server")
+        self._answers(self._timed("server", self.server.close_stage), "set-up")
 
     def round(self, number: int, vectors: list[Vector], without: int | None = None) -> tuple[Seconds, int]:
         """One round; the seconds of its parts, and the bytes of the largest message of a client."""
         self.seconds = defaultdict(float)
-        self.server.open(number)
+        self.server.open_round(number)
         present = [each for each in range(self.terms.clients) if each != without]
         sent = 0
         for each in present:
@@ -81,10 +81,10 @@ class Session:
             message = self._timed("mask", client.mask, number, vector)
             sent = max(sent, len(message))
             self._send({each: message}, "add")
-        answers = self._answers(self._timed("server", self.server.close), "agree and reveal")
+        answers = self._answers(self._timed("server", self.server.close_stage), "agree and reveal")
         if self.terms.has_signatures:
             self._send(answers, "server")
-            answers = self._answers(self._timed("server", self.server.close), "agree and reveal")
+            answers = self._answers(self._timed("server", self.server.close_stage), "agree and reveal")
         self._send(answers, "server")
         total = self._timed("unmask", self.server.unmask)
         expected = np.sum([vectors[each % len(vectors)] for each in present], axis=0)

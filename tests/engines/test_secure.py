@@ -13,8 +13,8 @@ from discreet.engines.engine import Simulation
 from discreet.engines.secure import SecureEngine
 from discreet.errors import UnsoundCombination
 from discreet.randomness.streams import RunKey
-from discreet.secure_sums.secagg.local_session import LeavingStage
 from discreet.secure_sums.secagg.session_errors import TooFewClients
+from discreet.secure_sums.secagg.session_messages import StageName
 from tests.federations import cross_entropy, federation, linear
 
 HELD = federation(*[4] * 10)
@@ -43,7 +43,7 @@ def test_as_many_as_were_planned_for_may_leave_at_any_stage():
     secure = engine(dropouts=4)
     algorithm = secure.embedded.simulation.algorithm
     broadcast = algorithm.broadcast(algorithm.init(linear()), 0)
-    stages: tuple[LeavingStage, ...] = ("keys", "shares", "masked", "revealed")
+    stages: tuple[StageName, ...] = ("keys", "shares", "masked", "revealed")
     found = _Leaving(secure.embedded, gone=dict(enumerate(stages))).gather(broadcast, list(range(10)))
     assert set(found.contributors) == {3, 4, 5, 6, 7, 8, 9}
     with pytest.raises(TooFewClients, match="5 shares"):
@@ -51,11 +51,11 @@ def test_as_many_as_were_planned_for_may_leave_at_any_stage():
 
 
 class _Leaving(SecureEngine):
-    def __init__(self, embedded: EmbeddedEngine, gone: dict[int, LeavingStage]) -> None:
+    def __init__(self, embedded: EmbeddedEngine, gone: dict[int, StageName]) -> None:
         super().__init__(embedded)
         object.__setattr__(self, "gone", gone)
 
-    def draw_dropouts(self, round: int, cohort: list[int]) -> dict[int, LeavingStage]:
+    def draw_dropouts(self, round: int, cohort: list[int]) -> dict[int, StageName]:
         return self.gone  # type: ignore[attr-defined, no-any-return]
 
 

@@ -193,7 +193,7 @@ class ClientNode:
         """The update under its masks; the attempt is counted before the noise is drawn, and once it can be answered."""
         number, members, spread = signed_messages.decode_mask_request(body)
         opened, client = self._load_session(about)
-        said = client.masked(number)
+        said = client.masked_message(number)
         if members and said is None:
             self._receive(about, opened, client, members)
         broadcast = self.learner.decode_broadcast(about.round, spread)

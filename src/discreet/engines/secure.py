@@ -14,11 +14,12 @@ from discreet.engines.secure_terms import plan_session
 from discreet.errors import InvalidInput
 from discreet.params import flatten, unflatten
 from discreet.randomness.purposes import Purpose
-from discreet.secure_sums.secagg.local_session import LeavingStage, LocalSession
+from discreet.secure_sums.secagg.local_session import LocalSession
 from discreet.secure_sums.secagg.session_errors import TooFewClients
+from discreet.secure_sums.secagg.session_messages import SETUP, StageName, round_stages
 from discreet.secure_sums.secagg.session_terms import Terms
 
-STAGES: tuple[LeavingStage, ...] = ("keys", "shares", "masked", "revealed")  # before which a client may drop out
+STAGES = tuple(stage.name for stage in (*SETUP, *round_stages(signed=False)))  # in which a client may drop out
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ class SecureEngine:
         )
         return replace(found, minimum=max(found.minimum, asked.needed))
 
-    def draw_dropouts(self, round: int, cohort: list[int]) -> dict[int, LeavingStage]:
+    def draw_dropouts(self, round: int, cohort: list[int]) -> dict[int, StageName]:
         """Who drops out of this round, and before which message: the run's key decides."""
         if not self.drop_out:
             return {}

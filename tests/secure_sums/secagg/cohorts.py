@@ -10,14 +10,15 @@ from unittest.mock import patch
 import numpy as np
 
 from discreet.secure_sums.secagg import key_agreement
-from discreet.secure_sums.secagg.local_session import LeavingStage, LocalSession
+from discreet.secure_sums.secagg.local_session import LocalSession
+from discreet.secure_sums.secagg.message_codec import parse
 from discreet.secure_sums.secagg.ring_vectors import Vector
-from discreet.secure_sums.secagg.session_messages import Message, parse
+from discreet.secure_sums.secagg.session_messages import Message, StageName
 from discreet.secure_sums.secagg.session_terms import Terms
 from discreet.secure_sums.secagg.unmasking import Total
 
 M = TypeVar("M", bound=Message)
-STAGES: tuple[LeavingStage, ...] = ("keys", "shares", "masked", "agreed", "revealed")
+STAGES: tuple[StageName, ...] = ("keys", "shares", "masked", "agreed", "revealed")
 
 
 def identity_keys(clients: int) -> list[bytes]:
@@ -43,7 +44,7 @@ def terms(clients: int = 4, *, signed: bool = True, neighbours: int | None = Non
         )
 
 
-def rehearsal(agreed: Terms, leaving: Mapping[int, LeavingStage] | None = None) -> LocalSession:
+def rehearsal(agreed: Terms, leaving: Mapping[int, StageName] | None = None) -> LocalSession:
     return LocalSession(
         agreed, identities=identity_keys(agreed.clients) if agreed.has_signatures else (), leaving=leaving
     )
@@ -95,7 +96,7 @@ def after_masking(
 ) -> tuple[LocalSession, dict[int, bytes]]:
     """All have masked; and the survivor list for each."""
     session = session or rehearsal(agreed)
-    session.server.open(number)
+    session.server.open_round(number)
     for client, vector in vectors(agreed, seed=number).items():
         session.server.receive(session.clients[client].mask(number, vector))
-    return session, session.server.close()
+    return session, session.server.close_stage()

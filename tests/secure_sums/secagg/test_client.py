@@ -10,6 +10,7 @@ import pytest
 from discreet.errors import InvalidInput
 from discreet.secure_sums.secagg import key_agreement
 from discreet.secure_sums.secagg.degree import Assumptions
+from discreet.secure_sums.secagg.message_codec import encode
 from discreet.secure_sums.secagg.session_client import Client
 from discreet.secure_sums.secagg.session_errors import (
     BadMessage,
@@ -23,16 +24,7 @@ from discreet.secure_sums.secagg.session_errors import (
     WrongList,
     WrongRound,
 )
-from discreet.secure_sums.secagg.session_messages import (
-    Agreed,
-    Agreement,
-    Keys,
-    Members,
-    Revealed,
-    Roster,
-    Survivors,
-    encode,
-)
+from discreet.secure_sums.secagg.session_messages import Agreed, Agreement, Keys, Members, Revealed, Roster, Survivors
 from discreet.secure_sums.secagg.session_server import Server
 from discreet.secure_sums.secagg.session_terms import Terms
 from tests.secure_sums.secagg.cohorts import after_masking, identity_keys, read, rehearsal, terms, vectors
@@ -45,7 +37,7 @@ def is_over(client: Client) -> bool:
     with pytest.raises(SessionOver):
         client.receive(b"")
     assert len(client.to_bytes()) < 600
-    return client.over
+    return client.is_over
 
 
 # The list of survivors.
@@ -80,7 +72,7 @@ def test_signatures_of_too_few_reveal_nothing():
         session.clients[0].receive(encode(Agreement(0, {each: signed[each] for each in (1, 2)}), agreed))
     with pytest.raises(WrongRound):  # it gave the round up, so even the right signatures come too late
         session.clients[0].receive(encode(Agreement(0, {each: signed[each] for each in (1, 2)}), agreed))
-    assert not session.clients[0].over
+    assert not session.clients[0].is_over
 
 
 def test_a_signature_of_another_round_or_of_a_stranger_is_refused():
@@ -135,11 +127,11 @@ def test_what_a_client_reveals_is_one_share_for_each_peer(signed: bool):
 def test_a_survivor_list_that_can_not_be_is_refused(survivors: set[int]):
     agreed = terms(5)
     session = rehearsal(agreed, {4: "shares"})
-    session.server.open(0)
+    session.server.open_round(0)
     for each in range(4):
         session.server.receive(session.clients[each].mask(0, vectors(agreed)[each]))
-    shown = read(session.server.close()[0], Survivors, agreed)
-    with pytest.raises(WrongList, match="lacks this client, which answered, or names one that is no member"):
+    shown = read(session.server.close_stage()[0], Survivors, agreed)
+    with pytest.raises(WrongList, match="lacks this client, which answered, or names one that is not a member"):
         session.clients[0].receive(encode(replace(shown, survivors=frozenset(survivors)), agreed))
     assert is_over(session.clients[0])
 
@@ -168,7 +160,7 @@ def roster_for(agreed: Terms, client: int = 0) -> tuple[Client, Roster]:
     ]
     for each in clients:
         server.receive(each.start())
-    return clients[client], read(server.close()[client], Roster, agreed)
+    return clients[client], read(server.close_stage()[client], Roster, agreed)
 
 
 def with_keys(roster: Roster, client: int, published: bytes) -> Roster:
@@ -216,7 +208,7 @@ def test_a_list_of_keys_that_no_honest_server_sends_is_refused():
         client, roster = roster_for(agreed)
         with pytest.raises(WrongKeys, match=change):
             client.receive(encode(said(roster), agreed))
-        assert client.over
+        assert client.is_over
 
 
 def test_a_client_chooses_its_neighbours_by_the_graph_and_not_by_the_servers_word():
@@ -269,9 +261,9 @@ def test_members_without_oneself_or_with_a_stranger_are_refused():
         clients = [Client(agreed, each, identity=key) for each, key in enumerate(identity_keys(5))]
         for client in clients[:4]:
             server.receive(client.start())
-        for number, message in server.close().items():
+        for number, message in server.close_stage().items():
             server.receive(clients[number].receive(message) or b"")
-        shown = read(server.close()[0], Members, agreed)
+        shown = read(server.close_stage()[0], Members, agreed)
         with pytest.raises(WrongList, match="lacks this client, or names one that sent no keys"):
             clients[0].receive(encode(replace(shown, members=frozenset(members)), agreed))
 

@@ -11,9 +11,10 @@ from discreet.secure_sums.secagg.client_state import ClientState
 from discreet.secure_sums.secagg.derivations import pair_masks, self_mask
 from discreet.secure_sums.secagg.local_session import LocalSession
 from discreet.secure_sums.secagg.masks import Masks
+from discreet.secure_sums.secagg.message_codec import parse
 from discreet.secure_sums.secagg.ring_vectors import Vector
 from discreet.secure_sums.secagg.server_state import Round
-from discreet.secure_sums.secagg.session_messages import Keys, Masked, parse
+from discreet.secure_sums.secagg.session_messages import Keys, Masked
 from discreet.secure_sums.secagg.session_terms import Terms
 from discreet.secure_sums.secagg.unmasking import Total, _secret
 from tests.secure_sums.secagg.cohorts import is_exact, read, rehearsal, repeated_secrets, terms, vectors
@@ -185,11 +186,11 @@ def test_colluders_open_a_vector_only_if_there_are_more_than_was_planned_for(pla
     with repeated_secrets():
         agreed = Terms.choose(clients=10, length=5, bits=20, colluding=planned)
         session, given = rehearsal(agreed), vectors(agreed)
-        held = [session.clients[each]._state.held[8][: shamir.SHARE_BYTES] for each in range(7)]
-        session.server.open(0)
+        held = [session.clients[each]._state.key_shares[8][: shamir.SHARE_BYTES] for each in range(7)]
+        session.server.open_round(0)
         sent = {each: read(session.clients[each].mask(0, given[each]), Masked, agreed) for each in range(10)}
         told = [
-            client_setup.unsealed(session.clients[each]._state, {8: sent[8].sealed[each]}, "self-mask", 0)[8]
+            client_setup.unseal_shares(session.clients[each]._state, {8: sent[8].sealed[each]}, "self-mask", 0)[8]
             for each in range(7)
         ]
     seed, private = (shamir.combine(dict(enumerate(shares, 1))) for shares in (told, held))

@@ -8,10 +8,11 @@ from discreet.secure_sums.secagg import graph, key_agreement, shamir
 from discreet.secure_sums.secagg.derivations import pair_masks, self_mask, survivors_statement
 from discreet.secure_sums.secagg.local_session import LocalSession
 from discreet.secure_sums.secagg.masks import Masks
+from discreet.secure_sums.secagg.message_codec import encode
 from discreet.secure_sums.secagg.ring_vectors import Vector
 from discreet.secure_sums.secagg.server_state import Cohort
 from discreet.secure_sums.secagg.session_errors import ListsDiffer, TooFewClients
-from discreet.secure_sums.secagg.session_messages import Agreed, Agreement, Masked, Revealed, Survivors, encode
+from discreet.secure_sums.secagg.session_messages import Agreed, Agreement, Masked, Revealed, Survivors
 from discreet.secure_sums.secagg.session_terms import Terms
 from tests.secure_sums.secagg.cohorts import cheap_agreement, identity_keys, read, rehearsal, terms, vectors
 
@@ -28,7 +29,7 @@ class Lying:
         self.terms, self.session, self.side = agreed, session, side
         self.cohort: Cohort = session.server._cohort
         self.told = {each: session.clients[each]._state.mask_keys[0] for each in side}
-        session.server.open(0)
+        session.server.open_round(0)
         self.masked = {each: read(session.clients[each].mask(0, given[each]), Masked, agreed) for each in given}
 
     def revealed(self, shown: Mapping[int, frozenset[int]]) -> dict[int, Revealed]:
@@ -69,7 +70,7 @@ class Lying:
         return self.terms.ring.reduce(total)
 
     def _opened(self, owner: int, revealed: Mapping[int, Revealed], what: str) -> bytes:
-        tables = {each: getattr(revealed[each], what) for each in self.cohort.around(owner) & revealed.keys()}
+        tables = {each: getattr(revealed[each], what) for each in self.cohort.neighbourhood(owner) & revealed.keys()}
         shares = {self.cohort.positions[owner][each]: table[owner] for each, table in tables.items() if owner in table}
         assert len(shares) >= self.terms.threshold
         found = shamir.combine({place: shares[place] for place in sorted(shares)[: self.terms.threshold]})
@@ -128,7 +129,7 @@ def test_a_signature_under_another_list_ends_the_session():
         signed[client] = read(said, Agreed, agreed).signature
     with pytest.raises(ListsDiffer):
         session.clients[0].receive(encode(Agreement(0, {each: signed[each] for each in range(1, 7)}), agreed))
-    assert session.clients[0].over
+    assert session.clients[0].is_over
 
 
 def test_without_identities_nothing_is_promised_against_a_server_that_lies():

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from discreet.errors import DiscreetError
 from discreet.secure_sums.secagg import key_agreement, shamir
 from discreet.secure_sums.secagg.client_state import ClientState
+from discreet.secure_sums.secagg.message_codec import KINDS, encode, parse
 from discreet.secure_sums.secagg.server_state import Cohort
 from discreet.secure_sums.secagg.session_client import Client
 from discreet.secure_sums.secagg.session_errors import BadMessage, SecaggError
 from discreet.secure_sums.secagg.session_messages import (
-    KINDS,
     Agreed,
     Agreement,
     Keys,
@@ -26,9 +26,7 @@ from discreet.secure_sums.secagg.session_messages import (
     Roster,
     Shares,
     Survivors,
-    encode,
     keys_bytes,
-    parse,
     sealed_bytes,
 )
 from discreet.secure_sums.secagg.session_server import Server
@@ -178,10 +176,10 @@ def first_message_of(stage: int) -> tuple[Client, bytes]:
         server.receive(client.start())
     for step in range(4):
         if step == 2:
-            server.open(0)
+            server.open_round(0)
             for client, vector in zip(clients, vectors(AGREED).values(), strict=True):
                 server.receive(client.mask(0, vector))
-        messages = server.close()
+        messages = server.close_stage()
         if step == stage:
             return clients[0], messages[0]
         for number, message in messages.items():
@@ -194,10 +192,10 @@ def first_message_of(stage: int) -> tuple[Client, bytes]:
 def test_a_refused_message_changes_nothing_and_the_right_one_is_still_taken():
     agreed = terms(4)
     session = rehearsal(agreed)
-    session.server.open(0)
+    session.server.open_round(0)
     for client, vector in zip(session.clients, vectors(agreed).values(), strict=True):
         session.server.receive(client.mask(0, vector))
-    right, client = session.server.close()[1], session.clients[1]
+    right, client = session.server.close_stage()[1], session.clients[1]
     before = client.to_bytes()
     for wrong in (b"", right[:-1], right + b"\x00", b"\x02" + right[1:], bytes(len(right))):
         with pytest.raises(BadMessage):
@@ -221,7 +219,7 @@ def test_a_well_formed_message_out_of_place_is_refused_and_reveals_nothing(messa
 
 def _masked_session() -> tuple[Client, Server]:
     session = rehearsal(AGREED)
-    session.server.open(0)
+    session.server.open_round(0)
     client = session.clients[0]
     session.server.receive(client.mask(0, vectors(AGREED)[0]))
     return client, session.server

@@ -5,9 +5,10 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
+from discreet.secure_sums.secagg.message_codec import encode
 from discreet.secure_sums.secagg.session_client import Client
 from discreet.secure_sums.secagg.session_errors import WrongRound
-from discreet.secure_sums.secagg.session_messages import Agreement, encode
+from discreet.secure_sums.secagg.session_messages import Agreement
 from discreet.secure_sums.secagg.session_server import Server
 from tests.secure_sums.secagg.cohorts import after_masking, identity_keys, is_exact, rehearsal, terms, vectors
 
@@ -57,17 +58,17 @@ def test_a_client_survives_a_restart_at_every_step():
         restart()
         assert clients[each].start() == first
         server.receive(first)
-    answered(server.close())
-    answered(server.close())
+    answered(server.close_stage())
+    answered(server.close_stage())
     for number in range(2):
         server = Server.from_bytes(server.to_bytes())
-        server.open(number)
+        server.open_round(number)
         given = vectors(agreed, seed=number)
         for each in range(4):
             server.receive(clients[each].mask(number, given[each]))
             restart()
-        answered(server.close())
-        answered(server.close())
+        answered(server.close_stage())
+        answered(server.close_stage())
         assert is_exact(server.unmask(), agreed, given)
 
 
@@ -75,7 +76,7 @@ def test_what_served_a_round_is_nowhere_in_the_state_after_it():
     agreed = terms(4, rounds=2)
     session = rehearsal(agreed)
     states = [each._state for each in session.clients]
-    held = [shares for state in states for shares in state.held.values()]
+    held = [shares for state in states for shares in state.key_shares.values()]
     first = [state.mask_keys[0] for state in states] + [shares[:33] for shares in held]
     second = [state.mask_keys[1] for state in states] + [shares[33:] for shares in held]
     session.sum(0, vectors(agreed))

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from discreet.secure_sums.secagg.local_session import LeavingStage
+from discreet.secure_sums.secagg.message_codec import encode
 from discreet.secure_sums.secagg.session_errors import (
     BadMessage,
     NotAMember,
@@ -13,7 +13,7 @@ from discreet.secure_sums.secagg.session_errors import (
     WrongRound,
     WrongShare,
 )
-from discreet.secure_sums.secagg.session_messages import Masked, Revealed, encode
+from discreet.secure_sums.secagg.session_messages import Masked, Revealed, StageName
 from discreet.secure_sums.secagg.session_server import Server
 from discreet.secure_sums.secagg.unmasking import unmask
 from tests.secure_sums.secagg.cohorts import after_masking, is_exact, read, rehearsal, terms, vectors
@@ -24,7 +24,7 @@ def test_the_server_takes_each_message_in_its_stage_from_its_members_once():
     session = rehearsal(agreed, {4: "shares"})
     with pytest.raises(OutOfTurn, match="at 'ready'"):
         session.server.receive(session.clients[0].mask(0, vectors(agreed)[0]))
-    session.server.open(0)
+    session.server.open_round(0)
     first = session.clients[0].mask(0, vectors(agreed)[0])
     session.server.receive(first)
     masked = read(first, Masked, agreed)
@@ -36,20 +36,20 @@ def test_the_server_takes_each_message_in_its_stage_from_its_members_once():
         session.server.receive(encode(replace(masked, client=1, round=1), agreed))
     with pytest.raises(BadMessage, match="one share for each of 3 clients"):
         session.server.receive(encode(replace(masked, client=1, sealed={}), agreed))
-    assert session.server.heard == {0}
+    assert session.server.responders == {0}
 
 
 def test_a_vector_that_comes_after_its_owner_was_given_up_is_not_taken():
     agreed = terms(5)
     session = rehearsal(agreed)
-    session.server.open(0)
+    session.server.open_round(0)
     late = session.clients[4].mask(0, vectors(agreed)[4])
     for each in range(4):
         session.server.receive(session.clients[each].mask(0, vectors(agreed)[each]))
-    session.server.close()
+    session.server.close_stage()
     with pytest.raises(OutOfTurn):
         session.server.receive(late)
-    session.server.open(1)
+    session.server.open_round(1)
     with pytest.raises(WrongRound):
         session.server.receive(late)
 
@@ -58,10 +58,10 @@ def test_a_wrong_share_is_found_before_a_wrong_sum_is_given():
     agreed = terms(4, signed=False)
     for kind in ("self_masks", "mask_keys"):
         session = rehearsal(agreed)
-        session.server.open(0)
+        session.server.open_round(0)
         for each in range(3):
             session.server.receive(session.clients[each].mask(0, vectors(agreed)[each]))
-        for number, message in session.server.close().items():
+        for number, message in session.server.close_stage().items():
             answer = read(session.clients[number].receive(message), Revealed, agreed)
             if number == 1:
                 table = {each: bytes(33) for each in getattr(answer, kind)}
@@ -76,9 +76,7 @@ def test_a_wrong_share_is_found_before_a_wrong_sum_is_given():
     ("signed", "stage", "revealed"),
     [(False, "masked", False), (False, "revealed", True), (True, "agreed", False), (True, "revealed", True)],
 )
-def test_a_round_that_too_few_finish_says_whether_shares_were_revealed(
-    signed: bool, stage: LeavingStage, revealed: bool
-):
+def test_a_round_that_too_few_finish_says_whether_shares_were_revealed(signed: bool, stage: StageName, revealed: bool):
     agreed = terms(10, signed=signed)
     session, given = rehearsal(agreed), vectors(agreed)
     with pytest.raises(TooFewClients, match=r"6 .* and 7 are needed") as lost:
@@ -105,10 +103,10 @@ def test_a_server_is_saved_between_rounds_and_never_opens_one_twice():
     agreed = terms(4, rounds=3)
     session = rehearsal(agreed)
     session.sum(0, vectors(agreed))
-    session.server.open(1)
+    session.server.open_round(1)
     session.server = Server.from_bytes(session.server.to_bytes())
     with pytest.raises(WrongRound, match="rounds 2 to 2 left, and got 1"):
-        session.server.open(1)
+        session.server.open_round(1)
     assert is_exact(session.sum(2, vectors(agreed)), agreed, vectors(agreed))
     with pytest.raises(OutOfTurn):
         Server(agreed).to_bytes()

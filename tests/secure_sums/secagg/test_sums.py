@@ -8,16 +8,16 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import InvalidInput, UnsoundCombination
-from discreet.secure_sums.secagg.local_session import LeavingStage
 from discreet.secure_sums.secagg.session_errors import TooFewClients
+from discreet.secure_sums.secagg.session_messages import StageName
 from discreet.secure_sums.secagg.session_terms import Terms
 from tests.secure_sums.secagg.cohorts import STAGES, cheap_agreement, is_exact, rehearsal, terms, vectors
 
-SET_UP: tuple[LeavingStage, ...] = ("keys", "shares")
+SET_UP: tuple[StageName, ...] = ("keys", "shares")
 
 
 @st.composite
-def plans(draw: st.DrawFn, least: int = 3, most: int = 50) -> tuple[int, dict[int, LeavingStage]]:
+def plans(draw: st.DrawFn, least: int = 3, most: int = 50) -> tuple[int, dict[int, StageName]]:
     """A cohort, and who leaves before which message."""
     clients = draw(st.integers(least, most))
     leaving = draw(st.integers(0, clients // 2 + 1))
@@ -25,7 +25,7 @@ def plans(draw: st.DrawFn, least: int = 3, most: int = 50) -> tuple[int, dict[in
     return clients, {client: draw(st.sampled_from(STAGES)) for client in who}
 
 
-def left_at(clients: int, leaving: Mapping[int, LeavingStage]) -> dict[str, set[int]]:
+def left_at(clients: int, leaving: Mapping[int, StageName]) -> dict[str, set[int]]:
     """Who still sends each message."""
     return {
         stage: {each for each in range(clients) if leaving.get(each) not in STAGES[: place + 1]}
@@ -33,7 +33,7 @@ def left_at(clients: int, leaving: Mapping[int, LeavingStage]) -> dict[str, set[
     }
 
 
-def parted(leaving: Mapping[int, LeavingStage]) -> tuple[dict[int, LeavingStage], dict[int, LeavingStage]]:
+def parted(leaving: Mapping[int, StageName]) -> tuple[dict[int, StageName], dict[int, StageName]]:
     """Those who leave in the set-up, and those who leave in the round."""
     before = {each: stage for each, stage in leaving.items() if stage in SET_UP}
     return before, {each: stage for each, stage in leaving.items() if stage not in SET_UP}
@@ -45,7 +45,7 @@ def parted(leaving: Mapping[int, LeavingStage]) -> tuple[dict[int, LeavingStage]
 @example((3, {0: "keys"}), False, 64)
 @example((50, {each: STAGES[each % 5] for each in range(16)}), True, 32)
 def test_a_sum_is_exact_down_to_the_threshold_and_refused_below(
-    plan: tuple[int, dict[int, LeavingStage]], signed: bool, bits: int
+    plan: tuple[int, dict[int, StageName]], signed: bool, bits: int
 ):
     clients, leaving = plan
     agreed = terms(clients, signed=signed, bits=bits, rounds=1)
@@ -67,7 +67,7 @@ def test_a_sum_is_exact_down_to_the_threshold_and_refused_below(
 
 @settings(max_examples=60)
 @given(plans(least=9), st.sampled_from([4, 6, 8]), st.booleans())
-def test_on_a_graph_a_sum_is_exact_or_refused(plan: tuple[int, dict[int, LeavingStage]], neighbours: int, signed: bool):
+def test_on_a_graph_a_sum_is_exact_or_refused(plan: tuple[int, dict[int, StageName]], neighbours: int, signed: bool):
     """If fewer leave than any neighbourhood can miss, there must be a sum; else either, but never a wrong one."""
     clients, leaving = plan
     agreed = terms(clients, signed=signed, neighbours=min(neighbours, clients - 1), rounds=1)
@@ -87,7 +87,7 @@ def test_on_a_graph_a_sum_is_exact_or_refused(plan: tuple[int, dict[int, Leaving
 def test_real_keys_sum_exactly_with_drop_outs_at_every_stage(clients: int, signed: bool):
     agreed = terms(clients, signed=signed, length=40, bits=32, rounds=2)
     spare = clients - agreed.threshold
-    leaving: dict[int, LeavingStage] = {each: STAGES[each % 5] for each in range(spare)}
+    leaving: dict[int, StageName] = {each: STAGES[each % 5] for each in range(spare)}
     before, during = parted(leaving)
     session = rehearsal(agreed, before)
     for number in range(2):
@@ -108,7 +108,7 @@ def test_real_keys_sum_exactly_on_a_graph():
 def test_who_left_in_one_round_is_back_in_the_next_without_a_new_set_up():
     agreed = terms(5, rounds=3)
     session = rehearsal(agreed)
-    leavers: list[dict[int, LeavingStage]] = [{4: "masked"}, {4: "agreed"}, {0: "revealed"}]
+    leavers: list[dict[int, StageName]] = [{4: "masked"}, {4: "agreed"}, {0: "revealed"}]
     for number, leaving in enumerate(leavers):
         given_ = vectors(agreed, seed=number)
         assert is_exact(session.sum(number, given_, leaving=leaving), agreed, given_)

@@ -8,6 +8,7 @@ from discreet.engines.flower.client_calls import ClientCalls
 from discreet.engines.secure_terms import SessionPlan
 from discreet.secure_sums.secagg.ring_vectors import Vector
 from discreet.secure_sums.secagg.session_errors import SecaggError
+from discreet.secure_sums.secagg.session_messages import ROUND, SETUP, Stage, round_stages
 from discreet.secure_sums.secagg.session_server import Server
 from discreet.secure_sums.secagg.session_terms import Terms
 
@@ -47,9 +48,8 @@ class NetworkSession:
         )
         terms = replace(terms, minimum=max(terms.minimum, asked.needed))
         session = cls(calls, cohort, Server(terms), {})
-        session._collect("session", round, dict.fromkeys(range(len(cohort)), terms.to_bytes()))
-        session._collect("relay", round, session.server.close())
-        session._setup_messages = session.server.close()
+        session._exchange(SETUP, round, dict.fromkeys(range(len(cohort)), terms.to_bytes()))
+        session._setup_messages = session.server.close_stage()
         return session
 
     def can_serve(self, cohort: Sequence[int]) -> bool:
@@ -60,16 +60,13 @@ class NetworkSession:
         """The sum over those who stayed, as signed integers, and who they are."""
         server, number = self.server, self._next
         self._next += 1
-        server.open(number)
+        server.open_round(number)
         places = [place for place, client in enumerate(self.cohort) if client in here and place in server.members]
         asked = {
             place: signed_messages.encode_mask_request(number, self._setup_messages.get(place, b""), broadcast)
             for place in places
         }
-        for place in self._collect("mask", round, asked):
-            self._setup_messages.pop(place, None)
-        self._collect("relay", round, server.close())
-        self._collect("relay", round, server.close(), opens=True)
+        self._exchange(round_stages(signed=server.terms.has_signatures), round, asked)
         total = server.unmask()
         return server.terms.ring.to_signed(total.vector), tuple(sorted(self.cohort[place] for place in total.survivors))
 
@@ -83,16 +80,24 @@ class NetworkSession:
     def _places(self) -> list[tuple[int, int]]:
         return list(enumerate(self.cohort))
 
-    def _collect(
-        self, kind: signed_messages.Kind, round: int, bodies: Mapping[int, bytes], *, opens: bool = False
-    ) -> list[int]:
-        """Ask at these places and hand the server's machine what came; a bad answer is as none."""
+    def _exchange(self, stages: Sequence[Stage], round: int, bodies: Mapping[int, bytes]) -> None:
+        """Run these stages up to the replies of the last one; `bodies` open the first stage, by place."""
+        for stage in stages:
+            self._collect(stage, round, bodies if stage is stages[0] else self.server.close_stage())
+
+    def _collect(self, stage: Stage, round: int, bodies: Mapping[int, bytes]) -> None:
+        """Ask the clients at these places, and pass their replies to the server. A bad reply counts as none."""
         asked = {self.cohort[place]: body for place, body in bodies.items()}
-        answers = self.calls.ask(kind, round, self.cohort, asked, self.server.terms.minimum, opens=opens)
-        taken = []
+        answers = self.calls.ask(
+            _request_kind(stage), round, self.cohort, asked, self.server.terms.minimum, opens=stage.reveals_shares
+        )
         for client, answer in answers.items():
             try:
-                taken.append(self.server.receive(answer))
+                self._setup_messages.pop(self.server.receive(answer), None)
             except SecaggError as error:
                 self.calls.say(f"What {self.calls.members[client].name} sent was not taken: {error}")
-        return taken
+
+
+def _request_kind(stage: Stage) -> signed_messages.Kind:
+    """The terms open a session and a broadcast opens a round; later stages relay a message of the server."""
+    return "session" if stage is SETUP[0] else "mask" if stage is ROUND[0] else "relay"

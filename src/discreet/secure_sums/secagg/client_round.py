@@ -1,7 +1,7 @@
-"""What a client does in a round: mask its vector, agree on who is left, and reveal one share of each neighbour."""
+"""A client's part in a round: mask its vector, agree on the survivors, and reveal one share for each neighbour."""
 
 from discreet.secure_sums.secagg import key_agreement, shamir
-from discreet.secure_sums.secagg.client_setup import require, sealed, split, unsealed
+from discreet.secure_sums.secagg.client_setup import require_clients, seal_share, share_secret, unseal_shares
 from discreet.secure_sums.secagg.client_state import ClientState
 from discreet.secure_sums.secagg.derivations import pair_masks, self_mask, survivors_statement
 from discreet.secure_sums.secagg.masks import Masks
@@ -11,7 +11,10 @@ from discreet.secure_sums.secagg.session_messages import Agreed, Agreement, Mask
 
 
 def mask(state: ClientState, total: Vector) -> Masked:
-    """The vector under its own mask and one for each partner; `total` is used up. This round's mask key is erased."""
+    """Mask the vector with a self-mask and one mask for each partner, and erase this round's mask key.
+
+    `total` is changed in place.
+    """
     terms, number, me = state.terms, state.round, state.client
     masks, seed, private = (
         Masks(terms.ring),
@@ -24,36 +27,37 @@ def mask(state: ClientState, total: Vector) -> Masked:
     publics = {peer: state.mask_publics[peer][place] for peer in state.partners}
     for peer, pair in pair_masks(terms, number, me, private, publics).items():
         (masks.add if me < peer else masks.subtract)(total, pair)
-    shares = split(state, seed)
-    state.self_shares, state.stage = {me: shares[me]}, "masked"
-    table = {peer: sealed(state, peer, shares[peer], "self-mask", number) for peer in state.partners}
+    shares = share_secret(state, seed)
+    state.self_shares = {me: shares[me]}
+    table = {peer: seal_share(state, peer, shares[peer], "self-mask", number) for peer in state.partners}
     return Masked(me, number, commitment, terms.ring.pack(terms.ring.reduce(total)), table)
 
 
 def on_survivors(state: ClientState, message: Survivors, identity: bytes | None) -> Agreed | Revealed:
-    """Check the list; then sign it, or, in a session without signatures, reveal at once."""
+    """Check the survivor list, then sign it or, in a session without signatures, reveal the shares."""
     survivors, partners = message.survivors, set(state.partners)
     if state.client not in survivors or not survivors <= state.members:
         raise WrongList(
-            f"The survivor list of round {state.round} lacks this client, which answered, or names one that is no "
-            "member."
+            f"The survivor list of round {state.round} lacks this client, which answered, or names one that is "
+            "not a member."
         )
-    require(len(survivors), state.terms.minimum, "are left in this round")
-    require(len(survivors & state.around), state.terms.threshold, "of this neighbourhood are left in this round")
+    require_clients(len(survivors), state.terms.minimum, "are left in this round")
+    require_clients(
+        len(survivors & state.neighbourhood), state.terms.threshold, "of this neighbourhood are left in this round"
+    )
     if set(message.sealed) != partners & survivors:
         raise WrongList("The server sent the shares of other clients than the neighbours in its survivor list.")
-    state.self_shares |= unsealed(state, message.sealed, "self-mask", state.round)
+    state.self_shares |= unseal_shares(state, message.sealed, "self-mask", state.round)
     state.survivors = survivors
     if identity is None:
         return _reveal(state)
-    state.stage = "agreed"
     return Agreed(state.client, state.round, key_agreement.sign(identity, _statement(state)))
 
 
 def on_agreement(state: ClientState, message: Agreement) -> Revealed:
-    """Reveal, once enough of the neighbourhood have signed the very list that this client was shown."""
+    """Reveal the shares, once enough of the neighbourhood have signed the list that this client received."""
     signers = set(message.signatures) | {state.client}
-    if not signers <= state.around & state.survivors:
+    if not signers <= state.neighbourhood & state.survivors:
         raise WrongList("A signature is not of a neighbour that is in the survivor list.")
     statement = _statement(state)
     for peer, signature in message.signatures.items():
@@ -62,7 +66,7 @@ def on_agreement(state: ClientState, message: Agreement) -> Revealed:
                 f"Client {peer} did not sign the survivor list that this client was shown for round {state.round}.",
                 fix="The server showed different lists, or forged a signature: do not go on before it is clear why.",
             )
-    require(len(signers), state.terms.threshold, "of this neighbourhood signed the survivor list")
+    require_clients(len(signers), state.terms.threshold, "of this neighbourhood signed the survivor list")
     return _reveal(state)
 
 
@@ -71,13 +75,13 @@ def _statement(state: ClientState) -> bytes:
 
 
 def _reveal(state: ClientState) -> Revealed:
-    """A share of the self-mask of each survivor, and of the mask key of each that was lost: one or the other.
+    """Reveal a share of each survivor's self-mask and of each lost partner's mask key.
 
-    What was revealed or withheld is erased, so that no later message can ask for the other.
+    Erase both kinds of shares of this round, so that no later message can ask for the other kind.
     """
     size = shamir.SHARE_BYTES
-    lost = {each: state.held[each][:size] for each in state.partners if each not in state.survivors}
+    lost = {peer: state.key_shares[peer][:size] for peer in state.partners if peer not in state.survivors}
     revealed = Revealed(state.client, state.round, state.self_shares, lost)
-    state.held = {each: bytes(size) + shares[size:] for each, shares in state.held.items()}
-    state.self_shares, state.stage = {}, "revealed"
+    state.key_shares = {peer: bytes(size) + shares[size:] for peer, shares in state.key_shares.items()}
+    state.self_shares = {}
     return revealed

@@ -1,4 +1,4 @@
-"""What a client does in the set-up of a session: publish keys, check others', share its own, hold others' shares."""
+"""A client's part in the set-up: publish keys, check the others' keys, share its own and store the others' shares."""
 
 from discreet.secure_sums.secagg import graph, key_agreement, shamir
 from discreet.secure_sums.secagg.client_state import ClientState
@@ -8,89 +8,97 @@ from discreet.secure_sums.secagg.session_messages import Keys, Members, Roster, 
 
 
 def publish(state: ClientState, identity: bytes | None) -> Keys:
-    """Fresh keys: one to seal shares with, and one for the masks of each round."""
+    """Generate keys, one to seal shares and one for the masks of each round, and return their public halves."""
     terms = state.terms
     state.sealing_key = key_agreement.random_bytes(key_agreement.KEY_BYTES)
     state.mask_keys = {number: key_agreement.random_bytes(key_agreement.KEY_BYTES) for number in range(terms.rounds)}
     published = b"".join(key_agreement.public_key(key) for key in (state.sealing_key, *state.mask_keys.values()))
     if identity is not None:
         published += key_agreement.sign(identity, keys_statement(terms, state.client, published))
-    state.published, state.stage = published, "advertised"
+    state.published = published
     return Keys(state.client, published)
 
 
 def on_roster(state: ClientState, roster: Roster) -> Shares:
-    """Check the keys, and share one's own mask keys among the neighbours."""
+    """Check everybody's keys, and share this client's mask keys among its neighbours."""
     terms = state.terms
     if roster.digests.get(state.client) != key_agreement.digest(state.published):
         raise WrongKeys("The list of keys shows other keys for this client than it sent.")
     if len(set(roster.digests.values())) != len(roster.digests):
         raise WrongKeys("Two clients in the list of keys have the same keys.")
-    require(len(roster.digests), terms.minimum, "sent their keys")
-    seen = roster_digest(roster.digests)
-    neighbours = graph.neighbours(state.client, graph.circle(roster.digests, seen), terms.neighbours)
+    require_clients(len(roster.digests), terms.minimum, "sent their keys")
+    digest = roster_digest(roster.digests)
+    neighbours = graph.neighbours(state.client, graph.circle(roster.digests, digest), terms.neighbours)
     if set(roster.published) != set(neighbours):
         raise WrongKeys("The server sent the keys of other clients than this one's neighbours.")
-    require(len(neighbours) + 1, terms.threshold, "of this neighbourhood sent their keys")
+    require_clients(len(neighbours) + 1, terms.threshold, "of this neighbourhood sent their keys")
     for peer, published in roster.published.items():
-        _check(state, peer, published, roster.digests[peer])
+        _check_keys(state, peer, published, roster.digests[peer])
     own, end = key_agreement.KEY_BYTES, key_agreement.KEY_BYTES * (1 + terms.rounds)
-    state.roster, state.present, state.neighbours = seen, frozenset(roster.digests), neighbours
+    state.roster, state.present, state.neighbours = digest, frozenset(roster.digests), neighbours
     state.channels = key_agreement.agree(
         state.sealing_key, {peer: each[:own] for peer, each in roster.published.items()}
     )
     state.mask_publics = {peer: each[own:end] for peer, each in roster.published.items()}
-    state.stage = "shared"
-    return Shares(state.client, _shared_keys(state))
+    return Shares(state.client, _share_mask_keys(state))
 
 
 def on_members(state: ClientState, message: Members) -> None:
-    """Keep the shares of the neighbours that are in the session."""
+    """Store the shares of the neighbours that belong to the session."""
     if state.client not in message.members or not message.members <= state.present:
         raise WrongList("The list of members lacks this client, or names one that sent no keys.")
     partners = {each for each in state.neighbours if each in message.members}
-    require(len(message.members), state.terms.minimum, "shared their keys")
-    require(len(partners) + 1, state.terms.threshold, "of this neighbourhood shared their keys")
+    require_clients(len(message.members), state.terms.minimum, "shared their keys")
+    require_clients(len(partners) + 1, state.terms.threshold, "of this neighbourhood shared their keys")
     if set(message.sealed) != partners:
         raise WrongList("The server sent the shares of other clients than the neighbours in its list of members.")
-    state.held = unsealed(state, message.sealed, "mask keys", 0)
-    state.members, state.stage = message.members, "ready"
+    state.key_shares = unseal_shares(state, message.sealed, "mask keys", 0)
+    state.members = message.members
 
 
-def require(found: int, needed: int, what: str) -> None:
-    if found < needed:
+def require_clients(count: int, needed: int, what: str) -> None:
+    """Raise TooFewClients unless `count` clients reach `needed`. `what` completes the sentence "N clients ..."."""
+    if count < needed:
         raise TooFewClients(
-            f"{found} clients {what}, and {needed} are needed.",
+            f"{count} clients {what}, and {needed} are needed.",
             fix="Wait for more clients, or begin a session with a lower threshold.",
         )
 
 
-def split(state: ClientState, secret: bytes) -> dict[int, bytes]:
-    """A share for the client itself and for each neighbour. A position is a place in that list in ascending order."""
+def share_secret(state: ClientState, secret: bytes) -> dict[int, bytes]:
+    """Split the secret into a share for the client itself and for each neighbour.
+
+    A holder's position on the polynomial is its place among all holders in ascending order.
+    """
     holders = sorted((state.client, *state.neighbours))
     shares = shamir.split(secret, state.terms.threshold, range(1, len(holders) + 1))
     return dict(zip(holders, shares.values(), strict=True))
 
 
-def sealed(state: ClientState, peer: int, plain: bytes, what: str, number: int) -> bytes:
+def seal_share(state: ClientState, peer: int, plain: bytes, what: str, number: int) -> bytes:
+    """Seal shares for one peer. `what` and the round `number` are part of the key."""
     key = seal_key(state.terms, state.roster, state.channels[peer], what, number, state.client, peer)
     return key_agreement.seal(key, plain)
 
 
-def unsealed(state: ClientState, table: Table, what: str, number: int) -> dict[int, bytes]:
-    """The shares that these peers sealed for this client."""
-    opened = {}
-    for peer, each in table.items():
+def unseal_shares(state: ClientState, table: Table, what: str, number: int) -> dict[int, bytes]:
+    """Open the shares that these peers sealed for this client.
+
+    Raises:
+        BadShares: A seal does not open, or its content is not a share.
+    """
+    shares = {}
+    for peer, sealed in table.items():
         key = seal_key(state.terms, state.roster, state.channels[peer], what, number, peer, state.client)
-        plain = key_agreement.unseal(key, each, peer)
+        plain = key_agreement.unseal(key, sealed, peer)
         size = shamir.SHARE_BYTES
         if not all(shamir.is_share(plain[place : place + size]) for place in range(0, len(plain), size)):
-            raise BadShares(f"Client {peer} sealed something that is no share.")
-        opened[peer] = plain
-    return opened
+            raise BadShares(f"Client {peer} sealed something that is not a share.")
+        shares[peer] = plain
+    return shares
 
 
-def _check(state: ClientState, peer: int, published: bytes, expected: bytes) -> None:
+def _check_keys(state: ClientState, peer: int, published: bytes, expected: bytes) -> None:
     if key_agreement.digest(published) != expected:
         raise WrongKeys(f"The keys of client {peer} are not those in the list of everybody's keys.")
     if state.terms.has_signatures:
@@ -104,10 +112,10 @@ def _check(state: ClientState, peer: int, published: bytes, expected: bytes) -> 
             )
 
 
-def _shared_keys(state: ClientState) -> dict[int, bytes]:
-    """For each neighbour its shares of the mask keys of all rounds; nobody needs one's own."""
-    rounds = [split(state, key) for key in state.mask_keys.values()]
+def _share_mask_keys(state: ClientState) -> dict[int, bytes]:
+    """Return for each neighbour its sealed shares of the mask keys of all rounds."""
+    rounds = [share_secret(state, key) for key in state.mask_keys.values()]
     return {
-        peer: sealed(state, peer, b"".join(shares[peer] for shares in rounds), "mask keys", 0)
+        peer: seal_share(state, peer, b"".join(shares[peer] for shares in rounds), "mask keys", 0)
         for peer in state.neighbours
     }

@@ -1,30 +1,30 @@
-"""What a client remembers between two messages, and how it survives a restart."""
+"""The state of a client between two messages, and how it is saved and restored."""
 
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, get_args
+from typing import get_args
 
 from discreet.secure_sums.secagg import key_agreement, shamir
 from discreet.secure_sums.secagg.session_errors import BadMessage
+from discreet.secure_sums.secagg.session_messages import ClientStage
 from discreet.secure_sums.secagg.session_terms import Terms
 from discreet.secure_sums.secagg.wire import Reader, Writer
 
-Stage: TypeAlias = Literal["new", "advertised", "shared", "ready", "masked", "agreed", "revealed", "over"]
-STAGES: tuple[Stage, ...] = get_args(Stage)
+STAGES: tuple[ClientStage, ...] = get_args(ClientStage)  # a saved state holds the index: a new order needs a new MARK
 MARK = b"discreet secagg client 1"
 
 
 @dataclass
 class ClientState:
-    """Everything but the identity key, which outlives sessions and is kept elsewhere.
+    """Everything a client remembers of a session except its identity key, which outlives sessions.
 
-    What serves one round is erased with the round: its mask key when the vector is masked, the shares of others when
-    they are revealed or the round is given up.
+    Secrets of a round are erased with the round: its mask key when the vector is masked, the shares of other clients
+    when they are revealed or the round is given up.
     """
 
     terms: Terms
     client: int
-    stage: Stage = "new"
-    round: int = 0  # the current one, or the next that may be masked
+    stage: ClientStage = "new"
+    round: int = 0  # the current round, or the next one that may be masked
     sealing_key: bytes = field(default=b"", repr=False)
     mask_keys: dict[int, bytes] = field(default_factory=dict, repr=False)  # by round, from the current one on
     published: bytes = b""
@@ -34,46 +34,48 @@ class ClientState:
     mask_publics: dict[int, bytes] = field(default_factory=dict)  # of each neighbour, for all rounds
     channels: dict[int, bytes] = field(default_factory=dict, repr=False)  # the secret agreed with each neighbour
     members: frozenset[int] = frozenset()
-    held: dict[int, bytes] = field(default_factory=dict, repr=False)  # shares of neighbours' mask keys, from `round` on
+    key_shares: dict[int, bytes] = field(default_factory=dict, repr=False)  # of neighbours' mask keys, from `round` on
     self_shares: dict[int, bytes] = field(default_factory=dict, repr=False)  # of this round's self-masks
     survivors: frozenset[int] = frozenset()
-    heard: bytes = b""  # the digest of the last message that was answered
-    said: bytes = field(default=b"", repr=False)  # the last answer, sent again when asked again
+    last_digest: bytes = b""  # of the last message that was answered
+    last_reply: bytes = field(default=b"", repr=False)  # sent again if that message comes again
 
     @property
     def partners(self) -> tuple[int, ...]:
-        """The neighbours that are in the session: those with whom masks are shared."""
-        return tuple(each for each in self.neighbours if each in self.members)
+        """The neighbours that belong to the session: those with whom this client shares masks."""
+        return tuple(peer for peer in self.neighbours if peer in self.members)
 
     @property
-    def around(self) -> frozenset[int]:
-        """The client and its partners: who may hold shares that it deals with."""
+    def neighbourhood(self) -> frozenset[int]:
+        """The client and its partners: the clients that hold shares of its secrets."""
         return frozenset((self.client, *self.partners))
 
     def next_round(self, number: int) -> None:
-        """Erase everything that served rounds before `number`."""
+        """Erase the secrets of all rounds before `number`, and get ready for that round."""
         passed = number - self.round
-        self.held = {each: shares[passed * shamir.SHARE_BYTES :] for each, shares in self.held.items()}
-        self.mask_keys = {each: key for each, key in self.mask_keys.items() if each >= number}
-        self.self_shares, self.survivors, self.heard, self.said = {}, frozenset(), b"", b""
+        self.key_shares = {peer: shares[passed * shamir.SHARE_BYTES :] for peer, shares in self.key_shares.items()}
+        self.mask_keys = {later: key for later, key in self.mask_keys.items() if later >= number}
+        self.self_shares, self.survivors, self.last_digest, self.last_reply = {}, frozenset(), b"", b""
         self.stage, self.round = "ready", number
 
-    def erased(self) -> "ClientState":
+    def erase(self) -> "ClientState":
+        """Return a state without secrets, for a session that is over."""
         return ClientState(self.terms, self.client, stage="over")
 
     def to_bytes(self) -> bytes:
-        """The state as bytes. They are secret. Save them before the answer that they remember is sent."""
+        """Return the state as bytes. They are secret. Save them before sending the reply that they hold."""
         total = self.terms.clients
         writer = Writer().raw(MARK).blob(self.terms.to_bytes()).number(self.client, 4)
         writer.number(STAGES.index(self.stage), 1).number(self.round, 4).blob(self.sealing_key).table(self.mask_keys)
         writer.blob(self.published).blob(self.roster).clients(self.present, total)
         writer.clients(self.neighbours, total).table(self.mask_publics).table(self.channels)
-        writer.clients(self.members, total).table(self.held).table(self.self_shares)
-        content = writer.clients(self.survivors, total).blob(self.heard).blob(self.said).done()
+        writer.clients(self.members, total).table(self.key_shares).table(self.self_shares)
+        content = writer.clients(self.survivors, total).blob(self.last_digest).blob(self.last_reply).done()
         return content + key_agreement.digest(content)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "ClientState":
+        """Restore the state that `to_bytes` returned; raise BadMessage if a byte differs."""
         content, checksum = data[: -key_agreement.KEY_BYTES], data[-key_agreement.KEY_BYTES :]
         if not content.startswith(MARK) or key_agreement.digest(content) != checksum:
             raise BadMessage(
@@ -101,11 +103,11 @@ class ClientState:
             mask_publics=reader.table(key * rounds, total),
             channels=reader.table(key, total),
             members=reader.clients(total),
-            held=reader.table(shamir.SHARE_BYTES * (rounds - number), total),
+            key_shares=reader.table(shamir.SHARE_BYTES * (rounds - number), total),
             self_shares=reader.table(shamir.SHARE_BYTES, total),
             survivors=reader.clients(total),
-            heard=reader.blob(),
-            said=reader.blob(),
+            last_digest=reader.blob(),
+            last_reply=reader.blob(),
         )
         reader.done()
         return state

@@ -1,77 +1,79 @@
-"""A whole session in one process: what would the server learn from these vectors, if these clients left?
-
-The machines are those that a network would carry messages between; here a loop does. An engine that simulates clients
-sums through it, and so do the tests.
-"""
+"""A whole secure session in one process: every client, the server, and the messages between them."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from discreet.errors import InvalidInput
 from discreet.secure_sums.secagg.ring_vectors import Vector
 from discreet.secure_sums.secagg.session_client import Client
 from discreet.secure_sums.secagg.session_errors import TooFewClients
+from discreet.secure_sums.secagg.session_messages import ROUND, SETUP, Stage, StageName, round_stages
 from discreet.secure_sums.secagg.session_server import Server
 from discreet.secure_sums.secagg.session_terms import Terms
 from discreet.secure_sums.secagg.unmasking import Total
 
-LeavingStage: TypeAlias = Literal["keys", "shares", "masked", "agreed", "revealed"]  # before it sends this
+Dropouts: TypeAlias = Mapping[int, StageName]  # by client: the stage in which it no longer replies
+ORDER = [stage.name for stage in (*SETUP, *ROUND)]
 
 
 class LocalSession:
-    """Clients and their server after the set-up; `leaving` names who leaves in it, and before which message."""
+    """Clients and their server after the set-up.
 
-    def __init__(
-        self,
-        terms: Terms,
-        *,
-        identities: Sequence[bytes] = (),
-        leaving: Mapping[int, LeavingStage] | None = None,
-    ) -> None:
-        gone = leaving or {}
-        own: Sequence[bytes | None] = identities or [None] * terms.clients
+    Args:
+        terms: What all clients and the server agreed on.
+        identities: The private identity keys, in a signed session.
+        leaving: The clients that drop out of the set-up, and the stage in which they no longer reply.
+    """
+
+    def __init__(self, terms: Terms, *, identities: Sequence[bytes] = (), leaving: Dropouts | None = None) -> None:
+        dropouts = leaving or {}
+        keys: Sequence[bytes | None] = identities or [None] * terms.clients
         self.terms = terms
         self.server = Server(terms)
-        self.clients = [Client(terms, each, identity=key) for each, key in enumerate(own)]
-        for client in self._still(range(terms.clients), gone, "keys"):
-            self.server.receive(self.clients[client].start())
-        answers = self._answers(self.server.close())
-        for client in self._still(answers, gone, "shares"):
-            self.server.receive(answers[client])
-        self._answers(self.server.close())
+        self.clients = [Client(terms, client, identity=key) for client, key in enumerate(keys)]
+        present = _staying(range(terms.clients), dropouts, SETUP[0])
+        self._exchange(SETUP, (self.clients[client].start() for client in present), dropouts)
+        self._replies(self.server.close_stage())
 
-    def sum(
-        self, number: int, vectors: Mapping[int, Vector], *, leaving: Mapping[int, LeavingStage] | None = None
-    ) -> Total:
-        """One round over the members' vectors; `leaving` names who leaves in it, and before which message."""
-        gone, members = leaving or {}, self.server.members
+    def sum(self, number: int, vectors: Mapping[int, Vector], *, leaving: Dropouts | None = None) -> Total:
+        """Sum the members' vectors in round `number`.
+
+        Args:
+            vectors: A vector for each member.
+            leaving: The clients that drop out of this round, and the stage in which they no longer reply.
+        """
+        dropouts, members = leaving or {}, self.server.members
         if not members <= vectors.keys():
             raise InvalidInput(f"Each member needs a vector, and {sorted(members - vectors.keys())} have none.")
-        self.server.open(number)
-        here = [client for client in members if not self.clients[client].over]
-        for client in self._still(here, gone, "masked"):
-            self.server.receive(self.clients[client].mask(number, vectors[client]))
-        answers = self._answers(self.server.close())
-        if self.terms.has_signatures:
-            for client in self._still(answers, gone, "agreed"):
-                self.server.receive(answers[client])
-            answers = self._answers(self.server.close())
-        for client in self._still(answers, gone, "agreed", "revealed"):
-            self.server.receive(answers[client])
+        self.server.open_round(number)
+        stages = round_stages(signed=self.terms.has_signatures)
+        present = _staying((client for client in members if not self.clients[client].is_over), dropouts, stages[0])
+        self._exchange(stages, (self.clients[client].mask(number, vectors[client]) for client in present), dropouts)
         return self.server.unmask()
 
-    def _answers(self, messages: Mapping[int, bytes]) -> dict[int, bytes]:
-        """What the clients say to the server; one that has too few neighbours left says nothing."""
-        answers = {}
+    def _exchange(self, stages: Sequence[Stage], messages: Iterable[bytes], dropouts: Dropouts) -> None:
+        """Run these stages up to the replies of the last one; `messages` are the replies of the first."""
+        for stage in stages:
+            if stage is not stages[0]:
+                replies = self._replies(self.server.close_stage())
+                messages = [replies[client] for client in _staying(replies, dropouts, stage)]
+            for message in messages:
+                self.server.receive(message)
+
+    def _replies(self, messages: Mapping[int, bytes]) -> dict[int, bytes]:
+        """Return what the clients reply to the server. A client with too few neighbours left does not reply."""
+        replies = {}
         for client, message in messages.items():
             try:
-                answer = self.clients[client].receive(message)
+                reply = self.clients[client].receive(message)
             except TooFewClients:
                 continue
-            if answer is not None:
-                answers[client] = answer
-        return answers
+            if reply is not None:
+                replies[client] = reply
+        return replies
 
-    @staticmethod
-    def _still(clients: Iterable[int], gone: Mapping[int, LeavingStage], *stages: LeavingStage) -> list[int]:
-        return [client for client in clients if gone.get(client) not in stages]
+
+def _staying(clients: Iterable[int], dropouts: Dropouts, stage: Stage) -> list[int]:
+    """Return the clients that have not dropped out before or in this stage."""
+    missed = ORDER[: ORDER.index(stage.name) + 1]
+    return [client for client in clients if dropouts.get(client) not in missed]

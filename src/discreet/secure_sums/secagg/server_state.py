@@ -1,4 +1,4 @@
-"""What the server knows: of the session, which outlives a restart, and of the round, which does not."""
+"""The state of a session's server: the cohort, which survives a restart, and the round, which does not."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ MARK = b"discreet secagg server 1"
 
 @dataclass(frozen=True)
 class Cohort:
-    """The clients that sent keys, what they published, and who of them is a member. Nothing here is secret."""
+    """The clients that sent keys, the keys they published, and which of them are members. Nothing here is secret."""
 
     terms: Terms
     published: Mapping[int, bytes]
@@ -27,43 +27,51 @@ class Cohort:
 
     @cached_property
     def digests(self) -> dict[int, bytes]:
-        return {client: key_agreement.digest(each) for client, each in self.published.items()}
+        """The digest of each client's published keys."""
+        return {client: key_agreement.digest(keys) for client, keys in self.published.items()}
 
     @cached_property
     def roster(self) -> bytes:
+        """One digest of everybody's keys."""
         return roster_digest(self.digests)
 
     @cached_property
     def neighbours(self) -> dict[int, tuple[int, ...]]:
+        """Each client's neighbours on the graph."""
         return graph.neighbourhoods(graph.circle(self.published, self.roster), self.terms.neighbours)
 
     def partners(self, client: int) -> frozenset[int]:
+        """Return the client's neighbours that are members."""
         return self.members.intersection(self.neighbours[client])
 
-    def around(self, client: int) -> frozenset[int]:
+    def neighbourhood(self, client: int) -> frozenset[int]:
+        """Return the client and its partners."""
         return self.partners(client) | {client}
 
     @cached_property
     def positions(self) -> dict[int, dict[int, int]]:
-        """By owner and holder: where the holder's share of the owner's secrets lies on the polynomial."""
-        holders = {owner: sorted((owner, *around)) for owner, around in self.neighbours.items()}
-        return {owner: {holder: place for place, holder in enumerate(each, 1)} for owner, each in holders.items()}
+        """By owner and holder: the position on the polynomial of the holder's share of the owner's secrets."""
+        holders = {owner: sorted((owner, *neighbours)) for owner, neighbours in self.neighbours.items()}
+        return {owner: {holder: place for place, holder in enumerate(ids, 1)} for owner, ids in holders.items()}
 
     def mask_public(self, client: int, number: int) -> bytes:
+        """Return the public key of the client's masks in round `number`."""
         start = key_agreement.KEY_BYTES * (1 + number)
         return self.published[client][start : start + key_agreement.KEY_BYTES]
 
     def statement(self, number: int, survivors: frozenset[int]) -> bytes:
+        """Return the bytes that clients sign to confirm the survivors of round `number`."""
         return survivors_statement(self.terms, self.roster, self.members, number, survivors)
 
     def to_bytes(self, next_round: int) -> bytes:
+        """Return the cohort and the next round that may be opened as bytes."""
         writer = Writer().raw(MARK).blob(self.terms.to_bytes()).number(next_round, 4)
         content = writer.table(self.published).clients(self.members, self.terms.clients).done()
         return content + key_agreement.digest(content)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "tuple[Cohort, int]":
-        """The cohort, and the next round that may be opened."""
+        """Restore the cohort, and the next round that may be opened."""
         content, checksum = data[: -key_agreement.KEY_BYTES], data[-key_agreement.KEY_BYTES :]
         if not content.startswith(MARK) or key_agreement.digest(content) != checksum:
             raise BadMessage("These bytes are not the saved state of a server of this version, or were changed since.")
@@ -77,7 +85,7 @@ class Cohort:
 
 @dataclass
 class Round:
-    """One round in progress. Vectors are added up as they come, so one vector is held, whatever the cohort."""
+    """A round in progress. Vectors are added as they arrive, so that one vector is in memory for any cohort size."""
 
     number: int
     total: Vector
@@ -89,11 +97,12 @@ class Round:
 
     @classmethod
     def none(cls) -> "Round":
-        """No round is open: no message has its number."""
+        """Return the placeholder for "no round is open": no message has its number."""
         return cls(-1, np.zeros(0))
 
     def add(self, message: Masked, vector: Vector) -> None:
+        """Add a client's masked vector to the sum, and store its commitment and sealed shares."""
         self.total += vector
         self.commitments[message.client] = message.commitment
-        for receiver, each in message.sealed.items():
-            self.sealed.setdefault(receiver, {})[message.client] = each
+        for receiver, share in message.sealed.items():
+            self.sealed.setdefault(receiver, {})[message.client] = share

@@ -1,12 +1,13 @@
-"""One client of a session: messages in, messages out, and what it refuses.
+"""One client of a secure session: messages in, messages out, and the requests that it refuses.
 
-`start` → `receive` (roster) → `receive` (members), once a session; then, each round, `mask` → `receive` until it has
-revealed its shares. No step touches a network or a clock.
+The set-up is `start`, then `receive` for the roster and for the members. A round is `mask`, then `receive` until the
+client has revealed its shares. Nothing here uses a network or a clock.
 """
 
 from discreet.errors import InvalidInput
 from discreet.secure_sums.secagg import client_round, client_setup, key_agreement
 from discreet.secure_sums.secagg.client_state import ClientState
+from discreet.secure_sums.secagg.message_codec import encode, parse
 from discreet.secure_sums.secagg.ring_vectors import Vector
 from discreet.secure_sums.secagg.session_errors import (
     Abort,
@@ -16,22 +17,33 @@ from discreet.secure_sums.secagg.session_errors import (
     TooFewClients,
     WrongRound,
 )
-from discreet.secure_sums.secagg.session_messages import Agreement, Members, Message, Roster, Survivors, encode, parse
+from discreet.secure_sums.secagg.session_messages import (
+    ROUND,
+    SETUP,
+    Agreement,
+    ClientMessage,
+    Members,
+    Message,
+    Roster,
+    Survivors,
+)
 from discreet.secure_sums.secagg.session_terms import Terms
 
-IN_A_ROUND = ("masked", "agreed", "revealed")
+AWAITED = {stage.client_stage: stage.closed_by for stage in (*SETUP, *ROUND) if stage.closed_by is not None}
+AFTER_REPLY = {stage.reply: stage.client_stage for stage in (*SETUP, *ROUND)}
+IN_A_ROUND = tuple(stage.client_stage for stage in ROUND)
 
 
 class Client:
     """A client's half of the protocol (Bonawitz et al., 2017; Bell et al., 2020).
 
-    Guarantee: for each peer and round it reveals a share of the self-mask or of the mask key, never both. It masks one
-    vector a round, under keys that serve this round alone. In a signed session (`terms.has_signatures`) it reveals
-    nothing before `threshold` of its neighbourhood, itself included, have signed the survivor list that it was shown.
-    What a session without signatures leaves open is said by `Terms`.
+    Guarantee: for each peer and round the client reveals a share of the self-mask or of the mask key, never both. It
+    masks one vector in each round, under keys that serve this round alone. In a signed session
+    (`terms.has_signatures`) it reveals nothing before `threshold` clients of its neighbourhood, itself included, have
+    signed the survivor list that it received. `Terms` says what a session without signatures leaves open.
 
-    Save `to_bytes()` before each answer is sent. A client that is restored answers the same message with the same
-    bytes, and never masks twice in one round.
+    Save `to_bytes()` before each reply is sent. A restored client answers the same message with the same bytes, and
+    never masks twice in one round.
     """
 
     def __init__(self, terms: Terms, client: int, *, identity: bytes | None = None) -> None:
@@ -43,58 +55,62 @@ class Client:
 
     @classmethod
     def from_bytes(cls, data: bytes, *, identity: bytes | None = None) -> "Client":
-        """The client that `to_bytes` saved; its identity key is given anew."""
+        """Restore the client that `to_bytes` saved. Its identity key is not saved, so pass it again."""
         state = ClientState.from_bytes(data)
         restored = cls(state.terms, state.client, identity=identity)
         restored._state = state
         return restored
 
     def to_bytes(self) -> bytes:
-        """All that the client remembers. It is secret: keep it as you keep the data."""
+        """Return everything the client remembers. It is secret: protect it like the data."""
         return self._state.to_bytes()
 
     @property
     def terms(self) -> Terms:
+        """The terms of the session."""
         return self._state.terms
 
     @property
-    def over(self) -> bool:
-        """Whether the session ended for this client before its time."""
+    def is_over(self) -> bool:
+        """Whether this client left the session early and erased its secrets."""
         return self._state.stage == "over"
 
     @property
     def survivors(self) -> frozenset[int]:
-        """Whose vectors are in this round's sum, once this client has accepted the list; else nobody."""
+        """The clients whose vectors are in this round's sum. Empty until this client has accepted the list."""
         return self._state.survivors
 
     def start(self) -> bytes:
-        """The first message: fresh public keys."""
-        state = self._open()
+        """Return the first message, which holds fresh public keys."""
+        state = self._open_state()
         if state.stage == "new":
-            state.said = encode(client_setup.publish(state, self._identity), state.terms)
+            state.last_reply = self._send(state, client_setup.publish(state, self._identity))
         elif state.stage != "advertised":
             raise OutOfTurn(f"A session starts once, and this client is at {state.stage!r}.")
-        return state.said
+        return state.last_reply
 
     def mask(self, number: int, vector: Vector) -> bytes:
-        """This round's message: the vector under its masks. Asked again, the same bytes, whatever the vector."""
-        if (said := self.masked(number)) is not None:
-            return said
+        """Return round `number`'s message: the vector under its masks.
+
+        Called again in the same round, it returns the same bytes, whatever the vector.
+        """
+        if (sent := self.masked_message(number)) is not None:
+            return sent
         self.check_turn(number)
-        state = self._open()
+        state = self._open_state()
         total = state.terms.ring.enter(vector)
         state.next_round(number)
-        state.said = encode(client_round.mask(state, total), state.terms)
-        return state.said
+        state.last_reply = self._send(state, client_round.mask(state, total))
+        return state.last_reply
 
-    def masked(self, number: int) -> bytes | None:
-        """This round's message, if it is the last that was said."""
-        state = self._open()
-        return state.said if state.stage == "masked" and number == state.round else None
+    def masked_message(self, number: int) -> bytes | None:
+        """Return round `number`'s masked vector if it is the last message this client sent, else None."""
+        state = self._open_state()
+        return state.last_reply if state.stage == "masked" and number == state.round else None
 
     def check_turn(self, number: int) -> None:
-        """Refuse what `mask` would refuse whatever the vector, for those who pay before they make one."""
-        state = self._open()
+        """Raise what `mask` would raise for any vector. Call it before paying for the vector."""
+        state = self._open_state()
         if state.stage not in ("ready", *IN_A_ROUND):
             raise OutOfTurn(f"A vector is masked when the set-up is done, and this client is at {state.stage!r}.")
         least = state.round + (state.stage in IN_A_ROUND)
@@ -106,49 +122,69 @@ class Client:
             )
 
     def receive(self, message: bytes) -> bytes | None:
-        """The answer to a message of the server, if it needs one; or an error that says why there is none."""
-        state = self._open()
-        parsed, heard = parse(message, state.terms), key_agreement.digest(message)
-        if heard == state.heard:
-            return state.said or None
+        """Return the reply to a message of the server, or None if it needs none.
+
+        The same message again gets the same reply.
+
+        Raises:
+            Abort: The server broke the protocol. The session is over for this client, and its secrets are erased.
+            TooFewClients: Too few are left. In a round, only the round is given up; in the set-up, the session.
+            OutOfTurn: The message belongs to another stage or round. Nothing changes.
+        """
+        state = self._open_state()
+        parsed, digest = parse(message, state.terms), key_agreement.digest(message)
+        if digest == state.last_digest:
+            return state.last_reply or None
         try:
-            said = self._answer(state, parsed)
+            reply = self._answer(state, parsed)
         except Abort:
-            self._state = state.erased()
+            self._state = state.erase()
             raise
         except TooFewClients:
             if state.stage in IN_A_ROUND:
                 state.next_round(state.round + 1)
             else:
-                self._state = state.erased()
+                self._state = state.erase()
             raise
-        state.heard, state.said = heard, said
-        return said or None
+        state.last_digest, state.last_reply = digest, reply
+        return reply or None
 
     def _answer(self, state: ClientState, message: Message) -> bytes:
         if isinstance(message, Survivors | Agreement) and (message.round != state.round or state.stage == "ready"):
             raise WrongRound(f"The message is of round {message.round}, and this client is not in that round.")
-        match message, state.stage:
-            case Roster(), "advertised":
-                return encode(client_setup.on_roster(state, message), state.terms)
-            case Members(), "shared":
+        awaited = AWAITED.get(state.stage)
+        if awaited is None or not isinstance(message, awaited):
+            self._refuse_second_list(state, message)
+            raise OutOfTurn(f"{type(message).__name__} is not expected here: this client is at {state.stage!r}.")
+        match message:
+            case Roster():
+                return self._send(state, client_setup.on_roster(state, message))
+            case Survivors():
+                return self._send(state, client_round.on_survivors(state, message, self._identity))
+            case Agreement():
+                return self._send(state, client_round.on_agreement(state, message))
+            case Members():
                 client_setup.on_members(state, message)
+                state.stage = "ready"
                 return b""
-            case Survivors(), "masked":
-                return encode(client_round.on_survivors(state, message, self._identity), state.terms)
-            case Agreement(), "agreed":
-                return encode(client_round.on_agreement(state, message), state.terms)
-            case Survivors(), "agreed" | "revealed" if message.survivors != state.survivors:
-                disputed = ", ".join(map(str, sorted(message.survivors ^ state.survivors)))
-                raise BothShares(
-                    f"The server sent a second survivor list for round {state.round}; to answer it as well would "
-                    f"reveal both shares of the clients on which the lists differ: {disputed}.",
-                    fix="Do not go on with this server before it is clear why.",
-                )
-        raise OutOfTurn(f"{type(message).__name__} is not expected here: this client is at {state.stage!r}.")
+        raise AssertionError(f"{type(message).__name__} is no message of a server")
 
-    def _open(self) -> ClientState:
-        if self.over:
+    def _send(self, state: ClientState, reply: ClientMessage) -> bytes:
+        state.stage = AFTER_REPLY[type(reply)]
+        return encode(reply, state.terms)
+
+    def _refuse_second_list(self, state: ClientState, message: Message) -> None:
+        """Abort on a second survivor list after the first one was signed or answered."""
+        if isinstance(message, Survivors) and state.stage in IN_A_ROUND and message.survivors != state.survivors:
+            disputed = ", ".join(map(str, sorted(message.survivors ^ state.survivors)))
+            raise BothShares(
+                f"The server sent a second survivor list for round {state.round}; to answer it as well would "
+                f"reveal both shares of the clients on which the lists differ: {disputed}.",
+                fix="Do not go on with this server before it is clear why.",
+            )
+
+    def _open_state(self) -> ClientState:
+        if self.is_over:
             raise SessionOver("This session was aborted, and its secrets are erased.", fix="Begin a new session.")
         return self._state
 

@@ -1,34 +1,38 @@
-"""What client and server send each other, as records with one spelling in bytes.
+"""The messages of a secure session, and the table of stages that says in which order they are exchanged.
 
-In the set-up of a session: `Keys` → `Roster` → `Shares` → `Members`. In a round: `Masked` → `Survivors` → `Agreed` →
-`Agreement` → `Revealed`, where the two in the middle exist only in signed sessions. Arrows point from client to server
-and back in turn. All sizes follow from the terms, so a parser knows each length before it reads.
+Each message is a record that has exactly one encoding in bytes (message_codec.py). All sizes follow from the terms, so
+a reader knows each length in advance. `SETUP` and `ROUND`, at the end of this file, are the only place that holds the
+order of the stages: client, server, local session and network session all read it from there.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
 from discreet.secure_sums.secagg import key_agreement, shamir
 from discreet.secure_sums.secagg.session_terms import Terms
-from discreet.secure_sums.secagg.wire import VERSION, Bytes, Reader, Writer
+from discreet.secure_sums.secagg.wire import Bytes, Reader, Writer
 
 ROUND_BYTES = 4
 Table: TypeAlias = Mapping[int, bytes]
 
 
 def sealed_bytes(shares: int) -> int:
+    """Return the length of `shares` Shamir shares under one seal."""
     return key_agreement.SEAL_BYTES + shares * shamir.SHARE_BYTES
 
 
 def keys_bytes(terms: Terms) -> int:
-    """A client's public keys (one to seal with, one a round for masks), and its signature if the session has any."""
+    """Return the length of a client's public keys: a sealing key, a mask key for each round, and any signature."""
     return key_agreement.KEY_BYTES * (1 + terms.rounds) + (key_agreement.SIGNATURE_BYTES if terms.has_signatures else 0)
 
 
 @dataclass(frozen=True)
 class Keys:
-    """A client's public keys. `published` is: the sealing key, a mask key for each round, the signature over them."""
+    """A client's public keys.
+
+    `published` holds the sealing key, one mask key for each round and, in a signed session, the signature over them.
+    """
 
     KIND: ClassVar[int] = 1
     client: int
@@ -44,7 +48,7 @@ class Keys:
 
 @dataclass(frozen=True)
 class Roster:
-    """Who is there, by the digest of what each published; and what the receiver's neighbours published."""
+    """The digest of every client's public keys, and the keys of the receiver's neighbours in full."""
 
     KIND: ClassVar[int] = 2
     digests: Table
@@ -60,7 +64,7 @@ class Roster:
 
 @dataclass(frozen=True)
 class Shares:
-    """Shares of a client's mask keys, one for each round, sealed for each neighbour."""
+    """Shares of a client's mask keys of all rounds, sealed for each of its neighbours."""
 
     KIND: ClassVar[int] = 3
     client: int
@@ -76,7 +80,7 @@ class Shares:
 
 @dataclass(frozen=True)
 class Members:
-    """Who shared its keys, and so is in the session; and what was sealed for the receiver."""
+    """The clients that shared their keys and so belong to the session, and the shares sealed for the receiver."""
 
     KIND: ClassVar[int] = 4
     members: frozenset[int]
@@ -92,7 +96,7 @@ class Members:
 
 @dataclass(frozen=True)
 class Masked:
-    """A masked vector, packed; the seed of its self-mask, committed to, and shares of it sealed for each neighbour."""
+    """A masked vector, packed, with a commitment to the seed of its self-mask and sealed shares of that seed."""
 
     KIND: ClassVar[int] = 5
     client: int
@@ -118,7 +122,7 @@ class Masked:
 
 @dataclass(frozen=True)
 class Survivors:
-    """Whose vectors are in the sum; and the shares of self-masks that were sealed for the receiver."""
+    """The clients whose vectors are in the sum, and the self-mask shares that were sealed for the receiver."""
 
     KIND: ClassVar[int] = 6
     round: int
@@ -136,7 +140,7 @@ class Survivors:
 
 @dataclass(frozen=True)
 class Agreed:
-    """A client's signature under the survivor list that it was shown."""
+    """A client's signature of the survivor list that it received."""
 
     KIND: ClassVar[int] = 7
     client: int
@@ -153,7 +157,7 @@ class Agreed:
 
 @dataclass(frozen=True)
 class Agreement:
-    """The signatures of the receiver's neighbours."""
+    """The signatures of the survivor list by the receiver's neighbours."""
 
     KIND: ClassVar[int] = 8
     round: int
@@ -169,7 +173,7 @@ class Agreement:
 
 @dataclass(frozen=True)
 class Revealed:
-    """One share for each neighbour and for oneself: of a survivor's self-mask, or of a lost client's mask key."""
+    """One share for the client itself and each neighbour: of a survivor's self-mask or of a lost client's mask key."""
 
     KIND: ClassVar[int] = 9
     client: int
@@ -191,31 +195,61 @@ class Revealed:
         return cls(client, round_, *tables)
 
 
-Message: TypeAlias = Keys | Roster | Shares | Members | Masked | Survivors | Agreed | Agreement | Revealed
-KINDS: dict[int, type[Message]] = {
-    kind.KIND: kind for kind in (Keys, Roster, Shares, Members, Masked, Survivors, Agreed, Agreement, Revealed)
-}
+ClientMessage: TypeAlias = Keys | Shares | Masked | Agreed | Revealed
+ServerMessage: TypeAlias = Roster | Members | Survivors | Agreement
+Message: TypeAlias = ClientMessage | ServerMessage
+
+StageName: TypeAlias = Literal["keys", "shares", "masked", "agreed", "revealed"]
+ServerStage: TypeAlias = StageName | Literal["ready", "over"]
+ClientStage: TypeAlias = Literal["new", "advertised", "shared", "ready", "masked", "agreed", "revealed", "over"]
 
 
-def encode(message: Message, terms: Terms) -> bytes:
-    writer = Writer().number(VERSION, 1).number(message.KIND, 1).raw(terms.context)
-    message.body(writer, terms)
-    return writer.done()
+class Stage(NamedTuple):
+    """One exchange of a session: every client sends `reply`, then the server ends the stage with `closed_by`.
+
+    A stage is opened by the message that closed the one before it. The first stage of the set-up is opened by the
+    terms, and the first stage of a round by the vectors to sum.
+
+    Attributes:
+        name: The server's stage while it waits for replies.
+        reply: The message that each client sends.
+        client_stage: The client's stage once it has sent its reply.
+        closed_by: The message that the server sends to end the stage; None where it ends with the sum.
+        needs_signatures: Whether only signed sessions have this stage.
+        reveals_shares: Whether the replies hold shares that open masks.
+    """
+
+    name: StageName
+    reply: type[ClientMessage]
+    client_stage: ClientStage
+    closed_by: type[ServerMessage] | None
+    needs_signatures: bool = False
+    reveals_shares: bool = False
 
 
-def parse(data: bytes, terms: Terms) -> Message:
-    """The message in these bytes, or `BadMessage`. What is accepted encodes to the very same bytes."""
-    reader = Reader(data)
-    version, kind, context = reader.number(1), reader.number(1), reader.raw(len(terms.context))
-    if version != VERSION:
-        reader.refuse(f"has version {version}, and this is version {VERSION}")
-    if kind not in KINDS:
-        reader.refuse(f"is of kind {kind}, which is not known")
-    if context != terms.context:
-        reader.refuse("belongs to another session, or to other terms")
-    message = KINDS[kind].read(reader, terms)
-    reader.done()
-    return message
+SETUP = (  # once in a session
+    Stage("keys", Keys, "advertised", Roster),
+    Stage("shares", Shares, "shared", Members),
+)
+ROUND = (  # once for each sum
+    Stage("masked", Masked, "masked", Survivors),
+    Stage("agreed", Agreed, "agreed", Agreement, needs_signatures=True),
+    Stage("revealed", Revealed, "revealed", closed_by=None, reveals_shares=True),
+)
+
+
+def round_stages(*, signed: bool) -> tuple[Stage, ...]:
+    """Return the stages of a round in order."""
+    return tuple(stage for stage in ROUND if signed or not stage.needs_signatures)
+
+
+def next_stage(name: ServerStage, *, signed: bool) -> ServerStage:
+    """Return the server's stage after `name`: "ready" after the set-up and after a round."""
+    for stages in (SETUP, round_stages(signed=signed)):
+        names: list[ServerStage] = [stage.name for stage in stages]
+        if name in names:
+            return (*names, "ready")[names.index(name) + 1]
+    raise AssertionError(f"no stage follows {name!r}")
 
 
 def _round(reader: Reader, terms: Terms) -> int:

@@ -1,15 +1,15 @@
-"""The server of a session: collects each stage's messages, closes the stage, and ends with a sum.
+"""The server of a secure session: collect the replies of each stage, close the stage, and end with a sum.
 
-`receive` takes one client's message; `close` ends a stage with those who came and gives the next message for each of
-them. How long to wait is the caller's business: there is no network and no clock here.
+`receive` takes one client's message. `close_stage` ends a stage with the clients that replied and returns the next
+message for each of them. The caller decides how long to wait: nothing here uses a network or a clock.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Literal, TypeAlias
 
 from discreet.secure_sums.secagg import key_agreement
 from discreet.secure_sums.secagg.derivations import keys_statement
+from discreet.secure_sums.secagg.message_codec import encode, parse
 from discreet.secure_sums.secagg.server_state import Cohort, Round
 from discreet.secure_sums.secagg.session_errors import (
     BadMessage,
@@ -20,94 +20,101 @@ from discreet.secure_sums.secagg.session_errors import (
     WrongRound,
 )
 from discreet.secure_sums.secagg.session_messages import (
+    ROUND,
+    SETUP,
     Agreed,
     Agreement,
+    ClientMessage,
     Keys,
     Masked,
     Members,
-    Message,
     Revealed,
     Roster,
+    ServerMessage,
+    ServerStage,
     Shares,
     Survivors,
-    encode,
-    parse,
+    next_stage,
 )
 from discreet.secure_sums.secagg.session_terms import Terms
 from discreet.secure_sums.secagg.unmasking import Total, unmask
 
-Stage: TypeAlias = Literal["keys", "shares", "ready", "masked", "agreed", "revealed", "over"]
-EXPECTED: dict[Stage, type[Message]] = {
-    "keys": Keys,
-    "shares": Shares,
-    "masked": Masked,
-    "agreed": Agreed,
-    "revealed": Revealed,
-}
+AWAITED: dict[ServerStage, type[ClientMessage]] = {stage.name: stage.reply for stage in (*SETUP, *ROUND)}
+IN_SETUP = tuple(stage.name for stage in SETUP)
 
 
 class Server:
-    """The server's half of the protocol; it holds public keys, sealed shares, one masked sum, and no update.
+    """The server's half of the protocol. It holds public keys, sealed shares and one masked sum, but no update.
 
-    Set-up: `close` twice, for keys and shares. A round: `open`, `close` after the masked vectors and, in a signed
-    session, after the signatures; then `unmask`. A message that is refused leaves everything as it was, and a round
-    that fails leaves the session fit for the next round.
+    Call `close_stage` at the end of each stage of the set-up. For a round call `open_round`, then `close_stage` at the
+    end of each stage but the last, then `unmask`. A refused message changes nothing, and a failed round leaves the
+    session ready for the next round.
     """
 
     def __init__(self, terms: Terms) -> None:
         self.terms = terms
-        self.stage: Stage = "keys"
+        self.stage: ServerStage = SETUP[0].name
         self._published: dict[int, bytes] = {}
         self._cohort = Cohort(terms, self._published)
         self._sealed: dict[int, dict[int, bytes]] = {}  # of the set-up: by receiver, then by sender
-        self._heard: dict[int, bytes] = {}  # the digest of each client's message in this stage
+        self._received: dict[int, bytes] = {}  # the digest of each client's message in this stage
         self._next = 0
         self._round = Round.none()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Server":
-        """The server that `to_bytes` saved. A round that was open then is lost; the next one is not."""
+        """Restore the server that `to_bytes` saved. A round that was open is lost; the next one can be opened."""
         cohort, number = Cohort.from_bytes(data)
         server = cls(cohort.terms)
         server._cohort, server._next, server.stage = cohort, number, "ready"
         return server
 
     def to_bytes(self) -> bytes:
-        """The session without the round that is open, which after a restart can't be finished."""
-        if self.stage in ("keys", "shares", "over"):
+        """Return the session without the open round, which can't be finished after a restart."""
+        if self.stage in (*IN_SETUP, "over"):
             raise OutOfTurn(f"A server is saved once its set-up is done, and this one is at {self.stage!r}.")
         return self._cohort.to_bytes(self._next)
 
     @property
     def members(self) -> frozenset[int]:
+        """The clients that completed the set-up."""
         return self._cohort.members
 
     @property
-    def heard(self) -> frozenset[int]:
-        """Who has answered in this stage."""
-        return frozenset(self._heard)
+    def responders(self) -> frozenset[int]:
+        """The clients that have replied in this stage."""
+        return frozenset(self._received)
 
     def receive(self, message: bytes) -> int:
-        """Take a client's message, and say whose it was. The same bytes again are taken as the same message."""
+        """Take a client's message and return the client's number. A repeated message counts once.
+
+        Raises:
+            OutOfTurn: The message belongs to another stage, or the client sent two different ones.
+            NotAMember: The client was not in the stage before this one.
+            BadMessage: The message is malformed.
+        """
         parsed = parse(message, self.terms)
-        kind = EXPECTED.get(self.stage)
-        if kind is None or not isinstance(parsed, kind):
+        awaited = AWAITED.get(self.stage)
+        if awaited is None or not isinstance(parsed, awaited):
             raise OutOfTurn(f"{type(parsed).__name__} is not expected here: the server is at {self.stage!r}.")
-        assert isinstance(parsed, Keys | Shares | Masked | Agreed | Revealed)
         if isinstance(parsed, Masked | Agreed | Revealed) and parsed.round != self._round.number:
             raise WrongRound(f"The message is of round {parsed.round}, and round {self._round.number} is open.")
-        mark = key_agreement.digest(message)
-        if self._heard.get(parsed.client) == mark:
+        digest = key_agreement.digest(message)
+        if self._received.get(parsed.client) == digest:
             return parsed.client
-        if parsed.client in self._heard:
+        if parsed.client in self._received:
             raise OutOfTurn(f"Client {parsed.client} sent two different messages in one stage; the first one counts.")
         self._take(parsed)
-        self._heard[parsed.client] = mark
+        self._received[parsed.client] = digest
         return parsed.client
 
-    def close(self) -> dict[int, bytes]:
-        """End this stage with those who came; the next message for each of them."""
-        steps: dict[Stage, Callable[[], tuple[dict[int, Message], Stage]]] = {
+    def close_stage(self) -> dict[int, bytes]:
+        """End this stage, and return the next message for each client that replied.
+
+        Raises:
+            TooFewClients: The round is lost, or in the set-up the session.
+        """
+        closers: dict[ServerStage, Callable[[], Mapping[int, ServerMessage]]] = {
             "keys": self._close_keys,
             "shares": self._close_shares,
             "masked": self._close_masked,
@@ -115,65 +122,69 @@ class Server:
         }
         if self.stage == "over":
             raise SessionOver("This session ended with too few clients.", fix="Begin a new session.")
-        if self.stage not in steps:
+        if self.stage not in closers:
             raise OutOfTurn(f"There is nothing to close: the server is at {self.stage!r}.")
         try:
-            messages, self.stage = steps[self.stage]()
+            messages = closers[self.stage]()
         except TooFewClients:
-            self.stage = "over" if self.stage in ("keys", "shares") else "ready"
+            self.stage = "over" if self.stage in IN_SETUP else "ready"
             raise
-        self._heard = {}
+        self._advance()
         return {client: encode(message, self.terms) for client, message in messages.items()}
 
-    def open(self, number: int) -> None:
-        """Begin a round. One that is still open is given up: no more of its messages are taken."""
-        if self.stage in ("keys", "shares", "over"):
+    def open_round(self, number: int) -> None:
+        """Begin round `number`. A round that is still open is given up, and its messages are no longer taken."""
+        if self.stage in (*IN_SETUP, "over"):
             raise OutOfTurn(f"A round is opened when the set-up is done, and the server is at {self.stage!r}.")
         if not self._next <= number < self.terms.rounds:
             raise WrongRound(
                 f"This session has the rounds {self._next} to {self.terms.rounds - 1} left, and got {number}."
             )
-        self._round, self._next, self._heard = Round(number, self.terms.ring.zeros()), number + 1, {}
-        self.stage = "masked"
+        self._round, self._next, self._received = Round(number, self.terms.ring.zeros()), number + 1, {}
+        self.stage = ROUND[0].name
 
     def unmask(self) -> Total:
-        """End the round with the shares that came: the sum over the survivors."""
-        if self.stage != "revealed":
+        """End the round with the revealed shares, and return the sum over the survivors."""
+        if self.stage != ROUND[-1].name:
             raise OutOfTurn(f"A sum is unmasked from revealed shares, and the server is at {self.stage!r}.")
-        self.stage = "ready"
+        self._advance()
         current, self._round = self._round, Round.none()
         return unmask(self._cohort, current)
 
-    def _take(self, message: Keys | Shares | Masked | Agreed | Revealed) -> None:
+    def _advance(self) -> None:
+        self.stage = next_stage(self.stage, signed=self.terms.has_signatures)
+        self._received = {}
+
+    def _take(self, message: ClientMessage) -> None:
         client, cohort = message.client, self._cohort
-        if self.stage != "keys":
+        if not isinstance(message, Keys):
             self._check_sender(client)
         match message:
             case Keys():
                 self._check_keys(message)
                 self._published[client] = message.published
             case Shares():
-                _same(set(message.sealed), set(cohort.neighbours[client]))
-                for receiver, each in message.sealed.items():
-                    self._sealed.setdefault(receiver, {})[client] = each
+                _check_clients(set(message.sealed), set(cohort.neighbours[client]))
+                for receiver, sealed in message.sealed.items():
+                    self._sealed.setdefault(receiver, {})[client] = sealed
             case Masked():
-                _same(set(message.sealed), set(cohort.partners(client)))
+                _check_clients(set(message.sealed), set(cohort.partners(client)))
                 self._round.add(message, self.terms.ring.unpack(message.vector))
             case Agreed():
-                said = cohort.statement(message.round, self._round.survivors)
+                statement = cohort.statement(message.round, self._round.survivors)
                 if not self.terms.has_signatures or not key_agreement.is_signature_valid(
-                    self.terms.identities[client], said, message.signature
+                    self.terms.identities[client], statement, message.signature
                 ):
                     raise BadMessage(f"Client {client} did not sign this round's survivor list.")
                 self._round.signatures[client] = message.signature
             case Revealed():
-                around = cohort.around(client)
-                _same(set(message.self_masks), set(around & self._round.survivors))
-                _same(set(message.mask_keys), set(around - self._round.survivors))
+                neighbourhood = cohort.neighbourhood(client)
+                _check_clients(set(message.self_masks), set(neighbourhood & self._round.survivors))
+                _check_clients(set(message.mask_keys), set(neighbourhood - self._round.survivors))
                 self._round.revealed[client] = message
 
     def _check_sender(self, client: int) -> None:
-        """Each stage takes those who were in the one before."""
+        """Refuse a client that was not in the stage before this one."""
         current = self._round
         allowed = {
             "shares": self._cohort.published.keys(),
@@ -190,66 +201,64 @@ class Server:
                 message.published[: -key_agreement.SIGNATURE_BYTES],
                 message.published[-key_agreement.SIGNATURE_BYTES :],
             )
-            said = keys_statement(self.terms, message.client, public)
-            if not key_agreement.is_signature_valid(self.terms.identities[message.client], said, signature):
-                raise BadMessage(f"The keys that are said to be of client {message.client} are not signed by it.")
+            statement = keys_statement(self.terms, message.client, public)
+            if not key_agreement.is_signature_valid(self.terms.identities[message.client], statement, signature):
+                raise BadMessage(f"The keys that claim to be client {message.client}'s are not signed by it.")
 
-    def _close_keys(self) -> tuple[dict[int, Message], Stage]:
+    def _close_keys(self) -> Mapping[int, ServerMessage]:
         self._require(len(self._published), "sent their keys")
         self._cohort = cohort = Cohort(self.terms, self._published)
         return {
-            client: Roster(cohort.digests, {each: cohort.published[each] for each in cohort.neighbours[client]})
+            client: Roster(cohort.digests, {peer: cohort.published[peer] for peer in cohort.neighbours[client]})
             for client in cohort.published
-        }, "shares"
+        }
 
-    def _close_shares(self) -> tuple[dict[int, Message], Stage]:
-        members = self.heard
+    def _close_shares(self) -> Mapping[int, ServerMessage]:
+        members = self.responders
         self._require(len(members), "shared their keys")
         self._cohort = replace(self._cohort, members=members)
-        messages: dict[int, Message] = {}
-        for client in members:
-            sealed = {each: self._sealed[client][each] for each in self._cohort.partners(client)}
-            messages[client] = Members(members, sealed)
-        self._sealed = {}
-        return messages, "ready"
+        sealed, self._sealed = self._sealed, {}
+        return {
+            client: Members(members, {peer: sealed[client][peer] for peer in self._cohort.partners(client)})
+            for client in members
+        }
 
-    def _close_masked(self) -> tuple[dict[int, Message], Stage]:
-        current, survivors = self._round, self.heard
+    def _close_masked(self) -> Mapping[int, ServerMessage]:
+        current, survivors = self._round, self.responders
         self._require(len(survivors), "sent a masked vector")
         current.survivors = survivors
-        messages: dict[int, Message] = {
+        return {
             client: Survivors(
                 current.number,
                 survivors,
-                {each: current.sealed[client][each] for each in self._cohort.partners(client) & survivors},
+                {peer: current.sealed[client][peer] for peer in self._cohort.partners(client) & survivors},
             )
             for client in survivors
         }
-        return messages, "agreed" if self.terms.has_signatures else "revealed"
 
-    def _close_agreed(self) -> tuple[dict[int, Message], Stage]:
+    def _close_agreed(self) -> Mapping[int, ServerMessage]:
         signatures, number = self._round.signatures, self._round.number
         self._require(len(signatures), "signed the survivor list", self.terms.threshold)
-        messages: dict[int, Message] = {
+        return {
             client: Agreement(
-                number, {each: signatures[each] for each in self._cohort.partners(client) if each in signatures}
+                number, {peer: signatures[peer] for peer in self._cohort.partners(client) if peer in signatures}
             )
             for client in signatures
         }
-        return messages, "revealed"
 
-    def _require(self, found: int, what: str, needed: int | None = None) -> None:
-        """Each client checks its neighbourhood itself; the server, that there are enough in all."""
+    def _require(self, count: int, what: str, needed: int | None = None) -> None:
+        """Check that enough clients are left in all. Each client checks its own neighbourhood itself."""
         needed = needed or self.terms.minimum
-        if found < needed:
+        if count < needed:
             raise TooFewClients(
-                f"{found} clients {what}, and {needed} are needed.",
+                f"{count} clients {what}, and {needed} are needed.",
                 fix="Wait for more clients, or begin a session with a lower threshold.",
             )
 
 
-def _same(found: set[int], expected: set[int]) -> None:
-    if found != expected:
+def _check_clients(named: set[int], expected: set[int]) -> None:
+    """Check that a message holds a share for exactly the clients it must."""
+    if named != expected:
         raise BadMessage(
-            f"A message must hold one share for each of {len(expected)} clients, and is about {len(found)} or others."
+            f"A message must hold one share for each of {len(expected)} clients, and is about {len(named)} or others."
         )

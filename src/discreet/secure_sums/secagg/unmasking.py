@@ -45,7 +45,7 @@ def _secret(cohort: Cohort, current: Round, client: int) -> bytes:
     """A survivor's seed, or a lost client's mask key, from the first `threshold` shares that were revealed."""
     shares = {
         cohort.positions[client][holder]: _share(current.revealed[holder], client)
-        for holder in sorted(cohort.around(client) & current.revealed.keys())
+        for holder in sorted(cohort.neighbourhood(client) & current.revealed.keys())
     }
     needed = cohort.terms.threshold
     if len(shares) < needed:
