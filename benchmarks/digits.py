@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 
 from results import FOLDER, machine, provenance, verdict, versions
 
-from discreet.experiment import api
+from discreet import api
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.configuration.experiment_file import Experiment
 from discreet.experiment.configuration.starter_files import BUILT_IN

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from discreet.experiment import api
+from discreet import api
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.loop.job import Job
 

@@ -14,6 +14,7 @@ import pytest
 import torch
 from torch import nn
 
+from discreet import api
 from discreet.algorithms.aggregation import Lattice
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.broadcast import Broadcast
@@ -34,7 +35,6 @@ from discreet.data.tasks.lending_club import LendingClub
 from discreet.engines.embedded import EmbeddedEngine
 from discreet.engines.engine import Simulation
 from discreet.errors import InvalidInput, UnsoundCombination, Unsupported
-from discreet.experiment import api
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.loop import training_loop
 from discreet.experiment.loop.job import Job

@@ -11,7 +11,7 @@ from threading import Thread
 
 from playwright.sync_api import expect, sync_playwright
 
-from discreet.experiment import api
+from discreet import api
 from discreet.experiment.configuration import experiment_file
 from discreet.planning.planner.planner_server import Planner, listening
 from discreet.planning.planner.slider_start import start

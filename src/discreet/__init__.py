@@ -11,13 +11,13 @@ _RECIPES = importlib.import_module("discreet.algorithms.recipes.registry").RECIP
 _WHERE = {
     "Person": "discreet.privacy.release",
     "Privacy": "discreet.experiment.promise.promise",
-    "Run": "discreet.experiment.api",
+    "Run": "discreet.api",
     "clients_from_arrays": "discreet.data.tasks.from_arrays",
     "clients_from_csv": "discreet.data.tables.table_task",
     "clients_from_datasets": "discreet.data.tasks.from_arrays",
     "clients_from_parquet": "discreet.data.tables.table_task",
-    "load": "discreet.experiment.api",
-    "train": "discreet.experiment.api",
+    "load": "discreet.api",
+    "train": "discreet.api",
     **{name: recipe.module for name, recipe in _RECIPES.items()},
 }
 

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from discreet import api
 from discreet.deploy import flower_commands
 from discreet.deploy.certificates import write_node_key, write_signing_key
-from discreet.experiment import api
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.loop import training_loop
 from discreet.experiment.run_directory.run_record import RunRecord

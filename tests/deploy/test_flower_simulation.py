@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from discreet import api
 from discreet.deploy.local_deployment import CLIENTS_FOLDER
-from discreet.experiment import api
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.loop import training_loop
 from discreet.experiment.run_directory.run_record import RunRecord

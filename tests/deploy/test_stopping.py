@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from discreet import api
 from discreet.cli import main as cli
 from discreet.deploy.deployed_run import train_deployed
 from discreet.deploy.entry_points import main
@@ -17,7 +18,6 @@ from discreet.engines.flower import signed_messages
 from discreet.engines.flower.client_calls import ClientCalls, Member
 from discreet.engines.flower.flower_errors import ClientsAway, ClientsRefused
 from discreet.errors import BudgetRefused, InvalidInput
-from discreet.experiment import api
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.loop import training_loop
 from discreet.experiment.promise.run_guarantees import DEPLOYED, FIRST_RUN, REHEARSED

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
+from discreet import api
 from discreet.deploy.app_folder import AppFolder
 from discreet.deploy.certificates import write_signing_key
 from discreet.deploy.deployed_run import prepare_job, train_deployed
 from discreet.deploy.site import Site
 from discreet.engines.flower import signed_messages
-from discreet.experiment import api
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.loop import training_loop
 from discreet.experiment.loop.job import Job

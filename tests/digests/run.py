@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import torch
 
+from discreet import api
 from discreet.deploy.deployed_run import train_deployed
 from discreet.engines.embedded import HOST_MEMORY
 from discreet.engines.engine_table import Flower, Ray
 from discreet.engines.ray import ray_workers
 from discreet.engines.ray.ray_workers import Cluster
-from discreet.experiment import api
 from discreet.experiment.loop import training_loop
 from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.privacy.events import GaussianNoise, PoissonSampled

@@ -14,8 +14,8 @@ from typing import Any
 
 import torch
 
+from discreet import api
 from discreet.engines.embedded import EmbeddedEngine
-from discreet.experiment import api
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.loop import training_loop
 from discreet.experiment.run_directory import run_record

@@ -94,7 +94,7 @@ def test_a_run_without_a_seed_goes_on_with_its_own_key(clients: Task, tmp_path: 
 
 
 def test_an_experiment_from_a_file_is_opened_with_its_model(small: Path, tmp_path: Path):
-    from discreet.experiment import api
+    from discreet import api
     from discreet.experiment.configuration import experiment_file
     from discreet.experiment.loop import training_loop
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 import torch
 
+from discreet import api
 from discreet.data.partition import Dirichlet
 from discreet.data.tasks.digits import Digits
 from discreet.data.tasks.mnist import Mnist
 from discreet.data.tasks.task_loading import load_task
 from discreet.errors import BudgetRefused, InvalidInput
-from discreet.experiment import api
 from discreet.experiment.comparison import cells, comparison
 from discreet.experiment.comparison.cells import CellRun
 from discreet.experiment.comparison.comparison import DataCache

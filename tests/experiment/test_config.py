@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from discreet import api
 from discreet.algorithms.recipes.dp_fedavg import dp_fedavg
 from discreet.algorithms.recipes.pfl import pfl
 from discreet.algorithms.sampling import FixedSize
 from discreet.engines.engine_table import Reference
 from discreet.errors import InvalidInput
-from discreet.experiment import api
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.configuration.experiment_file import Experiment
 from discreet.experiment.configuration.run_settings import RunSettings, SettingKeywords, Settings

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 import discreet
+from discreet import api
 from discreet.cli.main import run
 from discreet.errors import InvalidInput
-from discreet.experiment import api
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.loop import training_loop as loop
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from discreet import api
 from discreet.cli.main import run
 from discreet.errors import InvalidInput, UnsoundCombination
-from discreet.experiment import api
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.loop import training_loop as running
 from discreet.experiment.promise import client_overlap

@@ -15,12 +15,12 @@ from discreet.errors import BudgetRefused, InvalidInput, UnsoundCombination, Uns
 from discreet.experiment.loop import training_loop
 from discreet.experiment.promise import calibrate
 from discreet.experiment.promise.promise import Privacy, client_groups
+from discreet.experiment.run_directory.run_data import read_run
 from discreet.privacy import accountant
 from discreet.privacy.events import GaussianNoise, PoissonSampled, Repeated
 from discreet.privacy.guarantee import Guarantee, split_by_largest_epsilon
 from discreet.privacy.ledger import Budget, Ledger
 from discreet.privacy.release import Release
-from discreet.report.run_data import read_run
 from discreet.report.run_page import write
 from discreet.report.verdict import judge
 from tests.small_experiment import Prepared

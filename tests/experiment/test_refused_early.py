@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from discreet import api
 from discreet.cli.main import run
 from discreet.errors import InvalidInput
-from discreet.experiment import api
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.loop.job import Job
 from discreet.experiment.promise import run_guarantees

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from discreet import api
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.population import Population
 from discreet.algorithms.recipes.ddp_fedavg import ddp_fedavg
 from discreet.algorithms.recipes.dp_fedavg import dp_fedavg
 from discreet.algorithms.sampling import RoundRobin
-from discreet.experiment import api
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.loop.training_loop import start
 from discreet.experiment.promise import calibrate

@@ -17,10 +17,10 @@ import torch
 from torch import Tensor, nn
 
 import discreet as d
+from discreet import api
 from discreet.data.federation import Federation
 from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
-from discreet.experiment import api
 from discreet.experiment.loop import training_loop
 from discreet.experiment.loop.job import Job
 from discreet.experiment.run_directory import fingerprint

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from discreet import api
 from discreet.cli.main import run as command
 from discreet.engines.embedded import EmbeddedEngine
 from discreet.errors import BudgetRefused, InvalidInput, Unsupported
-from discreet.experiment import api
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.loop import training_loop
 from discreet.experiment.loop.job import Job

@@ -9,8 +9,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from discreet import api
 from discreet.algorithms.population import Population
-from discreet.experiment import api
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.loop.job import Job
 from discreet.experiment.promise.calibrate import calibrate_noise, round_limits

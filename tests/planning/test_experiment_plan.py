@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from discreet import api
 from discreet.errors import UnsoundCombination
-from discreet.experiment import api
 from discreet.experiment.configuration import experiment_file
 from discreet.planning.experiment_plan import planned
 from discreet.planning.local_work import local_work

@@ -56,7 +56,7 @@ def plan(
     much local work to do, and what another epsilon would cost. The data is read to count clients; nothing is trained,
     spent or written. Without FILE, the command plans the built-in experiment on digits.
     """
-    from discreet.experiment import api
+    from discreet import api
     from discreet.experiment.configuration import experiment_file
     from discreet.planning.experiment_plan import planned
 

@@ -94,7 +94,7 @@ def start_run(
         quiet: Print neither warnings nor progress.
         accept_data_ranges: Train even if ranges were taken from the data.
     """
-    from discreet.experiment import api
+    from discreet import api
     from discreet.experiment.configuration import experiment_file
     from discreet.experiment.loop.training_loop import start
     from discreet.experiment.promise import data_ranges, person_bound
@@ -120,7 +120,7 @@ def start_run(
 
 def resume_run(directory: Path, key_dir: Path | None, data_dir: Path | None, quiet: bool) -> "Outcome":
     """Continue the run in `directory` as it was started, with progress on stderr."""
-    from discreet.experiment import api
+    from discreet import api
     from discreet.experiment.loop.training_loop import resume
 
     job, record = api.reopen_run(directory, key_dir, data_dir)
@@ -157,7 +157,7 @@ def print_result(ended: "Outcome", as_json: bool) -> None:
     Raises:
         typer.Exit: With the code of the reason, if the run ended early.
     """
-    from discreet.experiment import api
+    from discreet import api
 
     page = api.write_page(ended.record.path)
     emit(lambda: result_data(ended, page), lambda: _page(ended, page), as_json=as_json)

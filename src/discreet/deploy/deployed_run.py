@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from discreet import api
 from discreet.data.tables.table_task import TableTask
 from discreet.deploy.app_folder import AppFolder, public_run_key
 from discreet.deploy.certificates import read_key
@@ -16,14 +17,13 @@ from discreet.engines.flower.client_calls import ClientCalls
 from discreet.engines.flower.flower_engine import FlowerEngine
 from discreet.engines.flower.reply_deadline import ReplyDeadline
 from discreet.errors import InvalidInput
-from discreet.experiment import api
 from discreet.experiment.loop import job_builder, training_loop
 from discreet.experiment.loop.job import DeploymentFacts, Job
 from discreet.experiment.loop.outcome import Outcome
-from discreet.experiment.loop.training_loop import RoundRecord
 from discreet.experiment.promise import data_ranges
 from discreet.experiment.run_directory import run_keys
 from discreet.experiment.run_directory.resume_check import check_version
+from discreet.experiment.run_directory.run_files import RoundRecord
 from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.privacy.ledger import Ledger
 from discreet.randomness.streams import RunKey

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from discreet.experiment.run_directory.run_data import RunData, Series
 from discreet.report.plotly_figures import Band, Chart, Level, Line
-from discreet.report.run_data import RunData, Series
 
 
 def quality_charts(run: RunData) -> Iterator[Chart]:

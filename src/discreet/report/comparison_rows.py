@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from discreet.experiment.run_directory import run_files
+from discreet.experiment.run_directory.run_data import METRICS
 from discreet.privacy.wording import compact, round_up
-from discreet.report import run_files
-from discreet.report.run_data import METRICS
 
 SEEDED = "These runs are seeded, so they protect nobody: each ε is what the same run without a seed would certify."
 TUNING = "Choosing a row by its results is tuning, which no ε here covers."

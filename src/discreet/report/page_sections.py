@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
+from discreet.experiment.run_directory.run_data import RunData
 from discreet.privacy.guarantee import split_by_largest_epsilon
 from discreet.privacy.wording import compact, round_up
 from discreet.report import charts
@@ -21,7 +22,6 @@ from discreet.report.plotly_figures import (
     numbers_table,
     render_chart,
 )
-from discreet.report.run_data import RunData
 
 Section: TypeAlias = Callable[[RunData], Html | None]
 Tile: TypeAlias = tuple[str, str, str]

@@ -7,10 +7,10 @@ from importlib.resources import files
 from pathlib import Path
 
 from discreet.errors import InvalidInput
+from discreet.experiment.run_directory.run_data import RunData, read_run
 from discreet.report import page_sections
 from discreet.report.markup import Html, definition_list, join, tag
 from discreet.report.plotly_figures import script
-from discreet.report.run_data import RunData, read_run
 from discreet.report.verdict import judge
 
 NAME = "report.html"

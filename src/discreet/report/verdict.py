@@ -4,11 +4,11 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from discreet.experiment.run_directory.run_data import Promise, RunData
 from discreet.privacy import wording
 from discreet.privacy.release import describe_clients
 from discreet.privacy.wording import compact, round_up
 from discreet.report.guarantee_card import format_bound, format_certified
-from discreet.report.run_data import Promise, RunData
 
 
 @dataclass(frozen=True)

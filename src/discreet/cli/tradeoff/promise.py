@@ -145,7 +145,7 @@ def promise(
     The noise that each takes over all rounds and how loud it is, or the rounds that today's noise affords, and their
     bytes. Data is read to count clients; nothing is trained or spent. Without FILE: the built-in experiment on digits.
     """
-    from discreet.experiment import api
+    from discreet import api
     from discreet.experiment.configuration import experiment_file
     from discreet.planning.other_promises import costs, today
 

@@ -19,6 +19,7 @@ from discreet.experiment.loop import training_loop as loop
 from discreet.experiment.loop.interrupt import catch_interrupts
 from discreet.experiment.loop.job import Job
 from discreet.experiment.promise import data_ranges, run_guarantees
+from discreet.experiment.run_directory.run_files import RoundRecord
 from discreet.part import to_plain
 from discreet.paths import OnProgress
 from discreet.privacy.wording import unit_name
@@ -29,7 +30,7 @@ from discreet.randomness.streams import RunKey
 class Observer(Protocol):
     """Hears of every round, and of every run that is done."""
 
-    def round(self, run: CellRun, line: loop.RoundRecord) -> None: ...
+    def round(self, run: CellRun, line: RoundRecord) -> None: ...
 
     def ended(self, run: CellRun, result: Result) -> None: ...
 
@@ -132,7 +133,7 @@ def _run_cell(run: CellRun, data: DataCache, watch: loop.Watch) -> Result | None
     }
 
 
-def _average_diagnostics(lines: list[loop.RoundRecord]) -> dict[str, float]:
+def _average_diagnostics(lines: list[RoundRecord]) -> dict[str, float]:
     """What rounds say to those who diagnose a run, on average over those that say it in a number."""
     told = {
         "norm": [line.get("norms", {}).get("mean") for line in lines],

@@ -3,19 +3,20 @@
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeAlias
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from discreet.experiment.run_directory.run_files import RoundRecord
 from discreet.privacy.wording import compact
 
-Line: TypeAlias = dict[str, Any]
 FIRST = ("accuracy", "mse")  # what is worth the room on one line
 
 
 @contextmanager
-def progress_bar(rounds: int, done: int, budget: float | None, console: Console) -> Iterator[Callable[[Line], None]]:
+def progress_bar(
+    rounds: int, done: int, budget: float | None, console: Console
+) -> Iterator[Callable[[RoundRecord], None]]:
     """A live bar: round, clients, loss and accuracy, ε spent and left, time left. It leaves nothing behind."""
     columns = (
         TextColumn("round {task.completed}/{task.total}"),
@@ -23,11 +24,11 @@ def progress_bar(rounds: int, done: int, budget: float | None, console: Console)
         TextColumn("{task.fields[said]}"),
         TimeRemainingColumn(compact=True),
     )
-    shown: Line = {}
+    shown: RoundRecord = {}
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("", total=rounds, completed=done, said="")
 
-        def watch(line: Line) -> None:
+        def watch(line: RoundRecord) -> None:
             shown.pop("lost", None)
             shown.update(line)  # what wasn't measured in this round is as it was last
             progress.update(task, completed=line["round"], said=_describe(shown, budget))
@@ -36,10 +37,12 @@ def progress_bar(rounds: int, done: int, budget: float | None, console: Console)
 
 
 @contextmanager
-def progress_lines(rounds: int, budget: float | None, write: Callable[[str], None]) -> Iterator[Callable[[Line], None]]:
+def progress_lines(
+    rounds: int, budget: float | None, write: Callable[[str], None]
+) -> Iterator[Callable[[RoundRecord], None]]:
     """A plain line whenever the model was evaluated, for logs and pipes."""
 
-    def watch(line: Line) -> None:
+    def watch(line: RoundRecord) -> None:
         if "evaluation" in line:
             write(f"round {line['round']}/{rounds}  {_describe(line, budget)}")
 
@@ -47,11 +50,11 @@ def progress_lines(rounds: int, budget: float | None, write: Callable[[str], Non
 
 
 @contextmanager
-def no_progress() -> Iterator[Callable[[Line], None]]:
+def no_progress() -> Iterator[Callable[[RoundRecord], None]]:
     yield lambda line: None
 
 
-def _describe(line: Line, budget: float | None) -> str:
+def _describe(line: RoundRecord, budget: float | None) -> str:
     parts = [f"{line['clients']} client{'' if line['clients'] == 1 else 's'}" if "lost" not in line else "lost"]
     found = line.get("evaluation") or {}
     for name in (*FIRST, "loss"):

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from discreet.algorithms.algorithm import ServerState
 from discreet.engines.engine import CohortSum, RoundRefused
@@ -21,12 +21,12 @@ from discreet.experiment.promise.released_rounds import ReleasedRound
 from discreet.experiment.promise.round_releases import draw_cohort, paying_clients, planned_releases, releases_of_round
 from discreet.experiment.run_directory import environment, fingerprint, run_keys
 from discreet.experiment.run_directory.resume_check import check_unchanged
+from discreet.experiment.run_directory.run_files import RoundRecord
 from discreet.experiment.run_directory.run_record import Checkpoint, RunIdentity, RunRecord, check_path_is_free
 from discreet.privacy.ledger import Ledger, Ticket
 from discreet.randomness.purposes import Purpose
 from discreet.secure_sums.secagg.session_errors import RoundOver
 
-RoundRecord: TypeAlias = dict[str, Any]  # what rounds.jsonl says of one round
 Watch: TypeAlias = Callable[[RoundRecord], None]
 DIED = "The server stopped in this round, and may have seen its sum: it counts, and is not made again."
 

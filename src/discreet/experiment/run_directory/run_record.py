@@ -32,8 +32,9 @@ from torch import Tensor
 
 from discreet.algorithms.algorithm import ServerState
 from discreet.errors import InvalidInput
-from discreet.experiment.run_directory import json_lines
+from discreet.experiment.run_directory import json_lines, run_files
 from discreet.experiment.run_directory.fingerprint import Fingerprint
+from discreet.experiment.run_directory.run_files import RoundRecord, RunFiles
 from discreet.privacy.ledger.log import sync_directory
 
 OUTCOME = ("guarantee.json", "guarantee.txt", "report-public.html", "report.html", "model.safetensors")
@@ -113,8 +114,8 @@ class RunRecord:
     @classmethod
     def open(cls, path: Path) -> "RunRecord":
         try:
-            return cls(path, RunIdentity.read(json.loads((path / "run.json").read_bytes())))
-        except (OSError, ValueError, TypeError, AttributeError):
+            return cls(path, RunIdentity.read(RunFiles(path).json(run_files.IDENTITY)))
+        except (TypeError, AttributeError):
             raise InvalidInput(
                 f"{path} is no run directory: it has no run.json that can be read.",
                 fix="Name a directory that `discreet run` has made.",
@@ -140,10 +141,13 @@ class RunRecord:
         return self.path / "ledger.jsonl" if self.identity.private else None
 
     def read_text(self, name: str) -> str:
-        try:
-            return (self.path / name).read_text(encoding="utf-8")
-        except OSError as error:
-            raise InvalidInput(f"{self.path / name} can't be read ({error.strerror}).") from None
+        """Return the text of a file that must be there."""
+        files = RunFiles(self.path)
+        text = files.text(name)
+        files.require()
+        if not (self.path / name).exists():
+            raise InvalidInput(f"{self.path / name} is missing.")
+        return text
 
     def experiment_digest(self) -> str:
         """One short name for the resolved experiment as it lies here: a checkpoint belongs to exactly one."""
@@ -195,9 +199,12 @@ class RunRecord:
     def append_round(self, line: Mapping[str, Any]) -> None:
         json_lines.append_line(self.path / "rounds.jsonl", line)
 
-    def read_rounds(self) -> list[dict[str, Any]]:
+    def read_rounds(self) -> list[RoundRecord]:
         """A line a round, in order."""
-        return json_lines.read_lines(self.path / "rounds.jsonl")
+        files = RunFiles(self.path)
+        records = list(files.rounds().values())
+        files.require()
+        return records
 
     def rewind(self, checkpoint: Checkpoint | None) -> None:
         """Bring the lines to where the checkpoint stands: later rounds happen again, and its own is never missing."""
@@ -226,11 +233,7 @@ class RunRecord:
 
     def is_finished(self) -> bool:
         """Whether the last round was made, and what a run leaves at its end is here."""
-        try:
-            found = json.loads(self.read_text("guarantee.json"))
-        except (InvalidInput, ValueError):
-            return False
-        return found["stopped"] is None
+        return RunFiles(self.path).outcome().get("stopped", "unfinished") is None
 
     def load_model(self) -> dict[str, Tensor]:
         path = self.path / "model.safetensors"
@@ -242,8 +245,10 @@ class RunRecord:
         """How the run ended, its metrics and its cards, as plain data."""
         if not (self.path / "guarantee.json").exists():
             raise self._unfinished("guarantee")
-        found: dict[str, Any] = json.loads(self.read_text("guarantee.json"))
-        return found
+        files = RunFiles(self.path)
+        outcome = files.outcome()
+        files.require()
+        return outcome
 
     def _unfinished(self, missing: str) -> InvalidInput:
         return InvalidInput(

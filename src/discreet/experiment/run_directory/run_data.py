@@ -8,16 +8,15 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from discreet.errors import DiscreetError, InvalidInput
+from discreet.experiment.run_directory import run_files
+from discreet.experiment.run_directory.ledger_chain import Chain
+from discreet.experiment.run_directory.run_files import RunFiles
 from discreet.part import from_plain
 from discreet.privacy import wording
 from discreet.privacy.guarantee import Guarantee, LedgerMark
 from discreet.privacy.ledger.charges import ENOUGH_FOR
 from discreet.privacy.release import View
-from discreet.report import run_files
-from discreet.report.ledger_chain import Chain
 
-FILES = ("resolved.toml", "experiment.toml", "run.json", "environment.json", "rounds.jsonl", "guarantee.json")
-LEDGER = "ledger.jsonl"
 METRICS = ("accuracy", "mse", "loss")  # the order in which they are shown; a task's own come after
 CONSTANT = "constant_mse"  # shown beside the squared error, never by itself
 
@@ -47,7 +46,7 @@ class Promise:
 
 @dataclass(frozen=True)
 class RunData:
-    """One run, from its directory alone; `trouble` says what lies there and can't be read."""
+    """One run, from its directory alone; `problems` says what could not be read."""
 
     name: str
     resolved_text: str
@@ -163,27 +162,26 @@ class RunData:
 
 def read_run(run_dir: Path) -> RunData:
     """Read a run directory; InvalidInput if there is none, or if it holds no run."""
-    if not any((run_dir / name).is_file() for name in FILES):
+    files = RunFiles(run_dir)
+    if not files.is_run():
         raise InvalidInput(
-            f"{run_dir} holds no run: none of {', '.join(FILES)} is there.",
+            f"{run_dir} holds no run: none of {', '.join(run_files.NAMES)} is there.",
             fix="Name a directory that `discreet run` has made.",
         )
-    trouble: list[str] = []
-    texts = {name: run_files.read_text(run_dir / name, trouble) for name in FILES}
-    closing = _read_outcome(texts, trouble)
+    outcome = files.outcome()
     return RunData(
         name=run_dir.resolve().name,
-        resolved_text=texts["resolved.toml"],
-        source_text=texts["experiment.toml"],
-        experiment=run_files.parse_experiment(texts, trouble),
-        recipe=_read_recipe(texts["experiment.toml"]),
-        identity=run_files.parse_json(texts, "run.json", trouble, dict) or {},
-        environment=run_files.parse_json(texts, "environment.json", trouble, dict) or {},
-        rounds=run_files.parse_round_lines(texts["rounds.jsonl"], trouble),
-        outcome=closing,
-        guarantees=tuple(_read_guarantees(closing.get("guarantees"), trouble)),
-        chain=_read_chain(run_dir / LEDGER, trouble),
-        problems=tuple(trouble),
+        resolved_text=files.text(run_files.RESOLVED),
+        source_text=files.text(run_files.SOURCE),
+        experiment=files.experiment(),
+        recipe=_read_recipe(files.text(run_files.SOURCE)),
+        identity=files.json(run_files.IDENTITY) or {},
+        environment=files.json(run_files.ENVIRONMENT) or {},
+        rounds=files.rounds(),
+        outcome=outcome,
+        guarantees=tuple(_read_guarantees(outcome.get("guarantees"), files.problems)),
+        chain=_read_chain(run_dir / run_files.LEDGER, files.problems),
+        problems=tuple(files.problems),
     )
 
 
@@ -210,26 +208,19 @@ def _read_recipe(text: str) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def _read_outcome(texts: dict[str, str], trouble: list[str]) -> dict[str, Any]:
-    """guarantee.json: the cards with how the run ended, or the bare cards."""
-    data = run_files.parse_json(texts, "guarantee.json", trouble, dict | list)
-    bare = [data] if isinstance(data, dict) and "unit" in data else data if isinstance(data, list) else None
-    return {"guarantees": bare} if bare is not None else data or {}
-
-
-def _read_guarantees(data: Any, trouble: list[str]) -> Iterator[Guarantee]:
+def _read_guarantees(data: Any, problems: list[str]) -> Iterator[Guarantee]:
     for each in data if isinstance(data, list) else []:
         try:
             yield from_plain(Guarantee, each)
         except DiscreetError as error:
-            trouble.append(f"A guarantee in guarantee.json can't be read, so it isn't shown: {error}")
+            problems.append(f"A guarantee in guarantee.json can't be read, so it isn't shown: {error}")
 
 
-def _read_chain(path: Path, trouble: list[str]) -> Chain | None:
+def _read_chain(path: Path, problems: list[str]) -> Chain | None:
     if not path.is_file():
         return None
     try:
         return Chain.read(path)
     except DiscreetError as error:
-        trouble.append(f"The ledger can't be trusted: {error}")
+        problems.append(f"The ledger can't be trusted: {error}")
         return None

@@ -1,7 +1,6 @@
 """For Python programs and notebooks: train, and open what was trained. The command line uses the same functions."""
 
 import copy
-import importlib
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
@@ -226,9 +225,10 @@ def new_run_path(name: str) -> Path:
 
 
 def write_page(directory: Path) -> Path:
-    """Write report.html. By name, since pages read run directories and so stand above what makes them."""
-    written: Path = importlib.import_module("discreet.report.run_page").write(directory)
-    return written
+    """Write report.html into a run directory, and return its path."""
+    from discreet.report import run_page  # imports plotly, which training doesn't need
+
+    return run_page.write(directory)
 
 
 def _show_progress(ready: Job, console: Console, wanted: bool | None) -> AbstractContextManager[training_loop.Watch]:
