@@ -38,7 +38,7 @@ def _row(steps: int, models: int, sigma: float, epsilon: float) -> str:
 
 
 def _claimed(found: ModelAverage) -> str:
-    return f"{found.claimed:.4f}" + ("" if found.sound else ", a claim")
+    return f"{found.claimed_epsilon:.4f}" + ("" if found.is_sound else ", a claim")
 
 
 if __name__ == "__main__":

@@ -56,7 +56,8 @@ def _c2() -> Iterator[str]:
     yield "|---:|---:|---:|---:|"
     for epsilon in EPSILONS:
         noise = ClientNoise(kind="gaussian", epsilon=epsilon)
-        yield f"| {epsilon:g} | {noise.c2:.3f} | {noise.multiplier(TURNS):.3f} | ε = {noise.certified(TURNS):.2f} |"
+        true = noise.certified_epsilon(TURNS)
+        yield f"| {epsilon:g} | {noise.c2:.3f} | {noise.multiplier(TURNS):.3f} | ε = {true:.2f} |"
     yield ""
     yield "The last column counts that two updates of norm Ξ lie up to 2Ξ apart. With Laplace noise it is twice the ε."
     yield ""
@@ -114,5 +115,5 @@ def _sensitivities() -> Iterator[str]:
     yield f"### How far apart two updates lie: η = {rate}, E = {local}, ζ = {clip:g}, n_l = {examples}\n"
     yield "| as printed, ηEζ | true, 2ηEζ | with every example's gradient clipped, 2ηζ(1/n_l + E − 1) |"
     yield "|---:|---:|---:|"
-    yield f"| {found.printed:.4g} | {found.true:.4g} | {found.per_example:.4g} |"
+    yield f"| {found.printed_distance:.4g} | {found.true_distance:.4g} | {found.example_distance:.4g} |"
     yield ""

@@ -54,7 +54,7 @@ def papers() -> Iterator[str]:
     yield "| ε | " + " | ".join(names.values()) + " |"
     yield "|---:|" + "---:|" * len(names)
     for epsilon in EPSILONS:
-        promise = accountants.PROMISE.at(epsilon)
+        promise = accountants.PROMISE.with_epsilon(epsilon)
         yield (
             f"| {epsilon:g} | "
             + " | ".join(_square(noise_bound(name, promise).noise_variance ** 0.5) for name in names)

@@ -63,7 +63,7 @@ def test_no_table_cuts_a_number(discreet: Discreet):
         ("--clients 10,x", "must be a number, and got 'x'"),
         ("--clients 10,", "must be a number, and got ''"),
         ("--clients 0", "at least 1"),
-        ("--clients 70000", "60000 examples can't be shared out to 70000 clients"),
+        ("--clients 70000", "60000 examples can't be shared by 70000 clients"),
         ("--bias -1", "must be at least 0"),
     ],
 )

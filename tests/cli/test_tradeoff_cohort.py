@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.cli.tradeoff import dropouts
+from discreet.planning.curves.dropout_panel import dropout_counts, dropout_panel
 from discreet.planning.theory.heikkila_cohorts import ClientWork, Cohort, planned_share
 from discreet.privacy import accountant
 from discreet.privacy.events import sampled_gaussian
@@ -17,7 +17,7 @@ def test_without_options_it_answers_for_the_papers_fashion_mnist(discreet: Discr
     assert ran.code == 0
     said = " ".join(ran.out.split())
     assert "ε = 1 takes a noise multiplier of 5.181 in the sum" in said
-    assert "1 may collude and 1 drop out" in said
+    assert "1 may collude and 1 may drop out" in said
     assert "That state carries the client's own noise alone" in said
     assert max(map(len, ran.out.splitlines())) <= 80
 
@@ -25,7 +25,7 @@ def test_without_options_it_answers_for_the_papers_fashion_mnist(discreet: Discr
 def test_the_object_has_planned_shares_and_the_papers_beside_what_both_are_worth(discreet: Discreet):
     found = discreet("tradeoff cohort --clients 1,10,100 --bits 32 --json").json
     assert [each["clients"] for each in found["cohorts"]] == [10, 100]  # of one client nobody is left
-    assert any(note.startswith("Left out: N = 1, of whom nobody is left") for note in found["notes"])
+    assert any(note.startswith("Left out: N = 1, where no honest client would remain") for note in found["notes"])
     for each in found["cohorts"]:
         planned, papers = each["planned"], each["paper"]
         assert planned["share"] * math.sqrt(each["left"]) == pytest.approx(found["noise_multiplier"])
@@ -45,7 +45,7 @@ def test_a_given_share_has_the_papers_numbers(discreet: Discreet):
     assert ten["planned"]["own_state_epsilon"] == pytest.approx(2.875, abs=5e-4)
     assert found["least_clients"] == math.ceil((found["noise_multiplier"] / 2.1573) ** 2) == 6
     page = discreet("tradeoff cohort --share 2.1573 --colluding 0 --dropouts 0 --bits 32").out
-    assert "with 2.1573 of each, 6 clients" in " ".join(page.split())
+    assert "with a share of 2.1573, 6 clients" in " ".join(page.split())
 
 
 def test_one_step_a_round_is_certified_as_it_is_claimed(discreet: Discreet):
@@ -89,21 +89,21 @@ def test_it_is_drawn(discreet: Discreet, tmp_path: Path):
     assert (ran.code, ran.err) == (0, "")
     drawn = (tmp_path / "cohort.svg").read_text()
     assert "claimed: Theorem 4.6" in drawn
-    assert "Drop-outs of 10, of whom 1 may collude" in drawn
+    assert "Drop-outs among 10 clients, 1 of which may collude" in drawn
 
 
 def test_more_drop_outs_than_a_share_allows_for_cost_what_the_noise_of_those_left_does():
     """Ten clients, one colludes, and a share for one more: at d the ε of √(9 − d)/√8 times the noise."""
     work, ten = ClientWork(sampling_rate=0.1, steps=1, rounds=20), Cohort(clients=10, colluding=1, dropouts=1)
     share = planned_share(5.0, ten)
-    panel = dropouts.panel(work, ten, {"planned": share}, 1e-5)
+    panel = dropout_panel(work, ten, {"planned": share}, 1e-5)
     (planned,) = panel.curves
     assert [point.x for point in planned.points] == list(range(9))
     for point in planned.points:
         left = 5.0 * math.sqrt((9 - point.x) / 8)
         assert point.y == pytest.approx(accountant.epsilon(sampled_gaussian(left, 0.1, 20), 1e-5), rel=1e-6)
-    assert dropouts.counts(Cohort(clients=10**6, dropouts=7))[:2] == [0, 7]
-    assert dropouts.counts(Cohort(clients=2, colluding=1)) == [0]
+    assert dropout_counts(Cohort(clients=10**6, dropouts=7))[:2] == [0, 7]
+    assert dropout_counts(Cohort(clients=2, colluding=1)) == [0]
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from discreet.cli.tradeoff.iterations_answer import Answer
-from discreet.cli.tradeoff.iterations_picture import picture
+from discreet.planning.curves.iterations_picture import draw_iterations
+from discreet.planning.curves.iterations_tradeoff import IterationsTradeoff
 from discreet.planning.theory.fu_client_noise import ClientNoise
 from discreet.planning.theory.fu_convergence import SYNTHETIC_CONSTANTS, Setting
 from tests.cli.conftest import Discreet
@@ -19,7 +19,7 @@ def test_without_options_it_answers_for_the_papers_lending_club(discreet: Discre
     ran = discreet("tradeoff iterations")
     assert (ran.code, ran.err) == (0, "")
     assert re.search(r"C_M +4\.4 +17\.6", ran.out)  # 8·11·500·150²/(5000²·9), and four times that
-    assert re.search(r"ε that the noise truly has +6 +3\n", ran.out)
+    assert re.search(r"true ε of the noise +6 +3\n", ran.out)
     assert re.search(r"E\*, Theorem 5 +\* 24\.33", ran.out)  # 120^(2/3)
     assert re.search(r"as T grows +diverges +diverges", ran.out)
     said = " ".join(ran.out.split())
@@ -111,7 +111,7 @@ def test_on_the_way_ends_at_the_last_iteration():
     noise = ClientNoise(kind="gaussian", epsilon=1000.0)
     setting = Setting(noise=noise, clients=10, cohort=10, parameters=3, clip_norm=1.0, constants=SYNTHETIC_CONSTANTS)
     for total in (1, 60, 121, 1000):
-        way = picture(Answer(setting, total, 1, "")).panels[0]
+        way = draw_iterations(IterationsTradeoff(setting, total, 1, "")).panels[0]
         for each in way.curves:
             places = [point.x for point in each.points]
             assert (places[0], places[-1]) == (0, total)
@@ -121,7 +121,7 @@ def test_on_the_way_ends_at_the_last_iteration():
 def test_a_t_without_end_is_said_in_the_picture():
     noise = ClientNoise(kind="gaussian", epsilon=1000.0)
     setting = Setting(noise=noise, clients=10, cohort=10, parameters=3, clip_norm=1.0, constants=SYNTHETIC_CONSTANTS)
-    drawn = picture(Answer(setting, 120, 1, ""))
+    drawn = draw_iterations(IterationsTradeoff(setting, 120, 1, ""))
     assert drawn.panels[2].title == "How long, E = 1; T* = ∞"
     assert not drawn.panels[2].marks
     assert drawn.notes[0] == "T* = ∞ at E = 1: the longer, the better: the bound falls towards its limit."
@@ -131,9 +131,9 @@ def test_an_e_or_t_at_an_edge_is_said_in_the_picture_as_on_the_page(discreet: Di
     """Noise that outweighs all: every client uploads once, and the shortest run is best."""
     noise = ClientNoise(kind="laplace", epsilon=0.01)
     setting = Setting(noise=noise, clients=10, cohort=1, parameters=3, clip_norm=100.0, constants=SYNTHETIC_CONSTANTS)
-    first, second, *_ = picture(Answer(setting, 120, 1, "")).notes
-    assert first == "E* = 12 at T = 120: the largest there is at this T: every client uploads as rarely as it can."
-    assert second == "T* = 10 at E = 1: the shortest in which every client has its turn."
+    first, second, *_ = draw_iterations(IterationsTradeoff(setting, 120, 1, "")).notes
+    assert first == "E* = 12 at T = 120: the largest at this T: every client uploads as rarely as possible."
+    assert second == "T* = 10 at E = 1: the shortest in which every client joins."
 
 
 def test_no_table_cuts_a_number(discreet: Discreet):
@@ -149,7 +149,14 @@ def test_it_is_drawn_with_its_best_marked(noise: str, discreet: Discreet, tmp_pa
     assert (ran.code, ran.err) == (0, "")
     drawn = (tmp_path / "iterations.svg").read_text()
     best = {"laplace": "E* = 2", "gaussian": "E* = 1"}[noise]
-    for text in ("On the way, T = 120 and E = 1", "How local", "How long", "E as a rule of T", best, "T* = 10"):
+    for text in (
+        "During training, T = 120 and E = 1",
+        "How many local iterations",
+        "How long",
+        "E as a rule of T",
+        best,
+        "T* = 10",
+    ):
         assert text in drawn
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.cli.tradeoff import ldp_picture
+from discreet.planning.curves import ldp_picture
 from discreet.planning.theory import kim_exact_noise
 from discreet.planning.theory.kim_client_groups import Group
 from discreet.planning.theory.kim_noise_bounds import Promise
@@ -60,7 +60,7 @@ def test_a_true_epsilon_above_the_promised_one_is_marked_as_the_object_says(disc
             assert [not each.endswith("*") for each in found[1:3]] == [kept["per_example"], kept["minibatch"]]
             assert found[5] == ("met" if bounds[key]["valid"] else "broken")
         broken = any(not all(bounds[key]["claim_holds"].values()) for key in rows.values())
-        assert ("* More than the ε that is promised: the promise is not kept." in page) is broken
+        assert ("* More than the promised ε: the promise is broken." in page) is broken
     assert cells(discreet(LINE).out, "Theorem 1")[2] == "1.385*"
     assert "*" not in discreet(f"{LINE} --delta 0.5 --epsilon 100").out
 
@@ -222,7 +222,7 @@ def test_an_empty_field_of_a_group_is_left_out(discreet: Discreet):
         ("--group 5:0.1 --clients 7", "A --group names its clients and their rate. Leave --clients"),
         ("--group 5:0.1 --sampling-rate 0.1", "A --group names its clients and their rate. Leave --clients"),
         ("--group 5:0.1:7 --group 5:0.1", "Some groups say how many examples"),
-        ("--group 5:0.1 --group 5:0.1 --picture there.png", "A picture is of clients who are alike."),
+        ("--group 5:0.1 --group 5:0.1 --picture there.png", "A picture shows clients with the same numbers only."),
         ("--picture there.txt", "must end in"),
         ("--picture no/such/there.png", "there.png can't be written: there is no folder no/such."),
         ("--epsilon 0", "between 1e-6 and 1e12"),
@@ -269,14 +269,14 @@ def test_without_sampling_the_papers_bounds_are_infinite_and_ours_is_not(discree
 
 def test_the_picture_has_three_panels_over_the_same_epsilon_with_every_way_to_count():
     promise = Promise(epsilon=1.0, delta=1e-4, sampling_rate=1e-3, rounds=7000)
-    picture = ldp_picture.picture(Group(clients=10, promise=promise), Learning(rounds=7000, dimension=100), 1.0)
+    picture = ldp_picture.draw_ldp(Group(clients=10, promise=promise), Learning(rounds=7000, dimension=100), 1.0)
     noise, utility, bits = picture.panels
     names = {"exact, C", "Theorem 1", "moments", "AC1", "AC2", "exact, 2C"}
     sent = names - {"exact, C"}  # whose noise lies on a sum that nobody sends as it is
     assert {each.name for each in noise.curves} == names
     assert {each.name for each in utility.curves} == sent
     assert {each.name for each in bits.curves} == {*sent, "Theorem 1, printed"}
-    assert any("no utility or bits are shown of it" in note for note in picture.notes)
+    assert any("no utility or bits are shown for it" in note for note in picture.notes)
     across = {tuple(point.x for point in each.points) for panel in picture.panels for each in panel.curves}
     assert len(across) == 1
     assert noise.limits == utility.limits == bits.limits
@@ -285,14 +285,14 @@ def test_the_picture_has_three_panels_over_the_same_epsilon_with_every_way_to_co
 
 
 def test_the_papers_own_limit_is_in_its_default_picture():
-    swept = ldp_picture.sweep(Group(clients=1, promise=PAPER))
+    swept = ldp_picture.sweep_epsilon(Group(clients=1, promise=PAPER))
     assert {limit.name: limit.x for limit in swept.limits()}["Theorem 1 begins"] == pytest.approx(0.009996, abs=5e-7)
 
 
 def test_where_theorem_1_asks_for_less_than_nothing_there_is_no_curve():
     """L = ln 1e4 = 9.21: the bracket is 0 at about ε = 1/200, where 2·(L − ln(2L) − 1 + ln ε) = −ε."""
-    group = Group(clients=100, promise=PAPER.at(0.05))
-    for panel in ldp_picture.picture(group, Learning(rounds=70_000, dimension=10_000), 1.0).panels:
+    group = Group(clients=100, promise=PAPER.with_epsilon(0.05))
+    for panel in ldp_picture.draw_ldp(group, Learning(rounds=70_000, dimension=10_000), 1.0).panels:
         for each in (curve for curve in panel.curves if curve.name.startswith("Theorem 1")):
             assert all(math.isnan(point.y) for point in each.points if point.x < 0.00498)
         dashed = next(curve for curve in panel.curves if curve.name == "Theorem 1" and curve.dashed)
@@ -302,10 +302,10 @@ def test_where_theorem_1_asks_for_less_than_nothing_there_is_no_curve():
 
 
 def test_a_curve_is_dashed_where_its_conditions_fail_and_level_where_sigma_is_1():
-    swept = ldp_picture.sweep(
+    swept = ldp_picture.sweep_epsilon(
         Group(clients=1, promise=Promise(epsilon=1.0, delta=1e-4, sampling_rate=1e-3, rounds=7000))
     )
-    theorem = next(way for way in swept.ways if way.name == "Theorem 1")
+    theorem = next(way for way in swept.bounds if way.name == "Theorem 1")
     dashed, solid = (each for each in swept.curves(lambda variance: variance) if each.name == "Theorem 1")
     assert (dashed.dashed, solid.dashed) == (True, False)
     for holds, point, value in zip(theorem.holds, solid.points, theorem.variances, strict=True):

@@ -10,10 +10,10 @@ from rich.padding import Padding
 from rich.table import Table
 
 from discreet.cli import datasets
-from discreet.cli.formatting import format_count
 from discreet.cli.output import Json, emit
 from discreet.cli.text_table import text_table
 from discreet.errors import InvalidInput
+from discreet.report.formatting import format_count
 
 if TYPE_CHECKING:
     from discreet.data.heterogeneity import Heterogeneity

@@ -9,7 +9,6 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
 
-from discreet.cli.formatting import format_count
 from discreet.cli.options import (
     POSITIVE,
     PROBABILITY,
@@ -24,6 +23,7 @@ from discreet.cli.text_table import text_table
 from discreet.part import from_plain
 from discreet.privacy.release import Person, Unit, describe_clients, relations_for
 from discreet.privacy.wording import compact, round_down, round_up
+from discreet.report.formatting import format_count
 
 EPILOG = """\b
 Examples:

@@ -10,7 +10,6 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
 
-from discreet.cli.formatting import format_affordable_rounds, format_bytes, format_count
 from discreet.cli.interactive_plan import PORT, serve_planner
 from discreet.cli.options import DataDir, Overrides
 from discreet.cli.output import Json, emit
@@ -20,6 +19,7 @@ from discreet.errors import InvalidInput
 from discreet.part import from_plain
 from discreet.privacy.release import describe_clients
 from discreet.privacy.wording import compact, round_up
+from discreet.report.formatting import format_bytes, format_count
 
 EPILOG = """\b
 Examples:
@@ -139,6 +139,7 @@ def _describe_traffic(sent: dict[str, int]) -> str:
 
 
 def _describe_promise(plan: dict[str, Any]) -> str:
+    from discreet.planning.other_promises import format_affordable_rounds  # heavy, and loaded by now
     from discreet.privacy.guarantee import Guarantee
 
     if not plan["guarantees"]:
@@ -178,6 +179,8 @@ def _client_table(groups: list[dict[str, Any]]) -> Table:
 
 
 def _other_epsilons_table(plan: dict[str, Any]) -> Table:
+    from discreet.planning.other_promises import format_affordable_rounds  # heavy, and loaded by now
+
     headings = ("promised ε", "noise for all rounds", "or rounds at this noise")
     table = text_table(*headings, right=headings)
     for row in plan["other_epsilons"]:

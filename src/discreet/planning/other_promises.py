@@ -79,3 +79,8 @@ def affordable(job: Job, epsilon: float) -> int:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
     return low
+
+
+def format_affordable_rounds(rounds: int) -> str:
+    """Write how many rounds a promise affords; "at least" where the search stopped before it found the last one."""
+    return f"{'at least ' if rounds >= MOST_ROUNDS else ''}{rounds:,}"

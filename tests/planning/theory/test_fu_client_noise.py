@@ -91,7 +91,7 @@ def test_two_updates_lie_twice_as_far_apart_as_the_paper_has_it() -> None:
     """Five iterations at a rate of 0.1 with ζ = 3: a norm of 1.5; one of ten examples moves the first a tenth."""
     found = fu_client_noise.update_sensitivity(0.1, 5, 3.0, examples=10)
     assert found == pytest.approx((1.5, 3.0, 2 * 0.1 * 3 * (0.1 + 4)))
-    assert fu_client_noise.update_sensitivity(0.1, 1, 3.0).per_example is None
+    assert fu_client_noise.update_sensitivity(0.1, 1, 3.0).example_distance is None
 
 
 @given(st.floats(0.1, 10), st.integers(1, 100), st.sampled_from(["laplace", "gaussian"]))
@@ -102,9 +102,9 @@ def test_the_printed_noise_costs_what_was_asked_as_the_paper_counts_and_more_tru
     assert fu_client_noise.claimed_epsilon(kind, noise.multiplier(turns), turns, 1e-4) == pytest.approx(
         epsilon, rel=1e-4
     )
-    assert noise.certified(turns) >= 2 * epsilon * (1 - 1e-4)  # Gaussian noise loses more than twice
+    assert noise.certified_epsilon(turns) >= 2 * epsilon * (1 - 1e-4)  # Gaussian noise loses more than twice
     if kind == "laplace":
-        assert noise.certified(turns) == pytest.approx(2 * epsilon)
+        assert noise.certified_epsilon(turns) == pytest.approx(2 * epsilon)
 
 
 def test_what_no_noise_can_be_for_is_refused() -> None:

@@ -180,5 +180,5 @@ def test_what_can_not_be_is_refused() -> None:
         Setting(**{**vars(LENDING_CLUB), "clip_norm": 1e200})
     with pytest.raises(InvalidInput, match="at most all 5,000 clients, and got 5,001"):
         Setting(**{**vars(LENDING_CLUB), "cohort": 5001})
-    with pytest.raises(InvalidInput, match="must be 1 to 10, all there are; got 11"):
+    with pytest.raises(InvalidInput, match="must be 1 to 10, the number in all, and got 11"):
         convergence_bound(LENDING_CLUB, 10, 11)

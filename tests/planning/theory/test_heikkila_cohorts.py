@@ -40,16 +40,16 @@ def test_the_papers_settings_come_out_as_claimed_and_only_one_step_is_certified_
 ) -> None:
     theirs, cohort = kind[data, rounds], Cohort(clients=51 if data == "income" else 10)
     counted = ClientWork(sampling_rate=theirs.sampling_rate, steps=theirs.steps // rounds, rounds=rounds)
-    claimed = heikkila_cohorts.evaluate_share(counted, cohort, theirs.noise_multiplier, 1e-5).claimed
+    claimed = heikkila_cohorts.evaluate_share(counted, cohort, theirs.noise_multiplier, 1e-5).paper_epsilon
     assert claimed == pytest.approx(1.0, abs=5e-4)
     drawn = replace(counted, sampling_rate=1 / math.ceil(1 / theirs.sampling_rate))
     found = heikkila_cohorts.evaluate_share(drawn, cohort, theirs.noise_multiplier, 1e-5)
-    assert found.whole == found.noise == pytest.approx(total, abs=1e-3)
-    assert found.epsilon == found.counted == pytest.approx(tight, abs=5.1e-3)  # which has two digits
+    assert found.full_noise == found.noise == pytest.approx(total, abs=1e-3)
+    assert found.epsilon == found.full_epsilon == pytest.approx(tight, abs=5.1e-3)  # which has two digits
     if kind is STEP:
-        assert found.own_state == found.epsilon
+        assert found.own_state_epsilon == found.epsilon
     else:
-        assert found.own_state == accountant.epsilon(drawn.event(theirs.noise_multiplier), 1e-5) > 2.5
+        assert found.own_state_epsilon == accountant.epsilon(drawn.event(theirs.noise_multiplier), 1e-5) > 2.5
 
 
 @pytest.mark.parametrize(("total", "claimed"), [(4.0, 1.356), (6.822, 0.755)])
@@ -57,8 +57,8 @@ def test_two_steps_without_sampling_are_claimed_as_one_gaussian(total: float, cl
     """√2/σ is μ: 0.354 at σ = 4. At a client's own state it is √N times that."""
     work = ClientWork(sampling_rate=1.0, steps=2, rounds=1)
     found = heikkila_cohorts.evaluate_share(work, Cohort(clients=10), total / math.sqrt(10), 1e-5)
-    assert found.counted == pytest.approx(claimed, abs=6e-4)
-    assert found.own_state == pytest.approx(gaussian.epsilon(math.sqrt(20) / total, 1e-5), rel=1e-3)
+    assert found.full_epsilon == pytest.approx(claimed, abs=6e-4)
+    assert found.own_state_epsilon == pytest.approx(gaussian.epsilon(math.sqrt(20) / total, 1e-5), rel=1e-3)
 
 
 def test_planned_shares_leave_enough_and_the_papers_do_not() -> None:
@@ -68,11 +68,11 @@ def test_planned_shares_leave_enough_and_the_papers_do_not() -> None:
     papers = heikkila_cohorts.evaluate_share(FASHION, cohort, heikkila_cohorts.paper_share(noise, cohort), 1e-5)
     assert planned.noise == pytest.approx(noise)
     assert planned.epsilon == pytest.approx(1.0, abs=2e-5)
-    assert planned.left == 8
-    assert papers.whole == pytest.approx(noise)
+    assert planned.honest == 8
+    assert papers.full_noise == pytest.approx(noise)
     assert papers.noise == pytest.approx(noise * math.sqrt(0.8))
     assert papers.epsilon == pytest.approx(1.136, abs=5e-4)
-    assert papers.counted <= 1.0
+    assert papers.full_epsilon <= 1.0
     assert planned.share / papers.share == pytest.approx(math.sqrt(10 / 8))
 
 
@@ -80,7 +80,7 @@ def test_planned_shares_leave_enough_and_the_papers_do_not() -> None:
 def test_whoever_is_missing_was_allowed_for(clients: int, colluding: int, dropouts: int, noise: float) -> None:
     cohort = Cohort(clients=clients + colluding + dropouts, colluding=colluding, dropouts=dropouts)
     share = heikkila_cohorts.planned_share(noise, cohort)
-    assert share * math.sqrt(cohort.left) == pytest.approx(noise)
+    assert share * math.sqrt(cohort.honest) == pytest.approx(noise)
     assert share >= heikkila_cohorts.paper_share(noise, cohort)
     least = heikkila_cohorts.smallest_cohort(noise, share, colluding=colluding, dropouts=dropouts)
     assert least == cohort.clients
@@ -91,7 +91,7 @@ def test_the_mean_of_more_clients_has_less_noise_though_the_sum_has_the_same() -
     means = [
         heikkila_cohorts.evaluate_share(
             FASHION, Cohort(clients=n), heikkila_cohorts.paper_share(noise, Cohort(clients=n)), 1e-5
-        ).mean
+        ).mean_noise
         for n in (10, 100)
     ]
     assert means == pytest.approx([noise / 10, noise / 100])

@@ -13,7 +13,7 @@ from experiments.distributed.table1 import PRINTED
 def test_the_row_comes_out_as_printed(steps: int, clients: int, sigma: float, epsilon: float) -> None:
     found = evaluate_average(5.0, clients, steps, 0.1, 1e-5)
     assert round(found.total_noise, 2) == sigma
-    assert round(found.claimed, 2) == epsilon
+    assert round(found.claimed_epsilon, 2) == epsilon
 
 
 # Tight values, known from another accountant: of one step at the noise of the sum, of more at that of one model.
@@ -23,8 +23,8 @@ def test_one_step_is_certified_at_the_noise_of_all_and_more_at_that_of_one(
 ) -> None:
     found = evaluate_average(5.0, clients, steps, 0.1, 1e-5)
     assert found.epsilon == accountant.epsilon(found.event, 1e-5) == pytest.approx(tight, abs=0.005)
-    assert found.sound is (steps == 1 or clients == 1)
-    assert found.sound or found.epsilon > found.claimed
+    assert found.is_sound is (steps == 1 or clients == 1)
+    assert found.is_sound or found.epsilon > found.claimed_epsilon
 
 
 def test_without_sampling_one_step_of_the_sum_is_one_gaussian() -> None:
@@ -37,13 +37,13 @@ def test_the_noise_is_the_least_for_the_papers_accountant() -> None:
     noise = calibrate_local_noise(3.0, 7, 0.2, 1e-6)
     found = evaluate_average(3.0, 1, 7, 0.2, 1e-6)
     assert found.local_noise == noise
-    assert 3.0 - 1e-5 < found.claimed <= 3.0
-    assert paper_epsilon(found.event, 1e-6) == found.claimed
+    assert 3.0 - 1e-5 < found.claimed_epsilon <= 3.0
+    assert paper_epsilon(found.event, 1e-6) == found.claimed_epsilon
 
 
 def test_an_epsilon_that_the_papers_accountant_never_says_is_refused() -> None:
     """ln(1e5)/254 = 0.0453 is added at the largest of its orders, however much noise there is."""
-    with pytest.raises(InvalidInput, match=r"never says less than 0\.04533"):
+    with pytest.raises(InvalidInput, match=r"never reports less than 0\.04533"):
         evaluate_average(0.04, 2, 1, 0.1, 1e-5)
 
 

@@ -54,7 +54,7 @@ def test_shares_add_up_to_the_whole_for_those_who_are_there_and_honest() -> None
     assert heikkila_noise_shares.sum_noise(2.0, 10, colluding=1) == 6.0  # everybody came, and one tells
     with pytest.raises(UnsoundCombination, match="Of 3 clients, 1 collude and 2 drop out"):
         heikkila_noise_shares.noise_share(1.0, 3, colluding=1, dropouts=2)
-    with pytest.raises(UnsoundCombination, match="one has to be left to bring noise"):
+    with pytest.raises(UnsoundCombination, match="at least one has to remain to add noise"):
         heikkila_noise_shares.sum_noise(1.0, 2, colluding=2)
     with pytest.raises(UnsoundCombination, match="-5 collude"):  # whom no noise is added for
         heikkila_noise_shares.noise_share(1.0, 3, colluding=-5)
@@ -111,7 +111,7 @@ def test_whoever_is_missing_takes_the_most_noise_with_them_and_nobody_loses_thei
         (math.sqrt(2), math.sqrt(2), math.sqrt(101))
     )
     assert heikkila_noise_shares.noise_multipliers([ONE, loud], missing=1) == (1.0, 10.0)
-    with pytest.raises(UnsoundCombination, match="one has to be left to protect"):
+    with pytest.raises(UnsoundCombination, match="at least one has to remain to be protected"):
         heikkila_noise_shares.noise_multipliers([ONE, loud], missing=2)
 
 

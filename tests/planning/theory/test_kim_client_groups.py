@@ -25,17 +25,17 @@ def test_every_way_to_count_is_priced_at_what_it_hands_out() -> None:
     assert list(found) == [*FORMS, PER_EXAMPLE, MINIBATCH]
     for name in FORMS:
         row = found[name]
-        assert row.handed_out == max(row.noise_variance, 1.0)
-        assert row.certified == {
-            clipping: kim_exact_noise.certified_epsilon(clipping, row.handed_out, PROMISE)
+        assert row.applied_variance == max(row.noise_variance, 1.0)
+        assert row.certified_epsilons == {
+            clipping: kim_exact_noise.certified_epsilon(clipping, row.applied_variance, PROMISE)
             for clipping in ("per_example", "minibatch")
         }
-    assert set(found[MINIBATCH].certified) == {"minibatch"}
+    assert set(found[MINIBATCH].certified_epsilons) == {"minibatch"}
 
 
 def test_where_examples_are_known_their_mean_has_the_noise_of_the_sum_over_the_expected_batch() -> None:
     found = group_rows(Group(clients=3, promise=PROMISE, examples=250), WHOLE)
-    assert found[MEAN].handed_out == pytest.approx(found[PER_EXAMPLE].handed_out / 5**2)
+    assert found[MEAN].applied_variance == pytest.approx(found[PER_EXAMPLE].applied_variance / 5**2)
 
 
 def test_what_sums_of_examples_prove_counts_that_batches_vary() -> None:
@@ -43,9 +43,9 @@ def test_what_sums_of_examples_prove_counts_that_batches_vary() -> None:
     group = Group(clients=4, promise=PROMISE, examples=250)
     row = group_rows(group, WHOLE)[MEAN]
     found = joint_row([group], [row], WHOLE, of_sums=True)
-    assert found.noise_variance == pytest.approx(row.handed_out / 4)
+    assert found.noise_variance == pytest.approx(row.applied_variance / 4)
     noisy = 4 * (1 + 0.98 / 20) + 30 * 4 * found.noise_variance
-    assert found.utility.proved == pytest.approx(200 / max(8, noisy))
+    assert found.utility.proved_bound == pytest.approx(200 / max(8, noisy))
     _, both = evaluate_groups([group, group], WHOLE)
     assert both[MEAN].noise_variance == pytest.approx(found.noise_variance / 2)
 
@@ -54,7 +54,7 @@ def test_groups_without_examples_weigh_by_their_rates_alone() -> None:
     often = Group(clients=1, promise=PROMISE)
     seldom = Group(clients=1, promise=Promise(epsilon=1.0, delta=1e-5, sampling_rate=0.01, rounds=200))
     each, found = evaluate_groups([often, seldom], WHOLE)
-    noises = [by["ac2"].handed_out for by in each]
+    noises = [by["ac2"].applied_variance for by in each]
     assert found["ac2"].noise_variance == pytest.approx((4 * noises[0] + noises[1]) / 9)
 
 

@@ -17,7 +17,9 @@ NOISE_ALONE = (57545, 49121, 44091, 37691, 32590, 28972, 23895, 20471, 20471, 20
 
 @pytest.mark.parametrize(("epsilon", "printed", "alone"), list(zip(EPSILONS, PRINTED, NOISE_ALONE, strict=True)))
 def test_the_rate_is_the_known_one(epsilon: float, printed: int, alone: int) -> None:
-    found = kim_gradient_bits.gradient_bits(10_000, noise_bound("theorem1", PAPER.at(epsilon)).handed_out)
+    found = kim_gradient_bits.gradient_bits(
+        10_000, noise_bound("theorem1", PAPER.with_epsilon(epsilon)).applied_variance
+    )
     assert found.printed == pytest.approx(printed, abs=0.5)
     assert found.noise_alone == pytest.approx(alone, abs=0.5)
     assert found.noise_alone < found.corrected < found.noise_alone + 1  # 1/d of it is signal

@@ -45,17 +45,17 @@ def digits(printed: str) -> float:
 
 @pytest.mark.parametrize(("name", "epsilon", "printed"), CELLS)
 def test_the_bound_asks_for_the_known_noise(name: str, epsilon: float, printed: str) -> None:
-    found = noise_bound(name, PAPER.at(epsilon))
+    found = noise_bound(name, PAPER.with_epsilon(epsilon))
     assert found.noise_variance == pytest.approx(float(printed), abs=digits(printed))
-    assert found.handed_out == max(found.noise_variance, 1.0)
+    assert found.applied_variance == max(found.noise_variance, 1.0)
 
 
 def test_nothing_is_handed_out_where_theorem_1_asks_for_less_than_nothing() -> None:
-    found = noise_bound("theorem1", PAPER.at(0.001))
+    found = noise_bound("theorem1", PAPER.with_epsilon(0.001))
     assert found.noise_variance == pytest.approx(-902_720.5, abs=0.5)
-    assert (found.handed_out, found.valid) == (None, False)
+    assert (found.applied_variance, found.valid) == (None, False)
     assert found.reason == "its printed form is not even positive (σ² = -9.027e5)"
-    assert noise_bound("theorem1", PAPER.at(0.005)).handed_out == pytest.approx(23.52, abs=5e-3)
+    assert noise_bound("theorem1", PAPER.with_epsilon(0.005)).applied_variance == pytest.approx(23.52, abs=5e-3)
 
 
 def test_a_rate_so_small_that_its_square_is_nothing_is_refused() -> None:
@@ -82,7 +82,7 @@ def test_the_first_factor_is_that_of_the_paper() -> None:
     ],
 )
 def test_what_theorem_1_drops_is_known_too(epsilon: float, printed: str) -> None:
-    found = kim_noise_bounds.theorem1_untruncated(PAPER.at(epsilon))
+    found = kim_noise_bounds.theorem1_untruncated(PAPER.with_epsilon(epsilon))
     assert found == pytest.approx(float(printed), abs=digits(printed))
 
 
@@ -142,11 +142,20 @@ def test_a_bound_begins_where_sigma_is_62_5_and_stays_1_from_the_known_epsilon(
 def test_theorem_1_peaks_at_4146_and_is_negative_below() -> None:
     peak = turning_point(PAPER)
     assert peak == pytest.approx(0.0082, abs=5e-5)
-    assert kim_noise_bounds.theorem1(PAPER.at(peak)) == pytest.approx(4146, abs=0.5)
-    assert kim_noise_bounds.theorem1(PAPER.at(0.00499)) < 0 < kim_noise_bounds.theorem1(PAPER.at(0.00500))
+    assert kim_noise_bounds.theorem1(PAPER.with_epsilon(peak)) == pytest.approx(4146, abs=0.5)
+    assert (
+        kim_noise_bounds.theorem1(PAPER.with_epsilon(0.00499))
+        < 0
+        < kim_noise_bounds.theorem1(PAPER.with_epsilon(0.00500))
+    )
     for epsilon in (peak * 0.99, peak * 1.01):
-        assert kim_noise_bounds.theorem1(PAPER.at(epsilon)) < kim_noise_bounds.theorem1(PAPER.at(peak))
-    below, negative = noise_bound("theorem1", PAPER.at(0.007)), noise_bound("theorem1", PAPER.at(0.004))
+        assert kim_noise_bounds.theorem1(PAPER.with_epsilon(epsilon)) < kim_noise_bounds.theorem1(
+            PAPER.with_epsilon(peak)
+        )
+    below, negative = (
+        noise_bound("theorem1", PAPER.with_epsilon(0.007)),
+        noise_bound("theorem1", PAPER.with_epsilon(0.004)),
+    )
     assert not below.valid
     assert "asks for less noise the smaller ε is" in below.reason
     assert not negative.valid
@@ -164,7 +173,7 @@ def test_theorem_1_turns_where_its_slope_is_0_for_every_delta(delta: float) -> N
 
 def test_theorem_1s_condition_on_epsilon_fails_between_1_2_and_2_667() -> None:
     found = {
-        epsilon: noise_bound("theorem1", PAPER.at(epsilon))
+        epsilon: noise_bound("theorem1", PAPER.with_epsilon(epsilon))
         for epsilon in (0.1, 0.5, 1, 1.5, 2, 2.5, 2.666, 2.667, 3, 5)
     }
     assert [epsilon for epsilon, each in found.items() if not each.valid] == [1.5, 2, 2.5, 2.666]
@@ -174,14 +183,14 @@ def test_theorem_1s_condition_on_epsilon_fails_between_1_2_and_2_667() -> None:
 
 
 def test_the_condition_on_epsilon_needs_what_is_known() -> None:
-    assert min_epsilon(noise_bound("theorem1", PAPER).handed_out, PAPER) == pytest.approx(0.897, abs=5e-4)
-    at = PAPER.at(1.5)
-    assert min_epsilon(noise_bound("theorem1", at).handed_out, at) == pytest.approx(1.718, abs=5e-4)
+    assert min_epsilon(noise_bound("theorem1", PAPER).applied_variance, PAPER) == pytest.approx(0.897, abs=5e-4)
+    at = PAPER.with_epsilon(1.5)
+    assert min_epsilon(noise_bound("theorem1", at).applied_variance, at) == pytest.approx(1.718, abs=5e-4)
     assert min_epsilon(1.0, PAPER) == pytest.approx(2 * math.log(1e4) / math.log(1e3))  # 2.667
 
 
 def test_too_much_noise_for_the_sampling_rate_is_said_with_its_number() -> None:
-    assert noise_bound("ac1", PAPER.at(0.2)).reason == "q < 1/(16σ) means σ < 62.5, and σ is 76.81"
+    assert noise_bound("ac1", PAPER.with_epsilon(0.2)).reason == "q < 1/(16σ) means σ < 62.5, and σ is 76.81"
     crowded = noise_bound("ac2", replace(PAPER, sampling_rate=0.1))
     assert crowded.reason == "q < 1/(16σ) means σ < 0.625, and σ must be at least 1"
     assert epsilon_domain("ac2", replace(PAPER, sampling_rate=0.1)).begins is None
@@ -224,7 +233,7 @@ def test_a_promise_has_strict_numbers(wrong: dict[str, float]) -> None:
     ("claimed", "example", "minibatch"), [(0.5, 0.2213, 0.5244), (1.0, 0.4660, 1.3839), (2.0, 1.1331, 9.2939)]
 )
 def test_what_theorem_1_hands_out_truly_costs(claimed: float, example: float, minibatch: float) -> None:
-    noise = noise_bound("theorem1", PAPER.at(claimed)).handed_out
+    noise = noise_bound("theorem1", PAPER.with_epsilon(claimed)).applied_variance
     assert kim_exact_noise.certified_epsilon("per_example", noise, PAPER) == pytest.approx(example, rel=5e-4)
     assert kim_exact_noise.certified_epsilon("minibatch", noise, PAPER) == pytest.approx(minibatch, rel=5e-4)
 

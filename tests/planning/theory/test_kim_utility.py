@@ -37,7 +37,9 @@ learnings = st.builds(
 
 @pytest.mark.parametrize(("name", "epsilon", "printed"), CELLS)
 def test_the_utility_is_the_known_one(name: str, epsilon: float, printed: str) -> None:
-    noise = kim_utility.average_variance([1.0], [noise_bound(name, PAPER.at(epsilon)).handed_out], [100])
+    noise = kim_utility.average_variance(
+        [1.0], [noise_bound(name, PAPER.with_epsilon(epsilon)).applied_variance], [100]
+    )
     assert kim_utility.printed_utility(noise, SETTING) == pytest.approx(float(printed), abs=digits(printed))
 
 
@@ -71,16 +73,16 @@ def test_where_the_clip_is_the_gradients_bound_both_say_the_same() -> None:
     for noise in (0.0, 0.001, 1.0):
         found = kim_utility.utility(noise, learning)
         assert (found.valid, found.reason) == (True, "")
-        assert found.printed == pytest.approx(found.proved)
+        assert found.printed_bound == pytest.approx(found.proved_bound)
 
 
 def test_a_clip_below_the_gradients_bound_proves_nothing_and_one_above_needs_other_steps() -> None:
     below = kim_utility.utility(0.01, SETTING)
-    assert (below.valid, below.proved) == (False, 0.0)
+    assert (below.valid, below.proved_bound) == (False, 0.0)
     assert "C = 1 is below G = 5" in below.reason
     above = kim_utility.utility(1.0, Learning(rounds=1000, dimension=10, clip_norm=10.0))
     assert not above.valid
-    assert 0 < above.proved < above.printed
+    assert 0 < above.proved_bound < above.printed_bound
     assert "too short for the proof" in above.reason
 
 

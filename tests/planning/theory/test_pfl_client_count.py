@@ -46,17 +46,17 @@ def test_means_that_were_drawn_keep_to_the_corrected_utility_and_not_to_the_prin
 def test_a_crowd_has_the_root_of_its_number_less_noise_when_it_shares_it() -> None:
     for clients in (1, 10, 25):
         found = pfl_client_count.evaluate_client_count(replace(MNIST, clients=clients), 2.93, 1e-5, 0.5)
-        assert found.local == pytest.approx(found.noise_multiplier / math.sqrt(clients))
-        assert found.distributed == pytest.approx(found.noise_multiplier / clients)
+        assert found.local_noise == pytest.approx(found.noise_multiplier / math.sqrt(clients))
+        assert found.shared_noise == pytest.approx(found.noise_multiplier / clients)
         assert found.noise_multiplier == pytest.approx(1.531, abs=6e-4)
     assert found.valid
 
 
 def test_a_utility_below_0_says_nothing() -> None:
     found = pfl_client_count.evaluate_client_count(replace(MNIST, clients=1), 2.93, 1e-5, 0.5)
-    assert found.corrected < 0 < found.printed
+    assert found.corrected_utility < 0 < found.printed_utility
     assert not found.valid
-    assert found.reason == "a chance of at least 0 or less: says nothing"
+    assert found.reason == "a probability of at least 0 or less: says nothing"
 
 
 def test_clients_who_share_a_training_set_have_less_each_and_need_more_noise() -> None:
@@ -64,5 +64,5 @@ def test_clients_who_share_a_training_set_have_less_each_and_need_more_noise() -
     assert examples == [6000, 600]
     few, many = (pfl_local_epochs.calibrate_noise(replace(MNIST, examples=each), 2.93, 1e-5) for each in examples)
     assert many > 2 * few
-    with pytest.raises(InvalidInput, match="60 examples can't be shared out to 61 clients"):
+    with pytest.raises(InvalidInput, match="60 examples can't be shared by 61 clients"):
         pfl_client_count.examples_per_client(60, 61)

@@ -61,7 +61,7 @@ def test_the_noise_is_one_and_the_rule_of_thumb_is_too_small_for_one_epoch_and_l
     assert by_epochs[1].asymptotic == pytest.approx(2.93 / math.sqrt(20))
     assert by_epochs[1].epsilon == pytest.approx(0.7126, abs=5e-5)
     assert [each.valid for each in by_epochs.values()] == [False, False, True, True, True, True]
-    assert by_epochs[2].reason == "asymptotic: less than one round really costs"
+    assert by_epochs[2].reason == "asymptotic: less than the true cost of one round"
     for each in by_epochs.values():
         assert each.epochs * each.rounds == 20
         assert each.epsilon == accountant.epsilon(pfl_local_epochs.event(MNIST, noise, each.epochs), 1e-5)
@@ -94,16 +94,16 @@ def test_the_mean_of_the_last_round_carries_the_same_noise_however_the_steps_wer
     noises = np.random.default_rng(3).normal(size=(6, 3))
     model = np.zeros(3)
     for step in range(6):
-        model = model - SMALL.step * noises[step]
+        model = model - SMALL.step_length * noises[step]
         if (step + 1) % epochs == 0:
             model = np.full(3, model.mean())
-    assert model[0] == pytest.approx(-SMALL.step * noises.sum() / 3)
+    assert model[0] == pytest.approx(-SMALL.step_length * noises.sum() / 3)
 
 
 def test_noise_that_was_drawn_has_the_norm_that_is_carried() -> None:
     """20,000 norms, of deviation below 0.75 of one step's: off by 5 standard errors once in 1.7 million."""
     training = replace(SMALL, dimension=5)
-    drawn = np.random.default_rng(4).normal(0, 1.5 * training.step, (20_000, 6, 3, 5)).sum(axis=1).mean(axis=1)
+    drawn = np.random.default_rng(4).normal(0, 1.5 * training.step_length, (20_000, 6, 3, 5)).sum(axis=1).mean(axis=1)
     norms = np.linalg.norm(drawn, axis=1)
     carried = pfl_local_epochs.expected_noise_norm(training, 1.5, 6, 3)
     assert norms.mean() == pytest.approx(carried, abs=5 * norms.std() / math.sqrt(20_000))

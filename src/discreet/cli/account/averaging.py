@@ -8,12 +8,12 @@ import typer
 from rich.console import RenderableType
 from rich.padding import Padding
 
-from discreet.cli.formatting import format_count
 from discreet.cli.options import COUNT, POSITIVE, PROBABILITY, RATE
 from discreet.cli.output import Json, emit
 from discreet.cli.text_table import text_table
 from discreet.part import to_plain
 from discreet.privacy.wording import compact, round_up
+from discreet.report.formatting import format_count
 
 if TYPE_CHECKING:
     from discreet.planning.theory.heikkila_model_averaging import ModelAverage
@@ -56,8 +56,8 @@ class Answer:
             "unit": "example",
             "relation": "zero_out",
             "view": "public",
-            "claimed_epsilon": result.claimed,
-            "claim_holds": result.sound,
+            "claimed_epsilon": result.claimed_epsilon,
+            "claim_holds": result.is_sound,
             "reason": result.reason,
             "sigma_local": result.local_noise,
             "sigma_total": result.total_noise,
@@ -79,9 +79,9 @@ class Answer:
         yield ""
         table = text_table("", "σ", "ε", "", right=("σ", "ε"))
         table.add_row("one model", round_up(result.local_noise), compact(self.local_epsilon), PAPER)
-        holds = PAPER if result.sound else "a claim, not certified"
-        table.add_row("the mean", round_up(result.total_noise), round_up(result.claimed), holds)
-        certified = result.total_noise if result.sound else result.local_noise
+        holds = PAPER if result.is_sound else "a claim, not certified"
+        table.add_row("the mean", round_up(result.total_noise), round_up(result.claimed_epsilon), holds)
+        certified = result.total_noise if result.is_sound else result.local_noise
         table.add_row("certified", round_up(certified), round_up(result.epsilon), "by pld", style="bold")
         yield Padding(table, (0, 2))
         yield ""

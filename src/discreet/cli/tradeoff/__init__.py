@@ -1,7 +1,8 @@
-"""`discreet tradeoff`: what the papers prove of privacy, utility, rate and work, where it is true, and in pictures."""
+"""`discreet tradeoff`: what the papers prove about privacy, utility, bits and work; as tables, JSON and pictures."""
 
 import typer
 
+from discreet.cli.plain_help import PlainHelpCommand
 from discreet.cli.tradeoff.clients import clients
 from discreet.cli.tradeoff.cohort import cohort
 from discreet.cli.tradeoff.epochs import epochs
@@ -29,10 +30,5 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-app.command()(ldp)
-app.command()(iterations)
-app.command()(epochs)
-app.command()(clients)
-app.command()(cohort)
-app.command()(sam)
-app.command()(promise)
+for command in (ldp, iterations, epochs, clients, cohort, sam, promise):
+    app.command(cls=PlainHelpCommand)(command)

@@ -1,4 +1,10 @@
-"""How far DP-FedAvg ends from the best model: paper 003's Theorem 3, as it is printed and corrected."""
+"""Fu et al. 2022: how far DP-FedAvg ends from the best model; Theorem 3, as printed and corrected.
+
+What is proved: a bound on E‖θ_k − θ*‖² for strongly convex losses, without a clip and with cohorts drawn at random.
+What is wrong: the algorithm's cohorts take turns, the clip is ignored, G is taken to bound gradients that noise makes
+larger, and the noise constant rests on half of the true sensitivity. What we use: the corrected noise constant, and a
+reason beside each bound that is not proven in its setting (`unmet_assumptions`).
+"""
 
 import math
 from typing import NamedTuple
@@ -10,16 +16,23 @@ from discreet.planning.theory.fu_client_noise import ClientNoise, Form
 
 @part
 class Constants:
-    """What Theorem 3 takes as known of the clients' losses f_l; `planning/pilot.py` estimates them.
+    """What Theorem 3 assumes to be known about the clients' losses f_l; `planning/pilot.py` estimates it.
 
-    Its proof needs μ and λ of every client's own loss, and G of every gradient that is met, noise and all.
+    The proof needs μ and λ of every client's own loss, and G for every gradient of the noisy training.
+
+    Attributes:
+        convexity: μ.
+        smoothness: λ.
+        gradient_bound: G, with E‖∇f_l(θ)‖² ≤ G² in L2.
+        heterogeneity: Γ = f* − Σ(n_l/n)·f_l*.
+        start: Y_0 = ‖θ_0 − θ*‖².
     """
 
-    convexity: Multiplier  # μ
-    smoothness: Multiplier  # λ
-    gradient_bound: Multiplier  # G: E‖∇f_l(θ)‖² ≤ G², in L2
-    heterogeneity: Moderate  # Γ = f* − Σ(n_l/n)·f_l*
-    start: Moderate  # Y_0 = ‖θ_0 − θ*‖²
+    convexity: Multiplier
+    smoothness: Multiplier
+    gradient_bound: Multiplier
+    heterogeneity: Moderate
+    start: Moderate
 
     def __post_init__(self) -> None:
         if not self.smoothness >= self.convexity:
@@ -29,7 +42,8 @@ class Constants:
             )
 
 
-# What the pilot makes of synthetic clients like paper 003's: 5000 of 80 examples, 11 parameters. A test holds it.
+# What the pilot measures on synthetic clients like the paper's: 5000 with 80 examples and 11 parameters each. A test
+# compares it.
 SYNTHETIC_CONSTANTS = Constants(
     convexity=0.5441, smoothness=4.915, gradient_bound=52.17, heterogeneity=16.03, start=169.7
 )
@@ -37,9 +51,9 @@ SYNTHETIC_CONSTANTS = Constants(
 
 @part
 class Setting:
-    """N clients of as many examples each, of whom b take turns; p parameters; gradients clipped to ζ = `clip_norm`.
+    """N clients with equally many examples, b of which join each round in turn; p parameters.
 
-    ζ is in L1 with Laplace noise and in L2 with Gaussian noise.
+    Gradients are clipped to ζ = `clip_norm`, in L1 with Laplace noise and in L2 with Gaussian noise.
     """
 
     noise: ClientNoise
@@ -53,70 +67,70 @@ class Setting:
         if self.cohort > self.clients:
             raise InvalidInput(
                 f"A cohort must be at most all {self.clients:,} clients, and got {self.cohort:,}.",
-                fix="Lower the cohort, or bring more clients.",
+                fix="Lower the cohort, or use more clients.",
             )
 
     @property
     def cycle(self) -> int:
-        """The fewest rounds in which every client has its turn equally often: N/gcd(N, b)."""
+        """The fewest rounds in which all clients join equally often: N/gcd(N, b)."""
         return self.clients // math.gcd(self.clients, self.cohort)
 
     def turns(self, rounds: int) -> int:
-        """T_l = b·T_g/N: how often a client uploads; the one that does most often, where it isn't whole."""
+        """Return T_l = b·T_g/N: how often a client uploads; rounded up for the client that uploads most often."""
         return -(-rounds * self.cohort // self.clients)
 
     def sensitivity(self, form: Form) -> float:
-        """ξ: how far apart two clipped gradients can lie. Printed it is ζ, their norm; true is 2ζ."""
+        """Return ξ: how far apart two clipped gradients can be. The paper prints ζ, their norm; true is 2ζ."""
         return self.clip_norm if form == "printed" else 2 * self.clip_norm
 
     @property
     def least_gamma(self) -> float:
-        """8λ/μ: γ, and so the learning rate, is the same for every E up to it."""
+        """8λ/μ: up to this E, γ and the learning rate do not depend on E."""
         return 8 * self.constants.smoothness / self.constants.convexity
 
     def gamma(self, local: int) -> float:
-        """γ = max(8λ/μ, E) (paper 003, Theorem 3), of the learning rate η_k = (2/μ)/(k + γ)."""
+        """Return γ = max(8λ/μ, E) of the learning rate η_k = (2/μ)/(k + γ) (Theorem 3)."""
         return max(self.least_gamma, float(local))
 
     def drift(self) -> float:
-        """κ = 8G² + 4G²·(N−b)/((N−1)b): what ω_0 is a multiple of for large E, κE²."""
-        return (8 + 4 * self._sampled()) * self.constants.gradient_bound**2
+        """Return κ = 8G² + 4G²·(N−b)/((N−1)b): for large E, ω_0 is κE²."""
+        return (8 + 4 * self._sampling_factor()) * self.constants.gradient_bound**2
 
     def omega0(self, local: int) -> float:
-        """ω_0 = 6λΓ + 8(E−1)²G² + 4E²G²·(N−b)/((N−1)b) (paper 003, Theorem 3)."""
+        """ω_0 = 6λΓ + 8(E−1)²G² + 4E²G²·(N−b)/((N−1)b) (Theorem 3)."""
         known = self.constants
-        walked = 8 * (local - 1) ** 2 + 4 * local**2 * self._sampled()
+        walked = 8 * (local - 1) ** 2 + 4 * local**2 * self._sampling_factor()
         return 6 * known.smoothness * known.heterogeneity + walked * known.gradient_bound**2
 
     def noise_constant(self, form: Form = "corrected") -> float:
-        """C_M, of ω_1 = C_M·E²·T_g^z (paper 003, Theorem 3): four times the noise's energy, since η̃_t ≤ 2η_k.
+        """Return C_M of ω_1 = C_M·E²·T_g^z (Theorem 3): four times the energy of the noise, since η̃_t ≤ 2η_k.
 
-        Laplace, z = 2: 8pb·ξ²/(N²ε²). Gaussian, z = 1: 4p·c_2²·log(1/δ)·ξ²/(Nε²), printed with 8 for 4. Printed, ξ is
-        half of what it has to be: see `sensitivity`.
+        Laplace, z = 2: 8pb·ξ²/(N²ε²). Gaussian, z = 1: 4p·c_2²·log(1/δ)·ξ²/(Nε²), printed with 8 for 4. The printed
+        ξ is half of what it has to be: see `sensitivity`.
         """
         once = self.noise.energy(1, self.cohort, self.parameters, form)
         return 4 * self.sensitivity(form) ** 2 * once * (self.cohort / self.clients) ** self.noise.z
 
     def omega1(self, rounds: int, local: int, form: Form = "corrected") -> float:
-        """ω_1 = C_M·E²·T_g^z (paper 003, Theorem 3); corrected, with the whole T_l that a client pays for."""
+        """Return ω_1 = C_M·E²·T_g^z (Theorem 3); the corrected form uses the whole T_l that a client pays for."""
         whole = self.turns(rounds) * self.clients / self.cohort
         return self.noise_constant(form) * local**2 * (rounds if form == "printed" else whole) ** self.noise.z
 
     def noise_gradient(self, rounds: int, local: int, form: Form = "corrected") -> float:
-        """μ·√E‖w‖² = √ω_1/γ, of the first round's noise w: its rate is η̃ = 2/(μγ), and E‖w‖² = η̃²·ω_1/4.
+        """Return μ·√E‖w‖² = √ω_1/γ for the first round's noise w: η̃ = 2/(μγ), and E‖w‖² = η̃²·ω_1/4.
 
-        Gradients after it are no less in the mean square, whoever's they are: w is independent of what went before and
-        has a mean of 0, so E‖∇f_l(θ + w)‖² ≥ μ²·E‖θ + w − θ_l*‖² ≥ μ²·E‖w‖².
+        Every client's later gradients are at least this large in the mean square: w is independent of the past and has
+        mean 0, so E‖∇f_l(θ + w)‖² ≥ μ²·E‖θ + w − θ_l*‖² ≥ μ²·E‖w‖².
         """
         return math.sqrt(self.omega1(rounds, local, form)) / self.gamma(local)
 
-    def _sampled(self) -> float:
-        """(N−b)/((N−1)b) of Lemma 2: nothing where everyone joins."""
+    def _sampling_factor(self) -> float:
+        """Return (N−b)/((N−1)b) of Lemma 2: 0 where every client joins."""
         return (self.clients - self.cohort) / (max(self.clients - 1, 1) * self.cohort)
 
 
 class ConvergenceBound(NamedTuple):
-    """What Y_k = E‖θ_k − θ*‖² is at most, in three terms; `reason` says what keeps it from being proven."""
+    """An upper bound on Y_k = E‖θ_k − θ*‖² in three terms; `reason` says why it is not proven. Fields are JSON keys."""
 
     start: float
     descent: float
@@ -132,15 +146,19 @@ class ConvergenceBound(NamedTuple):
 def convergence_bound(
     setting: Setting, total: int, local: int, after: int | None = None, form: Form = "corrected"
 ) -> ConvergenceBound:
-    """Y_k ≤ [(4/μ²)ω_0 + γY_0]/(k+γ) + (4/μ²)·t·ω_1/(k+γ−1)², t = ⌊k/E⌋ (paper 003, Theorem 3).
+    """Y_k ≤ [(4/μ²)ω_0 + γY_0]/(k+γ) + (4/μ²)·t·ω_1/(k+γ−1)², t = ⌊k/E⌋ (Theorem 3).
 
-    After k of T = `total` local iterations, E = `local` of them between two uploads; all of them by default. Noise is
-    planned for all T. Wrong in the paper: Lemma 1, on which the proof rests, draws cohorts at random, and they take
-    turns; and nothing in it knows of the clip.
+    The noise is planned for all T. Wrong in the paper: Lemma 1, on which the proof rests, draws cohorts at random,
+    while they take turns; and the proof ignores the clip.
+
+    Args:
+        total: T, the local iterations in all.
+        local: E, the local iterations between two uploads.
+        after: k, the iterations done so far; all of them by default.
     """
     if not 1 <= local <= total:
         raise InvalidInput(
-            f"Local iterations between two uploads must be 1 to {total:,}, all there are; got {local:,}."
+            f"Local iterations between two uploads must be 1 to {total:,}, the number in all, and got {local:,}."
         )
     k = total if after is None else after
     known, gamma, rounds = setting.constants, setting.gamma(local), -(-total // local)
@@ -156,26 +174,26 @@ def convergence_bound(
 
 
 def noise_growth(k: int, local: int, gamma: float) -> float:
-    """t/(k+γ−1)², t = ⌊k/E⌋: what Theorem 3's noise term has beside (4/μ²)ω_1 (paper 003)."""
+    """Return t/(k+γ−1)², t = ⌊k/E⌋: the factor of (4/μ²)ω_1 in Theorem 3's noise term."""
     return (k // local) / (k + gamma - 1) ** 2
 
 
 def unmet_assumptions(setting: Setting, rounds: int, local: int, form: Form = "corrected") -> str:
-    """Why Theorem 3 isn't proven in this setting; nothing where it is, as long as gradients keep to G."""
+    """Return why Theorem 3 is not proven in this setting; empty if it is, as long as gradients stay within G."""
     laplace, largest = setting.noise.kind == "laplace", setting.constants.gradient_bound
     most = largest * math.sqrt(setting.parameters) if laplace else largest  # ‖g‖_1 ≤ √p·‖g‖_2
-    said = []
+    reasons = []
     if setting.clip_norm < most:
         certainly = setting.clip_norm < largest
-        said.append(
+        reasons.append(
             f"the clip of {setting.clip_norm:g} {'cuts' if certainly else 'may cut'} gradients, whose "
-            f"{'L1' if laplace else 'L2'} norm can be {most:.4g}, and the proof knows no clip"
+            f"{'L1' if laplace else 'L2'} norm can be {most:.4g}, and the proof ignores the clip"
         )
-    if rounds > 1 and (met := setting.noise_gradient(rounds, local, form)) > largest:  # the last noise meets none
-        said.append(
+    if rounds > 1 and (met := setting.noise_gradient(rounds, local, form)) > largest:  # none follows the last noise
+        reasons.append(
             f"a round's noise alone makes gradients of at least {met:.4g}, in the root of the mean square, and G is "
             f"{largest:.4g}"
         )
     if setting.cohort < setting.clients:
-        said.append("cohorts take turns, and the proof draws them at random")
-    return "; ".join(said)
+        reasons.append("cohorts take turns, and the proof draws them at random")
+    return "; ".join(reasons)

@@ -1,4 +1,7 @@
-"""For which ε each of paper 001's bounds holds, all else alike."""
+"""Kim, Günlü & Schaefer 2021: for which ε each of its bounds holds, with all other numbers fixed.
+
+The paper states Theorem 1's conditions and leaves open where they hold. Here they are solved for ε.
+"""
 
 import math
 from collections.abc import Callable
@@ -16,26 +19,32 @@ from discreet.planning.theory.kim_noise_bounds import (
     turning_point,
 )
 
-LEAST, MOST = 1e-9, 1e9  # of ε, where a crossing is looked for
-STEPS = 2000  # of a grid in which a condition's change is looked for
+LEAST, MOST = 1e-9, 1e9  # the ε between which a crossing is searched
+STEPS = 2000  # of the grid that is searched for a change of a condition
 
 
 class EpsilonDomain(NamedTuple):
-    """For which ε a bound holds, all else alike; None where there is no such ε."""
+    """For which ε a bound holds; the fields are JSON keys.
 
-    begins: float | None  # σ falls below 1/(16q)
-    saturates: float | None  # σ² falls below 1, and stays 1
-    refused: tuple[tuple[float, float], ...]  # between these, its condition on ε fails; from `begins` on
+    Attributes:
+        begins: The ε at which σ falls below 1/(16q); None if it never does.
+        saturates: The ε at which σ² falls below 1, and stays 1; None if it never does.
+        refused: The intervals, from `begins` on, in which the condition on ε fails.
+    """
+
+    begins: float | None
+    saturates: float | None
+    refused: tuple[tuple[float, float], ...]
 
 
 def epsilon_domain(name: str, promise: Promise) -> EpsilonDomain:
-    """Where a bound's conditions hold, for every ε from 1e-9 to 1e9."""
+    """Return where a bound's conditions hold, for every ε from 1e-9 to 1e9."""
     formula = next(iter(FORMS[name].values()))
     start = turning_point(promise) if name == "theorem1" else LEAST
 
     def crossing(variance: float) -> float | None:
         def excess(log_epsilon: float) -> float:
-            return formula(promise.at(math.exp(log_epsilon))) - variance
+            return formula(promise.with_epsilon(math.exp(log_epsilon))) - variance
 
         if excess(math.log(MOST)) >= 0:
             return None
@@ -47,14 +56,14 @@ def epsilon_domain(name: str, promise: Promise) -> EpsilonDomain:
         return EpsilonDomain(None, saturates, ())
 
     def margin(log_epsilon: float) -> float:
-        at = promise.at(math.exp(log_epsilon))
-        return log_epsilon - math.log(min_epsilon(max(formula(at), MIN_VARIANCE), at))
+        moved = promise.with_epsilon(math.exp(log_epsilon))
+        return log_epsilon - math.log(min_epsilon(max(formula(moved), MIN_VARIANCE), moved))
 
-    return EpsilonDomain(begins, saturates, _below_zero(margin, math.log(begins), math.log(MOST)))
+    return EpsilonDomain(begins, saturates, _negative_intervals(margin, math.log(begins), math.log(MOST)))
 
 
-def _below_zero(function: Callable[[float], float], low: float, high: float) -> tuple[tuple[float, float], ...]:
-    """The stretches, as exponentials, in which the function is negative; those narrower than the grid are missed."""
+def _negative_intervals(function: Callable[[float], float], low: float, high: float) -> tuple[tuple[float, float], ...]:
+    """Return the intervals, as exponentials, where the function is negative; the grid misses narrower ones."""
     grid = np.linspace(low, high, STEPS).tolist()
     signs = [function(x) > 0 for x in grid]
     changes = [i for i in range(1, STEPS) if signs[i] != signs[i - 1]]

@@ -1,4 +1,4 @@
-"""What a noise truly costs, and the least that keeps a promise: our own accountant beside paper 001's bounds."""
+"""The true ε of a local noise and the least noise for a promise: what we use in place of Kim, Günlü & Schaefer 2021."""
 
 import math
 from collections.abc import Mapping
@@ -11,27 +11,27 @@ from discreet.privacy.events import Event, sampled_gaussian
 
 Clipping: TypeAlias = Literal["per_example", "minibatch"]
 
-# What one example moves a client's message by, at most, in units of the clip C: its own clipped gradient in the sum;
-# or a clipped mean from one end of the ball to the other.
+# How far one example can move a client's message, in units of the clip norm C: by its own clipped gradient in the sum;
+# or by moving a clipped mean from one end of the ball to the other.
 SENSITIVITIES: Mapping[Clipping, float] = {"per_example": 1.0, "minibatch": 2.0}
 
 
 def required_variance(clipping: Clipping, promise: Promise) -> float:
-    """The least σ² for which N(0, C²σ²) keeps the promise, by add or remove.
+    """Return the least σ² for which N(0, C²σ²) keeps the promise, by add or remove.
 
     Guarantee: σ = 2z for clipped minibatches, and z for clipped examples, where T Poisson samples at rate q with a
-    noise multiplier of z were accounted at no more than ε.
+    noise multiplier of z are accounted at no more than ε.
     """
     target = EpsilonTarget(epsilon=promise.epsilon, delta=promise.delta)
-    return (SENSITIVITIES[clipping] * calibrate_noise(lambda multiplier: _released(multiplier, promise), target)) ** 2
+    return (SENSITIVITIES[clipping] * calibrate_noise(lambda multiplier: _event(multiplier, promise), target)) ** 2
 
 
 def certified_epsilon(clipping: Clipping, noise_variance: float, promise: Promise) -> float:
-    """The ε that N(0, C²σ²) really has at the promise's δ, whatever ε was promised; an upper bound, tight by PLD."""
+    """Return the true ε of N(0, C²σ²) at the promise's δ, whatever ε is promised: an upper bound, tight by PLD."""
     multiplier = math.sqrt(noise_variance) / SENSITIVITIES[clipping]
-    return accountant.epsilon(_released(min(multiplier, MOST), promise), promise.delta)
+    return accountant.epsilon(_event(min(multiplier, MOST), promise), promise.delta)
 
 
-def _released(noise_multiplier: float, promise: Promise) -> Event:
-    """What a client sends over all rounds, of one of its examples."""
+def _event(noise_multiplier: float, promise: Promise) -> Event:
+    """Return what a client reveals about one of its examples over all rounds."""
     return sampled_gaussian(noise_multiplier, promise.sampling_rate, promise.rounds)

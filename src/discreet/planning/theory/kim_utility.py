@@ -1,4 +1,9 @@
-"""How well federated SGD with local noise is proved to learn: paper 001's utility, and where it is proved."""
+"""Kim, Günlü & Schaefer 2021: a lower bound on the utility of federated SGD with local noise.
+
+What is proved: nothing where gradients are clipped. What is wrong: the proof takes the expectation of a clipped
+stochastic gradient to point along the true gradient. What we use: the printed bound, and beside it the same proof
+without clipping, which holds where C ≥ G (`proved_utility`).
+"""
 
 import math
 from collections.abc import Sequence
@@ -8,17 +13,18 @@ from discreet.errors import InvalidInput
 from discreet.part import Count, Multiplier, part
 
 CLIPPED = (
-    "C = {clip:g} is below G = {bound:g}: clipped gradients are biased, and the proof needs them to point where whole "
-    "ones do"
+    "C = {clip:g} is below G = {bound:g}: clipped gradients are biased, and the proof needs them to point in the "
+    "direction of unclipped ones"
 )
-STEPS_TOO_SHORT = "C = {clip:g} is above G = {bound:g}: steps of G/(Cλt) are then too short for the proof"
+STEPS_TOO_SHORT = "C = {clip:g} is above G = {bound:g}: steps of G/(Cλt) are too short for the proof"
 
 
 @part
 class Learning:
-    """A μ-smooth, λ-strongly convex loss over d weights with gradients of norm at most G, learned for T rounds.
+    """A μ-smooth, λ-strongly convex loss over d weights with gradients of norm at most G, trained for T rounds.
 
-    Clients send gradients clipped to C, and weigh by their expected batches, so the loss is weighted by q_k|D_k| too.
+    Clients send gradients clipped to C and are weighted by their expected batches, so the loss is weighted by q_k|D_k|
+    too.
     """
 
     rounds: Count
@@ -37,30 +43,37 @@ class Learning:
 
 
 class Utility(NamedTuple):
-    """U(T) = 1/E[loss − least loss] is at least `printed`, or so the paper says, and at least `proved`."""
+    """Lower bounds on U(T) = 1/E[loss − least loss].
 
-    printed: float
-    proved: float
+    Attributes:
+        printed_bound: The paper's.
+        proved_bound: What its proof gives without clipping; 0 where gradients are clipped.
+        valid: Whether the paper's proof holds.
+        reason: Why it doesn't.
+    """
+
+    printed_bound: float
+    proved_bound: float
     valid: bool
-    reason: str  # why not
+    reason: str
 
 
 def utility(noise_variance: float, learning: Learning, second_moment: float = 1.0) -> Utility:
-    """Both, for noise of variance C²σ² on each coordinate of the average: see `averaged`."""
+    """Return both bounds for noise of variance C²σ² on each coordinate of the average (`average_variance`)."""
     clip, most = learning.clip_norm, learning.gradient_bound
-    why = "" if clip == most else CLIPPED if clip < most else STEPS_TOO_SHORT
+    reason = "" if clip == most else CLIPPED if clip < most else STEPS_TOO_SHORT
     return Utility(
-        printed=printed_utility(noise_variance, learning),
-        proved=proved_utility(noise_variance, learning, second_moment),
-        valid=not why,
-        reason=why.format(clip=clip, bound=most),
+        printed_bound=printed_utility(noise_variance, learning),
+        proved_bound=proved_utility(noise_variance, learning, second_moment),
+        valid=not reason,
+        reason=reason.format(clip=clip, bound=most),
     )
 
 
 def printed_utility(noise_variance: float, learning: Learning) -> float:
-    """U(T) ≥ λ²T/(μG²)·min{1/2, 1/(1 + dσ²)} with steps η_t = G/(Cλt) (paper 001).
+    """U(T) ≥ λ²T/(μG²)·min{1/2, 1/(1 + dσ²)} with steps η_t = G/(Cλt), as printed.
 
-    It takes for granted that ⟨E clip(g), w − w*⟩ ≥ (C/G)·⟨∇L, w − w*⟩, which is false for clipped stochastic gradients.
+    It assumes that ⟨E clip(g), w − w*⟩ ≥ (C/G)·⟨∇L, w − w*⟩, which is false for clipped stochastic gradients.
     """
     scale = learning.convexity**2 * learning.rounds / (learning.smoothness * learning.gradient_bound**2)
     return scale * min(0.5, 1 / (1 + learning.dimension * noise_variance))
@@ -80,10 +93,13 @@ def proved_utility(noise_variance: float, learning: Learning, second_moment: flo
 
 
 def average_variance(weights: Sequence[float], noise_variances: Sequence[float], clients: Sequence[int]) -> float:
-    """σ² = Σ_k (|D_k|q_kσ_k)²/(Σ_k |D_k|q_k)² (paper 001): of the clients' average, by groups of clients who are alike.
+    """Return the noise variance of the clients' average: σ² = Σ_k (|D_k|q_kσ_k)²/(Σ_k |D_k|q_k)².
 
-    The weights are expected batches. The paper's own are the batches as drawn, which are not public.
+    Args:
+        weights: The expected batch of a client in each group. The paper weights by the batches as drawn, which are not
+            public.
+        clients: The number of clients in each group.
     """
-    whole = math.fsum(count * weight for count, weight in zip(clients, weights, strict=True))
-    each = zip(clients, weights, noise_variances, strict=True)
-    return math.fsum(count * (weight / whole) ** 2 * variance for count, weight, variance in each)
+    total = math.fsum(count * weight for count, weight in zip(clients, weights, strict=True))
+    groups = zip(clients, weights, noise_variances, strict=True)
+    return math.fsum(count * (weight / total) ** 2 * variance for count, weight, variance in groups)

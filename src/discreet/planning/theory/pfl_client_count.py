@@ -1,4 +1,10 @@
-"""What more clients bring: paper 000's Theorem 3, and the noise of a mean of many."""
+"""PFL (Bhaskar et al. 2025): what more clients bring; its Theorem 3, and the noise in the mean of many models.
+
+What is proved: Theorem 3 bounds the probability that the mean of k models is close to the best one, by Chebyshev's
+inequality. What is wrong: its σ² is the variance of one coordinate, as if a model had one parameter, and the mean of
+the models is taken to be the best model. What we use: the variance of all coordinates and an explicit bias
+(`theorem3_corrected`).
+"""
 
 import math
 from typing import NamedTuple
@@ -16,9 +22,13 @@ UNBIASED_NOTE = (
 
 @part
 class ModelSpread:
-    """How clients' models lie about the best one: `deviation` in each of `dimension` coordinates, and `bias` in norm.
+    """How clients' models are distributed around the best model.
 
-    Utility is asked at a `loss` l: that the model's exceeds the best one's by less.
+    Attributes:
+        deviation: The standard deviation in each of `dimension` coordinates.
+        lipschitz: β, an upper bound on the norm of every gradient of the loss.
+        loss: l: utility is the probability that the excess loss of the mean model is below this.
+        bias: The norm of the difference between the mean of the models and the best model.
     """
 
     deviation: NonNegative
@@ -29,9 +39,9 @@ class ModelSpread:
 
 
 def theorem3_printed(spread: ModelSpread, clients: int) -> float:
-    """U_l ≥ 1 − σ²β²/(l²k) (paper 000, proof of Theorem 3; the theorem itself has 1 − O(1/(l²k))).
+    """U_l ≥ 1 − σ²β²/(l²k) (PFL, proof of Theorem 3; the theorem itself has 1 − O(1/(l²k))).
 
-    σ² is one coordinate's variance there, as if a model had one. It can be below 0, where it says nothing.
+    σ² is the variance of one coordinate, as if a model had one. Below 0 the bound says nothing.
     """
     return 1 - (spread.lipschitz / spread.loss) ** 2 * spread.deviation * spread.deviation / clients
 
@@ -43,52 +53,63 @@ def theorem3_corrected(spread: ModelSpread, clients: int) -> float:
 
 
 class ClientCount(NamedTuple):
-    """So many clients with so many examples each: their noise, that of the mean in clips, and Theorem 3's utility."""
+    """What a number of clients comes to; noise of the mean is in units of the clip norm.
+
+    Attributes:
+        noise_multiplier: The noise of one client.
+        local_noise: The noise of the mean where each client adds enough by itself.
+        shared_noise: The noise of the mean where only the sum has enough, and only the sum is seen.
+        printed_utility: Theorem 3 as printed.
+        corrected_utility: Theorem 3 with all coordinates and a bias.
+        valid: Whether the corrected utility says anything.
+        reason: Why it doesn't.
+    """
 
     clients: int
     examples: int
     noise_multiplier: float
-    local: float  # each client has noise enough by itself
-    distributed: float  # only the sum has, and only the sum is seen
-    printed: float
-    corrected: float
-    valid: bool  # whether the corrected utility says anything
+    local_noise: float
+    shared_noise: float
+    printed_utility: float
+    corrected_utility: float
+    valid: bool
     reason: str
 
 
 def evaluate_client_count(
     training: Training, epsilon: float, delta: float, loss: float, bias: float = 0.0
 ) -> ClientCount:
-    """What `training.clients` clients come to, after a round of one epoch each; every one within (ε, δ).
+    """Evaluate `training.clients` clients after a round of one epoch each, every one of them within (ε, δ).
 
-    The mean of sums with noise zC each has zC/√k in each coordinate, as in PFL; with shares zC/√k of one noise for all
-    (paper 002) it has zC/k, against those who see only sums. The models' spread is taken to be the noise alone.
+    The mean of sums with noise zC each has zC/√k in each coordinate, as in PFL. With shares zC/√k of one noise for all
+    (Heikkilä 2025) it has zC/k, against observers who see only sums. The spread of the models is taken to be the noise
+    alone.
     """
-    found, clients = pfl_local_epochs.calibrate_noise(training, epsilon, delta), training.clients
+    noise, clients = pfl_local_epochs.calibrate_noise(training, epsilon, delta), training.clients
     spread = ModelSpread(
-        deviation=training.step * found * math.sqrt(training.steps_per_epoch),
+        deviation=training.step_length * noise * math.sqrt(training.steps_per_epoch),
         dimension=training.dimension,
         lipschitz=training.lipschitz,
         loss=loss,
         bias=bias,
     )
-    true = theorem3_corrected(spread, clients)
+    corrected = theorem3_corrected(spread, clients)
+    share = heikkila_noise_shares.noise_share(noise, clients)
     return ClientCount(
         clients=clients,
         examples=training.examples,
-        noise_multiplier=found,
-        local=heikkila_noise_shares.sum_noise(found, clients) / clients,
-        distributed=heikkila_noise_shares.sum_noise(heikkila_noise_shares.noise_share(found, clients), clients)
-        / clients,
-        printed=theorem3_printed(spread, clients),
-        corrected=true,
-        valid=true > 0,
-        reason="" if true > 0 else "a chance of at least 0 or less: says nothing",
+        noise_multiplier=noise,
+        local_noise=heikkila_noise_shares.sum_noise(noise, clients) / clients,
+        shared_noise=heikkila_noise_shares.sum_noise(share, clients) / clients,
+        printed_utility=theorem3_printed(spread, clients),
+        corrected_utility=corrected,
+        valid=corrected > 0,
+        reason="" if corrected > 0 else "a probability of at least 0 or less: says nothing",
     )
 
 
 def examples_per_client(pool: int, clients: int) -> int:
-    """How many examples each client has when all of them share so many."""
+    """Return the examples of each client when `clients` clients share a pool of examples."""
     if clients > pool:
-        raise InvalidInput(f"{pool} examples can't be shared out to {clients} clients.", fix="Ask for fewer clients.")
+        raise InvalidInput(f"{pool} examples can't be shared by {clients} clients.", fix="Ask for fewer clients.")
     return pool // clients

@@ -1,4 +1,4 @@
-"""Numbers as the commands print them: sizes in bytes, counts with their noun, affordable rounds."""
+"""Numbers as pages and commands print them: sizes in bytes, and counts with their noun."""
 
 
 def format_bytes(size: float) -> str:
@@ -13,10 +13,3 @@ def format_bytes(size: float) -> str:
 def format_count(number: int, nouns: str) -> str:
     """Write a count with its noun, given in the plural: 1 round, 2,000 rounds."""
     return f"{number:,} {nouns.removesuffix('s') if number == 1 else nouns}"
-
-
-def format_affordable_rounds(rounds: int) -> str:
-    """Write how many rounds a promise affords; "at least" where the search stopped before it found the last one."""
-    from discreet.planning.other_promises import MOST_ROUNDS  # heavy, and already loaded when there are rounds to show
-
-    return f"{'at least ' if rounds >= MOST_ROUNDS else ''}{rounds:,}"
