@@ -340,7 +340,7 @@ def test_row_15_two_updates_lie_twice_the_bound_apart_and_the_papers_half_is_a_c
     """
     first = cards(job(tmp_path, published))[0]
     assert (first.unit, first.relation, first.view) == ("client", "replace", "server")
-    claim = claimed(first, "paper 003", "twice as far apart")
+    claim = claimed(first, "Fu et al. 2022", "twice as far apart")
     assert first.epsilon > 1.9 * claim
     sound = cards(job(tmp_path, published.replace("as_published = true", "")))[0]
     assert (sound.claims, sound.epsilon) == ((), first.epsilon)
@@ -458,7 +458,7 @@ def test_row_22_top_k_of_noisy_updates_runs_as_published_only_and_its_epsilon_is
     first = cards(job(tmp_path, published))[0]
     assert (first.unit, first.view) == ("client", "server")  # one upload, and nothing of the sum
     assert first.event == Repeated(count=4, event=GaussianNoise(noise_multiplier=0.95 / 2**0.5))
-    claim = claimed(first, "paper 004", "deletes its share of noise")
+    claim = claimed(first, "DP-FedSAM (Shi et al. 2023)", "deletes its share of noise")
     counted = Repeated(count=4, event=PoissonSampled(sampling_rate=0.5, event=GaussianNoise(noise_multiplier=0.95)))
     assert claim == epsilon(counted, first.delta)
     assert first.epsilon > claim

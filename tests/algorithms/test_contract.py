@@ -160,7 +160,7 @@ def test_integers_that_training_made_are_never_taken_for_clipped_ones():
     mechanism = IntegerNoise(kind="skellam", clip_norm=CLIP, noise_multiplier=NOISE)
     rows: Params = {"w": torch.full((2, 3), 10**6)}
     announced = mechanism.announce(mechanism.init({"w": torch.zeros(3)}), None)
-    with pytest.raises(UnsoundCombination, match="put on the lattice before it was clipped"):
+    with pytest.raises(UnsoundCombination, match="must be clipped before it is rounded"):
         mechanism.bound(rows, Broadcast(0, {"w": torch.zeros(3)}, announced, Encoding(100.0, 32)))
     streams = RunKey.from_seed(1).rows(0, b"", [0, 1], CPU)
     with pytest.raises(DiscreetError, match="Clip before scaling"):

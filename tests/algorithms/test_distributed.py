@@ -163,7 +163,7 @@ def test_drop_outs_are_survived_up_to_the_plan_and_not_beyond():
     class Leaving(SecureEngine):
         gone: dict[int, str] = {}  # noqa: RUF012 - set by the test
 
-        def leaving(self, round: int, cohort: list[int]):  # type: ignore[no-untyped-def]
+        def draw_dropouts(self, round: int, cohort: list[int]):  # type: ignore[no-untyped-def]
             return self.gone
 
     secure = Leaving(engine)
@@ -218,7 +218,7 @@ def test_unsound_combinations_are_refused():
         ddp_fedavg(**(COMMON | {"local_steps": [1, 2]}))  # type: ignore[arg-type]
     with pytest.raises(UnsoundCombination, match=r"Of 4 clients, 2 may collude and 2 drop out; 0 are left"):
         ddp_fedavg(colluding=2, dropouts=2, **COMMON).for_population(HELD.population, DIMENSION)  # type: ignore[arg-type]
-    with pytest.raises(UnsoundCombination, match=r"Of 0 clients"):
+    with pytest.raises(UnsoundCombination, match="Some client must join every round"):
         replace(CLIENTS, sampling=Poisson(rate=0.5)).for_population(HELD.population, DIMENSION)
     assert replace(CLIENTS, sampling=FixedSize(cohort=3)).for_population(HELD.population, 18).mechanism.shares == 3  # type: ignore[union-attr]
     few = SecureEngine(EmbeddedEngine(simulated(EVERY["skellam"])))

@@ -24,4 +24,4 @@ def test_a_claim_is_planned_beside_what_is_certified(discreet: Discreet, tmp_pat
     what, _, how = BUILT_IN.replace('recipe = "pfl"', published).partition("[privacy]")
     file.write_text(f"{what}[algorithm]{how.partition('[algorithm]')[2]}")
     out = " ".join(discreet(f"plan {file}").out.split())
-    assert "Claimed by paper 002's Theorem 4.6, but not certified: ε = " in out
+    assert "Claimed by Theorem 4.6 of Heikkilä 2025, but not certified: ε = " in out

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 import torch
 
-from discreet.algorithms.algorithm import Uploads
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.mechanisms import Gaussian, NoPrivacy
 from discreet.algorithms.recipes.dp_fedavg import dp_fedavg
 from discreet.algorithms.sparsifiers import RandomK
+from discreet.algorithms.uploads import Uploads
 from discreet.engines.engine import CohortSum, Simulation
 from discreet.engines.reference import ReferenceEngine
 from discreet.randomness.purposes import Purpose

@@ -1,4 +1,4 @@
-"""What every client of a round gets."""
+"""What every client of a round receives."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -7,12 +7,19 @@ from discreet.params import Params
 from discreet.randomness.streams import params_digest, params_fingerprint
 from discreet.secure_sums.lattice import Encoding
 
-CLIP = "clip"  # under which a mechanism announces the norm that updates are measured in
+CLIP = "clip"  # name of the announced norm that updates are measured in
 
 
 @dataclass(frozen=True, eq=False)
 class Broadcast:
-    """The round, the model, what a mechanism announces (an adaptive bound, say), and the way onto the lattice."""
+    """The message from the server to the clients of a round.
+
+    Attributes:
+        round: Number of the round, starting at 0.
+        params: The model.
+        announcement: What mechanism and sparsifier announce, such as an adaptive clip or a common mask.
+        encoding: How updates are put on a lattice; None if they are real numbers.
+    """
 
     round: int
     params: Params
@@ -21,17 +28,17 @@ class Broadcast:
 
     @cached_property
     def digest(self) -> bytes:
-        """Part of every noise key, so that two broadcasts in one round never share noise."""
-        return params_digest(self._all)
+        """Cryptographic digest. It is part of every noise key, so that two broadcasts in a round never share noise."""
+        return params_digest(self._tensors)
 
     @cached_property
     def fingerprint(self) -> bytes:
-        """The same for a simulation, which sends no broadcast to mislead itself."""
-        return params_fingerprint(self._all)
+        """Fast digest for simulations, where nobody can forge a broadcast."""
+        return params_fingerprint(self._tensors)
 
     @property
-    def _all(self) -> Params:
-        said = {f"announced {name}": value for name, value in self.announcement.items()}
+    def _tensors(self) -> Params:
+        named = {f"announced {name}": value for name, value in self.announcement.items()}
         if self.encoding is not None:
-            said |= {f"encoding {name}": value for name, value in self.encoding.as_tensors().items()}
-        return self.params | said
+            named |= {f"encoding {name}": value for name, value in self.encoding.as_tensors().items()}
+        return self.params | named

@@ -1,4 +1,4 @@
-"""What a paper says of an algorithm that is run as published, and why it is not certified."""
+"""What a paper claims of an algorithm that runs as published, and why that is not certified."""
 
 import math
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from discreet.algorithms.algorithm import Algorithm
 
 HALF_SENSITIVITY = (
-    "its sensitivity is the bound on one update's norm, and two updates of that norm may lie twice as far apart; what "
+    "its sensitivity is the bound on one update's norm, and two updates of that norm may be twice as far apart; what "
     "is certified counts that"
 )
 
@@ -23,11 +23,11 @@ IN_CLEAR = (
     "it counts the noise of all clients, which is that of a sum; here each update is sent in clear, with its own noise "
     'alone. With one step a round the theorem is true of a secure sum, and gradients = "broadcast" certifies it'
 )
-CLIENTS, STEPS, NOISE, FALSE_ALARMS = 10, 2, 4.0, 1e-3  # of examples/counterexample.py
+CLIENTS, STEPS, NOISE, FALSE_ALARMS = 10, 2, 4.0, 1e-3  # the numbers of examples/counterexample.py
 
 
 class PaperClaim(NamedTuple):
-    """A release as the paper prices it."""
+    """A release as the paper counts it, where that can be read, and why it is not certified."""
 
     release: Release
     source: str
@@ -35,7 +35,7 @@ class PaperClaim(NamedTuple):
 
 
 def explain_local_state() -> str:
-    """Why Theorem 4.6 doesn't hold: what it allows any attack, and what one does that reads a state after one step."""
+    """Explain why Heikkilä's Theorem 4.6 fails: what it allows any attack, and what an attack on the state achieves."""
     allowed = gaussian.true_positive_rate(math.sqrt(STEPS) / NOISE, FALSE_ALARMS)
     recognised = gaussian.true_positive_rate(math.sqrt(CLIENTS) / NOISE, FALSE_ALARMS)
     return (
@@ -47,7 +47,7 @@ def explain_local_state() -> str:
 
 
 def paper_claims(algorithm: "Algorithm", rounds: int, population: Population) -> list[PaperClaim]:
-    """The paper's own reading, where an algorithm is run as published."""
+    """List the paper's own releases if the algorithm runs as published; else nothing."""
     if not algorithm.as_published:
         return []
     found = []
@@ -56,23 +56,27 @@ def paper_claims(algorithm: "Algorithm", rounds: int, population: Population) ->
     if alone is not None and isinstance(mechanism, LocalNoise):
         event = Repeated(count=joined, event=alone)
         release = Release(unit="client", relation="add_or_remove", view="server", event=event)
-        found.append(PaperClaim(release, "as paper 003 counts", HALF_SENSITIVITY))
+        found.append(PaperClaim(release, "as Fu et al. 2022 count", HALF_SENSITIVITY))
     local = algorithm.trainer.training_event(population, range(joined))
     if isinstance(algorithm.trainer, DpSgd) and local is not None:
         whole = _with_scaled_noise(local, math.sqrt(population.clients))
         later = max(algorithm.trainer.for_population(population).steps or (1,)) > 1
         release = Release(unit="example", relation="zero_out", view="server", event=whole)
-        found.append(PaperClaim(release, "by paper 002's Theorem 4.6", explain_local_state() if later else IN_CLEAR))
+        found.append(
+            PaperClaim(release, "by Theorem 4.6 of Heikkilä 2025", explain_local_state() if later else IN_CLEAR)
+        )
     if noise is not None and has_thinned_noise(algorithm):
         rate = algorithm.sampling.expected_cohort(population) / population.clients
         event = Repeated(count=joined, event=PoissonSampled(sampling_rate=rate, event=noise))
         release = Release(unit="client", relation="add_or_remove", view="public", event=event)
-        found.append(PaperClaim(release, "as paper 004 counts", str(algorithm.sparsifier.unsound_reason)))
+        found.append(
+            PaperClaim(release, "as DP-FedSAM (Shi et al. 2023) counts", str(algorithm.sparsifier.unsound_reason))
+        )
     return found
 
 
 def _with_scaled_noise(event: Event, factor: float) -> Event:
-    """The same steps with so many times the noise."""
+    """Return the same steps with `factor` times the noise."""
     return Composed(
         events=tuple(
             Repeated(count=count, event=replace_noise(step, scale_sensitivity(step_noise(step), 1 / factor)))

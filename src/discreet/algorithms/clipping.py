@@ -1,4 +1,4 @@
-"""Bounding what one client, or one example, can move."""
+"""Clip updates and gradients to a norm."""
 
 import torch
 from torch import Tensor
@@ -10,31 +10,39 @@ ROUNDING = 1 - 1e-5  # norms and products in single precision are off by some 1e
 
 
 def clip(block: Params, norm: float | Tensor, order: int = 2) -> Params:
-    """Scale each row down to an L2 (or L1) norm of at most `norm` (one for all, or one a row).
+    """Scale each row down to an L2 (or L1) norm of at most `norm`.
+
+    Args:
+        block: Tensors with one row for each client.
+        norm: One bound for all rows, or a tensor with one for each.
+        order: Order of the norm, 2 or 1.
 
     Guarantee: no row's norm exceeds `norm`, for any input; a zero row stays zero, and a row that holds NaN or
     infinity becomes zero.
     """
-    found = norms(block, order=order)
+    row_norms = norms(block, order=order)
     return {
         # NaN·0 is NaN, so a row that can't be scaled is replaced instead
-        name: torch.where(_is_finite(found, value), value, torch.zeros_like(value))
-        for name, value in scale_rows(clip_factors(found, norm), block).items()
+        name: torch.where(_is_finite(row_norms, value), value, torch.zeros_like(value))
+        for name, value in scale_rows(clip_factors(row_norms, norm), block).items()
     }
 
 
-def clip_factors(found: Tensor, norm: float | Tensor, *, automatic: bool = False) -> Tensor:
-    """What to multiply rows of these norms by: min(1, norm/found), and 0 where the norm is not finite.
+def clip_factors(row_norms: Tensor, norm: float | Tensor, *, automatic: bool = False) -> Tensor:
+    """Return the factors that clip rows of these norms: min(1, norm/row_norms), and 0 for a norm that is not finite.
 
-    `automatic` brings all rows to nearly the same length instead, norm/(found + 0.01): then the clip and the learning
-    rate are one knob (Bu et al. 2023).
+    Args:
+        row_norms: Norms of the rows.
+        norm: The bound.
+        automatic: Bring all rows to nearly the same norm instead, by norm/(row_norms + 0.01) (Bu et al. 2023). Then
+            clip norm and learning rate are one parameter.
     """
     if automatic:
-        shrunk = ROUNDING * norm / (found + AUTOMATIC_OFFSET)
+        shrunk = ROUNDING * norm / (row_norms + AUTOMATIC_OFFSET)
     else:
-        shrunk = torch.where(found > norm, ROUNDING * norm / found, torch.ones_like(found))
-    return torch.where(torch.isfinite(found), shrunk, torch.zeros_like(found))
+        shrunk = torch.where(row_norms > norm, ROUNDING * norm / row_norms, torch.ones_like(row_norms))
+    return torch.where(torch.isfinite(row_norms), shrunk, torch.zeros_like(row_norms))
 
 
-def _is_finite(found: Tensor, value: Tensor) -> Tensor:
-    return torch.isfinite(found).reshape(found.shape + (1,) * (value.dim() - 1))
+def _is_finite(row_norms: Tensor, value: Tensor) -> Tensor:
+    return torch.isfinite(row_norms).reshape(row_norms.shape + (1,) * (value.dim() - 1))

@@ -1,4 +1,4 @@
-"""What sums of integers leave to chance: that one leaves its ring, and that a draw is not what it is taken for."""
+"""Small probabilities of failure in sums of integers: a wrap-around of the ring, and an inexact random draw."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def describe_failure_odds(algorithm: "Algorithm", population: Population, rounds: int) -> Iterator[str]:
-    """A sentence each, with the number for so many rounds; none where updates are real numbers."""
+    """Describe each probability in a sentence, with its value over `rounds` rounds. Empty for real numbers."""
     chance, grid = algorithm.wraparound_probability(population, rounds), algorithm.grid(population)
     if chance is None or grid is None or not isinstance(algorithm.aggregation, Lattice):
         return
@@ -22,7 +22,7 @@ def describe_failure_odds(algorithm: "Algorithm", population: Population, rounds
         f"with a probability of at most {round_up(chance, 2)}: that would spoil the model, and reveal nothing."
     )
     if algorithm.mechanism.kind == "skellam":
-        # A spoilt draw is a share that lacks; where it is one of many, the others' noise is there (decision 8).
+        # A failed draw is a missing share; the other clients' shares are still there (decision 8).
         more = skellam_error_probability(grid.dimension * rounds)
         yield (
             "A Poisson number drawn by numpy is one but for a chance of 2^-52: over all rounds and coordinates that "

@@ -1,4 +1,4 @@
-"""What a round sends: the bits that one client gets, and those that its update takes on the way back."""
+"""The size of a round's messages: the model to a client, and the client's update."""
 
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -9,17 +9,17 @@ if TYPE_CHECKING:
 
 
 class MessageBits(NamedTuple):
-    """Of one client in one round."""
+    """Bits that one client uploads and downloads in a round."""
 
     up: int
     down: int
 
 
 def message_bits(algorithm: "Algorithm", params: Params) -> MessageBits:
-    """An update at the aggregation's width, without what a common mask leaves out; and the model as it is.
+    """Return the bits of an encoded update, without what a common mask leaves out, and of the model.
 
-    They follow from the configuration, and say nothing of the data. Where each client chooses its own coordinates all
-    of them are sent: which ones are zero belongs to what is hidden.
+    They follow from the configuration and don't depend on data. If each client chooses its own coordinates, all of them
+    are sent: which are zero must stay hidden.
     """
     width = max(algorithm.aggregation.bits_per_coordinate(value.dtype) for value in params.values())
     kept = algorithm.sparsifier.coordinates(count_values(params))

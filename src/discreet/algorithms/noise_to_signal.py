@@ -1,4 +1,4 @@
-"""How loud a round's noise is beside its signal, by the configuration alone: at the clip, and at best."""
+"""The noise-to-signal ratio of a round in the best case, computed from the configuration alone."""
 
 import math
 from typing import TYPE_CHECKING
@@ -23,28 +23,29 @@ if TYPE_CHECKING:
 
 
 def noise_multiplier(algorithm: "Algorithm") -> float | None:
-    """The noise multiplier that runs: the clients' own, else the server's; the smallest, where clients differ."""
+    """Return the noise multiplier of training, else of the mechanism; the smallest if clients differ."""
     own = part_noise_multiplier(algorithm.trainer)
     return own if own is not None else part_noise_multiplier(algorithm.mechanism)
 
 
 def part_noise_multiplier(part: AnyTrainer | AnyMechanism) -> float | None:
-    found: float | None = getattr(per_client.worst_case(part), "noise_multiplier", None)
-    return found
+    """Return the noise multiplier of a trainer or mechanism, the smallest if clients differ; None if it has none."""
+    multiplier: float | None = getattr(per_client.worst_case(part), "noise_multiplier", None)
+    return multiplier
 
 
 def noise_to_signal(algorithm: "Algorithm", population: Population, dimension: int) -> float | None:
-    """‖noise‖ ÷ ‖signal‖ of the first round's mean update, if all that is clipped were at the clip and pointed one way.
+    """Return ‖noise‖ ÷ ‖signal‖ of the first round's mean update, with all updates at the clip in the same direction.
 
-    A best case: real updates are shorter, and disagree. The noise's norm is √d times its deviation in each of the d
-    coordinates that are sent. None without noise; and where no one number can say it: with noise both in training and
-    on updates, or thinned out by what the data chose.
+    A best case: real updates are shorter, and disagree. The norm of the noise is √d times its deviation in each of the
+    d coordinates that are sent. None without noise, and if one number can't describe it: with noise both in training
+    and on updates, or if clients remove some of it.
     """
     in_training = part_noise_multiplier(algorithm.trainer) is not None
     if algorithm.sparsifier.unsound_reason is not None or (in_training and algorithm.mechanism.is_private):
         return None
-    found = _in_training(algorithm, population) if in_training else _on_updates(algorithm, population)
-    return None if found is None else math.sqrt(algorithm.sparsifier.coordinates(dimension)) * found
+    ratio = _in_training(algorithm, population) if in_training else _on_updates(algorithm, population)
+    return None if ratio is None else math.sqrt(algorithm.sparsifier.coordinates(dimension)) * ratio
 
 
 def _in_training(algorithm: "Algorithm", population: Population) -> float:
@@ -65,7 +66,7 @@ def _in_training(algorithm: "Algorithm", population: Population) -> float:
     signal = sum(w * C for w, _, C, batch in each if batch)
     momentum = trainer.momentum if isinstance(trainer, DpSgd) else 0.0
     reaches, reach = [], 0.0
-    for _ in range(value_in_round(trainer.steps, 0)):  # from the last step back to the first
+    for _ in range(value_in_round(trainer.steps, 0)):  # from the last step to the first
         reach = 1 + momentum * reach
         reaches.append(reach)
     steps = math.sqrt(sum(c * c for c in reaches)) / sum(reaches)
@@ -79,7 +80,7 @@ def _on_updates(algorithm: "Algorithm", population: Population) -> float | None:
     For single examples it is z·reach ÷ (m · how far a client's examples move its update when all are at the clip).
     """
     mechanism, cohort = algorithm.mechanism, algorithm.sampling.expected_cohort(population)
-    if isinstance(mechanism, LocalNoise):  # clients may differ: the mean of their variances
+    if isinstance(mechanism, LocalNoise):  # clients may differ: use the mean of their variances
         everyone = mechanism.noise_deviation(range(population.clients))
         deviation = None if everyone is None else everyone * math.sqrt(cohort / population.clients)
     else:
@@ -94,7 +95,7 @@ def _on_updates(algorithm: "Algorithm", population: Population) -> float | None:
 
 
 def _longest_update(trainer: AnyTrainer, population: Population) -> float | None:
-    """The norm of the mean client's update when all that its training clips is at the clip, and points one way."""
+    """Return the norm of the mean client's update if all that training clips is at the clip in the same direction."""
     match trainer:
         case BroadcastGradients() | DenoisedRelease() if trainer.steps is not None:
             return (
@@ -109,7 +110,7 @@ def _longest_update(trainer: AnyTrainer, population: Population) -> float | None
             step = rate * min(trainer.clip_norm, MAX_GRADIENT_NORM) / trainer.feature_bound * trainer.sampling_rate
             pull = rate * trainer.strength
             return step * (steps if not pull else (1 - (1 - pull) ** steps) / pull)
-        case Shards():  # an empty one sends nothing
+        case Shards():  # an empty shard sends nothing
             return trainer.clip_norm * min(1.0, sum(population.examples) / population.clients / trainer.shards)
         case _:
             return None

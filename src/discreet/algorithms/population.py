@@ -1,15 +1,21 @@
-"""What is public about the clients, by declaration: the card says so."""
+"""Public facts about the clients. The card lists them as public."""
 
 from discreet.part import Count, Index, part
 
 
 @part
 class Population:
-    """How many examples each client holds, and in how many clients one example may lie."""
+    """The clients' data sizes.
+
+    Attributes:
+        examples: Number of examples of each client.
+        max_multiplicity: Number of clients that may hold the same example.
+    """
 
     examples: tuple[Index, ...]
     max_multiplicity: Count = 1
 
     @property
     def clients(self) -> int:
+        """Number of clients."""
         return len(self.examples)

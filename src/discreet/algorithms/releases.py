@@ -1,7 +1,7 @@
-"""What rounds of an algorithm reveal, of whom, and to whom.
+"""What rounds of an algorithm reveal, about which unit, and to whom.
 
-Of an example it is always what stood in its place, the example or a blank (zero-out), and never that it was there: how
-many examples a client holds is public, and divides its sums.
+For an example the relation is always zero-out: the example or a blank in its place. How many examples a client holds is
+public, because that number divides its sums.
 """
 
 from typing import TYPE_CHECKING
@@ -22,36 +22,44 @@ def list_releases(
     cohort: tuple[int, ...] | None,
     contributors: int | None = None,
 ) -> list[Release]:
-    """All that these rounds release, of those in the cohort; None: of everyone alike."""
-    found = []
-    for clients, kind in algorithm.client_groups(population):
+    """List all releases of these rounds.
+
+    Args:
+        algorithm: The algorithm that runs.
+        population: Public client sizes.
+        rounds: The rounds.
+        cohort: The clients that the releases concern. None: all.
+        contributors: Clients that contributed a noise share. None assumes the planned minimum.
+    """
+    uploads = []
+    for clients, group_algorithm in algorithm.client_groups(population):
         payers = clients if cohort is None else cohort if clients is None else _intersection(clients, cohort)
         if payers != ():
-            found += _upload_releases(kind, population, rounds, payers)
-    return found + _sum_releases(algorithm, population, rounds, cohort, contributors)
+            uploads += _upload_releases(group_algorithm, population, rounds, payers)
+    return uploads + _sum_releases(algorithm, population, rounds, cohort, contributors)
 
 
 def _upload_releases(
     algorithm: "Algorithm", population: Population, rounds: range, payers: tuple[int, ...] | None
 ) -> list[Release]:
-    """What whoever sees the uploads of clients who are alike learns of each by itself."""
-    found = []
+    """List what the uploads of clients with equal settings reveal about each of them."""
+    releases = []
     local, alone = (
         algorithm.trainer.training_event(population, rounds),
         algorithm.mechanism.upload_noise(algorithm.grid(population)),
     )
     if local is not None:
-        # An example that lies in m clients is touched by each of them.
+        # An example that m clients hold is used by each of them.
         event: Event = Repeated(count=population.max_multiplicity, event=local)
-        found.append(Release(unit="example", relation="zero_out", view="server", event=event, clients=payers))
+        releases.append(Release(unit="example", relation="zero_out", view="server", event=event, clients=payers))
     if alone is not None and algorithm.mechanism.unit == "example":
         event = _example_event(algorithm, alone, population, rounds)
-        found.append(Release(unit="example", relation="zero_out", view="server", event=event, clients=payers))
+        releases.append(Release(unit="example", relation="zero_out", view="server", event=event, clients=payers))
     elif alone is not None:
-        # Whoever sees an upload by itself knows whose it is, and any other update might have stood there.
+        # The server knows whose upload it is, so what is hidden is which update it holds: the relation is replace.
         event = _repeat(alone, len(rounds))
-        found.append(Release(unit="client", relation="replace", view="server", event=event, clients=payers))
-    return found
+        releases.append(Release(unit="client", relation="replace", view="server", event=event, clients=payers))
+    return releases
 
 
 def _sum_releases(
@@ -61,25 +69,25 @@ def _sum_releases(
     cohort: tuple[int, ...] | None,
     contributors: int | None,
 ) -> list[Release]:
-    """What whoever sees only sums, or the models made of them, learns; a client knows its own share of noise."""
+    """List what sums, and the models made from them, reveal. Another client knows its own noise share."""
     if soundness.has_thinned_noise(algorithm):
         return []
     mechanism, grid = algorithm.mechanism, algorithm.grid(population)
-    lookers: tuple[tuple[View, int], ...] = (
+    observers: tuple[tuple[View, int], ...] = (
         ("server" if algorithm.aggregation.is_secure else "public", 0),
         ("client", 1),
     )
-    found = []
-    for view, known in lookers:
+    releases = []
+    for view, known in observers:
         noise = mechanism.sum_noise(grid, known, contributors)
         if known and not algorithm.aggregation.is_secure and noise == mechanism.sum_noise(grid, 0, contributors):
-            continue  # nobody brings a share: whoever takes part knows no more than the public
+            continue  # clients bring no shares: another client knows no more than the public
         if noise is not None and mechanism.unit == "example":
             event = _example_event(algorithm, noise, population, rounds)
-            found.append(Release(unit="example", relation="zero_out", view=view, event=event, clients=cohort))
+            releases.append(Release(unit="example", relation="zero_out", view=view, event=event, clients=cohort))
         elif noise is not None:
-            found.append(_client_release(algorithm, noise, view, population, rounds, cohort))
-    return found
+            releases.append(_client_release(algorithm, noise, view, population, rounds, cohort))
+    return releases
 
 
 def _client_release(
@@ -91,17 +99,17 @@ def _client_release(
     cohort: tuple[int, ...] | None,
 ) -> Release:
     relation, seen = algorithm.sampling.relation, algorithm.sampling.amplify(noise, population)
-    if view != "public":  # whoever runs the sum, or takes part in it, sees who joins
+    if view != "public":  # the server, and every member of a sum, sees who joins
         seen = noise
     if relation == "add_or_remove" and (view != "public" or not _has_constant_noise(algorithm, population)):
-        # Whoever joins brings noise along, which shows: then only what it sends is hidden, not that it came.
+        # A joining client brings noise, which shows that it joined: only what it sends is hidden.
         relation, seen = "zero_out", noise
     payers = cohort if seen == noise else None
     return Release(unit="client", relation=relation, view=view, event=_repeat(seen, len(rounds)), clients=payers)
 
 
 def _has_constant_noise(algorithm: "Algorithm", population: Population) -> bool:
-    """Whether the sum has the same noise however many join, and also with one fewer than ever."""
+    """Return whether the sum has the same noise however many clients join, and with one fewer than the fewest."""
     fewest, most = algorithm.sampling.cohort_bounds(population)
     return algorithm.mechanism.noise_deviation(range(fewest - 1)) == algorithm.mechanism.noise_deviation(range(most))
 

@@ -1,4 +1,4 @@
-"""Who joins a round, and what that randomness is worth."""
+"""Which clients join a round, and how much a secret draw amplifies privacy."""
 
 from typing import Annotated, Literal, Protocol, TypeAlias
 
@@ -13,33 +13,34 @@ from discreet.privacy.release import Relation
 
 
 class Sampling(Protocol):
-    """Draws the cohort, says how large it is expected to be, and prices the draw: one object, so they can't differ."""
+    """The contract of a sampling: it draws the cohort and prices the draw, so that the two can't differ."""
 
-    def sample(self, population: Population, round: int, generator: torch.Generator) -> list[int]: ...
+    def sample(self, population: Population, round: int, generator: torch.Generator) -> list[int]:
+        """Draw the clients of a round, in ascending order."""
 
     @property
     def relation(self) -> Relation:
-        """Which neighbours the price is for."""
+        """The neighbouring relation that `amplify` counts."""
 
     def expected_cohort(self, population: Population) -> float:
-        """The fixed denominator: the actual number who joined is not public."""
+        """Return the expected cohort size, which divides the sum: the actual size is not public."""
 
     def cohort_bounds(self, population: Population) -> tuple[int, int]:
-        """The fewest and the most clients that may join a round."""
+        """Return the fewest and the most clients that may join a round."""
 
     def amplify(self, noise: Noise, population: Population) -> Event:
-        """What a client-level release with this noise is to someone who doesn't see who joined."""
+        """Return the event of a client-level release with this noise, for an observer who doesn't see who joined."""
 
     def public_cohort(self, population: Population, round: int) -> tuple[int, ...] | None:
-        """Who joins, where that is no secret and so amplifies nothing; None where it is drawn."""
+        """Return the cohort if it is public, and so amplifies nothing; None if it is drawn in secret."""
 
     def rounds_joined(self, population: Population, rounds: int) -> int:
-        """In how many of so many rounds one client takes part, at most."""
+        """Return the most of `rounds` rounds that one client takes part in."""
 
 
 @part
 class Everyone:
-    """All clients, every round."""
+    """All clients join every round."""
 
     kind: Literal["everyone"] = "everyone"
 
@@ -68,7 +69,7 @@ class Everyone:
 
 @part
 class Poisson:
-    """Each client by its own secret coin."""
+    """Each client joins with probability `rate`, independently and in secret."""
 
     kind: Literal["poisson"] = "poisson"
     rate: Rate
@@ -99,7 +100,7 @@ class Poisson:
 
 @part
 class FixedSize:
-    """A secret subset of exactly `cohort` clients."""
+    """Exactly `cohort` clients join, drawn in secret without replacement."""
 
     kind: Literal["fixed_size"] = "fixed_size"
     cohort: Count
@@ -140,7 +141,7 @@ class FixedSize:
 
 @part
 class RoundRobin:
-    """`cohort` clients after one another, in a fixed public order: nothing is hidden, so nothing is amplified."""
+    """`cohort` clients join at a time, in a fixed public order, which amplifies nothing."""
 
     kind: Literal["round_robin"] = "round_robin"
     cohort: Count

@@ -1,4 +1,4 @@
-"""How the model moves once the mean update is known."""
+"""How the server moves the model by the mean update."""
 
 from typing import Annotated, Literal, Protocol, TypeAlias
 
@@ -12,9 +12,13 @@ State: TypeAlias = Params
 
 
 class ServerOptimizer(Protocol):
-    def init(self, params: Params) -> State: ...
+    """The contract of a server optimiser."""
 
-    def step(self, params: Params, mean: Params, state: State) -> tuple[Params, State]: ...
+    def init(self, params: Params) -> State:
+        """Return the state before the first round."""
+
+    def step(self, params: Params, mean: Params, state: State) -> tuple[Params, State]:
+        """Return the model moved by the mean update, and the next state."""
 
 
 @part

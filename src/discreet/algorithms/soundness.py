@@ -1,4 +1,4 @@
-"""Combinations of parts that would promise what they don't keep, refused when an algorithm is built."""
+"""Refuse combinations of parts that void the guarantee, when an algorithm is built."""
 
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,12 @@ if TYPE_CHECKING:
 
 
 def check_algorithm(algorithm: "Algorithm") -> None:
-    """Each in a sentence that says what to use instead."""
+    """Refuse an algorithm whose parts don't go together.
+
+    Raises:
+        InvalidInput: If a part lacks what another needs.
+        UnsoundCombination: If the parts together void the guarantee. The message says what to use instead.
+    """
     _check_weights(algorithm)
     _check_turns(algorithm)
     _check_update_bound(algorithm)
@@ -24,10 +29,10 @@ def check_algorithm(algorithm: "Algorithm") -> None:
 
 
 def check_overlap(algorithm: "Algorithm", population: Population) -> None:
-    """What can't be said of an example that several clients hold."""
+    """Refuse shared examples if the algorithm can't protect an example that several clients hold."""
     if population.max_multiplicity > 1 and algorithm.mechanism.unit == "example":
         raise UnsoundCombination(
-            f"An example may lie in {population.max_multiplicity} clients, each of which would move the sum by it, and "
+            f"{population.max_multiplicity} clients may hold the same example, and each would move the sum by it, but "
             "the noise is for one.",
             fix="Deal every example to one client.",
         )
@@ -36,15 +41,16 @@ def check_overlap(algorithm: "Algorithm", population: Population) -> None:
 
 
 def overlap_error(population: Population) -> UnsoundCombination:
+    """Return the error for shared examples that clients protect differently."""
     return UnsoundCombination(
-        f"An example may lie in {population.max_multiplicity} clients, and they protect it differently: no client's "
-        "own numbers would bound what is learned of it.",
+        f"{population.max_multiplicity} clients may hold the same example, and they protect it differently: the "
+        "settings of no single client would bound what is learned about it.",
         fix="Give one sampling rate, clip, noise and epsilon for all clients, or deal every example to one client.",
     )
 
 
 def has_thinned_noise(algorithm: "Algorithm") -> bool:
-    """Whether clients thin out the noise that they bring, so that the sum no longer carries all of it."""
+    """Return whether clients remove some of their noise shares, so that the sum doesn't carry all the noise."""
     return algorithm.sparsifier.unsound_reason is not None and isinstance(algorithm.mechanism, DistributedGaussian)
 
 
@@ -65,13 +71,13 @@ def _check_turns(algorithm: "Algorithm") -> None:
 
 
 def _check_update_bound(algorithm: "Algorithm") -> None:
-    """A mechanism without a clip of its own leans on the bound that training keeps."""
+    """Refuse a local mechanism without clip_norm if training doesn't bound updates in its norm."""
     mechanism, trainer = algorithm.mechanism, algorithm.trainer
     if not isinstance(mechanism, LocalNoise) or mechanism.clip_norm is not None:
         return
     if trainer.max_update_norm(0) is None:
         raise InvalidInput(
-            f"The mechanism {mechanism.kind!r} has no clip_norm, and the training bounds no update by itself.",
+            f"The mechanism {mechanism.kind!r} has no clip_norm, and the training doesn't bound updates.",
             fix="Give clip_norm, or clip gradients by gradient_clip and leave out momentum and weight decay.",
         )
     clip = getattr(trainer, "gradient_clip", None)
@@ -83,7 +89,7 @@ def _check_update_bound(algorithm: "Algorithm") -> None:
 
 
 def _check_example_bound(algorithm: "Algorithm") -> None:
-    """Noise for single examples leans on what training, and nothing after it, lets one of them move."""
+    """Refuse noise for single examples if training, or what follows it, doesn't bound what one example moves."""
     if algorithm.mechanism.unit != "example":
         return
     one = Population(examples=(1,))
@@ -96,13 +102,13 @@ def _check_example_bound(algorithm: "Algorithm") -> None:
     if algorithm.sparsifier.depends_on_data:
         raise UnsoundCombination(
             f"The sparsifier {algorithm.sparsifier.kind!r} chooses by the update itself: one example could change the "
-            "choice, and so move the update by more than training lets it.",
+            "choice, and move the update by more than training allows.",
             fix='Use sparsifier = {kind = "random_k", …}, or "server_top_k".',
         )
 
 
 def _check_lattice(algorithm: "Algorithm") -> None:
-    """Integer noise belongs on a lattice, and nothing else does: rounding comes before noise, never after."""
+    """Refuse integer noise without a lattice, and a lattice without it: rounding comes before noise, never after."""
     on_lattice, integers = isinstance(algorithm.aggregation, Lattice), isinstance(algorithm.mechanism, IntegerNoise)
     if integers and not on_lattice:
         raise UnsoundCombination(
@@ -136,11 +142,11 @@ def _check_thinned_noise(algorithm: "Algorithm") -> None:
         raise UnsoundCombination(
             str(algorithm.sparsifier.unsound_reason),
             fix='Use sparsifier = {kind = "top_k", …}, which selects before the clip: through a secure sum nothing '
-            "would be left to certify.",
+            "could be certified.",
         )
     if has_thinned_noise(algorithm) and not algorithm.as_published:
         raise UnsoundCombination(
             str(algorithm.sparsifier.unsound_reason),
             fix='Use sparsifier = {kind = "top_k", …}, which selects before the clip; or as_published = true for the '
-            "paper's own order, of which only what one upload hides is certified.",
+            "paper's own order, where only what one upload hides is certified.",
         )

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import torch
 
-from discreet.algorithms.algorithm import Uploads
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.population import Population
 from discreet.algorithms.training.batches import round_up_width
+from discreet.algorithms.uploads import Uploads
 from discreet.engines.engine import CohortSum, Simulation
 from discreet.params import count_values
 

@@ -6,13 +6,14 @@ from typing import Protocol
 
 import torch
 
-from discreet.algorithms.algorithm import Algorithm, Uploads
+from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.mechanisms import Mechanism
 from discreet.algorithms.per_client import worst_case
 from discreet.algorithms.population import Population
 from discreet.algorithms.sparsifiers import PublicUpdate
 from discreet.algorithms.training import Loss
+from discreet.algorithms.uploads import Uploads
 from discreet.data.federation import Federation
 from discreet.errors import DiscreetError
 from discreet.params import Params, add, norms, sum_clients, zeros_like

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from discreet.algorithms.algorithm import Uploads
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.population import Population
+from discreet.algorithms.uploads import Uploads
 from discreet.engines.embedded import EmbeddedEngine
 from discreet.engines.engine import MIN_SECURE_CLIENTS, CohortSum, Simulation
 from discreet.engines.secure_terms import plan_session

@@ -107,7 +107,7 @@ def test_at_the_local_state_only_the_share_is_certified_and_the_theorem_is_a_cla
     assert (release.unit, release.view) == ("example", "server")
     assert accountant.epsilon(release.event, 1e-5, "zero_out") == pytest.approx(3.53, abs=0.01)
     (claim,) = paper_claims(algorithm, 1, population)
-    assert claim.source == "by paper 002's Theorem 4.6"
+    assert claim.source == "by Theorem 4.6 of Heikkilä 2025"
     assert accountant.epsilon(claim.release.event, 1e-5, "zero_out") == pytest.approx(0.48, abs=0.01)
 
 
@@ -171,7 +171,7 @@ def test_bad_combinations_are_refused():
         Algorithm(trainer=TRAINER, mechanism=NOISY, sparsifier=TopK(fraction=0.5))
     with pytest.raises(UnsoundCombination, match=r"'random_k' chooses|move the update by more"):
         Algorithm(trainer=TRAINER, mechanism=NOISY, sparsifier=RandomK(fraction=0.5, scaled=True))
-    with pytest.raises(UnsoundCombination, match=r"may lie in 2 clients, each of which would move the sum"):
+    with pytest.raises(UnsoundCombination, match=r"2 clients may hold the same example, and each would move the sum"):
         Algorithm(trainer=TRAINER, mechanism=NOISY).for_population(Population(examples=(1, 1), max_multiplicity=2))
     with pytest.raises(InvalidInput, match=r"gradients must be"):
         ddp_fedavg(learning_rate=1, clip_norm=1, sampling_rate=0.1, gradients="global")  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The contract of an aggregation: how updates travel to their sum, and back."""
+"""The contract of an aggregation: how updates are encoded for their sum, and how the sum is decoded."""
 
 from typing import Protocol, Self
 
@@ -10,34 +10,47 @@ from discreet.secure_sums.lattice import Encoding, Grid, Load
 
 
 class Aggregation(Protocol):
+    """Encodes updates, sums them, and decodes the sum."""
+
     @property
     def is_secure(self) -> bool:
-        """Whether whoever sums learns nothing but the sum."""
+        """Whether the server learns only the sum."""
 
     def for_sum(self, dimension: int | None, load: Load | None) -> Self:
-        """The same with the numbers that follow from the model, and from what a sum carries, where that is known."""
+        """Return a copy with the fields that follow from the model size and from what a sum carries, if known."""
 
     def check_load(self, load: Load | None) -> None:
-        """Refuse a scale of one's own that doesn't suit what a sum carries."""
+        """Refuse a configured scale that doesn't suit what a sum carries."""
 
     def wraparound_probability(self, load: Load | None) -> float | None:
-        """At most how often one sum that carries this leaves its ring; None without one, or where that is open."""
+        """Bound the probability that a sum that carries this load wraps around; None without a ring, or if unknown."""
 
     def grid(self, times: int, added: int) -> Grid | None:
-        """What integer noise is priced on, for an update of so many sums, in each of which at most so many are added
-        up before they are rounded; None where updates are real numbers."""
+        """Return the lattice that integer noise is priced on; None if updates are real numbers.
+
+        Args:
+            times: Sums that an update is made up of.
+            added: Most vectors that are added up in one of them before rounding.
+        """
 
     def encoding(self, round: int, params: Params, times: int) -> Encoding | None:
-        """The round's way onto the lattice; None where updates are real numbers."""
+        """Return how a round puts updates on the lattice; None if they are real numbers."""
 
     def encode(self, unit: Params, encoding: Encoding | None, rows: Rows, *, bounded: bool) -> Params:
-        """Rows as they are summed, of norm at most 1 if `bounded`; else, what training put on the lattice stays so."""
+        """Encode rows for the sum.
+
+        Args:
+            unit: The rows, in units of the clip norm.
+            encoding: How the round puts updates on the lattice.
+            rows: Random streams for rounding, one for each client.
+            bounded: Whether rows have a norm of at most 1. If not, integers from training stay as they are.
+        """
 
     def decode(self, total: Params, encoding: Encoding | None, like: Params) -> Params:
-        """The sum, back in the units of the rows and in the shape of `like`."""
+        """Decode the sum into the units of the rows and the shapes of `like`."""
 
     def coordinates(self, kept: int) -> int:
-        """How many numbers are sent for so many of an update."""
+        """Return how many values are sent for `kept` coordinates of an update."""
 
     def bits_per_coordinate(self, dtype: torch.dtype) -> int:
-        """How many bits one coordinate takes on its way to the server, where models have this precision."""
+        """Return the bits that one coordinate takes on its way to the server, for models of this precision."""

@@ -1,4 +1,4 @@
-"""Updates as integers in a ring, as secure sums need them: whoever sums learns the sum and nothing else."""
+"""Updates as integers in a ring, for secure sums: the server learns only the sum."""
 
 import hashlib
 from dataclasses import replace
@@ -19,21 +19,21 @@ from discreet.secure_sums.secagg.ring_vectors import LEAST_BITS
 
 @part
 class Lattice:
-    """Scaled, rounded at random, and summed modulo 2^bits.
+    """Scale updates, round them at random, and sum modulo 2^bits.
 
-    Both numbers follow from what a sum carries. The bits are the fewest with which rounding takes no more than 1 % more
-    noise; the scale is the largest at which a sum leaves the ring with probability `wraparound` at most: that spoils a
-    sum, and reveals nothing. A larger one is refused. `rotated` spreads each update over its coordinates by a public
-    random rotation, new in every round, which pays where bits are few.
+    `bits` and `scale` follow from what a sum carries. The bits are the fewest with which rounding costs at most 1 %
+    more noise. The scale is the largest at which a sum wraps around with probability at most `wraparound`, which spoils
+    the sum and reveals nothing; a larger scale is refused. `rotated` spreads each update over its coordinates by a
+    public random rotation, new in every round, which pays if bits are few.
 
-    Guarantee: what integer noise is priced on is what is sent: the sensitivity after rounding.
+    Guarantee: integer noise is priced by the sensitivity after rounding.
     """
 
     kind: Literal["lattice"] = "lattice"
-    bits: Annotated[Count, Field(ge=LEAST_BITS, le=MOST_BITS)] | None = None  # none yet: found from what a sum carries
-    scale: Positive | None = None  # none yet: found from that, too
+    bits: Annotated[Count, Field(ge=LEAST_BITS, le=MOST_BITS)] | None = None  # None: follows from what a sum carries
+    scale: Positive | None = None  # None: follows from what a sum carries
     rotated: Flag = False
-    seed: Index = 0  # of the rotations, which everybody may know
+    seed: Index = 0  # of the public rotations
     wraparound: Probability = 1e-9
     dimension: Count | None = None  # of the model; follows from it
 
@@ -45,15 +45,17 @@ class Lattice:
         if dimension is not None:
             self._check_dimension(dimension)
         dimension = self.dimension or dimension
-        found = replace(self, dimension=dimension)
+        lattice_sum = replace(self, dimension=dimension)
         if dimension is None or load is None:
-            return found
-        if found.bits is None:
-            fewest = lattice.fewest_bits(found._plan(dimension, load), self.wraparound, self.scale)
-            found = replace(found, bits=max(LEAST_BITS, fewest))
-        if found.scale is None:
-            found = replace(found, scale=lattice.fit_scale(found._plan(dimension, load), self.wraparound).scale)
-        return found
+            return lattice_sum
+        if lattice_sum.bits is None:
+            fewest = lattice.fewest_bits(lattice_sum._plan(dimension, load), self.wraparound, self.scale)
+            lattice_sum = replace(lattice_sum, bits=max(LEAST_BITS, fewest))
+        if lattice_sum.scale is None:
+            lattice_sum = replace(
+                lattice_sum, scale=lattice.fit_scale(lattice_sum._plan(dimension, load), self.wraparound).scale
+            )
+        return lattice_sum
 
     def check_load(self, load: Load | None) -> None:
         if self.scale is not None and self.dimension is not None and load is not None:
@@ -83,7 +85,7 @@ class Lattice:
     def encode(self, unit: Params, encoding: Encoding | None, rows: Rows, *, bounded: bool) -> Params:
         assert encoding is not None
         if not bounded and all(value.dtype == torch.int64 for value in unit.values()):
-            return unit  # rows that are bounded by their norm are rounded here, where it is looked at
+            return unit  # bounded rows are rounded here, where their norm is checked
         uniform = rows.open().uniform
         return encoding.encode_bounded(unit, uniform) if bounded else encoding.encode_sum(unit, uniform)
 
@@ -92,14 +94,14 @@ class Lattice:
         return encoding.decode(total, like)
 
     def coordinates(self, kept: int) -> int:
-        """A rotation is over a power of two."""
+        """Return `kept`, padded to a power of two if there is a rotation."""
         return padded_dimension(kept) if self.rotated else kept
 
     def bits_per_coordinate(self, dtype: torch.dtype) -> int:
-        return self.bits or MOST_BITS  # while they are open, at most
+        return self.bits or MOST_BITS  # an upper bound while they are open
 
     def _check_dimension(self, dimension: int) -> None:
-        """Rounding is priced by how many numbers are rounded: for fewer than there are, it would cost too little."""
+        """Refuse another model size: with fewer values than are rounded, rounding would be priced too low."""
         if self.dimension not in (None, dimension):
             raise InvalidInput(
                 f"The lattice is laid out for a model of {self.dimension:,} numbers, and this one has {dimension:,}.",
@@ -120,6 +122,6 @@ class Lattice:
         )
 
     def _rotation_generator(self, round: int) -> torch.Generator:
-        """On the host, where a seed gives the same numbers on every machine."""
+        """Return the round's generator. It is on the CPU, where a seed gives the same numbers on every machine."""
         seed = hashlib.blake2b(f"rotation {self.seed} {round}".encode(), digest_size=8).digest()
         return torch.Generator().manual_seed(int.from_bytes(seed, "little", signed=True))

@@ -1,4 +1,4 @@
-"""Updates as they are, in clear."""
+"""Updates are sent and summed in clear."""
 
 from typing import Literal, Self
 
@@ -12,7 +12,7 @@ from discreet.secure_sums.lattice import Encoding, Grid, Load
 
 @part
 class Plain:
-    """As real numbers, in clear: whoever sums sees each update."""
+    """Sum real numbers in clear: the server sees each update."""
 
     kind: Literal["plain"] = "plain"
 

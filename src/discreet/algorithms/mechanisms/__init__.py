@@ -1,4 +1,4 @@
-"""What an update may reveal."""
+"""How updates are bounded, and which noise hides them."""
 
 from typing import Annotated, TypeAlias
 

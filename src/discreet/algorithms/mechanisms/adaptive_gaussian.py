@@ -1,4 +1,4 @@
-"""The central Gaussian mechanism with a clip that follows a quantile of the updates' norms (Andrew et al. 2021)."""
+"""The central Gaussian mechanism whose clip norm follows a quantile of the update norms (Andrew et al. 2021)."""
 
 import math
 from collections.abc import Sequence
@@ -23,21 +23,21 @@ FLAG = "below the clip"
 
 @part
 class AdaptiveGaussian:
-    """A client sends its clipped update and whether it was below the clip, as one vector; the server adds the noise.
+    """Each client sends its clipped update and a flag whether it was below the clip; the server adds noise to both.
 
-    The vector is (a·Δ/C, ±c) with a² + c² = 1, so its norm is at most 1 and one Gaussian noise covers both: the price
-    is that of `Gaussian` with the same noise_multiplier, and what the flag takes is signal, c² of it. Then
-    C ← C·exp(−rate·(share below − quantile)). The clip moves and the noise with it, so no price depends on data.
+    The vector is (a·Δ/C, ±c) with a² + c² = 1, so its norm is at most 1 and one Gaussian noise covers both: the
+    guarantee is that of `Gaussian` with the same noise_multiplier, and the flag takes c² of the signal. Then
+    C ← C·exp(−rate·(share below − quantile)). The noise scales with the clip, so the guarantee doesn't depend on data.
 
     Guarantee: client level, against those who see only the released models.
     """
 
     kind: Literal["adaptive_gaussian"] = "adaptive_gaussian"
-    clip_norm: Positive  # of the first round
+    clip_norm: Positive  # in the first round
     quantile: Rate = 0.5
     rate: Positive = 0.2
-    flag: Probability = 0.1  # c: a larger one follows the quantile more closely, and leaves less for the update
-    noise_multiplier: Multiplier | None = None  # none yet: found from the promise
+    flag: Probability = 0.1  # c: a larger flag tracks the quantile better, and leaves less of the norm to the update
+    noise_multiplier: Multiplier | None = None  # None: computed from the promise
 
     @property
     def is_private(self) -> bool:
@@ -68,7 +68,7 @@ class AdaptiveGaussian:
     def bound(self, delta: Params, broadcast: Broadcast) -> Params:
         norm = broadcast.announcement[CLIP]
         unit = scale(clipped(delta, norm), self._kept / norm)
-        below = norms(delta) <= norm  # what is not finite counts as above
+        below = norms(delta) <= norm  # a norm that is not finite counts as above
         sign = below.to(next(iter(delta.values())).dtype) * 2 - 1
         return unit | {FLAG: self.flag * sign}
 
@@ -80,9 +80,9 @@ class AdaptiveGaussian:
     ) -> tuple[Params, State]:
         assert self.noise_multiplier is not None
         norm = broadcast.announcement[CLIP]
-        whole = {FLAG: next(iter(total.values())).new_zeros(())} | total  # nobody came: nobody was below
-        drawn = {name: value[0] for name, value in noise.open().normal(whole).items()}
-        noisy = add(whole, scale(drawn, self.noise_multiplier))
+        with_flag = {FLAG: next(iter(total.values())).new_zeros(())} | total  # an empty cohort sends no flag
+        drawn = {name: value[0] for name, value in noise.open().normal(with_flag).items()}
+        noisy = add(with_flag, scale(drawn, self.noise_multiplier))
         below = (noisy.pop(FLAG).double() / (self.flag * cohort) + 1) / 2
         moved = norm * torch.exp(-self.rate * (below.clamp(0, 1) - self.quantile))
         return scale(noisy, norm / self._kept), {CLIP: moved}

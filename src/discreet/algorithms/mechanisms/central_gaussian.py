@@ -1,4 +1,4 @@
-"""The central Gaussian mechanism: clients are clipped, a trusted server adds the noise (McMahan et al. 2018)."""
+"""The central Gaussian mechanism: updates are clipped, and a trusted server adds the noise (McMahan et al. 2018)."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -26,7 +26,7 @@ class Gaussian:
 
     kind: Literal["gaussian"] = "gaussian"
     clip_norm: Positive
-    noise_multiplier: Multiplier | None = None  # none yet: found from the promise
+    noise_multiplier: Multiplier | None = None  # None: computed from the promise
 
     @property
     def is_private(self) -> bool:

@@ -1,4 +1,4 @@
-"""The Gaussian mechanism with its noise shared out: each client adds a part of it, and only the sum has enough."""
+"""The distributed Gaussian mechanism: each client adds a share of the noise, and only the sum has enough."""
 
 import math
 from collections.abc import Sequence
@@ -24,21 +24,21 @@ from discreet.secure_sums.lattice import Grid
 class DistributedGaussian:
     """Clip each update to `clip_norm`; each client adds one of `shares` of N(0, (noise_multiplier·clip_norm)²).
 
-    Without `clip_norm` it protects examples: what one can move an update by is then bounded in training
-    (paper 002), and that bound stands in for the clip.
+    Without `clip_norm` it protects examples: training bounds how far one example moves an update (Heikkilä 2025), and
+    that bound replaces the clip norm.
 
-    The server tops up the shares of those who stay away. So where there are as many shares as may join, the sum
-    carries the same noise however many come, and hides who did.
+    The server adds the shares of absent clients. With one share for each client that may join, the sum carries the same
+    noise however many join, and hides who did.
 
-    Guarantee: client level, or example level without `clip_norm`, against those who see released models, when whoever
-    sums and tops up is trusted. One upload by itself carries noise_multiplier/√shares, and that is all that is promised
-    against a server who sees uploads in clear, and knows its own noise.
+    Guarantee: client level, or example level without `clip_norm`, against those who see released models, if the server
+    that sums is trusted. One upload by itself carries noise_multiplier/√shares, and that is all that is promised
+    against a server who sees uploads in clear.
     """
 
     kind: Literal["distributed_gaussian"] = "distributed_gaussian"
     clip_norm: Positive | None = None
-    noise_multiplier: Multiplier | None = None  # of the sum; none yet: found from the promise
-    shares: Count | None = None  # as many as may join, where none is given
+    noise_multiplier: Multiplier | None = None  # of the sum; None: computed from the promise
+    shares: Count | None = None  # None: one for each client that may join
 
     @property
     def is_private(self) -> bool:
@@ -59,8 +59,8 @@ class DistributedGaussian:
     def for_cohort(self, fewest: int, most: int) -> Self:
         if self.shares is not None and self.shares > most:
             raise UnsoundCombination(
-                f"The noise is cut into {self.shares} shares, and {most} clients bring one each: some would lack.",
-                fix="Leave shares out, and there are as many as may join.",
+                f"The noise has {self.shares} shares, and {most} clients bring one each: some would be missing.",
+                fix="Leave shares out: then there is one for each client that may join.",
             )
         return self if self.shares is not None else replace(self, shares=most)
 
@@ -71,8 +71,8 @@ class DistributedGaussian:
         return announced_clip.announce_clip(state, self.clip_norm, bound)
 
     def bound(self, delta: Params, broadcast: Broadcast) -> Params:
-        held = delta if self.clip_norm is None else clipped(delta, self.clip_norm)
-        return scale(held, 1 / broadcast.announcement[CLIP])
+        bounded = delta if self.clip_norm is None else clipped(delta, self.clip_norm)
+        return scale(bounded, 1 / broadcast.announcement[CLIP])
 
     def add_noise_share(self, encoded: Params, broadcast: Broadcast, rows: Rows) -> Params:
         assert self.noise_multiplier is not None

@@ -1,4 +1,4 @@
-"""Integer noise in shares, for secure sums: Skellam, whose sums are Skellam again, or discrete Gaussian."""
+"""Integer noise in shares for secure sums: Skellam, whose sums are again Skellam, or discrete Gaussian."""
 
 import math
 from collections.abc import Sequence
@@ -23,23 +23,23 @@ from discreet.secure_sums.lattice import Grid, l2_after_rounding, l2_of_rounded_
 
 @part
 class IntegerNoise:
-    """Clip to `clip_norm`, put on the lattice, and add one of `shares` of integer noise: only the sum has enough.
+    """Clip to `clip_norm`, round onto the lattice, and add one of `shares` of integer noise: only the sum has enough.
 
-    Without `clip_norm` it protects examples: what one can move an update by is then bounded in training. There are as
-    many shares as clients who neither collude nor drop out: those are taken for granted, at most `colluding` and
-    `dropouts` of a cohort. noise_multiplier is the sum's, over the clip before rounding.
+    Without `clip_norm` it protects examples: training bounds how far one example moves an update. There are as many
+    shares as clients of the smallest cohort that neither collude nor drop out: at most `colluding` and `dropouts` do.
+    noise_multiplier is that of the sum, relative to the clip norm before rounding.
 
-    Guarantee: client level, or example level without `clip_norm`, against whoever sees only sums: the server of a
+    Guarantee: client level, or example level without `clip_norm`, against those who see only sums: the server of a
     secure sum together with `colluding` clients, another client, and the public. What rounding adds to a sensitivity is
-    priced. Its integers are exact; there is no floating point between the rounding and the sum.
+    counted. The integers are exact: there is no floating point between the rounding and the sum.
     """
 
     kind: Literal["skellam", "discrete_gaussian"]
     clip_norm: Positive | None = None
-    noise_multiplier: Multiplier | None = None  # of the sum; none yet: found from the promise
+    noise_multiplier: Multiplier | None = None  # of the sum; None: computed from the promise
     colluding: Index = 0
     dropouts: Index = 0
-    shares: Count | None = None  # follows from the cohort
+    shares: Count | None = None  # follows from the smallest cohort
 
     @property
     def is_private(self) -> bool:
@@ -61,7 +61,7 @@ class IntegerNoise:
         honest = fewest - self.colluding - self.dropouts
         if fewest < 1:
             raise UnsoundCombination(
-                "Of 0 clients, and a Poisson draw may be empty, none are left to bring any shares of noise.",
+                "Some client must join every round to bring noise shares, and a Poisson draw may be empty.",
                 fix="Draw cohorts of a fixed size, or let everyone join.",
             )
         if honest < 1 or (self.shares is not None and self.shares > honest):
@@ -79,18 +79,18 @@ class IntegerNoise:
         return announced_clip.announce_clip(state, self.clip_norm, bound)
 
     def bound(self, delta: Params, broadcast: Broadcast) -> Params:
-        """What training put on the lattice, sum by sum, stays as it is: its reach is the clip there, and only there."""
+        """Integers that training put on the lattice stay as they are: training has bounded each of its sums."""
         on_lattice = any(value.dtype == torch.int64 for value in delta.values())
         if on_lattice and self.clip_norm is not None:
             raise UnsoundCombination(
-                "An update was put on the lattice before it was clipped, and integers are not clipped any more.",
+                "An update must be clipped before it is rounded onto the lattice, and this one was rounded first.",
                 fix="Round after the clip, or leave clip_norm out to protect single examples.",
             )
         if on_lattice:
             return delta
-        held = delta if self.clip_norm is None else clipped(delta, self.clip_norm)
-        # In doubles: in singles a row as long as the clip may come out longer than 1, which the lattice refuses.
-        return {name: value.double() / broadcast.announcement[CLIP] for name, value in held.items()}
+        bounded = delta if self.clip_norm is None else clipped(delta, self.clip_norm)
+        # in double precision: in single precision a row at the clip norm may get a norm above 1, which is refused
+        return {name: value.double() / broadcast.announcement[CLIP] for name, value in bounded.items()}
 
     def add_noise_share(self, encoded: Params, broadcast: Broadcast, rows: Rows) -> Params:
         assert self.noise_multiplier is not None
@@ -98,7 +98,7 @@ class IntegerNoise:
         assert broadcast.encoding is not None
         one, streams = {name: value[0] for name, value in encoded.items()}, rows.open()
         variance = (self.noise_multiplier * broadcast.encoding.scale) ** 2 / self.shares
-        if self.kind == "skellam":  # the noise of all sums at once: it is of the same kind
+        if self.kind == "skellam":  # the noise of all sums at once is Skellam too
             return add(encoded, streams.skellam(one, variance))
         for _ in range(broadcast.encoding.times):
             encoded = add(encoded, streams.discrete_gaussian(one, variance / broadcast.encoding.times))
@@ -115,9 +115,9 @@ class IntegerNoise:
         if self.noise_multiplier is None or self.shares is None or grid is None:
             return None
         whole = (self.noise_multiplier * grid.scale) ** 2 / grid.times
-        # The shares that nobody who looks knows. Of those who may collude, whoever looks is one.
-        there = self.shares if contributors is None else contributors - self.colluding
-        honest = there - max(0, known_shares - self.colluding)
+        # Shares that the observer doesn't know. The observer counts as one of the colluding clients.
+        present = self.shares if contributors is None else contributors - self.colluding
+        honest = present - max(0, known_shares - self.colluding)
         if honest < 1:
             return None
         if self.kind == "skellam":
@@ -134,7 +134,7 @@ class IntegerNoise:
         )
 
     def upload_noise(self, grid: Grid | None = None) -> Noise | None:
-        return None  # nobody sees an upload
+        return None  # nobody sees a single upload
 
     def clip_threshold(self, broadcast: Broadcast) -> float | Tensor | None:
         return self.clip_norm

@@ -1,4 +1,4 @@
-"""Each client for itself: it adds noise that is enough before anything leaves it, so nobody need be trusted."""
+"""Local noise: each client adds enough noise before anything leaves it, so that nobody must be trusted."""
 
 import math
 from collections.abc import Sequence
@@ -23,17 +23,16 @@ from discreet.secure_sums.lattice import Grid
 class LocalNoise:
     """Clip the update to `clip_norm`, add Gaussian or Laplace noise of noise_multiplier·clip_norm to each coordinate.
 
-    Gaussian noise goes with the L2 norm, Laplace noise with L1. Without `clip_norm` it is the bound that training
-    keeps by its making: ζ·Ση over a round's local iterations (paper 003). Noise may differ by client: a list names one
-    for each.
+    Gaussian noise goes with the L2 norm, Laplace noise with L1. Without `clip_norm`, training bounds the update: ζ·Ση
+    over a round's local iterations (Fu et al. 2022). noise_multiplier may be a list of one value for each client.
 
-    Guarantee: all of a client's data, replaced by any other, against the server and everybody after it. Two updates
-    lie up to 2·clip_norm apart, which the relation counts. Laplace noise is pure: it holds with delta 0.
+    Guarantee: all of a client's data, replaced by any other, against the server and everyone who sees less than the
+    server. Two updates may be 2·clip_norm apart, which the relation counts. Laplace noise is pure: delta is 0.
     """
 
     kind: Literal["local_gaussian", "local_laplace"]
     clip_norm: Positive | None = None
-    noise_multiplier: PerClient[Multiplier] | None = None  # none yet: found from the promise
+    noise_multiplier: PerClient[Multiplier] | None = None  # None: computed from the promise
 
     @property
     def is_private(self) -> bool:
@@ -84,21 +83,21 @@ class LocalNoise:
     def upload_noise(self, grid: Grid | None = None) -> Noise | None:
         if self.noise_multiplier is None:
             return None
-        assert isinstance(self.noise_multiplier, float)  # asked of clients who are alike
+        assert isinstance(self.noise_multiplier, float)  # called for clients with equal settings
         kind = LaplaceNoise if self.kind == "local_laplace" else GaussianNoise
         return kind(noise_multiplier=self.noise_multiplier)
 
     def clip_threshold(self, broadcast: Broadcast) -> float | Tensor | None:
-        """For Laplace noise it is in L1, which is never below the L2 norm that is looked at."""
+        """Return the announced clip norm. For Laplace noise it is in L1, which is never below the L2 norm."""
         return broadcast.announcement[CLIP]
 
     def noise_deviation(self, clients: Sequence[int]) -> float | None:
         noise = self.noise_multiplier
         if noise is None:
             return None
-        each = (noise[client] if isinstance(noise, tuple) else noise for client in clients)
+        multipliers = (noise[client] if isinstance(noise, tuple) else noise for client in clients)
         variance = 2 if self.kind == "local_laplace" else 1  # of noise of multiplier 1
-        return math.sqrt(variance * sum(own**2 for own in each))
+        return math.sqrt(variance * sum(multiplier**2 for multiplier in multipliers))
 
     @property
     def extra_values(self) -> int:

@@ -1,4 +1,4 @@
-"""The contract of a mechanism: its half on the client bounds, its half on the server adds noise."""
+"""The contract of a mechanism: clients bound their updates, and clients or server add noise."""
 
 from collections.abc import Sequence
 from typing import Literal, Protocol, Self, TypeAlias
@@ -15,34 +15,42 @@ State: TypeAlias = Params
 
 
 class Mechanism(Protocol):
+    """Bounds what one unit moves the sum by, adds noise, and states that noise for the accountant."""
+
     @property
     def is_private(self) -> bool:
-        """Whether anything is promised at all."""
+        """Whether the mechanism promises anything."""
 
     @property
     def unit(self) -> Literal["client", "example"]:
-        """Whom its noise protects: whole clients, by its own clip; or single examples, which training bounds."""
+        """What the noise protects: whole clients, which it clips itself, or single examples, which training bounds."""
 
     @property
     def norm_order(self) -> int:
-        """Of the norm that bounds an update: 1 or 2."""
+        """Order of the norm that bounds an update: 1 or 2."""
 
     def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
-        """The same with this noise, where none was chosen yet."""
+        """Return a copy with this noise multiplier if none is chosen yet."""
 
     def for_cohort(self, fewest: int, most: int) -> Self:
-        """The same with the numbers that follow from how many clients may join a round: the fewest, and the most."""
+        """Return a copy with the fields that follow from the fewest and the most clients that may join a round."""
 
-    def init(self, params: Params) -> State: ...
+    def init(self, params: Params) -> State:
+        """Return the state before the first round."""
 
     def announce(self, state: State, bound: float | None) -> Params:
-        """What clients need to know to bound their updates, and may: an adaptive clip, or the trainer's own bound."""
+        """Return what clients must know to bound their updates.
+
+        Args:
+            state: The mechanism's state, such as an adaptive clip.
+            bound: The bound on an update that training guarantees, if there is one.
+        """
 
     def bound(self, delta: Params, broadcast: Broadcast) -> Params:
-        """Each row scaled to a norm of at most 1, in units of the clip."""
+        """Scale each row to a norm of at most 1, in units of the clip norm."""
 
     def add_noise_share(self, encoded: Params, broadcast: Broadcast, rows: Rows) -> Params:
-        """What the client adds itself: its share of noise, or nothing."""
+        """Add each client's own noise, if the mechanism has clients add any."""
 
     def release_sum(
         self, total: Params, state: State, broadcast: Broadcast, cohort: float, contributors: int, noise: Rows
@@ -66,14 +74,14 @@ class Mechanism(Protocol):
         """
 
     def upload_noise(self, grid: Grid | None = None) -> Noise | None:
-        """The noise on one client's own upload, over the most that its norm may be; None where it has none."""
+        """Return the noise on one upload, relative to the largest norm it may have; None if it carries none."""
 
     def clip_threshold(self, broadcast: Broadcast) -> float | Tensor | None:
-        """The norm that updates were scaled down to; None where they were not. For diagnostics."""
+        """Return the norm that updates were clipped to, for diagnostics; None if they were not clipped."""
 
     def noise_deviation(self, clients: Sequence[int]) -> float | None:
-        """Of the noise in each coordinate of these clients' sum, over the clip, the server's included; None without."""
+        """Return the deviation of all noise in a coordinate of these clients' sum, over the clip norm; None without."""
 
     @property
     def extra_values(self) -> int:
-        """How many numbers each client sends beside its update."""
+        """Number of values that each client sends in addition to its update."""

@@ -1,4 +1,4 @@
-"""No privacy: the sum as it is."""
+"""No privacy: updates are neither clipped nor noised."""
 
 from collections.abc import Sequence
 from typing import Literal, Self
@@ -16,6 +16,8 @@ from discreet.secure_sums.lattice import Grid
 
 @part
 class NoPrivacy:
+    """Sum updates as they are. It promises nothing."""
+
     kind: Literal["none"] = "none"
 
     @property

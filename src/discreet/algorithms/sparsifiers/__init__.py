@@ -1,4 +1,4 @@
-"""Which coordinates of an update are sent."""
+"""Sparsifiers: which coordinates of an update are sent."""
 
 from typing import Annotated, TypeAlias
 

@@ -1,4 +1,4 @@
-"""One mask for all clients, from what is public anyway."""
+"""One mask for all clients, computed from public information."""
 
 import hashlib
 from typing import Literal
@@ -16,10 +16,12 @@ from discreet.part import Flag, Index, Rate, part
 class RandomK:
     """k = ceil(fraction·d) coordinates of all tensors together, drawn anew in each round (Fed-SMP's rand_k).
 
-    The draw hangs on `seed` and the round alone, so everybody may know it. `scaled` makes the expectation over draws
-    the whole update, by a factor d/k. It comes before the clip: after it, one client would move the sum by d/k clips.
+    The draw depends only on `seed` and the round, so it is public. `scaled` multiplies by d/k, which makes the
+    expectation over draws the whole update. It comes before the clip: after it, one client would move the sum by d/k
+    clip norms.
 
-    Guarantee: the mechanism's. The mask knows no data, and what the server drops of the noisy sum is post-processing.
+    Guarantee: the mechanism's. The mask doesn't depend on data, and the server's mask on the noisy sum is
+    post-processing.
     """
 
     kind: Literal["random_k"] = "random_k"
@@ -29,7 +31,7 @@ class RandomK:
 
     @property
     def depends_on_data(self) -> bool:
-        return self.scaled  # by d/k, every example moves it by more
+        return self.scaled  # the factor d/k lets every example move it by more
 
     @property
     def has_common_mask(self) -> bool:
@@ -45,9 +47,7 @@ class RandomK:
         chosen[
             torch.randperm(coordinates, generator=self._mask_generator(round))[: count_kept(self.fraction, coordinates)]
         ] = True
-        return _as_announcement(
-            unflatten(chosen, params), params
-        )  # however a model lists its tensors, the draw is the same
+        return _as_announcement(unflatten(chosen, params), params)  # the draw doesn't depend on the order of tensors
 
     def select(self, delta: Params, announcement: Params) -> Params:
         chosen = apply_mask(_announced_masks(delta, announcement), delta)
@@ -66,16 +66,16 @@ class RandomK:
         return count_kept(self.fraction, update)
 
     def _mask_generator(self, round: int) -> torch.Generator:
-        """On the host, where a seed gives the same numbers on every machine."""
+        """Return the round's generator. It is on the CPU, where a seed gives the same numbers on every machine."""
         seed = hashlib.blake2b(f"random_k {self.seed} {round}".encode(), digest_size=8).digest()
         return torch.Generator().manual_seed(int.from_bytes(seed, "little", signed=True))
 
 
 @part
 class PublicTopK:
-    """The k = ceil(fraction·d) largest coordinates of an update made on public data (Fed-SMP's top_k).
+    """The k = ceil(fraction·d) largest coordinates of an update on public data (Fed-SMP's top_k).
 
-    Guarantee: the mechanism's, as long as that data is public: the mask then knows nothing of any client.
+    Guarantee: the mechanism's, if that data is public: the mask then doesn't depend on any client.
     """
 
     kind: Literal["public_top_k"] = "public_top_k"
@@ -114,7 +114,7 @@ class PublicTopK:
 
 
 def missing_public_data() -> InvalidInput:
-    """What is said of `public_top_k` where a task has no public data."""
+    """Return the error for `public_top_k` with a task that has no public data."""
     return InvalidInput(
         "The sparsifier 'public_top_k' takes its mask from an update on public data, and there is none.",
         fix="Name some in the task (public_examples = …, for FEMNIST public_writers = true, for your own arrays "
@@ -123,12 +123,12 @@ def missing_public_data() -> InvalidInput:
 
 
 def _as_announcement(masks: Params, params: Params) -> Params:
-    """As announcement, beside what a mechanism announces; on the model's device."""
+    """Name the masks for the announcement, and move them to the model's device."""
     return {mask_name(name): mask.to(params[name].device) for name, mask in masks.items()}
 
 
 def mask_name(name: str) -> str:
-    """As a tensor's mask is announcement."""
+    """Return the name under which a tensor's mask is announced."""
     return f"mask {name}"
 
 

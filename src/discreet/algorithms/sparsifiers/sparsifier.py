@@ -1,4 +1,4 @@
-"""The contract of a sparsifier, and `All`, which leaves nothing out."""
+"""The contract of a sparsifier, and `All`, which sends every coordinate."""
 
 from collections.abc import Callable
 from typing import Literal, Protocol, TypeAlias
@@ -10,42 +10,45 @@ PublicUpdate: TypeAlias = Callable[[Params, int], Params]  # (model, round) -> i
 
 
 class Sparsifier(Protocol):
-    """Before the clip it may look at anything; after the noise only at what the noise protects."""
+    """Chooses coordinates: before the clip by anything, after the noise only by what the noise protects."""
 
     @property
     def depends_on_data(self) -> bool:
-        """Whether one example could move what is selected by more than it moves the update."""
+        """Whether one example could move the selected update by more than it moves the whole update."""
 
     @property
     def has_common_mask(self) -> bool:
-        """Whether all clients leave out the same coordinates, by a mask that is announcement."""
+        """Whether all clients leave out the same coordinates, by an announced mask."""
 
     @property
     def unsound_reason(self) -> str | None:
-        """Why its guarantee can't be certified, in a sentence; None where it can."""
+        """One sentence why its guarantee can't be certified; None if it can."""
 
     def announce(self, params: Params, round: int, public: PublicUpdate | None = None) -> Params:
-        """What all clients of the round need to know: a common mask by name, else nothing. Public.
+        """Return what all clients of the round must know, which is public: a common mask, or nothing.
 
-        `public` makes an update of the model on public data, where there is some.
+        Args:
+            params: The broadcast model.
+            round: Number of the round, starting at 0.
+            public: Computes an update of the model on public data, if there is some.
         """
 
     def select(self, delta: Params, announcement: Params) -> Params:
-        """Each client's update with what is not sent set to zero; before the clip, so nothing leaks by it."""
+        """Set the coordinates of each update to zero that are not sent. The clip and the noise come after it."""
 
     def finish(self, sent: Params, announcement: Params) -> Params:
-        """What a client does to its noisy update before it sends it."""
+        """Change a client's noisy update before it is sent."""
 
     def expand(self, released: Params, announcement: Params) -> Params:
-        """The noisy sum as the model's update: post-processing."""
+        """Turn the noisy sum into an update of the whole model, by post-processing."""
 
     def coordinates(self, update: int) -> int:
-        """How many coordinates of an update of so many are sent: fewer only where all leave out the same."""
+        """Return how many of `update` coordinates are sent: fewer only if all clients leave out the same ones."""
 
 
 @part
 class All:
-    """Everything."""
+    """Send every coordinate."""
 
     kind: Literal["all"] = "all"
 

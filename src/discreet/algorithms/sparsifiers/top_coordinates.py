@@ -1,4 +1,4 @@
-"""Choosing exactly k coordinates, for one model or for a block of clients."""
+"""Choose exactly k coordinates, for one model or for a block of clients."""
 
 import math
 from fractions import Fraction
@@ -11,25 +11,31 @@ from discreet.params import Params, flatten, unflatten
 
 
 def count_kept(fraction: float, coordinates: int) -> int:
-    """k = ceil(fraction·d), of the fraction as it is written: 0.1·30 is 3.0000000000000004 in floats."""
+    """Return k = ceil(fraction·d), with the fraction as written: in floats, 0.1·30 is 3.0000000000000004."""
     return math.ceil(Fraction(repr(fraction)) * coordinates)
 
 
 def largest_mask(block: Params, fraction: float, *, per_layer: bool) -> Params:
-    """For each client which of its coordinates are the largest: of each tensor, or of all together.
+    """Return a mask of each client's largest coordinates, of each tensor or of all together.
 
-    Guarantee: exactly k for each, whatever the ties, of which the first in order count. What is not a number counts
-    as infinite: it is kept, and left to the clip to see.
+    Guarantee: exactly k for each client; of equal values the first in order are kept. NaN counts as infinite: it is
+    kept, and the clip then zeroes the update.
     """
     if per_layer:
         return {name: largest_mask({name: value}, fraction, per_layer=False)[name] for name, value in block.items()}
-    together = flatten(block, leading=1)  # ties go by name, not by the order in which a model lists its tensors
+    together = flatten(
+        block, leading=1
+    )  # sorted by name, so ties don't depend on the order in which a model lists its tensors
     chosen = _largest_in_rows(together, count_kept(fraction, together.shape[1]))
     return unflatten(chosen, {name: value[0] for name, value in block.items()})
 
 
 def apply_mask(masks: Params, block: Params) -> Params:
-    """The block with zeros where a mask is false; NaN·0 would be NaN. Rows may share a mask, and no mask adds rows."""
+    """Set the block to zero where a mask is false. All rows may share one mask.
+
+    Raises:
+        InvalidInput: If a mask has another shape.
+    """
     for name, value in block.items():
         if masks[name].shape not in (value.shape, value.shape[1:]):
             raise InvalidInput(
@@ -43,7 +49,7 @@ def _largest_in_rows(rows: Tensor, k: int) -> Tensor:
     size = rows.abs()
     if size.is_floating_point():
         size = size.nan_to_num(nan=math.inf, posinf=math.inf)
-    # the k-th largest value, and not the places of the k largest: among equals devices and shapes choose differently
+    # by the k-th largest value, not by topk: of equal values, devices and shapes choose differently
     level = size.kthvalue(size.shape[1] - k + 1, dim=1, keepdim=True).values
     above, equal = size > level, size == level
     room = k - above.sum(dim=1, keepdim=True)

@@ -1,4 +1,4 @@
-"""The largest coordinates: of each client's update before the clip, or of the noisy sum; and as paper 004 has it."""
+"""The largest coordinates: of each client's update, of the noisy sum, or as in DP-FedSAM (Shi et al. 2023)."""
 
 from typing import Literal
 
@@ -10,13 +10,13 @@ from discreet.part import Flag, Rate, part
 
 @part
 class TopK:
-    """Each client keeps the largest of its own coordinates, a `fraction` of each tensor or of all together.
+    """Each client keeps its largest coordinates, a `fraction` of each tensor or of all together.
 
-    Local update sparsification in the order that can be certified (LUS, Cheng et al. 2022): choose, then clip, then
-    noise on every coordinate, kept or not.
+    Local update sparsification in an order that can be certified (LUS, Cheng et al. 2022): choose, then clip, then add
+    noise to every coordinate, kept or not.
 
-    Guarantee: the mechanism's. The choice comes before the clip and is part of the update that the noise covers; where
-    its zeros lie would leak if they had no noise.
+    Guarantee: the mechanism's. The choice comes before the clip and is part of the update that the noise covers.
+    Without noise on them, the positions of the zeros would leak.
     """
 
     kind: Literal["top_k"] = "top_k"
@@ -55,7 +55,7 @@ class TopK:
 class ServerTopK:
     """The server keeps the largest coordinates of the noisy sum, a `fraction` of all tensors together.
 
-    Guarantee: the mechanism's; this is post-processing, and free.
+    Guarantee: the mechanism's. This is post-processing.
     """
 
     kind: Literal["server_top_k"] = "server_top_k"
@@ -93,12 +93,12 @@ class ServerTopK:
 
 @part
 class PublishedTopK:
-    """Paper 004's own order (Algorithm 1, Option II): clip, the client's share of noise, then its largest coordinates.
+    """The order of DP-FedSAM (Shi et al. 2023, Algorithm 1, Option II): clip, noise share, then largest coordinates.
 
     Not certified. The paper's ε is that of the sum's noise N(0, σ²C²), to which every client brings a share. Here each
-    deletes its share wherever its own mask is zero, and the mask follows its data: the sum no longer carries that noise
-    everywhere, and how much it carries where depends on what is to be hidden. What is left by post-processing is the
-    guarantee of one share alone, σ/√m. `TopK`, `RandomK` and `ServerTopK` keep the whole.
+    client deletes its share where its own mask is zero, and the mask depends on its data: the sum doesn't carry that
+    noise everywhere, and where it does depends on what is to be hidden. What remains, by post-processing, is the
+    guarantee of one share alone, σ/√m. `TopK`, `RandomK` and `ServerTopK` keep the whole guarantee.
     """
 
     kind: Literal["published_top_k"] = "published_top_k"
@@ -126,7 +126,7 @@ class PublishedTopK:
         return delta
 
     def finish(self, sent: Params, announcement: Params) -> Params:
-        """Of each tensor: "based on the magnitude of weight in each layer" (section 3.3)."""
+        """Keep the largest of each tensor: "based on the magnitude of weight in each layer" (section 3.3)."""
         return apply_mask(largest_mask(sent, self.fraction, per_layer=True), sent)
 
     def expand(self, released: Params, announcement: Params) -> Params:

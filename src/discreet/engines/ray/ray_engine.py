@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from discreet.algorithms.algorithm import Algorithm, Uploads
+from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.population import Population
+from discreet.algorithms.uploads import Uploads
 from discreet.engines.embedded import EmbeddedEngine
 from discreet.engines.engine import CohortSum, Simulation
 from discreet.engines.ray.work_split import WorkSplit

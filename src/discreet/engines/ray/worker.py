@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from discreet.algorithms.algorithm import Uploads
 from discreet.algorithms.broadcast import Broadcast
+from discreet.algorithms.uploads import Uploads
 from discreet.engines.embedded import EmbeddedEngine
 from discreet.engines.engine import Simulation
 from discreet.engines.ray.data_portions import Arrays, Portion, to_array, to_arrays, to_tensors, with_portions
