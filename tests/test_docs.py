@@ -116,8 +116,9 @@ def test_the_api_page_shows_every_public_name() -> None:
     assert sorted(shown) == sorted(set(discreet.__all__) - {"__version__"})
 
 
-def test_the_toml_page_is_what_the_records_say() -> None:
-    subprocess.run([sys.executable, ROOT / "tools" / "toml_reference.py", "--check"], check=True)
+@pytest.mark.parametrize("tool", ["toml_reference.py", "file_map.py"])
+def test_a_page_is_what_its_tool_writes(tool: str) -> None:
+    subprocess.run([sys.executable, ROOT / "tools" / tool, "--check"], check=True)
 
 
 def test_the_architecture_names_every_room() -> None:
