@@ -62,8 +62,8 @@ def test_the_page_says_whose_eyes_it_is_for(table: Path, discreet: Discreet):
     assert "61 examples of 4 clients" in text
     assert "1 at least, median 20, 20 at most" in text
     assert "Labels: no (31), yes (30)" in text
-    assert "'same' never changes" in text
-    assert "'note' holds free text" in text
+    assert "'same' is constant" in text
+    assert "'note' is free text" in text
     assert "--write-ranges" in text
     assert text.endswith("The table fits.")
 
@@ -78,7 +78,7 @@ def test_ranges_are_held_against_the_data(table: Path, tmp_path: Path, discreet:
     assert (ran.code, ran.json["fits"]) == (2, False)
     first, second = ran.json["problems"]
     assert "Column 'note' has no public range" in first
-    assert "Line 3, column 'sex' must hold one of the listed values (f), and got 'm'" in second
+    assert "Line 3, column 'sex' must be one of the listed values (f), and got 'm'" in second
     assert "30 such cells" in second
 
 

@@ -84,7 +84,7 @@ def measure_heterogeneity(data: Federation, kind: Kind, classes: int, iterations
 
 def measure_table_heterogeneity(table: Table, ranges: Ranges, *, client: str, label: str) -> Heterogeneity:
     """Measure the heterogeneity of all rows of a user's table."""
-    encoding = Encoding.of(table, ranges, client=client, label=label)
+    encoding = Encoding.from_ranges(table, ranges, client=client, label=label)
     rows = encode_table(table, encoding)
     kind: Kind = "classification" if isinstance(encoding.label, Values) else "regression"
     return measure_heterogeneity(Federation(rows.inputs, rows.targets, rows.sizes), kind, encoding.label.width)

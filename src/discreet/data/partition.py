@@ -100,6 +100,7 @@ class Dirichlet:
 
     Attributes:
         alpha: The concentration. A large value is nearly iid; a small value gives each client few labels.
+        sizes: Whether clients have equally many examples ("equal") or not ("free").
     """
 
     is_disjoint: ClassVar[bool] = True

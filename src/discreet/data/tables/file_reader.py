@@ -1,4 +1,4 @@
-"""A file becomes a table: CSV by the standard library, Parquet by pyarrow, which is needed for nothing else."""
+"""Open a CSV or Parquet file as a table. Only Parquet needs pyarrow."""
 
 import csv
 from collections.abc import Iterator
@@ -10,25 +10,27 @@ from discreet.data.tables.table import Cells, Chunk, Table
 from discreet.errors import InvalidInput
 
 DELIMITERS = ",;\t|"
-ROWS = 1 << 14  # a chunk: enough to make arrays worth while, and a few megabytes at most
-PARQUET = b"PAR1"  # how such a file begins
+ROWS = 1 << 14  # rows of a chunk: enough for fast arrays, and a few megabytes at most
+PARQUET = b"PAR1"  # the first bytes of a Parquet file
 
 
 def open_table(path: Path) -> Table:
-    """Whichever of the two it is, by its first bytes."""
+    """Open a CSV or Parquet file; its first bytes decide which of the two it is."""
     return open_parquet(path) if _read_first_bytes(path) == PARQUET else open_csv(path)
 
 
 def open_csv(path: Path) -> Table:
+    """Open a CSV file. The most frequent of comma, semicolon, tab and | in the first line separates the cells."""
     if _read_first_bytes(path) == PARQUET:
         raise InvalidInput(f"{path} is a Parquet file, not CSV.", fix='Use kind = "parquet", or clients_from_parquet.')
     first = next(_read_lines(path), "")
-    delimiter = max(DELIMITERS, key=first.count)  # of equals the first: the comma
+    delimiter = max(DELIMITERS, key=first.count)  # the comma if none occurs more often
     _, header = next(_read_records(path, delimiter), (0, []))
     return Table(path, "csv", tuple(name.strip() for name in header), partial(_read_csv_chunks, path, delimiter))
 
 
 def open_parquet(path: Path) -> Table:
+    """Open a Parquet file, which needs pyarrow."""
     _read_first_bytes(path)
     with _open_parquet_file(path) as file:
         columns = tuple(str(name).strip() for name in file.schema_arrow.names)
@@ -46,10 +48,10 @@ def _read_first_bytes(path: Path) -> bytes:
 
 
 def _read_csv_chunks(path: Path, delimiter: str) -> Iterator[Chunk]:
-    """Rows of stripped cells with the numbers of their lines; what precedes a torn row comes before its error."""
+    """Yield rows with their line numbers. The rows before a malformed row are yielded before its error is raised."""
     records = _read_records(path, delimiter)
     _, header = next(records)
-    lines, rows, torn = list[int](), list[list[str]](), None
+    lines, rows, malformed = list[int](), list[list[str]](), None
     try:
         for line, cells in records:
             if len(cells) != len(header):
@@ -63,20 +65,20 @@ def _read_csv_chunks(path: Path, delimiter: str) -> Iterator[Chunk]:
                 yield _transpose(lines, rows)
                 lines, rows = [], []
     except InvalidInput as error:
-        torn = error
+        malformed = error
     if rows:
         yield _transpose(lines, rows)
-    if torn:
-        raise torn
+    if malformed:
+        raise malformed
 
 
 def _transpose(lines: list[int], rows: list[list[str]]) -> Chunk:
     columns = list(zip(*rows, strict=True))
-    return Chunk(lines, lambda at: [cell.strip() for cell in columns[at]])
+    return Chunk(lines, lambda column: [cell.strip() for cell in columns[column]])
 
 
 def _read_records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Each record with the number of its line; empty lines are passed over."""
+    """Yield each record with its line number, and skip empty lines."""
     reader = csv.reader(_read_lines(path), delimiter=delimiter, strict=True)
     try:
         for cells in reader:
@@ -113,8 +115,9 @@ def _read_parquet_chunks(path: Path) -> Iterator[Chunk]:
             first += len(batch)
 
 
-def _read_cells(arrow: Any, batch: Any, at: int) -> Cells:
-    column = batch.column(at)
+def _read_cells(arrow: Any, batch: Any, index: int) -> Cells:
+    """Return a column as numbers if all its cells are numbers, and else as text."""
+    column = batch.column(index)
     numeric = arrow.types.is_integer(column.type) or arrow.types.is_floating(column.type)
     if numeric and not column.null_count:
         numbers: Cells = column.to_numpy(zero_copy_only=False)
@@ -123,7 +126,7 @@ def _read_cells(arrow: Any, batch: Any, at: int) -> Cells:
 
 
 def _as_csv_text(value: Any) -> str:
-    """As a CSV file would hold it."""
+    """Write a value as a CSV file would."""
     match value:
         case None:
             return ""
@@ -144,17 +147,17 @@ def _open_parquet_file(path: Path) -> Any:
 
 
 def _one_line(error: Exception) -> str:
-    """Arrow's words, which may run over several lines."""
+    """Return Arrow's message, which may have several lines, in one line."""
     return " ".join(str(error).split()).rstrip(".")
 
 
 def _import_pyarrow() -> Any:
     try:
-        import pyarrow  # fifty megabytes that most people don't need
+        import pyarrow  # optional: fifty megabytes
         import pyarrow.parquet
     except ImportError:
         raise InvalidInput(
-            "A Parquet file is read by pyarrow, which is not installed.",
+            "Reading a Parquet file needs pyarrow, which is not installed.",
             fix="Install it: pip install 'discreet[parquet]'",
         ) from None
     return pyarrow

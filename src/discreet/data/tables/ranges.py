@@ -1,4 +1,4 @@
-"""Publicly known bounds of a table's columns: scaling by them reveals nothing, since nothing was fitted on the data."""
+"""Public ranges of a table's columns. Scaling by them reveals nothing about the data, because nothing is fitted."""
 
 import math
 import tomllib
@@ -17,7 +17,7 @@ from discreet.part import Flag, Real, from_plain, part
 
 @part
 class Range:
-    """A number between two public bounds; becomes one input in [-1, 1]."""
+    """A number between two public bounds. It becomes one input in [-1, 1]."""
 
     min: Real
     max: Real
@@ -28,10 +28,11 @@ class Range:
 
     @property
     def width(self) -> int:
+        """Number of inputs that the column becomes."""
         return 1
 
     def scale(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """On [-1, 1]; what lies outside is moved to the nearer end."""
+        """Scale to [-1, 1]. Values outside the range are moved to its nearer end."""
         return (values.clip(self.min, self.max) - self.min) / (self.max - self.min) * 2 - 1
 
 
@@ -45,7 +46,7 @@ def _as_text(value: Any) -> str:
 
 @part
 class Values:
-    """One of the listed values; becomes one input for each, of which one is 1."""
+    """One of the listed values. It becomes one input per value, of which one is 1 and the others are 0."""
 
     values: tuple[Annotated[str, BeforeValidator(_as_text)], ...]
 
@@ -55,24 +56,26 @@ class Values:
 
     @property
     def width(self) -> int:
+        """Number of inputs that the column becomes."""
         return len(self.values)
 
     @cached_property
     def lookup(self) -> dict[str, int]:
+        """The index of each value."""
         return {value: number for number, value in enumerate(self.values)}
 
     @cached_property
     def numbers(self) -> dict[float, int]:
-        """The same by number, so that 1.0 is found as 1; nothing where two values are the same number."""
-        found = [(parse_number(value), number) for number, value in enumerate(self.values)]
-        known = {value: number for value, number in found if value is not None}
-        return known if len(known) == sum(value is not None for value, _ in found) else {}
+        """The index of each value that is a number, so that 1.0 matches 1. Empty if two values are equal numbers."""
+        parsed = [(parse_number(value), index) for index, value in enumerate(self.values)]
+        indices = {number: index for number, index in parsed if number is not None}
+        return indices if len(indices) == sum(number is not None for number, _ in parsed) else {}
 
     def index_of(self, cell: str) -> int | None:
-        """Which of them the cell holds, also as a number written in another way."""
-        found = self.lookup.get(cell)
-        number = parse_number(cell) if found is None else None
-        return found if number is None else self.numbers.get(number)
+        """Return the index of the cell's value, or None. Numbers may be written in different ways."""
+        index = self.lookup.get(cell)
+        number = parse_number(cell) if index is None else None
+        return index if number is None else self.numbers.get(number)
 
 
 Column: TypeAlias = Range | Values | Literal["ignore"]
@@ -80,14 +83,19 @@ Column: TypeAlias = Range | Values | Literal["ignore"]
 
 @part
 class Ranges:
-    """What is publicly known of each column. `taken_from_data` is how a starter file says that it isn't."""
+    """What is publicly known about each column.
+
+    Attributes:
+        columns: The range or values of each column, or "ignore" to leave the column out.
+        taken_from_data: Whether the ranges were copied from the data, as in a starter file, and are not public.
+    """
 
     columns: dict[str, Column]
     taken_from_data: Flag = False
 
 
 def load_ranges(source: "str | Path | Mapping[str, Any] | Ranges", folder: Path | None = None) -> Ranges:
-    """Ranges from a TOML file, from a table of columns, or as they are."""
+    """Load ranges from a TOML file or from a mapping of columns. `Ranges` are returned unchanged."""
     match source:
         case Ranges():
             return source
@@ -99,24 +107,24 @@ def load_ranges(source: "str | Path | Mapping[str, Any] | Ranges", folder: Path 
             try:
                 return _parse_ranges(tomllib.loads(path.read_text(encoding="utf-8-sig")), str(path))
             except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-                raise InvalidInput(f"{path} is not TOML: {error}.") from None
+                raise InvalidInput(f"{path} is not valid TOML: {error}.") from None
 
 
 def _parse_ranges(document: dict[str, Any], where: str) -> Ranges:
     columns = document.get("columns")
     if not isinstance(columns, Mapping):
         raise InvalidInput(f"{where} has no [columns] table.", fix="Write one: discreet data check --write-ranges")
-    made: Ranges = from_plain(
-        Ranges, {**document, "columns": {name: _parse_column(name, given, where) for name, given in columns.items()}}
+    ranges: Ranges = from_plain(
+        Ranges, {**document, "columns": {name: _parse_column(name, column, where) for name, column in columns.items()}}
     )
-    return made
+    return ranges
 
 
-def _parse_column(name: str, given: Any, where: str) -> Any:
+def _parse_column(name: str, column: Any, where: str) -> Any:
     kind: type[Range] | type[Values]
-    match given:
+    match column:
         case Range() | Values() | "ignore":
-            return given
+            return column
         case {"min": _, "max": _, **more} if not more:
             kind = Range
         case {"values": _, **more} if not more:
@@ -124,25 +132,25 @@ def _parse_column(name: str, given: Any, where: str) -> Any:
         case _:
             raise InvalidInput(
                 f'{where}: column {name!r} must be {{ min = …, max = … }}, {{ values = […] }} or "ignore", '
-                f"and got {given!r:.60}."
+                f"and got {column!r:.60}."
             )
     try:
-        return from_plain(kind, dict(given))
+        return from_plain(kind, dict(column))
     except InvalidInput as error:
         raise InvalidInput(f"{where}: column {name!r}: {error}") from None
 
 
 def find_file(path: str, folder: Path | None) -> Path:
-    """Where a file named in an experiment lies: in `folder`, or where the command runs."""
-    places = [Path(path)] if folder is None else [folder / path, Path(path)]
-    for place in places:
-        if place.is_file():
-            return place
-    raise InvalidInput(f"There is no file {path}.", fix=f"Looked for {' and '.join(map(str, places))}.")
+    """Find a file that an experiment names: in `folder`, or relative to the current directory."""
+    candidates = [Path(path)] if folder is None else [folder / path, Path(path)]
+    for candidate in candidates:
+        if candidate.is_file():
+            return candidate
+    raise InvalidInput(f"There is no file {path}.", fix=f"Looked for {' and '.join(map(str, candidates))}.")
 
 
 def parse_number(cell: str) -> float | None:
-    """The finite number that a cell spells, or None. Python would also read 1_000, which is a typing error here."""
+    """Return the finite number in a cell, or None. 1_000, which Python accepts, counts as a typing error."""
     if "_" in cell:
         return None
     try:

@@ -1,4 +1,4 @@
-"""A table of any size, CSV or Parquet: its columns, and its rows some at a time, without being held."""
+"""A table of any size, from CSV or Parquet. Its rows are read in chunks, so it need not fit into memory."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,9 +16,12 @@ Cells: TypeAlias = Sequence[str] | NDArray[Any]
 
 
 class Chunk(NamedTuple):
-    """Some rows: the number of each in the file, and a column's cells, made when they are asked for.
+    """Some rows of a table.
 
-    Cells are numbers in an array where the file has such, and else stripped text, in which nothing is empty.
+    Attributes:
+        rows: The number of each row in the file.
+        cells: Returns the cells of a column, given its index: numbers in an array, or else stripped text. A missing
+            cell of text is empty.
     """
 
     rows: Sequence[int]
@@ -27,7 +30,13 @@ class Chunk(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """Its columns, each with a name of its own, and a way through its rows."""
+    """A table file: the names of its columns, which are unique, and a function that reads its rows.
+
+    Attributes:
+        path: The file.
+        columns: The names of the columns, in the order of the file.
+        chunks: Returns an iterator over all rows; each call reads the file from the start.
+    """
 
     path: Path
     kind: Literal["csv", "parquet"]
@@ -44,16 +53,17 @@ class Table:
 
     @property
     def row(self) -> str:
-        """What a row's number counts: a line of CSV is found in any editor, and Parquet has none."""
+        """What the number of a row counts, for messages: lines of a CSV file, or rows of a Parquet file."""
         return "line" if self.kind == "csv" else "row"
 
     def rows(self) -> Iterator[tuple[int, tuple[str, ...]]]:
-        """Each row's number and cells, as text."""
+        """Yield the number of each row and its cells as text."""
         for chunk in self.chunks():
-            columns = [as_texts(chunk.cells(at)) for at in range(len(self.columns))]
+            columns = [as_texts(chunk.cells(index)) for index in range(len(self.columns))]
             yield from zip(chunk.rows, zip(*columns, strict=True), strict=True)
 
     def index(self, name: str, purpose: str) -> int:
+        """Return the index of a column, and refuse a name that the table doesn't have."""
         if name not in self.columns:
             raise InvalidInput(
                 f"{self.path} has no column {name!r} for the {purpose}.", fix=f"Its columns: {', '.join(self.columns)}."
@@ -61,16 +71,18 @@ class Table:
         return self.columns.index(name)
 
     def features(self, client: str, label: str) -> list[tuple[int, str]]:
-        """All other columns, in the order of the file; the client's and the label's must be there and differ."""
+        """Return the index and name of every column but the client's and the label's, which must exist and differ."""
         if client == label:
             raise InvalidInput(f"Column {client!r} can't be both the client and the label.", fix="Name two columns.")
-        apart = {self.index(client, "client"), self.index(label, "label")}
-        return [(index, name) for index, name in enumerate(self.columns) if index not in apart]
+        excluded = {self.index(client, "client"), self.index(label, "label")}
+        return [(index, name) for index, name in enumerate(self.columns) if index not in excluded]
 
 
 def as_texts(cells: Cells) -> Sequence[str]:
+    """Convert cells to text."""
     return list(map(str, cells.tolist())) if isinstance(cells, np.ndarray) else cells
 
 
 def is_missing(cell: str) -> bool:
+    """Return whether a cell is empty or one of the usual words for a missing value."""
     return cell.lower() in MISSING

@@ -1,4 +1,4 @@
-"""How a table becomes numbers: each column by what is publicly known of it, the rows client after client."""
+"""Encode a table as numbers by the public ranges of its columns, with the rows of each client together."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,19 +17,39 @@ from discreet.errors import InvalidInput
 
 @dataclass(frozen=True)
 class Encoding:
-    """Where client, label, features and the names of persons lie, and what is publicly known of them."""
+    """Which columns are the client, the label, the features and the person, and how they are encoded.
 
-    client_at: int
-    label_at: int
+    Attributes:
+        client_column: The index of the column that names the client.
+        label_column: The index of the label.
+        label: The range of a number to predict, or the values of a class.
+        features: The index and the range or values of each column that becomes inputs.
+        person_column: The index of the column that names the person, if the privacy unit is a person.
+    """
+
+    client_column: int
+    label_column: int
     label: Range | Values
     features: tuple[tuple[int, Range | Values], ...]
-    person_at: int | None = None
+    person_column: int | None = None
 
     @classmethod
-    def of(cls, table: Table, ranges: Ranges, *, client: str, label: str, person: str | None = None) -> "Encoding":
+    def from_ranges(
+        cls, table: Table, ranges: Ranges, *, client: str, label: str, person: str | None = None
+    ) -> "Encoding":
+        """Match the ranges with the columns of a table.
+
+        Args:
+            client: The name of the client column.
+            label: The name of the label column.
+            person: The name of the person column, if the privacy unit is a person.
+
+        Raises:
+            InvalidInput: A column is missing, has no range, or is used for two purposes.
+        """
         known = ranges.columns
-        person_at = None if person is None else _find_person_column(table, ranges, person, label)
-        others = [(at, name) for at, name in table.features(client, label) if at != person_at]
+        person_column = None if person is None else _find_person_column(table, ranges, person, label)
+        others = [(index, name) for index, name in table.features(client, label) if index != person_column]
         if stray := [name for name in known if name not in table.columns]:
             raise InvalidInput(
                 f"The ranges name column {stray[0]!r}, which {table.path} doesn't have.",
@@ -40,21 +60,21 @@ class Encoding:
                 f"Column {unknown[0]!r} has no public range ({len(unknown)} such).",
                 fix='Give it { min = …, max = … } or { values = […] } from public knowledge, or "ignore".',
             )
-        features = tuple((at, _require_range(known[name])) for at, name in others if known[name] != "ignore")
+        features = tuple((index, _require_range(known[name])) for index, name in others if known[name] != "ignore")
         if not features:
-            raise InvalidInput(f"All columns of {table.path} but client and label are ignored: nothing to learn from.")
+            raise InvalidInput(f"All columns of {table.path} but client and label are ignored: there are no inputs.")
         target = known.get(label)
         if not isinstance(target, Range | Values) or (isinstance(target, Values) and target.width < 2):
             raise InvalidInput(
                 f"The label {label!r} needs a public range too.",
                 fix="Give it { values = […] } with at least two classes, or { min = …, max = … } for a number.",
             )
-        return cls(table.columns.index(client), table.columns.index(label), target, features, person_at)
+        return cls(table.columns.index(client), table.columns.index(label), target, features, person_column)
 
 
 def _find_person_column(table: Table, ranges: Ranges, person: str, label: str) -> int:
-    """Where persons are named: in a column of the table that is never an input."""
-    at = table.index(person, "person")
+    """Return the index of the column that names persons, which must not be an input."""
+    index = table.index(person, "person")
     if person == label:
         raise InvalidInput(f"Column {person!r} can't be both the label and the person.", fix="Name two columns.")
     if ranges.columns.get(person, "ignore") != "ignore":
@@ -62,13 +82,17 @@ def _find_person_column(table: Table, ranges: Ranges, person: str, label: str) -
             f"Column {person!r} names persons, and the ranges make it an input.",
             fix='Set it to "ignore" in the ranges, or leave it out there.',
         )
-    return at
+    return index
 
 
 class EncodedTable(NamedTuple):
-    """The clients in the order of their names, how many rows each has, and the rows, one client's after the other's.
+    """A table as numbers: clients are in the order of their names, and rows in the order of the clients.
 
-    `left_out` counts the rows of persons who have more than may be used; no other field holds anything of them.
+    Attributes:
+        names: The names of the clients.
+        sizes: The number of rows of each client.
+        left_out: Number of rows that were left out because a person has more than may be used. Nothing else in this
+            record depends on those rows.
     """
 
     names: tuple[str, ...]
@@ -79,35 +103,42 @@ class EncodedTable(NamedTuple):
 
 
 def encode_table(table: Table, encoding: Encoding, most: int | None = None) -> EncodedTable:
-    """The whole table as numbers; with `most`, only so many rows of each person, all in one client."""
+    """Read and encode the whole table.
+
+    Args:
+        most: Use at most this number of rows of each person, all in one client. None uses all rows.
+
+    Raises:
+        InvalidInput: A cell is missing or outside the listed values, or a client has no rows.
+    """
     clients: dict[str, int] = {}
     owners, inputs, targets, used = [], [], [], []
-    chosen = None if most is None else PersonRows(most)
+    person_rows = None if most is None else PersonRows(most)
     for chunk in table.chunks():
-        own = _read_names(table, chunk, encoding.client_at, "client")
-        owners.append(np.array([clients.setdefault(name, len(clients)) for name in own]))
-        inputs.append(np.hstack([_encode_inputs(table, chunk, at, column) for at, column in encoding.features]))
-        targets.append(_encode_column(table, chunk, encoding.label_at, encoding.label))
-        used.append(_select_rows(table, chunk, encoding, own, chosen))
+        names = _read_names(table, chunk, encoding.client_column, "client")
+        owners.append(np.array([clients.setdefault(name, len(clients)) for name in names]))
+        inputs.append(np.hstack([_encode_inputs(table, chunk, index, column) for index, column in encoding.features]))
+        targets.append(_encode_column(table, chunk, encoding.label_column, encoding.label))
+        used.append(_select_rows(table, chunk, encoding, names, person_rows))
     if not owners:
         raise InvalidInput(f"{table.path} names its columns and has no rows.")
-    names = sorted(clients)
-    rank = np.empty(len(names), dtype=np.int64)
-    rank[[clients[name] for name in names]] = np.arange(len(names))
+    sorted_names = sorted(clients)
+    rank = np.empty(len(clients), dtype=np.int64)
+    rank[[clients[name] for name in sorted_names]] = np.arange(len(clients))
     is_used = np.concatenate(used)
     keep = np.flatnonzero(is_used)
     ranks = rank[np.concatenate(owners)[keep]]
     order = keep[ranks.argsort(kind="stable")]
-    sizes = tuple(np.bincount(ranks, minlength=len(names)).tolist())
+    sizes = tuple(np.bincount(ranks, minlength=len(clients)).tolist())
     if 0 in sizes:
         raise InvalidInput(
-            f"The client {names[sizes.index(0)]!r} has no row left: all its rows are of persons whose first row is in "
-            "another client.",
+            f"The client {sorted_names[sizes.index(0)]!r} has no row left: all its rows are of persons whose first row "
+            "is in another client.",
             fix="Take these rows out of the table.",
         )
     target_type = torch.int64 if isinstance(encoding.label, Values) else torch.float32
     return EncodedTable(
-        tuple(names),
+        tuple(sorted_names),
         sizes,
         torch.from_numpy(np.concatenate(inputs)[order]),
         torch.from_numpy(np.concatenate(targets)[order]).to(target_type),
@@ -115,72 +146,74 @@ def encode_table(table: Table, encoding: Encoding, most: int | None = None) -> E
     )
 
 
-def _encode_inputs(table: Table, chunk: Chunk, at: int, column: Range | Values) -> NDArray[np.float32]:
-    """One input for a number, one a value for listed values."""
-    encoded = _encode_column(table, chunk, at, column)
-    single = encoded[:, None] if isinstance(column, Range) else np.eye(column.width, dtype=np.float32)[encoded]
-    return single.astype(np.float32, copy=False)
+def _encode_inputs(table: Table, chunk: Chunk, index: int, column: Range | Values) -> NDArray[np.float32]:
+    """Encode a column as one input for a number, or as one input per listed value."""
+    encoded = _encode_column(table, chunk, index, column)
+    inputs = encoded[:, None] if isinstance(column, Range) else np.eye(column.width, dtype=np.float32)[encoded]
+    return inputs.astype(np.float32, copy=False)
 
 
-def _encode_column(table: Table, chunk: Chunk, at: int, column: Range | Values) -> NDArray[Any]:
-    """A column's cells as numbers on [-1, 1], or as numbers of listed values."""
-    cells = chunk.cells(at)
-    found, bad = _encode_numbers(cells, column) if isinstance(column, Range) else _encode_values(cells, column)
-    if bad.any():
-        first = int(bad.argmax())
-        raise unreadable_cell_error(str(cells[first]), column, table, at, chunk.rows[first])
-    return found
+def _encode_column(table: Table, chunk: Chunk, index: int, column: Range | Values) -> NDArray[Any]:
+    """Encode a column's cells as numbers in [-1, 1], or as indices of listed values."""
+    cells = chunk.cells(index)
+    encoded, is_unreadable = (
+        _encode_numbers(cells, column) if isinstance(column, Range) else _encode_values(cells, column)
+    )
+    if is_unreadable.any():
+        first = int(is_unreadable.argmax())
+        raise unreadable_cell_error(str(cells[first]), column, table, index, chunk.rows[first])
+    return encoded
 
 
 def _encode_numbers(cells: Cells, column: Range) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """The cells' numbers, scaled, and which cells have none."""
+    """Return the scaled numbers of the cells, and which cells are not numbers."""
     numbers = cells if isinstance(cells, np.ndarray) else list(map(parse_number, cells))
-    found = np.asarray(numbers, dtype=np.float64)  # None becomes NaN
-    return column.scale(found), ~np.isfinite(found)
+    values = np.asarray(numbers, dtype=np.float64)  # None becomes NaN
+    return column.scale(values), ~np.isfinite(values)
 
 
 def _encode_values(cells: Cells, column: Values) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Which of the listed values each cell holds, and which cells hold none; each distinct cell is looked up once."""
+    """Return the index of each cell's value, and which cells have no listed value. Equal cells are looked up once."""
     if isinstance(cells, np.ndarray):
         distinct, which = np.unique(cells, return_inverse=True)
-        found = np.array([_value_index(cell, column) for cell in as_texts(distinct)])[which]
+        indices = np.array([_value_index(cell, column) for cell in as_texts(distinct)])[which]
     else:
         known = {cell: _value_index(cell, column) for cell in set(cells)}
-        found = np.array([known[cell] for cell in cells])
-    return found, found < 0
+        indices = np.array([known[cell] for cell in cells])
+    return indices, indices < 0
 
 
 def _value_index(cell: str, column: Values) -> int:
-    found = column.index_of(cell)
-    return -1 if found is None else found
+    index = column.index_of(cell)
+    return -1 if index is None else index
 
 
 def _select_rows(
-    table: Table, chunk: Chunk, encoding: Encoding, clients: Sequence[str], chosen: PersonRows | None
+    table: Table, chunk: Chunk, encoding: Encoding, clients: Sequence[str], person_rows: PersonRows | None
 ) -> NDArray[np.bool_]:
-    """Which rows of the chunk are used: all, or those that the bound on each person leaves."""
-    if chosen is None or encoding.person_at is None:
+    """Return which rows of the chunk are used: all, or those that the bound on each person allows."""
+    if person_rows is None or encoding.person_column is None:
         return np.ones(len(clients), dtype=np.bool_)
-    persons = _read_names(table, chunk, encoding.person_at, "person")
-    return np.array([chosen.uses(*row) for row in zip(persons, clients, strict=True)], dtype=np.bool_)
+    persons = _read_names(table, chunk, encoding.person_column, "person")
+    return np.array([person_rows.uses(*row) for row in zip(persons, clients, strict=True)], dtype=np.bool_)
 
 
-def _read_names(table: Table, chunk: Chunk, at: int, what: str) -> Sequence[str]:
-    """The cells of a column that must name a client, or a person, in every row."""
-    names = as_texts(chunk.cells(at))
+def _read_names(table: Table, chunk: Chunk, index: int, what: str) -> Sequence[str]:
+    """Return the cells of a column that must name a client or a person in every row."""
+    names = as_texts(chunk.cells(index))
     for row, name in zip(chunk.rows, names, strict=True):
         if is_missing(name):
             got = repr(name) if name else "nothing"
             raise InvalidInput(
-                f"{table.row.capitalize()} {row}, column {table.columns[at]!r} must name a {what}, and got {got}.",
+                f"{table.row.capitalize()} {row}, column {table.columns[index]!r} must name a {what}, and got {got}.",
                 fix=f"Name the {what}, or drop the row.",
             )
     return names
 
 
-def unreadable_cell_error(cell: str, column: Range | Values, table: Table, at: int, row: int) -> InvalidInput:
-    """What is wrong with a cell that its column can't hold."""
-    where = f"{table.row.capitalize()} {row}, column {table.columns[at]!r}"
+def unreadable_cell_error(cell: str, column: Range | Values, table: Table, index: int, row: int) -> InvalidInput:
+    """Return the error about a cell that is missing or does not fit the range of its column."""
+    where = f"{table.row.capitalize()} {row}, column {table.columns[index]!r}"
     if is_missing(cell):
         return InvalidInput(
             f"{where}: the value is missing.",
@@ -191,7 +224,7 @@ def unreadable_cell_error(cell: str, column: Range | Values, table: Table, at: i
         listed = ", ".join(column.values[:8]) + (", …" if column.width > 8 else "")
         allowed = f"one of the listed values ({listed})"
     return InvalidInput(
-        f"{where} must hold {allowed}, and got {cell!r:.40}.", fix="Correct the cell, or the column's range."
+        f"{where} must be {allowed}, and got {cell!r:.40}.", fix="Correct the cell, or the column's range."
     )
 
 

@@ -1,4 +1,4 @@
-"""Whether a table fits: its clients, columns and labels, and what stands in the way. For the data owner's eyes only."""
+"""Survey a table: its clients, columns, labels and problems. The result is for the data's owner only."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -10,12 +10,25 @@ from discreet.data.tables.table import Table, is_missing
 from discreet.data.tables.table_encoding import Encoding, unreadable_cell_error
 from discreet.errors import InvalidInput
 
-MOST_VALUES = 50  # a column of text with more is no list of categories
+MOST_VALUES = 50  # a text column with more distinct values is not a category
 
 
 @dataclass
 class ColumnSurvey:
-    """What was seen of one column. Distinct values are counted up to a limit, so that memory stays bounded."""
+    """Statistics of one column. Distinct values are counted up to a limit, so that memory stays bounded.
+
+    Attributes:
+        missing: Number of missing cells.
+        missing_at: The row of the first missing cell.
+        numbers: Number of cells that are numbers.
+        texts: Number of cells that are text.
+        low: The smallest number.
+        high: The largest number.
+        seen: How often each distinct value occurs.
+        outside: Number of cells outside the public range. Training moves such values to the end of the range.
+        unreadable: Number of cells that the public range can't encode.
+        first_problem: The message about the first of them.
+    """
 
     name: str
     missing: int = 0
@@ -25,11 +38,12 @@ class ColumnSurvey:
     low: float = 0.0
     high: float = 0.0
     seen: Counter[str] = field(default_factory=Counter)
-    outside: int = 0  # of the public range; training moves such values to its end
+    outside: int = 0
     unreadable: int = 0
     first_problem: str = ""
 
     def count_cell(self, cell: str, line: int) -> None:
+        """Add a cell to the statistics."""
         if is_missing(cell):
             self.missing += 1
             self.missing_at = self.missing_at or line
@@ -43,19 +57,20 @@ class ColumnSurvey:
         if cell in self.seen or len(self.seen) <= MOST_VALUES:
             self.seen[cell] += 1
 
-    def check_cell(self, known: Range | Values, cell: str) -> bool:
-        """Whether the public range can hold the cell; counts what it doesn't cover."""
-        if isinstance(known, Values):
-            readable = known.index_of(cell) is not None
+    def check_cell(self, public_range: Range | Values, cell: str) -> bool:
+        """Return whether the public range can encode the cell, and count the cells that it can't."""
+        if isinstance(public_range, Values):
+            is_readable = public_range.index_of(cell) is not None
         else:
             number = parse_number(cell)
-            readable = number is not None
-            self.outside += number is not None and not known.min <= number <= known.max
-        self.unreadable += not readable
-        return readable
+            is_readable = number is not None
+            self.outside += number is not None and not public_range.min <= number <= public_range.max
+        self.unreadable += not is_readable
+        return is_readable
 
     @property
     def type(self) -> str:
+        """One of "number", "category", "text", "mixed" and "empty"."""
         if not self.numbers and not self.texts:
             return "empty"
         if not self.texts:
@@ -64,24 +79,36 @@ class ColumnSurvey:
 
     @property
     def distinct(self) -> int:
+        """Number of distinct values, counted up to one more than the limit."""
         return len(self.seen)
 
     @property
     def is_constant(self) -> bool:
+        """Whether every cell has the same value."""
         return self.distinct == 1 and not self.missing
 
     def facts(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"name": self.name, "type": self.type, "missing": self.missing}
+        """Return the statistics as plain data, for JSON."""
+        facts: dict[str, Any] = {"name": self.name, "type": self.type, "missing": self.missing}
         if self.type == "number":
-            found |= {"min": self.low, "max": self.high}
+            facts |= {"min": self.low, "max": self.high}
         elif self.distinct <= MOST_VALUES:
-            found["values"] = sorted(self.seen)
-        return found | {"constant": self.is_constant, "outside": self.outside, "unreadable": self.unreadable}
+            facts["values"] = sorted(self.seen)
+        return facts | {"constant": self.is_constant, "outside": self.outside, "unreadable": self.unreadable}
 
 
 @dataclass(frozen=True)
 class Survey:
-    """All that was seen, and the problems; none means that the data fits."""
+    """The result of surveying a table.
+
+    Attributes:
+        path: The file.
+        sizes: The number of rows of each client.
+        columns: The statistics of the feature columns.
+        label: The statistics of the label.
+        problems: What must be corrected before training. Empty if the data fits.
+        notes: What the owner should know.
+    """
 
     path: str
     sizes: dict[str, int]
@@ -92,9 +119,11 @@ class Survey:
 
     @property
     def fits(self) -> bool:
+        """Whether the table can be trained on."""
         return not self.problems
 
     def facts(self) -> dict[str, Any]:
+        """Return the result as plain data, for JSON."""
         sizes = sorted(self.sizes.values()) or [0]
         labels = dict(sorted(self.label.seen.items())) if self.label.distinct <= MOST_VALUES else None
         return {
@@ -115,79 +144,82 @@ class Survey:
 
 
 def survey_table(table: Table, *, client: str, label: str, ranges: Ranges | None = None) -> Survey:
-    """Read the whole table once; whatever is wrong is collected, not raised."""
-    features = [(at, ColumnSurvey(name)) for at, name in table.features(client, label)]
-    target, client_at = ColumnSurvey(label), table.columns.index(client)
-    watched = [*features, (table.columns.index(label), target)]
+    """Read the whole table once. Problems are collected, not raised."""
+    features = [(index, ColumnSurvey(name)) for index, name in table.features(client, label)]
+    target, client_column = ColumnSurvey(label), table.columns.index(client)
+    surveyed = [*features, (table.columns.index(label), target)]
     problems, known = _check_ranges(table, ranges, client=client, label=label)
     sizes: Counter[str] = Counter()
     nameless: list[int] = []
     try:
         for line, row in table.rows():
-            if is_missing(row[client_at]):
+            if is_missing(row[client_column]):
                 nameless.append(line)
             else:
-                sizes[row[client_at]] += 1
-            for at, column in watched:
-                column.count_cell(row[at], line)
-                held = known.get(column.name)
-                if held and not column.check_cell(held, row[at]) and not column.first_problem:
-                    column.first_problem = str(unreadable_cell_error(row[at], held, table, at, line))
+                sizes[row[client_column]] += 1
+            for index, column in surveyed:
+                cell, public_range = row[index], known.get(column.name)
+                column.count_cell(cell, line)
+                if public_range and not column.check_cell(public_range, cell) and not column.first_problem:
+                    column.first_problem = str(unreadable_cell_error(cell, public_range, table, index, line))
     except InvalidInput as error:
-        problems.append(str(error))  # a torn row: what follows can't be read
+        problems.append(str(error))  # a malformed row: the rows after it can't be read
     if nameless:
         times = _count_rows(len(nameless))
         problems.append(f"Column {client!r} names no client in {times}, first in {table.row} {nameless[0]}.")
     problems += [] if sizes else [f"{table.path} has no rows with a client."]
     ignored = {name for name, column in ranges.columns.items() if column == "ignore"} if ranges else set()
-    used = [column for _, column in watched if column.name not in ignored]
-    problems += [each for column in used for each in _find_problems(column, known, table.row)]
+    used = [column for _, column in surveyed if column.name not in ignored]
+    problems += [problem for column in used for problem in _find_problems(column, known, table.row)]
     if not known and sizes and target.distinct < 2:
         problems.append(f"The label {label!r} has one value only: there is nothing to learn.")
     notes = [note for _, column in features if column.name not in ignored for note in _write_notes(column)]
     if ranges is None:
-        notes.append("Training needs a file with publicly known ranges: --write-ranges FILE makes a start.")
+        notes.append("Training needs a file with public ranges: --write-ranges FILE writes a starter file.")
     elif ranges.taken_from_data:
         notes.append(
             "The ranges say that they were taken from the data, so no guarantee covers what they reveal: training "
-            "refuses them, unless it is told --accept-data-ranges."
+            "refuses them, unless it gets --accept-data-ranges."
         )
     return Survey(
-        str(table.path), dict(sizes), tuple(each for _, each in features), target, tuple(problems), tuple(notes)
+        str(table.path), dict(sizes), tuple(column for _, column in features), target, tuple(problems), tuple(notes)
     )
 
 
 def _check_ranges(
     table: Table, ranges: Ranges | None, *, client: str, label: str
 ) -> tuple[list[str], dict[str, Range | Values]]:
+    """Return the problems of the ranges themselves, and the range of each column that is used."""
     if ranges is None:
         return [], {}
     problems = []
     try:
-        Encoding.of(table, ranges, client=client, label=label)
+        Encoding.from_ranges(table, ranges, client=client, label=label)
     except InvalidInput as error:
         problems.append(str(error))
     return problems, {name: column for name, column in ranges.columns.items() if not isinstance(column, str)}
 
 
 def _find_problems(column: ColumnSurvey, known: dict[str, Range | Values], row: str) -> list[str]:
+    """Describe what is wrong with a column."""
     if column.name in known:
         more = f" ({column.unreadable} such cells in this column.)" if column.unreadable > 1 else ""
         return [column.first_problem + more] if column.unreadable else []
-    found = []
+    problems = []
     if column.missing:
         times = _count_rows(column.missing)
-        found.append(f"Column {column.name!r} is missing in {times}, first in {row} {column.missing_at}.")
+        problems.append(f"Column {column.name!r} is missing in {times}, first in {row} {column.missing_at}.")
     if column.type == "mixed" and column.distinct > MOST_VALUES:
-        found.append(f"Column {column.name!r} holds {column.numbers} numbers and {column.texts} texts.")
-    return found
+        problems.append(f"Column {column.name!r} has {column.numbers} numbers and {column.texts} texts.")
+    return problems
 
 
 def _write_notes(column: ColumnSurvey) -> list[str]:
+    """Describe what the owner should know about a column."""
     if column.type == "text":
-        return [f'Column {column.name!r} holds free text: "ignore" it in the ranges.']
+        return [f'Column {column.name!r} is free text: set it to "ignore" in the ranges.']
     if column.is_constant:
-        return [f"Column {column.name!r} never changes here: it teaches nothing unless other owners' data differs."]
+        return [f"Column {column.name!r} is constant here: it is useless unless other owners have other values."]
     return []
 
 

@@ -1,4 +1,4 @@
-"""A user's own table becomes a task: CSV or Parquet, a column names the client, public ranges scale the others."""
+"""Build a task from a user's CSV or Parquet table: one column names the client, public ranges scale the others."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -19,17 +19,22 @@ from discreet.paths import Paths
 from discreet.privacy.release import Person
 
 RANGES_FROM_DATA = (
-    "The ranges that scale the columns: they were taken from the data itself, and reveal something of it beyond ε."
+    "The ranges that scale the columns: they were taken from the data, and reveal something about it beyond ε."
 )
 READERS: dict[str, Callable[[Path], Table]] = {"csv": open_csv, "parquet": open_parquet}
 
 
 @part
 class TableTask:
-    """Numbers are scaled to [-1, 1] by their ranges, listed values become one input each; nothing is fitted.
+    """A table with one row per example. Numbers are scaled to [-1, 1] by their ranges, and nothing is fitted.
 
-    A label with `values` is a class, one with `min` and `max` a number to be predicted. `max_multiplicity` is in how
-    many clients one example may lie, as only its owner knows.
+    Attributes:
+        path: The table, relative to the experiment's folder or to the current directory.
+        client: The column that names the client of each row.
+        label: The column to predict: a class if its range lists `values`, a number if it has `min` and `max`.
+        ranges: The public ranges of the columns: a TOML file, or a table of columns.
+        test_fraction: The share of each client's rows that is held out for evaluation. 0 holds out none.
+        max_multiplicity: The largest number of clients that hold the same example. Only the data's owner can know it.
     """
 
     kind: Literal["csv", "parquet"]
@@ -45,12 +50,12 @@ class TableTask:
             raise InvalidInput(f"test_fraction must be below 1, and got {self.test_fraction}.")
 
     def load(self, generator: torch.Generator, paths: Paths, person: Person | None = None) -> Task:
-        """With a `person`, the rows of each are bounded before any are held out for evaluation."""
+        """Read and encode the table. With a `person`, rows are bounded before any are held out for evaluation."""
         ranges = load_ranges(self.ranges, paths.folder)
         table = READERS[self.kind](find_file(self.path, paths.folder))
-        column, most = (None, None) if person is None else (person.column, person.max_examples)
-        encoding = Encoding.of(table, ranges, client=self.client, label=self.label, person=column)
-        names, sizes, inputs, targets, left_out = encode_table(table, encoding, most)
+        column, max_examples = (None, None) if person is None else (person.column, person.max_examples)
+        encoding = Encoding.from_ranges(table, ranges, client=self.client, label=self.label, person=column)
+        names, sizes, inputs, targets, left_out = encode_table(table, encoding, max_examples)
         train, test = split_held_out(sizes, self.test_fraction, generator)
         kept = torch.bincount(torch.repeat_interleave(torch.tensor(sizes))[train], minlength=len(sizes)).tolist()
         return Task(
@@ -80,10 +85,39 @@ def clients_from_csv(
     person: Person | None = None,
     generator: torch.Generator | None = None,
 ) -> Task:
-    """A CSV file as a task: `client` and `label` name columns, `ranges` is a TOML file or a table of columns.
+    """Build a task from a CSV file with one row per example and a header.
 
-    `max_multiplicity` is in how many clients one example may lie. A promise for one `person` needs it here too: of
-    each person, as many rows as it says are used, the first in the client of the first.
+    Numbers are scaled to [-1, 1] by their public ranges, and each listed value becomes one input. Nothing is fitted on
+    the data. `discreet data check FILE` reports whether a table fits, and writes a starter file for the ranges.
+
+    Args:
+        path: The CSV file, in UTF-8.
+        client: The column that names the client of each row.
+        label: The column to predict: a class if its range lists `values`, a number if it has `min` and `max`.
+        ranges: The public ranges of the columns: a TOML file, or a mapping from column to `{"min": …, "max": …}`,
+            `{"values": […]}` or `"ignore"`.
+        test_fraction: The share of each client's rows that is held out for evaluation. 0 holds out none.
+        max_multiplicity: The largest number of clients that hold the same example. Only the data's owner can know it,
+            and the card says so.
+        person: The column that names persons and the number of rows to use of each, if the promise is for a person.
+            Of each person, the first rows in the client of the first row are used.
+        generator: The source of randomness for the held-out rows. None uses a fixed seed.
+
+    Returns:
+        A task for `discreet.train`.
+
+    Raises:
+        InvalidInput: The file or a column is missing, a cell can't be read, or a column has no range.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> path = Path(tempfile.mkdtemp()) / "visits.csv"
+        >>> _ = path.write_text("hospital,age,readmitted\\nnorth,50,no\\nsouth,60,yes\\nnorth,80,yes\\n")
+        >>> ranges = {"age": {"min": 0, "max": 100}, "readmitted": {"values": ["no", "yes"]}}
+        >>> task = clients_from_csv(path, client="hospital", label="readmitted", ranges=ranges, test_fraction=0)
+        >>> task.client_names, task.train.sizes
+        (('north', 'south'), (2, 1))
     """
     return _load_clients("csv", path, client, label, ranges, test_fraction, max_multiplicity, person, generator)
 
@@ -99,7 +133,31 @@ def clients_from_parquet(
     person: Person | None = None,
     generator: torch.Generator | None = None,
 ) -> Task:
-    """As `clients_from_csv`, of a Parquet file."""
+    """Build a task from a Parquet file with one row per example. It needs `pip install discreet[parquet]`.
+
+    Args:
+        path: The Parquet file.
+        client: The column that names the client of each row.
+        label: The column to predict: a class if its range lists `values`, a number if it has `min` and `max`.
+        ranges: The public ranges of the columns, as for `clients_from_csv`.
+        test_fraction: The share of each client's rows that is held out for evaluation. 0 holds out none.
+        max_multiplicity: The largest number of clients that hold the same example. Only the data's owner can know it,
+            and the card says so.
+        person: The column that names persons and the number of rows to use of each, if the promise is for a person.
+        generator: The source of randomness for the held-out rows. None uses a fixed seed.
+
+    Returns:
+        A task for `discreet.train`.
+
+    Raises:
+        InvalidInput: The file, pyarrow or a column is missing, a cell can't be read, or a column has no range.
+
+    Example:
+        ```python
+        ranges = {"age": {"min": 0, "max": 100}, "readmitted": {"values": ["no", "yes"]}}
+        task = clients_from_parquet("visits.parquet", client="hospital", label="readmitted", ranges=ranges)
+        ```
+    """
     return _load_clients("parquet", path, client, label, ranges, test_fraction, max_multiplicity, person, generator)
 
 
@@ -127,7 +185,7 @@ def _load_clients(
 
 
 def _describe_data(source: TableTask, encoding: Encoding, ranges: Ranges) -> tuple[str, ...]:
-    """What the card assumes. A bound that was taken from the data is no number to print."""
+    """Say on the card how columns are encoded. Bounds that were taken from the data are not printed."""
     facts = [
         "Columns are scaled to [-1, 1] by their ranges, listed values become one input each, and values outside a "
         "range are moved to its end."

@@ -71,7 +71,9 @@ class AcsIncome:
     """Two classes and 77 inputs. The natural clients are the 50 states and Puerto Rico.
 
     Attributes:
-        states: Use only these states. None uses all.
+        clients: Number of clients. If not set, every group is a client.
+        partition: How examples are assigned to clients.
+        states: Use only these states. All if not set.
         test_fraction: The share of each state's examples that is held out for evaluation.
     """
 

@@ -21,7 +21,10 @@ class Cifar10:
     """Ten classes of equal size, in the official order.
 
     Attributes:
-        limit: Use only this many training examples, from the start. None uses all.
+        clients: Number of clients. Only a partition by group can do without it.
+        partition: How examples are assigned to clients.
+        limit: Use only this many training examples, from the start. All if not set.
+        scaling: "unit" scales pixels to [0, 1]; "imagenet" then standardises each channel by published constants.
         public_examples: Number of examples, from the end, that are public and belong to no client.
     """
 

@@ -19,6 +19,10 @@ class Cifar100:
     """100 classes ("fine" labels), or the 20 superclasses that contain them ("coarse").
 
     Attributes:
+        clients: Number of clients. Only a partition by group can do without it.
+        partition: How examples are assigned to clients.
+        scaling: "unit" scales pixels to [0, 1]; "imagenet" then standardises each channel by published constants.
+        labels: "fine" for 100 classes, "coarse" for 20.
         public_examples: Number of examples, from the end, that are public and belong to no client.
     """
 

@@ -20,6 +20,8 @@ class Digits:
     """Ten classes; each example has 64 pixels.
 
     Attributes:
+        clients: Number of clients.
+        partition: How examples are assigned to clients.
         test_fraction: The share of all examples that is held out for evaluation.
         public_examples: Number of examples that are public and belong to no client.
     """

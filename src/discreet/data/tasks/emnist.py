@@ -29,6 +29,9 @@ class Emnist:
     """26 letters, or another of NIST's splits.
 
     Attributes:
+        clients: Number of clients. Only a partition by group can do without it.
+        partition: How examples are assigned to clients.
+        split: The split of EMNIST, as NIST names it.
         public_examples: Number of examples, from the end, that are public and belong to no client.
     """
 

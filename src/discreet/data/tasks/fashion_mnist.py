@@ -16,7 +16,9 @@ class FashionMnist:
     """Ten classes of equal size, from T-shirt to ankle boot.
 
     Attributes:
-        limit: Use only this many training examples, from the start. None uses all.
+        clients: Number of clients. Only a partition by group can do without it.
+        partition: How examples are assigned to clients.
+        limit: Use only this many training examples, from the start. All if not set.
         public_examples: Number of examples, from the end, that are public and belong to no client.
     """
 

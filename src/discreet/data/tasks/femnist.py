@@ -34,6 +34,8 @@ class Femnist:
     """62 classes. Each writer is a client, and LEAF's split holds out a tenth of each writer's examples.
 
     Attributes:
+        clients: Number of clients. If not set, every group is a client.
+        partition: How examples are assigned to clients.
         complete_only: Leave out the writers of whom the file contains only LEAF's test examples.
         public_writers: Use the examples of those incomplete writers as public data, which belongs to no client.
     """

@@ -98,6 +98,8 @@ class LendingClub:
     """A regression with 39 inputs. By default, the clients are loans sorted by the interest rate.
 
     Attributes:
+        clients: Number of clients. Only a partition by group can do without it.
+        partition: How examples are assigned to clients.
         reduction: How the 39 inputs are reduced: "pca" is fitted on the training data, which no guarantee covers;
             "projection" is a fixed random matrix, which is independent of the data; "none" keeps all inputs.
         components: Number of inputs after the reduction.

@@ -24,7 +24,9 @@ class Mnist:
     """Ten classes.
 
     Attributes:
-        limit: Use only this many training examples, from the start. None uses all.
+        clients: Number of clients. Only a partition by group can do without it.
+        partition: How examples are assigned to clients.
+        limit: Use only this many training examples, from the start. All if not set.
         writers: Load who wrote each digit, as the QMNIST project found out. A partition by group needs it.
         public_examples: Number of examples, from the end, that are public and belong to no client. With `writers`,
             all examples of the last writers are public, until there are at least this many.
