@@ -180,7 +180,7 @@ def test_what_is_read_may_be_changed_in_memory_and_the_file_stays(tmp_path: Path
 def test_a_folder_that_cannot_be_written_is_told_before_anything_is_computed(tmp_path: Path, computing: Computing):
     (tmp_path / "taken").write_text("a file")
     for folder in (tmp_path / "taken", tmp_path / "taken" / "within"):
-        with pytest.raises(DiscreetError, match=r"taken is a file, not a folder. Let DISCREET_CACHE name a folder, or"):
+        with pytest.raises(DiscreetError, match=r"taken is a file, not a folder. Set DISCREET_CACHE to a folder, or"):
             stored(folder, computing)
     assert computing.times == 0
 

@@ -106,8 +106,8 @@ def test_a_second_time_they_come_from_the_cache(paths: Paths):
     watched = replace(paths, on_progress=lambda *told: heard.append(told))
     first = extract_features(examples(), Scatternet(), watched)
     assert heard == [
-        ("ScatterNet features of pictures, to train on", 6, 6),
-        ("ScatterNet features of pictures, to test on", 2, 2),
+        ("ScatterNet features of pictures, training examples", 6, 6),
+        ("ScatterNet features of pictures, test examples", 2, 2),
     ]
     again = extract_features(examples(), Scatternet(), watched)
     assert len(heard) == 2
@@ -154,14 +154,14 @@ def test_other_weights_or_other_code_give_other_features(paths: Paths):
     ("extractor", "sentence"),
     [
         ({"kind": "net.py:Centred"}, "mixes examples"),
-        ({"kind": "net.py:Divided"}, "must give finite numbers, and Divided gave NaN or infinity"),
-        ({"kind": "net.py:Endless"}, "must give finite numbers, and Endless gave NaN or infinity"),
-        ({"kind": "net.py:Tuple"}, "must give a tensor .* gave tuple"),
+        ({"kind": "net.py:Divided"}, "must return finite numbers, and Divided returned NaN or infinity"),
+        ({"kind": "net.py:Endless"}, "must return finite numbers, and Endless returned NaN or infinity"),
+        ({"kind": "net.py:Tuple"}, "must return a tensor .* returned tuple"),
         ({"kind": "net.py:Normal"}, "BatchNorm2d at 'norm' mixes the examples"),
         ({"kind": "net.py:Net", "weights": "none.pt"}, "There is no file"),
-        ({"kind": "net.py:Net", "weights": "net.py"}, "damaged, or holds more than tensors"),
-        ({"kind": "net.py:Net", "weights": "whole.pt"}, "damaged, or holds more than tensors"),
-        ({"kind": "net.py:Net", "weights": "other.safetensors"}, "does not hold the weights of Net: .*Missing key"),
+        ({"kind": "net.py:Net", "weights": "net.py"}, "damaged, or contains more than tensors"),
+        ({"kind": "net.py:Net", "weights": "whole.pt"}, "damaged, or contains more than tensors"),
+        ({"kind": "net.py:Net", "weights": "other.safetensors"}, "does not contain the weights of Net: .*Missing key"),
         ({"kind": "net.py:Net", "arguments": {"height": 3}}, "can't be made from"),
         ({"kind": "scatternet", "depth": 4}, "more than 16 pixels a side"),
     ],
@@ -175,7 +175,7 @@ def test_an_extractor_that_does_not_fit_is_told(extractor: dict[str, Any], sente
 
 def test_only_pictures_scatter(paths: Paths):
     flat = replace(examples(), inputs=torch.rand(6, 64), test_inputs=torch.rand(2, 64))
-    with pytest.raises(InvalidInput, match=r"pictures as \(channels, height, width\), and got .* \(64,\)"):
+    with pytest.raises(InvalidInput, match=r"images as \(channels, height, width\), and got .* \(64,\)"):
         extract_features(flat, Scatternet(), paths)
 
 

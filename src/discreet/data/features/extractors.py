@@ -1,4 +1,4 @@
-"""What turns inputs into features: ScatterNet, or a user's own frozen network. Neither learns from clients' data."""
+"""Extractors compute features: ScatterNet, or a user's own frozen network. Neither learns from the clients' data."""
 
 import hashlib
 import sys
@@ -25,7 +25,13 @@ from discreet.user_code import Reference, build_module
 
 @dataclass(frozen=True)
 class Extractor:
-    """`settings` is all that the features depend on besides the inputs; the sentences are for the card."""
+    """An extractor that is ready to use.
+
+    Attributes:
+        settings: Plain data: everything that the features depend on besides the inputs. It is part of the cache's key.
+        facts: Sentences for the card about the features.
+        not_covered: Sentences for the card about what the guarantee does not cover.
+    """
 
     name: str
     module: nn.Module
@@ -36,39 +42,52 @@ class Extractor:
 
 @part
 class Scatternet:
-    """Wavelets of `depth` scales in `rotations` directions: 28 by 28 pixels become 81 channels of 7 by 7."""
+    """The scattering transform. With the defaults, 28 by 28 pixels become 81 channels of 7 by 7.
+
+    Attributes:
+        depth: Number of scales of the wavelets. Each halves the resolution.
+        rotations: Number of directions of the wavelets.
+    """
 
     kind: Literal["scatternet"] = "scatternet"
     depth: Count = 2
     rotations: Count = 8
 
-    def extractor(self, shape: tuple[int, ...], paths: Paths) -> Extractor:
+    def build(self, shape: tuple[int, ...], paths: Paths) -> Extractor:
+        """Build the extractor for inputs of this shape."""
         if len(shape) != 3:
             raise InvalidInput(
-                f"ScatterNet takes pictures as (channels, height, width), and got inputs of the shape {shape}.",
-                fix="Use a task of pictures.",
+                f"ScatterNet needs images as (channels, height, width), and got inputs of the shape {shape}.",
+                fix="Use a task with images.",
             )
         return Extractor(
             name="ScatterNet",
             module=ScatterNet(*shape[1:], self.depth, self.rotations),
             settings={"kind": self.kind, "version": VERSION, "depth": self.depth, "rotations": self.rotations},
             facts=(
-                f"Inputs are ScatterNet features of the pictures (depth {self.depth}, {self.rotations} directions): a "
-                "fixed and public transform, of which nothing was fitted on the clients' data.",
+                f"Inputs are ScatterNet features of the images (depth {self.depth}, {self.rotations} directions): a "
+                "fixed and public transform. Nothing was fitted on the clients' data.",
             ),
         )
 
 
 @part
 class UserExtractor:
-    """A network of the user's own, made from `arguments`, with `weights` from a file: safetensors, or a state dict."""
+    """A user's own frozen network.
+
+    Attributes:
+        kind: The class or function that builds it, as `file.py:Name` or `package.module:Name`.
+        weights: A file of weights, relative to the experiment: safetensors, or a state dict saved by torch.
+        arguments: Keyword arguments of the class or function.
+    """
 
     kind: Reference
     weights: str | None = None
     arguments: dict[str, Any] = Field(default_factory=dict)
 
-    def extractor(self, shape: tuple[int, ...], paths: Paths) -> Extractor:
-        with seed_torch(0):  # weights that no file gives are at least the same each time
+    def build(self, shape: tuple[int, ...], paths: Paths) -> Extractor:
+        """Build the extractor for inputs of this shape."""
+        with seed_torch(0):  # weights that are not in a file are at least the same each time
             module = build_module(self.kind, self.arguments, paths.folder)
         if self.weights is not None:
             _load_weights(module, paths.folder / self.weights)
@@ -83,12 +102,10 @@ class UserExtractor:
                 "code": _code_digest(self.kind, paths.folder),
                 "state": _state_digests(module),
             },
-            facts=(
-                f"Inputs are features of the pictures by {self.kind}, which is frozen and trained on nothing here.",
-            ),
+            facts=(f"Inputs are features of the images by {self.kind}, which is frozen and not trained here.",),
             not_covered=(
-                f"What {self.kind} was trained on before is not known to Discreet: whoever is in that data is not "
-                "protected by this guarantee.",
+                f"The data that {self.kind} was trained on before is not known to Discreet: people in that data are "
+                "not protected by this guarantee.",
             ),
         )
 
@@ -109,29 +126,29 @@ AnyExtractor: TypeAlias = Annotated[
 
 
 def _load_weights(module: nn.Module, path: Path) -> None:
-    """Reads tensors and nothing else: a file of weights must not run code."""
+    """Load weights from a file. Only tensors are read, so the file can't run code."""
     if not path.is_file():
-        raise InvalidInput(f"There is no file {path}.", fix="Give its path from where the experiment's file lies.")
+        raise InvalidInput(f"There is no file {path}.", fix="Give its path relative to the experiment file.")
     try:
-        found = load_file(path) if path.suffix == ".safetensors" else torch.load(path, "cpu", weights_only=True)
-        module.load_state_dict(found)
-    except (UnpicklingError, EOFError):  # torch's advice is to let the file run code
-        raise _wrong_weights_error(module, path, "it is damaged, or holds more than tensors") from None
+        weights = load_file(path) if path.suffix == ".safetensors" else torch.load(path, "cpu", weights_only=True)
+        module.load_state_dict(weights)
+    except (UnpicklingError, EOFError):  # torch would advise to let the file run code
+        raise _wrong_weights_error(module, path, "it is damaged, or contains more than tensors") from None
     except (SafetensorError, OSError, RuntimeError, TypeError, AttributeError) as error:
         raise _wrong_weights_error(module, path, " ".join(str(error).split())[:300].rstrip(".")) from error
 
 
 def _wrong_weights_error(module: nn.Module, path: Path, why: str) -> InvalidInput:
     return InvalidInput(
-        f"{path} does not hold the weights of {type(module).__name__}: {why}.",
-        fix="Save them by safetensors, or by torch.save(module.state_dict(), path).",
+        f"{path} does not contain the weights of {type(module).__name__}: {why}.",
+        fix="Save them with safetensors, or with torch.save(module.state_dict(), path).",
     )
 
 
 def _code_digest(reference: str, folder: Path) -> str | None:
-    """Of the file that it is named by: another version of it may give other features."""
-    place, _, _ = reference.rpartition(":")
-    source = folder / place if place.endswith(".py") else getattr(sys.modules[place], "__file__", None)
+    """Return the SHA-256 of the file that defines the extractor, since another version may compute other features."""
+    location, _, _ = reference.rpartition(":")
+    source = folder / location if location.endswith(".py") else getattr(sys.modules[location], "__file__", None)
     return None if source is None else hashlib.sha256(Path(source).read_bytes()).hexdigest()
 
 

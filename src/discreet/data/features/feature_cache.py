@@ -1,8 +1,8 @@
-"""Arrays that are computed once: kept on this machine, by what they were computed from and how.
+"""A cache of computed arrays on this machine, keyed by their inputs and settings.
 
-A file appears under its name with its whole content or not at all, so a killed writer leaves nothing that is read, and
-two writers at once leave one of two equal files. What it left, the next to come takes away. Deleting the folder costs
-time, nothing else.
+A file is renamed to its final name once it is complete, so a killed process leaves nothing that is read, and two
+processes that write at once leave one of two equal files. Drafts of killed processes are removed by the next user of
+the cache. Deleting the folder costs only time.
 """
 
 import hashlib
@@ -28,10 +28,10 @@ from discreet.errors import DiscreetError
 from discreet.privacy.ledger.log import sync_directory
 
 FORMAT = 1
-PIECE = 2**24  # bytes: hashed apart, so that all cores help
-ABANDONED = 3600  # seconds: no draft takes that long to write, so its writer is gone, on whatever machine
+PIECE = 2**24  # bytes that are hashed at once, so that all cores are used
+ABANDONED = 3600  # seconds: an older draft was left by a killed process, maybe on another machine
 DRAFT = ".draft"
-WRITER = re.compile(r"-([0-9a-f]{8})-(\d+)-[0-9a-f]{8}\.draft$")  # which machine, and which process there
+WRITER = re.compile(r"-([0-9a-f]{8})-(\d+)-[0-9a-f]{8}\.draft$")  # machine and process
 
 
 def load_or_compute(
@@ -39,31 +39,40 @@ def load_or_compute(
     inputs: Tensor,
     settings: Mapping[str, Any],
     compute: Callable[[], Tensor],
-    fits: Callable[[Tensor], bool] = lambda found: True,
+    is_valid: Callable[[Tensor], bool] = lambda cached: True,
 ) -> Tensor:
-    """What `compute()` gives, from the cache where that is there, whole and `fits`; else computed and kept.
+    """Return an array from the cache, or compute it and store it there.
 
-    `settings` is plain data: all that the result depends on besides the inputs. What comes from the cache is mapped
-    into memory, and read when it is touched.
+    An array from the cache is mapped into memory, and read when it is used.
+
+    Args:
+        folder: The folder of the cache.
+        inputs: What the array is computed from.
+        settings: Plain data: everything else that the array depends on.
+        compute: Computes the array.
+        is_valid: Is called with the cached array. If it returns False, the array is computed again.
+
+    Raises:
+        DiscreetError: The folder can't be written to.
     """
-    about = {"format": FORMAT, "inputs": tensor_digest(inputs), "settings": settings}
-    name = hashlib.sha256(json.dumps(about, sort_keys=True, default=repr).encode()).hexdigest()[:32]
+    key = {"format": FORMAT, "inputs": tensor_digest(inputs), "settings": settings}
+    name = hashlib.sha256(json.dumps(key, sort_keys=True, default=repr).encode()).hexdigest()[:32]
     path = folder / f"{name}.safetensors"
     _remove_abandoned_drafts(folder)
-    found = _read(path)
-    if found is not None and fits(found):
-        return found
+    cached = _read(path)
+    if cached is not None and is_valid(cached):
+        return cached
     _create_folder(folder)
-    made = compute().contiguous()
-    _write(path, made)
-    return made
+    computed = compute().contiguous()
+    _write(path, computed)
+    return computed
 
 
 def tensor_digest(values: Tensor) -> str:
-    """Of its numbers, their type and its shape."""
+    """Return the SHA-256 of a tensor's numbers, type and shape."""
     data = values.detach().cpu().contiguous()
     flat: Any = data.reshape(-1).view(torch.uint8).numpy()
-    with ThreadPoolExecutor() as pool:  # hashing lets go of the interpreter's lock
+    with ThreadPoolExecutor() as pool:  # hashing releases the interpreter's lock
         pieces = pool.map(
             lambda start: hashlib.sha256(flat[start : start + PIECE]).digest(), range(0, len(flat), PIECE)
         )
@@ -72,14 +81,14 @@ def tensor_digest(values: Tensor) -> str:
 
 
 def _read(path: Path) -> Tensor | None:
-    """The array, or None where there is none, or not the one that was written."""
+    """Return the array in a file, or None if there is no file or its content was changed."""
     try:
         with safe_open(path, framework="pt") as file:
-            found: Tensor = file.get_tensor("values")
+            values: Tensor = file.get_tensor("values")
             written = (file.metadata() or {}).get("digest")
     except (OSError, SafetensorError):
         return None
-    return found if tensor_digest(found) == written else None
+    return values if tensor_digest(values) == written else None
 
 
 def _write(path: Path, values: Tensor) -> None:
@@ -97,7 +106,7 @@ def _write(path: Path, values: Tensor) -> None:
 
 
 def _create_folder(folder: Path) -> None:
-    """The folder; that it can't be written shows before anything is computed."""
+    """Create the folder, and check that it can be written to before anything is computed."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         probe = folder / f"probe-{_machine_id()}-{os.getpid()}-{token_hex(4)}{DRAFT}"
@@ -108,7 +117,7 @@ def _create_folder(folder: Path) -> None:
 
 
 def _remove_abandoned_drafts(folder: Path) -> None:
-    """Take away what killed writers left; whatever can't be looked at or removed stays, and harms nobody."""
+    """Remove the drafts of killed processes. A draft that can't be removed does no harm."""
     with suppress(OSError):
         for draft in folder.glob(f"*{DRAFT}"):
             with suppress(OSError):
@@ -117,7 +126,7 @@ def _remove_abandoned_drafts(folder: Path) -> None:
 
 
 def _is_abandoned(draft: Path) -> bool:
-    """Its writer was a process of this machine that is gone; or else it lies there for long."""
+    """Return whether the process that wrote the draft no longer runs, or whether the draft is old."""
     writer = WRITER.search(draft.name)
     if writer and writer[1] == _machine_id() and not _is_running(int(writer[2])):
         return True
@@ -126,7 +135,7 @@ def _is_abandoned(draft: Path) -> bool:
 
 def _is_running(process: int) -> bool:
     try:
-        os.kill(process, 0)  # asks, and sends nothing
+        os.kill(process, 0)  # signal 0 only checks that the process exists
     except ProcessLookupError:
         return False
     except (PermissionError, OverflowError):
@@ -136,7 +145,7 @@ def _is_running(process: int) -> bool:
 
 @cache
 def _machine_id() -> str:
-    """Short for what a process's number belongs to: this host and, in a container, its own count of processes."""
+    """Identify the host and, in a container, its process namespace: a process number is unique only there."""
     try:
         space = os.readlink("/proc/self/ns/pid")
     except OSError:
@@ -145,12 +154,12 @@ def _machine_id() -> str:
 
 
 def _unwritable_error(folder: Path, error: Exception) -> DiscreetError:
-    in_the_way = next((each for each in (folder, *folder.parents) if each.exists()), folder)
-    if not in_the_way.is_dir():
+    existing = next((path for path in (folder, *folder.parents) if path.exists()), folder)
+    if not existing.is_dir():
         return DiscreetError(
-            f"The cache {folder} can't be written: {in_the_way} is a file, not a folder.",
-            fix="Let DISCREET_CACHE name a folder, or unset it.",
+            f"The cache {folder} can't be written: {existing} is a file, not a folder.",
+            fix="Set DISCREET_CACHE to a folder, or unset it.",
         )
     return DiscreetError(
-        f"The cache {folder} can't be written: {error}.", fix="Let DISCREET_CACHE name a folder with room."
+        f"The cache {folder} can't be written: {error}.", fix="Set DISCREET_CACHE to a folder with free space."
     )

@@ -1,4 +1,4 @@
-"""A data set seen through a fixed extractor: features are computed once, kept, and then trained on like any inputs."""
+"""A data set whose inputs are replaced by features of a fixed extractor. Features are computed once and cached."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,13 +18,18 @@ from discreet.errors import InvalidInput
 from discreet.part import part
 from discreet.paths import Paths
 
-AT_ONCE = 512  # examples: enough to keep any device busy, and not too many for its memory
-TRIED = 4  # examples that are computed anew, to see that what was kept is what would be computed
+BATCH = 512  # examples per batch: enough to keep any device busy, and few enough for its memory
+CHECKED = 4  # examples that are computed again, to check that cached features are still right
 
 
 @part
 class Features:
-    """The examples, clients and partition are those of `of`; the inputs become features."""
+    """The features of an image data set.
+
+    Attributes:
+        of: The data set. Its examples, clients and partition are used, with features as inputs.
+        extractor: What computes the features.
+    """
 
     kind: Literal["features"] = "features"
     of: Annotated[AnyImageTask, Field(discriminator="kind")]
@@ -32,43 +37,46 @@ class Features:
 
     @property
     def clients(self) -> int | None:
+        """The number of clients of the data set."""
         return self.of.clients
 
     @property
     def partition(self) -> AnyPartition:
+        """The partition of the data set."""
         return self.of.partition
 
     def examples(self, paths: Paths) -> Examples:
+        """Read the data set and its features, which are computed if they are not in the cache."""
         return extract_features(self.of.examples(paths), self.extractor, paths)
 
 
 def extract_features(examples: Examples, chosen: AnyExtractor, paths: Paths) -> Examples:
-    """The same examples, with features for inputs."""
-    extractor = chosen.extractor(tuple(examples.inputs.shape[1:]), paths)
+    """Return the examples with features as inputs, from the cache if they are there."""
+    extractor = chosen.build(tuple(examples.inputs.shape[1:]), paths)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     extractor.module.to(device)
-    _check_examples_independent(extractor, examples.inputs[:TRIED].to(device))
+    _check_examples_independent(extractor, examples.inputs[:CHECKED].to(device))
 
-    def of(inputs: Tensor, which: str) -> Tensor:
+    def features_of(inputs: Tensor, which: str) -> Tensor:
         def progress(done: int) -> None:
             paths.on_progress(f"{extractor.name} features of {examples.name}, {which}", done, len(inputs))
 
-        settings = {**extractor.settings, "device": device.type}  # whose rounding differs
+        settings = {**extractor.settings, "device": device.type}  # devices round differently
         return feature_cache.load_or_compute(
             paths.cache,
             inputs,
             settings,
             compute=lambda: _compute_in_batches(extractor.module, inputs, device, progress),
-            fits=lambda found: _is_current(found, extractor.module, inputs, device),
+            is_valid=lambda cached: _is_current(cached, extractor.module, inputs, device),
         )
 
     public = examples.public
     return replace(
         examples,
         name=f"{examples.name}-features",
-        inputs=of(examples.inputs, "to train on"),
-        test_inputs=of(examples.test_inputs, "to test on"),
-        public=None if public is None else (of(public[0], "that are public"), public[1]),
+        inputs=features_of(examples.inputs, "training examples"),
+        test_inputs=features_of(examples.test_inputs, "test examples"),
+        public=None if public is None else (features_of(public[0], "public examples"), public[1]),
         facts=(*examples.facts, *extractor.facts),
         not_covered=(*examples.not_covered, *extractor.not_covered),
     )
@@ -77,53 +85,56 @@ def extract_features(examples: Examples, chosen: AnyExtractor, paths: Paths) -> 
 def _compute_in_batches(
     module: nn.Module, inputs: Tensor, device: torch.device, progress: Callable[[int], None]
 ) -> Tensor:
-    """A few examples at a time."""
-    found: Tensor | None = None
-    for start in range(0, len(inputs), AT_ONCE):
-        piece = _compute_features(module, inputs[start : start + AT_ONCE].to(device))
-        if found is None:
-            found = torch.empty(len(inputs), *piece.shape[1:])
-        found[start : start + AT_ONCE] = piece
-        progress(start + len(piece))
-    if found is None:
+    """Compute the features of all inputs, one batch after the other."""
+    features: Tensor | None = None
+    for start in range(0, len(inputs), BATCH):
+        batch = _compute_features(module, inputs[start : start + BATCH].to(device))
+        if features is None:
+            features = torch.empty(len(inputs), *batch.shape[1:])
+        features[start : start + BATCH] = batch
+        progress(start + len(batch))
+    if features is None:
         raise InvalidInput("There are no examples to compute features of.")
-    return found
+    return features
 
 
 def _compute_features(module: nn.Module, inputs: Tensor) -> Tensor:
+    """Run the extractor, and refuse features that have another form than expected."""
     with torch.no_grad():
-        found = module(inputs)
-    if not isinstance(found, Tensor) or found.shape[:1] != inputs.shape[:1] or not found.is_floating_point():
-        got = f"a tensor of {found.dtype} {tuple(found.shape)}" if isinstance(found, Tensor) else type(found).__name__
+        features = module(inputs)
+    is_tensor = isinstance(features, Tensor)
+    if not is_tensor or features.shape[:1] != inputs.shape[:1] or not features.is_floating_point():
+        got = f"a tensor of {features.dtype} {tuple(features.shape)}" if is_tensor else type(features).__name__
         raise InvalidInput(
-            f"An extractor must give a tensor of floating-point numbers with one row an example, and gave {got} for "
-            f"{len(inputs)} examples."
+            f"An extractor must return a tensor of floating-point numbers with one row per example, and returned {got} "
+            f"for {len(inputs)} examples."
         )
-    if not is_finite(found := found.float()):
+    numbers: Tensor = features.float()
+    if not is_finite(numbers):
         raise InvalidInput(
-            f"An extractor must give finite numbers, and {type(module).__name__} gave NaN or infinity.",
-            fix="Look at its weights, and at how large its inputs may be.",
+            f"An extractor must return finite numbers, and {type(module).__name__} returned NaN or infinity.",
+            fix="Check its weights and the scale of its inputs.",
         )
-    return found
+    return numbers
 
 
 def _check_examples_independent(extractor: Extractor, inputs: Tensor) -> None:
-    """Features that depend on other examples would let one example move what all of them give: no clip bounds that."""
+    """Refuse features that depend on other examples: one example would change all of them, and no clip bounds that."""
     without_others = torch.cat([inputs[:1], torch.zeros_like(inputs[1:])])
-    first, again = (_compute_features(extractor.module, each)[0] for each in (inputs, without_others))
+    first, again = (_compute_features(extractor.module, batch)[0] for batch in (inputs, without_others))
     if not _is_close(first, again, 1e-5):
         raise InvalidInput(
-            f"{extractor.name} mixes examples: what it gives for one depends on the others.",
-            fix="An extractor must see each example by itself, and draw nothing at random.",
+            f"{extractor.name} mixes examples: the features of one example depend on the others.",
+            fix="An extractor must treat each example separately, and use no random numbers.",
         )
 
 
-def _is_current(found: Tensor, module: nn.Module, inputs: Tensor, device: torch.device) -> bool:
-    """Whether what was kept is still what would be computed: code that an extractor imports may have changed."""
-    anew = _compute_features(module, inputs[:TRIED].to(device)).cpu()
-    return len(found) == len(inputs) and found.shape[1:] == anew.shape[1:] and _is_close(found[:TRIED], anew, 1e-2)
+def _is_current(cached: Tensor, module: nn.Module, inputs: Tensor, device: torch.device) -> bool:
+    """Return whether cached features are still right: code that the extractor imports may have changed."""
+    few = _compute_features(module, inputs[:CHECKED].to(device)).cpu()
+    return len(cached) == len(inputs) and cached.shape[1:] == few.shape[1:] and _is_close(cached[:CHECKED], few, 1e-2)
 
 
 def _is_close(one: Tensor, other: Tensor, share: float) -> bool:
-    """Up to rounding, which depends on how many examples are computed at once: a share of the largest number."""
+    """Return whether tensors differ by at most a share of the largest number. Rounding depends on the batch size."""
     return float((one - other).abs().max()) <= share * float(other.abs().max())

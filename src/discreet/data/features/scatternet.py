@@ -1,8 +1,8 @@
 """ScatterNet: the 2-D scattering transform with Morlet wavelets (Bruna & Mallat 2013), a fixed extractor of features.
 
-An image is filtered by wavelets of growing width in all directions and its modulus taken, once and once more; what is
-kept of each is its local mean. Nothing in it is fitted, so it costs no privacy. Values are those of kymatio's
-Scattering2D, to rounding.
+An image is filtered by wavelets of increasing width in several directions, and the modulus is taken; then the same is
+done with each modulus. The features are local means. Nothing is fitted, so it costs no privacy. The values agree with
+kymatio's Scattering2D up to rounding.
 """
 
 import math
@@ -15,18 +15,18 @@ from torch.nn import functional
 
 from discreet.errors import InvalidInput
 
-VERSION = 1  # of the values: features that are kept are computed anew when it changes
+VERSION = 1  # of the values: when it changes, cached features are computed again
 WIDTH = 0.8  # of the narrowest wavelet's envelope, in pixels; it doubles from scale to scale
 FREQUENCY = 3 * math.pi / 4  # of the narrowest wavelet; it halves from scale to scale
-PIECE = 16  # images
-PERIODS = 2  # on each side: beyond them the widest envelope has vanished
+PIECE = 16  # images that one thread computes at once
+PERIODS = 2  # on each side: the widest envelope is zero beyond them
 
 
 class ScatterNet(nn.Module):
-    """(n, channels, height, width) → (n, channels·K, height/2^depth, width/2^depth), each channel by itself.
+    """Map (n, channels, height, width) to (n, channels·K, height/2^depth, width/2^depth), each channel separately.
 
     K = 1 + L·J + L²·J(J−1)/2 for J = depth and L = rotations: the local means of the image, of its first moduli (by
-    scale, then direction) and of its second ones (by the first's scale and direction, then the second's).
+    scale, then direction) and of its second moduli (by the first's scale and direction, then the second's).
     """
 
     def __init__(self, height: int, width: int, depth: int = 2, rotations: int = 8) -> None:
@@ -43,21 +43,22 @@ class ScatterNet(nn.Module):
         padded = (height + sum(self.padding[2:]), width + sum(self.padding[:2]))
         for scale in range(depth):
             wavelets = torch.stack([_morlet(*padded, scale, turn, rotations) for turn in range(rotations)])
-            for level in range(scale + 1):  # the resolution that it is applied at; it leaves `scale`
-                kept = _low_frequencies(_low_frequencies(wavelets, level, -2), level, -1) / 4 ** (scale - level)
-                self.register_buffer(_filter_name(scale, level), kept.to(torch.complex64))
+            for level in range(scale + 1):  # the resolution of the input; the output has the resolution of `scale`
+                spectrum = _low_frequencies(_low_frequencies(wavelets, level, -2), level, -1) / 4 ** (scale - level)
+                self.register_buffer(_filter_name(scale, level), spectrum.to(torch.complex64))
         for level in range(depth + 1):
             self.register_buffer(f"rows_{level}", _local_mean_matrix(padded[0], depth, level).float())
             self.register_buffer(f"columns_{level}", _local_mean_matrix(padded[1], depth, level).float())
 
     def forward(self, images: Tensor) -> Tensor:
+        """Compute the features of a batch of images."""
         examples, channels = images.shape[:2]
         planes = images.flatten(0, 1).to(torch.float32)
-        found = self._scatter(planes) if planes.is_cuda else self._scatter_in_threads(planes)
-        return found.reshape(examples, channels * found.shape[1], *found.shape[2:])
+        features = self._scatter(planes) if planes.is_cuda else self._scatter_in_threads(planes)
+        return features.reshape(examples, channels * features.shape[1], *features.shape[2:])
 
     def _scatter_in_threads(self, planes: Tensor) -> Tensor:
-        """Each core takes pieces that its cache holds; torch would split every small step over all cores, and wait."""
+        """Let each core compute pieces that fit its cache. Torch would split every small operation over all cores."""
         threads = torch.get_num_threads()
         torch.set_num_threads(1)
         try:
@@ -67,6 +68,7 @@ class ScatterNet(nn.Module):
             torch.set_num_threads(threads)
 
     def _scatter(self, planes: Tensor) -> Tensor:
+        """Compute the features of images with one channel, as (n, K, height, width)."""
         padded = functional.pad(planes[:, None], self.padding, mode="reflect")
         first, second = [self._means(padded, 0)], []
         spectrum = torch.fft.fft2(padded[:, 0])
@@ -78,27 +80,27 @@ class ScatterNet(nn.Module):
         return torch.cat([*first, *second], dim=1)
 
     def _second_order(self, spectra: Tensor, level: int) -> Tensor:
-        """Of each first modulus, at all wider scales, since a modulus has lower frequencies than what it is of."""
+        """Filter each first modulus at all wider scales; a modulus has only lower frequencies than its input."""
         wider = range(level + 1, self.depth)
         means = [self._means(self._moduli(spectra, scale, level), scale) for scale in wider]
         return torch.cat(means, dim=2).flatten(1, 2)
 
     def _moduli(self, spectra: Tensor, scale: int, level: int) -> Tensor:
-        """|x ∗ ψ| in each direction, on every 2^scale-th pixel: spectra of the products folded, then one small FFT."""
+        """Return |x ∗ ψ| in each direction at every 2^scale-th pixel: products of spectra are folded before one FFT."""
         wavelets = self.get_buffer(_filter_name(scale, level))
         folds = 2 ** (scale - level)
         high, wide = (size // folds for size in wavelets.shape[-2:])
         total: Tensor | None = None
         for down, right in product(range(folds), range(folds)):
             rows, columns = slice(down * high, (down + 1) * high), slice(right * wide, (right + 1) * wide)
-            here, filters = spectra[..., None, rows, columns], wavelets[:, rows, columns]
-            total = here * filters if total is None else total.addcmul_(here, filters)
+            block, filters = spectra[..., None, rows, columns], wavelets[:, rows, columns]
+            total = block * filters if total is None else total.addcmul_(block, filters)
         assert total is not None
-        found: Tensor = torch.fft.ifft2(total)
-        return found.real.square().addcmul_(found.imag, found.imag).sqrt_()  # abs() guards against overflow: 3 × slower
+        filtered: Tensor = torch.fft.ifft2(total)
+        return filtered.real.square().addcmul_(filtered.imag, filtered.imag).sqrt_()  # abs() is 3 × slower
 
     def _means(self, maps: Tensor, level: int) -> Tensor:
-        """Weighted by a Gaussian around every 2^depth-th pixel, without the padding: rows and columns apart."""
+        """Return means weighted by a Gaussian around every 2^depth-th pixel, without the padding."""
         columns, rows = self.get_buffer(f"columns_{level}"), self.get_buffer(f"rows_{level}")
         return (maps @ columns.T).transpose(-2, -1).matmul(rows.T).transpose(-2, -1)
 
@@ -108,16 +110,16 @@ def _filter_name(scale: int, level: int) -> str:
 
 
 def _padding(size: int, cell: int) -> tuple[int, int]:
-    """Before and after: at least half a cell each, up to a whole number of cells of which one more lies outside."""
+    """Return the padding before and after: at least half a cell each, up to a whole number of cells plus one."""
     missing = ((size + cell) // cell + 1) * cell - size
     return missing // 2, missing - missing // 2
 
 
 def _morlet(height: int, width: int, scale: int, turn: int, rotations: int) -> Tensor:
-    """The spectrum of e^(i ξ·u) − c in a Gaussian envelope, with the c that makes its mean zero."""
+    """Return the spectrum of e^(i ξ·u) − c in a Gaussian envelope, with the c that makes the mean zero."""
     sigma, frequency = WIDTH * 2**scale, FREQUENCY / 2**scale
     angle = (rotations // 2 - 1 - turn) * math.pi / rotations
-    slant = 4 / rotations  # the more directions, the longer the envelope across them
+    slant = 4 / rotations  # with more directions the envelope is longer across the wave
 
     rows = torch.arange(-PERIODS * height, (PERIODS + 1) * height, dtype=torch.float64)[:, None]
     columns = torch.arange(-PERIODS * width, (PERIODS + 1) * width, dtype=torch.float64)
@@ -132,7 +134,7 @@ def _morlet(height: int, width: int, scale: int, turn: int, rotations: int) -> T
 
 
 def _local_mean_matrix(size: int, depth: int, level: int) -> Tensor:
-    """From size/2^level points to the inner ones of size/2^depth, as a matrix; the Gaussian is a product of two."""
+    """Return the matrix that maps size/2^level points to local means at the inner points of size/2^depth."""
     sigma = WIDTH * 2 ** (depth - 1)
     points = torch.arange(-PERIODS * size, (PERIODS + 1) * size, dtype=torch.float64)
     gaussian = torch.exp(-(points**2) / (2 * sigma**2)) / (math.sqrt(2 * math.pi) * sigma)
@@ -142,7 +144,7 @@ def _local_mean_matrix(size: int, depth: int, level: int) -> Tensor:
 
 
 def _low_frequencies(spectrum: Tensor, level: int, dim: int) -> Tensor:
-    """The low frequencies, which are all there are at 1/2^level of the resolution."""
+    """Return the low frequencies of a spectrum: those that exist at 1/2^level of the resolution."""
     size = spectrum.shape[dim] // 2**level
     low, high = size // 2, size - size // 2
     return torch.cat([spectrum.narrow(dim, 0, low), spectrum.narrow(dim, spectrum.shape[dim] - high, high)], dim)
