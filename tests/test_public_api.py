@@ -36,7 +36,7 @@ PUBLIC: dict[str, list[str]] = {
         "UnsoundCombination",
         "Unsupported",
     ],
-    "discreet.part": ["check_exact", "complete_references", "describe_error", "from_plain", "part", "to_plain"],
+    "discreet.part": ["check_exact", "complete_references", "from_plain", "part", "to_plain"],
     "discreet.privacy.accountant": [
         "Account",
         "account",

@@ -10,11 +10,11 @@ from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Strict, 
 from pydantic.dataclasses import dataclass, rebuild_dataclass
 
 from discreet.errors import InvalidInput
+from discreet.validation_errors import ONE_FOR_ALL, ONE_FOR_EACH, describe_error
 
 T = TypeVar("T")
 PARTS: set[type] = set()  # every class that is a part
 PLAIN = frozenset({type(None), bool, int, float, str, tuple, dict, list})
-ONE_FOR_ALL, ONE_FOR_EACH = "one for all", "one for each"
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
@@ -89,36 +89,6 @@ def from_plain(kind: Any, data: Any) -> Any:
 def to_plain(value: Any) -> Any:
     """The plain data that `read` turns back into an equal part."""
     return _adapter(type(value)).dump_python(value, mode="json")
-
-
-def describe_error(error: ValidationError) -> str:
-    """The first problem pydantic found, in our words; the others are counted."""
-    first, *others = error.errors(include_url=False)
-    # of a choice pydantic names the branch it tried, which no file has
-    branches = ("literal[", "function-", ONE_FOR_ALL, ONE_FOR_EACH)
-    path = ".".join(str(each) for each in first["loc"] if not str(each).startswith(branches))
-    where = ": ".join(filter(None, [error.title if error.title.isidentifier() else "", path]))
-    message = _describe_problem(first)
-    got = "" if "got" in message or first["type"] == "missing" else f", and got {first['input']!r:.60}"
-    return f"{where}: {message}{got}.".removeprefix(": ") + (f" ({len(others)} more like this.)" if others else "")
-
-
-def _describe_problem(problem: Any) -> str:
-    """What is allowed. pydantic speaks of tags and inputs, where people see words in a file."""
-    context = problem.get("ctx", {})
-    match problem["type"]:
-        case "union_tag_invalid":
-            return f"kind must be one of {context['expected_tags']}, and got {context['tag']!r}"
-        case "union_tag_not_found":
-            return "kind is missing"
-        case "literal_error":
-            return f"must be {context['expected']}"
-        case "too_short":
-            return "must not be empty"
-        case "unexpected_keyword_argument":
-            return "is not known here"
-        case _:
-            return str(problem["msg"]).removeprefix("Value error, ").rstrip(".")
 
 
 _adapter: Callable[[Any], TypeAdapter[Any]] = lru_cache(maxsize=256)(TypeAdapter)

@@ -119,10 +119,10 @@ def test_a_file_that_is_not_there_or_no_toml_is_named(tmp_path: Path):
     with pytest.raises(InvalidInput, match=r"There is no file .*discreet init"):
         experiment_file.load_experiment(tmp_path / "none.toml")
     (tmp_path / "bad.toml").write_text("rounds = \n")
-    with pytest.raises(InvalidInput, match=r"bad\.toml is no TOML"):
+    with pytest.raises(InvalidInput, match=r"bad\.toml is not valid TOML"):
         experiment_file.load_experiment(tmp_path / "bad.toml")
     (tmp_path / "bad.toml").write_bytes(b"\xff\xfe")
-    with pytest.raises(InvalidInput, match="no UTF-8"):
+    with pytest.raises(InvalidInput, match="not UTF-8"):
         experiment_file.load_experiment(tmp_path / "bad.toml")
 
 

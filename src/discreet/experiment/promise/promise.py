@@ -1,4 +1,4 @@
-"""The promise of an experiment, to whom it is made alike, and which release answers for it."""
+"""The promise of an experiment, the groups of clients it is made to, and the event that it is about."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,9 +20,16 @@ from discreet.privacy.wording import unit_name
 
 @part
 class Privacy:
-    """Nobody `against` whom it is given learns more than (epsilon, delta) about one `unit` from the whole run.
+    """The promise: the whole run reveals at most (epsilon, delta) about one `unit` to the viewer it protects `against`.
 
-    Clients may ask for an epsilon of their own: a list names one for each.
+    Attributes:
+        unit: Whose data is protected: "example", "client", or `Person(column=..., max_examples=...)`.
+        against: From whom: "server", who sees every message; or "public", who only sees released models.
+        epsilon: The largest ε. A list gives each client an epsilon of its own.
+        delta: The δ of the guarantee, well below 1 over the number of units.
+
+    Example:
+        >>> Privacy(unit="example", against="server", epsilon=2.0, delta=1e-5)
     """
 
     unit: Unit
@@ -32,6 +39,7 @@ class Privacy:
 
     @property
     def largest_epsilon(self) -> float:
+        """The largest ε among the clients."""
         return per_client.largest(self.epsilon)
 
     @property
@@ -40,13 +48,16 @@ class Privacy:
         return self.unit if isinstance(self.unit, Person) else None
 
     def scale_epsilon(self, factor: float) -> "Privacy":
-        """The same promise at so many times the epsilon, for every client."""
+        """Return the promise with every client's epsilon multiplied by `factor`."""
         own = self.epsilon
         return replace(self, epsilon=tuple(each * factor for each in own) if isinstance(own, tuple) else own * factor)
 
 
 class ClientGroup(NamedTuple):
-    """Clients for whom the same is promised and done (None: everyone), with single numbers throughout."""
+    """Clients for whom the same is promised and done, with single numbers throughout.
+
+    `clients` is None if the group is everyone.
+    """
 
     clients: tuple[int, ...] | None
     algorithm: Algorithm
@@ -54,7 +65,7 @@ class ClientGroup(NamedTuple):
 
 
 class PromiseEvent(NamedTuple):
-    """The releases in the terms of a promise: what counts, under which relation, and the budget that says so."""
+    """What a promise is about: the event that counts, the relation it is read under, and the budget that counts it."""
 
     event: Event
     relation: Relation
@@ -68,15 +79,18 @@ def promise_event(
     population: Population,
     released: Sequence[ReleasedRound] | None = None,
 ) -> PromiseEvent:
-    """What the releases of clients who are alike are worth for the promise, by the ledger's own rules; refused where
-    they say nothing of it.
+    """Return what the releases of one group of clients mean for the promise, by the ledger's own rules.
 
-    It is read under the strongest relation that holds: of examples and persons, whose number is public, what stood in
-    their place; of clients one more or less, or a replacement where a cohort has a fixed size.
+    The promise is read under the strongest relation that holds: for examples and persons, whose number is public, a
+    replacement; for clients one more or less, or a replacement where a cohort has a fixed size.
+
+    Raises:
+        Unsupported: The releases say nothing about the promised unit and viewer.
+        InvalidInput: The algorithm releases nothing, so it protects nobody.
     """
     found = compose_rounds(algorithm, rounds, population, released)
     overlapping = privacy.unit != "client" and population.max_multiplicity > 1
-    # an example that lies in several clients is not protected by protecting any one of them
+    # protecting one client does not protect an example that several clients hold
     releases = [each for each in found if not (overlapping and each.unit == "client")]
     for relation in relations_for(privacy.unit):
         budget = Budget(
@@ -98,7 +112,7 @@ def promise_event(
 
 
 def client_groups(algorithm: Algorithm, privacy: Privacy | None, population: Population) -> list[ClientGroup]:
-    """As a rule one, of everyone; more where clients have numbers of their own, or ask for an epsilon of their own."""
+    """Group the clients that are treated alike: one group, unless clients have numbers or epsilons of their own."""
     own = () if privacy is None or not isinstance(privacy.epsilon, tuple) else privacy.epsilon
     if own and len(own) != population.clients:
         raise InvalidInput(

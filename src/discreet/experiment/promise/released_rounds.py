@@ -1,4 +1,4 @@
-"""What the rounds of a run really released, as one release for each that was planned."""
+"""Which rounds of a run released something, and what those rounds reveal together."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,67 +12,79 @@ from discreet.privacy.release import Release
 
 
 class ReleasedRound(NamedTuple):
-    """A round of which something was released, and how many brought their noise; None: as few as were planned for."""
+    """A round whose sum was released.
+
+    Attributes:
+        round: Its number, starting at 0.
+        noise_shares: Clients that contributed noise. None if unknown: then the planned minimum is assumed.
+    """
 
     round: int
     noise_shares: int | None
 
 
 def parse_round(line: Mapping[str, Any]) -> ReleasedRound | None:
-    """What a round's line in rounds.jsonl says; None of one that was lost before anybody revealed anything."""
+    """Read one line of rounds.jsonl. None if the round was lost before anything was revealed."""
     if "lost" not in line:
         return ReleasedRound(line["round"] - 1, line["clients"])
     return ReleasedRound(line["round"] - 1, None) if line.get("revealed") else None
 
 
 def parse_rounds(lines: Iterable[Mapping[str, Any]], completed: int) -> list[ReleasedRound]:
-    """The same of the first `completed` rounds; one whose line is missing counts as it was planned."""
-    told = {line["round"] - 1: parse_round(line) for line in lines}
-    found = (told.get(round, ReleasedRound(round, None)) for round in range(completed))
-    return [each for each in found if each is not None]
+    """Read the first `completed` rounds. A round without a line counts as planned."""
+    parsed = {line["round"] - 1: parse_round(line) for line in lines}
+    rounds = (parsed.get(round, ReleasedRound(round, None)) for round in range(completed))
+    return [released for released in rounds if released is not None]
 
 
 def compose_rounds(
     algorithm: Algorithm, rounds: int, population: Population, released: Sequence[ReleasedRound] | None = None
 ) -> list[Release]:
-    """What so many rounds reveal of the one who joins most often: as planned, or of those that were `released`.
+    """Compose what `rounds` rounds reveal about the client who joins most often.
 
-    Guarantee: never less than was released. Where nobody joins every round, the dearest rounds count, those with the
-    fewest shares of noise; and where a round lacks something that was planned, the plan stands.
+    Args:
+        released: The rounds that took place. None composes the plan.
+
+    Guarantee: never less than what was released. If no client joins every round, the most expensive rounds are counted,
+    those with the fewest noise shares. If a planned release is missing in a round, the plan is counted.
     """
     planned = algorithm.planned_releases(rounds, population)
     if released is None:
         return planned
-    most = algorithm.sampling.rounds_joined(population, rounds)
-    dearest = sorted(released, key=lambda each: (each.noise_shares is not None, each.noise_shares or 0))[:most]
-    happened = _count_releases(algorithm, population, dearest)
-    if len(dearest) == most and happened == _count_releases(
-        algorithm, population, [ReleasedRound(each.round, None) for each in dearest]
-    ):
+    rounds_joined = algorithm.sampling.rounds_joined(population, rounds)
+    most_expensive = sorted(released, key=_by_noise_shares)[:rounds_joined]
+    actual = _count_releases(algorithm, population, most_expensive)
+    as_planned = [ReleasedRound(each.round, None) for each in most_expensive]
+    if len(most_expensive) == rounds_joined and actual == _count_releases(algorithm, population, as_planned):
         return planned
-    return [replace(each, event=_compose_event(each, happened)) for each in planned]
+    return [replace(release, event=_compose_event(release, actual)) for release in planned]
+
+
+def _by_noise_shares(released: ReleasedRound) -> tuple[bool, int]:
+    """Order rounds by their noise, unknown numbers first."""
+    return released.noise_shares is not None, released.noise_shares or 0
 
 
 def _count_releases(
     algorithm: Algorithm, population: Population, released: Iterable[ReleasedRound]
 ) -> Counter[tuple[Release, ...]]:
-    """The releases of single rounds, and how often each: rounds that are alike are asked for once."""
-    changes = algorithm.trainer.has_uneven_rounds
-    alike = Counter(each if changes else ReleasedRound(0, each.noise_shares) for each in released)
-    found: Counter[tuple[Release, ...]] = Counter()
-    for (round, joined), count in alike.items():
-        found[tuple(algorithm.releases(population, round, contributors=joined))] += count
-    return found
+    """Count the releases of single rounds. Rounds that are alike are computed once."""
+    is_changing = algorithm.trainer.has_uneven_rounds
+    distinct = Counter(each if is_changing else ReleasedRound(0, each.noise_shares) for each in released)
+    counts: Counter[tuple[Release, ...]] = Counter()
+    for (round, noise_shares), count in distinct.items():
+        counts[tuple(algorithm.releases(population, round, contributors=noise_shares))] += count
+    return counts
 
 
-def _compose_event(planned: Release, happened: Mapping[tuple[Release, ...], int]) -> Event:
-    """What the rounds made of one release; of its kind a round has one, or else the plan stands."""
+def _compose_event(planned: Release, actual: Mapping[tuple[Release, ...], int]) -> Event:
+    """Compose what the rounds released of one planned kind. The plan is counted where a round has not exactly one."""
     events = []
-    for releases, count in happened.items():
-        same = [each.event for each in releases if _release_kind(each) == _release_kind(planned)]
-        if len(same) != 1:
+    for releases, count in actual.items():
+        matching = [release.event for release in releases if _release_kind(release) == _release_kind(planned)]
+        if len(matching) != 1:
             return planned.event
-        events.append(Repeated(count=count, event=same[0]))
+        events.append(Repeated(count=count, event=matching[0]))
     if not events:
         return NOTHING
     return events[0] if len(events) == 1 else Composed(events=tuple(events))

@@ -1,4 +1,4 @@
-"""Who is in a round, and what it releases: before anybody is drawn, and when it is known who contributed."""
+"""Who is in a round, and what the round releases: as planned, and once it is known who contributed."""
 
 from collections.abc import Sequence
 
@@ -8,9 +8,9 @@ from discreet.randomness.purposes import Purpose
 
 
 def planned_releases(job: Job, round: int, *, shared: bool) -> list[Release]:
-    """What the round will release, as far as it is known before anybody is drawn.
+    """Return what the round will release, as far as it is known before the cohort is drawn.
 
-    Nothing, where the budgets of all whose turn it is are spent.
+    It is empty if the budgets of all clients that could join are spent.
     """
     known = job.algorithm.sampling.public_cohort(job.population, round)
     there = range(job.population.clients) if known is None else known
@@ -23,8 +23,13 @@ def planned_releases(job: Job, round: int, *, shared: bool) -> list[Release]:
 def releases_of_round(
     job: Job, round: int, payers: tuple[int, ...] | None, *, noise_shares: int | None = None, shared: bool
 ) -> list[Release]:
-    """In a ledger that runs share, everyone pays alike, and as much as the one who reveals most: who is client 3 is
-    this run's own business, and another run may have dealt the same examples out differently.
+    """Return what the round releases.
+
+    Args:
+        payers: The clients that pay. None for all.
+        noise_shares: Clients that contributed noise. None assumes the planned minimum.
+        shared: Whether the ledger is shared with other runs. All clients then pay as much as the one that reveals most,
+            since another run may have dealt the same examples to other clients.
     """
     if shared:
         return job.algorithm.worst_case().releases(job.population, round, contributors=noise_shares)
@@ -32,11 +37,11 @@ def releases_of_round(
 
 
 def paying_clients(job: Job, cohort: Sequence[int]) -> tuple[int, ...] | None:
-    """Those who pay, by number; all of them need no naming."""
+    """Return the clients that pay, or None if all of them do."""
     return None if len(cohort) == job.population.clients else tuple(cohort)
 
 
 def draw_cohort(job: Job, round: int) -> list[int]:
-    """Those who are drawn, but for the ones whose budget is spent."""
+    """Draw the cohort of a round, without clients whose budget is spent."""
     drawn = job.algorithm.sampling.sample(job.population, round, job.key.generator(Purpose.SAMPLING, round))
     return sorted(set(drawn) - job.spent_clients(round))

@@ -7,7 +7,7 @@ from typing import Any
 from discreet.algorithms import claims, failure_odds
 from discreet.algorithms.mechanisms import IntegerNoise
 from discreet.experiment.loop.job import Job
-from discreet.experiment.promise import calibrate, person_bound
+from discreet.experiment.promise import person_bound, spending
 from discreet.experiment.promise.promise import client_groups
 from discreet.experiment.promise.released_rounds import ReleasedRound
 from discreet.part import from_plain, to_plain
@@ -52,16 +52,16 @@ def certify_run(
     """Every guarantee of so many rounds, the one that was promised first: of what was `released`, or else planned."""
     state = None if ledger is None else ledger.summary()
     mark = None if state is None else LedgerMark(head=state["head"], length=state["records"])
-    delta = job.privacy.delta if job.privacy else calibrate.DEFAULT_DELTA
+    delta = job.privacy.delta if job.privacy else spending.DEFAULT_DELTA
     others = () if job.deployment is None else job.deployment.other_runs()
     found, assumed = [], list(_assumptions(job, completed, released, others, shared=shared))
     uncovered = list(_not_covered(job, state["budgets"] if state and shared else [], others))
     for kind in client_groups(job.algorithm, job.privacy, job.population):
-        joined = calibrate.rounds_joined(kind, completed, job.round_limits)
-        happened = calibrate.first_rounds(released, joined)
+        joined = spending.rounds_joined(kind, completed, job.round_limits)
+        happened = spending.first_rounds(released, joined)
         claimed = joined if happened is None else len(happened)
         stated = claims.paper_claims(kind.algorithm, claimed, job.population) if claimed else []
-        for release in calibrate.certifiable_releases(kind, joined, job.population, happened):
+        for release in spending.certifiable_releases(kind, joined, job.population, happened):
             certified = Guarantee.certify(
                 release,
                 delta,

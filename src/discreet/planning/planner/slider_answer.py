@@ -13,7 +13,7 @@ from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.message_sizes import message_bits
 from discreet.algorithms.noise_to_signal import noise_multiplier, noise_to_signal
 from discreet.errors import InvalidInput
-from discreet.experiment.promise import calibrate
+from discreet.experiment.promise import calibrate, spending
 from discreet.experiment.promise.promise import PromiseEvent, promise_event
 from discreet.planning.plan_warnings import warnings
 from discreet.planning.planner.slider_question import MOST, Question
@@ -100,7 +100,7 @@ def _spent(question: Question, noise: float) -> float | None:
             .with_noise(noise)
             .for_population(population)
         )
-        return calibrate.spent_epsilon(algorithm, question.privacy(), question.rounds, population)
+        return spending.spent_epsilon(algorithm, question.privacy(), question.rounds, population)
     except InvalidInput:
         return None
 

@@ -12,7 +12,7 @@ from discreet.algorithms.sampling import Everyone, Poisson, RoundRobin
 from discreet.algorithms.training.per_round import value_in_round
 from discreet.errors import InvalidInput
 from discreet.experiment.loop.job import Job
-from discreet.experiment.promise import calibrate
+from discreet.experiment.promise import spending
 from discreet.params import count_values
 from discreet.planning import experiment_plan
 from discreet.planning.planner.slider_answer import bytes_of, kept
@@ -39,7 +39,7 @@ def start(job: Job) -> Start:
         mechanism=mechanism,
         view="public" if in_public else "server",
         epsilon=2.0 if privacy is None else privacy.largest_epsilon,
-        delta=calibrate.DEFAULT_DELTA if privacy is None else min(privacy.delta, LARGEST_DELTA),
+        delta=spending.DEFAULT_DELTA if privacy is None else min(privacy.delta, LARGEST_DELTA),
         clients=min(population.clients, MOST["clients"]),
         sampling_rate=rate,
         rounds=min(job.rounds, MOST["rounds"]),
