@@ -24,8 +24,9 @@ from discreet.algorithms.recipes.dp_fedavg import dp_fedavg
 from discreet.data.federation import Federation
 from discreet.engines.embedded import EmbeddedEngine
 from discreet.engines.engine import Engine, Simulation
+from discreet.engines.ray.ray_cluster import Cluster
 from discreet.engines.ray.ray_engine import RayEngine
-from discreet.engines.ray.ray_workers import Cluster, RayWorkers
+from discreet.engines.ray.ray_workers import RayWorkers
 from discreet.models.user_module.supervised_module import SupervisedModule
 from discreet.params import Params
 from discreet.randomness.streams import CPU, RunKey

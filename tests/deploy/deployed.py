@@ -43,7 +43,7 @@ class Deployed:
             self.processes.discreet(name, "deploy", "client", name)
         self.processes.until("server", "The server is up")
         for name in clients:
-            self.processes.until(name, "In touch with")
+            self.processes.until(name, "Connected to")
 
     def join_by_supernode(self, client: str) -> None:
         """This one works for a stock SuperNode, started by Flower's own command."""

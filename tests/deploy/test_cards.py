@@ -92,7 +92,7 @@ def test_a_client_whose_own_card_the_server_replaced_is_told(tmp_path: Path) -> 
     site = copied(tmp_path, SECURE)
     without_members(tmp_path / "client-0")
     other_card(site, tmp_path, "client-0")
-    with pytest.raises(PolicyRefusal, match="another card of 'client-0' than this node's own"):
+    with pytest.raises(PolicyRefusal, match="contains a card of 'client-0' that is not this client's own"):
         PeerCards.open(tmp_path / "client-0")
 
 

@@ -65,7 +65,7 @@ def test_another_question_in_the_same_round_is_a_new_attempt_with_fresh_noise(tm
         signed_messages.read_reply(node.answer(signed_messages.sign_request(about, other, server))), bytes
     )
     assert node.ledger.open_ledger(node.day()).summary()["releases"]["committed"] == first + 1
-    keys = [node.journal.attempt(about.run, 0, "something else").attempt]
+    keys = [node.journal.find_attempt(about.run, 0, "something else").attempt]
     assert keys == [2]
 
 
@@ -148,7 +148,7 @@ def test_a_budget_that_the_clients_have_spent_keeps_its_exit_code(tmp_path: Path
     for name in ("first", "second"):
         settings = {"folder": str(site.folder), "name": name}
         main(lambda waiting: wired(tmp_path, site, heard), settings, heard.append)
-        codes.append(json.loads(site.ended(name).read_text())["exit_code"])
+        codes.append(json.loads(site.end_file(name).read_text())["exit_code"])
     assert codes == [0, BudgetRefused.exit_code]
 
 
@@ -162,7 +162,7 @@ def test_a_ledger_that_is_away_is_not_begun_anew_and_a_clock_set_back_not_believ
     kept = ledger.read_bytes()
     ledger.unlink()
     again = started_anew(early)
-    assert "is gone, in which this node has counted. Put it back" in refusal(again, nextly)
+    assert "in which this node has counted, is gone. Put it back" in refusal(again, nextly)
     assert not ledger.exists()
     ledger.write_bytes(kept)
     assert isinstance(signed_messages.read_reply(started_anew(again).answer(nextly)), bytes)
@@ -172,7 +172,7 @@ def test_a_node_tells_its_owner_of_each_round_that_it_answered_and_what_its_ledg
     """As `discreet ledger show` does, and once: a question that is asked again costs nothing."""
     _, _, node, about, body, key = asked
     told = list[str]()
-    watched = replace(node, told=told.append)
+    watched = replace(node, report_answer=told.append)
     for round in (0, 0, 1):
         watched.answer(signed_messages.sign_request(replace(about, round=round), body, key))
     (budget,) = node.ledger.open_ledger(node.day()).summary()["budgets"]
@@ -198,6 +198,6 @@ def test_a_round_of_a_secure_sum_is_told_of_once_however_often_it_is_asked_for(
         return said
 
     monkeypatch.setattr(ClientNode, "answer", twice)
-    wire.nodes_at[100] = replace(wire.nodes_at[100], told=told.append)
+    wire.nodes_at[100] = replace(wire.nodes_at[100], report_answer=told.append)
     train_deployed(site, "first", wire, heard.append)
     assert [each.partition(" of run ")[0] for each in told] == [f"Answered round {each} of 3" for each in (1, 2, 3)]

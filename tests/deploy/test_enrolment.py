@@ -30,14 +30,14 @@ def test_what_goes_wrong_in_the_middle_leaves_nothing_behind(tmp_path: Path) -> 
     """Two clients of one name are seen after the first keys are written."""
     source = experiment_file.load_experiment(written(tmp_path, PLAIN))
     twice = [DeclaredClient(name="north", examples=400)] * 3
-    with pytest.raises(InvalidInput, match="must differ in name"):
+    with pytest.raises(InvalidInput, match="must have different names"):
         create_deployment(tmp_path / "site", source, twice, "127.0.0.1:8000", ["127.0.0.1"])
     assert not (tmp_path / "site").exists()
 
 
 def test_two_clients_of_one_name_are_refused() -> None:
     twice = (DeclaredClient(name="north", examples=1), DeclaredClient(name="north", examples=2))
-    with pytest.raises(InvalidInput, match="must differ in name"):
+    with pytest.raises(InvalidInput, match="must have different names"):
         Deployment(address="a:1", server_key="0" * 64, clients=twice)
 
 
@@ -49,7 +49,7 @@ def test_a_name_that_is_no_file_name_is_refused() -> None:
 def test_init_says_when_the_server_will_see_updates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name, text, seen in (("central", CENTRAL, True), ("plain", PLAIN, False), ("secure", SECURE, False)):
         assert cli.run(["deploy", "init", str(tmp_path / name), str(written(tmp_path, text))]) == 0
-        assert ("updates reach the server in clear" in capsys.readouterr().out) == seen
+        assert ("the server sees updates in clear" in capsys.readouterr().out) == seen
 
 
 def test_the_servers_certificate_names_its_hosts(tmp_path: Path) -> None:
@@ -145,18 +145,18 @@ def test_a_client_with_a_table_of_its_own_holds_what_was_declared(tmp_path: Path
     """When it enrolls, and again whenever its node starts."""
     app = tables(tmp_path)
     enroll(app, "north", tmp_path / "north", table(tmp_path / "north.csv", "north", 12))
-    learner = Learner.of(app, ClientFolder.open(tmp_path / "north"), bytes(32))
+    learner = Learner.load(app, ClientFolder.open(tmp_path / "north"), bytes(32))
     assert (learner.client, learner.place, learner.data.sizes) == (0, 0, (12,))
     enroll(app, "south", tmp_path / "south", table(tmp_path / "south.csv", "south", 9))
     table(tmp_path / "south.csv", "south", 8)
     with pytest.raises(InvalidInput, match="south was declared with 9 examples to train on, and holds 8"):
-        Learner.of(app, ClientFolder.open(tmp_path / "south"), bytes(32))
+        Learner.load(app, ClientFolder.open(tmp_path / "south"), bytes(32))
 
 
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (None, "each client has its own, and none was named. Name this client's own table: --data FILE"),
+        (None, "has its own table, and none was named. Name this client's own table: --data FILE"),
         (b"hospital,age,ill\nnorth,20,0\n", "north was declared with 12 examples to train on, and holds 1"),
         (b"hospital,years,ill\nnorth,20,0\n", "years"),
         (b"hospital,age,ill\nnorth,20,0\nsouth,20,0\n", "this one has rows of 2 clients"),
@@ -179,7 +179,7 @@ def test_a_client_whose_table_can_not_be_trained_on_gets_no_card(
 
 def test_a_table_for_a_task_that_is_dealt_out_is_refused(tmp_path: Path) -> None:
     site = copied(tmp_path, PLAIN)
-    with pytest.raises(InvalidInput, match="the experiment's task is not about one"):
+    with pytest.raises(InvalidInput, match="the experiment's task is not a table"):
         enroll(AppFolder.open(site.app), "client-0", tmp_path / "new", table(tmp_path / "some.csv", "north", 12))
     assert not (tmp_path / "new").exists()
 

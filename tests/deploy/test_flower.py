@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from discreet import api
-from discreet.deploy import flower_commands
+from discreet.deploy import flower_commands, superlink
 from discreet.deploy.certificates import write_node_key, write_signing_key
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.loop import training_loop
@@ -83,7 +83,7 @@ def test_whoever_reaches_the_open_port_can_neither_run_code_nor_register_a_node(
     assert 0 not in ended[1:], deployed.processes.said("outside")
     for call in ("list-runs", "register-node", "start-run"):
         assert f"404 Not Found' for url 'https://{door}/v1/control/{call}'" in deployed.processes.said("outside")
-    known = flower_commands.list_nodes(deployed.site)
+    known = superlink.list_nodes(deployed.site)
     assert known is not None
     assert len(known) == len(CLIENTS)
 

@@ -24,7 +24,7 @@ from flwr.supercore.primitives.asymmetric import public_key_to_bytes, sign_messa
 from flwr.supercore.protobuf.translation import PROTOBUF_REQUEST_TYPES
 
 from discreet.cli import main as cli
-from discreet.deploy import deployment_lock, flower_commands
+from discreet.deploy import deployment_lock, flower_commands, superlink
 from discreet.deploy.deployment import Card
 from discreet.deploy.site import Site
 from discreet.engines.flower import supernode
@@ -211,7 +211,7 @@ def served(folder: Path) -> Site:
 
 def test_the_superlink_is_told_to_listen_on_loopback_alone(tmp_path: Path) -> None:
     site = served(tmp_path)
-    flower_commands.write_connection(site)
+    superlink.write_connection(site)
     inner = flower_commands.loopback_address(site)
     command = flower_commands.superlink_command(site, inner)
     assert command[command.index("--host") + 1] == "127.0.0.1"
@@ -221,16 +221,16 @@ def test_the_superlink_is_told_to_listen_on_loopback_alone(tmp_path: Path) -> No
 
 def test_a_second_server_of_one_deployment_is_refused_and_the_first_stays_to_be_found(tmp_path: Path) -> None:
     site = served(tmp_path)
-    flower_commands.write_connection(site)
+    superlink.write_connection(site)
     before = flower_commands.loopback_address(site)
     with (
         deployment_lock.lock_deployment(site),
-        pytest.raises(InvalidInput, match=f"is up already, as process {os.getpid()}") as refused,
+        pytest.raises(InvalidInput, match=f"is already running as process {os.getpid()}") as refused,
     ):
-        flower_commands.write_connection(site)
-    assert refused.value.fix.startswith("Use that one, or end it first")
+        superlink.write_connection(site)
+    assert refused.value.fix.startswith("Use that server, or end it first")
     assert flower_commands.loopback_address(site) == before
-    flower_commands.write_connection(site)
+    superlink.write_connection(site)
 
 
 def test_a_superlink_that_outlived_its_server_is_told_apart_from_a_server_that_is_up(tmp_path: Path) -> None:
@@ -240,13 +240,13 @@ def test_a_superlink_that_outlived_its_server_is_told_apart_from_a_server_that_i
         process = subprocess.Popen(["sleep", "600"], pass_fds=(held,))
         deployment_lock.write_process_id(held, process.pid)
     try:
-        with pytest.raises(InvalidInput, match=f"outlived it, as process {process.pid}") as refused:
-            flower_commands.write_connection(site)
-        assert refused.value.fix == f"End that first: kill {process.pid}"
+        with pytest.raises(InvalidInput, match=f"is still running as process {process.pid}") as refused:
+            superlink.write_connection(site)
+        assert refused.value.fix == f"End the SuperLink first: kill {process.pid}"
     finally:
         process.kill()
         process.wait()
-    flower_commands.write_connection(site)
+    superlink.write_connection(site)
 
 
 def registering(folder: Path, monkeypatch: pytest.MonkeyPatch, said: str) -> None:
@@ -265,10 +265,10 @@ def test_status_names_who_is_online_and_who_is_away(
     cards = site.deployment.read_cards(site.app)
     for card, said in zip(cards, ["SuperNode 17 registered.", "SuperNode 18 registered.", "It did."], strict=True):
         registering(tmp_path, monkeypatch, said)
-        flower_commands.register_nodes(site, [card], lambda text: None)
+        superlink.register_nodes(site, [card], lambda text: None)
     states = {"17": "online", "18": "offline", "19": "registered"}
     nodes = [{"node-id": number, "status": status} for number, status in states.items()]
-    monkeypatch.setattr(flower_commands, "list_nodes", lambda site: nodes)
+    monkeypatch.setattr(superlink, "list_nodes", lambda site: nodes)
     assert cli.run(["deploy", "status", str(site.folder)]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "The server at 127.0.0.1:1 is up; 1 of 3 clients are online.",
@@ -306,10 +306,10 @@ def test_a_node_waits_for_a_server_that_is_not_up_yet_and_ends_when_its_key_is_u
             httpx.Response(status, request=request).raise_for_status()
             return fleet.ActivateNodeResponse(node_id=1)
 
-    with pytest.raises(InvalidInput, match=r"does not take this node in: its key node\.key is not registered there"):
+    with pytest.raises(InvalidInput, match=r"refuses this node: its key node\.key is not registered there"):
         supernode._activate_node(Unready(), b"", place, said.append)  # type: ignore[arg-type]
     assert not answers
-    assert said == ["Waiting for server:1: it is not up yet."]
+    assert said == ["Waiting for server:1: it is not ready yet."]
 
 
 def test_a_heartbeat_that_did_not_come_through_is_sent_again_sooner() -> None:
@@ -338,10 +338,10 @@ def test_a_heartbeat_that_did_not_come_through_is_sent_again_sooner() -> None:
 
 def test_submitting_to_a_server_that_is_not_up_is_said_at_once(tmp_path: Path) -> None:
     site = copied(tmp_path, SECURE)
-    with pytest.raises(InvalidInput, match="is not up on this machine"):
+    with pytest.raises(InvalidInput, match="is not running on this machine"):
         flower_commands.run_command(site, "first")
-    flower_commands.write_connection(site)  # as one that was up, and is no longer
-    with pytest.raises(InvalidInput, match="is not up on this machine"):
+    superlink.write_connection(site)  # as one that was up, and is no longer
+    with pytest.raises(InvalidInput, match="is not running on this machine"):
         flower_commands.run_command(site, "first")
 
 
@@ -354,10 +354,10 @@ def test_a_command_that_gets_no_answer_is_given_up(tmp_path: Path, monkeypatch: 
     site = served(tmp_path / "site")
     with pytest.raises(InvalidInput, match=r"did not answer within 0\.1 seconds"):
         flower_commands.call_flower(site, [str(silent)])
-    assert flower_commands.list_nodes(site) is None
+    assert superlink.list_nodes(site) is None
     card = Card(name="north", node_key="ecdsa", identity="0" * 64)
     with pytest.raises(InvalidInput, match=r"north could not be registered: the SuperLink did not answer within 0\.1"):
-        flower_commands.register_nodes(site, [card], lambda text: None)
+        superlink.register_nodes(site, [card], lambda text: None)
 
 
 @pytest.mark.parametrize("wait", ["-5", "nan", "soon"])
@@ -369,4 +369,4 @@ def test_a_node_waits_for_no_less_than_nothing(tmp_path: Path, wait: str, capsys
 def test_help_says_that_a_server_that_is_away_is_always_waited_for(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["deploy", "client", "--help"]) == 0
     words = " ".join(capsys.readouterr().out.replace("│", " ").split())
-    assert "one that is away is always waited for" in words
+    assert "A server that is away is always awaited" in words

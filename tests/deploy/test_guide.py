@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 GUIDE = ROOT / "docs" / "guides" / "deploy.md"
 SECTIONS = 6  # those that follow one another; what comes after is for when things go wrong
 NAMES = ("north", "south", "east")
-STAYS = {"server": "The server is up", "client": "In touch with"}
+STAYS = {"server": "The server is up", "client": "Connected to"}
 CODE = re.compile(r"\b[0-9a-f]{4}(?:-[0-9a-f]{4}){4}(?:(?:-[0-9a-f]{4}){5})?\b")  # of one card, or of all
 NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e-?\d+)?")
 

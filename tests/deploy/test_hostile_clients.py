@@ -66,7 +66,7 @@ def test_an_update_in_clear_that_does_not_fit_the_model_is_as_none(
     found = job.remote_engine.gather(job.algorithm.broadcast(job.algorithm.init(job.params), 0), [0, 1, 2])
     assert found.contributors == (0, 1)
     assert list(found.total) == list(job.params)  # in the model's order, in which noise is drawn for it
-    assert heard[-1].startswith("What client-2 sent was not taken: ")
+    assert heard[-1].startswith("Ignored what client-2 sent: ")
 
 
 def test_a_refusal_is_one_line_that_can_be_printed() -> None:
@@ -87,7 +87,7 @@ class Slow(Wire):
 
     def exchange(self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf) -> dict[int, bytes]:
         came = super().exchange({node: each for node, each in requests.items() if node != 102}, enough)
-        waiting = ReplyDeadline(timeout=600, patience=30, clock=lambda: self.now[0]).capped(limit)
+        waiting = ReplyDeadline(timeout=600, patience=30, clock=lambda: self.now[0]).limit_timeout(limit)
         over = waiting.start(len(requests), enough)
         while not over(len(came)):
             self.now[0] += 0.5

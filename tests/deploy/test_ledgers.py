@@ -137,13 +137,13 @@ def test_a_client_is_sent_to_where_the_other_one_counts(tmp_path: Path) -> None:
     app = AppFolder.open(copied(tmp_path, PLAIN).app)
     (tmp_path / "counted").mkdir()
     enroll(app, "client-0", tmp_path / "one", None, tmp_path / "counted")
-    with pytest.raises(InvalidInput, match=r"lies elsewhere\. Say --ledgers .*one/\.\./counted"):
+    with pytest.raises(InvalidInput, match=r"are in another folder\. Use --ledgers .*one/\.\./counted"):
         enroll(app, "client-0", tmp_path / "two", None, tmp_path / "one")
 
 
 def test_a_folder_of_ledgers_that_is_a_file_or_has_two_for_today_is_refused(tmp_path: Path) -> None:
     app = AppFolder.open(copied(tmp_path, PLAIN).app)
-    with pytest.raises(InvalidInput, match="is no folder"):
+    with pytest.raises(InvalidInput, match="is not a folder"):
         enroll(app, "client-0", tmp_path / "new", None, tmp_path / "client-0" / "policy.toml")
     policy = ClientFolder.open(tmp_path / "client-0").policy
     for folder, period in (("client-0", "year"), ("client-1", "month")):
@@ -189,9 +189,9 @@ def started(node: Path, monkeypatch: pytest.MonkeyPatch) -> int:
 @pytest.mark.parametrize(
     ("line", "new", "why"),
     [
-        ("epsilon", "epsilon = 9.5", "has other budgets than ledger-.*Set them to the ledger's"),
+        ("epsilon", "epsilon = 9.5", "must be those that ledger-.* was created with, .*Set them to the ledger's"),
         ("period", 'period = "month"', 'has period = "month", and ledger-.*, which counts today.*Set it back'),
-        ("ledgers", 'ledgers = "../client-1"', "is gone, in which this node has counted. .* correct `ledgers`"),
+        ("ledgers", 'ledgers = "../client-1"', "in which this node has counted, is gone. .* correct `ledgers`"),
         ("ledgers", 'ledgers = "nosuch"', 'has ledgers = "nosuch", and there is no such folder'),
     ],
 )
@@ -211,7 +211,7 @@ def test_a_node_whose_policy_is_not_its_ledgers_does_not_start(
 
 def test_a_node_that_has_counted_nothing_is_ready_and_begins_no_ledger(tmp_path: Path) -> None:
     copied(tmp_path, PLAIN)
-    ClientNode.open(tmp_path / "client-0", lambda text: None).ready()
+    ClientNode.open(tmp_path / "client-0", lambda text: None).check_ready()
     assert not list((tmp_path / "client-0").glob("ledger*"))
 
 

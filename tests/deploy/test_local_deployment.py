@@ -23,7 +23,7 @@ UNSEEDED = PLAIN.replace("seed = 7\n", "")
 def learners(site: Site) -> list[Learner]:
     app = AppFolder.open(site.app)
     folders = [site.folder / CLIENTS_FOLDER / each.name for each in app.deployment.clients]
-    return [Learner.of(app, ClientFolder.open(folder), bytes(32)) for folder in folders]
+    return [Learner.load(app, ClientFolder.open(folder), bytes(32)) for folder in folders]
 
 
 def test_a_rehearsal_leaves_the_deployment_as_it_is_and_is_gone_on_with(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_a_finished_rehearsal_is_refused_before_anything_is_started(
     monkeypatch.delattr("discreet.deploy.flower_simulation._superlink")
     with pytest.raises(InvalidInput, match="The run 'first' is finished") as refused:
         simulate(site, "first", print)
-    assert refused.value.fix == f"Name a new one: {command} …"
+    assert refused.value.fix == f"Use a new name: {command} …"
 
 
 def test_a_rehearsal_of_what_was_agreed_before_is_refused(tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_a_rehearsal_of_what_was_agreed_before_is_refused(tmp_path: Path) -> Non
     prepare_rehearsal(site, "first")
     path = site.app / "resolved.toml"
     path.write_text(path.read_text().replace("clip_norm = 0.5", "clip_norm = 0.6"))
-    with pytest.raises(InvalidInput, match=r"was made for what .* was before\. Remove it, or use another --name"):
+    with pytest.raises(InvalidInput, match=r"was made for an earlier version of .*\. Remove it, or use another --name"):
         prepare_rehearsal(site, "first")
 
 
@@ -68,7 +68,7 @@ def test_clients_with_tables_of_their_own_are_not_played(tmp_path: Path) -> None
     path = site.app / "resolved.toml"
     table = '[task]\nkind = "csv"\npath = "rows.csv"\nlabel = "readmitted"\nclient = "hospital"\nranges = {}\n'
     path.write_text(re.sub(r"\[task\].*?(?=\n\[(?!task))", table, path.read_text(), flags=re.DOTALL))
-    with pytest.raises(InvalidInput, match="hold their rows themselves"):
+    with pytest.raises(InvalidInput, match="hold the rows themselves"):
         prepare_rehearsal(site, "first")
 
 
@@ -79,7 +79,7 @@ def test_in_a_simulation_each_node_plays_the_client_of_its_number(tmp_path: Path
     replies = [answering({"partition-id": number}, run, heard.append)(b"no request") for number in range(3)]
     assert len(heard) == 3
     assert len(set(replies)) == 1  # each opened its folder, and refused
-    with pytest.raises(InvalidInput, match="The node's folder is not named"):
+    with pytest.raises(InvalidInput, match="The client's folder is not named"):
         answering({"partition-id": 0}, {}, heard.append)
 
 

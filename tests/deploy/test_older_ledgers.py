@@ -68,7 +68,7 @@ def test_an_older_node_does_not_start_until_its_owner_has_restated_the_budget(
     assert cli.run(["ledger", "restate", str(path)]) == 0
     changed(node, OLD, NEW)
     opened = ClientNode.open(node, lambda text: None)
-    opened.ready()
+    opened.check_ready()
     assert opened.ledger.open_ledger(today()).summary()["budgets"][0]["spent"] == before > 0
     opened.ledger.reserve("round", asked, today())()
     assert opened.ledger.open_ledger(today()).summary()["budgets"][0]["spent"] > before

@@ -33,7 +33,7 @@ def test_python_that_the_owner_did_not_allow_is_not_run(tmp_path: Path) -> None:
 
 def test_a_file_that_would_take_the_place_of_the_apps_own_is_refused(tmp_path: Path) -> None:
     (tmp_path / "task.py").write_text("def loss(outputs, targets):\n    return outputs.sum()\n")
-    with pytest.raises(InvalidInput, match=r"task\.py is a file of the Flower app itself"):
+    with pytest.raises(InvalidInput, match=r"task\.py has the name of a file of the Flower app"):
         founded(tmp_path, PLAIN.replace("seed = 7\n", 'seed = 7\nloss = "task.py:loss"\n'))
     assert not (tmp_path / "site").exists()
 
@@ -79,13 +79,13 @@ def test_init_and_enroll_name_the_files_that_would_run_and_enroll_runs_none(
     mark, node = tmp_path / "it-ran", tmp_path / "node"
     (tmp_path / "mine.py").write_text(marking(mark))
     assert cli.run(["deploy", "init", str(tmp_path / "site"), str(written(tmp_path, OWN["model"]))]) == 0
-    assert "clients would run files of yours, mine.py. No node starts before its owner" in capsys.readouterr().out
+    assert "clients would run your files mine.py. No node starts until its owner" in capsys.readouterr().out
     mark.unlink()
     assert cli.run(["deploy", "enroll", "client-0", "--app", str(tmp_path / "site" / "app"), "--out", str(node)]) == 0
     assert "files of its own (mine.py) that would run on this machine" in capsys.readouterr().out
     assert not mark.exists()
     policy = (node / "policy.toml").read_text()
-    assert "!!! READ THIS. This experiment brings files of its own, mine.py," in policy
+    assert "!!! READ THIS. This experiment has files of its own, mine.py," in policy
     assert policy.index("mine.py") < policy.index("own_code = false")
 
 
@@ -110,7 +110,7 @@ def test_an_installed_module_never_runs_on_a_node_whatever_its_owner_says(tmp_pa
     site, node = copied(tmp_path, PLAIN), tmp_path / "client-0"
     changed(node, "own_code = false", "own_code = true")
     app = handed_out(site.app, "subprocess:Popen", f"{{ args = 'touch {mark}', shell = true }}")
-    with pytest.raises(InvalidInput, match=r"as file\.py:Name, beside the experiment, and got 'subprocess:Popen'"):
+    with pytest.raises(InvalidInput, match=r"as file\.py:Name in the experiment's folder, and got 'subprocess:Popen'"):
         ClientNode.open(node, lambda text: None)
     with pytest.raises(InvalidInput, match=r"as file\.py:Name"):
         enroll(app, "client-0", tmp_path / "again", None)
@@ -156,7 +156,7 @@ def test_an_extractor_of_ones_own_is_python_too_and_its_weights_are_agreed_on() 
         return user_files(toml_document.build_record(Experiment, toml_document.parse_toml(text, "features")))
 
     assert files(FEATURES) == ("eyes.py", "eyes.safetensors")
-    with pytest.raises(InvalidInput, match=r"weights are named as a file beside the experiment, and got '\.\./eyes\.s"):
+    with pytest.raises(InvalidInput, match=r"weights must be a file in the experiment's folder, and got '\.\./eyes\.s"):
         files(FEATURES.replace("eyes.safetensors", "../eyes.safetensors"))
 
 

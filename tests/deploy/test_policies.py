@@ -112,7 +112,7 @@ def test_a_cohort_below_the_owners_minimum_is_refused(asked: Asked) -> None:
 def test_updates_that_only_the_server_adds_noise_to_leave_when_the_owner_says_so(tmp_path: Path) -> None:
     site, node = copied(tmp_path, CENTRAL), tmp_path / "client-0"
     algorithm = AppFolder.open(site.app).experiment.algorithm
-    assert "READ THIS. In this experiment every update leaves in clear" in (node / "policy.toml").read_text()
+    assert "READ THIS. In this experiment updates leave in clear" in (node / "policy.toml").read_text()
     with pytest.raises(PolicyRefusal, match="promise nothing against the server"):
         ClientFolder.open(node).policy.allow_sum(algorithm, secure=False)
     changed(node, "trust_server_with_updates = false", "trust_server_with_updates = true")
@@ -139,13 +139,13 @@ def test_a_graph_is_refused_unless_the_owner_allows_it_and_it_withstands_what_th
     policy = replace(ClientFolder.open(tmp_path / "client-0").policy, members=members)
     terms = on_a_graph(identities, Assumptions(colluding=0.1, leaving=0.05))
     assert terms.is_on_graph
-    with pytest.raises(PolicyRefusal, match="nothing is promised against one that lies"):
+    with pytest.raises(PolicyRefusal, match="promises nothing against a server that lies"):
         policy.allow_terms(terms, identities, SessionPlan(30, 15, 200))
     allowing = replace(policy, graphs=True)
     allowing.allow_terms(terms, identities, SessionPlan(30, 15, 200))
-    with pytest.raises(PolicyRefusal, match=r"0\.1 of 300 clients colluding, and the noise was sized for 31"):
+    with pytest.raises(PolicyRefusal, match=r"0\.1 of 300 clients colluding, and the noise was computed for 31"):
         allowing.allow_terms(terms, identities, SessionPlan(31, 15, 200))
-    with pytest.raises(PolicyRefusal, match=r"0\.05 of 300 clients leaving, and the noise was sized for 16"):
+    with pytest.raises(PolicyRefusal, match=r"0\.05 of 300 clients leaving, and the noise was computed for 16"):
         allowing.allow_terms(terms, identities, SessionPlan(30, 16, 200))
 
 
@@ -168,16 +168,16 @@ def test_a_wrong_line_of_a_policy_is_named_once_and_to_be_corrected_there(
     with pytest.raises(InvalidInput) as refused:
         ClientFolder.open(node)
     assert refused.value.problem == f"{node / 'policy.toml'}: {why}"
-    assert refused.value.fix.startswith("Correct it there")
+    assert refused.value.fix.startswith("Correct the file")
 
 
 def test_a_policy_without_a_budget_is_refused(tmp_path: Path) -> None:
     copied(tmp_path, PLAIN)
     policy = ClientFolder.open(tmp_path / "client-0").policy
-    with pytest.raises(InvalidInput, match="budgets is empty"):
+    with pytest.raises(InvalidInput, match="budgets must not be empty"):
         replace(policy, budgets=())
 
 
 def test_a_folder_without_a_policy_is_one_that_nobody_enrolled_in(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match=r"There is no file .*policy\.toml\. Make one with: discreet deploy enroll"):
+    with pytest.raises(InvalidInput, match=r"There is no file .*policy\.toml\. Create it with: discreet deploy enroll"):
         ClientFolder.open(tmp_path)

@@ -15,8 +15,9 @@ from discreet.algorithms.recipes.registry import RECIPES
 from discreet.algorithms.training import Loss
 from discreet.engines.embedded import EmbeddedEngine
 from discreet.engines.engine import Simulation
+from discreet.engines.ray.ray_cluster import Cluster
 from discreet.engines.ray.ray_engine import RayEngine
-from discreet.engines.ray.ray_workers import Cluster, RayWorkers
+from discreet.engines.ray.ray_workers import RayWorkers
 from discreet.errors import InvalidInput
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.loop import training_loop

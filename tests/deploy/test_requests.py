@@ -46,17 +46,17 @@ def test_another_experiment_than_the_agreed_one_is_refused(asked: Asked) -> None
 def test_another_clients_request_and_a_round_too_many_are_refused(asked: Asked) -> None:
     _, _, node, about, body, key = asked
     assert "is for client 1" in refusal(node, signed_messages.sign_request(replace(about, client=1), body, key))
-    assert "has 3 rounds, and round 4" in refusal(
+    assert "has 3 rounds, and the server asks for round 4" in refusal(
         node, signed_messages.sign_request(replace(about, round=3), body, key)
     )
 
 
 COHORTS = [
-    ((7, 8, 9), "A cohort is of the 3 clients here"),
-    ((0, 1, 2, 9), "A cohort is of the 3 clients here"),
-    ((0, 1, 2, 2), "A cohort is of the 3 clients here, each once"),
-    ((1, 2), "has no part for this client, which is client 0"),
-    ((), "has no part for this client, which is client 0"),
+    ((7, 8, 9), "A cohort must be of the 3 clients"),
+    ((0, 1, 2, 9), "A cohort must be of the 3 clients"),
+    ((0, 1, 2, 2), "A cohort must be of the 3 clients, each at most once"),
+    ((1, 2), "must include this client, number 0"),
+    ((), "must include this client, number 0"),
     ((0, 1), "In round 1 it is the turn of [0, 1, 2], and the server names (0, 1)"),
 ]
 
@@ -80,7 +80,7 @@ def test_a_cohort_that_is_drawn_in_secret_may_be_any_with_this_client(asked: Ask
     learner = asked[2].learner
     drawn = replace(learner, algorithm=replace(learner.algorithm, sampling=FixedSize(cohort=2)))
     drawn.check_cohort(0, (0, 1))
-    with pytest.raises(RequestRefused, match="no part for this client"):
+    with pytest.raises(RequestRefused, match="must include this client"):
         drawn.check_cohort(0, (1, 2))
 
 
@@ -156,5 +156,5 @@ def test_a_node_whose_folder_can_not_be_written_does_not_start(asked: Asked, mon
     folder, _, node, _, _, _ = asked
     node.close()
     monkeypatch.setattr("os.access", lambda path, mode: path != folder / "client-0")
-    with pytest.raises(InvalidInput, match="client-0 can't be written to"):
+    with pytest.raises(InvalidInput, match="client-0 must be writable"):
         ClientNode.open(folder / "client-0", lambda text: None)

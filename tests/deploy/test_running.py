@@ -74,8 +74,8 @@ def test_a_certificate_with_anothers_key_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "why"),
     [
-        ("server/server.key", None, r"There is no key at .*server\.key"),
-        ("server/server.key", b"ab" * 32, r"is not the key that .*deployment\.toml names, so no client would answer"),
+        ("server/server.key", None, r"There is no readable key at .*server\.key"),
+        ("server/server.key", b"ab" * 32, r"must be the key that .*deployment\.toml names, and is another: no client"),
         ("app/resolved.toml", None, r"There is no file .*resolved\.toml"),
         ("app/resolved.toml", b"rounds = ", r"resolved\.toml"),
     ],
@@ -114,14 +114,14 @@ def test_a_key_is_64_hexadecimal_digits_and_what_else_a_file_holds_is_not_said(t
     path.write_bytes(content)
     with pytest.raises(InvalidInput) as refused:
         read_key(path)
-    assert refused.value.problem == f"A key is 64 hexadecimal digits, and {path} holds something else."
+    assert refused.value.problem == f"A key must be 64 hexadecimal digits, and {path} contains something else."
 
 
 @pytest.mark.parametrize(
     ("clients", "said"),
     [
-        ("north=480,south=350,east=²", "--clients takes NAME=EXAMPLES, and got 'east=²'."),
-        ("north=480,north=3", "Clients must differ in name, and got north, north."),
+        ("north=480,south=350,east=²", "--clients must be NAME=EXAMPLES, and got 'east=²'."),
+        ("north=480,north=3", "Clients must have different names, and got north, north."),
         ("no rth=480,south=3", "must be 1 to 40 letters (a to z, A to Z), digits, - and _, and got 'no rth'."),
     ],
 )
@@ -150,8 +150,8 @@ def test_a_client_with_another_number_of_examples_is_asked_whether_it_is_the_rig
     path = site.app / DEPLOYMENT_FILE
     path.write_text(path.read_text().replace(f"examples = {size}\n", f"examples = {size + 1}\n", 1))
     with pytest.raises(InvalidInput, match=rf"declared with {size + 1} examples .* and holds {size}") as refused:
-        Learner.of(AppFolder.open(site.app), ClientFolder.read(tmp_path / "client-0"), bytes(32))
-    assert refused.value.fix.startswith("Is this the right table? If so, declare the right number")
+        Learner.load(AppFolder.open(site.app), ClientFolder.read(tmp_path / "client-0"), bytes(32))
+    assert refused.value.fix.startswith("Check that this is the right table. If it is, declare the right number")
 
 
 def test_two_processes_can_not_work_on_one_folder(asked: Asked) -> None:
@@ -214,8 +214,8 @@ def test_submit_says_how_the_run_ended_with_its_kind_and_exit_code(
     """What Flower would start is played by a process that leaves the end of a run."""
     site = copied(tmp_path, SECURE)
     (tmp_path / "end.json").write_text(json.dumps({"error": "It is spent.", "stopped": None, "exit_code": code}))
-    site.ended("first").parent.mkdir()
-    played = ["cp", str(tmp_path / "end.json"), str(site.ended("first"))]
+    site.end_file("first").parent.mkdir()
+    played = ["cp", str(tmp_path / "end.json"), str(site.end_file("first"))]
     monkeypatch.setattr("discreet.deploy.flower_commands.run_command", lambda site, name: played)
     ended = cli.run(["deploy", "submit", str(site.folder), "--json"])
     said = json.loads(capfd.readouterr().err)["error"]
@@ -231,7 +231,7 @@ def test_submit_of_a_run_that_was_stopped_ends_with_the_reason_below_the_card(
     (tmp_path / "end.json").write_text(json.dumps(end))
     site.run("first").mkdir(parents=True)
     (site.run("first") / "guarantee.txt").write_text("Guarantee card\n")
-    played = ["cp", str(tmp_path / "end.json"), str(site.ended("first"))]
+    played = ["cp", str(tmp_path / "end.json"), str(site.end_file("first"))]
     monkeypatch.setattr("discreet.deploy.flower_commands.run_command", lambda site, name: played)
     assert cli.run(["deploy", "submit", str(site.folder)]) == 3
     said = capfd.readouterr().out

@@ -99,7 +99,7 @@ def test_a_mask_that_is_asked_for_again_is_the_same_and_another_question_gets_no
     params, announced = signed_messages.decode_broadcast(spread, node.learner.params)
     other = signed_messages.encode_broadcast({name: value + 1 for name, value in params.items()}, announced)
     question = signed_messages.sign_request(about, signed_messages.encode_mask_request(number, members, other), key)
-    assert "the question was another one" in refusal(node, question)
+    assert "already answered, for another broadcast" in refusal(node, question)
     assert counted(node) == 1
 
 
@@ -137,7 +137,7 @@ def test_a_session_that_is_aborted_at_its_first_mask_stays_so(begun: Begun) -> N
         engine.gather(broadcast, [0, 1, 2])
     about, body, key = sent(wire, 3, 101, site)
     node, mine = wire.nodes_at[100], replace(about, client=0)
-    assert "The secure sum was left" in refusal(node, signed_messages.sign_request(mine, body, key))
+    assert "This node has left the secure sum" in refusal(node, signed_messages.sign_request(mine, body, key))
     assert "was aborted, and its secrets are erased" in refusal(node, signed_messages.sign_request(mine, body, key))
     assert counted(node) == 0
 

@@ -189,7 +189,7 @@ def test_how_long_clients_are_waited_for_is_said_and_how_many_suffice() -> None:
         clock=lambda: now[0],
         pause=lambda seconds: now.__setitem__(0, now[0] + seconds),
     )
-    with pytest.raises(ClientsAway, match="0 are there after 600 seconds, and 2 are needed"):
+    with pytest.raises(ClientsAway, match="0 of 3 clients are online after 600 seconds, and 2 are needed"):
         calls.await_clients([0, 1, 2], 2, 0)
     assert said == [
         "Waiting for north, south, east, for at most 600 seconds (engine.timeout in resolved.toml); "
@@ -204,7 +204,7 @@ def test_the_card_of_a_rehearsal_says_that_one_machine_played_all(
     site = copied(tmp_path, PLAIN)
     settings = {"folder": str(site.folder), "name": "first", "nodes": nodes}
     main(lambda waiting: wired(tmp_path, site, []), settings, lambda text: None)
-    assert json.loads(site.ended("first").read_text())["exit_code"] == 0
+    assert json.loads(site.end_file("first").read_text())["exit_code"] == 0
     words = card(site.run("first"))
     assert said in words
     assert not_said not in words
@@ -281,7 +281,7 @@ def test_a_terminal_that_is_gone_costs_no_client_its_answer(tmp_path: Path) -> N
 
     site = copied(tmp_path, PLAIN)
     nodes = wired(tmp_path, site, []).nodes_at
-    wire = Wire({number: replace(node, told=gone) for number, node in nodes.items()})
+    wire = Wire({number: replace(node, report_answer=gone) for number, node in nodes.items()})
     assert train_deployed(site, "first", wire, lambda text: None).completed == 3
 
 

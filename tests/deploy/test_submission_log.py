@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.deploy import flower_commands
+from discreet.deploy import superlink
 from discreet.deploy.entry_points import main
 from discreet.deploy.site import Site
 from discreet.deploy.submission_log import RunStopped, follow_run
@@ -30,7 +30,7 @@ def played(lines: list[str], end: Path | None = None) -> list[str]:
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
     made = copied(tmp_path, SECURE)
-    made.ended("first").parent.mkdir()
+    made.end_file("first").parent.mkdir()
     return made
 
 
@@ -42,45 +42,47 @@ def by_flower(site: Site, heard: list[str]) -> None:
 def test_our_own_lines_are_passed_on_and_flowers_are_not(site: Site) -> None:
     heard: list[str] = []
     lines = [FLOWERS, f"{SAID}discreet: round 1 of 3", f"{SAID}Start `flwr-serverapp` process", "discreet: done"]
-    found = follow_run(site, "first", played(lines, site.ended("first")), {}, heard.append)
+    found = follow_run(site, "first", played(lines, site.end_file("first")), {}, heard.append)
     assert heard == ["round 1 of 3", "done"]
     assert found == ENDED
 
 
 def test_an_error_is_not_said_twice(site: Site) -> None:
     heard: list[str] = []
-    follow_run(site, "first", played([f"{SAID}discreet: Error: It is spent."], site.ended("first")), {}, heard.append)
+    follow_run(
+        site, "first", played([f"{SAID}discreet: Error: It is spent."], site.end_file("first")), {}, heard.append
+    )
     assert not heard
 
 
 def test_a_run_that_ends_without_a_word_is_told_in_flowers_last_words(site: Site) -> None:
     """An end that an earlier start left behind is not taken for this one's."""
-    site.ended("first").write_text(json.dumps(ENDED))
+    site.end_file("first").write_text(json.dumps(ENDED))
     box = ["╭─ Error ────╮", "│ \x1b[31mIt is away.\x1b[0m │", "╰────────────╯"]
-    with pytest.raises(InvalidInput, match=r"gave 0, and said: It is away\. Is the server up\?"):
+    with pytest.raises(InvalidInput, match=r"exited with 0 and said: It is away\. Is the server running\?"):
         follow_run(site, "first", played([FLOWERS, *box]), {}, print)
 
 
 def test_a_run_that_goes_on_is_not_submitted_twice_and_its_end_stays_for_whoever_submitted_it(site: Site) -> None:
     """The end may be there already while the process that left it has not gone yet."""
-    heard, end = list[str](), site.ended("first")
+    heard, end = list[str](), site.end_file("first")
     end.write_text(json.dumps(ENDED))
     with site.lock_run("first"):
         with pytest.raises(InvalidInput) as refused:
             follow_run(site, "first", played([FLOWERS]), {}, heard.append)
-        assert refused.value.problem == f"The run 'first' is going on already, as process {os.getpid()}."
+        assert refused.value.problem == f"The run 'first' is already going on, as process {os.getpid()}."
         assert refused.value.fix == f"Wait until it has ended, or end it first: kill {os.getpid()}"
-        with pytest.raises(InvalidInput, match="is going on already"):
+        with pytest.raises(InvalidInput, match="is already going on"):
             by_flower(site, heard)  # as when two were submitted at the same moment
     assert json.loads(end.read_text()) == ENDED
     assert heard == [f"Error: {refused.value}"]
 
 
 def test_a_run_that_was_refused_and_left_no_end_is_told_in_our_own_words(site: Site) -> None:
-    line = f"{SAID}discreet: Error: The run 'first' is going on already."
+    line = f"{SAID}discreet: Error: The run 'first' is already going on."
     with pytest.raises(InvalidInput) as refused:
         follow_run(site, "first", played([FLOWERS, line]), {}, print)
-    assert str(refused.value) == "The run 'first' is going on already."
+    assert str(refused.value) == "The run 'first' is already going on."
 
 
 def test_a_run_that_fails_leaves_its_end_and_is_free_again(site: Site) -> None:
@@ -88,12 +90,12 @@ def test_a_run_that_fails_leaves_its_end_and_is_free_again(site: Site) -> None:
     for _ in range(2):
         with pytest.raises(InvalidInput, match="no card of 'client-0'"):
             by_flower(site, [])
-    assert json.loads(site.ended("first").read_text())["exit_code"] == 2
+    assert json.loads(site.end_file("first").read_text())["exit_code"] == 2
 
 
 def test_ctrl_c_ends_the_run_at_the_server_too(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     stopped: list[str] = []
-    monkeypatch.setattr(flower_commands, "stop_run", lambda site, number: stopped.append(number) or number == "17")
+    monkeypatch.setattr(superlink, "stop_run", lambda site, number: stopped.append(number) or number == "17")
 
     def press(line: str) -> None:
         raise KeyboardInterrupt
@@ -101,8 +103,10 @@ def test_ctrl_c_ends_the_run_at_the_server_too(site: Site, monkeypatch: pytest.M
     with pytest.raises(RunStopped, match="Start the same name again"):
         follow_run(site, "first", played([FLOWERS, "discreet: round 1 of 3"]), {}, press)
     assert stopped == ["17"]
-    with pytest.raises(RunStopped, match="may go on at the server"):  # no number was said that it could be stopped by
+    with pytest.raises(
+        RunStopped, match="may still go on at the server"
+    ):  # no number was said that it could be stopped by
         follow_run(site, "first", played(["discreet: round 1 of 3"]), {}, press)
-    with pytest.raises(RunStopped, match="may go on at the server"):  # and this one was not to be stopped
+    with pytest.raises(RunStopped, match="may still go on at the server"):  # and this one was not to be stopped
         follow_run(site, "first", played(["started run 18", "discreet: round 1 of 3"]), {}, press)
     assert stopped == ["17", "18"]

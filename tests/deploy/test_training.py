@@ -91,7 +91,7 @@ def test_a_node_that_can_not_prove_who_it_is_is_nobody(tmp_path: Path) -> None:
     engine.calls.timeout = 0.0  # type: ignore[attr-defined]
     found = engine.gather(job.algorithm.broadcast(job.algorithm.init(job.params), 0), [0, 1, 2])
     assert found.contributors == (0, 1)
-    assert "A node could not prove which client it is, and is left out." in heard
+    assert "A node could not prove which client it is, and is ignored." in heard
 
 
 def test_no_round_that_was_broadcast_from_is_made_again(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from discreet.deploy.deployed_run import train_deployed
 from discreet.engines.embedded import HOST_MEMORY
 from discreet.engines.engine_table import Flower, Ray
 from discreet.engines.ray import ray_workers
-from discreet.engines.ray.ray_workers import Cluster
+from discreet.engines.ray.ray_cluster import Cluster
 from discreet.experiment.loop import training_loop
 from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.privacy.events import GaussianNoise, PoissonSampled

@@ -21,8 +21,8 @@ from discreet.algorithms.recipes.registry import RECIPES
 from discreet.algorithms.sampling import FixedSize, Poisson
 from discreet.engines.embedded import EmbeddedEngine
 from discreet.engines.engine import CohortSum, Simulation
+from discreet.engines.ray import ray_cluster
 from discreet.engines.ray import ray_engine as ray_engine
-from discreet.engines.ray import ray_workers
 from discreet.engines.ray.data_portions import extract_portion, split_clients, with_portions, without_data
 from discreet.engines.ray.ray_engine import RayEngine, group_blocks, worker_block_size
 from discreet.engines.ray.work_split import WorkSplit
@@ -195,7 +195,7 @@ def test_nobodys_data_is_nobodys_data() -> None:
 
 def test_what_travels_keeps_its_shape_and_its_type() -> None:
     broadcast = Broadcast(2, {"w": torch.ones(2, 3).t()}, {"clip": torch.tensor(0.5, dtype=torch.float64)})
-    sent = BroadcastArrays.of(broadcast)
+    sent = BroadcastArrays.from_broadcast(broadcast)
     assert (sent.params["w"].shape, sent.announced["clip"].shape) == ((3, 2), ())
     assert (sent.params["w"].dtype, sent.announced["clip"].dtype) == (np.float32, np.float64)
 
@@ -241,6 +241,6 @@ def test_a_cluster_that_does_not_start_in_time_is_started_again(failures: int, s
     ray = SimpleNamespace(init=init, shutdown=lambda: tried.append("shutdown"))
     expected = nullcontext() if started else pytest.raises(Unsupported, match="did not start on this machine: The cur")
     with expected:
-        ray_workers._start_local(ray, {})
+        ray_cluster._start_local(ray, {})
     assert tried.count("local") == min(failures + 1, 3)
     assert tried.count("shutdown") == failures

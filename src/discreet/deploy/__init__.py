@@ -1,1 +1,1 @@
-"""Real clients on their own machines: keys, the owner's policy and ledger, and what a node answers a server."""
+"""Deployments with real clients: keys, the owner's policy and ledger, and the node that answers the server."""

@@ -1,4 +1,4 @@
-"""What server and clients have agreed on: the folder that all of them hold, and the digest that names it."""
+"""The app folder that server and clients have agreed on, and the digest that identifies it."""
 
 import hashlib
 import json
@@ -20,22 +20,24 @@ from discreet.randomness.streams import RunKey
 
 RESOLVED_FILE = "resolved.toml"
 CERTIFICATE_FILE = "ca.crt"
-# Of an experiment: what clients do.
+# Fields of an experiment that determine what clients do.
 AGREED_FIELDS = ("rounds", "seed", "task", "model", "loss", "privacy", "algorithm", "dtype")
-# Plain names: they stand in owners' policies, where a line break would be a line, and hide no other folder.
+# Plain file names: they are written into owners' policies, where a line break would begin a line, and name no folder.
 PYTHON_NAME = re.compile(r"[\w-]+\.py", re.ASCII)
 WEIGHTS_NAME = re.compile(r"[\w-]+(\.[\w-]+)+", re.ASCII)
 
 
 def public_run_key(experiment: Experiment) -> RunKey:
-    """For what all must draw alike, and nobody keeps secret: how a task is dealt out, and a model's first weights."""
+    """Return the key of public randomness that everybody draws alike: a task's partition, a model's first weights."""
     return RunKey.from_seed(experiment.seed or 0)
 
 
 def user_files(experiment: Experiment) -> tuple[str, ...]:
-    """A user's own files that clients run, or load into what they run: they lie beside the experiment.
+    """Return the user's files that clients run or load: Python files and weights in the experiment's folder.
 
-    An installed `module:Name` is refused. It may be anything, on each machine something else, and no digest covers it.
+    Raises:
+        InvalidInput: The experiment names Python by an installed module. It could differ from machine to machine, and
+            no digest covers it.
     """
     whole = to_plain(experiment)
     named = {"kind": experiment.loss} if experiment.loss is not None else {}
@@ -46,20 +48,21 @@ def user_files(experiment: Experiment) -> tuple[str, ...]:
         file = reference.rpartition(":")[0]
         if not PYTHON_NAME.fullmatch(file):
             raise InvalidInput(
-                f"In a deployment Python is named as file.py:Name, beside the experiment, and got {reference!r:.60}.",
-                fix="Put it into a file there, named by letters, digits, - and _.",
+                "In a deployment, Python must be named as file.py:Name in the experiment's folder, and got "
+                f"{reference!r:.60}.",
+                fix="Put it into a file there whose name has letters, digits, - and _.",
             )
         if weights is not None and not WEIGHTS_NAME.fullmatch(weights):
             raise InvalidInput(
-                f"In a deployment weights are named as a file beside the experiment, and got {weights!r:.60}.",
-                fix="Put the file there, named by letters, digits, ., - and _.",
+                f"In a deployment, weights must be a file in the experiment's folder, and got {weights!r:.60}.",
+                fix="Put the file there, with a name of letters, digits, ., - and _.",
             )
         found |= {file} if weights is None else {file, weights}
     return tuple(sorted(found))
 
 
 def _find_references(value: Any) -> Iterator[tuple[str, str | None]]:
-    """Each reference in plain data, with the weights that go with it: parts that are built in have no colon."""
+    """Yield every `file.py:Name` in plain data with the weights file beside it. Built-in kinds have no colon."""
     if isinstance(value, Mapping):
         kind = value.get("kind")
         if isinstance(kind, str) and ":" in kind:
@@ -73,7 +76,7 @@ def _find_references(value: Any) -> Iterator[tuple[str, str | None]]:
 
 @dataclass(frozen=True)
 class AppFolder:
-    """The agreed folder, read: deployment.toml, resolved.toml (the experiment in full), ca.crt and clients' cards."""
+    """The content of the app folder: deployment.toml, resolved.toml (the whole experiment), ca.crt and the cards."""
 
     folder: Path
     deployment: Deployment
@@ -81,10 +84,12 @@ class AppFolder:
 
     @classmethod
     def open(cls, folder: Path) -> "AppFolder":
+        """Read the app folder `folder`."""
         return cls(folder, Deployment.open(folder), read_record(Experiment, folder / RESOLVED_FILE))
 
     @property
     def population(self) -> Population:
+        """The clients' declared sizes."""
         sizes = tuple(each.examples for each in self.deployment.clients)
         return Population(examples=sizes, max_multiplicity=self.deployment.max_multiplicity)
 
@@ -98,10 +103,11 @@ class AppFolder:
 
     @cached_property
     def digest(self) -> str:
-        """One short name for all that a client is asked to do: the algorithm with all its numbers, the model, on which
-        columns and for which label, and with whom. A table's path is that of the copy that everybody has.
+        """SHA-256 of everything that a client is asked to do.
 
-        Who is behind a client's name it doesn't say: cards come later, and the owner's policy pins them.
+        It covers the algorithm with all its numbers, the model, columns and label, the user's files, and the clients'
+        names and sizes. A table's path is that of the stand-in that everybody has. The clients' keys are not covered:
+        cards come later, and the owner's policy pins them.
         """
         whole = to_plain(self.experiment)
         agreed = {name: whole[name] for name in AGREED_FIELDS} | {
@@ -113,6 +119,7 @@ class AppFolder:
 
     @cached_property
     def members(self) -> tuple[Member, ...]:
+        """The clients with their public keys, in the clients' order."""
         return tuple(
             Member(card.name, bytes.fromhex(card.identity)) for card in self.deployment.read_cards(self.folder)
         )
@@ -121,13 +128,14 @@ class AppFolder:
         return Source(self.experiment, "", Paths.default(self.folder.resolve(), data_dir))
 
     def client_number(self, name: str) -> int:
+        """Return the number of the client `name`."""
         names = [each.name for each in self.deployment.clients]
         if name not in names:
-            raise InvalidInput(f"{name!r} is no client of this deployment.", fix=f"Its clients: {', '.join(names)}.")
+            raise InvalidInput(f"{name!r} is not a client of this deployment.", fix=f"Name one of {', '.join(names)}.")
         return names.index(name)
 
     def _file_digests(self) -> dict[str, str]:
-        """Digests of the users' own files that the experiment names."""
+        """Return the SHA-256 of each user's file that the experiment names."""
         found = {}
         for name in self.user_files:
             try:
@@ -135,6 +143,6 @@ class AppFolder:
             except OSError as error:
                 raise InvalidInput(
                     f"The experiment names {name}, and it can't be read in {self.folder} ({error.strerror}).",
-                    fix="Ask whoever runs the server for the whole app folder.",
+                    fix="Ask the server's operator for the whole app folder.",
                 ) from None
         return found

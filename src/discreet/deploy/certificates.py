@@ -1,4 +1,4 @@
-"""Certificates and keys: by which a client knows the server, the server knows its clients, and clients each other."""
+"""Certificates and keys of servers and clients: creating, writing, reading and checking them."""
 
 import ipaddress
 import os
@@ -29,7 +29,7 @@ CURVE = ec.SECP384R1
 
 
 def write_certificates(folder: Path, hosts: Sequence[str]) -> None:
-    """A certificate authority of one's own, and the server's certificate for these names and addresses."""
+    """Write a new certificate authority, and a server certificate for these host names and addresses."""
     authority_key, server_key = ec.generate_private_key(CURVE()), ec.generate_private_key(CURVE())
     authority_name = _common_name("discreet authority")
     about = x509.BasicConstraints(ca=True, path_length=0)
@@ -50,17 +50,15 @@ def write_certificates(folder: Path, hosts: Sequence[str]) -> None:
 
 
 def check_certificates(folder: Path) -> None:
-    """That TLS can be spoken with what `write_certificates` wrote, as long as nobody wrote over it."""
+    """Check that the files which `write_certificates` wrote are still valid for a TLS server."""
     authority, own, key = folder / "ca.crt", folder / "server.crt", folder / "server.tls.key"
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
         context.load_verify_locations(cafile=authority)
-    except OSError:  # which ssl's own errors are too
-        raise InvalidInput(
-            f"{authority} is no certificate that can be read.", fix="Restore it from its backup."
-        ) from None
+    except OSError:  # the base class of ssl's errors too
+        raise InvalidInput(f"{authority} is not a readable certificate.", fix="Restore it from its backup.") from None
     try:
-        context.load_cert_chain(own, key, password="")  # or it would ask for one
+        context.load_cert_chain(own, key, password="")  # without it OpenSSL would ask for one
     except OSError:
         raise InvalidInput(
             f"{own} and {key} are not a certificate and its key, or can't be read.",
@@ -69,14 +67,14 @@ def check_certificates(folder: Path) -> None:
 
 
 def write_node_key(path: Path) -> str:
-    """The key by which the SuperLink knows a node, as Flower wants it; what is public of it is given back."""
+    """Write a new key by which the SuperLink authenticates a node, in Flower's format. Returns its public key."""
     private = ec.generate_private_key(CURVE())
     write_secret(path, private.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()))
     return private.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
 
 
 def is_node_key(text: str) -> bool:
-    """Whether it is what `write_node_key` gives back, or a key like it."""
+    """Whether the text is a public key as `write_node_key` returns it."""
     try:
         return isinstance(load_ssh_public_key(text.encode()), ec.EllipticCurvePublicKey)
     except (ValueError, UnsupportedAlgorithm):
@@ -84,37 +82,37 @@ def is_node_key(text: str) -> bool:
 
 
 def write_signing_key(path: Path) -> str:
-    """An Ed25519 key to sign with; what is public of it is given back, in hexadecimal."""
+    """Write a new Ed25519 signing key. Returns its public key in hexadecimal."""
     return key_agreement.identity_key(write_key(path)).hex()
 
 
 def write_key(path: Path) -> bytes:
-    """A new secret of 32 bytes, in hexadecimal."""
+    """Write and return a new secret of 32 bytes; the file has it in hexadecimal."""
     secret = key_agreement.random_bytes(key_agreement.KEY_BYTES)
     write_secret(path, secret.hex().encode() + b"\n")
     return secret
 
 
 def read_key(path: Path) -> bytes:
-    """What `write_key` wrote. What else a file holds may be a secret too, and is not said."""
+    """Read a key that `write_key` wrote. Errors don't quote the file, since its content may be secret."""
     try:
         found = path.read_bytes().strip()
     except OSError:
-        raise InvalidInput(f"There is no key at {path} that can be read.", fix="Restore it from its backup.") from None
+        raise InvalidInput(f"There is no readable key at {path}.", fix="Restore it from its backup.") from None
     if not re.fullmatch(rb"[0-9a-fA-F]{%d}" % (2 * key_agreement.KEY_BYTES), found):
         raise InvalidInput(
-            f"A key is {2 * key_agreement.KEY_BYTES} hexadecimal digits, and {path} holds something else.",
+            f"A key must be {2 * key_agreement.KEY_BYTES} hexadecimal digits, and {path} contains something else.",
             fix="Restore it from its backup.",
         )
     return bytes.fromhex(found.decode())
 
 
 def write_secret(path: Path, content: bytes) -> None:
-    """A new file that its owner alone may read; one that is there is never written over."""
+    """Write a new file that only its owner may read. An existing file is never overwritten."""
     try:
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
-        raise InvalidInput(f"{path} is there already, and is left as it is.", fix="Name another folder.") from None
+        raise InvalidInput(f"{path} already exists, and is left as it is.", fix="Name another folder.") from None
     with os.fdopen(fd, "wb") as file:
         file.write(content)
         file.flush()

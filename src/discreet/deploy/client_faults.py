@@ -1,11 +1,11 @@
-"""What goes wrong with a client's data in hand: its owner hears it whole, and the server only that it went wrong."""
+"""Errors that may reveal a client's data: the owner sees them in full, the server only their kind."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 
 class ClientFault(Exception):
-    """Raised after the data was touched, so that whatever `fault` says may be about it."""
+    """An error after the data was read, so that its message may contain data. `fault` is the original error."""
 
     def __init__(self, fault: Exception) -> None:
         super().__init__(str(fault))
@@ -14,6 +14,7 @@ class ClientFault(Exception):
 
 @contextmanager
 def wrap_client_faults() -> Iterator[None]:
+    """Raise every error inside the block as a `ClientFault`."""
     try:
         yield
     except Exception as fault:

@@ -1,4 +1,4 @@
-"""The client's own ledger: what was learned from its data in a period, whoever asked; and what a run would take."""
+"""The client's own ledger: what all servers learned from its data in a period, and the budget that a run needs."""
 
 import hashlib
 import json
@@ -22,20 +22,20 @@ from discreet.privacy.ledger.meters import Filter, PriceList, best_order
 from discreet.privacy.release import Relation, Release
 from discreet.privacy.wording import round_up
 
-SPARE_ROUNDS = 1.1  # of a run's rounds: one that comes to nothing after an update was sent counts as well
+SPARE_ROUNDS = 1.1  # times the rounds of a run: a round that fails after an update was sent counts too
 
 TOLERANCE = 1e-3
 MAX_ITERATIONS = 50
 
 
 def round_releases(algorithm: Algorithm, population: Population, client: int, round: int) -> tuple[Release, ...]:
-    """What a round reveals of this client's data. All in this ledger is about one client, so none is named."""
-    found = algorithm.releases(population, round, (client,))
-    return tuple(replace(each, clients=None) for each in found)
+    """Return what a round reveals about this client's data. The ledger is about one client, so releases name none."""
+    releases = algorithm.releases(population, round, (client,))
+    return tuple(replace(each, clients=None) for each in releases)
 
 
 def find_ledgers(folder: Path, day: date) -> dict[Period, Path]:
-    """The ledgers in a folder that this day belongs to; more than one only where somebody put them there."""
+    """Return the ledgers in a folder whose period includes this day; more than one only if a person put them there."""
     paths = {period: _ledger_path(folder, period, day) for period in PERIODS}
     return {period: path for period, path in paths.items() if path.exists()}
 
@@ -46,68 +46,75 @@ def _ledger_path(folder: Path, period: Period, day: date) -> Path:
 
 
 class ClientLedger:
-    """A ledger file for each period, by a filter: runs are chosen after seeing earlier ones.
+    """The ledger of a client's data: one file for each period, in the folder that the policy names.
 
-    It lies where the policy says, and other nodes' processes may count in it at the same time.
+    It counts by a privacy filter, since runs are chosen after seeing the results of earlier ones. Nodes of several
+    deployments may count in the same files at the same time.
     """
 
     def __init__(self, folder: Path, policy: Policy, tuned_to: Event | None) -> None:
         self._folder, self._policy, self._tuned_to = folder / policy.ledgers, policy, tuned_to
         self._note_path = folder / "counting.json"
-        self._open_ledgers: dict[Path, Ledger] = {}  # a ledger's chain is read once, and from there on its end
+        self._open_ledgers: dict[Path, Ledger] = {}  # each chain is read once in full, then only its end
         self._modes: dict[Path, Mode] = {}
-        self._last_ledger: Ledger | None = None  # the one that counted last
-        # One question to two nodes of one client is two releases: each draws its noise by its own key.
+        self._last_ledger: Ledger | None = None  # the ledger that counted last
+        # Two nodes of one client draw noise from different keys, so the same request to both is two releases.
         secret = read_key(folder / "noise.key")
         self._node_id = hashlib.blake2b(secret, digest_size=8, person=b"discreet ledger").hexdigest()
 
-    def reserve(self, key: str, asked: Sequence[Release], day: date) -> Callable[[], None]:
-        """Count these releases before data is touched; refused, with the reason, where the budget does not allow it.
+    def reserve(self, key: str, releases: Sequence[Release], day: date) -> Callable[[], None]:
+        """Reserve these releases before data is touched.
 
-        What is given back notes that they were made. Until then they count all the same.
+        Returns:
+            A function that commits them. They count from the reservation on, committed or not.
+
+        Raises:
+            BudgetRefused: They would exceed a budget.
+            PolicyRefusal: There are none, or the budgets can't count them, or the ledger is not the one of this day.
         """
-        if not asked:
+        if not releases:
             raise PolicyRefusal("The algorithm adds no noise, so it protects nobody, and no budget can count it.")
         try:
             ledger = self.open_ledger(day)
             self._write_note(day)
-            ticket = ledger.reserve(f"node {self._node_id} {key}", asked)
+            ticket = ledger.reserve(f"node {self._node_id} {key}", releases)
             self._last_ledger = ledger
-            return lambda: ledger.commit(ticket, asked)
+            return lambda: ledger.commit(ticket, releases)
         except BudgetRefused as refusal:
             raise BudgetRefused(f"This node's own ledger refuses: {refusal.problem}", fix=refusal.fix) from None
         except Unsupported as unread:
             raise _unprotected_error(unread) from None
 
-    def check(self, day: date, asked: Sequence[Release]) -> None:
-        """What would be refused on this day whenever this is asked for; nothing is begun."""
+    def check(self, day: date, releases: Sequence[Release]) -> None:
+        """Refuse what `reserve` would refuse on this day whatever was spent, without creating a ledger."""
         if not self._folder.is_dir():
             raise PolicyRefusal(
                 f'policy.toml has ledgers = "{self._policy.ledgers}", and there is no such folder.',
-                fix="Name the folder where it is counted what was learned of this data, as seen from policy.toml.",
+                fix="Name the folder with this data's ledgers, relative to policy.toml.",
             )
         if self._checked_path(day).exists():
             self.open_ledger(day)
         try:
             for budget in self._policy.budgets:
-                charges(budget, asked)
+                charges(budget, releases)
         except Unsupported as unread:
             raise _unprotected_error(unread) from None
 
     def describe_spending(self) -> str:
-        """What the ledger that counted last has spent of each budget, in words."""
+        """Describe what the ledger that counted last has spent of each budget."""
         if self._last_ledger is None:
             return "nothing is counted yet"
         path = self._last_ledger.path
         if path not in self._modes:
             self._modes[path] = self._last_ledger.summary()["mode"]
-        if self._modes[path] != "filter":  # the price of a plan is an accountant's to say, who takes a while
+        if self._modes[path] != "filter":  # an accountant would have to compute a plan's price, which takes a while
             return f"{path.name} has counted it"
         budgets = self._last_ledger.summary()["budgets"]
         spent = [f"ε {round_up(each['spent'])} of {each['epsilon']:g}" for each in budgets]
         return f"{path.name} has spent {', '.join(spent)}"
 
     def open_ledger(self, day: date) -> Ledger:
+        """Open the ledger of this day, creating it if its period has none. Its budgets must be the policy's."""
         path = self._checked_path(day)
         if not path.exists():
             self._create(path)
@@ -117,44 +124,45 @@ class ClientLedger:
         ledger = self._open_ledgers[path]
         if set(ledger.budgets) != set(self._policy.budgets):
             raise PolicyRefusal(
-                f"policy.toml has other budgets than {path.name} was opened with, and a ledger keeps its own.",
-                fix="Set them to the ledger's, which `discreet ledger show` shows; new ones begin with a new period.",
+                f"The budgets in policy.toml must be those that {path.name} was created with, and they differ.",
+                fix="Set them to the ledger's, which `discreet ledger show` prints; new ones begin with a new period.",
             )
         return ledger
 
     def _checked_path(self, day: date) -> Path:
-        """Where this day is counted, or will be; refused where another ledger has begun, or this one is away."""
+        """Return the path of this day's ledger, after checking that no other one counts and that it is not gone."""
         path = _ledger_path(self._folder, self._policy.period, day)
         self._check_period(day)
         self._check_note(path, day)
         return path
 
     def _check_period(self, day: date) -> None:
-        """A ledger that began counts until its period ends: else a change of `period` would begin an empty one."""
+        """Refuse a changed `period` while a ledger counts: it would begin an empty ledger."""
         for period, path in find_ledgers(self._folder, day).items():
             if period != self._policy.period:
                 raise PolicyRefusal(
                     f'policy.toml has period = "{self._policy.period}", and {path.name}, which counts today, was begun '
                     f'with "{period}".',
-                    fix="Set it back. " + ("" if period == "ever" else f"Another one may begin after this {period}."),
+                    fix="Set it back. "
+                    + ("" if period == "ever" else f"Another period may begin after this {period}."),
                 )
 
     def _write_note(self, day: date) -> None:
-        """In the node's own folder: the ledger that counts, and the day, before anything is counted in it."""
+        """Store the ledger's name and the day in the client's folder, before anything is counted."""
         noted = {"ledger": _ledger_path(self._folder, self._policy.period, day).name, "day": day.isoformat()}
         content = json.dumps(noted).encode()
         if not self._note_path.exists() or self._note_path.read_bytes() != content:
             write_durably(self._note_path, content)
 
     def _check_note(self, path: Path, day: date) -> None:
-        """A ledger that is away, or a clock that was set back, would begin an empty one."""
+        """Refuse a ledger that has disappeared, and a clock that was set back: either would begin an empty ledger."""
         if not self._note_path.exists():
             return
         noted = json.loads(self._note_path.read_bytes())
         if noted["ledger"] == path.name and not path.exists():
             raise PolicyRefusal(
-                f"{path.name} is gone, in which this node has counted.",
-                fix="Put it back, or correct `ledgers` in policy.toml; without it nobody knows what was spent.",
+                f"{path.name}, in which this node has counted, is gone.",
+                fix="Put it back, or correct `ledgers` in policy.toml. Without it nobody knows what was spent.",
             )
         if day < date.fromisoformat(noted["day"]) - timedelta(days=1):
             raise PolicyRefusal(
@@ -166,7 +174,7 @@ class ClientLedger:
         try:
             Ledger.create(path, self._policy.budgets, "filter", **tuned)
         except InvalidInput:
-            if not path.exists():  # else another process was faster
+            if not path.exists():  # else another process created it first
                 raise
 
 
@@ -178,30 +186,33 @@ def _unprotected_error(unread: Unsupported) -> PolicyRefusal:
 
 
 def expected_event(budget: Budget, algorithm: Algorithm, population: Population, rounds: int) -> Event | None:
-    """What an experiment would release: a ledger's filter is tightest for it, and sound for all."""
+    """Return the event of a whole run, to which a ledger's filter is tuned; None if the budget can't count it.
+
+    The filter is tightest for this event and sound for every other.
+    """
     try:
         return compose_charges(budget, algorithm.planned_releases(rounds, population))[0]
     except Unsupported:
         return None
 
 
-def compose_charges(budget: Budget, asked: Sequence[Release]) -> tuple[Event, Relation]:
-    """What a list of releases is to this budget."""
-    counted = charges(budget, asked)
+def compose_charges(budget: Budget, releases: Sequence[Release]) -> tuple[Event, Relation]:
+    """Compose what the budget charges for these releases into one event, and return it with its relation."""
+    counted = charges(budget, releases)
     event = counted[0].event if len(counted) == 1 else Composed(events=tuple(each.event for each in counted))
     return event, "replace" if any(each.relation == "replace" for each in counted) else budget.relation
 
 
 def budget_for_run(budget: Budget, algorithm: Algorithm, population: Population, rounds: int) -> Budget:
-    """The same budget with as much ε as a run of so many rounds takes from a filter, and a little to spare.
+    """Return a copy of the budget with the ε that a run of `rounds` rounds takes from a filter, and a tenth to spare.
 
-    The filter's order is chosen by the ε that it is given, so it is looked for where both agree.
+    The filter chooses its order by the budget's ε, so the search iterates until cost and budget agree.
     """
     event, relation = compose_charges(budget, algorithm.planned_releases(math.ceil(rounds * SPARE_ROUNDS), population))
 
     def cost(epsilon: float) -> float:
-        prices, given = PriceList(), replace(budget, epsilon=epsilon)
-        return Filter(given, prices, best_order(given, event)).epsilon(prices.bill(event, relation))
+        prices, candidate = PriceList(), replace(budget, epsilon=epsilon)
+        return Filter(candidate, prices, best_order(candidate, event)).epsilon(prices.bill(event, relation))
 
     epsilon = budget.epsilon
     for _ in range(MAX_ITERATIONS):

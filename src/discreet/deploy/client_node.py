@@ -1,4 +1,4 @@
-"""What a client does with a server's request: check it against the policy, count it, answer it, or say why not."""
+"""A client's node: it checks each request against the policy, counts it in the ledger, and answers or refuses it."""
 
 import os
 from collections.abc import Callable
@@ -27,19 +27,24 @@ from discreet.secure_sums.secagg.session_client import Client
 from discreet.secure_sums.secagg.session_errors import SecaggError, TooFewClients
 from discreet.secure_sums.secagg.session_terms import Terms
 
-NAME_BYTES = 16  # of a secure session, as this client calls it
+NAME_BYTES = 16  # length of the name that the client draws for a secure session
 
 
 def today() -> date:
+    """Return the current day in UTC."""
     return datetime.now(UTC).date()
 
 
 @dataclass(frozen=True)
 class ClientNode:
-    """A client on its own machine. Nothing that a server sends is run; what it asks for is done by the code here.
+    """A client on its own machine. It runs its installed code, and nothing that a server sends.
 
-    Guarantee: no update leaves that the policy does not allow or that the client's own ledger has not counted first;
-    one question gets one answer, and no noise is drawn twice for two of them.
+    Guarantee: an update leaves only if the policy allows it and the client's own ledger has counted it before. The same
+    request gets the same reply, and two different requests never share noise.
+
+    Attributes:
+        say: Prints a line for the owner: refusals and faults.
+        report_answer: Prints a line for each round that was answered; None prints none.
     """
 
     client_folder: ClientFolder
@@ -49,53 +54,61 @@ class ClientNode:
     ledger: ClientLedger
     identity: bytes
     say: Callable[[str], None]
-    held: FolderLock
+    lock: FolderLock
     day: Callable[[], date] = today
-    told: Callable[[str], None] | None = None  # of each round that was answered
+    report_answer: Callable[[str], None] | None = None
 
     @classmethod
     def open(cls, folder: Path, say: Callable[[str], None], data_dir: Path | None = None) -> "ClientNode":
-        owned = ClientFolder.open(folder)
-        app = AppFolder.open(owned.app)
-        owned.policy.allow_algorithm(app.digest)  # before anything of the app is loaded: it may bring its own Python
-        owned.policy.allow_seed(app.experiment.seed)
-        owned.policy.allow_own_code(app.user_files)
+        """Open the client in `folder`: read its policy, load its data, and lock the folder.
+
+        Raises:
+            PolicyRefusal: The policy does not allow the experiment in the app folder.
+            InvalidInput: The folder is not writable, another process works on it, or the data is not as declared.
+        """
+        own_folder = ClientFolder.open(folder)
+        app = AppFolder.open(own_folder.app)
+        own_folder.policy.allow_algorithm(app.digest)  # before anything of the app is loaded: it may contain Python
+        own_folder.policy.allow_seed(app.experiment.seed)
+        own_folder.policy.allow_own_code(app.user_files)
         experiment = app.experiment
-        check_budgets(owned.policy.budgets, experiment.privacy, experiment.algorithm, app.population, "policy.toml")
+        check_budgets(
+            own_folder.policy.budgets, experiment.privacy, experiment.algorithm, app.population, "policy.toml"
+        )
         if not os.access(folder, os.W_OK):
             raise InvalidInput(
-                f"{folder} can't be written to, and a node writes there what it answers before it is sent.",
-                fix=f"Start it as the user who enrolled {owned.policy.client}.",
+                f"{folder} must be writable, since a node stores its replies there before it sends them, and is not.",
+                fix=f"Start it as the user who enrolled {own_folder.policy.client}.",
             )
-        held = FolderLock(folder, f"{owned.policy.client} is already running: another process works on {folder}.")
+        lock = FolderLock(folder, f"{own_folder.policy.client} is already running: another process works on {folder}.")
         try:
-            learner = Learner.of(app, owned, read_key(folder / "noise.key"), data_dir)
-            budget, rounds = owned.policy.budgets[0], app.experiment.rounds
+            learner = Learner.load(app, own_folder, read_key(folder / "noise.key"), data_dir)
+            budget, rounds = own_folder.policy.budgets[0], app.experiment.rounds
             tuned_to = client_ledger.expected_event(budget, learner.algorithm, app.population, rounds)
-            books = ClientLedger(folder, owned.policy, tuned_to)
+            ledger = ClientLedger(folder, own_folder.policy, tuned_to)
             journal = Journal(folder / "runs" / app.digest)
-            return cls(owned, app, learner, journal, books, read_key(folder / "identity.key"), say, held)
+            return cls(own_folder, app, learner, journal, ledger, read_key(folder / "identity.key"), say, lock)
         except BaseException:
-            held.close()
+            lock.close()
             raise
 
-    def ready(self) -> None:
-        """Whether it could answer a first round: else its owner hears so now, and not the server later."""
+    def check_ready(self) -> None:
+        """Refuse what the first round would refuse, so that the owner learns it now and not the server later."""
         if self.learner.algorithm.aggregation.is_secure:
             self.client_folder.policy.allow_secure_sums()
         first = client_ledger.round_releases(self.learner.algorithm, self.learner.population, self.learner.client, 0)
         self.ledger.check(self.day(), first)
 
     def close(self) -> None:
-        """Let another process work on the folder."""
-        self.held.close()
+        """Unlock the folder for other processes."""
+        self.lock.close()
 
     def answer(self, request: bytes) -> bytes:
-        """The reply. What is refused is said to the server, and here."""
+        """Answer a server's request. Never raises: a refusal is sent to the server and printed for the owner."""
         try:
             about, body = signed_messages.read_request(request, bytes.fromhex(self.client_folder.policy.server_key))
             return signed_messages.encode_answer(self._answer(about, body))
-        except (ClientFault, LedgerDamaged, LedgerUnavailable) as fault:  # of the data, or of files of this machine
+        except (ClientFault, LedgerDamaged, LedgerUnavailable) as fault:  # its message may be about data or local files
             return self._fault_reply(fault)
         except DiscreetError as refusal:
             self.say(f"Refused: {refusal}")
@@ -104,7 +117,7 @@ class ClientNode:
             return self._fault_reply(fault)
 
     def _fault_reply(self, fault: Exception) -> bytes:
-        """What the fault says may be about the data, so the server hears its kind alone."""
+        """Report a fault to the owner in full, and to the server only its kind, since its message may contain data."""
         fault = fault.fault if isinstance(fault, ClientFault) else fault
         kind = type(fault).__name__
         self.say(f"Refused, after a fault of this node's own ({kind}): {fault}")
@@ -116,8 +129,8 @@ class ClientNode:
         self._check_agreed(about)
         match about.kind:
             case "hello":
-                said = signed_messages.hello_statement(about.run, self.learner.client, body)
-                return self.learner.client.to_bytes(4, "little") + key_agreement.sign(self.identity, said)
+                statement = signed_messages.hello_statement(about.run, self.learner.client, body)
+                return self.learner.client.to_bytes(4, "little") + key_agreement.sign(self.identity, statement)
             case "train":
                 return self._train(about, body)
             case "session":
@@ -128,7 +141,7 @@ class ClientNode:
                 return self._relay(about, body)
 
     def _check_agreed(self, about: RequestHeader) -> None:
-        """What was agreed, and nothing else: this experiment, its rounds, this client."""
+        """Refuse a request that is not about the agreed experiment, its rounds, a possible cohort and this client."""
         if about.experiment != self.app.digest:
             raise RequestRefused(
                 f"The server asks for the experiment {about.experiment[:12]}…, and this node has agreed to "
@@ -140,46 +153,47 @@ class ClientNode:
             raise RequestRefused(f"The request is for client {about.client}, and this is client {self.learner.client}.")
         if about.round >= self.app.experiment.rounds:
             raise RequestRefused(
-                f"The experiment has {self.app.experiment.rounds} rounds, and round {about.round + 1} is asked."
+                f"The experiment has {self.app.experiment.rounds} rounds, and the server asks for round "
+                f"{about.round + 1}."
             )
         if about.kind != "hello":
             self.learner.check_cohort(about.round, about.cohort)
 
     def _train(self, about: RequestHeader, body: bytes) -> bytes:
-        """An update in clear."""
+        """Answer with an update in clear. A stored reply is replayed."""
         self.client_folder.policy.allow_sum(self.learner.algorithm, secure=False)
         self.client_folder.policy.allow_cohort(len(about.cohort))
         broadcast = self.learner.decode_broadcast(about.round, body)
-        entry = self.journal.attempt(about.run, about.round, broadcast.digest.hex())
-        stored = self.journal.reply(about.run, about.round, entry)
+        entry = self.journal.find_attempt(about.run, about.round, broadcast.digest.hex())
+        stored = self.journal.stored_reply(about.run, about.round, entry)
         if stored is not None:
             return stored
         if self.journal.is_forgotten(about.run, about.round, entry):
             raise RequestRefused(f"Round {about.round + 1} was answered long ago, and the answer is no longer kept.")
-        made = self._reserve(about, entry)
+        commit = self._reserve(about, entry)
         with wrap_client_faults():
             reply = signed_messages.encode_tensors(self.learner.update(about.run, broadcast, entry))
-        self.journal.keep(about.run, about.round, entry, reply)
-        made()
+        self.journal.store_reply(about.run, about.round, entry, reply)
+        commit()
         self._report_answer(about)
         return reply
 
     def _begin_session(self, about: RequestHeader, body: bytes) -> bytes:
-        """A new secure session, whose terms are the policy's to accept."""
+        """Begin a secure session, if the policy accepts its terms."""
         if not self.learner.algorithm.aggregation.is_secure:
-            raise RequestRefused("The server begins a secure sum, and this algorithm makes none.")
+            raise RequestRefused("The server begins a secure sum, and this algorithm does not use secure sums.")
         terms, left = Terms.from_bytes(body), self.app.experiment.rounds - about.round
         self._check_terms(terms, about)
         if terms.rounds > left:
             raise RequestRefused(f"The secure sum is for {terms.rounds} rounds, and the experiment has {left} left.")
         client = Client(terms, about.cohort.index(self.learner.client), identity=self.identity)
-        said = client.start()
+        reply = client.start()
         name = key_agreement.random_bytes(NAME_BYTES).hex()
         self._store_session(about, OpenSession(about.experiment, about.cohort, name, b""), client)
-        return said
+        return reply
 
     def _check_terms(self, terms: Terms, about: RequestHeader) -> None:
-        """Terms for this experiment's numbers, this cohort's keys, and what the policy asks for today."""
+        """Refuse terms that don't fit the experiment, the run, the cohort's keys or the policy."""
         if (terms.length, terms.bits) != self.learner.lattice(about.round):
             raise RequestRefused("The secure sum has other numbers than this algorithm.")
         if terms.purpose != signed_messages.session_purpose(about.experiment, about.run):
@@ -190,88 +204,89 @@ class ClientNode:
         )
 
     def _send_masked(self, about: RequestHeader, body: bytes) -> bytes:
-        """The update under its masks; the attempt is counted before the noise is drawn, and once it can be answered."""
+        """Answer with the masked update. The attempt is counted when it can be answered, before its noise is drawn."""
         number, members, spread = signed_messages.decode_mask_request(body)
-        opened, client = self._load_session(about)
-        said = client.masked_message(number)
-        if members and said is None:
-            self._receive(about, opened, client, members)
+        session, client = self._load_session(about)
+        reply = client.masked_message(number)
+        if members and reply is None:
+            self._receive(about, session, client, members)
         broadcast = self.learner.decode_broadcast(about.round, spread)
-        entry = self.journal.attempt(about.run, about.round, broadcast.digest.hex(), f"{opened.name} {number}")
-        if said is None:
+        entry = self.journal.find_attempt(about.run, about.round, broadcast.digest.hex(), f"{session.name} {number}")
+        if reply is None:
             client.check_turn(number)
         elif not self.journal.is_last_attempt(about.run, about.round, entry):
-            raise RequestRefused("This round of the secure sum was answered, and the question was another one.")
-        made = self._reserve(about, entry)
-        if said is not None:
-            made()
-            return said
+            raise RequestRefused("This round of the secure sum was already answered, for another broadcast.")
+        commit = self._reserve(about, entry)
+        if reply is not None:
+            commit()
+            return reply
         with wrap_client_faults():
             update = self.learner.update(about.run, broadcast, entry)
-            said = client.mask(number, flatten(update).cpu().numpy())
-        self._store_session(about, opened, client)
-        made()
+            reply = client.mask(number, flatten(update).cpu().numpy())
+        self._store_session(about, session, client)
+        commit()
         self._report_answer(about)
-        return said
+        return reply
 
     def _relay(self, about: RequestHeader, body: bytes) -> bytes:
         return self._receive(about, *self._load_session(about), body)
 
-    def _receive(self, about: RequestHeader, opened: OpenSession, client: Client, message: bytes) -> bytes:
+    def _receive(self, about: RequestHeader, session: OpenSession, client: Client, message: bytes) -> bytes:
         try:
-            said = client.receive(message)
+            reply = client.receive(message)
         except SecaggError as error:
             if isinstance(error, TooFewClients):
                 raise
-            raise PolicyRefusal(f"The secure sum was left: {error.problem}", fix=error.fix) from None
+            raise PolicyRefusal(f"This node has left the secure sum: {error.problem}", fix=error.fix) from None
         finally:
-            self._store_session(about, opened, client)  # an abort erases its secrets
-        return said or b""
+            self._store_session(about, session, client)  # an abort erases the session's secrets
+        return reply or b""
 
     def _load_session(self, about: RequestHeader) -> tuple[OpenSession, Client]:
-        """The session that was begun for this experiment and cohort; its terms must be allowed today as well."""
-        opened = self.journal.session(about.run)
-        if opened is None:
-            raise RequestRefused("No secure sum was begun with this node, so there is nothing to go on with.")
-        if (opened.experiment, opened.cohort) != (about.experiment, about.cohort):
+        """Load the run's session, if it is for this experiment and cohort and the policy still allows its terms."""
+        session = self.journal.load_session(about.run)
+        if session is None:
+            raise RequestRefused("No secure sum was begun with this node, so there is none to continue.")
+        if (session.experiment, session.cohort) != (about.experiment, about.cohort):
             raise RequestRefused("The secure sum was begun for another experiment or another cohort.")
-        client = Client.from_bytes(opened.state, identity=self.identity)
+        client = Client.from_bytes(session.state, identity=self.identity)
         self._check_terms(client.terms, about)
-        return opened, client
+        return session, client
 
-    def _store_session(self, about: RequestHeader, opened: OpenSession, client: Client) -> None:
-        self.journal.store_session(about.run, replace(opened, state=client.to_bytes()))
+    def _store_session(self, about: RequestHeader, session: OpenSession, client: Client) -> None:
+        self.journal.store_session(about.run, replace(session, state=client.to_bytes()))
 
     def _reserve(self, about: RequestHeader, entry: Entry) -> Callable[[], None]:
-        """In this client's own ledger, before its data is touched. A question that was counted costs nothing again.
+        """Reserve the round in the client's own ledger, before its data is touched. Returns a function that commits it.
 
-        Where a secret draw decides who joins, its price holds only if every round is paid, whoever was drawn.
+        A request that was counted before costs nothing again. If a secret draw decides who joins, its amplified price
+        holds only if every round is paid, so the rounds before this one are reserved as well.
         """
         algorithm, population, client = self.learner.algorithm, self.learner.population, self.learner.client
         first = about.round
         if algorithm.sampling.public_cohort(population, about.round) is None:
             first = min(about.round, self.journal.counted_rounds(about.run))
-        made = []
+        commits = []
         for round in range(first, about.round + 1):
             key = f"experiment {about.experiment} run {about.run} round {round} of {self.learner.fingerprint} "
             key += entry.name if round == about.round else "not asked"
-            asked = client_ledger.round_releases(algorithm, population, client, round)
-            made.append(self.ledger.reserve(key, asked, self.day()))
-        self.journal.count(about.run, max(self.journal.counted_rounds(about.run), about.round + 1))
-        self.journal.begin(about.run, about.round, entry)
+            releases = client_ledger.round_releases(algorithm, population, client, round)
+            commits.append(self.ledger.reserve(key, releases, self.day()))
+        self.journal.store_counted_rounds(about.run, max(self.journal.counted_rounds(about.run), about.round + 1))
+        self.journal.begin_attempt(about.run, about.round, entry)
 
         def commit() -> None:
-            for each in made:
-                each()
+            for commit_one in commits:
+                commit_one()
 
         return commit
 
     def _report_answer(self, about: RequestHeader) -> None:
-        """To the owner, what its own ledger says after a round that was answered for the first time."""
-        if self.told is None:
+        """Tell the owner what the ledger has spent, after a round was answered for the first time."""
+        if self.report_answer is None:
             return
-        with suppress(Exception, SystemExit):  # whatever befalls a terminal or a ledger now, the answer stands
+        with suppress(Exception, SystemExit):  # an error of the terminal or the ledger must not undo the answer
             rounds, run = self.app.experiment.rounds, about.run
-            self.told(
+            self.report_answer(
                 f"Answered round {about.round + 1} of {rounds} of run {run:.8}…; {self.ledger.describe_spending()}."
             )

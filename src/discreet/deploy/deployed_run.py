@@ -1,4 +1,4 @@
-"""The server's half of a deployment: one run, begun or gone on with, over whatever carries messages to the clients."""
+"""The server's half of a deployment: start or resume one run, over any carrier of messages to the clients."""
 
 import hashlib
 import shlex
@@ -30,8 +30,9 @@ from discreet.randomness.streams import RunKey
 
 
 def reply_deadline(app: AppFolder) -> ReplyDeadline:
+    """Return how long the experiment waits for replies."""
     engine = app.experiment.engine
-    assert isinstance(engine, Flower)  # deploy init writes no other
+    assert isinstance(engine, Flower)  # `discreet deploy init` writes no other engine
     return ReplyDeadline(timeout=engine.timeout, patience=engine.patience)
 
 
@@ -46,7 +47,15 @@ def train_deployed(
 ) -> Outcome:
     """Train the deployment's experiment. A run of this name that was stopped goes on after its last round.
 
-    When clients refuse or stay away, what was trained until then is written down as that of any run that was stopped.
+    If clients refuse or stay away, the run stops and keeps its model and card, as any stopped run does.
+
+    Args:
+        site: The deployment's folder.
+        name: The run's name.
+        carrier: Carries messages to the clients' nodes.
+        say: Prints a line of progress.
+        data_dir: Folder of downloaded data sets.
+        rehearsal: Whether one machine plays all clients.
     """
     check_resumable(site, name, rehearsal=rehearsal)
     app, where = AppFolder.open(site.app), site.run(name)
@@ -72,7 +81,7 @@ def train_deployed(
 
 
 def check_resumable(site: Site, name: str, *, rehearsal: bool) -> None:
-    """Refuse a run that is finished or of another version, before anything is started for it."""
+    """Refuse a run that is finished or was made by another version, before anything is started for it."""
     where = site.run(name)
     if not where.exists():
         return
@@ -80,13 +89,13 @@ def check_resumable(site: Site, name: str, *, rehearsal: bool) -> None:
     if record.is_finished():
         raise InvalidInput(
             f"The run {name!r} is finished.",
-            fix=f"Name a new one: {resume_command(site, '…', rehearsal=rehearsal)}",
+            fix=f"Use a new name: {resume_command(site, '…', rehearsal=rehearsal)}",
         )
     check_version(record)
 
 
 def resume_command(site: Site, name: str, *, rehearsal: bool) -> str:
-    """The command that begins the run of this name, and goes on with it."""
+    """Return the command that starts the run of this name, or resumes it."""
     verb, folder = ("simulate", site.folder.parents[1]) if rehearsal else ("submit", site.folder)
     return f"discreet deploy {verb} {shlex.quote(str(folder))} --name {name}"
 
@@ -102,14 +111,14 @@ def prepare_job(
     *,
     rehearsal: bool = False,
 ) -> Job:
-    """The job whose cohorts are real clients."""
+    """Build the job whose cohorts are real clients."""
     public = public_run_key(app.experiment)
     ready = job_builder.build_job(app.source(data_dir), key, declared=app.population, public=public)
-    if isinstance(app.experiment.task, TableTask):  # the server's stand-in: nobody trains on it, so it is tested on
+    if isinstance(app.experiment.task, TableTask):  # nobody trains on the server's stand-in, so it is the test set
         ready = replace(ready, test_data=(ready.data.inputs, ready.data.targets))
     engine = app.experiment.engine
     assert isinstance(engine, Flower)
-    # A round that was broadcast from and not kept would be made again, with the same noise and other contributors.
+    # A round whose model was broadcast but not stored would be repeated, with the same noise and other contributors.
     ready = replace(ready, settings=replace(ready.settings, checkpoint_every=1))
     calls = ClientCalls(
         carrier=carrier,
@@ -130,13 +139,13 @@ def prepare_job(
 
 
 def _other_runs(site: Site, name: str) -> list[str]:
-    """The other runs that have made a round."""
-    found = sorted(each.parent for each in site.run(name).parent.glob("*/run.json"))
-    return [each.name for each in found if each.name != name and _has_begun(RunRecord.open(each))]
+    """Return the names of the deployment's other runs that have begun a round."""
+    runs = sorted(path.parent for path in site.run(name).parent.glob("*/run.json"))
+    return [run.name for run in runs if run.name != name and _has_begun(RunRecord.open(run))]
 
 
 def _has_begun(record: RunRecord) -> bool:
-    """Whether a round was made, or begun by a process that did not live to say so."""
+    """Whether the run has recorded a round, or has reserved one and was killed."""
     if record.read_rounds() or record.ledger_path is None:
         return bool(record.read_rounds())
     counts = Ledger.open(record.ledger_path).summary()["releases"]
@@ -144,7 +153,7 @@ def _has_begun(record: RunRecord) -> bool:
 
 
 def _run_id(name: str, key: RunKey) -> str:
-    """The run as clients know it: the same when it goes on, another for each key and name."""
+    """Return the run's id for clients: the same when it is resumed, different for each key and name."""
     return hashlib.blake2b(name.encode(), key=key.secret, digest_size=16, person=b"discreet run id").hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""Who takes part and where the server is: what is public of a deployment, read without anything heavy."""
+"""The public facts of a deployment: the clients and the server's address. Imports nothing heavy."""
 
 import re
 from collections.abc import Iterable
@@ -16,7 +16,9 @@ DEPLOYMENT_FILE = "deployment.toml"
 CARDS_FOLDER = "clients"
 
 
-def _matching(pattern: str, allowed: str) -> AfterValidator:
+def _pattern_validator(pattern: str, allowed: str) -> AfterValidator:
+    """Validate that a text matches `pattern`; `allowed` describes the pattern in the error."""
+
     def check(text: str) -> str:
         if not re.fullmatch(pattern, text):
             raise ValueError(f"must be {allowed}")
@@ -25,13 +27,16 @@ def _matching(pattern: str, allowed: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-ClientName = Annotated[str, _matching("[A-Za-z0-9_-]{1,40}", "1 to 40 letters (a to z, A to Z), digits, - and _")]
-Hex256 = Annotated[str, _matching("[0-9a-f]{64}", "64 hexadecimal digits")]  # Ed25519, public
+ClientName = Annotated[
+    str, _pattern_validator("[A-Za-z0-9_-]{1,40}", "1 to 40 letters (a to z, A to Z), digits, - and _")
+]
+Hex256 = Annotated[str, _pattern_validator("[0-9a-f]{64}", "64 hexadecimal digits")]
+"""An Ed25519 public key or a SHA-256 digest, in hexadecimal."""
 
 
 @part
 class DeclaredClient:
-    """A client by its name, and how many examples it trains on: both are public, by declaration."""
+    """A client's name and the number of examples it trains on. Both are declared by its owner and public."""
 
     name: ClientName
     examples: Count
@@ -39,9 +44,14 @@ class DeclaredClient:
 
 @part
 class Deployment:
-    """Where the server is, the key it signs with, and who the clients are.
+    """The content of deployment.toml.
 
-    `data_ranges` says that the experiment's ranges were taken from data, which the server's owner accepted.
+    Attributes:
+        address: Host and port of the server.
+        server_key: Public key with which the server signs its requests.
+        clients: The clients. A client's number is its position here.
+        max_multiplicity: Number of clients that may hold the same example.
+        data_ranges: Whether the experiment's ranges were taken from data, which the server's owner accepted.
     """
 
     address: str
@@ -55,19 +65,33 @@ class Deployment:
 
     @classmethod
     def open(cls, app: Path) -> "Deployment":
+        """Read deployment.toml in the app folder `app`."""
         if not (app / DEPLOYMENT_FILE).is_file():
-            raise InvalidInput(f"{app} holds no {DEPLOYMENT_FILE}.", fix="Name the app folder: discreet deploy init")
-        made: Deployment = read_record(cls, app / DEPLOYMENT_FILE)
-        return made
+            raise InvalidInput(
+                f"{app} does not contain {DEPLOYMENT_FILE}.",
+                fix="Name the app folder that `discreet deploy init` created.",
+            )
+        deployment: Deployment = read_record(cls, app / DEPLOYMENT_FILE)
+        return deployment
 
     def read_cards(self, app: Path) -> "list[Card]":
-        """One of each client, in order; all must be there."""
+        """Read the card of every client, in the clients' order.
+
+        Raises:
+            InvalidInput: A card is missing or does not belong to its client.
+        """
         return [_read_card(app / CARDS_FOLDER / f"{each.name}.toml", each.name) for each in self.clients]
 
 
 @part
 class Card:
-    """What is public of a client: the key that the SuperLink knows its node by, and the one it signs with."""
+    """The public keys of a client.
+
+    Attributes:
+        name: The client's name.
+        node_key: Key by which the SuperLink authenticates the client's node, in OpenSSH's format.
+        identity: Key with which the client signs its messages to other clients.
+    """
 
     name: ClientName
     node_key: str
@@ -75,13 +99,14 @@ class Card:
 
 
 def check_distinct_names(clients: Iterable[DeclaredClient]) -> None:
-    names = [each.name for each in clients]
+    """Refuse two clients of the same name."""
+    names = [client.name for client in clients]
     if len(set(names)) < len(names):
-        raise InvalidInput(f"Clients must differ in name, and got {', '.join(names)}.")
+        raise InvalidInput(f"Clients must have different names, and got {', '.join(names)}.")
 
 
 def read_record(kind: Any, path: Path) -> Any:
-    """The record that a file describes; what is wrong with it is said with its name."""
+    """Read a TOML file as a record of this kind. Errors name the file."""
     try:
         return toml_document.build_record(kind, toml_document.parse_toml(toml_document.read_toml_text(path), str(path)))
     except InvalidInput as error:
@@ -89,9 +114,11 @@ def read_record(kind: Any, path: Path) -> Any:
 
 
 def _read_card(path: Path, name: str) -> Card:
+    """Read and check the card of the client `name`."""
     if not path.is_file():
         raise InvalidInput(
-            f"There is no card of {name!r} in {path.parent}.", fix="Each client makes one with: discreet deploy enroll"
+            f"There is no card of {name!r} in {path.parent}.",
+            fix="Each client creates one with: discreet deploy enroll",
         )
     card: Card = read_record(Card, path)
     if card.name != name:

@@ -1,4 +1,4 @@
-"""That one server at a time serves a deployment, and which process stands in the way of another."""
+"""The locks of a deployment: only one server may run at a time, and each lock file names the process that holds it."""
 
 import fcntl
 import os
@@ -9,15 +9,22 @@ from pathlib import Path
 from discreet.deploy.site import Site
 from discreet.errors import InvalidInput
 
-SUPERLINK_LOCK = "serving.lock"  # held by the server and by its SuperLink; it names the SuperLink
-SERVER_LOCK = "server.lock"  # held by the server alone, and names it
+SUPERLINK_LOCK = "serving.lock"  # held by the server and its SuperLink; contains the SuperLink's process id
+SERVER_LOCK = "server.lock"  # held by the server alone; contains its process id
 
 
 @contextmanager
 def lock_deployment(site: Site) -> Iterator[int]:
-    """Two SuperLinks must not share a database; one that outlives its start has inherited the lock, and holds it.
+    """Hold both locks of a deployment, so that two SuperLinks never share a database.
 
-    Whoever holds a lock is alive, and so its number in there is of no other process.
+    A SuperLink inherits its lock, and so keeps holding it if the server that started it is gone. A process that holds a
+    lock is alive, so the process id in the lock file is not another process's.
+
+    Yields:
+        The file descriptor of the SuperLink's lock, to be inherited by the SuperLink.
+
+    Raises:
+        InvalidInput: Another server or a SuperLink of this deployment is running.
     """
     with _open_file(site.server / SERVER_LOCK) as own, _open_file(site.server / SUPERLINK_LOCK) as shared:
         if not _try_lock(own):
@@ -25,12 +32,12 @@ def lock_deployment(site: Site) -> Iterator[int]:
         write_process_id(own, os.getpid())
         if not _try_lock(shared):
             raise _superlink_running_error(site, shared)
-        os.ftruncate(shared, 0)  # until there is a SuperLink to name
+        os.ftruncate(shared, 0)  # no SuperLink is running yet
         yield shared
 
 
 def write_process_id(fd: int, process: int) -> None:
-    """Write into a lock which process holds it."""
+    """Write the id of the process that holds a lock into the lock file."""
     os.ftruncate(fd, 0)
     os.pwrite(fd, str(process).encode(), 0)
 
@@ -38,16 +45,16 @@ def write_process_id(fd: int, process: int) -> None:
 def _server_running_error(site: Site, own: int) -> InvalidInput:
     process = _read_process_id(own)
     return InvalidInput(
-        f"The server of {site.folder} is up already, as process {process}.",
-        fix=f"Use that one, or end it first: kill {process}",
+        f"The server of {site.folder} is already running as process {process}.",
+        fix=f"Use that server, or end it first: kill {process}",
     )
 
 
 def _superlink_running_error(site: Site, shared: int) -> InvalidInput:
     process = _read_process_id(shared)
     return InvalidInput(
-        f"The server of {site.folder} is gone, and its SuperLink outlived it, as process {process}.",
-        fix=f"End that first: kill {process}",
+        f"The server of {site.folder} has ended, but its SuperLink is still running as process {process}.",
+        fix=f"End the SuperLink first: kill {process}",
     )
 
 

@@ -1,4 +1,4 @@
-"""What Flower's own processes call: the server's run, and a client's answers."""
+"""The functions that Flower's processes call: `main` trains at the server, `answering` answers at a client."""
 
 import json
 import logging
@@ -17,15 +17,21 @@ from discreet.errors import DiscreetError, InvalidInput
 
 
 def main(carrier: Callable[[ReplyDeadline], Carrier], config: Mapping[str, Any], say: Callable[[str], None]) -> None:
-    """One run, as the run's configuration names it; how it ended is left where `discreet deploy submit` reads it."""
+    """Train the run that Flower's run configuration names, and write how it ended for `discreet deploy submit`.
+
+    Args:
+        carrier: Builds a carrier with this deadline.
+        config: Flower's run configuration: `folder`, `name` and, in a simulation, `nodes`.
+        say: Logs a line.
+    """
     site, name = Site(Path(str(config["folder"]))), str(config["name"])
     try:
-        with site.lock_run(name):  # or the end would be another's to say
+        with site.lock_run(name):  # only the process that holds the lock writes how the run ended
             _run_and_report(site, name, carrier, say, rehearsal=bool(config.get("nodes")))
     except DiscreetError as error:
         say(f"Error: {error}")
         logging.getLogger("flwr").addFilter(_drop_traceback)
-        raise  # by which Flower, too, knows that the run failed
+        raise  # so that Flower marks the run as failed
 
 
 def _run_and_report(
@@ -36,15 +42,19 @@ def _run_and_report(
             site, name, carrier(reply_deadline(AppFolder.open(site.app))), say, rehearsal=rehearsal
         )
     except DiscreetError as error:
-        _write_end(site.ended(name), {"error": str(error), "exit_code": error.exit_code})
+        _write_end(site.end_file(name), {"error": str(error), "exit_code": error.exit_code})
         raise
-    _write_end(site.ended(name), {"error": None, "exit_code": outcome.exit_code, **outcome.summary()})
+    _write_end(site.end_file(name), {"error": None, "exit_code": outcome.exit_code, **outcome.summary()})
 
 
 def answering(node: Mapping[str, Any], run: Mapping[str, Any], say: Callable[[str], None]) -> Responder:
-    """A client's answers, by the folder that its own machine names: --node-config "node='…'".
+    """Return a client's responder.
 
-    In Flower's simulation it is the run that names the folders of all clients, of which each node plays one.
+    Args:
+        node: Flower's node configuration. It names the client's folder: --node-config "node='…'".
+        run: Flower's run configuration. In a simulation its `nodes` is the folder of all clients' folders, and each
+            node plays the client of its partition id.
+        say: Logs a line.
     """
     if node.get("node"):
         folder = Path(str(node["node"]))
@@ -52,20 +62,22 @@ def answering(node: Mapping[str, Any], run: Mapping[str, Any], say: Callable[[st
         clients = Site(Path(str(run["folder"]))).deployment.clients
         folder = Path(str(run["nodes"])) / clients[int(node["partition-id"])].name
     else:
-        raise InvalidInput("The node's folder is not named.", fix="Start the SuperNode with --node-config \"node='…'\"")
+        raise InvalidInput(
+            "The client's folder is not named.", fix="Start the SuperNode with --node-config \"node='…'\""
+        )
 
     def answer(request: bytes) -> bytes:
-        opened = ClientNode.open(folder, say)
+        client = ClientNode.open(folder, say)
         try:
-            return opened.answer(request)
+            return client.answer(request)
         finally:
-            opened.close()  # another process may be asked next
+            client.close()  # the next request may go to another process
 
     return answer
 
 
 def _drop_traceback(record: logging.LogRecord) -> bool:
-    """For Flower's log: where our own refusal was raised helps nobody, and the sentence was said."""
+    """Remove the traceback of our own errors from Flower's log: their sentence was logged already."""
     if record.exc_info and isinstance(record.exc_info[1], DiscreetError):
         record.exc_info = None
     return True

@@ -1,4 +1,4 @@
-"""What a client has answered, on its own disk before it is sent: so a retry replays bytes, and draws no noise twice."""
+"""A client's journal of its replies, written before they are sent: a retry replays bytes and draws no noise twice."""
 
 import fcntl
 import json
@@ -9,14 +9,17 @@ from pathlib import Path
 from discreet.errors import InvalidInput
 from discreet.privacy.ledger.log import sync_directory
 
-KEPT_ROUNDS = 2  # rounds whose replies stay
+KEPT_ROUNDS = 2  # rounds whose replies are kept
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A round's last attempt: which broadcast it answered, in which secure session, and under which number.
+    """The last attempt at a round. An attempt's noise is never used again for another broadcast or session.
 
-    An attempt whose answer may have been seen is never made again with the same noise for another question.
+    Attributes:
+        attempt: Number of the attempt, starting at 0.
+        broadcast: Digest of the broadcast that it answers.
+        session: Name of the secure session and its round; empty for an update in clear.
     """
 
     attempt: int
@@ -25,14 +28,15 @@ class Entry:
 
     @property
     def name(self) -> str:
+        """The attempt's part of the key in the ledger."""
         return f"attempt {self.attempt} {self.broadcast} {self.session}".rstrip()
 
 
 @dataclass(frozen=True)
 class OpenSession:
-    """A secure session, and what it was opened for: another experiment or cohort has other terms.
+    """A secure session on disk, with the experiment and the cohort that it was opened for.
 
-    `name` is drawn by this client: a server that gave two sessions one name would get one noise in two sums.
+    `name` is drawn by this client: a server that could name two sessions alike would get the same noise in two sums.
     """
 
     experiment: str
@@ -42,16 +46,13 @@ class OpenSession:
 
 
 class Journal:
-    """A folder for each run, with a file for each round's entry, its reply, and the secure session that is open.
-
-    Each experiment has a journal of its own.
-    """
+    """One experiment's journal: a folder for each run, with the rounds' entries and replies and the open session."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def attempt(self, run: str, round: int, broadcast: str, session: str = "") -> Entry:
-        """The entry that this question belongs to: the one that is there, or a new attempt."""
+    def find_attempt(self, run: str, round: int, broadcast: str, session: str = "") -> Entry:
+        """Return the stored attempt at this round if it answers the same broadcast and session, else a new attempt."""
         path = self._run_folder(run) / f"round-{round}.json"
         before = self._read_entry(path)
         if before is not None and (before.broadcast, before.session) == (broadcast, session):
@@ -59,30 +60,31 @@ class Journal:
         return Entry(0 if before is None else before.attempt + 1, broadcast, session)
 
     def is_last_attempt(self, run: str, round: int, entry: Entry) -> bool:
-        """Whether this very attempt is the last that was begun."""
+        """Whether this attempt is the last one that was begun in this round."""
         return self._read_entry(self._run_folder(run) / f"round-{round}.json") == entry
 
-    def begin(self, run: str, round: int, entry: Entry) -> None:
-        """Written once the attempt is counted, and before its noise is drawn."""
+    def begin_attempt(self, run: str, round: int, entry: Entry) -> None:
+        """Store the attempt. Call it after the ledger has counted the attempt and before its noise is drawn."""
         write_durably(self._run_folder(run) / f"round-{round}.json", json.dumps(asdict(entry)).encode())
 
-    def reply(self, run: str, round: int, entry: Entry) -> bytes | None:
-        """The stored answer to this very question."""
+    def stored_reply(self, run: str, round: int, entry: Entry) -> bytes | None:
+        """Return the stored reply of this attempt, None if there is none."""
         path = self._reply_path(run, round, entry)
         return path.read_bytes() if path.exists() else None
 
-    def keep(self, run: str, round: int, entry: Entry, reply: bytes) -> None:
-        """Each is as large as the model, so only those of the last rounds are kept: no server goes back further."""
+    def store_reply(self, run: str, round: int, entry: Entry, reply: bytes) -> None:
+        """Store a reply and delete those of old rounds: each is as large as the model, and no server asks again."""
         write_durably(self._reply_path(run, round, entry), reply)
         for old in self._run_folder(run).glob("round-*-*.reply"):
             if int(old.name.split("-")[1]) <= round - KEPT_ROUNDS:
                 old.unlink()
 
     def is_forgotten(self, run: str, round: int, entry: Entry) -> bool:
-        """Whether this very question was answered, and the answer is no longer there to be given again."""
+        """Whether this attempt was answered and its reply is deleted by now."""
         return self.is_last_attempt(run, round, entry) and round < self.counted_rounds(run) - KEPT_ROUNDS
 
-    def session(self, run: str) -> OpenSession | None:
+    def load_session(self, run: str) -> OpenSession | None:
+        """Read the run's open secure session, None if there is none."""
         path = self._run_folder(run) / "session"
         if not path.exists():
             return None
@@ -90,26 +92,28 @@ class Journal:
         experiment, cohort, name = json.loads(head)
         return OpenSession(experiment, tuple(cohort), name, state)
 
-    def store_session(self, run: str, opened: OpenSession) -> None:
-        """It is secret; and a new one takes the place of the old one, whose masks can then be opened no more."""
-        head = json.dumps([opened.experiment, opened.cohort, opened.name]).encode()
-        write_durably(self._run_folder(run) / "session", head + b"\n" + opened.state)
+    def store_session(self, run: str, session: OpenSession) -> None:
+        """Store the secret state of a session over that of the one before, whose masks can no longer be opened then."""
+        head = json.dumps([session.experiment, session.cohort, session.name]).encode()
+        write_durably(self._run_folder(run) / "session", head + b"\n" + session.state)
 
     def counted_rounds(self, run: str) -> int:
-        """How many rounds from the first on are counted, asked for or not."""
+        """Return the number of rounds from the first on that the ledger has counted, requested or not."""
         path = self._run_folder(run) / "counted"
         return int(path.read_text()) if path.exists() else 0
 
-    def count(self, run: str, rounds: int) -> None:
+    def store_counted_rounds(self, run: str, rounds: int) -> None:
+        """Store that the ledger has counted the first `rounds` rounds."""
         write_durably(self._run_folder(run) / "counted", str(rounds).encode())
 
     def _run_folder(self, run: str) -> Path:
-        if not run.isalnum():  # it names a folder, and a server chose it
-            raise InvalidInput(f"A run is named by letters and digits, and got {run!r}.")
+        """Return the run's folder, creating it if needed."""
+        if not run.isalnum():  # the server chose it, and it becomes the name of a folder
+            raise InvalidInput(f"A run's id must be letters and digits, and got {run!r}.")
         path = self._folder / run
         if not path.exists():
             path.mkdir(parents=True, exist_ok=True, mode=0o700)
-            for above in path.parents[:3]:  # a folder whose name is not on the disk is lost with all that it holds
+            for above in path.parents[:3]:  # a folder whose entry is not on disk is lost with its content
                 sync_directory(above)
         return path
 
@@ -122,7 +126,7 @@ class Journal:
 
 
 class FolderLock:
-    """A folder that this process alone works on, until it is closed, let go of, or the process ends."""
+    """A lock that reserves a client's folder for this process until it is closed, deleted, or the process ends."""
 
     def __init__(self, folder: Path, busy: str) -> None:
         self._file = os.open(folder / "lock", os.O_WRONLY | os.O_CREAT, 0o600)
@@ -130,7 +134,9 @@ class FolderLock:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             self.close()
-            raise InvalidInput(busy, fix="End the other one first: two would answer for one charge.") from None
+            raise InvalidInput(
+                busy, fix="End the other process first: two of them would answer for one charge."
+            ) from None
 
     def close(self) -> None:
         file, self._file = self._file, -1
@@ -142,7 +148,7 @@ class FolderLock:
 
 
 def write_durably(path: Path, content: bytes) -> None:
-    """The whole content under this name, on the disk, readable by its owner alone; or what was there before."""
+    """Write a file that only its owner may read. After a crash it has its old content or the new one, on disk."""
     draft = path.with_name(f".{path.name}.draft")
     with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
         file.write(content)

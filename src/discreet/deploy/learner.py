@@ -1,4 +1,4 @@
-"""A client's own half of an experiment: its data, the model's loss, and the update that it makes of a broadcast."""
+"""The client's half of an experiment: its data, its model, and the update that it computes from a broadcast."""
 
 import hashlib
 from collections.abc import Mapping
@@ -35,10 +35,18 @@ from discreet.user_code import load_object
 
 @dataclass(frozen=True)
 class Learner:
-    """`place` is where this client's examples lie in `data`; `client` is its number in the deployment.
+    """A client's data, model and algorithm.
 
-    `experiment` is the digest of what was agreed, and `lasting` the rounds of those whose budgets end before the run.
-    `fingerprint` names the data and the code here: noise and charges belong to both.
+    Attributes:
+        experiment: Digest of the app folder.
+        params: The model's first weights, which give the shapes that a broadcast must have.
+        data: The client's own data, or all clients' data if the task is divided here.
+        client: The client's number in the deployment.
+        place: The client's number in `data`.
+        last_rounds: Number of rounds for each client whose budget ends before the run.
+        fingerprint: Digest of data and code on this machine, part of noise keys and charges.
+        secret: The key of the client's noise.
+        notices: Lines that the owner should read when the node starts.
     """
 
     experiment: str
@@ -53,11 +61,16 @@ class Learner:
     last_rounds: Mapping[int, int]
     fingerprint: str
     secret: bytes = field(repr=False)
-    notices: tuple[str, ...] = ()  # what the data's owner should know of it
+    notices: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, app: AppFolder, owned: ClientFolder, secret: bytes, data_dir: Path | None = None) -> "Learner":
-        """Load the data and build the model; data that is not what was declared is refused here."""
+    def load(cls, app: AppFolder, owned: ClientFolder, secret: bytes, data_dir: Path | None = None) -> "Learner":
+        """Load the data and build the model.
+
+        Raises:
+            InvalidInput: The data is not as declared, or the model does not fit it.
+            PolicyRefusal: The ranges were taken from data, and the policy does not allow that.
+        """
         experiment, paths = app.experiment, app.source(data_dir).paths
         client = app.client_number(owned.policy.client)
         loaded = load_client_data(app, client, owned.data, data_dir)
@@ -90,15 +103,17 @@ class Learner:
         )
 
     def check_cohort(self, round: int, cohort: tuple[int, ...]) -> None:
-        """A cohort that can be: clients of the deployment, each once, this one too; where it is public, those due."""
+        """Refuse a cohort that the sampling can't have drawn.
+
+        It must name clients of the deployment, each once, and this client. If the sampling is public, it must be this
+        round's cohort.
+        """
         if len(set(cohort)) < len(cohort) or max(cohort, default=0) >= self.population.clients:
             raise RequestRefused(
-                f"A cohort is of the {self.population.clients} clients here, each once, and got {cohort!s:.60}."
+                f"A cohort must be of the {self.population.clients} clients, each at most once, and got {cohort!s:.60}."
             )
         if self.client not in cohort:
-            raise RequestRefused(
-                f"The cohort {cohort!s:.60} has no part for this client, which is client {self.client}."
-            )
+            raise RequestRefused(f"The cohort must include this client, number {self.client}, and got {cohort!s:.60}.")
         known = self.algorithm.sampling.public_cohort(self.population, round)
         if known is not None:
             due = {client for client in known if self.last_rounds.get(client, round + 1) > round}
@@ -108,21 +123,26 @@ class Learner:
                 )
 
     def lattice(self, round: int) -> tuple[int, int] | None:
-        """How many numbers a secure sum has, and of how many bits; None where updates are not whole numbers."""
+        """Return the length and the bits of a secure sum's vector, None if updates are not integers."""
         encoding = self.algorithm.rebuild_broadcast(round, self.params, {}).encoding
         if encoding is None:
             return None
         return sum(value.numel() for value in encoding.zero(self.params).values()), encoding.bits
 
     def decode_broadcast(self, round: int, data: bytes) -> Broadcast:
-        """The broadcast in these bytes. What a server may not choose, it can't announce."""
+        """Decode a broadcast.
+
+        Raises:
+            BadMessage: The model is not this experiment's or not finite, or the server announced a value that it may
+                not choose.
+        """
         params, announced = signed_messages.decode_broadcast(data, self.params)
         if not all(bool(value.isfinite().all()) for value in params.values()):
             raise BadMessage("The model that was sent is not finite, so there is nothing to learn from it.")
         mechanism = self.algorithm.mechanism
         self.algorithm.trainer.check_model(self.model.loss, params, self.data.inputs[:1, None])
         due = mechanism.announce(mechanism.init(params), self.algorithm.sensitivity(round))
-        # What only the server knows: the clip that it adapts, and a mask from its public data.
+        # The server may choose only what it alone knows: the adaptive clip, and a mask from its public data.
         chosen = set(due) if isinstance(mechanism, AdaptiveGaussian) else set()
         if isinstance(self.algorithm.sparsifier, PublicTopK):
             masks = {mask_name(name): torch.zeros_like(value, dtype=torch.bool) for name, value in params.items()}
@@ -138,10 +158,10 @@ class Learner:
         return self.algorithm.rebuild_broadcast(round, params, announced)
 
     def update(self, run: str, broadcast: Broadcast, entry: Entry) -> Params:
-        """What this client sends. The same run, broadcast and entry give the same bytes."""
+        """Compute the update that this client sends. The same run, broadcast and entry give the same bytes."""
         rows = self._noise_rows(run, broadcast)
         rows = rows.for_purpose(Purpose.ATTEMPT, entry.attempt) if entry.attempt else rows
-        if self.seed is None and entry.session:  # even where the journal forgot, no two sessions share noise
+        if self.seed is None and entry.session:  # so that two sessions never share noise, even if the journal was lost
             rows = rows.for_purpose(Purpose.SESSION, entry.session)
         weight = torch.tensor([self.algorithm.weights(self.population)[self.client]], dtype=torch.float64)
         with rows.seed_network():
@@ -149,11 +169,10 @@ class Learner:
         return {name: value[0] for name, value in sent.rows.items()}
 
     def _noise_rows(self, run: str, broadcast: Broadcast) -> SecretRows | SimulatedRows:
-        """Each run of each experiment has a key of its own, so that two which begin with one model share no noise.
+        """Return the client's noise streams for a broadcast.
 
-        So have other examples: a question whose first answer was lost from the journal is not answered about them under
-        the noise of that answer.
-        A seed gives the streams of a simulation, and so its very bits.
+        The key depends on experiment, run and fingerprint, so that two runs that begin with the same model share no
+        noise, and neither do other data under the same model. A seed gives the streams of a simulation, bit for bit.
         """
         if self.seed is not None:
             return RunKey.from_seed(self.seed).rows(broadcast.round, b"", [self.client], CPU)
@@ -163,16 +182,19 @@ class Learner:
 
 
 def load_client_data(app: AppFolder, client: int, own: Path | None, data_dir: Path | None = None) -> Task:
-    """What this client holds: its own table, or all of a task that is dealt out; refused if it was declared otherwise.
+    """Load the client's own table, or the whole task if the task is divided among clients.
 
-    Nothing of the experiment's own Python is loaded for a table.
+    Loads no Python of the experiment for a table.
+
+    Raises:
+        InvalidInput: The data is not as declared.
     """
     task = app.experiment.task
     if own is not None:
         if not isinstance(task, TableTask):
             raise InvalidInput(
-                f"The client names a table of its own, {own}, and the experiment's task is not about one.",
-                fix="Leave it out: here each client has its share of the task.",
+                f"The client has a table of its own, {own}, and the experiment's task is not a table.",
+                fix="Leave the table out: each client gets its share of the task.",
             )
         task = replace(task, path=str(own.resolve()))
     experiment = replace(app.experiment, task=task)
@@ -181,11 +203,13 @@ def load_client_data(app: AppFolder, client: int, own: Path | None, data_dir: Pa
     return loaded
 
 
-def _matches_announcement(due: torch.Tensor | None, said: torch.Tensor | None, *, same: bool) -> bool:
-    """Whether what was announced has the shape that is due, and, if it is not the server's to choose, the value."""
-    if due is None or said is None or due.shape != said.shape or due.dtype != said.dtype:
+def _matches_announcement(expected: torch.Tensor | None, announced: torch.Tensor | None, *, same: bool) -> bool:
+    """Whether an announced tensor has the expected shape and, if the server may not choose it (`same`), the value."""
+    if expected is None or announced is None:
         return False
-    return torch.equal(due, said) if same else bool(said.isfinite().all())
+    if expected.shape != announced.shape or expected.dtype != announced.dtype:
+        return False
+    return torch.equal(expected, announced) if same else bool(announced.isfinite().all())
 
 
 def _check_declaration(
@@ -194,8 +218,8 @@ def _check_declaration(
     declared = app.deployment.clients[client]
     if own and len(names) != 1:
         raise InvalidInput(
-            f"A client's table holds its own rows alone, and this one has rows of {len(names)} clients.",
-            fix="Leave the others' rows out.",
+            f"A client's table must contain only its own rows, and this one has rows of {len(names)} clients.",
+            fix="Remove the other clients' rows.",
         )
     if not own and len(names) != app.population.clients:
         raise InvalidInput(
@@ -208,6 +232,6 @@ def _check_declaration(
         rule = "" if person is None else f" after rows of persons with more than {person.max_examples} were left out"
         raise InvalidInput(
             f"{declared.name} was declared with {declared.examples} examples to train on, and holds {size}{rule}.",
-            fix="Is this the right table? If so, declare the right number: it is public, and the noise is computed "
-            "from it.",
+            fix="Check that this is the right table. If it is, declare the right number: it is public, and the noise "
+            "is computed from it.",
         )

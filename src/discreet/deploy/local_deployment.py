@@ -1,4 +1,4 @@
-"""A deployment that one machine plays alone: the clients' folders are made here, and all of them accept each other."""
+"""Rehearse a deployment on one machine: create all clients' folders here and let them accept each other."""
 
 import shutil
 from dataclasses import replace
@@ -17,47 +17,48 @@ from discreet.errors import InvalidInput
 from discreet.experiment.configuration import toml_document
 from discreet.part import to_plain
 
-CLIENTS_FOLDER = "clients"  # a folder for each
-# What whoever plays all parts on data of their own need not be asked.
+CLIENTS_FOLDER = "clients"  # contains a folder for each client
+# Permissions that a person who plays all clients on their own data need not be asked for.
 REHEARSAL_PERMISSIONS = ("seeds = false", "graphs = false", "trust_server_with_updates = false", "own_code = false")
 
 
 def prepare_rehearsal(site: Site, name: str) -> Site:
-    """The deployment of one rehearsal, with keys, cards and ledgers of its own: `site` itself stays as it is.
+    """Return the deployment of the rehearsal `name`, created at first with its own keys, cards and ledgers.
 
-    It is made once, and gone on with when the run of this name is.
+    `site` itself is not changed.
     """
-    app, made = AppFolder.open(site.app), site.rehearsal(name)
+    app, rehearsal = AppFolder.open(site.app), site.rehearsal(name)
     if isinstance(app.experiment.task, TableTask):
         raise InvalidInput(
-            "The clients of a table hold their rows themselves, so there is nothing here to play them with.",
-            fix='Rehearse with a task that is dealt out, such as task = { kind = "digits", clients = 3 }.',
+            "The clients of a table hold the rows themselves, so one machine can't play them.",
+            fix='Rehearse with a task that is divided among clients, such as task = { kind = "digits", clients = 3 }.',
         )
-    if not made.folder.exists():
-        made.folder.parent.mkdir(exist_ok=True)
-        with TemporaryDirectory(prefix=".draft-", dir=made.folder.parent) as draft:
+    if not rehearsal.folder.exists():
+        rehearsal.folder.parent.mkdir(exist_ok=True)
+        with TemporaryDirectory(prefix=".draft-", dir=rehearsal.folder.parent) as draft:
             whole = Path(draft) / "whole"
             _write_rehearsal(app, Site(whole))
-            whole.rename(made.folder)
-    elif AppFolder.open(made.app).digest != app.digest:
+            whole.rename(rehearsal.folder)
+    elif AppFolder.open(rehearsal.app).digest != app.digest:
         raise InvalidInput(
-            f"{made.folder} was made for what {site.folder} was before.", fix="Remove it, or use another --name."
+            f"{rehearsal.folder} was made for an earlier version of {site.folder}.",
+            fix="Remove it, or use another --name.",
         )
-    return made
+    return rehearsal
 
 
-def _write_rehearsal(app: AppFolder, made: Site) -> None:
+def _write_rehearsal(app: AppFolder, rehearsal: Site) -> None:
     shutil.copytree(
-        app.folder, made.app, ignore=lambda folder, names: names if Path(folder).name == CARDS_FOLDER else ()
+        app.folder, rehearsal.app, ignore=lambda folder, names: names if Path(folder).name == CARDS_FOLDER else ()
     )
-    made.server.mkdir(mode=0o700)
-    deployment = replace(app.deployment, server_key=certificates.write_signing_key(made.server / "server.key"))
-    (made.app / DEPLOYMENT_FILE).write_text(toml_document.format_toml(to_plain(deployment)), encoding="utf-8")
-    played, folders = AppFolder.open(made.app), []
+    rehearsal.server.mkdir(mode=0o700)
+    deployment = replace(app.deployment, server_key=certificates.write_signing_key(rehearsal.server / "server.key"))
+    (rehearsal.app / DEPLOYMENT_FILE).write_text(toml_document.format_toml(to_plain(deployment)), encoding="utf-8")
+    rehearsal_app, folders = AppFolder.open(rehearsal.app), []
     for each in deployment.clients:
-        folder = made.folder / CLIENTS_FOLDER / each.name
-        enroll(played, each.name, folder, None)
-        shutil.copy(folder / f"{each.name}.toml", made.app / CARDS_FOLDER)
+        folder = rehearsal.folder / CLIENTS_FOLDER / each.name
+        enroll(rehearsal_app, each.name, folder, None)
+        shutil.copy(folder / f"{each.name}.toml", rehearsal.app / CARDS_FOLDER)
         policy = folder / POLICY_FILE
         text = policy.read_text(encoding="utf-8")
         for line in REHEARSAL_PERMISSIONS:

@@ -1,4 +1,4 @@
-"""A new deployment: the folder that everybody will hold, and the one that only the server does."""
+"""Create a deployment: the app folder for everybody, and the folder that only the server has."""
 
 import re
 import shutil
@@ -30,8 +30,8 @@ from discreet.experiment.run_directory.run_record import check_path_is_free, exp
 from discreet.part import to_plain
 from discreet.randomness.purposes import Purpose
 
-STAND_IN = "stand_in"  # the table that the server has: of the same columns, and nobody's secret
-HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,250}[A-Za-z0-9])?")  # a name, or an IPv4 address
+STAND_IN = "stand_in"  # the server's public table with the clients' columns
+HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,250}[A-Za-z0-9])?")  # a host name or an IPv4 address
 PORTS = range(1, 2**16)
 
 
@@ -44,7 +44,19 @@ def create_deployment(
     *,
     accept_data_ranges: bool = False,
 ) -> Deployment:
-    """Write both folders, with the noise computed for these clients. What goes wrong leaves nothing behind."""
+    """Create a deployment in `folder`, with the noise computed for its clients. An error leaves nothing behind.
+
+    Args:
+        folder: A folder that does not exist or is empty.
+        source: The experiment.
+        clients: The clients with their numbers of examples. Empty: the clients of the experiment's own task.
+        address: Host and port by which clients reach the server.
+        hosts: Names and addresses for which the server's certificate is valid.
+        accept_data_ranges: Whether to accept ranges that were taken from data.
+
+    Raises:
+        InvalidInput: The folder is not empty, the address is malformed, or the clients don't fit the experiment.
+    """
     check_path_is_free(folder)
     _check_address(address)
     experiment = source.experiment
@@ -63,7 +75,7 @@ def create_deployment(
         and ready.algorithm.sampling.cohort_bounds(population)[0] < MIN_SECURE_CLIENTS
     ):
         raise InvalidInput(
-            f"A secure sum needs at least {MIN_SECURE_CLIENTS} clients in every round.", fix="Let more join."
+            f"A secure sum needs at least {MIN_SECURE_CLIENTS} clients in every round.", fix="Let more clients join."
         )
     with _draft_folder(folder) as draft:
         return _write_folders(draft, folder.resolve().name, source, ready, declared, address, hosts)
@@ -101,7 +113,7 @@ def _write_folders(
 
 @contextmanager
 def _draft_folder(folder: Path) -> Iterator[Path]:
-    """A place inside the folder whose content becomes the folder's, once it is whole."""
+    """Yield a temporary folder inside `folder`. Its content is moved into `folder` when the block succeeds."""
     new = not folder.exists()
     with explain_os_errors("deployment", folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -117,27 +129,29 @@ def _draft_folder(folder: Path) -> Iterator[Path]:
 
 
 def _check_address(address: str) -> None:
-    """What certificates and Flower would trip over later."""
+    """Refuse an address that certificates or Flower would fail on later."""
     host, _, port = address.rpartition(":")
     if not HOST.fullmatch(host):
-        raise InvalidInput(f"The host must be a name or an IPv4 address, and got {host!r}.", fix="The port is --port.")
+        raise InvalidInput(
+            f"The host must be a name or an IPv4 address, and got {host!r}.", fix="Set the port with --port."
+        )
     if not port.isdecimal() or int(port) not in PORTS:
         raise InvalidInput(f"The port must be between {PORTS[0]} and {PORTS[-1]}, and got {port}.")
 
 
 def _declare_task_clients(kind: Any, task: Task) -> list[DeclaredClient]:
-    """Without clients of their own data, a rehearsal: every client plays its share of the task."""
+    """Declare the clients of a task that is divided among clients, for a rehearsal."""
     if isinstance(kind, TableTask):
         raise InvalidInput(
-            "The clients of a table hold their rows themselves, so they must be named.",
-            fix="Say how many examples each trains on: --clients north=480,south=350,east=410",
+            "The clients of a table hold the rows themselves, so they must be named.",
+            fix="Name the clients with their numbers of examples: --clients north=480,south=350,east=410",
         )
     named = zip(task.client_names, task.train.sizes, strict=True)
     return [DeclaredClient(name=re.sub(r"[^A-Za-z0-9_]+", "-", name), examples=size) for name, size in named]
 
 
 def _share_task(source: Source, app: Path) -> dict[str, Any]:
-    """The task as everybody has it. Of a table: its public ranges, and a copy of the server's stand-in."""
+    """Return the task as everybody has it: a table's task gets its public ranges and a copy of the stand-in."""
     task = source.experiment.task
     if not isinstance(task, TableTask):
         return dict(to_plain(task))
@@ -151,12 +165,12 @@ def _share_task(source: Source, app: Path) -> dict[str, Any]:
 
 
 def _share_code(source: Source, app: Path) -> None:
-    """The users' own files that the experiment names, beside it. The metric is the server's alone."""
+    """Copy the user's files that the experiment names into the app folder. Only the server runs the metric's."""
     metric = (source.experiment.metric or "").rpartition(":")[0]
     if metric.endswith(".py") and Path(metric).name != metric:
-        raise InvalidInput(f"{metric} must lie beside the experiment's file to be handed on.")
+        raise InvalidInput(f"{metric} must be in the folder of the experiment's file to be copied into the app folder.")
     named = {*user_files(source.experiment), *([metric] if metric.endswith(".py") else ())}
     if taken := sorted(named & BUNDLE_FILES.keys()):
-        raise InvalidInput(f"{taken[0]} is a file of the Flower app itself.", fix="Give yours another name.")
+        raise InvalidInput(f"{taken[0]} has the name of a file of the Flower app.", fix="Rename your file.")
     for name in named:
         shutil.copy(source.paths.folder / name, app / name)

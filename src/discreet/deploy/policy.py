@@ -1,4 +1,4 @@
-"""What the owner of the data allows: a file on the client's own disk, which no server can change."""
+"""The policy of a client's owner: what a server may ask for, in a file on the client's own disk."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from discreet.part import Count, Flag, part
 from discreet.privacy.ledger import Budget
 from discreet.secure_sums.secagg.session_terms import Terms
 
-if TYPE_CHECKING:  # heavy, and named only: an owner who looks at a policy need not wait for it
+if TYPE_CHECKING:  # heavy imports, needed for types only
     from discreet.algorithms.algorithm import Algorithm
     from discreet.engines.secure_terms import SessionPlan
 
@@ -23,21 +23,36 @@ PERIODS: tuple[Period, ...] = get_args(Period)
 
 
 class PolicyRefusal(UnsoundCombination):
-    """The owner of the data does not allow this."""
+    """The policy of the data's owner does not allow a request."""
 
 
 @part
 class Policy:
-    """`budgets` are the most that may be learned of one unit in a `period`, over all runs counted in `ledgers`.
+    """The content of policy.toml.
 
-    That is a folder; if every deployment on the same data names the same one, it is over all runs of all servers.
-    `algorithms` are the digests of what may run here, `server_key` the one key whose requests are heard. `members` are
-    all clients by the key that each signs with: a server that could choose them would be all the others itself.
+    Attributes:
+        client: The client's name.
+        app: The app folder, relative to this file.
+        data: The client's own table, relative to this file. None: its share of the experiment's task.
+        server_key: The public key of the only server whose requests are answered.
+        algorithms: Digests of the experiments that may run here.
+        secure_sum: Whether updates leave only inside a secure sum.
+        trust_server_with_updates: Whether the server may see updates that no noise protects from it.
+        graphs: Whether large secure sums on a graph are allowed, which don't withstand a server that lies.
+        own_code: Whether Python files of the app folder may run here.
+        minimum_cohort: The fewest clients in a sum.
+        ledgers: Folder of the ledgers, relative to this file. Deployments on the same data must name the same folder.
+        period: How long a ledger counts before a new one begins.
+        seeds: Whether noise from a seed is allowed, which protects nobody.
+        data_ranges: Whether ranges that were taken from data are allowed.
+        budgets: The most that may be learned about one unit in a period, over all runs that `ledgers` counts.
+        members: All clients with the keys they sign with. `discreet deploy accept` writes them: a server that could
+            choose them could play all other clients.
     """
 
     client: str
-    app: str  # the agreed folder, as seen from this file
-    data: str | None = None  # the client's own table; without it, its share of the experiment's task
+    app: str
+    data: str | None = None
     server_key: Hex256
     algorithms: tuple[Hex256, ...]
     secure_sum: Flag = True
@@ -45,18 +60,19 @@ class Policy:
     graphs: Flag = False
     own_code: Flag = False
     minimum_cohort: Count = 3
-    ledgers: str = "."  # where they lie, as seen from this file
+    ledgers: str = "."
     period: Period = "year"
     seeds: Flag = False
     data_ranges: Flag = False
     budgets: tuple[Budget, ...]
-    members: dict[ClientName, Hex256] | None = None  # written by `discreet deploy accept`, once all cards are there
+    members: dict[ClientName, Hex256] | None = None
 
     def __post_init__(self) -> None:
         if not self.budgets:
-            raise InvalidInput("budgets is empty, and what no budget allows can't be counted.")
+            raise InvalidInput("budgets must not be empty: without a budget nothing can be counted.")
 
     def allow_algorithm(self, digest: str) -> None:
+        """Refuse an experiment whose digest is not in `algorithms`."""
         if digest not in self.algorithms:
             raise PolicyRefusal(
                 f"The policy does not allow the algorithm {digest[:12]}….",
@@ -64,14 +80,15 @@ class Policy:
             )
 
     def allow_seed(self, seed: int | None) -> None:
+        """Refuse a seed unless `seeds` allows it."""
         if seed is not None and not self.seeds:
             raise PolicyRefusal(
-                "The experiment has a seed, so whoever knows it can take the noise off, and the policy allows none.",
+                "The experiment has a seed, so anyone who knows it can remove the noise, and the policy allows none.",
                 fix="Leave the seed out of the experiment; `seeds = true` is for data that need no protection.",
             )
 
     def allow_data_ranges(self, from_data: bool) -> None:
-        """Whether columns may be scaled by ranges that were taken from data, maybe from this client's."""
+        """Refuse ranges that were taken from data, maybe from this client's, unless `data_ranges` allows them."""
         if from_data and not self.data_ranges:
             raise PolicyRefusal(
                 "The experiment's ranges were taken from data (taken_from_data = true), so no guarantee covers what "
@@ -81,7 +98,7 @@ class Policy:
             )
 
     def allow_own_code(self, files: Sequence[str]) -> None:
-        """Before any of it is loaded: Python that the app folder brings does here whatever it likes."""
+        """Refuse the app folder's own files unless `own_code` allows them. Check it before any of them is loaded."""
         if files and not self.own_code:
             raise PolicyRefusal(
                 f"The experiment brings files of its own that would run on this machine, {', '.join(files)}, and the "
@@ -90,7 +107,7 @@ class Policy:
             )
 
     def allow_sum(self, algorithm: "Algorithm", *, secure: bool) -> None:
-        """Whether an update may leave in this way: what was priced as a sum must be one."""
+        """Refuse an update in clear that the policy forbids, or whose noise is enough only for a sum."""
         if secure:
             return
         if algorithm.aggregation.is_secure:
@@ -110,44 +127,43 @@ class Policy:
             )
 
     def allow_cohort(self, clients: int) -> None:
-        """Whether so few may be summed: in clear this is the server's word, and a secure sum keeps to it."""
+        """Refuse a sum of fewer than `minimum_cohort` clients. In clear the number is the server's word."""
         if clients < self.minimum_cohort:
             raise PolicyRefusal(
                 f"The policy asks for sums of at least {self.minimum_cohort} clients, and the server would make one "
                 f"of {clients}."
             )
 
-    def allow_terms(self, terms: Terms, identities: Sequence[bytes], asked: "SessionPlan") -> None:
-        """A secure sum is as good as its terms: whose keys, and how few may be left for it to be opened."""
+    def allow_terms(self, terms: Terms, identities: Sequence[bytes], plan: "SessionPlan") -> None:
+        """Refuse the terms of a secure session whose keys, minimum or number of colluding clients are not as needed."""
         self.allow_cohort(terms.minimum)
         self.allow_secure_sums()
         if tuple(terms.identities) != tuple(identities):
             raise PolicyRefusal("The server names other clients' keys than those on the cards that this node holds.")
         if not {each.hex() for each in terms.identities} <= set((self.members or {}).values()):
             raise PolicyRefusal("The server names clients' keys that policy.toml does not have among its members.")
-        if terms.minimum < asked.needed:
+        if terms.minimum < plan.needed:
             raise PolicyRefusal(
-                f"The server would open a sum of {terms.minimum} clients, and the noise takes {asked.needed}."
+                f"The server would open a sum of {terms.minimum} clients, and the noise needs {plan.needed}."
             )
         sided = terms.tolerated_colluders
         if sided is None:
-            self._allow_graph(terms, asked)
-        elif sided < asked.colluding:
+            self._allow_graph(terms, plan)
+        elif sided < plan.colluding:
             raise PolicyRefusal(
-                f"The secure sum withstands {sided} clients who side with the server, and the noise was "
-                f"sized for {asked.colluding}."
+                f"The secure sum withstands {sided} colluding clients, and the noise was computed for {plan.colluding}."
             )
 
     def allow_secure_sums(self) -> None:
-        """Whether the owner has said who the others are. Without that a server could put itself in their places."""
+        """Refuse secure sums until `members` names the other clients: a server could play them all."""
         if self.members is None:
             raise PolicyRefusal(
                 "policy.toml does not say who the other clients are, so a secure sum would protect nobody.",
-                fix="When all cards are in the app folder, compare and pin them: discreet deploy accept NODE",
+                fix="When all cards are in the app folder, compare and pin them: discreet deploy accept DIR",
             )
 
     def allow_cards(self, cards: Sequence[Card]) -> None:
-        """Whether these are the clients that the owner accepted; where none were accepted yet, there is no telling."""
+        """Refuse cards that differ from `members`, if there are members."""
         if self.members is None:
             return
         found = {card.name: card.identity for card in cards}
@@ -155,29 +171,29 @@ class Policy:
         if other:
             raise PolicyRefusal(
                 f"The cards in the app folder are not those that policy.toml pins as members: {', '.join(other)}.",
-                fix="Ask their owners by another way than the server. If it is right, take `members` out of "
-                "policy.toml, and then: discreet deploy accept NODE",
+                fix="Ask their owners, not the server. If the cards are right, remove `members` from policy.toml, and "
+                "run: discreet deploy accept DIR",
             )
 
-    def _allow_graph(self, terms: Terms, asked: "SessionPlan") -> None:
-        """Few neighbours protect by chance, and from a server that keeps the rules."""
+    def _allow_graph(self, terms: Terms, plan: "SessionPlan") -> None:
+        """Refuse a graph unless `graphs` allows it and it was made for enough colluding and leaving clients."""
         if not self.graphs:
             raise PolicyRefusal(
-                "The server would make the secure sum on a graph, where nothing is promised against one that lies.",
+                "The server would make the secure sum on a graph, which promises nothing against a server that lies.",
                 fix="Let fewer clients join each round; or its owner sets graphs = true in policy.toml.",
             )
         assumed = terms.assumptions
-        for name, needed in (("colluding", asked.colluding), ("leaving", asked.leaving)):
+        for name, needed in (("colluding", plan.colluding), ("leaving", plan.leaving)):
             share = 0.0 if assumed is None else getattr(assumed, name)
             if share < needed / terms.clients:
                 raise PolicyRefusal(
                     f"The secure sum's graph is made for {share:.3g} of {terms.clients} clients {name}, and the noise "
-                    f"was sized for {needed}."
+                    f"was computed for {needed}."
                 )
 
 
 def period_name(period: Period, day: date) -> str:
-    """The name of the period that a day is in; empty where there is only one."""
+    """Return the name of the period that includes a day; empty if the period never ends."""
     match period:
         case "ever":
             return ""
@@ -191,14 +207,14 @@ def period_name(period: Period, day: date) -> str:
 
 @dataclass(frozen=True)
 class ClientFolder:
-    """A policy and the folder it lies in."""
+    """A client's folder and the policy in it."""
 
     folder: Path
     policy: Policy
 
     @classmethod
     def open(cls, folder: Path) -> "ClientFolder":
-        """Read, with the cards in the agreed folder held against those that it pins."""
+        """Read the policy and check the app folder's cards against its members."""
         owned = cls.read(folder)
         if owned.policy.members is not None:
             owned.policy.allow_cards(owned.cards())
@@ -206,16 +222,17 @@ class ClientFolder:
 
     @classmethod
     def read(cls, folder: Path) -> "ClientFolder":
+        """Read the policy alone."""
         path = folder / POLICY_FILE
         if not path.exists():
-            raise InvalidInput(f"There is no file {path}.", fix="Make one with: discreet deploy enroll")
+            raise InvalidInput(f"There is no file {path}.", fix="Create it with: discreet deploy enroll")
         text = toml_document.read_toml_text(path)
         try:
             return cls(folder, toml_document.build_record(Policy, toml_document.parse_toml(text, "this")))
         except InvalidInput as error:
             raise InvalidInput(
                 f"{path}: {error.problem}",
-                fix="Correct it there: text stands in quotes, and numbers, true and false stand without.",
+                fix="Correct the file: texts need quotes; numbers, true and false need none.",
             ) from None
 
     def cards(self) -> list[Card]:

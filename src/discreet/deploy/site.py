@@ -1,4 +1,4 @@
-"""A deployment as its server has it on its disk: where everything lies."""
+"""The folder of a deployment on the server's machine, and the paths in it."""
 
 import os
 from collections.abc import Iterator
@@ -10,12 +10,12 @@ from discreet.deploy.deployment import Deployment
 from discreet.errors import InvalidInput
 from discreet.experiment.run_directory import json_lines
 
-APP, SERVER = "app", "server"  # what everybody holds, and what only the server does
+APP, SERVER = "app", "server"  # the app folder that everybody has, and the folder that only the server has
 
 
 @dataclass(frozen=True)
 class Site:
-    """The agreed folder, and beside it the server's keys, the SuperLink's state and the runs."""
+    """A deployment's folder: the app folder, the server's keys, the SuperLink's state and the runs."""
 
     folder: Path
 
@@ -29,6 +29,7 @@ class Site:
 
     @property
     def deployment(self) -> Deployment:
+        """The content of deployment.toml, read anew each time."""
         return Deployment.open(self.app)
 
     @property
@@ -36,24 +37,28 @@ class Site:
         return self.server / "keys"
 
     def run(self, name: str) -> Path:
+        """Return the run directory of the run `name`. Refuse a name that is not letters, digits, - and _."""
         if not name.replace("-", "").replace("_", "").isalnum():
-            raise InvalidInput(f"A run is named by letters, digits, - and _, and got {name!r}.")
+            raise InvalidInput(f"The name of a run must be letters, digits, - and _, and got {name!r}.")
         return self.server / "runs" / name
 
     def rehearsal(self, name: str) -> "Site":
-        """Where the run of this name is played by one machine."""
+        """Return the folder in which one machine rehearses the run `name`."""
         return Site(self.folder / "rehearsals" / self.run(name).name)
 
     @contextmanager
     def lock_run(self, name: str) -> Iterator[None]:
-        """While one process makes the run of this name, no other does, nor says how it ended; the lock names it."""
+        """Hold the lock of the run `name`, so that one process at a time trains it and writes how it ended.
+
+        The lock file contains the process id.
+        """
         path = self.run(name).with_name(f"{name}.lock")
         path.parent.mkdir(parents=True, exist_ok=True)
         with open(path, "ab") as file:
             process = path.read_text()
             json_lines.lock_file(
                 file,
-                f"The run {name!r} is going on already, as process {process}.",
+                f"The run {name!r} is already going on, as process {process}.",
                 fix=f"Wait until it has ended, or end it first: kill {process}",
             )
             file.truncate(0)
@@ -61,6 +66,6 @@ class Site:
             file.flush()
             yield
 
-    def ended(self, name: str) -> Path:
-        """Where it is said how the last start of this run ended."""
+    def end_file(self, name: str) -> Path:
+        """Return the file that says how the last start of the run `name` ended."""
         return self.run(name).with_name(f"{name}.ended.json")

@@ -1,4 +1,4 @@
-"""A run as whoever submits it sees it: Flower's command is started, and what our half says there is passed on."""
+"""Follow a submitted run: start Flower's command, and print the lines that our server half logs there."""
 
 import json
 import re
@@ -8,27 +8,40 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from discreet.deploy import flower_commands
+from discreet.deploy import flower_commands, superlink
 from discreet.deploy.site import Site
 from discreet.engines.flower.carrier import LOG_PREFIX
 from discreet.errors import DiscreetError, InvalidInput
 
-ERROR_PREFIX = "Error: "  # which is said again when the run has ended, with its advice
+ERROR_PREFIX = "Error: "  # not printed: the error is raised when the run has ended
 COLOUR_CODES = re.compile(r"\x1b\[[0-9;]*m")
-RUN_NUMBER = re.compile(r"started run (\d+)")  # as Flower's command says it
-KEPT_LINES = 20  # of Flower's own lines, for when they are the only ones
+RUN_NUMBER = re.compile(r"started run (\d+)")  # in the output of `flwr run`
+KEPT_LINES = 20  # of Flower's own lines, shown if the run ends without one of ours
 
 
 class RunStopped(DiscreetError):
-    """Whoever submitted the run has ended it before its time."""
+    """The user who submitted the run has stopped it."""
 
 
 def follow_run(
     site: Site, name: str, command: Sequence[str], environment: Mapping[str, str], say: Callable[[str], None]
 ) -> dict[str, Any]:
-    """Wait until the run has ended, and say how. Ctrl-C ends it at the server too, where each round is kept."""
-    end, told = site.ended(name), deque[str](maxlen=KEPT_LINES)
-    with site.lock_run(name):  # one that goes on leaves its end for whoever submitted it
+    """Start a run and wait until it has ended. Ctrl-C stops it at the server too, which keeps every finished round.
+
+    Args:
+        command: Flower's command that submits the run and streams its log.
+        environment: The command's environment.
+        say: Prints a line of our server half.
+
+    Returns:
+        How the run ended, as `entry_points.main` wrote it.
+
+    Raises:
+        RunStopped: The user pressed Ctrl-C.
+        InvalidInput: The run ended without saying how.
+    """
+    end, flower_lines = site.end_file(name), deque[str](maxlen=KEPT_LINES)
+    with site.lock_run(name):  # refused while the run goes on, whose end file belongs to its own submitter
         end.unlink(missing_ok=True)
     number, fault = None, ""
     with subprocess.Popen(
@@ -38,14 +51,14 @@ def follow_run(
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
-        start_new_session=True,  # so that Ctrl-C is ours to handle
+        start_new_session=True,  # so that Ctrl-C reaches only this process
     ) as process:
         assert process.stdout is not None
         try:
             for line in process.stdout:
                 _, ours, words = COLOUR_CODES.sub("", line).rstrip().partition(LOG_PREFIX)
                 if not ours:
-                    told.append(line)
+                    flower_lines.append(line)
                     number = number or RUN_NUMBER.search(line)
                 elif words.startswith(ERROR_PREFIX):
                     fault = words.removeprefix(ERROR_PREFIX)
@@ -58,12 +71,12 @@ def follow_run(
         if fault:
             raise InvalidInput(fault)
         raise InvalidInput(
-            f"The run ended without a word; Flower's command gave {process.returncode}, and said: "
-            f"{flower_commands.last_line(COLOUR_CODES.sub('', ''.join(told)))}",
-            fix=f"Is the server up? See: {_status_command(site)}",
+            f"The run ended without a message; Flower's command exited with {process.returncode} and said: "
+            f"{flower_commands.last_line(COLOUR_CODES.sub('', ''.join(flower_lines)))}",
+            fix=f"Is the server running? Look with: {_status_command(site)}",
         )
-    found: dict[str, Any] = json.loads(end.read_text())
-    return found
+    result: dict[str, Any] = json.loads(end.read_text())
+    return result
 
 
 def _status_command(site: Site) -> str:
@@ -71,13 +84,13 @@ def _status_command(site: Site) -> str:
 
 
 def _stop_run(site: Site, name: str, number: str | None) -> RunStopped:
-    """End the run, and say what is known of that."""
-    if number is None or not flower_commands.stop_run(site, number):
+    """Stop the run at the server, and return the error that says whether it stopped."""
+    if number is None or not superlink.stop_run(site, number):
         return RunStopped(
-            f"The run {name!r} is no longer followed, and may go on at the server.",
-            fix=f"See: {_status_command(site)}",
+            f"The run {name!r} is no longer followed, and may still go on at the server.",
+            fix=f"Look with: {_status_command(site)}",
         )
     return RunStopped(
         f"The run {name!r} was stopped; its rounds so far are in {site.run(name)}.",
-        fix="Start the same name again, and it goes on after the last of them.",
+        fix="Start the same name again to continue after the last of them.",
     )

@@ -141,13 +141,14 @@ class Ray(EngineRecord):
     memory_gb: Positive | None = None
 
     def check_reachable(self, device: torch.device) -> None:
-        from discreet.engines.ray.ray_workers import Cluster
+        from discreet.engines.ray.ray_cluster import Cluster
 
         Cluster.check(self.address, self.workers, device)
 
     def build(self, setup: EngineSetup) -> Engine:
+        from discreet.engines.ray.ray_cluster import Cluster
         from discreet.engines.ray.ray_engine import RayEngine, worker_block_size
-        from discreet.engines.ray.ray_workers import Cluster, RayWorkers
+        from discreet.engines.ray.ray_workers import RayWorkers
 
         simulation = setup.simulation
         cluster = Cluster.join(self.address, self.workers, simulation.device)

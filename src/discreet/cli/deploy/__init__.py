@@ -1,4 +1,4 @@
-"""`discreet deploy`: the same experiment on real clients, each on its own machine, over Flower."""
+"""`discreet deploy`: run an experiment on real clients, each on its own machine, over Flower."""
 
 import typer
 

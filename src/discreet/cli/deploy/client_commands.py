@@ -1,4 +1,4 @@
-"""A client's side of `discreet deploy`: enroll, accept, and client, which stays."""
+"""A client's commands of `discreet deploy`: enroll, accept and client."""
 
 import os
 import signal
@@ -21,54 +21,58 @@ LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 def enroll(
     name: Annotated[str, typer.Argument(metavar="NAME", hidden=True)],
     app: Annotated[
-        Path, typer.Option(metavar="DIR", show_default=False, help="The folder that the server handed out (app).")
+        Path, typer.Option(metavar="DIR", help="The app folder that the server's operator handed out.")
     ] = Path("app"),
     data: Annotated[Path | None, typer.Option(metavar="FILE", help="This client's own table.")] = None,
-    folder: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where to; default: NAME.")] = None,
+    folder: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", show_default="NAME", help="Folder to create.")
+    ] = None,
     ledgers: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where other deployments on the same rows count; one budget.")
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Folder in which other deployments on the same rows count, for one common budget."
+        ),
     ] = None,
     accept_data_ranges: AcceptDataRanges = False,
     as_json: Json = False,
 ) -> None:
-    """Make the client NAME's folder: keys, card and policy.
+    """Create the folder of the client NAME, with its keys, card and policy.
 
-    The policy is for the data's owner to read, and to change.
+    The owner of the data reads the policy, and changes it if needed.
     """
+    from discreet.deploy import enrolment
     from discreet.deploy.app_folder import AppFolder
-    from discreet.deploy.enrolment import enroll as make
-    from discreet.deploy.enrolment import find_shared_ledger
     from discreet.deploy.peer_cards import fingerprint
 
     where, agreed = folder or Path(name), AppFolder.open(app)
-    kept = None if ledgers is None else find_shared_ledger(ledgers)
-    made = make(agreed, name, where, data, ledgers, accept_data_ranges=accept_data_ranges)
+    shared = None if ledgers is None else enrolment.find_shared_ledger(ledgers)
+    own_card = enrolment.enroll(agreed, name, where, data, ledgers, accept_data_ranges=accept_data_ranges)
     card = where / f"{name}.toml"
     page = [
-        f"Made {where}. Its card is {fingerprint(made)}. Next:",
+        f"Created {where}. Its card is {fingerprint(own_card)}. Next:",
         f"  read {where / 'policy.toml'}, and change what you don't allow",
-        f"  hand {card} to whoever runs the server; all else in {where} stays here",
+        f"  hand {card} to the server's operator; everything else in {where} stays here",
         f"  when the server has handed out all cards: discreet deploy accept {quote(str(where))}",
         f"  discreet deploy client {quote(str(where))}",
     ]
-    if kept is not None:
-        page.append(f"Note: {kept[1]} has begun, so the policy has its budgets, and what it counted is spent.")
+    if shared is not None:
+        page.append(f"Note: {shared[1]} has begun, so the policy has its budgets, and what it has counted is spent.")
     elif ledgers is not None:
         page.append(
-            f"Note: no ledger has begun in {ledgers}. The first node that counts there begins it with its own budgets, "
-            "and the\nothers can count there once their policies have the same."
+            f"Note: no ledger has begun in {ledgers}. The first node that counts there creates it with its own "
+            "budgets,\nand the others can count there if their policies have the same budgets."
         )
     if agreed.user_files:
         page.append(
-            f"Note: the experiment brings files of its own ({', '.join(agreed.user_files)}) that would run on this "
-            "machine, and\nthe node does not start before its owner has set own_code = true. Read them first, in "
+            f"Note: the experiment has files of its own ({', '.join(agreed.user_files)}) that would run on this "
+            "machine.\nThe node does not start until its owner sets own_code = true. Read the files first, in "
             f"{app}."
         )
     result = {
         "folder": str(where),
         "card": str(card),
-        "fingerprint": fingerprint(made),
-        "ledger": None if kept is None else str(kept[1]),
+        "fingerprint": fingerprint(own_card),
+        "ledger": None if shared is None else str(shared[1]),
         "own_code": list(agreed.user_files),
     }
     emit(lambda: result, lambda: ["\n".join(page)], as_json=as_json)
@@ -77,14 +81,17 @@ def enroll(
 def accept(
     folder: Annotated[Path, typer.Argument(metavar="DIR", hidden=True)],
     code: Annotated[
-        str | None, typer.Option(metavar="CODE", help="What the others read out; if it is the same, pin the cards.")
+        str | None,
+        typer.Option(
+            metavar="CODE", help="The code that the other clients read out. If it is the same here, pin the cards."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Say who the other clients are, for secure sums.
+    """Compare the other clients' cards, and pin them for secure sums.
 
-    Without --code: show the cards' fingerprints and their common code, for the owners to compare by telephone. Whoever
-    could choose the cards could be all the other clients.
+    Without --code, show the cards' fingerprints and their common code, for the owners to compare by telephone. Somebody
+    who could choose the cards could play all other clients.
     """
     from discreet.deploy.peer_cards import PeerCards
 
@@ -94,7 +101,7 @@ def accept(
     if code is None:
         page += [
             f"All together: {cards.code}",
-            "Ask each of the others for this code, by a number that you did not get from the server. Then:",
+            "Ask each of the other clients for this code, by a number that you did not get from the server. Then:",
             f"  discreet deploy accept {quote(str(folder))} --code CODE",
         ]
     else:
@@ -107,36 +114,36 @@ def accept(
 def client(
     folder: Annotated[Path, typer.Argument(metavar="DIR", hidden=True)],
     supernode: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Work for a stock SuperNode there (--isolation process).")
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Work for the stock SuperNode at this address (--isolation process)."),
     ] = None,
     wait: Annotated[
         float,
         typer.Option(
             click_type=Number("seconds", NonNegative),
             metavar="SECONDS",
-            show_default=False,
-            help="For a server that is up and does not know this node yet (60); one that is away is always waited for.",
+            help="Time to wait for a server that does not know this node yet. A server that is away is always awaited.",
         ),
     ] = 60.0,
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
-    """Answer the server as DIR/policy.toml allows, and stay.
+    """Answer the server's requests as DIR/policy.toml allows.
 
-    No code that a server ships is run, unless the policy has own_code = true. What is refused is said here and to the
-    server.
+    The command runs until it is stopped. It runs no code that a server ships, unless the policy has own_code = true. It
+    prints what it refuses, and tells the server.
     """
     from discreet.deploy.client_node import ClientNode
 
     if supernode is not None and supernode.rpartition(":")[0] not in LOOPBACK:
         raise InvalidInput(
-            f"A stock SuperNode is worked for on this machine alone, unencrypted, and got {supernode!r}.",
-            fix="Say --supernode 127.0.0.1:PORT",
+            f"A stock SuperNode must be on this machine, since the connection is not encrypted, and got {supernode!r}.",
+            fix="Use --supernode 127.0.0.1:PORT",
         )
-    os.umask(0o077)  # what is written from here on is the owner's alone
-    node = replace(ClientNode.open(folder, print_note, data_dir), told=print_note)
-    node.ready()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # so that the server hears that it went
+    os.umask(0o077)  # files written from here on are private
+    node = replace(ClientNode.open(folder, print_note, data_dir), report_answer=print_note)
+    node.check_ready()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # so that the server learns that the node has left
     try:
         from discreet.engines.flower import task_executor
         from discreet.engines.flower.supernode import SuperLinkAddress, run_node

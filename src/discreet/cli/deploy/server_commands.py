@@ -1,4 +1,4 @@
-"""The server's side of `discreet deploy`: init, server, submit, simulate and status."""
+"""The server's commands of `discreet deploy`: init, server, submit, simulate and status."""
 
 import os
 import shlex
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
     from discreet.deploy.site import Site
 
 PORT = 8000
-REPORTED = ("rounds", "stopped", "epsilon", "delta", "metrics")
-IN_CLEAR = """\
-Note: in this experiment updates reach the server in clear, and nothing is promised against it. The clients must trust
-it with them: no node answers before its owner has set trust_server_with_updates = true. A secure sum, or noise that
-clients add and a promise against the server, asks for no such trust."""
-ON_A_GRAPH = """\
-Note: in so large a cohort a secure sum is made on a graph, where nothing is promised against a server that lies. No
-node takes part before its owner has set graphs = true."""
-OWN_CODE = """\
-Note: clients would run files of yours, {files}. No node starts before its owner has read them and has
-set own_code = true."""
-DATA_RANGES = """\
+RESULT_KEYS = ("rounds", "stopped", "epsilon", "delta", "metrics")
+CLEAR_NOTE = """\
+Note: in this experiment the server sees updates in clear, and nothing is promised against it. The clients must trust
+the server: no node answers until its owner sets trust_server_with_updates = true. A secure sum, or noise that clients
+add with a promise against the server, needs no such trust."""
+GRAPH_NOTE = """\
+Note: the cohorts are so large that secure sums are made on a graph, which does not withstand a server that lies. No
+node takes part until its owner sets graphs = true."""
+CODE_NOTE = """\
+Note: clients would run your files {files}. No node starts until its owner has read them and
+sets own_code = true."""
+RANGES_WARNING = """\
 Warning: the ranges that scale the columns were taken from data, and no guarantee covers what they reveal. Each client
-has to accept that too: discreet deploy enroll NAME --accept-data-ranges"""
+has to accept them too: discreet deploy enroll NAME --accept-data-ranges"""
 
 Folder: TypeAlias = Annotated[Path, typer.Argument(metavar="DIR", hidden=True)]
 Name: TypeAlias = Annotated[
-    str, typer.Option(metavar="NAME", show_default=False, help="The run's name (first); one that was stopped goes on.")
+    str, typer.Option(metavar="NAME", help="Name of the run. A stopped run of this name is resumed.")
 ]
 
 
@@ -46,59 +46,60 @@ def init(
     folder: Folder,
     file: Annotated[Path, typer.Argument(metavar="FILE", hidden=True)],
     clients: Annotated[
-        str | None, typer.Option(metavar="NAME=EXAMPLES,…", help="Who takes part, and with how many examples.")
+        str | None,
+        typer.Option(metavar="NAME=EXAMPLES,…", help="The clients, and the number of examples that each trains on."),
     ] = None,
     host: Annotated[
-        str, typer.Option(metavar="HOST", show_default=False, help="How clients reach the server (127.0.0.1).")
+        str, typer.Option(metavar="HOST", help="Host name or address by which clients reach the server.")
     ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(metavar="PORT", show_default=False, help="The one port that they reach (8000).")
-    ] = PORT,
+    port: Annotated[int, typer.Option(metavar="PORT", help="Port by which clients reach the server.")] = PORT,
     data_dir: DataDir = None,
     accept_data_ranges: AcceptDataRanges = False,
     as_json: Json = False,
 ) -> None:
-    """Make a deployment in DIR of the experiment in FILE.
+    """Create a deployment of the experiment in FILE, in the folder DIR.
 
-    DIR/app is for everybody, DIR/server for the server alone. Clients are named with the number of examples that each
-    trains on, which is public. Without --clients the experiment's own task is dealt out, for a rehearsal.
+    DIR/app is for everybody, DIR/server for the server alone. The clients' numbers of examples are public. Without
+    --clients, the experiment's own task is divided among its clients, for a rehearsal.
     """
     from discreet.data.tables.table_task import TableTask
     from discreet.deploy.app_folder import AppFolder
-    from discreet.deploy.enrolment import needs_server_trust, uses_graph
-    from discreet.deploy.new_deployment import create_deployment as make
+    from discreet.deploy.new_deployment import create_deployment
+    from discreet.deploy.policy_template import needs_server_trust, uses_graph
     from discreet.experiment.configuration import experiment_file
 
     source = experiment_file.load_experiment(file, (), data_dir)
     hosts = list(dict.fromkeys([host, "localhost", "127.0.0.1"]))
-    made = make(folder, source, _declared(clients), f"{host}:{port}", hosts, accept_data_ranges=accept_data_ranges)
-    names = [each.name for each in made.clients]
+    deployment = create_deployment(
+        folder, source, _parse_clients(clients), f"{host}:{port}", hosts, accept_data_ranges=accept_data_ranges
+    )
+    names = [client.name for client in deployment.clients]
     steps = [
-        f"hand {folder / 'app'} to each client, who enrolls: discreet deploy enroll NAME --app app",
-        f"put the cards that they send back into {folder / 'app' / 'clients'}, and hand the folder out again",
-        "each client compares the cards with the others, and pins them: discreet deploy accept NAME",
-        f"discreet deploy server {_quoted(folder)}",
+        f"hand {folder / 'app'} to each client, who enrolls with: discreet deploy enroll NAME --app app",
+        f"put the cards that they send back into {folder / 'app' / 'clients'}, and hand out the folder again",
+        "each client compares the cards with the other clients, and pins them: discreet deploy accept NAME",
+        f"discreet deploy server {_shell_word(folder)}",
     ]
     app = AppFolder.open(folder / "app")
     if not isinstance(app.experiment.task, TableTask):
-        steps.insert(0, f"to rehearse it on this machine alone: discreet deploy simulate {_quoted(folder)}")
+        steps.insert(0, f"to rehearse the deployment on this machine: discreet deploy simulate {_shell_word(folder)}")
     in_clear, graph = needs_server_trust(app), uses_graph(app)
-    page = [f"Made {folder} for {', '.join(names)} at {made.address}. Next:", *(f"  {step}" for step in steps)]
+    page = [f"Created {folder} for {', '.join(names)} at {deployment.address}. Next:", *(f"  {step}" for step in steps)]
     if in_clear:
-        page.append(IN_CLEAR)
+        page.append(CLEAR_NOTE)
     if graph:
-        page.append(ON_A_GRAPH)
+        page.append(GRAPH_NOTE)
     if app.user_files:
-        page.append(OWN_CODE.format(files=", ".join(app.user_files)))
-    if made.data_ranges:
-        page.append(DATA_RANGES)
+        page.append(CODE_NOTE.format(files=", ".join(app.user_files)))
+    if deployment.data_ranges:
+        page.append(RANGES_WARNING)
     result = {
         "folder": str(folder),
         "clients": names,
         "server_sees_updates": in_clear,
         "graph": graph,
         "own_code": list(app.user_files),
-        "data_ranges": made.data_ranges,
+        "data_ranges": deployment.data_ranges,
     }
     emit(lambda: result, lambda: ["\n".join(page)], as_json=as_json)
 
@@ -106,26 +107,34 @@ def init(
 def server(
     folder: Folder,
     listen: Annotated[
-        str, typer.Option(metavar="HOST", show_default=False, help="Where to listen; 0.0.0.0 for all networks.")
+        str,
+        typer.Option(
+            metavar="HOST",
+            show_default="the deployment's host",
+            help="Address to listen at. 0.0.0.0 listens on all networks.",
+        ),
     ] = "",
     as_json: Json = False,
 ) -> None:
-    """Start DIR's SuperLink, register its clients, and stay."""
-    from discreet.deploy import flower_commands
+    """Run the server of the deployment in DIR, and register its clients.
 
-    site = _site(folder)
+    The command runs until it is stopped.
+    """
+    from discreet.deploy import flower_commands, superlink
+
+    site = _open_site(folder)
     address = site.deployment.address.rpartition(":")[0]
-    flower_commands.write_connection(site)
+    superlink.write_connection(site)
     cards = site.deployment.read_cards(site.app)
-    os.umask(0o077)  # runs, keys and the SuperLink's state are the server's alone
+    os.umask(0o077)  # runs, keys and the SuperLink's state are private
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     process = subprocess.Popen(
         flower_commands.server_command(site, listen or address), env=flower_commands.flower_environment(site)
     )
     try:
-        flower_commands.await_superlink(site, lambda: process.poll() is None)
-        flower_commands.register_nodes(site, cards, print_note)
-        print_note(f"The server is up at {site.deployment.address}. Next: discreet deploy submit {_quoted(folder)}")
+        superlink.await_superlink(site, lambda: process.poll() is None)
+        superlink.register_nodes(site, cards, print_note)
+        print_note(f"The server is up at {site.deployment.address}. Next: discreet deploy submit {_shell_word(folder)}")
         up = {"server": site.deployment.address, "clients": [card.name for card in cards]}
         emit(lambda: up, list, as_json=as_json)
         process.wait()
@@ -136,36 +145,36 @@ def server(
 
 
 def submit(folder: Folder, name: Name = "first", as_json: Json = False) -> None:
-    """Train DIR's experiment on its clients, and wait.
+    """Train the experiment of the deployment in DIR on its clients.
 
-    A run of this name that was stopped goes on.
+    The command waits until the run has ended.
     """
     from discreet.deploy import flower_commands
     from discreet.deploy.submission_log import follow_run
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # told to end, it ends the run too, as with Ctrl-C
-    site = _site(folder)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # SIGTERM ends the run too, as Ctrl-C does
+    site = _open_site(folder)
     found = follow_run(
         site, name, flower_commands.run_command(site, name), flower_commands.flower_environment(site), print_note
     )
-    _report(site, name, found, as_json=as_json)
+    _print_result(site, name, found, as_json=as_json)
 
 
 def simulate(folder: Folder, name: Name = "first", as_json: Json = False) -> None:
-    """Play DIR's experiment in Flower's simulation, and wait.
+    """Rehearse the deployment in DIR with Flower's simulation.
 
-    All clients are played on this machine, by Ray, each with keys, policy and ledger in DIR/rehearsals/NAME. The
-    experiment's task must be one that is dealt out.
+    Ray plays all clients on this machine, each with its own keys, policy and ledger in DIR/rehearsals/NAME. The
+    experiment's task must be one that is divided among clients, not a table.
     """
     from discreet.deploy.flower_simulation import simulate as play
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # and nothing that it has started outlives it
-    played, found = play(_site(folder), name, print_note)
-    _report(played, name, found, as_json=as_json)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that everything that it started ends too
+    played, found = play(_open_site(folder), name, print_note)
+    _print_result(played, name, found, as_json=as_json)
 
 
-def _report(site: "Site", name: str, found: dict[str, Any], *, as_json: bool) -> None:
-    """The card and where the results lie; the exit code says how the run ended."""
+def _print_result(site: "Site", name: str, found: dict[str, Any], *, as_json: bool) -> None:
+    """Print the card and where the results are, and exit with the run's exit code."""
     where = site.run(name)
     if found["error"]:
         kinds = {each.exit_code: each for each in (DiscreetError, InvalidInput, BudgetRefused)}
@@ -173,39 +182,39 @@ def _report(site: "Site", name: str, found: dict[str, Any], *, as_json: bool) ->
         fix = f"What was trained so far is in {where}." if kept else ""
         raise kinds[found["exit_code"]](found["error"], fix=fix)
     emit(
-        lambda: {"run": str(where), **{key: found[key] for key in REPORTED}},
+        lambda: {"run": str(where), **{key: found[key] for key in RESULT_KEYS}},
         lambda: [
             (where / "guarantee.txt").read_text(),
             *range_warnings(site.deployment.data_ranges),
-            f"Results lie in {where}",
-            *_why(found["stopped"]),
+            f"Results are in {where}",
+            *_stop_lines(found["stopped"]),
         ],
         as_json=as_json,
     )
     raise typer.Exit(found["exit_code"])
 
 
-def _why(stopped: str | None) -> list[str]:
-    """Said again below the card, which is long."""
+def _stop_lines(stopped: str | None) -> list[str]:
+    """Repeat below the long card why the run stopped."""
     return ["", stopped] if stopped else []
 
 
 def status(folder: Folder, as_json: Json = False) -> None:
-    """Say which clients are online, and how far DIR's runs are.
+    """Show which clients of the deployment in DIR are online, and its runs.
 
-    The exit code is 1 while the server does not answer.
+    The exit code is 1 if the server does not answer.
     """
-    from discreet.deploy import flower_commands, online_clients
+    from discreet.deploy import online_clients, superlink
 
-    site = _site(folder)
-    found = flower_commands.list_nodes(site)
+    site = _open_site(folder)
+    found = superlink.list_nodes(site)
     nodes = None if found is None else online_clients.add_client_names(site, found)
-    runs = list(_runs(site))
-    emit(lambda: {"nodes": nodes, "runs": runs}, lambda: _page(site, nodes, runs), as_json=as_json)
+    runs = list(_list_runs(site))
+    emit(lambda: {"nodes": nodes, "runs": runs}, lambda: _status_lines(site, nodes, runs), as_json=as_json)
     raise typer.Exit(1 if nodes is None else 0)
 
 
-def _page(site: "Site", nodes: list[dict[str, Any]] | None, runs: list[dict[str, Any]]) -> Iterator[str]:
+def _status_lines(site: "Site", nodes: list[dict[str, Any]] | None, runs: list[dict[str, Any]]) -> Iterator[str]:
     from discreet.deploy import online_clients
 
     if nodes is None:
@@ -221,7 +230,7 @@ def _page(site: "Site", nodes: list[dict[str, Any]] | None, runs: list[dict[str,
         yield f"  run {each['name']}: {each['rounds']} round{'s' if each['rounds'] != 1 else ''}, {state}"
 
 
-def _runs(site: "Site") -> Iterator[dict[str, Any]]:
+def _list_runs(site: "Site") -> Iterator[dict[str, Any]]:
     from discreet.experiment.run_directory.run_record import RunRecord
 
     for path in sorted((site.server / "runs").glob("*/run.json")):
@@ -229,21 +238,21 @@ def _runs(site: "Site") -> Iterator[dict[str, Any]]:
         yield {"name": path.parent.name, "rounds": len(record.read_rounds()), "finished": record.is_finished()}
 
 
-def _quoted(path: Path) -> str:
-    """As a shell takes it for one word."""
+def _shell_word(path: Path) -> str:
+    """Quote a path for a shell."""
     return shlex.quote(str(path))
 
 
-def _site(folder: Path) -> "Site":
+def _open_site(folder: Path) -> "Site":
     from discreet.deploy.site import Site
 
     site = Site(folder)
     if not site.server.is_dir():
-        raise InvalidInput(f"{folder} is no deployment.", fix="Make one with: discreet deploy init")
+        raise InvalidInput(f"{folder} is not a deployment.", fix="Create one with: discreet deploy init")
     return site
 
 
-def _declared(clients: str | None) -> "list[DeclaredClient]":
+def _parse_clients(clients: str | None) -> "list[DeclaredClient]":
     from discreet.deploy.deployment import DeclaredClient, check_distinct_names
 
     found = []
@@ -251,7 +260,7 @@ def _declared(clients: str | None) -> "list[DeclaredClient]":
         name, equals, examples = each.strip().partition("=")
         if not equals or not examples.isdecimal():
             raise InvalidInput(
-                f"--clients takes NAME=EXAMPLES, and got {each!r}.", fix="Say --clients north=480,south=350,east=410"
+                f"--clients must be NAME=EXAMPLES, and got {each!r}.", fix="Use --clients north=480,south=350,east=410"
             )
         found.append(DeclaredClient(name=name, examples=int(examples)))
     check_distinct_names(found)

@@ -1,1 +1,1 @@
-"""The cohort's sum from real clients over a network: Flower carries the messages. The only place that imports flwr."""
+"""The flower engine: real clients over a network, with Flower as the transport. The only folder that imports flwr."""

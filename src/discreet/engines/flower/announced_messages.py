@@ -1,4 +1,4 @@
-"""A message that flwr has announced: its objects, of which some may not be there yet."""
+"""A message that flwr has announced, some of whose objects may not have arrived yet."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,7 +14,16 @@ from flwr.supercore.inflatable.inflatable_utils import ObjectUnavailableError, i
 
 @dataclass(frozen=True)
 class AnnouncedMessage:
-    """`name` is the message's own, `reply_to` that of the message which it answers, if it answers one."""
+    """A message, and those of its objects that have arrived.
+
+    Attributes:
+        run: Flower's number of the run.
+        name: The message's id.
+        reply_to: The id of the message that it answers, empty if it is not a reply.
+        ttl: Seconds for which its sender waits for an answer.
+        objects: Ids of the objects that make up its content.
+        contents: The objects that have arrived.
+    """
 
     run: int
     name: str
@@ -25,15 +34,19 @@ class AnnouncedMessage:
 
     @classmethod
     def read(cls, message: Any, tree: Any) -> "AnnouncedMessage":
-        """From flwr's records of a message without its content, and of the objects that make up the content."""
+        """Read flwr's records of a message without its content, and of the objects that make up the content."""
         about = message_from_proto(message).metadata
         objects = tuple(each.object_id for each in iterate_object_tree(tree))
         return cls(about.run_id, about.message_id, about.reply_to_message_id, about.ttl, objects)
 
     def fetch_objects(self, pull: Callable[[Any], Any], node: Node) -> bool:
-        """Ask once for each object that is missing, with flwr's call `pull`; whether all are here now.
+        """Ask once for each missing object, with flwr's call `pull`.
 
-        Raises flwr's ObjectPullError where an object will never come.
+        Returns:
+            Whether all objects have arrived.
+
+        Raises:
+            ObjectPullError: An object will never arrive.
         """
         pull_object = make_pull_object_fn_protobuf(pull, node, self.run)
         try:
@@ -45,7 +58,7 @@ class AnnouncedMessage:
         return True
 
     def message(self) -> Any:
-        """The whole message, once all its objects are here. What is in it, its metadata too, is the sender's word."""
+        """Assemble the message after all objects have arrived. Its content and metadata are what the sender claims."""
         message: Any = inflate_object_from_contents(self.name, self.contents)
         message.metadata.__dict__["_message_id"] = self.name
         return message

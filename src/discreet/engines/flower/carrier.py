@@ -1,22 +1,24 @@
-"""How bytes come to clients and back, whatever the network: the one thing that an engine of real clients needs."""
+"""The contract of a carrier: bring bytes to clients and their replies back, over any network."""
 
 import math
 from collections.abc import Callable, Mapping
 from typing import Protocol, TypeAlias
 
-LOG_PREFIX = "discreet: "  # before each line that we say through the network's own log
-Responder: TypeAlias = Callable[[bytes], bytes]  # what a client does with a request; it never raises
+LOG_PREFIX = "discreet: "  # begins each of our lines in Flower's log
+Responder: TypeAlias = Callable[[bytes], bytes]  # answers a request; never raises
 
 
 class Carrier(Protocol):
-    """Nodes are numbered by the network; which client is at which node is found out by asking."""
+    """A network of numbered nodes. Which client is at which node is not known to the carrier."""
 
     def nodes(self) -> list[int]:
-        """Those that are there now."""
+        """Return the nodes that are online now."""
 
     def exchange(self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf) -> dict[int, bytes]:
-        """Send each node its request, and give back what came.
+        """Send each node its request, and return the replies that arrived.
 
-        All are waited for, but not for ever, nor for more than `limit` seconds; and once `enough` have answered, the
-        others not for long.
+        Args:
+            requests: The request for each node.
+            enough: Number of replies after which the carrier waits only a short time for the others.
+            limit: Most seconds to wait.
         """

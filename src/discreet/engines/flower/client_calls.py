@@ -1,4 +1,4 @@
-"""Whom the server can reach, and asking them: who is at which node is proven, requests are signed, refusals heard."""
+"""The server's calls to its clients: find each client's node, sign requests, and collect answers and refusals."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -12,23 +12,21 @@ from discreet.engines.flower.signed_messages import Kind, Refusal, RequestHeader
 from discreet.secure_sums.secagg import key_agreement
 
 NONCE_BYTES = 32
-REST_ROUNDS = 5  # rounds, and twice as many each time, in which a node that said nothing is not asked
-LOOK_SECONDS = 0.5  # seconds between two looks for clients that are awaited
-HELLO_SECONDS = (
-    15.0  # seconds to say who one is in: nothing is trained for it, and nodes that came meanwhile are not yet seen
-)
+REST_ROUNDS = 5  # in which a silent node is not asked again; doubled each time
+LOOK_SECONDS = 0.5  # between two checks for clients that are awaited
+HELLO_SECONDS = 15.0  # in which a node must say who it is: it need not train for that, and other nodes wait
 
 
 @dataclass(frozen=True)
 class Member:
-    """A client as the others know it: its name, and the public key that it signs with."""
+    """A client's name and the public key that it signs with."""
 
     name: str
     identity: bytes
 
 
 class Silence(NamedTuple):
-    """How often a node said nothing, and the round to ask it again in."""
+    """How often a node did not say who it is, and the round in which to ask it again."""
 
     times: int
     again: int
@@ -39,7 +37,18 @@ NO_SILENCE = Silence(0, 0)
 
 @dataclass
 class ClientCalls:
-    """One run's line to its clients. `say` hears what a person who watches the server should know."""
+    """One run's calls to its clients.
+
+    Attributes:
+        carrier: Carries the messages.
+        members: The clients with their public keys, by number.
+        run: The run's id for clients.
+        experiment: Digest of the app folder.
+        key: The server's signing key.
+        say: Prints a line for the server's operator.
+        timeout: Seconds to wait for clients that are not online.
+        nodes_of_clients: The node of each client that has proven who it is.
+    """
 
     carrier: Carrier
     members: Sequence[Member]
@@ -50,19 +59,23 @@ class ClientCalls:
     timeout: float = 600.0
     clock: Callable[[], float] = time.monotonic
     pause: Callable[[float], None] = time.sleep
-    nodes_of_clients: dict[int, int] = field(default_factory=dict)  # each client's node
-    _strangers: dict[int, str] = field(default_factory=dict)  # nodes that are none of the clients, and why
+    nodes_of_clients: dict[int, int] = field(default_factory=dict)
+    _strangers: dict[int, str] = field(default_factory=dict)  # nodes that did not prove to be a client, and why
     _abandoned: set[int] = field(default_factory=set)
-    _silent: dict[int, "Silence"] = field(default_factory=dict)  # nodes that are there and have not said who they are
+    _silent: dict[int, "Silence"] = field(default_factory=dict)  # nodes that are online and have not said who they are
 
     def await_clients(self, cohort: Sequence[int], enough: int, round: int) -> list[int]:
-        """Those of the cohort that are there: all of them, or `enough` once the others were waited for in vain.
+        """Return the clients of the cohort that are online: all, or at least `enough` when the timeout is over.
 
-        Clients that were there before and went are not waited for, nor twice for one that never came.
+        It does not wait for clients that were online before and left, nor a second time for one that never came.
+
+        Raises:
+            ClientsAway: Fewer than `enough` clients are online after the timeout.
+            ClientsRefused: So many clients refuse that `enough` can't come.
         """
-        until, told = self.clock() + self.timeout, False
+        until, is_announced = self.clock() + self.timeout, False
         while True:
-            there = self._find_clients(round, awaited=told)
+            there = self._find_clients(round, awaited=is_announced)
             here = [client for client in cohort if client in there]
             missing = [
                 client for client in cohort if client not in self.nodes_of_clients and client not in self._abandoned
@@ -72,18 +85,18 @@ class ClientCalls:
             self._give_up_on_refusals(len(cohort), enough)
             if self.clock() >= until:
                 break
-            if not told:
+            if not is_announced:
                 self.say(
                     self._waiting_message([client for client in cohort if client not in there], len(cohort), enough)
                 )
-                told = True
+                is_announced = True
             self.pause(LOOK_SECONDS)
         self._abandoned.update(missing)
         if len(here) >= enough:
             return here
         raise ClientsAway(
-            f"Of {len(cohort)} clients {len(here)} are there after {self.timeout:g} seconds, and {enough} are needed.",
-            fix="Start the others, and submit the run again: it goes on after its last round.",
+            f"{len(here)} of {len(cohort)} clients are online after {self.timeout:g} seconds, and {enough} are needed.",
+            fix="Start the other clients, and submit the run again: it continues after its last round.",
         )
 
     def ask(
@@ -96,9 +109,18 @@ class ClientCalls:
         *,
         opens: bool = False,
     ) -> dict[int, bytes]:
-        """What each client answers. Those who don't are left out; too many refusals end the run, with the reasons.
+        """Ask clients, and return the answers of those who answered.
 
-        `opens` says whether an answer shows an update, or opens a sum of them, even one that comes too late.
+        Args:
+            kind: The kind of request.
+            round: The round.
+            cohort: All clients of the round.
+            bodies: The request's body for each client.
+            enough: The fewest answers with which the round can go on.
+            opens: Whether an answer reveals an update or opens a sum, even if it comes too late.
+
+        Raises:
+            ClientsRefused: Clients refused, and fewer than `enough` answered. `BudgetsSpent` if a budget is spent.
         """
         requests = {
             self.nodes_of_clients[client]: self._request(kind, round, client, cohort, body)
@@ -116,33 +138,33 @@ class ClientCalls:
                 refusals[client] = answer
             else:
                 answers[client] = answer
-        alike: dict[str, list[int]] = {}  # clients who refuse for the same reason say so with one voice
+        alike: dict[str, list[int]] = {}  # clients by the reason for which they refuse
         for client, refusal in refusals.items():
             alike.setdefault(refusal.why, []).append(client)
         if len(answers) < enough and refusals:
             reasons = " ".join(f"{self._names(clients)}: {why}" for why, clients in alike.items())
-            error = BudgetsSpent if any(each.spent for each in refusals.values()) else ClientsRefused
+            error = BudgetsSpent if any(refusal.spent for refusal in refusals.values()) else ClientsRefused
             raise error(
                 f"{len(answers)} of {len(bodies)} clients answered in round {round + 1}, and {enough} are needed. "
                 f"Refused by {reasons}",
-                revealed=opens and len(refusals) < len(requests),  # one that said nothing may be late
+                revealed=opens and len(refusals) < len(requests),  # a client that did not answer may still do so
             )
         for why, clients in alike.items():
             self.say(f"{self._names(clients)} refused round {round + 1}: {why}")
         return answers
 
     def _give_up_on_refusals(self, clients: int, enough: int) -> None:
-        """Where so many nodes refuse that enough can't come, waiting is in vain."""
+        """Raise `ClientsRefused` if so many nodes refuse that `enough` clients can't come."""
         refusing = {node: why for node, why in self._strangers.items() if node in self.carrier.nodes()}
         if clients - len(refusing) < enough:
             reasons = " ".join(dict.fromkeys(refusing.values()))
             raise ClientsRefused(f"{len(refusing)} of {clients} clients refuse to take part. {reasons}")
 
     def _find_clients(self, round: int, awaited: bool) -> set[int]:
-        """Ask nodes that are new who they are; a node that can't prove it is nobody.
+        """Ask new nodes who they are, and return the clients that are online.
 
-        One that said nothing would hold up every round. It is asked again when it went and came or clients are
-        `awaited`, and else in ever fewer rounds.
+        A node that does not answer would delay every round. It is asked again if it left and came back or if clients
+        are `awaited`, otherwise after ever more rounds.
         """
         nodes = self.carrier.nodes()
         self._silent = {node: known for node, known in self._silent.items() if node in nodes}
@@ -154,9 +176,9 @@ class ClientCalls:
             about = RequestHeader(
                 kind="hello", run=self.run, experiment=self.experiment, round=round, client=0, cohort=()
             )
-            asked = signed_messages.sign_request(about, nonce, self.key)
+            request = signed_messages.sign_request(about, nonce, self.key)
             new = sum(node not in self._silent for node in unknown)
-            replies = self.carrier.exchange(dict.fromkeys(unknown, asked), new, HELLO_SECONDS)
+            replies = self.carrier.exchange(dict.fromkeys(unknown, request), new, HELLO_SECONDS)
             for node, reply in replies.items():
                 self._identify(node, reply, nonce)
             for node in set(unknown) - set(replies):
@@ -171,11 +193,11 @@ class ClientCalls:
             self.say(f"A node refused to say who it is: {answer.why}")
             return
         client, signature = int.from_bytes(answer[:4], "little"), answer[4:]
-        known = client < len(self.members)
-        said = signed_messages.hello_statement(self.run, client, nonce)
-        if not known or not key_agreement.is_signature_valid(self.members[client].identity, said, signature):
+        is_member = client < len(self.members)
+        statement = signed_messages.hello_statement(self.run, client, nonce)
+        if not is_member or not key_agreement.is_signature_valid(self.members[client].identity, statement, signature):
             self._strangers[node] = "It could not prove which client it is."
-            self.say("A node could not prove which client it is, and is left out.")
+            self.say("A node could not prove which client it is, and is ignored.")
             return
         self.nodes_of_clients[client] = node
 
@@ -193,7 +215,7 @@ class ClientCalls:
     def _waiting_message(self, away: Sequence[int], cohort: int, enough: int) -> str:
         return (
             f"Waiting for {self._names(away)}, for at most {self.timeout:g} seconds (engine.timeout in resolved.toml); "
-            f"with {enough} of {cohort} the round is then made without the others."
+            f"with {enough} of {cohort} the round then goes on without the others."
         )
 
     def _names(self, clients: Sequence[int]) -> str:

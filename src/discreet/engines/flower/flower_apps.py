@@ -1,4 +1,4 @@
-"""Our two halves as the apps that Flower's own processes start."""
+"""The server's and the client's half as Flower apps, which Flower's processes start."""
 
 from collections.abc import Callable, Mapping
 from logging import INFO
@@ -22,6 +22,7 @@ OpenResponder: TypeAlias = Callable[[Mapping[str, Any], Mapping[str, Any], Say],
 
 
 def server_app(main: Main) -> ServerApp:
+    """Wrap the server's `main` in a ServerApp. Its process ends with the SuperLink."""
     app = ServerApp()
 
     def run(grid: Grid, context: Context) -> None:
@@ -32,14 +33,15 @@ def server_app(main: Main) -> ServerApp:
     return app
 
 
-def client_app(answering: OpenResponder) -> ClientApp:
+def client_app(open_responder: OpenResponder) -> ClientApp:
+    """Wrap a client's responder in a ClientApp."""
     app = ClientApp()
 
     def query(message: Message, context: Context) -> Message:
         request = unpack(message)
         if request is None:
-            raise ValueError("The message is none of discreet's.")
-        return Message(pack(answering(context.node_config, context.run_config, _say)(request)), reply_to=message)
+            raise ValueError("The message is not one of discreet's.")
+        return Message(pack(open_responder(context.node_config, context.run_config, _say)(request)), reply_to=message)
 
     app.query()(query)
     return app

@@ -1,4 +1,4 @@
-"""The cohort's sum from real clients: what each sends in clear, or what all send together through a secure sum."""
+"""The engine of real clients: it sums updates that they send in clear, or runs a secure sum."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,9 +20,12 @@ from discreet.secure_sums.secagg.session_errors import BadMessage, RoundOver, To
 
 @dataclass
 class FlowerEngine:
-    """The clients hold the same algorithm, which a digest in every request says; here only sums are made.
+    """Sums the updates of real clients. Server and clients have the same algorithm: every request names its digest.
 
-    A secure session serves up to `session_rounds` rounds of one cohort, so that keys are exchanged once.
+    Attributes:
+        calls: The run's calls to its clients.
+        rounds: Rounds of the experiment.
+        session_rounds: Most rounds of one secure session. Keys are exchanged once for all rounds of a session.
     """
 
     is_remote = True
@@ -44,7 +47,7 @@ class FlowerEngine:
         return self._gather_clear(broadcast, cohort)
 
     def _gather_clear(self, broadcast: Broadcast, cohort: Sequence[int]) -> CohortSum:
-        """Summed in the cohort's order, whoever was first: so the same replies make the same bits."""
+        """Sum updates in the cohort's order, whichever came first, so that the same replies give the same bits."""
         if not cohort:
             return _cohort_sum(zeros_like(broadcast.params), ())
         here = self.calls.await_clients(cohort, 1, broadcast.round)
@@ -58,17 +61,17 @@ class FlowerEngine:
                 contributors.append(client)
                 summed = row if summed is None else add(summed, row)
         if summed is None:
-            raise TooFewClients("No client answered in this round.", revealed=True)  # one may be late
+            raise TooFewClients("No client answered in this round.", revealed=True)  # an update may be late
         return _cohort_sum({name: summed[name].to(_device(broadcast)) for name in summed}, tuple(contributors))
 
     def _read_update(self, client: int, answer: bytes | None, broadcast: Broadcast) -> Params | None:
-        """A client's update; one that does not fit the model is as none, so that no client can spoil a round."""
+        """Decode a client's update. Ignore one that does not fit the model, so that no client can spoil a round."""
         if answer is None:
             return None
         try:
             return signed_messages.decode_update(answer, broadcast.params, self.algorithm.mechanism.extra_values)
         except BadMessage as error:
-            self.calls.say(f"What {self.calls.members[client].name} sent was not taken: {error}")
+            self.calls.say(f"Ignored what {self.calls.members[client].name} sent: {error}")
             return None
 
     def _gather_secure(self, broadcast: Broadcast, cohort: Sequence[int]) -> CohortSum:
@@ -78,10 +81,10 @@ class FlowerEngine:
                 fix="Let more clients join.",
             )
         encoding = broadcast.encoding
-        assert encoding is not None  # an algorithm without a lattice makes no secure sums
+        assert encoding is not None  # secure sums need a lattice
         like = encoding.zero(broadcast.params)
-        asked = plan_session(self.algorithm, len(cohort))
-        here = self.calls.await_clients(cohort, max(asked.needed, MIN_SECURE_CLIENTS - 1), broadcast.round)
+        plan = plan_session(self.algorithm, len(cohort))
+        here = self.calls.await_clients(cohort, max(plan.needed, MIN_SECURE_CLIENTS - 1), broadcast.round)
         session = self._session_for(
             broadcast.round, cohort, sum(value.numel() for value in like.values()), encoding.bits
         )
@@ -94,7 +97,7 @@ class FlowerEngine:
         return _cohort_sum(unflatten(torch.from_numpy(total).to(_device(broadcast)), like), survivors)
 
     def _session_for(self, round: int, cohort: Sequence[int], length: int, bits: int) -> NetworkSession:
-        """The session that is open, if it serves this cohort and has a round left; else a new one."""
+        """Return the open session if it can serve this cohort, else begin a new one."""
         if self._session is None or not self._session.can_serve(cohort):
             rounds = max(1, min(self.session_rounds, self.rounds - round))
             self._session = NetworkSession.begin(
@@ -104,7 +107,7 @@ class FlowerEngine:
 
 
 def _cohort_sum(total: Params, contributors: tuple[int, ...]) -> CohortSum:
-    """Real clients send no norms: what is only looked at in a simulation is not there."""
+    """Build the cohort's sum without the diagnostics of a simulation, which real clients don't send."""
     unseen = torch.zeros(0)
     return CohortSum(total, contributors, norms=unseen, kept=unseen, signal=torch.tensor(float("nan")))
 

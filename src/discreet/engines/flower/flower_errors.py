@@ -1,22 +1,22 @@
-"""What can go wrong between a server and its clients."""
+"""Errors between a server and its clients."""
 
 from discreet.engines.engine import RoundRefused
 from discreet.errors import BudgetRefused, DiscreetError
 
 
 class RequestRefused(DiscreetError):
-    """A request that this client does not answer: it is not the server's, or not about what was agreed."""
+    """The client does not answer a request: it is not from the server, or not about the agreed experiment."""
 
 
 class ClientsRefused(RoundRefused):
-    """So many clients refused that the round can't be made; each said why."""
+    """Too many clients refused for the round to go on."""
 
 
 class BudgetsSpent(ClientsRefused):
-    """Among those who refused are some whose own budgets don't allow it."""
+    """Too many clients refused for the round to go on, some because their budgets are spent."""
 
     exit_code = BudgetRefused.exit_code
 
 
 class ClientsAway(RoundRefused):
-    """Too few clients are there, and waiting for them has taken long enough."""
+    """Too few clients are online after the timeout."""

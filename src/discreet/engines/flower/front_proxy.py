@@ -1,8 +1,8 @@
-"""The one open door of a server: which of Flower's paths the outside reaches, and by whose signature.
+"""The proxy on the server's one open port: it forwards signed calls of clients' nodes to the SuperLink, and no others.
 
-flwr 1.41 serves three APIs on one port. Node keys guard the Fleet API alone; whoever reaches the Control API runs code
-on the server. So the SuperLink listens on loopback, and this stands before it: it hands on what a client's node needs,
-when a key on a card has signed it, and answers 404 to all else.
+flwr 1.41 serves three APIs on one port. Node keys protect only the Fleet API; anyone who reaches the Control API can
+run code on the server. So the SuperLink listens on loopback, behind this proxy. It forwards the calls that a client's
+node needs if a key on a card has signed them, and answers 404 or 401 to everything else.
 """
 
 import asyncio
@@ -28,14 +28,14 @@ from flwr.supercore.primitives.asymmetric import bytes_to_public_key, public_key
 
 from discreet.errors import InvalidInput
 
-FLEET_CALLS = (  # a node neither registers nor unregisters itself: whoever runs the server does that
+FLEET_CALLS = (  # not (un)register: the server's operator does that
     *("activate-node", "deactivate-node", "send-node-heartbeat", "pull-messages", "push-messages"),
     *("pull-object", "push-object", "confirm-message-received", "get-run", "get-fab"),
 )
 ALLOWED_PATHS = frozenset(f"/v1/fleet/{call}" for call in FLEET_CALLS)
-MAX_REQUEST_BYTES = 2**30  # bytes of one request: an object is not split
-SILENCE_SECONDS = 30.0  # seconds between two pieces of a request, at most
-# headers that are about one connection, of the two that there are
+MAX_REQUEST_BYTES = 2**30  # an object is sent in one request
+SILENCE_SECONDS = 30.0  # at most, between two pieces of a request
+# headers about one connection, which must not be forwarded to the other
 CONNECTION_HEADERS = frozenset(
     b"host connection keep-alive content-length content-encoding accept-encoding transfer-encoding te trailer "
     b"upgrade expect".split()
@@ -48,7 +48,13 @@ Send: TypeAlias = Callable[[Event], Awaitable[None]]
 
 @dataclass(frozen=True)
 class FrontProxy:
-    """An ASGI app. What it hands on has a path and a method of its own making, so nothing else can be spelt."""
+    """The proxy as an ASGI app. It forwards only its own fixed paths and method.
+
+    Attributes:
+        backend: Client of the SuperLink.
+        keys: Public keys of the clients' nodes.
+        max_bytes: Most bytes of a request.
+    """
 
     backend: httpx.AsyncClient
     keys: frozenset[bytes]
@@ -57,14 +63,14 @@ class FrontProxy:
     async def __call__(self, scope: Event, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        found = await self._admit(scope, receive)
-        reply = _empty_reply(found) if isinstance(found, int) else await self._forward(scope, found)
-        with suppress(OSError):  # it may have gone
+        admitted = await self._admit(scope, receive)
+        reply = _empty_reply(admitted) if isinstance(admitted, int) else await self._forward(scope, admitted)
+        with suppress(OSError):  # the client may have disconnected
             await send({"type": "http.response.start", "status": reply.status, "headers": reply.headers})
             await send({"type": "http.response.body", "body": reply.body})
 
     async def _admit(self, scope: Event, receive: Receive) -> bytes | int:
-        """The body of a request that may pass; of another, the status that says why not."""
+        """Return the body of a request that may be forwarded, else the status of the refusal."""
         if scope["method"] != "POST" or scope["path"] not in ALLOWED_PATHS:
             return 404
         headers = dict(scope["headers"])
@@ -80,7 +86,7 @@ class FrontProxy:
         return 413 if body is None else body
 
     def _is_signed(self, headers: dict[bytes, bytes]) -> bool:
-        """By the key of a client, and a moment ago; the SuperLink checks again, and that node and key agree."""
+        """Whether a client's key has signed the request recently. The SuperLink checks it again, against the node."""
         try:
             key = b64decode(headers[FLEET_HTTP_PUBLIC_KEY_HEADER.encode()], validate=True)
             signature = b64decode(headers[FLEET_HTTP_SIGNATURE_HEADER.encode()], validate=True)
@@ -92,26 +98,30 @@ class FrontProxy:
         return recent and key in self.keys and verify_signature(bytes_to_public_key(key), timestamp, signature)
 
     async def _read_body(self, receive: Receive) -> bytes | None:
-        """All of it; None when it is too long."""
-        found, more = bytearray(), True
+        """Read the whole body, None if it is too long."""
+        body, more = bytearray(), True
         while more:
             event = await asyncio.wait_for(receive(), SILENCE_SECONDS)
             if event["type"] == "http.disconnect":
                 raise ConnectionError
-            found += event.get("body", b"")
-            if len(found) > self.max_bytes:
+            body += event.get("body", b"")
+            if len(body) > self.max_bytes:
                 return None
             more = event.get("more_body", False)
-        return bytes(found)
+        return bytes(body)
 
     async def _forward(self, scope: Event, body: bytes) -> "Reply":
-        kept = [(name, value) for name, value in scope["headers"] if name not in CONNECTION_HEADERS]
+        headers = [(name, value) for name, value in scope["headers"] if name not in CONNECTION_HEADERS]
         try:
-            answer = await self.backend.post(scope["path"], headers=kept, content=body)
+            answer = await self.backend.post(scope["path"], headers=headers, content=body)
         except httpx.HTTPError:
             return _empty_reply(502)
-        given = [(name.lower(), value) for name, value in answer.headers.raw if name.lower() not in CONNECTION_HEADERS]
-        return Reply(answer.status_code, [*given, (b"content-length", b"%d" % len(answer.content))], answer.content)
+        reply_headers = [
+            (name.lower(), value) for name, value in answer.headers.raw if name.lower() not in CONNECTION_HEADERS
+        ]
+        return Reply(
+            answer.status_code, [*reply_headers, (b"content-length", b"%d" % len(answer.content))], answer.content
+        )
 
 
 class Reply(NamedTuple):
@@ -125,7 +135,7 @@ def _empty_reply(status: int) -> Reply:
 
 
 def bind_port(host: str, port: int) -> socket.socket:
-    """The open port, taken before anything is started; nobody is heard there until `opened`."""
+    """Bind the open port before anything is started. It takes connections once `run_proxy` runs."""
     try:
         family, kind, protocol, _, place = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)[0]
         door = socket.socket(family, kind, protocol)
@@ -143,12 +153,14 @@ def bind_port(host: str, port: int) -> socket.socket:
 def _listen_error(host: str, port: int, error: OSError) -> InvalidInput:
     return InvalidInput(
         f"The server can't listen at {host}:{port}: {(error.strerror or 'no such address').lower()}.",
-        fix="Is it up already? If this machine has no such address, say --listen 0.0.0.0.",
+        fix="Is the server already running? If this machine has no such address, use --listen 0.0.0.0.",
     )
 
 
 @dataclass(frozen=True)
 class TlsFiles:
+    """Paths of the authority's certificate, the server's certificate and its key."""
+
     authority: Path
     own: Path
     key: Path
@@ -158,8 +170,12 @@ class TlsFiles:
 def run_proxy(
     door: socket.socket, superlink: str, certificates: TlsFiles, node_keys: Iterable[str]
 ) -> Iterator[Callable[[], bool]]:
-    """Hear the outside until the block ends; what is given says whether it is still heard."""
-    known = frozenset(_public_key_bytes(key) for key in node_keys)
+    """Run the proxy while the block lasts.
+
+    Yields:
+        A function that says whether the proxy is still running.
+    """
+    keys = frozenset(_public_key_bytes(key) for key in node_keys)
     backend = httpx.AsyncClient(
         base_url=f"https://{superlink}",
         verify=ssl.create_default_context(cafile=str(certificates.authority)),
@@ -169,7 +185,7 @@ def run_proxy(
     )
     server = uvicorn.Server(
         uvicorn.Config(
-            FrontProxy(backend, known),
+            FrontProxy(backend, keys),
             ssl_certfile=str(certificates.own),
             ssl_keyfile=str(certificates.key),
             lifespan="off",
@@ -192,9 +208,9 @@ def run_proxy(
 
 
 def _public_key_bytes(node_key: str) -> bytes:
-    """A public key as nodes send it with each request."""
+    """Convert a public key to the form in which nodes send it with each request."""
     key = load_ssh_public_key(node_key.encode())
     if not isinstance(key, EllipticCurvePublicKey):
-        raise InvalidInput(f"A node's key lies on an elliptic curve, and got {node_key[:40]!r}.")
+        raise InvalidInput(f"A node's key must be an elliptic-curve key, and got {node_key[:40]!r}.")
     spoken: bytes = public_key_to_bytes(key)
     return spoken

@@ -1,6 +1,6 @@
-"""Flower's Grid as a carrier: requests go out as messages, replies are asked for until they are there.
+"""Flower's Grid as a carrier: it sends requests as messages and polls for replies.
 
-`Grid.send_and_receive` asks every three seconds, which would be most of a round; so it is done here by its two halves.
+`Grid.send_and_receive` polls every three seconds, which would be most of a round, so this carrier polls itself.
 """
 
 import math
@@ -15,11 +15,13 @@ from discreet.engines.flower.message_content import pack
 from discreet.engines.flower.replies import Replies
 from discreet.engines.flower.reply_deadline import ReplyDeadline
 
-MESSAGE_TYPE = "query"  # one of the four kinds that Flower knows; ours stands in the bytes
+MESSAGE_TYPE = "query"  # one of Flower's message types; our own kind is in the bytes
 
 
 @dataclass(frozen=True)
 class GridCarrier:
+    """A carrier over Flower's Grid, which waits for replies as `waiting` says."""
+
     grid: Grid
     waiting: ReplyDeadline
     sleep: Callable[[float], None] = time.sleep
@@ -28,7 +30,7 @@ class GridCarrier:
         return list(self.grid.get_node_ids())
 
     def exchange(self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf) -> dict[int, bytes]:
-        there, waiting = set(self.nodes()), self.waiting.capped(limit)
+        there, waiting = set(self.nodes()), self.waiting.limit_timeout(limit)
         messages = [
             Message(pack(data), node, MESSAGE_TYPE, ttl=waiting.timeout)
             for node, data in requests.items()
@@ -37,10 +39,10 @@ class GridCarrier:
         pushed = set(self.grid.push_messages(messages))
         nodes = {message.metadata.message_id: message.metadata.dst_node_id for message in messages}
         replies = Replies(self.grid, {name: node for name, node in nodes.items() if name in pushed})
-        over, heard = waiting.start(len(replies.awaited), enough), waiting.clock()
-        while replies.awaited and not over(len(replies.answers)):
+        is_over, last_reply = waiting.start(len(replies.awaited), enough), waiting.clock()
+        while replies.awaited and not is_over(len(replies.answers)):
             if replies.poll():
-                heard = waiting.clock()
+                last_reply = waiting.clock()
             else:
-                self.sleep(waiting.pause(waiting.clock() - heard))
+                self.sleep(waiting.pause(waiting.clock() - last_reply))
         return replies.answers

@@ -1,7 +1,7 @@
-"""A node's messages, by flwr's Fleet API: taken once all their bytes are there, answered, and the answers sent.
+"""A node's mailbox, over flwr's Fleet API: it answers each message when all of its bytes have arrived.
 
-A message is announced before its bytes are there, and a server that dies in between never sends them. flwr would ask
-for them 500 times before it looks at the next message; here the next one is not held up.
+A message is announced before its bytes arrive, and a server that dies in between never sends them. flwr would ask for
+them 500 times before it looks at the next message; here the next message does not wait.
 """
 
 import time
@@ -32,11 +32,11 @@ from discreet.engines.flower.announced_messages import AnnouncedMessage
 from discreet.engines.flower.carrier import Responder
 from discreet.engines.flower.message_content import pack, unpack
 
-MAX_PENDING = 16  # messages that are announced and not there: of more than that, the oldest are given up
+MAX_PENDING = 16  # announced messages that have not arrived; the oldest are dropped beyond that
 
 
 class PendingMessage(NamedTuple):
-    """A message, and until when somebody waits for its answer."""
+    """An announced message, and the time until which its sender waits for an answer."""
 
     message: AnnouncedMessage
     until: float
@@ -44,7 +44,7 @@ class PendingMessage(NamedTuple):
 
 @dataclass
 class Mailbox:
-    """What was announced to a node, in the order that it came. Whatever a server sends, the node stays."""
+    """The messages that were announced to a node, in order. No message can end the node."""
 
     client: FleetHttpClient
     node: Node
@@ -53,46 +53,52 @@ class Mailbox:
     clock: Callable[[], float] = time.monotonic
     _announced: deque[PendingMessage] = field(default_factory=lambda: deque(maxlen=MAX_PENDING))
 
-    def announce(self, came: fleet.PullMessagesResponse) -> None:
+    def announce(self, response: fleet.PullMessagesResponse) -> None:
+        """Add the messages that a response announces."""
         with self._survive_faults():
-            for proto, tree in zip(came.messages_list, came.message_object_trees, strict=True):
+            for proto, tree in zip(response.messages_list, response.message_object_trees, strict=True):
                 message = AnnouncedMessage.read(proto, tree)
                 self._announced.append(PendingMessage(message, self.clock() + message.ttl))
 
     def answer_pending(self) -> bool:
-        """Answer every message that is whole by now; whether there was one, or one was given up."""
+        """Answer every message that has arrived in full. Returns whether one was answered or dropped."""
         left = [each for each in self._announced if not self._is_settled(each)]
         dealt = len(left) < len(self._announced)
         self._announced = deque(left, MAX_PENDING)
         return dealt
 
     def _is_settled(self, each: PendingMessage) -> bool:
+        """Answer the message if it has arrived. Returns whether it is answered or its time is over."""
         with self._survive_faults():
             if not each.message.fetch_objects(self.client.PullObject, self.node):
                 return self.clock() >= each.until
             try:
                 self._answer(each.message)
-            except httpx.TransportError:  # the same answer, which is kept, goes out once more
+            except httpx.TransportError:  # try again: the journal keeps the answer
                 return self.clock() >= each.until
         return True
 
     @contextmanager
     def _survive_faults(self) -> Iterator[None]:
+        """Print errors inside the block instead of raising them; ignore those of the network."""
         try:
             yield
         except (httpx.HTTPError, ObjectPullError):
-            pass  # the server went away, or the run is over
+            pass  # the server has left, or the run is over
         except Exception as fault:  # noqa: BLE001 - whatever a server sends, the node stays
-            self.say(f"A message was not understood ({type(fault).__name__}), and is left alone.")
+            self.say(f"Ignored a message that could not be read ({type(fault).__name__}).")
 
-    def _answer(self, taken: AnnouncedMessage) -> None:
-        received = ConfirmMessageReceivedRequest(node=self.node, run_id=taken.run, message_object_id=taken.name)
+    def _answer(self, announced: AnnouncedMessage) -> None:
+        received = ConfirmMessageReceivedRequest(node=self.node, run_id=announced.run, message_object_id=announced.name)
         self.client.ConfirmMessageReceived(received)
-        message = taken.message()
+        message = announced.message()
         request = unpack(message)
         if request is None:
-            return  # not ours: whoever sent it gets no answer
-        TaskIdentity.run_id, TaskIdentity.node_id = taken.run, self.node.node_id  # else flwr builds no Message
+            return  # not one of ours: no answer
+        TaskIdentity.run_id, TaskIdentity.node_id = (
+            announced.run,
+            self.node.node_id,
+        )  # flwr needs them to build a Message
         self._send(Message(pack(self.answer(request)), reply_to=message))
 
     def _send(self, reply: Any) -> None:

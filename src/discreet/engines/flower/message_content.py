@@ -1,4 +1,4 @@
-"""Our bytes as the content of one of Flower's messages."""
+"""Our bytes as the content of a Flower message."""
 
 from flwr.app import ConfigRecord, Message, RecordDict
 
@@ -6,13 +6,14 @@ RECORD, FIELD = "discreet", "bytes"
 
 
 def pack(data: bytes) -> RecordDict:
+    """Wrap bytes in the content of a message."""
     return RecordDict({RECORD: ConfigRecord({FIELD: data})})
 
 
 def unpack(message: Message) -> bytes | None:
-    """What we sent, if it is that; None for an error of Flower's own, or a stranger's message."""
+    """Return the bytes in a message, None if it is an error of Flower's or not one of our messages."""
     if not message.has_content():
         return None
     record = message.content.get(RECORD)
-    found = record.get(FIELD) if isinstance(record, ConfigRecord) else None
-    return found if isinstance(found, bytes) else None
+    data = record.get(FIELD) if isinstance(record, ConfigRecord) else None
+    return data if isinstance(data, bytes) else None

@@ -1,4 +1,4 @@
-"""A secure session over a network: the server's machine, fed with what clients answer, stage by stage."""
+"""A secure session over a network: it feeds the clients' answers to the server's state machine, stage by stage."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,12 +15,17 @@ from discreet.secure_sums.secagg.session_terms import Terms
 
 @dataclass
 class NetworkSession:
-    """Places in a session are numbered in the cohort's order. Who misses a stage misses the round, not the session."""
+    """A secure session with real clients. A client that misses a stage misses the round, not the session.
+
+    A client's place in the session is its position in the cohort.
+    """
 
     calls: ClientCalls
     cohort: tuple[int, ...]
     server: Server
-    _setup_messages: dict[int, bytes] = field(repr=False)  # the end of the set-up, which goes out with the first mask
+    _setup_messages: dict[int, bytes] = field(
+        repr=False
+    )  # the last messages of the set-up, sent with the first mask request
     _next: int = 0
 
     @classmethod
@@ -32,9 +37,19 @@ class NetworkSession:
         length: int,
         bits: int,
         rounds: int,
-        asked: SessionPlan,
+        plan: SessionPlan,
     ) -> "NetworkSession":
-        """Exchange keys among those who are there. Identities are those on the clients' cards."""
+        """Begin a session: exchange keys among the clients that are online.
+
+        Args:
+            calls: The run's calls to its clients, whose cards give the identities.
+            round: The round in which the session begins.
+            cohort: The clients.
+            length: Numbers in the vector that is summed.
+            bits: Bits of each number.
+            rounds: Rounds for which keys are exchanged.
+            plan: The clients that the algorithm's noise needs, and those that may collude or leave.
+        """
         identities = tuple(calls.members[client].identity for client in cohort)
         terms = Terms.choose(
             clients=len(cohort),
@@ -42,22 +57,22 @@ class NetworkSession:
             bits=bits,
             rounds=rounds,
             identities=identities,
-            colluding=asked.colluding,
-            leaving=asked.leaving,
+            colluding=plan.colluding,
+            leaving=plan.leaving,
             purpose=signed_messages.session_purpose(calls.experiment, calls.run),
         )
-        terms = replace(terms, minimum=max(terms.minimum, asked.needed))
+        terms = replace(terms, minimum=max(terms.minimum, plan.needed))
         session = cls(calls, cohort, Server(terms), {})
         session._exchange(SETUP, round, dict.fromkeys(range(len(cohort)), terms.to_bytes()))
         session._setup_messages = session.server.close_stage()
         return session
 
     def can_serve(self, cohort: Sequence[int]) -> bool:
-        """Whether the next round's cohort is this one, and a key is left for it; members who came late are let in."""
+        """Whether the session can serve a round of this cohort: it has a round left, and every online client."""
         return self.cohort == tuple(cohort) and self._next < self.server.terms.rounds and self._has_all_members()
 
     def sum(self, round: int, broadcast: bytes, here: Sequence[int]) -> tuple[Vector, tuple[int, ...]]:
-        """The sum over those who stayed, as signed integers, and who they are."""
+        """Run one secure sum. Returns the sum as signed integers, and the clients whose updates are in it."""
         server, number = self.server, self._next
         self._next += 1
         server.open_round(number)
@@ -71,7 +86,7 @@ class NetworkSession:
         return server.terms.ring.to_signed(total.vector), tuple(sorted(self.cohort[place] for place in total.survivors))
 
     def _has_all_members(self) -> bool:
-        """A client that missed the set-up is no member; once it is there again, a new session lets it in."""
+        """Whether every client that is online took part in the set-up. If not, a new session can include it."""
         return all(
             place in self.server.members or client not in self.calls.nodes_of_clients
             for place, client in self._places()
@@ -86,7 +101,7 @@ class NetworkSession:
             self._collect(stage, round, bodies if stage is stages[0] else self.server.close_stage())
 
     def _collect(self, stage: Stage, round: int, bodies: Mapping[int, bytes]) -> None:
-        """Ask the clients at these places, and pass their replies to the server. A bad reply counts as none."""
+        """Ask the clients at these places and pass their replies to the server. Ignore malformed replies."""
         asked = {self.cohort[place]: body for place, body in bodies.items()}
         answers = self.calls.ask(
             _request_kind(stage), round, self.cohort, asked, self.server.terms.minimum, opens=stage.reveals_shares
@@ -95,9 +110,9 @@ class NetworkSession:
             try:
                 self._setup_messages.pop(self.server.receive(answer), None)
             except SecaggError as error:
-                self.calls.say(f"What {self.calls.members[client].name} sent was not taken: {error}")
+                self.calls.say(f"Ignored what {self.calls.members[client].name} sent: {error}")
 
 
 def _request_kind(stage: Stage) -> signed_messages.Kind:
-    """The terms open a session and a broadcast opens a round; later stages relay a message of the server."""
+    """Return the kind of request that opens a stage: terms open a session, a broadcast opens a round."""
     return "session" if stage is SETUP[0] else "mask" if stage is ROUND[0] else "relay"

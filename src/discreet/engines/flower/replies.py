@@ -1,9 +1,8 @@
-"""The replies to a server's messages, by flwr's Runtime API: each is taken once all its bytes are there.
+"""The replies to a server's messages, over flwr's Runtime API: each is taken when all of its bytes have arrived.
 
-A reply is announced before its bytes are there, and a client that dies in between never sends them. flwr's Grid would
-ask for them 500 times, up to ten seconds apart, before it looks at another reply. Here a reply without its bytes is as
-none: it holds up no other, and is waited for no longer than a reply that was never announced, for which the SuperLink
-gives up once the node's heartbeats are missed.
+A reply is announced before its bytes arrive, and a client that dies in between never sends them. flwr's Grid would ask
+for them 500 times, up to ten seconds apart, before it looks at another reply. Here such a reply delays no other. It is
+awaited no longer than a reply that was never announced: the SuperLink gives up when the node's heartbeats are missing.
 """
 
 from dataclasses import dataclass, field
@@ -20,9 +19,13 @@ from discreet.engines.flower.message_content import unpack
 
 @dataclass
 class Replies:
-    """What came to the messages of one exchange. `awaited` holds those that may still be answered, each with its node.
+    """The replies of one exchange.
 
-    What a reply says of its sender is not looked at: it counts as the answer of the node that was asked.
+    What a reply claims about its sender is ignored: it counts as the answer of the node that was asked.
+
+    Attributes:
+        awaited: Messages that may still be answered, with the node that was asked.
+        answers: The answer of each node.
     """
 
     grid: Grid
@@ -31,8 +34,8 @@ class Replies:
     _announced: list[AnnouncedMessage] = field(default_factory=list)
 
     def poll(self) -> bool:
-        """Take what has come; whether anything has, if only the announcement of a reply."""
-        if not isinstance(self.grid, HttpGrid):  # a simulation's, whose replies are whole
+        """Take the replies that have arrived. Returns whether anything has, if only the announcement of a reply."""
+        if not isinstance(self.grid, HttpGrid):  # in a simulation, replies arrive in full
             came = list(self.grid.pull_messages(self.awaited))
             for message in came:
                 self._settle(message.metadata.reply_to_message_id, unpack(message))
@@ -44,7 +47,7 @@ class Replies:
         return bool(new) or len(self._announced) < len(pending)
 
     def _pull_announced(self, grid: HttpGrid) -> list[AnnouncedMessage]:
-        """Replies that have been announced since the last look; the SuperLink names each once."""
+        """Return the replies that were announced since the last poll. The SuperLink announces each once."""
         asked = self.awaited.keys() - {each.reply_to for each in self._announced}
         if not asked:
             return []
@@ -53,7 +56,7 @@ class Replies:
         return [each for each in announced if each.reply_to in self.awaited]
 
     def _is_finished(self, reply: AnnouncedMessage, grid: HttpGrid) -> bool:
-        """Whether the reply is here, or will never be."""
+        """Take the reply if it has arrived in full. Returns whether it has, or never will."""
         try:
             if not reply.fetch_objects(grid._runtime_client.PullObject, grid.node):
                 return False
@@ -75,14 +78,14 @@ class Replies:
         self._announced = [each for each in self._announced if each.reply_to in self.awaited]
 
     def _settle(self, name: str, data: bytes | None) -> None:
-        """The answer to this message; None where there will be none."""
+        """Store the answer to a message, None if there will be none."""
         node = self.awaited.pop(name)
         if data is not None:
             self.answers[node] = data
 
 
 def _read_content(reply: AnnouncedMessage) -> bytes | None:
-    """What a client sent; None where nobody can read it."""
+    """Return the bytes that a client sent, None if they can't be read."""
     try:
         return unpack(reply.message())
     except Exception:  # noqa: BLE001 - whatever a client sends, the run goes on without it

@@ -1,4 +1,4 @@
-"""How long replies are waited for: a run must neither hang on a client that is gone nor run off without a slow one."""
+"""How long the server waits for replies: long enough for a slow client, and not for one that is gone."""
 
 import time
 from collections.abc import Callable
@@ -7,7 +7,13 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class ReplyDeadline:
-    """For all at most `timeout` seconds; once enough are there, at most `patience` more for the others."""
+    """The limits of waiting for replies.
+
+    Attributes:
+        timeout: Most seconds to wait.
+        patience: Most seconds to wait for the others after enough have answered.
+        clock: Returns the time in seconds.
+    """
 
     timeout: float = 600.0
     patience: float = 30.0
@@ -15,14 +21,15 @@ class ReplyDeadline:
 
     @staticmethod
     def pause(waited: float) -> float:
-        """Seconds until the next look: the longer nothing came, the more, but little of what was waited already."""
+        """Return the seconds until the next poll, a twentieth of the time since the last reply, within limits."""
         return min(2.0, max(0.05, waited / 20))
 
-    def capped(self, limit: float) -> "ReplyDeadline":
+    def limit_timeout(self, limit: float) -> "ReplyDeadline":
+        """Return a copy with a timeout of at most `limit` seconds."""
         return replace(self, timeout=min(self.timeout, limit))
 
     def start(self, asked: int, enough: int) -> Callable[[int], bool]:
-        """Whether waiting is over, given how many have answered; the clock starts now."""
+        """Start the clock. Returns a function that says, given the number of answers, whether waiting is over."""
         began = self.clock()
         sufficed: list[float] = []
 

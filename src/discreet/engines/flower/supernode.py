@@ -1,9 +1,9 @@
-"""A client as a SuperNode of its own: takes messages from the SuperLink, answers them here, and sends the answers back.
+"""A client's own SuperNode: it takes messages from the SuperLink, answers them, and sends the answers back.
 
-It speaks flwr 1.41's own Fleet API, with TLS, node keys and heartbeats. Unlike `flower-supernode` it never fetches the
-app bundle that a server ships, so there is nothing of it to run; and it asks for messages more often than every three
-seconds, which is most of a stock round. This file, `announced.py`, `mailbox.py`, `replies.py`, `executor.py` and
-`front.py` know flwr's internals.
+It uses flwr 1.41's Fleet API, with TLS, node keys and heartbeats. Unlike `flower-supernode` it never fetches the app
+bundle that a server ships, so it can't run it; and it polls more often than every three seconds, which is most of a
+stock round. This file, `announced_messages.py`, `mailbox.py`, `replies.py`, `task_executor.py` and `front_proxy.py`
+depend on flwr's internals.
 """
 
 import ssl
@@ -32,47 +32,58 @@ from discreet.engines.flower.mailbox import Mailbox
 from discreet.errors import InvalidInput
 
 SHORTEST_PAUSE = 0.1
-LONGEST_PAUSE = 2.0  # seconds between two questions for messages; the longer nothing came, the more
-HEARTBEAT_SECONDS = 10.0  # the SuperLink takes a node for gone that was silent for twice as long
-RETRY_SECONDS = 2.0  # seconds before a SuperLink that is away is asked again
-NOT_REGISTERED = 412  # it is not registered; or it died, and is taken for alive until its heartbeats are missed
+LONGEST_PAUSE = 2.0  # seconds between two polls; the longer nothing comes, the longer the pause
+HEARTBEAT_SECONDS = 10.0  # the SuperLink takes a node for gone after twice as long
+RETRY_SECONDS = 2.0  # before a SuperLink that is away is asked again
+NOT_REGISTERED = 412  # or it died, and counts as alive until its heartbeats are missed
 REFUSAL_REASONS = {
     401: "it does not know this node's key",
     403: "it forbids this node",
-    404: "it is no server of discreet's",
+    404: "it is not a server of discreet's",
 }
-SERVER_ERROR = 500  # and above: the server's own troubles, which pass
+SERVER_ERROR = 500  # and above: errors of the server, which may pass
 
 
 @dataclass(frozen=True)
 class SuperLinkAddress:
-    """Where the SuperLink is, whose certificate vouches for it, and the key that it knows this node by."""
+    """How a node reaches its SuperLink.
+
+    Attributes:
+        address: Host and port.
+        certificate: Certificate of the authority that signed the server's.
+        key: The node's private key.
+        wait: Seconds until a node gives up that the SuperLink does not know.
+    """
 
     address: str
     certificate: Path
     key: Path
-    wait: float = 60.0  # seconds until a node that is not taken in gives up
+    wait: float = 60.0
 
 
 def run_node(place: SuperLinkAddress, answer: Responder, say: Callable[[str], None]) -> None:
-    """Answer messages until the process is told to end; a SuperLink that is away is waited for."""
+    """Answer messages until the process is told to end. Wait for a SuperLink that is away.
+
+    Raises:
+        InvalidInput: The server refuses this node or has another certificate.
+    """
     with _connect(place) as (client, public):
         node = Node(node_id=_activate_node(client, public, place, say))
-        say(f"In touch with {place.address} as node {node.node_id}.")
+        say(f"Connected to {place.address} as node {node.node_id}.")
         stop = threading.Event()
         threading.Thread(target=_send_heartbeats, args=(client, node, stop), daemon=True).start()
         try:
-            heard, link, box = time.monotonic(), ServerLink(place, say), Mailbox(client, node, answer, say)
+            last_message, link, box = time.monotonic(), ServerLink(place, say), Mailbox(client, node, answer, say)
             while True:
-                came = link.messages(client, node)
-                if came is None:
+                response = link.messages(client, node)
+                if response is None:
                     time.sleep(RETRY_SECONDS)
                     continue
-                box.announce(came)
-                if box.answer_pending() or came.messages_list:
-                    heard = time.monotonic()
-                if not came.messages_list:
-                    time.sleep(min(LONGEST_PAUSE, max(SHORTEST_PAUSE, (time.monotonic() - heard) / 10)))
+                box.announce(response)
+                if box.answer_pending() or response.messages_list:
+                    last_message = time.monotonic()
+                if not response.messages_list:
+                    time.sleep(min(LONGEST_PAUSE, max(SHORTEST_PAUSE, (time.monotonic() - last_message) / 10)))
         finally:
             stop.set()
             with suppress(httpx.HTTPError):
@@ -81,16 +92,16 @@ def run_node(place: SuperLinkAddress, answer: Responder, say: Callable[[str], No
 
 @dataclass
 class ServerLink:
-    """Asks for messages, and says once that nobody answers, and once that somebody does again."""
+    """Polls for messages, and prints once that the server is away, and once that it is back."""
 
     place: SuperLinkAddress
     say: Callable[[str], None]
     away: bool = False
 
     def messages(self, client: FleetHttpClient, node: Node) -> Any:
-        """What came; None while the server is away. One that refuses this node ends it, in words."""
+        """Poll for messages, None while the server is away. Raise InvalidInput if it refuses this node."""
         try:
-            came = client.PullMessages(fleet.PullMessagesRequest(node=node))
+            response = client.PullMessages(fleet.PullMessagesRequest(node=node))
         except httpx.HTTPError as error:
             _end_if_refused(error, self.place)
             if not self.away:
@@ -100,16 +111,16 @@ class ServerLink:
         if self.away:
             self.say(f"{self.place.address} is back.")
         self.away = False
-        return came
+        return response
 
 
 def _end_if_refused(error: httpx.HTTPError, place: SuperLinkAddress) -> None:
     status = error.response.status_code if isinstance(error, httpx.HTTPStatusError) else 0
     if status in REFUSAL_REASONS:
         raise InvalidInput(
-            f"The server at {place.address} does not take this node in: its key {place.key} is not registered there, "
+            f"The server at {place.address} refuses this node: its key {place.key} is not registered there, "
             f"or the clocks of the two differ. It answered {status}: {REFUSAL_REASONS[status]}.",
-            fix="Hand the node's card to whoever runs the server, who registers it and starts the server again.",
+            fix="Hand the node's card to the server's operator, who registers it and starts the server again.",
         )
 
 
@@ -119,56 +130,61 @@ def _connect(place: SuperLinkAddress) -> Iterator[tuple[FleetHttpClient, bytes]]
     public = private.public_key()
     proofs = [RuntimeVersionHttpInterceptor(component_name="SuperNode"), NodeAuthHttpInterceptor(private, public)]
     try:
-        made = FleetHttpClient.from_server_address(place.address, False, str(place.certificate), interceptors=proofs)
+        connection = FleetHttpClient.from_server_address(
+            place.address, False, str(place.certificate), interceptors=proofs
+        )
     except (ssl.SSLError, OSError):
         raise InvalidInput(
-            f"{place.certificate} is no certificate that can be read.",
-            fix="Get the app folder from whoever runs the server once more.",
+            f"{place.certificate} is not a readable certificate.",
+            fix="Get the app folder from the server's operator again.",
         ) from None
-    with made as client:
+    with connection as client:
         yield client, public_key_to_bytes(public)
 
 
 def _read_private_key(path: Path) -> EllipticCurvePrivateKey:
     try:
-        found = load_ssh_private_key(path.read_bytes(), password=None)
+        key = load_ssh_private_key(path.read_bytes(), password=None)
     except (ValueError, UnsupportedAlgorithm):
-        found = None
-    if not isinstance(found, EllipticCurvePrivateKey):
-        raise InvalidInput(f"{path} is no elliptic-curve key.", fix="Make one with: discreet deploy enroll")
-    return found
+        key = None
+    if not isinstance(key, EllipticCurvePrivateKey):
+        raise InvalidInput(f"{path} is not an elliptic-curve key.", fix="Create one with: discreet deploy enroll")
+    return key
 
 
 def _activate_node(client: FleetHttpClient, public: bytes, place: SuperLinkAddress, say: Callable[[str], None]) -> int:
-    """The node's number; one that is not known there is refused in words.
+    """Activate the node at the SuperLink. Returns its number.
 
-    The SuperLink does not say whether it never heard of a node or takes one that died for alive; so we wait a while.
+    A SuperLink answers alike for an unknown node and for one that died and still counts as alive, so wait a while.
+
+    Raises:
+        InvalidInput: The SuperLink does not know the node, or has another certificate.
     """
-    until, told = time.monotonic() + place.wait, False
+    until, is_announced = time.monotonic() + place.wait, False
     while True:
         try:
-            asked = fleet.ActivateNodeRequest(public_key=public, heartbeat_interval=HEARTBEAT_SECONDS)
-            return int(client.ActivateNode(asked).node_id)
+            request = fleet.ActivateNodeRequest(public_key=public, heartbeat_interval=HEARTBEAT_SECONDS)
+            return int(client.ActivateNode(request).node_id)
         except httpx.HTTPStatusError as error:
             _end_if_refused(error, place)
             status = error.response.status_code
             if status < SERVER_ERROR and (status != NOT_REGISTERED or time.monotonic() >= until):
                 raise InvalidInput(
-                    f"The server at {place.address} does not take this node in: its key {place.key} is not registered "
-                    "there, or another process uses it.",
-                    fix="Hand the node's card to whoever runs the server, to be registered.",
+                    f"The server at {place.address} refuses this node: its key {place.key} is not registered there, or "
+                    "another process uses it.",
+                    fix="Hand the node's card to the server's operator, who registers it.",
                 ) from None
-            reason = "it does not take this node in yet" if status < SERVER_ERROR else "it is not up yet"
+            reason = "it does not accept this node yet" if status < SERVER_ERROR else "it is not ready yet"
         except httpx.TransportError as error:
             if "certificate" in str(error).lower():
                 raise InvalidInput(
-                    f"The server at {place.address} has no certificate that {place.certificate} vouches for.",
-                    fix="Get the right ca.crt from whoever runs the server, and not over this network.",
+                    f"The certificate of the server at {place.address} is not signed by {place.certificate}.",
+                    fix="Get the right ca.crt from the server's operator, and not over this network.",
                 ) from None
             reason, until = "it does not answer", time.monotonic() + place.wait
-        if not told:
+        if not is_announced:
             say(f"Waiting for {place.address}: {reason}.")
-            told = True
+            is_announced = True
         time.sleep(RETRY_SECONDS)
 
 
@@ -177,5 +193,5 @@ def _send_heartbeats(client: FleetHttpClient, node: Node, stop: threading.Event)
         try:
             client.SendNodeHeartbeat(SendNodeHeartbeatRequest(node=node, heartbeat_interval=HEARTBEAT_SECONDS))
             stop.wait(HEARTBEAT_SECONDS * 0.7)
-        except httpx.HTTPError:  # on a slow machine the next one may come through before the node is taken for gone
+        except httpx.HTTPError:  # the next one may arrive before the node is taken for gone
             stop.wait(RETRY_SECONDS)

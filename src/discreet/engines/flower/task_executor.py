@@ -1,7 +1,7 @@
-"""The task executor of a stock SuperNode that was started with `--isolation process`: the local code, and no bundle.
+"""The task executor of a stock SuperNode that was started with `--isolation process`: it runs installed code only.
 
-The SuperNode fetches the bundle that a server ships and hands it on with each task; here it is left unopened. What
-Flower's own executor would do, a process for each task that installs and imports it, is not done. Pinned to flwr 1.41.
+The SuperNode fetches the bundle that a server ships, and passes it on with each task. Flower's own executor would
+install and import it in a process for each task; this one does not open it. Written for flwr 1.41.
 """
 
 import time
@@ -24,16 +24,16 @@ PAUSE_SECONDS = 0.05
 
 
 def run_executor(address: str, answer: Responder, say: Callable[[str], None]) -> None:
-    """Take tasks from the SuperNode at this address, on this machine, until the process ends."""
+    """Answer the tasks of the SuperNode at this address, on this machine, until the process ends."""
     tasks = _runtime_client(address)
     say(f"Working for the SuperNode at {address}.")
     while True:
-        found = tasks.AcquireTask(AcquireTaskRequest(supported_task_types=[TaskType.CLIENT_APP]))
-        if found.HasField("task") and found.token:
+        response = tasks.AcquireTask(AcquireTaskRequest(supported_task_types=[TaskType.CLIENT_APP]))
+        if response.HasField("task") and response.token:
             try:
-                _answer_task(_runtime_client(address, RuntimeTokenHttpInterceptor(found.token)), answer)
+                _answer_task(_runtime_client(address, RuntimeTokenHttpInterceptor(response.token)), answer)
             except Exception as fault:  # noqa: BLE001 - whatever a server sends, the client stays
-                say(f"A message was not understood ({type(fault).__name__}), and is left alone.")
+                say(f"Ignored a message that could not be read ({type(fault).__name__}).")
         else:
             time.sleep(PAUSE_SECONDS)
 
@@ -42,7 +42,7 @@ def _answer_task(task: RuntimeHttpClient, answer: Responder) -> None:
     message, context, _run, _bundle = pull_task_input(task)
     request = unpack(message)
     if request is None:
-        error = Error(ErrorCode.CLIENT_APP_RAISED_EXCEPTION, "The message is none of discreet's.")
+        error = Error(ErrorCode.CLIENT_APP_RAISED_EXCEPTION, "The message is not one of discreet's.")
         reply = Message(error, reply_to=message)
     else:
         reply = Message(pack(answer(request)), reply_to=message)
@@ -54,7 +54,7 @@ def _answer_task(task: RuntimeHttpClient, answer: Responder) -> None:
 def _runtime_client(address: str, *proofs: Any) -> RuntimeHttpClient:
     return RuntimeHttpClient.from_server_address(
         server_address=address,
-        insecure=True,  # on this machine alone
+        insecure=True,  # the connection stays on this machine
         root_certificates=None,
         interceptors=[RuntimeVersionHttpInterceptor(component_name="SuperExec"), *proofs],
         retry_invoker=make_simple_http_retry_invoker(),

@@ -1,4 +1,4 @@
-"""How clients' data travels: cut into portions of which each is put once, and a worker holds those it needs."""
+"""Divide clients' data into portions for Ray: each portion is stored once, and a worker fetches those it needs."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -11,12 +11,19 @@ from torch import Tensor
 from discreet.data.federation import Federation
 from discreet.params import Params
 
-Arrays: TypeAlias = dict[str, Any]  # tensors as numpy's arrays: Ray carries those without taking them apart
+Arrays: TypeAlias = dict[str, Any]  # tensors as numpy arrays, which Ray transfers without copying
 
 
 @dataclass(frozen=True)
 class Portion:
-    """Some clients' examples: `places` says for each of them in turn where its examples lie in `inputs`."""
+    """The examples of some clients.
+
+    Attributes:
+        clients: The clients' numbers.
+        inputs: Inputs of all their examples, each once.
+        targets: Targets of all their examples.
+        places: Rows of `inputs` for each client in turn.
+    """
 
     clients: tuple[int, ...]
     inputs: Any
@@ -25,7 +32,7 @@ class Portion:
 
 
 def split_clients(federation: Federation, count: int) -> list[tuple[int, ...]]:
-    """The clients in portions of about as many examples, in the order that blocks have: by size, then by number."""
+    """Divide the clients into up to `count` groups of similar size, in the order of blocks: by size, then by number."""
     sizes = federation.sizes
     ordered = sorted(range(len(sizes)), key=lambda client: (sizes[client], client))
     before, every = 0, sum(sizes)
@@ -37,7 +44,7 @@ def split_clients(federation: Federation, count: int) -> list[tuple[int, ...]]:
 
 
 def extract_portion(federation: Federation, clients: tuple[int, ...]) -> Portion:
-    """These clients' data; an example that several of them share is in it once."""
+    """Copy the data of these clients. An example that several of them share is copied once."""
     ranges = [torch.arange(start, start + size) for start, size in _example_ranges(federation, clients)]
     listed = torch.cat(ranges) if federation.order is None else federation.order.cpu()[torch.cat(ranges)]
     rows, places = torch.unique(listed, return_inverse=True)
@@ -46,14 +53,14 @@ def extract_portion(federation: Federation, clients: tuple[int, ...]) -> Portion
 
 
 def without_data(like: Federation) -> Federation:
-    """The same clients, none of whose data is here yet."""
+    """Return a federation of the same clients without any data."""
     nowhere = torch.zeros(sum(like.sizes), dtype=torch.int64)
-    inputs, targets = like.inputs[:0].clone(), like.targets[:0].clone()  # a view would take all data along
+    inputs, targets = like.inputs[:0].clone(), like.targets[:0].clone()  # pickling a view would include all data
     return replace(like, inputs=inputs, targets=targets, order=nowhere)
 
 
 def with_portions(federation: Federation, portions: Iterable[Portion]) -> Federation:
-    """What is held, and these portions beside it."""
+    """Return the federation with the data of these portions added."""
     assert federation.order is not None
     device, order = federation.inputs.device, federation.order.clone()
     inputs, targets, held = [federation.inputs], [federation.targets], len(federation.inputs)
@@ -74,13 +81,15 @@ def _example_ranges(federation: Federation, clients: Iterable[int]) -> Iterator[
 
 
 def to_array(value: Tensor) -> Any:
+    """Convert a tensor to a contiguous numpy array."""
     return np.ascontiguousarray(value.detach().cpu().numpy()).reshape(tuple(value.shape))
 
 
 def to_arrays(params: Params) -> Arrays:
+    """Convert tensors to numpy arrays."""
     return {name: to_array(value) for name, value in params.items()}
 
 
 def to_tensors(found: Arrays, device: torch.device) -> Params:
-    """Copies: what Ray hands out may not be written to."""
+    """Copy arrays to tensors, since arrays from Ray are read-only."""
     return {name: torch.tensor(value, device=device) for name, value in found.items()}

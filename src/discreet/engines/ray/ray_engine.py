@@ -1,4 +1,4 @@
-"""The cohort's sum over a Ray cluster: the embedded engine's blocks, each played once that counts."""
+"""The ray engine: workers on a Ray cluster compute the embedded engine's blocks, and each block counts once."""
 
 import math
 from collections import Counter
@@ -16,37 +16,40 @@ from discreet.engines.ray.work_split import WorkSplit
 from discreet.engines.ray.worker import BroadcastArrays, ParcelSum
 from discreet.errors import DiscreetError
 
-MAX_PARCELS = 256  # that come back in a round at most: with more blocks than that, a worker adds up some in a row
-BLOCKS_PER_WORKER = 4  # a worker, where they differ in cost: whoever is done early takes one more
-MAX_LOSSES = 3  # workers that a parcel may take with it before it is to blame
+MAX_PARCELS = 256  # in a round: if there are more blocks, a worker sums consecutive ones
+BLOCKS_PER_WORKER = 4  # if blocks differ in cost, so that workers that finish early take more
+MAX_LOSSES = 3  # workers that may be lost with the same parcel before the run stops
 
 
 class Workers(Protocol):
-    """Workers by number, and calls that they answer."""
+    """Numbered workers that compute parcels: groups of clients whose updates are summed."""
 
     @property
-    def size(self) -> int: ...
+    def size(self) -> int:
+        """Number of workers."""
 
     def idle_workers(self) -> list[int]:
-        """Who is ready and plays nothing."""
+        """Return the workers that are ready and have no parcel."""
 
-    def put_broadcast(self, told: BroadcastArrays) -> Any:
-        """The broadcast, put where every worker finds it."""
+    def put_broadcast(self, broadcast: BroadcastArrays) -> Any:
+        """Store the broadcast for all workers. Returns a reference for `run_parcel`."""
 
-    def run_parcel(self, worker: int, told: Any, parcel: int, clients: list[int]) -> None: ...
+    def run_parcel(self, worker: int, broadcast: Any, parcel: int, clients: list[int]) -> None:
+        """Let a worker compute the sum of a parcel of clients. Does not wait."""
 
     def answer(self) -> "ParcelResult | None":
-        """Of whoever is first; None where that was a worker who has only got ready."""
+        """Wait for the next result. None if a worker has only become ready."""
 
     def replace(self, worker: int) -> None:
-        """Start another one in place of a worker that was lost."""
+        """Start another worker in place of one that was lost."""
 
-    def end(self) -> Any: ...
+    def end(self) -> Any:
+        """End all workers."""
 
 
 @dataclass(frozen=True)
 class ParcelResult:
-    """A parcel's sum; None where the worker was lost."""
+    """The sum of a parcel, None if its worker was lost."""
 
     worker: int
     parcel: int
@@ -55,10 +58,11 @@ class ParcelResult:
 
 @dataclass(frozen=True, eq=False)
 class RayEngine:
-    """Same blocks as `embedded` with this block size, same streams, summed in the same order: the same bits.
+    """The embedded engine's computation on many workers.
 
-    Beyond SUMS blocks the sum is made in stretches, which are the same for any number of workers: it then differs from
-    embedded's by the rounding of one addition in another order, and from its own repetition by nothing.
+    Guarantee: the result has the same bits as `embedded` with this block size, for any number of workers: same blocks,
+    same streams, same order of summation. With more than MAX_PARCELS blocks, consecutive blocks are summed first. The
+    result then differs from embedded's by rounding, and still not between repetitions.
     """
 
     is_remote = False
@@ -83,15 +87,15 @@ class RayEngine:
                 self._steps(broadcast, cohort), broadcast, self.embedded.simulation.algorithm.mechanism
             )
         except BaseException:
-            self.workers.end()  # workers play on otherwise, for nobody
+            self.workers.end()  # otherwise workers would go on
             raise
 
     def _steps(self, broadcast: Broadcast, cohort: list[int]) -> Iterator[tuple[list[int], Uploads]]:
-        """Parcels in their order, whoever played them, and however often it took until a sum came back."""
+        """Yield the parcels' sums in order, whichever worker computed them. Repeat a parcel whose worker was lost."""
         sizes, device = self.embedded.simulation.federation.sizes, self.embedded.simulation.federation.inputs.device
         parcels = group_blocks(list(self.embedded.blocks(cohort)))
         shares = WorkSplit([sum(sizes[client] for client in parcel) for parcel in parcels], self.workers.size)
-        told = self.workers.put_broadcast(BroadcastArrays.of(broadcast)) if parcels else None
+        reference = self.workers.put_broadcast(BroadcastArrays.from_broadcast(broadcast)) if parcels else None
         done: dict[int, ParcelSum] = {}
         losses: Counter[int] = Counter()
         for at, parcel in enumerate(parcels):
@@ -99,7 +103,7 @@ class RayEngine:
                 for worker in self.workers.idle_workers():
                     taken = shares.take(worker)
                     if taken is not None:
-                        self.workers.run_parcel(worker, told, taken, parcels[taken])
+                        self.workers.run_parcel(worker, reference, taken, parcels[taken])
                 answer = self.workers.answer()
                 if answer is None:
                     continue
@@ -111,18 +115,25 @@ class RayEngine:
                     raise _lost_workers_error(parcels[answer.parcel])
                 shares.return_parcel(answer.worker, answer.parcel)
                 self.workers.replace(answer.worker)
-            yield parcel, done.pop(at).sent(device)
+            yield parcel, done.pop(at).to_block(device)
 
 
 def group_blocks(blocks: list[list[int]]) -> list[list[int]]:
-    """Blocks in a row together, as few as make SUMS parcels at most."""
+    """Join consecutive blocks into at most MAX_PARCELS parcels."""
     together = max(1, -(-len(blocks) // MAX_PARCELS))
     rows = [blocks[first : first + together] for first in range(0, len(blocks), together)]
     return [[client for block in row for client in block] for row in rows]
 
 
 def worker_block_size(fitting: int, algorithm: Algorithm, population: Population, workers: int) -> int:
-    """A block size that gives every worker something to do, and is no more than fits into its memory."""
+    """Choose a block size that keeps every worker busy and fits into its memory.
+
+    Args:
+        fitting: The largest block that fits into a worker's memory.
+        algorithm: Its sampling gives the size of a cohort.
+        population: The clients' sizes.
+        workers: Number of workers.
+    """
     fewest, most = algorithm.sampling.cohort_bounds(population)
     alike = fewest == most and len(set(population.examples)) == 1
     expected = algorithm.sampling.expected_cohort(population)
@@ -131,7 +142,8 @@ def worker_block_size(fitting: int, algorithm: Algorithm, population: Population
 
 def _lost_workers_error(clients: list[int]) -> DiscreetError:
     return DiscreetError(
-        f"{MAX_LOSSES} workers were lost one after the other while they played the {len(clients)} clients from "
+        f"{MAX_LOSSES} workers were lost one after the other while they computed the {len(clients)} clients from "
         f"{clients[0]} on.",
-        fix="Give a worker less to hold with a smaller memory_gb, or look into Ray's logs; then go on with --resume.",
+        fix="Use a smaller memory_gb, so that a worker needs less memory, or look into Ray's logs; then continue with "
+        "--resume.",
     )

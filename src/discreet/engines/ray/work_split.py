@@ -1,12 +1,13 @@
-"""Who plays which parcel: each worker its own stretch of the round, and whoever is done early helps the others."""
+"""Assign parcels to workers: each has its own range of the round, and one that finishes early takes from others."""
 
 from collections import deque
 from collections.abc import Sequence
 
 
 class WorkSplit:
-    """Stretches of parcels of about the same cost. A worker has nearly the same stretch in every round, so that it
-    holds those clients' data and few others'.
+    """Ranges of parcels of similar cost, one for each worker.
+
+    A worker gets nearly the same range in every round, so that it needs the data of few other clients.
     """
 
     def __init__(self, costs: Sequence[float], workers: int) -> None:
@@ -18,12 +19,12 @@ class WorkSplit:
             before += cost
 
     def take(self, worker: int) -> int | None:
-        """Its own next parcel; else the last one of whoever has most left; None where nothing is."""
+        """Take the worker's next parcel, else the last one of the worker with most left. None if no parcel is left."""
         if self._left[worker]:
             return self._left[worker].popleft()
         fullest = max(self._left, key=lambda left: sum(self._costs[parcel] for parcel in left))
         return fullest.pop() if fullest else None
 
     def return_parcel(self, worker: int, parcel: int) -> None:
-        """The worker is gone, and the parcel with it: both the stretch and the parcel are for whoever is free."""
+        """Put back the parcel of a lost worker. Other workers take it and the rest of the range."""
         self._left[worker].appendleft(parcel)

@@ -1,4 +1,4 @@
-"""What a worker does: hold its clients' data, play parcels of them as `embedded` does, give back one sum for each."""
+"""A worker of the ray engine: it fetches clients' data and computes the sums of parcels as `embedded` does."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -15,26 +15,32 @@ from discreet.params import Params, add, sum_clients
 
 
 class BroadcastArrays(NamedTuple):
-    """A broadcast on its way: the lattice follows from it, for whoever holds the algorithm."""
+    """A broadcast as numpy arrays. Its lattice follows from the algorithm and is not sent."""
 
     round: int
     params: Arrays
     announced: Arrays
 
     @classmethod
-    def of(cls, broadcast: Broadcast) -> "BroadcastArrays":
+    def from_broadcast(cls, broadcast: Broadcast) -> "BroadcastArrays":
         return cls(broadcast.round, to_arrays(broadcast.params), to_arrays(broadcast.announcement))
 
 
 class ParcelSum(NamedTuple):
-    """What a parcel of clients sent, added up in the order of its blocks; the norms are one for each client."""
+    """The sum of a parcel of clients, added in the order of its blocks.
+
+    Attributes:
+        rows: The sum of what the clients sent.
+        norms: The norm of each client's update.
+        clean: The sum of the updates without noise, None if unknown.
+    """
 
     rows: Arrays
     norms: Any
     clean: Arrays | None
 
     @classmethod
-    def of(cls, blocks: Iterable[tuple[list[int], Uploads]]) -> "ParcelSum":
+    def from_blocks(cls, blocks: Iterable[tuple[list[int], Uploads]]) -> "ParcelSum":
         rows: Params | None = None
         clean: Params | None = None
         norms = []
@@ -42,11 +48,11 @@ class ParcelSum(NamedTuple):
             rows = _add_rows(rows, sent.rows)
             clean = clean if sent.clean is None else _add_rows(clean, sent.clean)
             norms.append(sent.norms)
-        assert rows is not None  # a parcel has a block
+        assert rows is not None  # a parcel has at least one block
         return cls(to_arrays(rows), to_array(torch.cat(norms)), None if clean is None else to_arrays(clean))
 
-    def sent(self, device: torch.device) -> Uploads:
-        """As if one client had sent it all: a block whose sum is this one, bit for bit."""
+    def to_block(self, device: torch.device) -> Uploads:
+        """Convert to a block with one row, whose sum is this sum, bit for bit."""
         clean = None if self.clean is None else _one_row(to_tensors(self.clean, device))
         return Uploads(_one_row(to_tensors(self.rows, device)), torch.tensor(self.norms, device=device), clean)
 
@@ -61,9 +67,12 @@ def _one_row(params: Params) -> Params:
 
 @dataclass
 class Worker:
-    """Holds the data of the portions that it has played clients of; `fetch` brings one more.
+    """Computes parcels, and keeps the portions of data that it has needed so far.
 
-    `embedded` comes with every client's size and nobody's data, and `portion_of` says where each client's lies.
+    Attributes:
+        embedded: An embedded engine with all clients' sizes and at first nobody's data.
+        portion_of: The portion of each client's data.
+        fetch: Fetches a portion.
     """
 
     embedded: EmbeddedEngine
@@ -73,13 +82,14 @@ class Worker:
     def __post_init__(self) -> None:
         self.held: set[int] = set()
 
-    def run_parcel(self, told: BroadcastArrays, clients: list[int]) -> ParcelSum:
+    def run_parcel(self, arrays: BroadcastArrays, clients: list[int]) -> ParcelSum:
+        """Compute the sum of these clients' updates."""
         self._fetch_data(clients)
         simulation = self.embedded.simulation
         device = simulation.federation.inputs.device
-        params, announced = to_tensors(told.params, device), to_tensors(told.announced, device)
-        broadcast = simulation.algorithm.rebuild_broadcast(told.round, params, announced)
-        return ParcelSum.of(self.embedded.client_steps(broadcast, clients))
+        params, announced = to_tensors(arrays.params, device), to_tensors(arrays.announced, device)
+        broadcast = simulation.algorithm.rebuild_broadcast(arrays.round, params, announced)
+        return ParcelSum.from_blocks(self.embedded.client_steps(broadcast, clients))
 
     def _fetch_data(self, clients: list[int]) -> None:
         missing = sorted({int(self.portion_of[client]) for client in clients} - self.held)

@@ -1,0 +1,156 @@
+"""Run a SuperLink and ask it: its process, its nodes, its log, and the connection that Flower's commands use."""
+
+import json
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from discreet.deploy import deployment_lock, flower_commands, online_clients
+from discreet.deploy.deployment import Card
+from discreet.deploy.site import Site
+from discreet.errors import InvalidInput, Unsupported
+
+START_SECONDS = 300.0  # seconds in which a SuperLink must start, even on a slow machine
+END_SECONDS = 8.0  # seconds before it is killed; `discreet deploy server` waits a little longer
+
+
+def log_path(site: Site) -> Path:
+    """Return the log of the SuperLink, with a line for each message: for finding the cause of a failure."""
+    return site.server / "superlink.log"
+
+
+def write_connection(site: Site, settings: str | None = None) -> None:
+    """Choose a free port on loopback for the SuperLink, and write the connection for Flower's commands.
+
+    Args:
+        settings: Further TOML lines of the connection. None: TLS with the deployment's certificate.
+    """
+    if settings is None:
+        settings = f"root-certificates = {json.dumps(str((site.server / 'ca.crt').resolve()))}\n"
+    with deployment_lock.lock_deployment(site), socket.socket() as probe:  # refused while a server runs
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+        home = site.server / "flower"
+        home.mkdir(exist_ok=True)
+        (home / "config.toml").write_text(
+            f'[superlink]\ndefault = "{flower_commands.CONNECTION}"\n\n[superlink.{flower_commands.CONNECTION}]\n'
+            f'address = "127.0.0.1:{port}"\n{settings}',
+            encoding="utf-8",
+        )
+
+
+@contextmanager
+def run_superlink(
+    site: Site, command: list[str], held: int, environment: Mapping[str, str] | None = None
+) -> "Iterator[subprocess.Popen[bytes]]":
+    """Run a SuperLink while the block lasts. It logs to a file and inherits the lock `held`."""
+    with log_path(site).open("ab") as log:
+        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, pass_fds=(held,))
+    deployment_lock.write_process_id(held, process.pid)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(timeout=END_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def register_nodes(site: Site, cards: list[Card], say: Callable[[str], None]) -> None:
+    """Register the nodes of these cards at the SuperLink, except those that are registered already."""
+    noted = site.server / "registered.json"
+    known: dict[str, str] = json.loads(noted.read_text()) if noted.exists() else {}
+    asked = {}
+    for card in cards:
+        if known.get(card.name) == card.node_key:
+            continue
+        path = site.server / f"{card.name}.pub"
+        path.write_text(f"{card.node_key}\n", encoding="utf-8")
+        command = [
+            flower_commands.flower_program("flwr"),
+            "supernode",
+            "register",
+            str(path),
+            flower_commands.CONNECTION,
+        ]
+        asked[card.name] = (
+            card,
+            subprocess.Popen(
+                command,
+                env=flower_commands.flower_environment(site),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            ),
+        )
+    for name, (card, process) in asked.items():
+        try:
+            said, _ = process.communicate(timeout=flower_commands.ANSWER_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            said, _ = process.communicate()
+            said += f"\nthe SuperLink did not answer within {flower_commands.ANSWER_SECONDS:g} seconds."
+        if process.returncode and "already" not in said.lower():
+            raise InvalidInput(f"{name} could not be registered: {flower_commands.last_line(said)}")
+        known[name] = card.node_key
+        online_clients.store_node_number(site, name, said)
+        say(f"Registered {name}.")
+    noted.write_text(json.dumps(known), encoding="utf-8")
+
+
+def await_superlink(site: Site, alive: Callable[[], bool]) -> None:
+    """Wait until the SuperLink takes connections.
+
+    Raises:
+        InvalidInput: Its process has ended, or it takes too long.
+    """
+    until = time.monotonic() + START_SECONDS
+    while time.monotonic() < until and alive():
+        if flower_commands.is_listening(flower_commands.loopback_address(site)):
+            return
+        time.sleep(0.1)
+    raise InvalidInput(
+        f"The SuperLink did not start at {site.deployment.address}.",
+        fix=f"Look into its log: {log_path(site)}",
+    )
+
+
+def list_nodes(site: Site) -> list[Mapping[str, str]] | None:
+    """Return the registered nodes with their status, None if the SuperLink does not answer."""
+    address = flower_commands.loopback_address(site)
+    if not flower_commands.is_listening(address):  # quicker than Flower's command, which retries for a while
+        return None
+    try:
+        found = flower_commands.call_flower(
+            site,
+            [
+                flower_commands.flower_program("flwr"),
+                "supernode",
+                "list",
+                flower_commands.CONNECTION,
+                "--format",
+                "json",
+            ],
+        )
+        listed: list[Mapping[str, str]] = json.loads(found.stdout)["nodes"]
+    except (ValueError, KeyError, Unsupported, InvalidInput):
+        return None
+    return listed
+
+
+def stop_run(site: Site, number: str) -> bool:
+    """Stop a run at the SuperLink, which ends its process. Returns whether it did."""
+    try:
+        return (
+            flower_commands.call_flower(
+                site, [flower_commands.flower_program("flwr"), "stop", number, flower_commands.CONNECTION]
+            ).returncode
+            == 0
+        )
+    except InvalidInput:
+        return False
