@@ -51,9 +51,9 @@ def test_a_person_reads_the_promise_in_words(discreet: Discreet):
     assert "Certified: ε = 2 at δ = 0.0001. Whoever sees what the server sees" in ran.out
     said = " ".join(ran.out.split())
     assert "all clients together receive 2.6 MB and send 2.6 MB" in said
-    assert "noise to signal of a round's mean: 0.982 at best" in said
+    assert "Noise to signal of a round's mean: 0.982 at best" in said
     assert "Within the promise, this noise affords 100 rounds." in said
-    assert "Local work: 2 local steps a round recommended, now 1." in said
+    assert "Local work: 2 local steps per round recommended, now 1." in said
     assert "Warning" not in said
     assert "520 kB in the whole run; all clients together receive 2.6 MB" in said
     assert "secure aggregation" not in said
@@ -76,7 +76,7 @@ def test_what_secure_sums_send_beside_is_said_to_be_left_out(discreet: Discreet)
     recipe = "{recipe='ddp_fedavg',learning_rate=1.0,clip_norm=0.5,sampling_rate=0.3}"
     line = f"plan small.toml --set algorithm={recipe}"
     assert discreet(f"{line} --json").json["secure_sums"] is True
-    assert "the bytes that secure aggregation sends besides the sums are not counted" in " ".join(
+    assert "The bytes that secure aggregation sends besides the sums are not counted" in " ".join(
         discreet(line).out.split()
     )
     assert discreet("plan small.toml --json").json["secure_sums"] is False

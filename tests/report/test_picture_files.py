@@ -44,7 +44,7 @@ def test_a_pictures_form_is_that_of_its_ending(tmp_path: Path, ending: str, star
 
 @pytest.mark.parametrize("name", ["a.pdf", "a", "a.png.gz", ".png"])
 def test_another_ending_is_refused_and_nothing_is_written(tmp_path: Path, name: str):
-    with pytest.raises(InvalidInput, match=r"must end in \.png, \.svg or \.html, and got '.+'\."):
+    with pytest.raises(InvalidInput, match=r"must end in \.png, \.svg, \.html, and got '.+'\."):
         save_picture(PICTURE, tmp_path / name)
     assert not list(tmp_path.iterdir())
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 from rich.console import RenderableType
 
-from discreet.cli.options import COUNT, AcceptDataRanges, DataDir, Device, OutputDir, Overrides
+from discreet.cli.options import COUNT, AcceptDataRanges, DataDir, Device, OutputDir, Overrides, number_option
 from discreet.cli.output import Json, emit, print_note, stderr_console
 from discreet.cli.progress_bar import progress_bars
 from discreet.cli.text_table import text_table
@@ -43,7 +43,7 @@ Files: TypeAlias = Annotated[list[Path], typer.Argument(metavar="FILE...", hidde
 
 def compare(
     files: Files,
-    seeds: Annotated[int, typer.Option(click_type=COUNT, metavar="N", help="Number of runs of each cell.")] = 3,
+    seeds: Annotated[int, number_option(COUNT, "N", "Number of runs of each cell.")] = 3,
     sweep: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=V1,V2,...", help="Run every value of a field; repeat it for a grid."),

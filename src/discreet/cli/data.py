@@ -135,26 +135,21 @@ def _page(survey: "Survey", written: str | None, difference: "Heterogeneity | No
             yield Padding(f"- {problem}", (0, 2))
 
 
-def _heterogeneity_page(difference: "Heterogeneity") -> Iterator[RenderableType]:
+def _heterogeneity_page(measured: "Heterogeneity") -> Iterator[RenderableType]:
     """Describe Γ, and how far the clients' labels differ."""
     from discreet.data.heterogeneity import NOT_COVERED
 
-    how = "exact"
-    if difference.iterations:
-        how = f"an estimate, by {difference.iterations:,} iterations of gradient descent"
+    count = measured.iterations
+    how = f"an estimate, by {count:,} iterations of gradient descent" if count else "exact"
     yield f"How much the clients differ, measured by a linear model of all columns ({how}):"
     sentences = [
-        f"Γ = {difference.gamma:.4g}: {difference.share:.0%} of {difference.pooled_loss:.4g}, the loss of the best "
-        f"model of all data. The clients' own models have a loss of {difference.own_loss:.4g} on the same data."
+        f"Γ = {measured.gamma:.4g}: {measured.share:.0%} of {measured.pooled_loss:.4g}, the loss of the best model of "
+        f"all data. The clients' own models have a loss of {measured.own_loss:.4g} on the same data.",
+        f"As many clients who draw from one distribution would show about Γ = {measured.chance:.2g} by chance.",
+        NOT_COVERED,
     ]
-    if difference.label_distance is not None:
-        sentences.append(
-            f"The labels of a client differ from all labels by {difference.label_distance:.2f} (total variation, mean)."
-        )
-    sentences.append(
-        f"As many clients who draw from one distribution would show about Γ = {difference.chance:.2g} by chance."
-    )
-    sentences.append(NOT_COVERED)
+    if (distance := measured.label_distance) is not None:
+        sentences.insert(1, f"A client's labels differ from all labels by {distance:.2f} (total variation, mean).")
     for sentence in sentences:
         yield Padding(f"- {sentence}", (0, 2))
 

@@ -15,6 +15,7 @@ from discreet.cli.options import (
     RelationWord,
     UnitOption,
     ViewOption,
+    number_option,
     parse_relation,
     parse_unit,
 )
@@ -76,10 +77,8 @@ def verify(path: File, as_json: Json = False) -> None:
 @app.command()
 def create(
     path: File,
-    epsilon: Annotated[
-        float, typer.Option(click_type=POSITIVE, metavar="E", help="Budget: the largest epsilon that may be spent.")
-    ],
-    delta: Annotated[float, typer.Option(click_type=PROBABILITY, metavar="D", help="Delta of the budget.")],
+    epsilon: Annotated[float, number_option(POSITIVE, "E", "Budget: the largest epsilon that may be spent.")],
+    delta: Annotated[float, number_option(PROBABILITY, "D", "Delta of the budget.")],
     unit: UnitOption = "example",
     view: ViewOption = "server",
     relation: Annotated[

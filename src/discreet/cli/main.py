@@ -113,9 +113,8 @@ def run(arguments: Sequence[str]) -> int:
 
 def _dispatch(arguments: Sequence[str]) -> int:
     try:
-        code = use_plain_help(typer.main.get_command(app)).main(
-            list(arguments), prog_name="discreet", standalone_mode=False
-        )
+        command = use_plain_help(typer.main.get_command(app))
+        code = command.main(list(arguments), prog_name="discreet", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as no_arguments:
         help_page = no_arguments.format_message()
         emit(dict, lambda: [help_page], as_json=False)

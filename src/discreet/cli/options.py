@@ -68,6 +68,11 @@ def _parse_number(text: str) -> float:
         return int(number) if number.is_integer() else number  # 1e6 is a valid number of steps
 
 
+def number_option(kind: Number, metavar: str, text: str, *, default: str | bool = True) -> Any:
+    """Return an option that takes a number, with its help text; `default` replaces the default that the help shows."""
+    return typer.Option(click_type=kind, metavar=metavar, help=text, show_default=default)
+
+
 POSITIVE, RATE, PROBABILITY = Number("positive", Positive), Number("rate", Rate), Number("probability", Probability)
 COUNT = Number("count", Count)
 

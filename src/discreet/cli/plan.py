@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 
 from discreet.cli.interactive_plan import PORT, serve_planner
-from discreet.cli.options import DataDir, Overrides
+from discreet.cli.options import DataDir, Overrides, number_option
 from discreet.cli.output import Json, emit
 from discreet.cli.progress_bar import show_preparation
 from discreet.cli.text_table import text_table
@@ -32,10 +32,7 @@ File: TypeAlias = Annotated[Path | None, typer.Argument(metavar="[FILE]", hidden
 Interactive: TypeAlias = Annotated[
     bool, typer.Option("--interactive", help="Open a page with sliders on this machine, until Ctrl-C.")
 ]
-Port: TypeAlias = Annotated[
-    int | None,
-    typer.Option(click_type=PORT, metavar="N", show_default="a free one", help="Port of the interactive page."),
-]
+Port: TypeAlias = Annotated[int | None, number_option(PORT, "N", "Port of the interactive page.", default="a free one")]
 NoBrowser: TypeAlias = Annotated[
     bool, typer.Option("--no-browser", help="Only print the address of the interactive page.")
 ]
@@ -91,18 +88,18 @@ def _page(plan: dict[str, Any], command: str) -> Iterator[RenderableType]:
         f"{_describe_traffic(plan['bytes'])}"
     )
     if plan["secure_sums"]:
-        yield "the bytes that secure aggregation sends besides the sums are not counted"
+        yield "The bytes that secure aggregation sends besides the sums are not counted"
     if plan["ring_bits"] is not None and plan["wraparound"] is not None:
         yield (
-            f"sums in a ring of {plan['ring_bits']} bits: the probability that one overflows is at most "
+            f"Sums in a ring of {plan['ring_bits']} bits: the probability that one overflows is at most "
             f"{round_up(plan['wraparound'], 2)}; that would spoil the model and reveal nothing"
         )
     if plan["noise_multiplier"] is not None:
-        yield f"noise multiplier {compact(plan['noise_multiplier'])}"
+        yield f"Noise multiplier {compact(plan['noise_multiplier'])}"
     if plan["noise_to_signal"] is not None:
         ratio = compact(plan["noise_to_signal"], 3)
         best_case = "at best (every update at the clip, all in the same direction)"
-        yield f"noise to signal of a round's mean: {ratio} {best_case}"
+        yield f"Noise to signal of a round's mean: {ratio} {best_case}"
     yield ""
     yield _describe_promise(plan)
     if plan["by_client"]:

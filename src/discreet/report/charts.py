@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from discreet.experiment.run_directory.run_data import RunData, Series
-from discreet.report.plotly_figures import Band, Chart, Level, Line
+from discreet.report.plotly_figures import Band, Chart, Level, Line, format_number, format_percent
 
 
 def quality_charts(run: RunData) -> Iterator[Chart]:
@@ -67,6 +67,11 @@ def signal_charts(run: RunData) -> Iterator[Chart]:
 def capitalize(name: str) -> str:
     """Write the name of a metric as a heading: MSE, Accuracy."""
     return name.upper() if name == "mse" else name[:1].upper() + name[1:]
+
+
+def format_metric(name: str, value: float) -> str:
+    """Write the value of a metric, an accuracy in percent."""
+    return format_percent(value) if name == "accuracy" else format_number(value)
 
 
 def _gap_chart(metric: str, test: Series, training: Series) -> Chart:

@@ -29,7 +29,7 @@ def guarantee_card(card: Guarantee, *, public: bool = False) -> Html:
     not_covered = [remove_numbers(sentence) for sentence in card.not_covered] if public else card.not_covered
     return tag(
         "article",
-        tag("h3", f"For any one {unit}, against {_onlooker(card)}"),
+        tag("h3", f"For any one {unit}, against {onlooker_name(card.view)}"),
         tag("p", card.sentence(), class_="lead"),
         _attack_table(card),
         definition_list(_card_entries(card)),
@@ -76,8 +76,9 @@ def remove_numbers(sentence: str) -> str:
     return sentence if "ε = " in sentence else NUMBER.sub("…", sentence)
 
 
-def _onlooker(card: Guarantee) -> str:
-    return {"server": "the server", "client": "another client", "public": "the public"}[card.view]
+def onlooker_name(view: str) -> str:
+    """Name the one against whom a guarantee protects."""
+    return {"client": "another client"}.get(view, f"the {view}")
 
 
 def _attack_table(card: Guarantee) -> Html:

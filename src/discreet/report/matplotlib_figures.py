@@ -6,18 +6,9 @@ from collections.abc import Mapping
 from textwrap import wrap
 from typing import Any, Literal
 
-from discreet.report.curves import Panel, Picture
+from discreet.report import theme
+from discreet.report.curves import Limit, Panel, Picture
 from discreet.report.label_placement import hangs_from_top, is_near_right_edge, place_label
-from discreet.report.theme import (
-    QUIET,
-    Style,
-    curve_styles,
-    is_covered,
-    marker_count,
-    visible_limits,
-    visible_marks,
-    y_values,
-)
 
 MARKERS = ("o", "s", "D", "^", "X")
 PANEL = (4.8, 3.5)  # width and height of a panel, in inches
@@ -48,7 +39,7 @@ def _figure(picture: Picture) -> Any:
     rows = math.ceil(len(picture.panels) / columns)
     width = max(columns * PANEL[0], 6.4)
     note_lines = [line for note in picture.notes for line in wrap(note, int(width * 15))]
-    styles = curve_styles(picture)
+    styles = theme.curve_styles(picture)
     legend_columns = max(1, int(width / (0.7 + 0.085 * max((len(name) for name in styles), default=0))))
     legend_rows = math.ceil(len(styles) / legend_columns)
     body, foot = rows * PANEL[1] + 0.4 + ENTRY * legend_rows, NOTE * len(note_lines) + 0.1
@@ -81,7 +72,7 @@ def _column_count(panels: int) -> int:
     return {1: 1, 2: 2, 4: 2}.get(panels, 3)
 
 
-def _draw_panel(panel: Panel, axis: Any, styles: Mapping[str, Style]) -> None:
+def _draw_panel(panel: Panel, axis: Any, styles: Mapping[str, theme.Style]) -> None:
     axis.set_title(_escape_math(panel.title), fontsize=10)
     axis.set_xlabel(_escape_math(panel.across), fontsize=9)
     axis.set_ylabel(_escape_math(panel.up), fontsize=9)
@@ -93,11 +84,11 @@ def _draw_panel(panel: Panel, axis: Any, styles: Mapping[str, Style]) -> None:
     if panel.whole_x:
         axis.xaxis.get_major_locator().set_params(integer=True)
     for curve in panel.curves:
-        style, is_wide = styles[curve.name], is_covered(curve, panel)
-        markers = marker_count(curve, panel, style)
+        style, is_wide = styles[curve.name], theme.is_covered(curve, panel)
+        markers = theme.marker_count(curve, panel, style)
         axis.plot(
             [point.x for point in curve.points],
-            [math.nan if y is None else y for y in y_values(curve, panel)],
+            [math.nan if y is None else y for y in theme.y_values(curve, panel)],
             label=_escape_math(curve.name),
             color=style.colour,
             linewidth=4 if is_wide else 1.6,
@@ -106,27 +97,25 @@ def _draw_panel(panel: Panel, axis: Any, styles: Mapping[str, Style]) -> None:
             markevery=max(1, len(curve.points) // max(1, markers)),
             markersize=6 if is_wide else 4,
         )
-    for limit in visible_limits(panel):
-        axis.axvline(limit.x, color=QUIET, linewidth=1, linestyle=":")
-        _label_limit(
-            axis, limit.name, limit.x, right=is_near_right_edge(limit.x, panel), top=hangs_from_top(limit.x, panel)
-        )
-    for mark in visible_marks(panel):
+    for limit in theme.visible_limits(panel):
+        axis.axvline(limit.x, color=theme.QUIET, linewidth=1, linestyle=":")
+        _label_limit(axis, limit, panel)
+    for mark in theme.visible_marks(panel):
         axis.plot(*mark.at, marker="*", markersize=11, color="black", markeredgecolor="white", zorder=5)
         below, side = place_label(mark, panel)
         shift = {"left": -4, "right": 4}.get(side, 0)  # from the middle of the star to its edge
         offset = {"xytext": (shift, -7 if below else 7), "va": "top" if below else "bottom", "ha": side}
-        axis.annotate(
-            _escape_math(mark.name), mark.at, fontsize=8, textcoords="offset points", **offset, bbox=_HALO, zorder=6
-        )
+        name = _escape_math(mark.name)
+        axis.annotate(name, mark.at, fontsize=8, textcoords="offset points", **offset, bbox=_HALO, zorder=6)
 
 
-def _label_limit(axis: Any, name: str, x: float, *, right: bool, top: bool) -> None:
+def _label_limit(axis: Any, limit: Limit, panel: Panel) -> None:
     """Write the name of a limit along its line, at its top or bottom, on the side where there is room."""
+    right, top = is_near_right_edge(limit.x, panel), hangs_from_top(limit.x, panel)
     offset = {"xytext": (-3 if right else 3, -4 if top else 4), "textcoords": "offset points"}
     rotated = {"rotation": 90, "ha": "right" if right else "left", "va": "top" if top else "bottom"}
-    place = {"xy": (x, 1 if top else 0), "xycoords": axis.get_xaxis_transform(), "annotation_clip": True}
-    axis.annotate(_escape_math(name), **place, **offset, **rotated, fontsize=7, color="#555", bbox=_HALO)
+    place = {"xy": (limit.x, 1 if top else 0), "xycoords": axis.get_xaxis_transform(), "annotation_clip": True}
+    axis.annotate(_escape_math(limit.name), **place, **offset, **rotated, fontsize=7, color="#555", bbox=_HALO)
 
 
 def _escape_math(text: str) -> str:

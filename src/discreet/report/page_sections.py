@@ -1,7 +1,7 @@
 """The sections of a run's page: one function for each; it returns None if the run has nothing to show there."""
 
 import math
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Iterator, MutableMapping
 from typing import Any, TypeAlias
 
 import tomlkit
@@ -13,17 +13,8 @@ from discreet.privacy.wording import compact, round_up
 from discreet.report import charts
 from discreet.report.guarantee_card import guarantee_card, other_clients_table
 from discreet.report.markup import Child, Html, bullet_list, definition_list, details, tag
-from discreet.report.plotly_figures import (
-    Chart,
-    Level,
-    Line,
-    format_number,
-    format_percent,
-    numbers_table,
-    render_chart,
-)
+from discreet.report.plotly_figures import Chart, Level, Line, format_number, numbers_table, render_chart
 
-Section: TypeAlias = Callable[[RunData], Html | None]
 Tile: TypeAlias = tuple[str, str, str]
 
 NOT_COVERED = "not covered by the guarantee"
@@ -42,9 +33,9 @@ def covered_tiles(run: RunData) -> Iterator[Tile]:
     """Yield name, value and note of each main number that the guarantee covers, or that is public."""
     card, promise = run.main_guarantee, run.promise
     if card is not None:
-        promised = (
-            f"of {compact(promise.epsilon)} promised" if promise and promise.is_about(card) else "no budget was set"
-        )
+        promised = "no budget was set"
+        if promise and promise.is_about(card):
+            promised = f"of {compact(promise.epsilon)} promised"
         yield "ε certified", "∞" if math.isinf(card.epsilon) else round_up(card.epsilon), promised
         yield "δ", compact(card.delta), "probability that ε does not cover"
     if run.rounds or run.planned_rounds:
@@ -57,7 +48,7 @@ def uncovered_tiles(run: RunData) -> Iterator[Tile]:
     for name, series in list(run.metrics().items())[:1]:
         last, level = max(series), charts.constant_level(run, name)
         comparison = f"{level.name}: {format_number(level.value)}; " if level else ""
-        yield name, _metric_format(name)(series[last]), f"round {last:,}; {comparison}{NOT_COVERED}"
+        yield name, charts.format_metric(name, series[last]), f"round {last:,}; {comparison}{NOT_COVERED}"
     seconds = [value for value in run.series("seconds").values() if math.isfinite(value)]
     if seconds:
         yield "training time", _format_duration(sum(seconds)), f"{compact(sum(seconds) / len(seconds), 2)} s per round"
@@ -70,14 +61,14 @@ def unreadable_files(run: RunData) -> Html | None:
     return section("What could not be read", bullet_list(run.problems))
 
 
-def guarantees(run: RunData) -> Html | None:
-    """Show every guarantee as a card."""
-    return _guarantee_cards(run, public=False)
-
-
-def public_guarantees(run: RunData) -> Html | None:
-    """Show every guarantee as a card, without the numbers that the card itself says it does not cover."""
-    return _guarantee_cards(run, public=True)
+def guarantees(run: RunData, *, public: bool) -> Html | None:
+    """Show every guarantee as a card; in public, without the numbers that the card itself says it does not cover."""
+    if not run.guarantees:
+        return None
+    cards, others = split_by_largest_epsilon(run.guarantees)
+    name = "The guarantee" if len(run.guarantees) == 1 else f"The {len(run.guarantees)} guarantees"
+    other_clients = other_clients_table(others) if others else None
+    return section(name, *(guarantee_card(card, public=public) for card in cards), other_clients)
 
 
 def spending(run: RunData) -> Html | None:
@@ -110,11 +101,8 @@ def norms(run: RunData) -> Html | None:
     if not sizes and not clipped:
         return None
     if not clipped:
-        return _uncovered_section(
-            "Update norms by round",
-            "The norms of the clients' updates. This algorithm does not clip whole updates.",
-            sizes,
-        )
+        why = "The norms of the clients' updates. This algorithm does not clip whole updates."
+        return _uncovered_section("Update norms by round", why, sizes)
     why = (
         "The norms of the clients' updates before any clip. If few are clipped, the clip norm could be smaller, and so "
         "could the noise. If nearly all are clipped, the model learns less than the clients send. Signal to noise is "
@@ -147,35 +135,34 @@ def rows_left_out(run: RunData) -> Html | None:
     return section("Rows left out", tag("p", sentence), covered=False)
 
 
-def experiment(run: RunData) -> Html | None:
-    """Show the experiment with all defaults filled in, and as it was written."""
-    if not run.resolved_text and not run.source_text:
-        return None
-    resolved = _resolved_experiment(run.resolved_text) if run.resolved_text else None
-    source = code_block(run.source_text, "Experiment file")
-    written = details("The experiment as it was written", source, in_print=not run.resolved_text)
-    return section("The experiment", resolved, written if run.source_text else None)
+def experiment(run: RunData, *, public: bool) -> Html | None:
+    """Show the experiment with all defaults filled in, and as it was written.
 
-
-def public_experiment(run: RunData) -> Html | None:
-    """Show the experiment with all defaults filled in: its fields are declared public, comments in the file are not.
-
-    Ranges that were taken from the data are left out.
+    In public, only the former: its fields are declared public, and comments in the file are not. Ranges that were
+    taken from the data are left out.
     """
-    if not run.resolved_text:
+    resolved, source = run.resolved_text, "" if public else run.source_text
+    if public and run.has_data_ranges:
+        resolved = _remove_ranges(resolved)
+    if not resolved and not source:
         return None
-    text = _remove_ranges(run.resolved_text) if run.has_data_ranges else run.resolved_text
-    return section("The experiment", _resolved_experiment(text))
+    texts = (("with all defaults filled in", resolved, True), ("as it was written", source, not resolved))
+    blocks = (
+        details(f"The experiment {form}", code_block(text, "Experiment file"), in_print=in_print)
+        for form, text, in_print in texts
+        if text
+    )
+    return section("The experiment", *blocks)
 
 
-def environment(run: RunData) -> Html | None:
-    """Show versions and machine of the run."""
-    return _environment_section(run.environment)
-
-
-def public_environment(run: RunData) -> Html | None:
-    """Show only the entries of the environment that are public."""
-    return _environment_section({name: run.environment[name] for name in PUBLIC_ENVIRONMENT if name in run.environment})
+def environment(run: RunData, *, public: bool) -> Html | None:
+    """Show versions and machine of the run; in public, only the entries that are public."""
+    entries = [
+        (name.replace("_", " "), _join_values(value))
+        for name, value in run.environment.items()
+        if value is not None and (name in PUBLIC_ENVIRONMENT or not public)
+    ]
+    return section("The environment", definition_list(entries)) if entries else None
 
 
 def ledger(run: RunData) -> Html | None:
@@ -196,11 +183,6 @@ def ledger(run: RunData) -> Html | None:
     return section("The ledger", tag("p", why), definition_list(entries))
 
 
-def _resolved_experiment(text: str) -> Html:
-    code = code_block(text, "Experiment file")
-    return details("The experiment with all defaults filled in", code, in_print=True)
-
-
 def _remove_ranges(resolved: str) -> str:
     """Replace the ranges in the experiment by a note; the name of a file that holds them stays."""
     try:
@@ -213,22 +195,11 @@ def _remove_ranges(resolved: str) -> str:
     return tomlkit.dumps(document)
 
 
-def _guarantee_cards(run: RunData, *, public: bool) -> Html | None:
-    if not run.guarantees:
-        return None
-    cards, others = split_by_largest_epsilon(run.guarantees)
-    name = "The guarantee" if len(run.guarantees) == 1 else f"The {len(run.guarantees)} guarantees"
-    other_clients = other_clients_table(others) if others else None
-    return section(name, *(guarantee_card(card, public=public) for card in cards), other_clients)
-
-
 def _describe_traffic(run: RunData) -> str:
     up, down = (list(run.series(f"bits.{way}").values()) for way in ("up", "down"))
-    return (
-        f" In a round, each received {format_number(down[-1])} bits and sent {format_number(up[-1])} bits."
-        if up and down
-        else ""
-    )
+    if not up or not down:
+        return ""
+    return f" In a round, each received {format_number(down[-1])} bits and sent {format_number(up[-1])} bits."
 
 
 def _uncovered_section(name: str, why: str, pictures: list[Chart]) -> Html:
@@ -244,16 +215,6 @@ def section(name: str, *children: Child, covered: bool = True) -> Html:
     return tag("section", tag("h2", name, " ", badge), *children, class_="part uncovered")
 
 
-def _environment_section(values: dict[str, Any]) -> Html | None:
-    return section("The environment", definition_list(_entries(values))) if values else None
-
-
-def _entries(data: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    for name, value in data.items():
-        if value is not None:
-            yield name.replace("_", " "), _join_values(value)
-
-
 def _join_values(value: Any) -> str:
     """Join nested values to one line, such as "torch 2.13, numpy 2.4": a line for each would fill the page."""
     if isinstance(value, dict):
@@ -264,10 +225,6 @@ def _join_values(value: Any) -> str:
 def code_block(text: str, label: str) -> Html:
     """Return text in its own lines; `label` names it for screen readers."""
     return tag("pre", tag("code", text), tabindex="0", role="region", aria_label=label)
-
-
-def _metric_format(metric: str) -> Callable[[float], str]:
-    return format_percent if metric == "accuracy" else format_number
 
 
 def _format_duration(seconds: float) -> str:

@@ -1,6 +1,7 @@
 """Write a picture to a file: PNG, SVG or HTML, by the ending of its name."""
 
 import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from discreet.errors import InvalidInput
@@ -9,18 +10,16 @@ from discreet.report.matplotlib_figures import render_image
 from discreet.report.plotly_page import render_page
 from discreet.report.run_page import write_atomically
 
-FORMATS = (".png", ".svg", ".html")
+FORMATS: Mapping[str, Callable[[Picture], str | bytes]] = {
+    ".png": lambda picture: render_image(picture, "png"),
+    ".svg": lambda picture: render_image(picture, "svg"),
+    ".html": lambda picture: render_page(picture),
+}
 
 
 def save_picture(picture: Picture, path: Path) -> Path:
     """Draw a picture and write it to `path`, completely or not at all. An existing file is replaced."""
-    match picture_format(path):
-        case ".png":
-            return write_atomically(path, render_image(picture, "png"))
-        case ".svg":
-            return write_atomically(path, render_image(picture, "svg"))
-        case _:
-            return write_atomically(path, render_page(picture))
+    return write_atomically(path, FORMATS[picture_format(path)](picture))
 
 
 def check_picture_path(path: Path) -> Path:
@@ -30,14 +29,11 @@ def check_picture_path(path: Path) -> Path:
         InvalidInput: If the format is unknown, or the file can't be written.
     """
     picture_format(path)
+    problem = f"{path} can't be written"
     if not path.parent.is_dir():
-        raise InvalidInput(
-            f"{path} can't be written: there is no folder {path.parent}.", fix="Create the folder first."
-        )
+        raise InvalidInput(f"{problem}: there is no folder {path.parent}.", fix="Create the folder first.")
     if path.is_dir() or not os.access(path.parent, os.W_OK):
-        raise InvalidInput(
-            f"{path} can't be written: {'it is a folder' if path.is_dir() else 'its folder is read-only'}."
-        )
+        raise InvalidInput(f"{problem}: {'it is a folder' if path.is_dir() else 'its folder is read-only'}.")
     return path
 
 
@@ -49,7 +45,5 @@ def picture_format(path: Path) -> str:
     """
     ending = path.suffix.lower()
     if ending not in FORMATS:
-        raise InvalidInput(
-            f"The name of a picture must end in {', '.join(FORMATS[:-1])} or {FORMATS[-1]}, and got {path.name!r}."
-        )
+        raise InvalidInput(f"The name of a picture must end in {', '.join(FORMATS)}, and got {path.name!r}.")
     return ending

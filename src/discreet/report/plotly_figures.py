@@ -1,10 +1,10 @@
 """Line charts for a page, drawn by plotly: each with a caption, a description in words and a table of its numbers."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from discreet.privacy.wording import compact
 from discreet.report.markup import Html, details, join, table, tag
@@ -14,6 +14,7 @@ POINTS = 2000  # the most points of a line: a screen is not wider
 ROWS = 40  # the most rows of a table of numbers
 
 Number = TypeVar("Number", int, float)
+NumberColumn: TypeAlias = tuple[str, Mapping[Any, float], Callable[[float], str]]
 
 
 @dataclass(frozen=True)
@@ -105,20 +106,27 @@ def render_figure(
 
 
 def numbers_table(title: str, *charts: Chart) -> Html:
-    """Return the numbers of charts as a folded table of at most `ROWS` rows, including the first and the last."""
-    columns = [(name, values, chart) for chart in charts for name, values in _series_columns(chart)]
-    numbers = sorted({number for _, values, _ in columns for number in values})
-    shown = thin_out(numbers, ROWS)
+    """Return the numbers of charts as a folded table."""
+    columns = [(name, values, chart.format_value) for chart in charts for name, values in _series_columns(chart)]
+    return fold_numbers(title, charts[0].across, f"{charts[0].across}s", columns)
+
+
+def fold_numbers(title: str, heading: str, unit: str, columns: Sequence[NumberColumn]) -> Html:
+    """Return columns of numbers as a folded table of at most `ROWS` rows, including the first and the last.
+
+    Args:
+        title: The caption of the table.
+        heading: What the first column shows: the x of each row.
+        unit: What the rows are, in the plural.
+        columns: Name, values by x, and how to write a value.
+    """
+    xs = sorted({x for _, values, _ in columns for x in values})
+    shown = thin_out(xs, ROWS)
     rows = (
-        [
-            f"{number:,}",
-            *(chart.format_value(values[number]) if number in values else "–" for _, values, chart in columns),
-        ]
-        for number in shown
+        [format_number(x), *(write(values[x]) if x in values else "–" for _, values, write in columns)] for x in shown
     )
-    across = charts[0].across
-    note = f"{len(shown)} of {len(numbers):,} {across}s." if len(shown) < len(numbers) else None
-    content = table(title, [across, *(name for name, _, _ in columns)], rows, class_="numbers")
+    note = f"{len(shown)} of {len(xs):,} {unit}." if len(shown) < len(xs) else None
+    content = table(title, [heading, *(name for name, _, _ in columns)], rows, class_="numbers")
     return details("The numbers", content, tag("p", note, class_="note") if note else None)
 
 
@@ -239,13 +247,10 @@ def _describe_line(line: Line, chart: Chart) -> str:
     if not line.values:
         return f"{line.name}: no values"
     rounds = sorted(line.values)
-    first, last = (
-        f"{chart.format_value(line.values[number])} in {chart.across} {number:,}" for number in (rounds[0], rounds[-1])
-    )
+    write, unit = chart.format_value, chart.across
+    first, last = (f"{write(line.values[number])} in {unit} {number:,}" for number in (rounds[0], rounds[-1]))
     finite = [value for value in line.values.values() if math.isfinite(value)]
-    between = (
-        f", between {chart.format_value(min(finite))} and {chart.format_value(max(finite))}" if len(finite) > 2 else ""
-    )
+    between = f", between {write(min(finite))} and {write(max(finite))}" if len(finite) > 2 else ""
     return f"{line.name}: {first}" if len(rounds) == 1 else f"{line.name}: from {first} to {last}{between}"
 
 
@@ -253,11 +258,7 @@ def _gap_note(chart: Chart) -> Html | None:
     """Say which values are not finite: the gap in a line is easily overlooked."""
     gaps = {line.name: [number for number, y in line.values.items() if not math.isfinite(y)] for line in chart.lines}
     unit = chart.across
-    parts = [
-        f"{name} in {len(numbers):,} {unit}s, first in {unit} {min(numbers):,}"
-        for name, numbers in gaps.items()
-        if numbers
-    ]
+    parts = [f"{name} in {len(gap):,} {unit}s, first in {unit} {min(gap):,}" for name, gap in gaps.items() if gap]
     return tag("p", f"Not a finite number: {'; '.join(parts)}.", class_="note") if parts else None
 
 

@@ -5,28 +5,19 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-from discreet.report.curves import Panel, Picture, Point
+from discreet.report import theme
+from discreet.report.curves import Limit, Panel, Picture, Point
 from discreet.report.label_placement import hangs_from_top, is_near_right_edge, place_label
-from discreet.report.markup import Html, details, join, table, tag
-from discreet.report.plotly_figures import ROWS, Chart, format_number, layout, render_figure, thin_out
+from discreet.report.markup import Html, join, tag
+from discreet.report.plotly_figures import Chart, fold_numbers, format_number, layout, render_figure
 from discreet.report.run_page import html_page
-from discreet.report.theme import (
-    QUIET,
-    Style,
-    curve_styles,
-    is_covered,
-    marker_count,
-    visible_limits,
-    visible_marks,
-    y_values,
-)
 
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x")
 
 
 def render_page(picture: Picture) -> str:
     """Return the whole page as HTML."""
-    styles = curve_styles(picture)
+    styles = theme.curve_styles(picture)
     panels = [_render_panel(panel, f"panel-{index}", styles) for index, panel in enumerate(picture.panels)]
     notes = [tag("p", note, class_="note") for note in picture.notes]
     body = join(
@@ -39,23 +30,23 @@ def render_page(picture: Picture) -> str:
     return html_page(picture.title, body)
 
 
-def _render_panel(panel: Panel, key: str, styles: Mapping[str, Style]) -> Html:
+def _render_panel(panel: Panel, key: str, styles: Mapping[str, theme.Style]) -> Html:
     chart = render_figure(key, panel.title, description(panel), figure(panel, styles), tall=True)
     return tag("div", chart, numbers_table(panel))
 
 
-def figure(panel: Panel, styles: Mapping[str, Style]) -> Any:
+def figure(panel: Panel, styles: Mapping[str, theme.Style]) -> Any:
     """Return the panel as a plotly figure; a click on a name in the legend hides all curves of that name."""
     import plotly.graph_objects as go
 
     drawing = go.Figure(layout=_layout(panel))
     in_legend = {curve.name: curve for curve in panel.curves}  # the last curve of a name is in the legend for all
     for curve in panel.curves:
-        style, is_wide = styles[curve.name], is_covered(curve, panel)
-        markers = marker_count(curve, panel, style)
+        style, is_wide = styles[curve.name], theme.is_covered(curve, panel)
+        markers = theme.marker_count(curve, panel, style)
         drawing.add_scatter(
             x=[point.x if math.isfinite(point.x) else None for point in curve.points],
-            y=y_values(curve, panel),
+            y=theme.y_values(curve, panel),
             name=escape(curve.name),
             legendgroup=escape(curve.name),
             showlegend=in_legend[curve.name] is curve,
@@ -64,7 +55,7 @@ def figure(panel: Panel, styles: Mapping[str, Style]) -> Any:
             marker={"size": 12 if is_wide else 6, "symbol": SYMBOLS[style.symbol], "maxdisplayed": markers},
             hovertemplate="%{y:.4~g}",
         )
-    for mark in visible_marks(panel):
+    for mark in theme.visible_marks(panel):
         below, side = place_label(mark, panel)
         drawing.add_scatter(
             x=[mark.at.x],
@@ -73,13 +64,13 @@ def figure(panel: Panel, styles: Mapping[str, Style]) -> Any:
             mode="markers+text",
             text=[escape(mark.name)],
             textposition=f"{'bottom' if below else 'top'} {_OPPOSITE[side]}",
-            marker={"size": 12, "symbol": "star", "color": QUIET},
+            marker={"size": 12, "symbol": "star", "color": theme.QUIET},
             cliponaxis=False,
             showlegend=False,
             hovertemplate="%{y:.4~g}",
         )
-    for limit in visible_limits(panel):
-        _add_limit(drawing, limit.name, limit.x, panel)
+    for limit in theme.visible_limits(panel):
+        _add_limit(drawing, limit, panel)
     return drawing
 
 
@@ -92,15 +83,9 @@ def description(panel: Panel) -> str:
 
 
 def numbers_table(panel: Panel) -> Html:
-    """Return the numbers of a panel as a folded table of at most `ROWS` rows, including the first and the last."""
-    merged = _merge_curves(panel)
-    values = [dict(points) for points in merged.values()]
-    xs = sorted({point.x for curve in panel.curves for point in curve.points if math.isfinite(point.x)})
-    shown = thin_out(xs, ROWS)
-    rows = ([format_number(x), *(format_number(curve[x]) if x in curve else "–" for curve in values)] for x in shown)
-    numbers = table(f"{panel.title}: {panel.up}", [panel.across, *merged], rows, class_="numbers")
-    note = f"{len(shown)} of {len(xs):,} points." if len(shown) < len(xs) else None
-    return details("The numbers", numbers, tag("p", note, class_="note") if note else None)
+    """Return the numbers of a panel as a folded table."""
+    columns = [(name, dict(points), format_number) for name, points in _merge_curves(panel).items()]
+    return fold_numbers(f"{panel.title}: {panel.up}", panel.across, "points", columns)
 
 
 def _merge_curves(panel: Panel) -> dict[str, list[Point]]:
@@ -118,16 +103,16 @@ def _describe_curve(name: str, points: list[Point]) -> str:
     return f"{name}: {first}" if len(points) == 1 else f"{name}: from {first} to {last}"
 
 
-def _add_limit(drawing: Any, name: str, x: float, panel: Panel) -> None:
+def _add_limit(drawing: Any, limit: Limit, panel: Panel) -> None:
     """Draw a vertical line with its name along it."""
-    top = hangs_from_top(x, panel)
+    x, top = limit.x, hangs_from_top(limit.x, panel)
     drawing.add_shape(type="line", xref="x", yref="paper", x0=x, x1=x, y0=0, y1=1, line=_LIMIT)
     drawing.add_annotation(
         xref="x",
         yref="paper",
         x=math.log10(x) if panel.log_x else x,  # plotly takes an exponent on a logarithmic axis
         y=1 if top else 0,
-        text=escape(name),
+        text=escape(limit.name),
         textangle=-90,
         showarrow=False,
         xanchor="right" if is_near_right_edge(x, panel) else "left",
@@ -153,4 +138,4 @@ def _layout(panel: Panel) -> dict[str, Any]:
 
 
 _OPPOSITE = {"left": "right", "right": "left", "center": "center"}  # plotly names the side of the mark, not of the text
-_LIMIT = {"color": QUIET, "width": 1.5, "dash": "dot"}
+_LIMIT = {"color": theme.QUIET, "width": 1.5, "dash": "dot"}

@@ -88,24 +88,22 @@ def _body(run: RunData, *, public: bool) -> Iterator[Html]:
             aria_label="Verdict",
         ),
     )
-    sections = [html for section in _sections(public=public) if (html := section(run)) is not None]
-    yield tag(
-        "main", _tiles(run, public=public), page_sections.unreadable_files(run) if not public else None, *sections
-    )
+    files = None if public else page_sections.unreadable_files(run)
+    yield tag("main", _tiles(run, public=public), files, *_sections(run, public=public))
     yield tag("footer", tag("p", _FOOTER_PUBLIC if public else _FOOTER))
 
 
-def _sections(*, public: bool) -> Iterator[page_sections.Section]:
-    yield page_sections.public_guarantees if public else page_sections.guarantees
-    yield page_sections.spending
+def _sections(run: RunData, *, public: bool) -> Iterator[Html | None]:
+    yield page_sections.guarantees(run, public=public)
+    yield page_sections.spending(run)
     if not public:
-        yield page_sections.quality
-        yield page_sections.norms
-        yield page_sections.cohorts
-        yield page_sections.rows_left_out
-    yield page_sections.public_experiment if public else page_sections.experiment
-    yield page_sections.public_environment if public else page_sections.environment
-    yield page_sections.ledger
+        yield page_sections.quality(run)
+        yield page_sections.norms(run)
+        yield page_sections.cohorts(run)
+        yield page_sections.rows_left_out(run)
+    yield page_sections.experiment(run, public=public)
+    yield page_sections.environment(run, public=public)
+    yield page_sections.ledger(run)
 
 
 def _tiles(run: RunData, *, public: bool) -> Html:

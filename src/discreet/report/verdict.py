@@ -8,7 +8,7 @@ from discreet.experiment.run_directory.run_data import Promise, RunData
 from discreet.privacy import wording
 from discreet.privacy.release import describe_clients
 from discreet.privacy.wording import compact, round_up
-from discreet.report.guarantee_card import format_bound, format_certified
+from discreet.report.guarantee_card import format_bound, format_certified, onlooker_name
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def _privacy(run: RunData) -> Verdict:
         return _uncertified(run)
     if not math.isfinite(card.epsilon):
         return Verdict("none", card.sentence())
-    unit, onlooker = wording.unit_name(card.unit), _onlooker_name(card.view)
+    unit, onlooker = wording.unit_name(card.unit), onlooker_name(card.view)
     protected = f"Any one {unit} is protected against {onlooker}, up to {format_certified(card)}."
     if run.is_seeded:
         return Verdict(
@@ -59,33 +59,25 @@ def _privacy(run: RunData) -> Verdict:
     if not promise.is_about(card):
         other = f"The promise was a different one: {_describe_promise(promise)}. It is not certified."
         return Verdict("bad", protected, (other,))
-    by_client = [
-        other for other in run.guarantees if other.clients and other.view == card.view and promise.is_about(other)
-    ]
+    about = [other for other in run.guarantees if other.view == card.view and promise.is_about(other)]
+    by_client = [other for other in about if other.clients]
     broken = next((other for other in by_client or [card] if not promise.is_kept_by(other)), None)
     if broken is not None:
         whose = f" for {describe_clients(broken.clients)}" if broken.clients else ""
-        return Verdict(
-            "bad",
-            f"The promise is broken: {_describe_promise(promise)}, and {format_certified(broken)} was spent{whose}.",
-        )
+        spent = f"{format_certified(broken)} was spent{whose}"
+        return Verdict("bad", f"The promise is broken: {_describe_promise(promise)}, and {spent}.")
     return Verdict("good", protected, (f"That keeps the promise: {_describe_promise(promise)}.",))
 
 
 def _uncertified(run: RunData) -> Verdict:
     is_unknown = any(name in problem for problem in run.problems for name in ("guarantee.json", ".toml"))
     if "privacy" not in run.experiment and run.identity.get("private") is not True and not is_unknown:
-        return Verdict(
-            "none",
-            "No privacy was promised.",
-            ("Nothing limits what the model, or the updates it was trained with, reveal about the data.",),
-        )
+        unlimited = "Nothing limits what the model, or the updates it was trained with, reveal about the data."
+        return Verdict("none", "No privacy was promised.", (unlimited,))
     promised = f"The promise was {_describe_promise(run.promise)}. " if run.promise else ""
-    why = (
-        "It is written when the run ends."
-        if not run.is_finished
-        else "The run directory contains none that can be read."
-    )
+    why = "The run directory contains none that can be read."
+    if not run.is_finished:
+        why = "It is written when the run ends."
     return Verdict("bad", f"{promised}There is no certified guarantee. {why}", _spent(run))
 
 
@@ -106,8 +98,4 @@ def _progress(run: RunData) -> tuple[str, ...]:
 def _describe_promise(promise: Promise) -> str:
     at_most = format_bound(compact(promise.epsilon), promise.delta)
     smaller = ", and less for some clients" if len(set(promise.client_epsilons)) > 1 else ""
-    return f"at most {at_most} for any one {promise.unit}, against {_onlooker_name(promise.against)}{smaller}"
-
-
-def _onlooker_name(view: str) -> str:
-    return {"client": "another client"}.get(view, f"the {view}")
+    return f"at most {at_most} for any one {promise.unit}, against {onlooker_name(promise.against)}{smaller}"

@@ -8,7 +8,7 @@ import typer
 from discreet.cli.account.answer import solve
 from discreet.cli.account.averaging import averaging
 from discreet.cli.account.question import Question, with_question_options
-from discreet.cli.options import COUNT, POSITIVE
+from discreet.cli.options import COUNT, POSITIVE, number_option
 from discreet.cli.output import emit
 from discreet.privacy.events import DiscreteGaussianNoise, GaussianNoise, LaplaceNoise, Noise, SkellamNoise
 
@@ -41,12 +41,10 @@ app = typer.Typer(
 )
 
 Variance: TypeAlias = Annotated[
-    float | None,
-    typer.Option(click_type=POSITIVE, metavar="V", help="Variance of the noise in the sum, in lattice units."),
+    float | None, number_option(POSITIVE, "V", "Variance of the noise in the sum, in lattice units.")
 ]
 L2Sensitivity: TypeAlias = Annotated[
-    float,
-    typer.Option(click_type=POSITIVE, metavar="S", help="Largest change by one unit, as L2 norm in lattice units."),
+    float, number_option(POSITIVE, "S", "Largest change by one unit, as L2 norm in lattice units.")
 ]
 
 
@@ -55,8 +53,7 @@ L2Sensitivity: TypeAlias = Annotated[
 def gaussian(
     question: Question,
     noise_multiplier: Annotated[
-        float | None,
-        typer.Option(click_type=POSITIVE, metavar="Z", help="Standard deviation divided by the L2 sensitivity."),
+        float | None, number_option(POSITIVE, "Z", "Standard deviation divided by the L2 sensitivity.")
     ] = None,
 ) -> None:
     """Gaussian noise on a sum of bounded L2 norm."""
@@ -68,7 +65,7 @@ def gaussian(
 def laplace(
     question: Question,
     noise_multiplier: Annotated[
-        float | None, typer.Option(click_type=POSITIVE, metavar="B", help="Scale divided by the L1 sensitivity.")
+        float | None, number_option(POSITIVE, "B", "Scale divided by the L1 sensitivity.")
     ] = None,
 ) -> None:
     """Laplace noise on a sum of bounded L1 norm."""
@@ -82,7 +79,7 @@ def skellam(
     *,
     variance: Variance = None,
     l2_sensitivity: L2Sensitivity,
-    dimension: Annotated[int, typer.Option(click_type=COUNT, metavar="N", help="Number of coordinates of the sum.")],
+    dimension: Annotated[int, number_option(COUNT, "N", "Number of coordinates of the sum.")],
 ) -> None:
     """Skellam noise on a secure sum of integers."""
     _print_answer(

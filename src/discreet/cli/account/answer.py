@@ -58,10 +58,58 @@ class Answer:
     card: "Guarantee | None"
 
     def data(self) -> dict[str, Any]:
-        return _data(self)
+        """Return the answer as plain data for JSON."""
+        step, account, target = self.solution.step, self.account, self.question.target()
+        noise = to_plain(step.event)
+        data = {
+            "mechanism": noise.pop("kind"),
+            "epsilon": account.epsilon,
+            "delta": account.delta,
+            "relation": account.relation,
+            "certified_by": account.certified_by,
+            "accountants": account.accountants,
+            "notes": account.notes,
+            **noise,
+            "steps": self.solution.steps,
+            "sampling": "none" if step.sampling_rate == 1 else self.question.sampling,
+            "sampling_rate": step.sampling_rate,
+            "found": self.solution.found,
+            "target": to_plain(target) if target else None,
+            "tpr": {compact(attack.false_positive_rate): attack.true_positive_rate for attack in self.attacks},
+            "mu": self.mu,
+            "event": to_plain(self.solution.event),
+        }
+        if isinstance(step, SampledWithoutReplacement):
+            data |= {"cohort": step.cohort, "population": step.population}
+        if second := self.second:
+            data["second_engine"] = {"engine": second.engine, "epsilon": second.epsilon, "reason": second.reason}
+        if self.card:
+            data["guarantee"] = to_plain(self.card)
+        return data
 
     def page(self) -> Iterator[RenderableType]:
-        return _page(self)
+        """Yield the answer as text, piece by piece."""
+        account = self.account
+        if self.solution.found:
+            yield _describe_solution(self)
+            yield ""
+        yield describe_event(self.solution.event)
+        yield f"neighbours: {account.relation.replace('_', '-')}; δ = {compact(account.delta)}; μ = {round_up(self.mu)}"
+        yield ""
+        yield Padding(_accountant_table(self), (0, 2))
+        yield ""
+        first, *others = self.attacks
+        rates = first.false_positive_rate, first.true_positive_rate
+        yield sentence("Anyone who sees the results", self.unit, account.relation, *rates)
+        if first.true_positive_rate < 1:
+            yield " ".join(
+                f"With {per_thousand(other.false_positive_rate)} false alarms: at most "
+                f"{per_thousand(other.true_positive_rate)}."
+                for other in others
+            )
+        if self.card:
+            yield ""
+            yield self.card.as_text()
 
 
 def solve(question: Question, name: str, noise: float | None, noise_at: Callable[[float], Noise]) -> Answer:
@@ -128,69 +176,6 @@ def find_missing(question: Question, name: str, noise: float | None, noise_at: C
                 fix="Leave out the number to find, or the target.",
             )
     return Solution(question.sampled_event(noise_at(noise), rate), steps, found)
-
-
-def _data(answer: Answer) -> dict[str, Any]:
-    step, account, target = answer.solution.step, answer.account, answer.question.target()
-    noise = to_plain(step.event)
-    data = {
-        "mechanism": noise.pop("kind"),
-        "epsilon": account.epsilon,
-        "delta": account.delta,
-        "relation": account.relation,
-        "certified_by": account.certified_by,
-        "accountants": account.accountants,
-        "notes": account.notes,
-        **noise,
-        "steps": answer.solution.steps,
-        "sampling": "none" if step.sampling_rate == 1 else answer.question.sampling,
-        "sampling_rate": step.sampling_rate,
-        "found": answer.solution.found,
-        "target": to_plain(target) if target else None,
-        "tpr": {compact(attack.false_positive_rate): attack.true_positive_rate for attack in answer.attacks},
-        "mu": answer.mu,
-        "event": to_plain(answer.solution.event),
-    }
-    if isinstance(step, SampledWithoutReplacement):
-        data |= {"cohort": step.cohort, "population": step.population}
-    if answer.second:
-        data["second_engine"] = _second_engine_data(answer.second)
-    if answer.card:
-        data["guarantee"] = to_plain(answer.card)
-    return data
-
-
-def _second_engine_data(second: "SecondOpinion") -> dict[str, Any]:
-    return {"engine": second.engine, "epsilon": second.epsilon, "reason": second.reason}
-
-
-def _page(answer: Answer) -> Iterator[RenderableType]:
-    account = answer.account
-    if answer.solution.found:
-        yield _describe_solution(answer)
-        yield ""
-    yield describe_event(answer.solution.event)
-    yield f"neighbours: {account.relation.replace('_', '-')}; δ = {compact(account.delta)}; μ = {round_up(answer.mu)}"
-    yield ""
-    yield Padding(_accountant_table(answer), (0, 2))
-    yield ""
-    first, *others = answer.attacks
-    yield sentence(
-        "Anyone who sees the results",
-        answer.unit,
-        account.relation,
-        first.false_positive_rate,
-        first.true_positive_rate,
-    )
-    if first.true_positive_rate < 1:
-        yield " ".join(
-            f"With {per_thousand(other.false_positive_rate)} false alarms: at most "
-            f"{per_thousand(other.true_positive_rate)}."
-            for other in others
-        )
-    if answer.card:
-        yield ""
-        yield answer.card.as_text()
 
 
 def _describe_solution(answer: Answer) -> str:

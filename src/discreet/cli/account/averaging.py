@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-import typer
 from rich.console import RenderableType
 from rich.padding import Padding
 
-from discreet.cli.options import COUNT, POSITIVE, PROBABILITY, RATE
+from discreet.cli.options import COUNT, POSITIVE, PROBABILITY, RATE, number_option
 from discreet.cli.output import Json, emit
 from discreet.cli.text_table import text_table
 from discreet.part import to_plain
@@ -19,20 +18,12 @@ if TYPE_CHECKING:
     from discreet.planning.theory.heikkila_model_averaging import ModelAverage
 
 LocalEpsilon: TypeAlias = Annotated[
-    float, typer.Option(click_type=POSITIVE, metavar="E", help="Epsilon of each model, as the paper counts it.")
+    float, number_option(POSITIVE, "E", "Epsilon of each model, as the paper counts it.")
 ]
-Parties: TypeAlias = Annotated[
-    int, typer.Option(click_type=COUNT, metavar="N", help="Number of models, one for each client.")
-]
-Steps: TypeAlias = Annotated[
-    int, typer.Option(click_type=COUNT, metavar="T", help="Number of training steps of each model.")
-]
-SamplingRate: TypeAlias = Annotated[
-    float, typer.Option(click_type=RATE, metavar="Q", help="Share of a client's examples in each step.")
-]
-Delta: TypeAlias = Annotated[
-    float, typer.Option(click_type=PROBABILITY, metavar="D", help="Delta for which epsilon is computed.")
-]
+Parties: TypeAlias = Annotated[int, number_option(COUNT, "N", "Number of models, one for each client.")]
+Steps: TypeAlias = Annotated[int, number_option(COUNT, "T", "Number of training steps of each model.")]
+SamplingRate: TypeAlias = Annotated[float, number_option(RATE, "Q", "Share of a client's examples in each step.")]
+Delta: TypeAlias = Annotated[float, number_option(PROBABILITY, "D", "Delta for which epsilon is computed.")]
 
 PAPER = "as Heikkilä (2025) counts"
 

@@ -17,6 +17,7 @@ from discreet.cli.options import (
     RelationWord,
     UnitOption,
     ViewOption,
+    number_option,
     parse_relation,
 )
 from discreet.cli.output import Json
@@ -37,35 +38,22 @@ class Question:
     """The options of one `discreet account` command, except those of the mechanism itself."""
 
     sampling_rate: Annotated[
-        float | None,
-        Option(click_type=RATE, metavar="Q", show_default="1", help="Share of the units that take part in a step."),
+        float | None, number_option(RATE, "Q", "Share of the units that take part in a step.", default="1")
     ] = None
-    steps: Annotated[int | None, Option(click_type=COUNT, metavar="T", show_default="1", help="Number of steps.")] = (
-        None
-    )
-    delta: Annotated[
-        float, Option(click_type=PROBABILITY, metavar="D", help="Delta for which epsilon is computed.")
-    ] = 1e-5
-    epsilon: Annotated[
-        float | None, Option(click_type=POSITIVE, metavar="E", help="Target: the largest epsilon allowed.")
-    ] = None
+    steps: Annotated[int | None, number_option(COUNT, "T", "Number of steps.", default="1")] = None
+    delta: Annotated[float, number_option(PROBABILITY, "D", "Delta for which epsilon is computed.")] = 1e-5
+    epsilon: Annotated[float | None, number_option(POSITIVE, "E", "Target: the largest epsilon allowed.")] = None
     attack_tpr: Annotated[
-        float | None,
-        Option(click_type=PROBABILITY, metavar="P", help="Target: the largest true positive rate of an attack."),
+        float | None, number_option(PROBABILITY, "P", "Target: the largest true positive rate of an attack.")
     ] = None
     fpr: Annotated[
-        float | None,
-        Option(click_type=PROBABILITY, metavar="P", show_default=str(FPR), help="False positive rate of the attack."),
+        float | None, number_option(PROBABILITY, "P", "False positive rate of the attack.", default=str(FPR))
     ] = None
     sampling: Annotated[
         Literal["poisson", "without-replacement"], Option(help="How the units of a step are drawn.")
     ] = "poisson"
-    cohort: Annotated[
-        int | None, Option(click_type=COUNT, metavar="M", help="Units in a step, instead of --sampling-rate.")
-    ] = None
-    population: Annotated[
-        int | None, Option(click_type=COUNT, metavar="N", help="Number of all units, for --cohort.")
-    ] = None
+    cohort: Annotated[int | None, number_option(COUNT, "M", "Units in a step, instead of --sampling-rate.")] = None
+    population: Annotated[int | None, number_option(COUNT, "N", "Number of all units, for --cohort.")] = None
     relation: Annotated[
         RelationWord | None,
         Option(

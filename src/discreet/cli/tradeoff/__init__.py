@@ -2,7 +2,6 @@
 
 import typer
 
-from discreet.cli.plain_help import PlainHelpCommand
 from discreet.cli.tradeoff.clients import clients
 from discreet.cli.tradeoff.cohort import cohort
 from discreet.cli.tradeoff.epochs import epochs
@@ -31,4 +30,4 @@ app = typer.Typer(
 )
 
 for command in (ldp, iterations, epochs, clients, cohort, sam, promise):
-    app.command(cls=PlainHelpCommand)(command)
+    app.command()(command)
