@@ -1,8 +1,14 @@
-"""What can go wrong, each with its advice and its exit code."""
+"""Errors for users: each says what is wrong and what to do, and has an exit code."""
 
 
 class DiscreetError(Exception):
-    """One sentence that says what is wrong, what is allowed and what was got; then what to do."""
+    """Base of all errors that are reported without a traceback.
+
+    Attributes:
+        problem: One sentence that says what must hold and what was got.
+        fix: What to do about it.
+        exit_code: Exit code of the command line.
+    """
 
     exit_code = 1
 
@@ -13,31 +19,31 @@ class DiscreetError(Exception):
 
 
 class InvalidInput(DiscreetError):
-    """A number, a name or a file that cannot mean what its place needs."""
+    """A value, a name or a file is not valid."""
 
     exit_code = 2
 
 
 class UnsoundCombination(InvalidInput):
-    """Parts that are fine alone, and together void the guarantee."""
+    """Parts that are valid alone would void the guarantee together."""
 
 
 class Unsupported(InvalidInput):
-    """A question that no sound method here can answer."""
+    """No sound method in this package can answer the question."""
 
 
 class BudgetRefused(DiscreetError):
-    """The release would spend more than was allowed; nothing was touched."""
+    """A release would exceed the budget. No data was used."""
 
     exit_code = 3
 
 
 class LedgerDamaged(DiscreetError):
-    """The ledger's bytes are not the ones that were written, so its total can't be trusted."""
+    """The ledger's bytes are not those that were written, so its total can't be trusted."""
 
 
 class LedgerUnavailable(DiscreetError):
-    """The ledger could not be read, locked or written; what it holds is unchanged."""
+    """The ledger could not be read, locked or written. Its content is unchanged."""
 
 
 class EnginesDisagree(DiscreetError):

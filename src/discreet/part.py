@@ -1,4 +1,4 @@
-"""@part: a frozen, validated, serialisable record; and the strict numbers it is made of."""
+"""@part makes a frozen, validated, serialisable record; and the strict number types of its fields."""
 
 import math
 import numbers
@@ -13,15 +13,25 @@ from discreet.errors import InvalidInput
 from discreet.validation_errors import ONE_FOR_ALL, ONE_FOR_EACH, describe_error
 
 T = TypeVar("T")
-PARTS: set[type] = set()  # every class that is a part
+PARTS: set[type] = set()  # all classes that are parts
 PLAIN = frozenset({type(None), bool, int, float, str, tuple, dict, list})
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def part(cls: type[T]) -> type[T]:
-    """Make `cls` a frozen record whose fields are checked whenever one is built, in Python or from a file.
+    """Make `cls` a frozen record whose fields are validated when it is built, in Python or from a file.
 
-    A part can't be subclassed: what is certified of it would be believed of whatever the subclass does.
+    A part can't be subclassed: the guarantee of the part would be reported for whatever the subclass does.
+
+    Raises:
+        InvalidInput: If `cls` is a subclass of a part; and from the record, if a field is not valid.
+
+    Example:
+        >>> @part
+        ... class Clip:
+        ...     norm: Positive
+        >>> Clip(norm=0.5)
+        Clip(norm=0.5)
     """
     if any(parent in PARTS for parent in cls.__mro__):
         _refuse_subclass(cls)
@@ -41,31 +51,39 @@ def _refuse_subclass(subclass: type, /, **more: Any) -> None:
 
 
 def complete_references(*kinds: type) -> None:
-    """Finish parts that name each other before both exist; pydantic would do so later, and lose our sentences."""
+    """Complete parts that refer to each other. Pydantic would do so later, and lose our error messages."""
     for kind in kinds:
         rebuild_dataclass(kind, force=True, _parent_namespace_depth=3)
         _translate_errors(kind)
 
 
 def _translate_errors(record: Any) -> Any:
-    """The same class; what is wrong with its fields is said in our words."""
-    checked = record.__init__
+    """Make the class report invalid fields as `InvalidInput`, in our words."""
+    validate = record.__init__
 
     def build(self: Any, *args: Any, **fields: Any) -> None:
         try:
-            checked(self, *args, **fields)
+            validate(self, *args, **fields)
         except ValidationError as error:
             raise InvalidInput(describe_error(error)) from None
         for name, value in vars(self).items():
-            for each in value if isinstance(value, tuple) else (value,):
-                check_exact(f"{type(self).__name__}: {name}", each)
+            for item in value if isinstance(value, tuple) else (value,):
+                check_exact(f"{type(self).__name__}: {name}", item)
 
     record.__init__ = build
     return record
 
 
 def check_exact(where: str, value: Any) -> None:
-    """Refuse an object that only passes for a part, or whose methods were replaced."""
+    """Refuse an object that only looks like a part, or whose methods were replaced.
+
+    Args:
+        where: Where the object is, for the message.
+        value: The object.
+
+    Raises:
+        InvalidInput: If it is not exactly a part as shipped.
+    """
     kind = type(value)
     if kind in PLAIN:
         return
@@ -79,7 +97,11 @@ def check_exact(where: str, value: Any) -> None:
 
 
 def from_plain(kind: Any, data: Any) -> Any:
-    """Build a part, or any of a union of parts, from plain data (a parsed TOML or JSON document)."""
+    """Build a part, or one of a union of parts, from plain data such as a parsed TOML or JSON document.
+
+    Raises:
+        InvalidInput: If the data is not valid.
+    """
     try:
         return _adapter(kind).validate_python(data)
     except ValidationError as error:
@@ -87,7 +109,7 @@ def from_plain(kind: Any, data: Any) -> Any:
 
 
 def to_plain(value: Any) -> Any:
-    """The plain data that `read` turns back into an equal part."""
+    """Return the plain data from which `from_plain` builds an equal part."""
     return _adapter(type(value)).dump_python(value, mode="json")
 
 
@@ -95,7 +117,7 @@ _adapter: Callable[[Any], TypeAdapter[Any]] = lru_cache(maxsize=256)(TypeAdapter
 
 
 def _real(value: Any) -> float:
-    """A finite number, and nothing that only looks like one: `True`, "0.5" and NaN all pass a plain float."""
+    """Return a finite number. `True`, "0.5" and NaN, which a plain float accepts, are refused."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise ValueError(f"must be a number, and got {value!r}")
     try:
@@ -108,12 +130,15 @@ def _real(value: Any) -> float:
 
 
 def _whole(value: Any) -> int:
+    """Return a whole number; a bool or a float is refused."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise ValueError(f"must be a whole number, and got {value!r}")
     return int(value)
 
 
 def _restricted(convert: Callable[[Any], Any], holds: Callable[[Any], bool], allowed: str) -> BeforeValidator:
+    """Convert a value and refuse it unless `holds`; `allowed` describes what is allowed."""
+
     def check(value: Any) -> Any:
         number = convert(value)
         if not holds(number):
@@ -136,7 +161,7 @@ Moderate = Annotated[float, _restricted(_real, lambda x: 0 <= x <= 1e12, "at lea
 Variance = Annotated[float, _restricted(_real, lambda x: 1e-6 <= x <= 1e30, "between 1e-6 and 1e30")]
 Steps = Annotated[float, _restricted(_real, lambda x: 1 <= x <= 1e15, "between 1 and 1e15 steps of the lattice")]
 
-# One number for all clients, or a list of one for each.
+# One value for all clients, or a list of one value for each.
 PerClient: TypeAlias = Annotated[
     Annotated[T, Tag(ONE_FOR_ALL)] | Annotated[tuple[T, ...], Field(min_length=1), Tag(ONE_FOR_EACH)],
     Discriminator(lambda value: ONE_FOR_EACH if isinstance(value, list | tuple) else ONE_FOR_ALL),

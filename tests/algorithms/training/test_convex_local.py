@@ -250,7 +250,7 @@ def test_other_models_are_refused(name: str):
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"learning_rate": 4.01}, "learning_rate must be at most 4, above which a step may drive two models apart"),
+        ({"learning_rate": 4.01}, "learning_rate must be at most 4, above which a step may move two models apart"),
         ({"strength": 0.5}, r"learning_rate must be at most 1\.33333"),
         ({"schedule": Harmonic(gamma=0.5)}, "at most 4, .* and got 8"),
         ({"steps": 3}, "either batch_size or local steps"),

@@ -131,7 +131,7 @@ def test_one_promise_fixes_both_noises():
 
 def test_noise_of_another_kind_is_refused():
     integers = SkellamNoise(variance=100.0, l2_sensitivity=10.0, dimension=5)
-    with pytest.raises(Unsupported, match="A client's state has Gaussian noise, what it sends has skellam"):
+    with pytest.raises(Unsupported, match="A client's state has Gaussian noise and its upload has skellam"):
         TRAINER.example_event(integers, Population(examples=(6,)), range(1))
 
 

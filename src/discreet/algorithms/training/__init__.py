@@ -1,4 +1,4 @@
-"""What a client does with the broadcast model and its data."""
+"""Local training: what a client does with the broadcast model and its data."""
 
 from typing import Annotated, TypeAlias
 

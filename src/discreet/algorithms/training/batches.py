@@ -1,7 +1,7 @@
-"""A block of clients' data, and the batches drawn from it.
+"""The data of a block of clients, and the batches drawn from it.
 
-All data lies on the device; a client is a range of a list of it. A batch is a table of indices with a mask, so
-clients of different sizes share a block without a copy of their data.
+All data is on the device, and a client is a range of indices. A batch is a table of indices with a mask, so clients of
+different sizes share a block without a copy of their data.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,14 @@ from discreet.randomness.streams import Streams
 
 
 class Batch(NamedTuple):
-    """Rows of examples, one row a client: `mask` says which cells hold one, `active` whose step this is."""
+    """Examples in rows, one row for each client.
+
+    Attributes:
+        inputs: The inputs.
+        targets: The targets.
+        mask: Which cells hold an example.
+        active: Which clients take this step; None: all.
+    """
 
     inputs: Tensor
     targets: Tensor
@@ -26,9 +33,9 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class Batches:
-    """The clients of a block: client i's examples are the `sizes[i]` from `starts[i]` on in `order`.
+    """The data of a block: client i's examples are the `sizes[i]` from `starts[i]` on in `order`.
 
-    `order` lists rows of the tensors, on the host; without it the rows themselves lie in that order.
+    `order` lists rows of the tensors, on the CPU; without it, the rows are in that order themselves.
     """
 
     inputs: Tensor
@@ -39,12 +46,13 @@ class Batches:
 
     @property
     def clients(self) -> int:
+        """Number of clients in the block."""
         return len(self.sizes)
 
     def draw_shuffled(self, batch_size: int, steps: Sequence[int], streams: Streams) -> Iterator[Batch]:
-        """`steps[i]` batches for client i: passes over its data, each in a new random order, the last batch shorter.
+        """Draw `steps[i]` batches for client i: passes over its data in new random orders, whose last batch is shorter.
 
-        All indices go to the device at once: a copy in every step would make the device wait for the host.
+        All indices go to the device at once: with a copy in every step the device would wait for the CPU.
         """
         plan = _plan_shuffle(self.sizes, tuple(steps), batch_size, self._device)
         orders = torch.stack([streams.uniform(self.sizes).argsort(dim=1) for _ in range(plan.passes)])
@@ -55,28 +63,29 @@ class Batches:
             yield self._batch(index[step], plan.mask[step], None if whole else plan.active[step])
 
     def draw_poisson(self, rate: float | Tensor, streams: Streams, width: int) -> Iterator[Batch]:
-        """Each example by its own coin, in pieces of at most `width` examples a client; clients may differ in `rate`.
+        """Draw each example independently at `rate`, in pieces of at most `width` examples of a client.
 
-        Nothing is cut off: as many pieces come as the largest draw needs, and none where nobody drew anything. They
-        are alike in width, and on a GPU of few widths, so that steps can be recorded.
+        No example is dropped: there are as many pieces as the largest draw needs, and none if no example was drawn.
+        Pieces have equal widths, on a GPU one of a few, so that CUDA graphs can be reused.
         """
         drawn = streams.uniform(self.sizes) < (rate[:, None] if isinstance(rate, Tensor) else rate)
         counts = drawn.sum(dim=1)
         client, example = drawn.nonzero(as_tuple=True)
         place = torch.arange(len(client)) - (counts.cumsum(0) - counts)[client]
         most = int(counts.max())
-        each = -(-most // max(1, -(-most // width)))
+        piece_width = -(-most // max(1, -(-most // width)))
         if self._device.type == "cuda":
-            each = round_up_width(each)
-        chosen = torch.zeros(self.clients, -(-most // max(1, each)) * each, dtype=torch.int64)
+            piece_width = round_up_width(piece_width)
+        chosen = torch.zeros(self.clients, -(-most // max(1, piece_width)) * piece_width, dtype=torch.int64)
         chosen[client, place] = example
-        for first in range(0, chosen.shape[1], max(1, each)):
-            mask = first + torch.arange(each) < counts[:, None]
-            piece = torch.where(mask, chosen[:, first : first + each], chosen[:, :1])  # never one that was not drawn
+        for first in range(0, chosen.shape[1], max(1, piece_width)):
+            mask = first + torch.arange(piece_width) < counts[:, None]
+            # padding repeats a drawn example: one that was not drawn is never read
+            piece = torch.where(mask, chosen[:, first : first + piece_width], chosen[:, :1])
             yield self._batch(self._index(piece), mask.to(self._device), None)
 
     def full_batch(self) -> Batch:
-        """All examples of every client, in the order they lie in, as wide as the largest client needs."""
+        """Return all examples of every client in one batch, padded to the largest client."""
         width = max(self.sizes)
         column = torch.arange(round_up_width(width) if self._device.type == "cuda" else width)
         mask = column < torch.tensor(self.sizes)[:, None]
@@ -87,7 +96,7 @@ class Batches:
         return self.inputs.device
 
     def _index(self, chosen: Tensor) -> Tensor:
-        """Where in the data a client's examples lie."""
+        """Return the rows of the data that hold the chosen examples of each client."""
         place = chosen + torch.tensor(self.starts)[:, None]
         return (place if self.order is None else self.order[place]).to(self._device)
 
@@ -96,13 +105,13 @@ class Batches:
 
 
 def round_up_width(width: int) -> int:
-    """Up to a width of which there are about eight between a number and its double."""
+    """Round up to one of about eight widths between a number and its double."""
     step = max(8, 1 << max(0, width.bit_length() - 4))
     return -(-width // step) * step
 
 
 class _ShufflePlan(NamedTuple):
-    """Which cells of each step's batches hold an example, and where in a pass's order it stands."""
+    """Which cells of each step's batch hold an example, and the example's place in the order of its pass."""
 
     passes: int
     turn: Tensor
@@ -116,7 +125,7 @@ class _ShufflePlan(NamedTuple):
 def _plan_shuffle(
     sizes: tuple[int, ...], steps: tuple[int, ...], batch_size: int, device: torch.device
 ) -> _ShufflePlan:
-    """All that is known of shuffled batches before any order is drawn: the same in every round of like clients."""
+    """Plan shuffled batches before an order is drawn: equal in every round for clients of these sizes."""
     held, wanted, number = torch.tensor(sizes), torch.tensor(steps), torch.arange(max(steps))[:, None]
     batches = -(-held // batch_size)
     passes = int((-(-wanted // batches)).max())

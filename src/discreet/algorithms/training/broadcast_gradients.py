@@ -1,4 +1,4 @@
-"""Several batches of gradients a round, all taken at the broadcast model: what a sum of noise shares protects."""
+"""Several batches of gradients a round, all taken at the broadcast model, for noise that is added in shares."""
 
 from dataclasses import replace
 from typing import Literal, Self
@@ -24,13 +24,13 @@ from discreet.randomness.streams import Rows
 
 @part
 class BroadcastGradients:
-    """The sum over `steps` Poisson batches of clipped gradients, none of which knows of another (paper 002).
+    """The sum over `steps` Poisson batches of clipped gradients at the broadcast model (Heikkilä 2025).
 
     −η/B · Σ_s Σ_{i in batch s} clip(∇ℓ_i(w), C), with w the broadcast model and B the mean client's expected batch,
-    one number for all clients: so every example counts alike, however much its client holds.
+    the same for all clients: so every example counts alike, whatever the size of its client.
 
     Guarantee: one example moves each of the round's sums by at most ηC/B, and nothing that a client computes depends on
-    noise of its own. So the noise of all clients protects it, however many steps a round has. It adds none itself.
+    its own noise. So the noise of all clients protects it, however many steps a round has. Training adds no noise.
     """
 
     kind: Literal["broadcast_gradients"] = "broadcast_gradients"
@@ -42,8 +42,8 @@ class BroadcastGradients:
     automatic: Flag = False
     learning_rate: Positive
     schedule: Schedule = Constant()
-    piece: Count = 512  # examples a client whose gradients are held at once: bounds memory, changes no result
-    expected_batch: Positive | None = None  # the mean client's; follows from the clients
+    piece: Count = 512  # examples of a client whose gradients are in memory at once; changes no result
+    expected_batch: Positive | None = None  # of the mean client; follows from the client sizes
 
     def __post_init__(self) -> None:
         poisson_batches.check_fields(self)
@@ -59,14 +59,16 @@ class BroadcastGradients:
         clip = Clip(self.clip_norm, self.automatic)
         factor = -round_learning_rate(self.learning_rate, self.schedule, broadcast) / self.expected_batch
         encoding, uniform = broadcast.encoding, rows.for_purpose(Purpose.ROUNDING).open().uniform
-        exact = None if encoding is None else torch.float64  # in float32, a large sum would move by more than the clip
+        exact = (
+            None if encoding is None else torch.float64
+        )  # in float32, rounding moves a large sum by more than the clip
         total: Params | None = None
         for _ in range(value_in_round(self.steps, broadcast.round)):
             summed = poisson_batches.sum_clipped_gradients(
                 loss, start, batches, self.sampling_rate, clip, coins, self.piece, exact
             )
             one = scale(summed, factor)
-            if encoding is not None:  # each sum for itself: together, one example would move several at once
+            if encoding is not None:  # rounded one by one: an example may be in several sums
                 one = encoding.encode_sum(scale(one, 1 / broadcast.announcement[CLIP]), uniform)
             total = one if total is None else add(total, one)
         assert total is not None

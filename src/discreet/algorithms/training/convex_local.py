@@ -1,4 +1,4 @@
-"""Local passes for linear heads, whose steps never drive two models apart: so one noise a round covers any number."""
+"""Local passes for linear models, whose steps never move two models apart: one noise a round covers all steps."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -23,25 +23,26 @@ from discreet.privacy.events import Event, Noise, PoissonSampled, Repeated
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import Rows
 
-MOST_LOGIT = 1e6  # in doubles, logits of this size are off by 1e-10 at most
+MAX_LOGIT = 1e6  # in double precision, logits of this size are off by at most 1e-10
 
 
 @part
 class ConvexLocal:
-    """`passes` over the client's data in batches of at most B = `batch_size`, one noiseless step for each.
+    """`passes` over a client's data in batches of at most B = `batch_size`, with one noiseless step for each batch.
 
-    W ← W − γ/(F²B) · Σ_{i in batch} ĝ_i a_iᵀ − γλ·(W − Wᵗ): a_i are an example's features and the bias's constant 1,
-    scaled down to the norm F = `feature_bound` where they are longer; ĝ_i is the gradient of cross-entropy in the
-    logits W·a_i, clipped to C = `clip_norm` by its margin; Wᵗ is the broadcast model and λ = `strength`. So γ =
-    `learning_rate` is the step for features over F, and at most 4/(1 + 4λ).
+    W ← W − γ/(F²B) · Σ_{i in batch} ĝ_i a_iᵀ − γλ·(W − Wᵗ): a_i are an example's features and the constant 1 of the
+    bias, scaled down to a norm of at most F = `feature_bound`; ĝ_i is the gradient of cross-entropy in the logits
+    W·a_i, clipped to C = `clip_norm` by its margin; Wᵗ is the broadcast model and λ = `strength`. γ = `learning_rate`
+    is the step for features divided by F, and at most 4/(1 + 4λ).
 
     A secret permutation decides which examples share a batch; every pass has the same batches. B may follow from
-    `steps`, the largest client's. With a `sampling_rate` each example takes part in a round by its own secret coin.
+    `steps`, those of the largest client. With a `sampling_rate` below 1 each example takes part in a round by an
+    independent secret draw.
 
-    Guarantee: with or without one example, two runs part by γC/(FB) at its step, and every other step is the same
+    Guarantee: with and without one example, two runs separate by γC/(FB) at its step, and every other step is the same
     non-expansive map of both. So one pass moves an update by at most γC/(FB), however many steps it has, and E passes
-    by γC/(FB) · Σ_{e<E} (1 − γλ)^{Se}, S being the fewest steps of any client. It adds no noise itself. How many
-    examples a client holds is public: one that is removed leaves its place empty.
+    by γC/(FB) · Σ_{e<E} (1 − γλ)^{Se}, where S is the fewest steps of any client. Training adds no noise. The number of
+    a client's examples is public: one that is removed leaves its place empty.
     """
 
     kind: Literal["convex_local"] = "convex_local"
@@ -66,7 +67,7 @@ class ConvexLocal:
         first, most = self._rate(0), 2 / (SMOOTHNESS + 2 * self.strength)
         if first > most:  # a schedule only ever lowers it
             raise InvalidInput(
-                f"learning_rate must be at most {most:g}, above which a step may drive two models apart, and got "
+                f"learning_rate must be at most {most:g}, above which a step may move two models apart, and got "
                 f"{first:g}.",
                 fix="Lower it; feature_bound may be lowered too, which makes the same step larger.",
             )
@@ -77,8 +78,8 @@ class ConvexLocal:
         return replace(self, batch_size=size, steps=None, fewest_steps=fewest)
 
     def train(self, loss: Loss, broadcast: Broadcast, batches: Batches, rows: Rows) -> Params:
-        """In doubles, and counted from the broadcast model on: rounded to the last digit of large weights, steps would
-        let one example move an update by far more than its reach."""
+        """Train in double precision, and on the difference to the broadcast model: rounded to the last digit of large
+        weights, one example could move an update by far more than its sensitivity."""
         head = LinearHead.detect(loss, broadcast.params, batches.inputs[:1, None])
         table = head.table(broadcast.params)
         self._check_size(table)
@@ -88,7 +89,7 @@ class ConvexLocal:
         for _ in range(self.passes):
             for batch in self._batches(batches, rows):
                 moved = self._step(head, moved, start, rate, batch)
-        exact = broadcast.encoding is not None  # what is put on the lattice is rounded there, and priced so
+        exact = broadcast.encoding is not None  # updates for the lattice are rounded there, which is counted
         return head.params(moved if exact else moved.to(table.dtype))
 
     def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
@@ -104,12 +105,12 @@ class ConvexLocal:
         if self.batch_size is None or self.fewest_steps is None:
             return None
         rate = self._rate(round)
-        between = (1 - rate * self.strength) ** self.fewest_steps  # what is left of a difference after a pass
+        between = (1 - rate * self.strength) ** self.fewest_steps  # the part of a difference that is left after a pass
         return (
             rate
             * min(self.clip_norm, MAX_GRADIENT_NORM)
             / (self.feature_bound * self.batch_size)
-            * sum(between**each for each in range(self.passes))
+            * sum(between**number for number in range(self.passes))
         )
 
     def example_event(self, noise: Noise, population: Population, rounds: range) -> Event | None:
@@ -129,24 +130,24 @@ class ConvexLocal:
         return replace(self, passes=1)
 
     def model_copies(self, population: Population) -> float:
-        """Of an example there are its inputs and its features, none larger than the model."""
+        """An example counts twice, by its inputs and its features; neither is larger than the model."""
         return 5.0 + 2 * (self.for_population(population).batch_size or 1)
 
     def examples_per_step(self, population: Population) -> tuple[float, ...]:
-        return tuple(self.sampling_rate * held for held in population.examples)
+        return tuple(self.sampling_rate * examples for examples in population.examples)
 
     def _rate(self, round: int) -> float:
         return self.learning_rate * self.schedule.factor(round)
 
     def _batches(self, batches: Batches, rows: Rows) -> Iterator[Batch]:
-        """A pass, the same each time: streams begin anew, and an example keeps its place and its coin."""
+        """Draw the batches of a pass. Every pass has the same: streams restart, so examples keep place and draw."""
         assert self.batch_size is not None
         steps = [-(-size // self.batch_size) for size in batches.sizes]
         drawn = batches.draw_shuffled(self.batch_size, steps, rows.for_purpose(Purpose.BATCHES).open())
         if self.sampling_rate == 1:
             yield from drawn
             return
-        # a coin for each place: the examples in them are a secret permutation, so each has one of its own
+        # one draw for each place; a secret permutation fills the places, so each example has a draw of its own
         joined = rows.for_purpose(Purpose.COINS).open().uniform(batches.sizes) < self.sampling_rate
         lacking = max(steps) * self.batch_size - joined.shape[1]
         table = functional.pad(joined, (0, lacking)).to(batches.inputs.device)
@@ -156,15 +157,15 @@ class ConvexLocal:
 
     def _check_size(self, table: Tensor) -> None:
         largest = float(table.norm(dtype=torch.float64)) * self.feature_bound
-        if not largest <= MOST_LOGIT:
+        if not largest <= MAX_LOGIT:
             raise InvalidInput(
-                f"The model's weights reach logits of {largest:.3g}, and above {MOST_LOGIT:g} rounding would move an "
+                f"The model's weights reach logits of {largest:.3g}, and above {MAX_LOGIT:g} rounding would move an "
                 "update by more than one example may.",
-                fix="Begin with smaller weights, or lower the learning rate.",
+                fix="Start with smaller weights, or lower the learning rate.",
             )
 
     def _step(self, head: LinearHead, moved: Tensor, start: Tensor, rate: Tensor, batch: Batch) -> Tensor:
-        """From W − Wᵗ to the next: the broadcast weights are never added to, so what is small stays exact."""
+        """Step from one W − Wᵗ to the next. The broadcast weights are never added, so small differences stay exact."""
         assert self.batch_size is not None
         features = head.features(batch.inputs, self.feature_bound).double()
         logits = features @ start.T + features @ moved.transpose(1, 2)

@@ -1,5 +1,6 @@
-"""A step of training on a GPU, recorded once as a CUDA graph and replayed: its many small kernels take less time than
-launching them one by one from Python.
+"""Record a training step on a GPU as a CUDA graph and replay it.
+
+A step has many small kernels, and launching them one by one from Python takes longer than running them.
 """
 
 import gc
@@ -18,83 +19,85 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 T = TypeVar("T")
 Key: TypeAlias = tuple[Hashable, ...]
 
-RECORD_AFTER = 3  # a shape that comes back so often is recorded: the making costs about as many steps
-MAX_RECORDINGS = 8  # each holds a copy of what it is given
+RECORD_AFTER = 3  # times that a shape must occur: recording costs about as many steps
+MAX_RECORDINGS = 8  # each holds a copy of its inputs
 
 
 @dataclass(frozen=True)
 class Recording:
-    """One step in fixed shapes. What it gives is overwritten by the next replay of any recording beside it."""
+    """One step in fixed shapes. The next replay of any recording in the same pool overwrites its outputs."""
 
     graph: Any
     inputs: list[Tensor]
     outputs: Any
 
     @classmethod
-    def record(cls, step: Callable[..., T], given: list[Any], form: Any, pool: Any) -> "Recording":
-        held = [value.clone() if isinstance(value, Tensor) else value for value in given]
+    def record(cls, step: Callable[..., T], arguments: list[Any], form: Any, pool: Any) -> "Recording":
+        """Run the step twice to warm up, then record it. The random state is as if the warm-up had not happened."""
+        inputs = [value.clone() if isinstance(value, Tensor) else value for value in arguments]
         generator = torch.cuda.default_generators[torch.cuda.current_device()]
-        drawn = generator.get_state()
+        random_state = generator.get_state()
         side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):  # libraries choose their kernels and workspaces before anything is recorded
+        with torch.cuda.stream(side):  # libraries choose kernels and workspaces before the recording
             for _ in range(2):
-                step(*tree_unflatten(held, form))
+                step(*tree_unflatten(inputs, form))
         torch.cuda.current_stream().wait_stream(side)
-        generator.set_state(drawn)  # as if it had not been tried: a resumed run records at another step
+        generator.set_state(random_state)  # a resumed run records at another step, and must draw the same
         graph = torch.cuda.CUDAGraph()
         with _pause_garbage_collection(), torch.cuda.graph(graph, pool=pool):
-            outputs = step(*tree_unflatten(held, form))
-        return cls(graph, held, outputs)
+            outputs = step(*tree_unflatten(inputs, form))
+        return cls(graph, inputs, outputs)
 
-    def replay(self, given: list[Any]) -> Any:
-        for held, new in zip(self.inputs, given, strict=True):
-            if isinstance(held, Tensor) and held is not new:
-                held.copy_(new)
+    def replay(self, arguments: list[Any]) -> Any:
+        """Copy the arguments into the recorded inputs and replay the graph."""
+        for recorded, new in zip(self.inputs, arguments, strict=True):
+            if isinstance(recorded, Tensor) and recorded is not new:
+                recorded.copy_(new)
         self.graph.replay()
         return self.outputs
 
 
 @dataclass(eq=False)
 class Recordings:
-    """The recordings of one network, by what was recorded and in which shapes: the few that were used last."""
+    """The recordings of one network by step and shapes; only the most recently used are kept."""
 
     kept: "OrderedDict[Key, Recording]" = field(default_factory=OrderedDict, repr=False)
     seen: Counter[Key] = field(default_factory=Counter, repr=False)
 
     @cached_property
     def _pool(self) -> Any:
-        """Memory that all share, since one is replayed after the other."""
+        """Memory that all recordings share, because they are replayed one after the other."""
         return torch.cuda.graph_pool_handle()
 
-    def run(self, name: Hashable, step: Callable[..., T], *given: Any) -> T:
-        """step(*given). On a GPU it is replayed from the third time on that it comes in these shapes."""
-        flat, form = tree_flatten(given)
+    def run(self, name: Hashable, step: Callable[..., T], *arguments: Any) -> T:
+        """Return step(*arguments). On a GPU, from the third call in the same shapes on, replay a recording."""
+        flat, form = tree_flatten(arguments)
         if not any(isinstance(value, Tensor) and value.is_cuda for value in flat):
-            return step(*given)
+            return step(*arguments)
         key = (name, *(_shape(value) for value in flat))
         recording = self.kept.get(key)
         if recording is None:
             self.seen[key] += 1
             if self.seen[key] < RECORD_AFTER:
-                return step(*given)
+                return step(*arguments)
             if self.seen[key] > RECORD_AFTER or not self._record(key, step, flat, form):
-                return step(*given)  # it can't be recorded: it waits for the device, say
+                return step(*arguments)  # it can't be recorded, for example because it waits for the device
             recording = self.kept[key]
         self.kept.move_to_end(key)
-        played: T = recording.replay(flat)
-        return played
+        outputs: T = recording.replay(flat)
+        return outputs
 
     def _record(self, key: Key, step: Callable[..., T], flat: list[Any], form: Any) -> bool:
-        """Whether it could be recorded. What fails here would fail in every replay, and works as it is."""
+        """Try to record a step, and return whether that worked. A step that can't be recorded still runs normally."""
         try:
             with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", "The CUDA Graph is empty")  # it is what is left of a step that failed
+                warnings.filterwarnings("ignore", "The CUDA Graph is empty")  # what remains of a step that failed
                 self.kept[key] = Recording.record(step, flat, form, self._pool)
         except RuntimeError:
             torch.cuda.synchronize()
             return False
-        self.seen[key] = 0  # should it be dropped and come back
+        self.seen[key] = 0  # count again if it is dropped and comes back
         if len(self.kept) > MAX_RECORDINGS:
             self.kept.popitem(last=False)
         return True
@@ -102,7 +105,7 @@ class Recordings:
 
 @contextmanager
 def _pause_garbage_collection() -> Iterator[None]:
-    """Within it no garbage is collected: to free an old recording would spoil the one that is being made."""
+    """Pause garbage collection: freeing an old recording would spoil the one in progress."""
     gc.collect()
     enabled = gc.isenabled()
     gc.disable()

@@ -1,4 +1,4 @@
-"""Local DP-SGD whose noise drives the client's own state, and stays there: what is sent is the gradients without it."""
+"""Local DP-SGD whose noise stays in the client's state: what is sent is the sum of gradients without it."""
 
 import math
 from dataclasses import replace
@@ -28,12 +28,12 @@ from discreet.randomness.streams import Rows
 class DenoisedRelease:
     """`steps` Poisson batches a round: w ← w − η/B · (g + N(0, σ_L²C²)), and −η/B · Σg is sent.
 
-    g = Σ_{i in batch} clip(∇ℓ_i(w), C) at the client's own state w, B the mean client's expected batch, one number for
+    g = Σ_{i in batch} clip(∇ℓ_i(w), C) at the client's own state w, B is the mean client's expected batch, the same for
     all, and σ_L = `state_noise`: given, or `ratio` times the noise multiplier of the sum.
 
-    Guarantee: a step is the Gaussian mechanism applied twice to one batch: σ_L on what the state is made of, and σ_Z,
-    the noise over this training's reach, on what is sent. Together they tell as much as one of σ, 1/σ² = 1/σ_L² +
-    1/σ_Z², and the state is a function of what was counted. It is counted as if states were seen, and nobody sees them.
+    Guarantee: a step is the Gaussian mechanism applied twice to one batch: with σ_L on the state, and with σ_Z, the
+    noise relative to this trainer's sensitivity, on what is sent. Together they reveal as much as one with 1/σ² =
+    1/σ_L² + 1/σ_Z². States are counted as if they were seen, although nobody sees them.
     """
 
     kind: Literal["denoised_release"] = "denoised_release"
@@ -43,12 +43,12 @@ class DenoisedRelease:
     batch_size: Count | None = None
     clip_norm: Positive
     automatic: Flag = False
-    state_noise: Multiplier | None = None  # none yet: `ratio` times the noise of the sum
+    state_noise: Multiplier | None = None  # None: `ratio` times the noise of the sum
     ratio: Positive = 1.0
     learning_rate: Positive
     schedule: Schedule = Constant()
-    piece: Count = 512  # examples a client whose gradients are held at once: bounds memory, changes no result
-    expected_batch: Positive | None = None  # the mean client's; follows from the clients
+    piece: Count = 512  # examples of a client whose gradients are in memory at once; changes no result
+    expected_batch: Positive | None = None  # of the mean client; follows from the client sizes
 
     def __post_init__(self) -> None:
         poisson_batches.check_fields(self)
@@ -90,8 +90,8 @@ class DenoisedRelease:
     def example_event(self, noise: Noise, population: Population, rounds: range) -> Event | None:
         if not isinstance(noise, GaussianNoise):
             raise Unsupported(
-                f"A client's state has Gaussian noise, what it sends has {noise.kind} noise, and both are on one "
-                "secret batch: no accountant here prices the two together.",
+                f"A client's state has Gaussian noise and its upload has {noise.kind} noise, both on one secret batch: "
+                "no accountant here counts the two together.",
                 fix='Use mechanism = {kind = "distributed_gaussian"}.',
             )
         sent = noise.noise_multiplier

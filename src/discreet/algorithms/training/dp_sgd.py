@@ -1,4 +1,4 @@
-"""DP-SGD on the client: per-example clipping, Poisson batches, noise on the sum (Abadi et al. 2016)."""
+"""DP-SGD on the client: per-example clipping, Poisson batches and noise on the sum (Abadi et al. 2016)."""
 
 from dataclasses import replace
 from typing import Literal, Self
@@ -27,14 +27,14 @@ from discreet.randomness.streams import Rows
 class DpSgd:
     """Noisy steps, each on a Poisson sample of the client's examples.
 
-    A round has `steps` of them, or `epochs` of as many as it takes to see every example once, on average. The rate is
-    given, or follows from `batch_size` and the largest client, so that all clients step alike. Steps and epochs may
-    differ by round: a list names one for each, and the last holds on. Rate, clip and noise may differ by client: a list
-    names one for each (paper 001).
+    A round has `steps` of them, or `epochs`, each with as many steps as use every example once on average. The sampling
+    rate is given, or follows from `batch_size` and the largest client, so that all clients take the same steps. Steps
+    and epochs may be lists of one value for each round, whose last stays in force. Rate, clip and noise may be lists of
+    one value for each client (Kim, Günlü & Schaefer 2021).
 
     Guarantee: one example moves the sum of a step by at most `clip_norm`, whatever its gradient; the sum carries
-    N(0, (noise_multiplier·clip_norm)²) even when nobody was drawn, and is divided by the expected batch size,
-    which is public.
+    N(0, (noise_multiplier·clip_norm)²) even if no example was drawn, and is divided by the expected batch size, which
+    is public.
     """
 
     kind: Literal["dp_sgd"] = "dp_sgd"
@@ -43,13 +43,13 @@ class DpSgd:
     sampling_rate: PerClient[Rate] | None = None
     batch_size: Count | None = None
     clip_norm: PerClient[Positive]
-    automatic: Flag = False  # bring every gradient near the clip, the small ones too (Bu et al. 2023)
-    noise_multiplier: PerClient[Multiplier] | None = None  # none yet: found from the promise
+    automatic: Flag = False  # scale small gradients up to the clip too (Bu et al. 2023)
+    noise_multiplier: PerClient[Multiplier] | None = None  # None: computed from the promise
     learning_rate: Positive
     momentum: NonNegative = 0.0
     weight_decay: NonNegative = 0.0
     schedule: Schedule = Constant()
-    piece: Count = 512  # examples a client whose gradients are held at once: bounds memory, changes no result
+    piece: Count = 512  # examples of a client whose gradients are in memory at once; changes no result
 
     def __post_init__(self) -> None:
         poisson_batches.check_fields(self)
@@ -67,7 +67,7 @@ class DpSgd:
         device = batches.inputs.device
         rates = per_client.client_rows(
             self.sampling_rate, rows.clients, torch.device("cpu")
-        )  # coins are tossed on the host
+        )  # batches are drawn on the CPU
         inverse = (1 / (rates * torch.tensor(batches.sizes, dtype=torch.float64))).to(device)
         clips = per_client.client_rows(self.clip_norm, rows.clients, device)
         clip = Clip(clips[:, None] if isinstance(clips, Tensor) else clips, self.automatic)
@@ -86,7 +86,7 @@ class DpSgd:
     def training_event(self, population: Population, rounds: range) -> Event | None:
         if self.noise_multiplier is None:
             return None
-        assert isinstance(self.noise_multiplier, float)  # an event is asked for of clients who are alike
+        assert isinstance(self.noise_multiplier, float)  # called for clients with equal settings
         return poisson_batches.sampled_event(
             self, GaussianNoise(noise_multiplier=self.noise_multiplier), population, rounds
         )

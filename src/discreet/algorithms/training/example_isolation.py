@@ -1,6 +1,6 @@
-"""Whether a network treats the examples of a batch independently: then DP-SGD may pass whole batches through it.
+"""Decide whether a network treats the examples of a batch independently, so that DP-SGD may pass whole batches.
 
-Any other network gets one example at a time, so that whatever it does, one example changes one gradient.
+Any other network gets one example at a time: whatever it does, one example changes one gradient.
 """
 
 from typing import Any
@@ -14,22 +14,23 @@ from discreet.algorithms.training.shipped_modules import runs_only_shipped_code
 
 
 def isolates_examples(loss: ModuleLoss) -> bool:
-    """Guarantee: true only if no example's loss depends on another, whatever the batch.
+    """Return whether the network is known to treat examples independently.
 
-    Known of networks that run nothing but torch's own layers and ours, unchanged. Any other code could look at the
-    whole batch, and no trial would show it for sure.
+    Guarantee: true only if no example's loss depends on another example, whatever the batch. That is known of networks
+    that run only layers of torch and of this package, unchanged. Other code could read the whole batch, and no trial
+    would show it with certainty.
     """
     return loss.independent and runs_only_shipped_code(loss.module)
 
 
 class WithoutDropout(TorchFunctionMode):
-    """Turns dropout off, so that two ways to compute the same gradients can be compared."""
+    """Turn dropout off, so that two ways to compute the same gradients can be compared."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        given = kwargs or {}
+        keywords = kwargs or {}
         if func in DROPOUTS:
-            return args[0] if args else given["input"]
-        return func(*args, **given)
+            return args[0] if args else keywords["input"]
+        return func(*args, **keywords)
 
 
 DROPOUTS = frozenset(

@@ -1,4 +1,4 @@
-"""Full-batch gradient descent on the client, a few iterations a round (paper 003)."""
+"""Full-batch gradient descent on the client, a few iterations a round (Fu et al. 2022)."""
 
 from dataclasses import replace
 from typing import Literal, Self
@@ -22,10 +22,10 @@ from discreet.randomness.streams import Rows
 
 @part
 class GradientDescent:
-    """`iterations` steps on all of a client's examples: a number, or one for each round, of which the last holds on.
+    """`iterations` steps on all of a client's examples; a list has one value for each round, and the last stays.
 
-    The schedule goes by iterations, counted over all rounds from 0, whoever joined them: paper 003's
-    η_k = (2/μ)/(k + γ) is a learning rate of 2/μ with a harmonic schedule.
+    The schedule goes by iterations, counted from 0 over all rounds: η_k = (2/μ)/(k + γ) of Fu et al. is a learning rate
+    of 2/μ with a harmonic schedule.
     """
 
     kind: Literal["gradient_descent"] = "gradient_descent"
@@ -54,9 +54,9 @@ class GradientDescent:
         return None
 
     def max_update_norm(self, round: int) -> float | None:
-        """ζ·Ση_k over the round's iterations, with a gradient clip ζ and without a regulariser: in the clip's norm.
+        """Return ζ·Ση_k over the round's iterations, in the norm of the gradient clip ζ; None with a regulariser.
 
-        True of real numbers; what the model's own precision rounds is left to the mechanism's clip.
+        It holds for real numbers; rounding in the model's precision is left to the mechanism's clip.
         """
         factors = sum(map(self.schedule.factor, self._iterations(round)))
         return self._step.max_update_norm(self.learning_rate * factors)
@@ -66,13 +66,13 @@ class GradientDescent:
 
     @property
     def has_uneven_rounds(self) -> bool:
-        return False  # a longer round has a larger bound, and noise is in units of that
+        return False  # a longer round has a larger bound, and the noise scales with it
 
     def with_two_steps(self) -> Self:
         return replace(self, iterations=(2,))
 
     def model_copies(self, population: Population) -> float:
-        """An example's way through the network is taken to need no more than the model."""
+        """An example is assumed to need no more memory on its way through the network than the model."""
         return self._step.model_copies + max(population.examples)
 
     def examples_per_step(self, population: Population) -> tuple[float, ...]:

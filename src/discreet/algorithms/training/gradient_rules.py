@@ -1,6 +1,7 @@
-"""Small pieces that local training takes: where a gradient is taken, what pulls it back, how large it may be.
+"""Options of local steps: perturbations (SAM), regularisers (BLUR, FedProx) and gradient clips.
 
-Each works on a block, a row a client, and asks the device nothing, so a recorded step may hold it.
+Each works on a block with one row for each client, and never waits for the device, so that a step can be recorded as a
+CUDA graph.
 """
 
 from typing import Annotated, Literal, TypeAlias
@@ -12,35 +13,37 @@ from discreet.algorithms.clipping import clip
 from discreet.params import Params, add, map_params, norms, scale_rows, subtract
 from discreet.part import NonNegative, Positive, part
 
-TINY = 1e-12  # a gradient of zero perturbs nothing, instead of 0/0
+TINY = 1e-12  # avoids 0/0 for a gradient of zero
 
 
 @part
 class Sam:
-    """Sharpness-aware minimisation (paper 004, Eq. 9): the gradient is taken at w + rho·g/‖g‖, on the same batch.
+    """Sharpness-aware minimisation (DP-FedSAM, Eq. 9): the gradient is taken at w + rho·g/‖g‖, on the same batch.
 
-    The norm is over all tensors of one client. A step then costs two gradients.
+    The norm is over all tensors of one client. A step costs two gradients.
     """
 
     kind: Literal["sam"] = "sam"
     rho: NonNegative
 
     def perturb(self, params: Params, gradient: Params) -> Params:
+        """Return the point at which the gradient is taken."""
         return add(params, scale_rows(self.rho / (norms(gradient) + TINY), gradient))
 
 
 @part
 class Asam:
-    """Adaptive SAM, the default of paper 004's code: the gradient is taken at w + rho·w²·g/‖|w|·g‖.
+    """Adaptive SAM, the default of DP-FedSAM's code: the gradient is taken at w + rho·w²·g/‖|w|·g‖.
 
-    Large weights move more and small ones less, so scaling a layer doesn't change what counts as sharp.
+    Large weights move more than small ones, so scaling a layer doesn't change what counts as sharp.
     """
 
     kind: Literal["asam"] = "asam"
     rho: NonNegative
 
     def perturb(self, params: Params, gradient: Params) -> Params:
-        scaled = map_params(torch.mul, params, gradient)  # its norm is that of |w|·g
+        """Return the point at which the gradient is taken."""
+        scaled = map_params(torch.mul, params, gradient)  # has the norm of |w|·g
         direction = map_params(torch.mul, params, scaled)
         return add(params, scale_rows(self.rho / (norms(scaled) + TINY), direction))
 
@@ -52,8 +55,8 @@ AnyPerturbation: TypeAlias = Annotated[Sam | Asam, Field(discriminator="kind")]
 class Blur:
     """Bounded local update regularisation (Cheng et al. 2022): (strength/2)·max(0, ‖w − w^t‖² − radius²).
 
-    Inside the ball around the broadcast model w^t it does nothing. A radius of the clip norm asks for updates that
-    the clip leaves alone.
+    It does nothing inside the ball around the broadcast model w^t. With a radius of the clip norm, it pushes updates to
+    norms that the clip doesn't change.
     """
 
     kind: Literal["blur"] = "blur"
@@ -61,6 +64,7 @@ class Blur:
     strength: NonNegative
 
     def gradient(self, params: Params, start: Params) -> Params:
+        """Return the gradient of the regulariser at `params`."""
         away = subtract(params, start)
         distance = norms(away)
         return scale_rows((distance > self.radius).to(distance.dtype) * self.strength, away)
@@ -74,6 +78,7 @@ class Prox:
     strength: NonNegative
 
     def gradient(self, params: Params, start: Params) -> Params:
+        """Return the gradient of the regulariser at `params`."""
         return map_params(lambda value, origin: self.strength * (value - origin), params, start)
 
 
@@ -82,26 +87,28 @@ AnyRegulariser: TypeAlias = Annotated[Blur | Prox, Field(discriminator="kind")]
 
 @part
 class L2Clip:
-    """Each client's batch gradient scaled down to an L2 norm of at most `bound` (paper 003's ζ, for Gaussian noise).
+    """Scale each client's batch gradient down to an L2 norm of at most `bound`, for Gaussian noise (ζ in Fu et al.).
 
-    Guarantee: it holds for any gradient; one that has NaN or infinity in it counts as zero.
+    Guarantee: this holds for any gradient; one with NaN or infinity counts as zero.
     """
 
     kind: Literal["l2"] = "l2"
     bound: Positive
 
     def clip_gradient(self, gradient: Params) -> Params:
+        """Return the clipped gradient."""
         return clip(gradient, self.bound)
 
 
 @part
 class L1Clip:
-    """The same in the L1 norm, which Laplace noise needs."""
+    """Scale each client's batch gradient down to an L1 norm of at most `bound`, for Laplace noise."""
 
     kind: Literal["l1"] = "l1"
     bound: Positive
 
     def clip_gradient(self, gradient: Params) -> Params:
+        """Return the clipped gradient."""
         return clip(gradient, self.bound, order=1)
 
 

@@ -11,13 +11,14 @@ from discreet.params import Params, align_axes, zeros_like
 
 
 class Descent(NamedTuple):
-    """Models and velocities, a row a client. Velocity starts at zero in every round."""
+    """Models and velocities, one row for each client. Velocity starts at zero in every round."""
 
     params: Params
     velocity: Params | None
 
     @classmethod
     def start(cls, params: Params, momentum: float) -> "Descent":
+        """Return the state before the first step."""
         return cls(params, zeros_like(params) if momentum else None)
 
     def step(
@@ -29,14 +30,14 @@ class Descent(NamedTuple):
         weight_decay: float,
         active: Tensor | None = None,
     ) -> "Descent":
-        """w ← w − rate·v with v ← momentum·v + gradient + weight_decay·w; clients that are not active stay put."""
+        """Step w ← w − rate·v with v ← momentum·v + gradient + weight_decay·w. Inactive clients don't move."""
         if weight_decay:
             gradient = {name: value + weight_decay * self.params[name] for name, value in gradient.items()}
         velocity = self.velocity
         if velocity is not None:
             velocity = {name: momentum * value + gradient[name] for name, value in velocity.items()}
         direction = gradient if velocity is None else velocity
-        # one pass over the model where value - rate·direction would take two
+        # addcmul passes over the model once; value - rate·direction would pass twice
         params = {name: value.addcmul(direction[name], -rate.to(value.dtype)) for name, value in self.params.items()}
         if active is None:
             return Descent(params, velocity)
@@ -44,12 +45,12 @@ class Descent(NamedTuple):
 
 
 def round_learning_rate(learning_rate: float, schedule: Schedule, broadcast: Broadcast) -> Tensor:
-    """The round's learning rate."""
+    """Return the learning rate of a round."""
     return step_learning_rate(learning_rate, schedule, broadcast.round, broadcast)
 
 
 def step_learning_rate(learning_rate: float, schedule: Schedule, k: int, broadcast: Broadcast) -> Tensor:
-    """The k-th learning rate, made where the model lies: a recorded step reads it anew, and nobody waits for a copy."""
+    """Return the k-th learning rate on the model's device, where a recorded CUDA graph can read it without a copy."""
     device = next(iter(broadcast.params.values())).device
     return torch.full((), learning_rate * schedule.factor(k), dtype=torch.float64, device=device)
 

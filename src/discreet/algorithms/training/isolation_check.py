@@ -1,7 +1,7 @@
-"""Verifies that a network lets no example change another's gradient, no client another's, and no call the next one.
+"""Verify that a network isolates examples from each other, clients from each other, and each call from the next.
 
-It runs before training, on the device and in the precision that train, in training mode, with the same random numbers
-for every comparison. What it can't rule out, training does not rely on: see docs/decisions/0005-example-isolation.md.
+The check runs before training, on the device and in the precision of training, in training mode, with the same random
+numbers for every comparison. Training doesn't rely on what it can't rule out: docs/decisions/0005-example-isolation.md.
 """
 
 import random
@@ -23,18 +23,18 @@ from discreet.params import Params, repeat_for_clients
 from discreet.randomness.streams import seed_torch
 
 CLIENTS, EXAMPLES = 2, 2
-CALLS_BETWEEN = 3  # calls in between
-TOLERANCE = 1e-4  # relative: kernels of a GPU may add in another order
+CALLS_BETWEEN = 3
+TOLERANCE = 1e-4  # relative: GPU kernels may add in another order
 
-Rows: TypeAlias = list[Tensor]  # one flat gradient each
+Rows: TypeAlias = list[Tensor]  # flat gradients
 T = TypeVar("T")
 
 
 def mixes_examples(loss: Loss, params: Params, inputs: Tensor, targets: Tensor) -> bool:
-    """Whether replacing one example changes the gradient of another one, in any way in which they may be computed."""
+    """Return whether replacing one example changes the gradient of another, for every way to compute them."""
     stacked = repeat_for_clients(params, CLIENTS)
     for batch, changed in _batch_pairs(inputs, targets):
-        plan_for(loss, stacked, batch)  # found once, by calls that draw random numbers too
+        plan_for(loss, stacked, batch)  # found once, by calls that also draw random numbers
         before, after = (
             _compute_seeded(inputs, partial(gradients_by_way, loss, stacked, each)) for each in (batch, changed)
         )
@@ -45,7 +45,7 @@ def mixes_examples(loss: Loss, params: Params, inputs: Tensor, targets: Tensor) 
 
 
 def mixes_clients(loss: Loss, params: Params, inputs: Tensor, targets: Tensor) -> bool:
-    """Whether replacing one client's data changes another client's gradient."""
+    """Return whether replacing one client's data changes another client's gradient."""
     models = (
         (True, params),
         (False, repeat_for_clients(params, CLIENTS)),
@@ -58,7 +58,7 @@ def mixes_clients(loss: Loss, params: Params, inputs: Tensor, targets: Tensor) -
 
 
 def carries_state(loss: Loss, params: Params, inputs: Tensor, targets: Tensor) -> bool:
-    """Whether a call on the same inputs, with the same random numbers, gives something else after other calls.
+    """Return whether a call with the same inputs and random numbers gives another result after other calls.
 
     `loss` must call one and the same module every time.
     """
@@ -73,7 +73,7 @@ def carries_state(loss: Loss, params: Params, inputs: Tensor, targets: Tensor) -
 
 
 def _batch_pairs(inputs: Tensor, targets: Tensor) -> list[tuple[Batch, Batch]]:
-    """Two batches each that differ in the first client's first example: of real inputs, and of random ones."""
+    """Return two pairs of batches that differ in the first client's first example, of real and of random inputs."""
     index = torch.arange(CLIENTS * EXAMPLES + 1, device=inputs.device) % len(inputs)
     real, labels = inputs[index], targets[index]
     pairs = []
@@ -85,7 +85,7 @@ def _batch_pairs(inputs: Tensor, targets: Tensor) -> list[tuple[Batch, Batch]]:
 
 
 def _random_like(inputs: Tensor) -> Tensor:
-    """Normal numbers; of whole numbers (words, say) those that are there, in another order."""
+    """Return normal random numbers or, for integers such as words, the same values in another order."""
     generator = torch.Generator().manual_seed(0)
     if inputs.is_floating_point():
         return torch.randn(inputs.shape, generator=generator).to(inputs)
@@ -105,7 +105,7 @@ def _client_gradients(loss: Loss, params: Params, batch: Batch, *, shared: bool)
 
 
 def _other_rows(found: Mapping[str, Gradient]) -> Rows:
-    """Each example's gradient by itself, but for the first one's, which was replaced."""
+    """Return the gradient of each example except the first, which was replaced."""
     squares = next(iter(found.values())).squared_norms()
     one_hot = torch.eye(len(squares), device=squares.device)[1:]
     return [_flat([each.weighted_sum(weights[None])[0] for each in found.values()]) for weights in one_hot]
@@ -116,7 +116,7 @@ def _flat(values: list[Tensor]) -> Tensor:
 
 
 def _agree(some: Rows, others: Rows) -> bool:
-    """Whether all are equal but for rounding; what is not a number counts as equal to itself."""
+    """Return whether all are equal up to rounding; NaN equals NaN."""
     for one, other in zip(some, others, strict=True):
         if torch.equal(one, other):
             continue
@@ -133,7 +133,7 @@ def _compute_seeded(inputs: Tensor, compute: Callable[[], T]) -> T:
 
 @contextmanager
 def fixed_randomness(seed: int, device: torch.device) -> Iterator[None]:
-    """Within it torch's, Python's and numpy's own generators start from `seed`; afterwards they are where they were."""
+    """Start the generators of torch, Python and numpy from `seed`, and restore them afterwards."""
     python, arrays = random.getstate(), np.random.get_state()
     random.seed(seed)
     np.random.seed(seed)

@@ -1,7 +1,7 @@
-"""Per-example gradients of single layers, from what went in and the gradient of what came out.
+"""Per-example gradients of single layers, from a layer's inputs and the gradients of its outputs.
 
-The gradient of a weight is a product of the two; autograd would sum it over examples, and vmap would compute each
-example's by itself. Forming the products directly costs no more than an ordinary backward pass (Goodfellow 2015).
+The gradient of a weight is a product of the two. Autograd would sum it over examples, and vmap would compute each
+example by itself; forming the products directly costs no more than an ordinary backward pass (Goodfellow 2015).
 """
 
 from collections.abc import Callable, Iterator
@@ -20,32 +20,32 @@ from discreet.randomness.streams import seed_torch
 
 
 class Gradient(Protocol):
-    """One parameter's gradient for each of n examples."""
+    """The gradient of one parameter for each of n examples."""
 
     def squared_norms(self) -> Tensor:
-        """Each example's squared norm."""
+        """Return the squared norm of each example's gradient."""
 
     def weighted_sum(self, weights: Tensor, dtype: torch.dtype | None = None) -> Tensor:
-        """Σ_e weights[c, e]·gradient of example (c, e), for weights of c clients with e examples each.
+        """Return Σ_e weights[c, e]·gradient of example (c, e), for weights of c clients with e examples each.
 
-        Added up in `dtype`; by default in the gradients' own.
+        The sum is computed in `dtype`; by default in the precision of the gradients.
         """
 
 
 @dataclass(frozen=True)
 class DenseGradient:
-    """As it is, an example a row."""
+    """Gradients stored as they are, one row for each example."""
 
     value: Tensor
 
     def squared_norms(self) -> Tensor:
-        found: Tensor = torch.linalg.vector_norm(self.value.reshape(len(self.value), -1), dim=1)
-        return found.double().square()
+        norms: Tensor = torch.linalg.vector_norm(self.value.reshape(len(self.value), -1), dim=1)
+        return norms.double().square()
 
     def weighted_sum(self, weights: Tensor, dtype: torch.dtype | None = None) -> Tensor:
         clients, width = weights.shape
         rows = _zero_nonfinite(self.value).reshape(clients, width, -1)
-        if dtype is not None:  # without a copy of all gradients in it
+        if dtype is not None:  # without converting all gradients to it
             weighted = rows * weights.to(rows.dtype)[..., None]
             return weighted.sum(dim=1, dtype=dtype).reshape(clients, *self.value.shape[1:])
         return (weights.to(rows.dtype)[:, None] @ rows)[:, 0].reshape(clients, *self.value.shape[1:])
@@ -53,16 +53,17 @@ class DenseGradient:
 
 @dataclass(frozen=True)
 class OuterProductGradient:
-    """The outer product of two vectors an example, never formed: its norm is the product of their norms.
+    """Outer products of two vectors for each example, which are never formed: the norm is the product of norms.
 
-    In doubles: a small one's squares would vanish in single precision, and a large one beside it escape the clip.
+    Norms are in double precision: in single precision the squares of a small factor would vanish, and a large other
+    factor would escape the clip.
     """
 
     left: Tensor
     right: Tensor
 
     def squared_norms(self) -> Tensor:
-        left, right = (torch.linalg.vector_norm(each, dim=1, dtype=torch.float64) for each in (self.left, self.right))
+        left, right = (torch.linalg.vector_norm(side, dim=1, dtype=torch.float64) for side in (self.left, self.right))
         both: Tensor = (left * right).square()
         return both
 
@@ -77,7 +78,7 @@ LayerGradients = Callable[[nn.Module, Tensor, Tensor], dict[str, Gradient]]
 
 
 def linear_gradients(layer: nn.Module, inputs: Tensor, outer: Tensor) -> dict[str, Gradient]:
-    """g aᵀ, summed over whatever lies between the example and the features (a sequence, say)."""
+    """Return g aᵀ for each example, summed over axes between example and features, such as a sequence."""
     if inputs.dim() == 2:
         return {"weight": OuterProductGradient(outer, inputs), "bias": DenseGradient(outer)}
     inputs, outer = inputs.flatten(1, -2), outer.flatten(1, -2)
@@ -85,7 +86,7 @@ def linear_gradients(layer: nn.Module, inputs: Tensor, outer: Tensor) -> dict[st
 
 
 def convolution_gradients(layer: nn.Module, inputs: Tensor, outer: Tensor) -> dict[str, Gradient]:
-    """g Uᵀ with U the patches that the kernel saw: a strided view, copied once."""
+    """Return g Uᵀ for each example, where U are the patches under the kernel: a strided view, copied once."""
     assert isinstance(layer, nn.Conv2d)
     assert isinstance(layer.padding, tuple)
     (high, wide), (down, right) = layer.kernel_size, layer.padding
@@ -102,7 +103,7 @@ def convolution_gradients(layer: nn.Module, inputs: Tensor, outer: Tensor) -> di
 
 
 def normalisation_gradients(layer: nn.Module, inputs: Tensor, outer: Tensor) -> dict[str, Gradient]:
-    """The normalised input times g, summed over positions."""
+    """Return the normalised input times g for each example, summed over positions."""
     if isinstance(layer, nn.GroupNorm):
         normal = nn.functional.group_norm(inputs, layer.num_groups, eps=layer.eps)
         positions = tuple(range(2, inputs.dim()))
@@ -117,9 +118,9 @@ def normalisation_gradients(layer: nn.Module, inputs: Tensor, outer: Tensor) -> 
 
 
 def _zero_nonfinite(value: Tensor) -> Tensor:
-    """An example that is not finite has weight 0, and 0·NaN is NaN.
+    """Replace NaN and infinity by zero: such an example has weight 0, and 0·NaN is NaN.
 
-    On a host the look is cheaper than the copy; a GPU would have to wait for it.
+    On a CPU, a check first is cheaper than the copy. A GPU would have to wait for the check.
     """
     if not value.is_cuda and bool(torch.isfinite(value.sum())):
         return value
@@ -135,7 +136,7 @@ LAYER_GRADIENTS: dict[type[nn.Module], LayerGradients] = {
 
 
 def supported_layers(loss: object, params: Params) -> dict[str, nn.Module] | None:
-    """The layers that hold all of `params`, by name, if each is of a kind known here; else None."""
+    """Return the layers that hold all of `params`, by name; None if a parameter is in an unsupported layer."""
     if not isinstance(loss, ModuleLoss):
         return None
     return _find_supported_layers(loss.module, frozenset(params))
@@ -172,11 +173,12 @@ def _find_supported_layers(module: nn.Module, names: frozenset[str]) -> dict[str
 
 
 def channels_last(value: Tensor) -> Tensor:
-    """Images in the layout that pooling and convolutions are quickest with."""
+    """Return images in the memory layout in which pooling and convolutions are fastest."""
     return value.contiguous(memory_format=torch.channels_last) if value.dim() == 4 else value
 
 
 def keep_layout(value: Tensor) -> Tensor:
+    """Return the tensor in its own memory layout."""
     return value
 
 
@@ -186,7 +188,7 @@ Layout = Callable[[Tensor], Tensor]
 
 @contextmanager
 def record_layers(layers: dict[str, nn.Module], taps: Taps, seen: Taps, layout: Layout) -> Iterator[None]:
-    """Record what goes into each layer, and add a zero to what comes out: the gradient there is that zero's."""
+    """Record each layer's input, and add a zero tap to its output: the tap's gradient is that of the output."""
 
     def tap(name: str) -> Tap:
         def record(inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
@@ -202,14 +204,14 @@ def record_layers(layers: dict[str, nn.Module], taps: Taps, seen: Taps, layout: 
 def output_shapes(
     loss: ModuleLoss, layers: dict[str, nn.Module], params: Params, inputs: Tensor, targets: Tensor
 ) -> dict[str, torch.Size] | None:
-    """What each layer puts out for one example; None when a layer is used twice or not at all."""
+    """Return the shape of each layer's output for one example; None if a layer is used twice or not at all."""
     found: dict[str, list[torch.Size]] = {name: [] for name in layers}
 
     def tap(name: str) -> Tap:
         return Tap(lambda inputs, output: found[name].append(output.shape[1:]))
 
     taps = {name: (layer, tap(name)) for name, layer in layers.items()}
-    with torch.no_grad(), seed_torch(0, inputs.device), _register_hooks(taps):  # nobody misses what dropout draws here
+    with torch.no_grad(), seed_torch(0, inputs.device), _register_hooks(taps):  # what dropout draws here is not used
         loss(params, inputs[:1], targets[:1])
     if any(len(shapes) != 1 for shapes in found.values()):
         return None
@@ -229,7 +231,7 @@ def _register_hooks(taps: dict[str, tuple[nn.Module, Tap]]) -> Iterator[None]:
 def example_gradients(
     layers: dict[str, nn.Module], names: frozenset[str], seen: Params, outer: Params
 ) -> dict[str, Gradient]:
-    """Every example's gradient of every parameter in `names`."""
+    """Return the gradients of every example for the parameters in `names`."""
     found = {}
     for name, layer in layers.items():
         for own, value in LAYER_GRADIENTS[type(layer)](layer, seen[name], outer[name]).items():

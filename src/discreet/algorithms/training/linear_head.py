@@ -1,4 +1,4 @@
-"""Whether a model is one linear layer under cross-entropy, and what goes into that layer."""
+"""Detect a model of one linear layer under cross-entropy, and compute the features that enter that layer."""
 
 from dataclasses import dataclass
 
@@ -18,7 +18,13 @@ PLAN_KEY = "linear head"
 
 @dataclass(frozen=True)
 class LinearHead:
-    """Logits are weight·a + bias: `a` is what comes out of `front`, in which nothing is learned, laid flat."""
+    """A model whose logits are weight·a + bias.
+
+    Attributes:
+        weight: Name of the weight.
+        bias: Name of the bias, if there is one.
+        front: Layers without parameters whose flattened output is a; None if a is the input.
+    """
 
     weight: str
     bias: str | None
@@ -26,28 +32,33 @@ class LinearHead:
 
     @classmethod
     def detect(cls, loss: Loss, params: Params, inputs: Tensor) -> "LinearHead":
-        """The model's, if it is one; `inputs` has the shape of a batch, and is not looked at."""
+        """Return the model's linear head. Only the shape of `inputs`, a batch, is used.
+
+        Raises:
+            InvalidInput: If the model is another one.
+        """
         if not isinstance(loss, ModuleLoss):
             return _detect(loss, params, inputs)
         if PLAN_KEY not in loss.plans:
             loss.plans[PLAN_KEY] = _detect(loss, params, inputs)
-        found: LinearHead = loss.plans[PLAN_KEY]
-        return found
+        head: LinearHead = loss.plans[PLAN_KEY]
+        return head
 
     def table(self, params: Params) -> Tensor:
-        """Weight and bias side by side: the bias is the weight of a feature that is always 1."""
+        """Return weight and bias as one matrix: the bias is the weight of a feature that is always 1."""
         weight = params[self.weight]
         return weight if self.bias is None else torch.cat([weight, params[self.bias][..., None]], dim=-1)
 
     def params(self, table: Tensor) -> Params:
+        """Split the matrix into weight and bias again."""
         if self.bias is None:
             return {self.weight: table}
         return {self.weight: table[..., :-1], self.bias: table[..., -1]}
 
     def features(self, inputs: Tensor, bound: float) -> Tensor:
-        """Of each example, the constant of the bias included, scaled down to an L2 norm of at most `bound`.
+        """Return each example's features with the constant of the bias, scaled down to an L2 norm of at most `bound`.
 
-        Each by itself, so that it says nothing of another. Axes: clients, examples, features.
+        Each example is scaled by itself, so that no example affects another. Axes: clients, examples, features.
         """
         flat = inputs.flatten(0, 1)
         with torch.no_grad():
@@ -59,14 +70,16 @@ class LinearHead:
 
 
 def _detect(loss: Loss, params: Params, inputs: Tensor) -> LinearHead:
-    """Names and shapes first; then losses of made-up weights and inputs, which must be cross-entropy of the logits."""
+    """Check names and shapes, then that the loss of synthetic weights and inputs is cross-entropy of the logits."""
     tables = [name for name, value in params.items() if value.dim() == 2]
     rows = [name for name, value in params.items() if value.dim() == 1]
     front = _front(loss) if isinstance(loss, ModuleLoss) else None
     if len(tables) != 1 or len(rows) > 1 or len(params) != 1 + len(rows) or len(params[tables[0]]) < 2:
         raise _refusal(f"parameters of the shapes {[tuple(each.shape) for each in params.values()]}")
     head = LinearHead(tables[0], rows[0] if rows else None, front)
-    weights = {name: _synthetic(value.shape, value) for name, value in params.items()}  # at zero, many losses are alike
+    weights = {
+        name: _synthetic(value.shape, value) for name, value in params.items()
+    }  # not zeros, where many losses agree
     table = head.table(weights)
     classes = len(table)
     examples = _synthetic(torch.Size((1, classes, *inputs.shape[2:])), table)
@@ -78,7 +91,7 @@ def _detect(loss: Loss, params: Params, inputs: Tensor) -> LinearHead:
     try:
         found = loss(weights, examples[0], targets)
     except (RuntimeError, TypeError, ValueError, IndexError) as error:
-        raise _refusal("a loss that takes no classes") from error
+        raise _refusal("a loss that doesn't take classes") from error
     if found.shape != expected.shape or not torch.allclose(found, expected, rtol=1e-3, atol=1e-4):
         raise _refusal("another loss, or layers of another kind")
     return head
@@ -89,12 +102,12 @@ def _synthetic(shape: torch.Size, like: Tensor) -> Tensor:
 
 
 def _front(loss: ModuleLoss) -> nn.Module | None:
-    """All layers before the last, if there are any."""
+    """Return all layers before the last, if there are any."""
     module = loss.module
     if type(module) is nn.Linear:
         return None
     if type(module) is not nn.Sequential or not len(module) or type(module[-1]) is not nn.Linear:
-        raise _refusal(f"a {type(module).__name__} of another make")
+        raise _refusal(f"a {type(module).__name__}")
     front = module[:-1]
     if front.state_dict() or not isolates_examples(loss):
         raise _refusal("layers before it that have weights, or that may mix examples")

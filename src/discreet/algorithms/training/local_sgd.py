@@ -1,4 +1,4 @@
-"""Plain local SGD: epochs or steps over shuffled batches."""
+"""Plain local SGD over shuffled batches."""
 
 from dataclasses import replace
 from typing import Literal, Self
@@ -23,9 +23,9 @@ from discreet.randomness.streams import Rows
 
 @part
 class LocalSgd:
-    """`epochs` passes over the client's data, or `steps` batches of it, whoever has how much.
+    """`epochs` passes over a client's data, or the same number of `steps` for every client.
 
-    The schedule goes by rounds. Gradients may be clipped, taken at a perturbed point, and pulled back.
+    The schedule goes by rounds. Options: a gradient clip, a perturbation (SAM) and a regulariser.
     """
 
     kind: Literal["local_sgd"] = "local_sgd"
@@ -42,9 +42,7 @@ class LocalSgd:
 
     def __post_init__(self) -> None:
         if (self.epochs is None) == (self.steps is None):
-            raise InvalidInput(
-                "Local SGD needs either epochs or steps, one of the two.", fix="Give one, leave out the other."
-            )
+            raise InvalidInput("Local SGD needs either epochs or steps.", fix="Give one, leave out the other.")
 
     def train(self, loss: Loss, broadcast: Broadcast, batches: Batches, rows: Rows) -> Params:
         rate = round_learning_rate(self.learning_rate, self.schedule, broadcast)
@@ -61,10 +59,10 @@ class LocalSgd:
         return None
 
     def max_update_norm(self, round: int) -> float | None:
-        """ζ·steps·η with a gradient clip ζ, in the clip's norm (L2 or L1).
+        """Return ζ·steps·η with a gradient clip ζ, in the clip's norm (L2 or L1).
 
-        None without one, with momentum, weight decay or a regulariser, and with epochs: their steps differ by client.
-        True of real numbers; what the model's own precision rounds is left to the mechanism's clip.
+        None without a clip, with momentum, weight decay or a regulariser, and with epochs, whose steps differ by
+        client. It holds for real numbers; rounding in the model's precision is left to the mechanism's clip.
         """
         if self.steps is None:
             return None

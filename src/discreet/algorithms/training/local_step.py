@@ -1,4 +1,4 @@
-"""One local step for a block of clients: what plain SGD and gradient descent share."""
+"""The local step that plain SGD and gradient descent share, for a block of clients."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ from discreet.params import Params, add, repeat_for_clients, subtract
 
 @dataclass(frozen=True)
 class LocalStep:
-    """The loss's gradient, taken where the perturbation says; clipped; then the regulariser's; then the descent.
+    """Take the gradient of the loss, at a perturbed point if asked; clip it; add the regulariser's; step.
 
-    The clip is on the loss's gradient alone: only that depends on data, and a pull back should not be cut short.
+    Only the gradient of the loss is clipped: the regulariser's doesn't depend on data.
     """
 
     perturbation: AnyPerturbation | None = None
@@ -34,9 +34,9 @@ class LocalStep:
     def run_steps(
         self, loss: Loss, broadcast: Broadcast, clients: int, steps: Iterable[tuple[Batch, Tensor]]
     ) -> Params:
-        """Each client's update after these steps, given as batches with the rates to step by."""
+        """Return each client's update after these steps, each a batch with its learning rate."""
         recordings = loss.recordings if isinstance(loss, ModuleLoss) else Recordings()
-        start = {} if self.regulariser is None else broadcast.params  # a recording copies all that it is given
+        start = {} if self.regulariser is None else broadcast.params  # a recording copies all its inputs
         state: Descent | None = None
         for batch, rate in steps:
             if state is None:
@@ -48,18 +48,18 @@ class LocalStep:
         return subtract(state.params, repeat_for_clients(broadcast.params, clients))
 
     def max_update_norm(self, rates: float) -> float | None:
-        """ζ·Ση for the sum of a round's rates; None where something beside the clipped gradients moves the model."""
+        """Return ζ·Ση for the sum of a round's rates; None if anything but clipped gradients moves the model."""
         if self.gradient_clip is None or self.regulariser is not None or self.momentum or self.weight_decay:
             return None
         return self.gradient_clip.bound * rates
 
     @property
     def model_copies(self) -> float:
-        """Model-sized tensors: model, gradient, velocity, update, what a step makes new; and those of the pieces."""
+        """Model-sized tensors: model, gradient, velocity, update, the new state; and those of the options."""
         return 5.0 + 2 * (self.perturbation is not None) + (self.regulariser is not None)
 
     def _first_step(self, loss: Loss, clients: int, params: Params, rate: Tensor, batch: Batch) -> Descent:
-        """All clients still share their weights, which one ordinary pass can use."""
+        """All clients still have the same weights, so one ordinary pass serves them."""
         gradient = client_gradients(loss, shared=True)(params, batch.inputs, batch.targets, batch.mask)
         state = Descent.start(repeat_for_clients(params, clients), self.momentum)
         return self._apply(loss, state, gradient, params, rate, batch)
@@ -72,8 +72,8 @@ class LocalStep:
         self, loss: Loss, state: Descent, gradient: Params, start: Params, rate: Tensor, batch: Batch
     ) -> Descent:
         if self.perturbation is not None:
-            there = self.perturbation.perturb(state.params, gradient)
-            gradient = client_gradients(loss, shared=False)(there, batch.inputs, batch.targets, batch.mask)
+            point = self.perturbation.perturb(state.params, gradient)
+            gradient = client_gradients(loss, shared=False)(point, batch.inputs, batch.targets, batch.mask)
         if self.gradient_clip is not None:
             gradient = self.gradient_clip.clip_gradient(gradient)
         if self.regulariser is not None:
@@ -84,11 +84,18 @@ class LocalStep:
 
 
 def client_gradients(loss: Loss, *, shared: bool) -> Callable[..., Params]:
-    """Each client's gradient of its mean loss over the cells that hold an example."""
+    """Return a function that computes each client's gradient of its mean loss over its examples.
+
+    Args:
+        loss: Loss of a model on examples.
+        shared: Whether all clients have the same model, given without a client axis.
+    """
 
     def mean(params: Params, inputs: Tensor, targets: Tensor, mask: Tensor) -> Tensor:
         losses = loss(params, inputs, targets)
         return torch.where(mask, losses, 0).sum() / mask.sum().clamp(min=1)
 
-    found: Callable[..., Params] = vmap(grad(mean), in_dims=(None if shared else 0, 0, 0, 0), randomness="different")
-    return found
+    gradients: Callable[..., Params] = vmap(
+        grad(mean), in_dims=(None if shared else 0, 0, 0, 0), randomness="different"
+    )
+    return gradients

@@ -1,4 +1,4 @@
-"""Noisy steps whose whole batch gradient is clipped, as in paper 001: cheaper than DP-SGD, at twice the sensitivity."""
+"""Noisy steps that clip the whole batch gradient (Kim, Günlü & Schaefer 2021): twice the sensitivity of DP-SGD."""
 
 from dataclasses import replace
 from typing import Literal, Self
@@ -28,19 +28,20 @@ from discreet.randomness.streams import Rows, Streams
 class MinibatchDp:
     """`steps` a round: the mean gradient over a Poisson sample, clipped to `clip_norm`, plus noise.
 
-    Guarantee: one example more or less turns one clipped mean into another, up to 2·clip_norm away, so noise of
-    noise_multiplier·clip_norm counts half. The noise is added to the clipped mean itself, also when nobody was drawn.
-    Rate, clip and noise may differ by client: a list names one for each.
+    Rate, clip and noise may be lists of one value for each client.
+
+    Guarantee: one example turns one clipped mean into another, up to 2·clip_norm away, so noise of
+    noise_multiplier·clip_norm counts half. The noise is added to the clipped mean itself, even if no example was drawn.
     """
 
     kind: Literal["minibatch_dp"] = "minibatch_dp"
     steps: PerRound = (1,)
     sampling_rate: PerClient[Rate]
     clip_norm: PerClient[Positive]
-    noise_multiplier: PerClient[Multiplier] | None = None  # none yet: found from the promise
+    noise_multiplier: PerClient[Multiplier] | None = None  # None: computed from the promise
     learning_rate: Positive
     schedule: Schedule = Constant()
-    piece: Count = 4096  # examples a client that are looked at together: bounds memory, changes no result
+    piece: Count = 4096  # examples of a client in memory at once; changes no result
 
     def for_population(self, population: Population) -> Self:
         per_client.check_client_values(self, population)
@@ -53,7 +54,7 @@ class MinibatchDp:
         rate = round_learning_rate(self.learning_rate, self.schedule, broadcast)
         rates = per_client.client_rows(
             self.sampling_rate, rows.clients, torch.device("cpu")
-        )  # coins are tossed on the host
+        )  # batches are drawn on the CPU
         clips = per_client.client_rows(self.clip_norm, rows.clients, batches.inputs.device)
         spread = per_client.client_rows(self.noise_multiplier, rows.clients, batches.inputs.device) * clips
         noises, coins = rows.for_purpose(Purpose.NOISE).open(), rows.for_purpose(Purpose.BATCH).open()
@@ -69,7 +70,7 @@ class MinibatchDp:
     def training_event(self, population: Population, rounds: range) -> Event | None:
         if self.noise_multiplier is None:
             return None
-        assert isinstance(self.sampling_rate, float)  # an event is asked for of clients who are alike
+        assert isinstance(self.sampling_rate, float)  # called for clients with equal settings
         assert isinstance(self.noise_multiplier, float)
         noise = GaussianNoise(noise_multiplier=self.noise_multiplier / 2)
         sampled = PoissonSampled(sampling_rate=self.sampling_rate, event=noise)
@@ -104,7 +105,7 @@ class MinibatchDp:
         return UpdateSums()
 
     def _mean(self, loss: Loss, params: Params, batches: Batches, rates: float | Tensor, coins: Streams) -> Params:
-        """Over all that was drawn, however many pieces it came in; zero where nothing was."""
+        """Return each client's mean gradient over all pieces of its batch; zero if the batch is empty."""
         total, drawn = zeros_like(params), torch.zeros(batches.clients, device=batches.inputs.device)
         for batch in batches.draw_poisson(rates, coins, self.piece):
             here = batch.mask.sum(dim=1)

@@ -1,4 +1,4 @@
-"""A loss that shows its network, so that per-example gradients can be had layer by layer."""
+"""A loss that exposes its network, so that per-example gradients can be computed layer by layer."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,20 +14,25 @@ from discreet.params import Params
 
 @dataclass(frozen=True)
 class ModuleLoss:
-    """A `Loss` that takes its examples through `module`, once each.
+    """A `Loss` that passes each example through `module` once.
 
-    `independent` says that each example's loss is computed from the module's output for that example alone.
+    Attributes:
+        module: The network.
+        loss: Loss of a model on examples.
+        independent: Whether each example's loss is computed from the module's output for that example alone.
+        plans: How its gradients are computed, found once for each shape.
+        recordings: CUDA graphs of its steps.
     """
 
     module: nn.Module
     loss: Loss
     independent: bool = False
-    plans: dict[object, Any] = field(default_factory=dict, repr=False, compare=False)  # how its gradients are had
-    recordings: Recordings = field(default_factory=Recordings, repr=False, compare=False)  # live as long as it does
+    plans: dict[object, Any] = field(default_factory=dict, repr=False, compare=False)
+    recordings: Recordings = field(default_factory=Recordings, repr=False, compare=False)
 
     @classmethod
     def from_module(cls, module: nn.Module, losses: Callable[[Tensor, Tensor], Tensor]) -> "ModuleLoss":
-        """The losses of the module's outputs, one an example."""
+        """Return the loss of a module's outputs, where `losses` gives one loss for each example."""
         return cls(module, lambda params, inputs, targets: losses(functional_call(module, params, (inputs,)), targets))
 
     def __call__(self, params: Params, inputs: Tensor, targets: Tensor) -> Tensor:

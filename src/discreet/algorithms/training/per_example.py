@@ -1,8 +1,8 @@
-"""Σ over each client's examples of its gradient, scaled down to a norm: the heart of DP-SGD, three ways.
+"""The sum of clipped per-example gradients, which DP-SGD needs, in three ways.
 
-Layer by layer where the parameters lie in known layers: one client after the other where each has much to do (a CPU's
-caches like that), all clients stacked where each has little. Any other network goes through nested vmap. Whole batches
-go through a network only if it is known to treat examples independently.
+If all parameters are in supported layers, gradients are computed layer by layer: one client after the other for large
+batches on a CPU, whose caches that suits, else all clients stacked. Any other network goes through nested vmap. Whole
+batches go through a network only if it is known to treat examples independently.
 """
 
 from collections.abc import Callable, Mapping
@@ -32,29 +32,32 @@ from discreet.algorithms.training.trainer import Loss
 from discreet.params import Params
 from discreet.randomness.streams import seed_torch
 
-TRIAL_EXAMPLES = 3  # examples on which two ways to the same gradients are compared
-LARGE_BATCH = 2**16  # numbers in one client's batch, from which on a CPU does better with one client at a time
+TRIAL_EXAMPLES = 3  # on which two ways to compute gradients are compared
+LARGE_BATCH = 2**16  # values in one client's batch; from here on, a CPU is faster with one client at a time
 
 
 class Clip(NamedTuple):
-    """The norm that no example's gradient exceeds; `automatic` brings all of them near it, the small ones too.
+    """How gradients are clipped.
 
-    Where clients differ in it, a column with a row for each.
+    Attributes:
+        norm: The norm that no example's gradient exceeds; a column with one row for each client if they differ.
+        automatic: Scale small gradients up to nearly that norm too.
     """
 
     norm: float | Tensor
     automatic: bool = False
 
     def for_client(self, client: int) -> "Clip":
+        """Return the clip of one client of the block."""
         return self._replace(norm=self.norm[client]) if isinstance(self.norm, Tensor) else self
 
 
 def clipped_sum(loss: Loss, params: Params, batch: Batch, clip: Clip, dtype: torch.dtype | None = None) -> Params:
-    """Each client's sum over its examples, none of which moves it by more than the clip.
+    """Sum each client's gradients, each clipped, so that no example moves the sum by more than the clip norm.
 
-    Guarantee: whatever the network computes, an example's gradient is that of its loss alone; one that is not finite
-    counts as zero; cells without an example count for nothing. What a sum in single precision rounds depends on all
-    its examples: to leave that out as well, it is added up in a `dtype` of more digits.
+    Guarantee: whatever the network computes, an example's gradient is that of its own loss; one that is not finite
+    counts as zero; cells without an example don't count. The rounding of a sum in single precision depends on all its
+    examples: a `dtype` of higher precision removes that dependence.
     """
     plan = plan_for(loss, params, batch)
     if plan is None:
@@ -66,9 +69,9 @@ def clipped_sum(loss: Loss, params: Params, batch: Batch, clip: Clip, dtype: tor
 
 
 def gradients_by_way(loss: Loss, params: Params, batch: Batch) -> dict[str, Mapping[str, Gradient]]:
-    """Every example's gradient, computed in each of the ways in which `clipped_sum` may take it on this device.
+    """Return every example's gradient, computed in each of the ways that `clipped_sum` may use on this device.
 
-    Examples come client by client, and all cells of `batch` count as examples.
+    Examples are ordered by client, and all cells of `batch` count as examples.
     """
     plan = plan_for(loss, params, batch)
     if plan is None:
@@ -85,7 +88,13 @@ UNCLIPPED = Clip(1e30)
 
 
 class Plan(NamedTuple):
-    """How a network's gradients are had layer by layer: from whole batches, or example by example."""
+    """How a network's gradients are computed layer by layer.
+
+    Attributes:
+        layers: The layers by name.
+        shapes: Shape of each layer's output for one example.
+        whole: Whether whole batches may go through the network.
+    """
 
     layers: dict[str, nn.Module]
     shapes: dict[str, torch.Size]
@@ -93,7 +102,7 @@ class Plan(NamedTuple):
 
 
 def plan_for(loss: Loss, params: Params, batch: Batch) -> Plan | None:
-    """How to go layer by layer; None where that is not possible. Found once, and again when global hooks change."""
+    """Return the plan for this network, found once and again if global hooks change; None if there is none."""
     layers = supported_layers(loss, params)
     if layers is None:
         return None
@@ -106,7 +115,7 @@ def plan_for(loss: Loss, params: Params, batch: Batch) -> Plan | None:
 
 
 def _make_plan(loss: ModuleLoss, layers: dict[str, nn.Module], params: Params, batch: Batch) -> Plan | None:
-    """None where layer by layer doesn't do: a layer is used twice or not at all, or its weights outside it too."""
+    """Make a plan; None if a layer is used twice or not at all, or its weights are also used outside it."""
     first = {name: value[0] for name, value in params.items()}
     shapes = output_shapes(loss, layers, first, batch.inputs[0], batch.targets[0])
     if shapes is None:
@@ -131,7 +140,7 @@ def _make_plan(loss: ModuleLoss, layers: dict[str, nn.Module], params: Params, b
 def _sum_client_by_client(
     loss: ModuleLoss, plan: Plan, params: Params, batch: Batch, clip: Clip, dtype: torch.dtype | None
 ) -> Params:
-    """Each client by itself, on its own examples alone, without padding."""
+    """Process each client by itself, on its own examples without padding."""
     total = {name: torch.zeros_like(value, dtype=dtype) for name, value in params.items()}
     for client in batch.mask.any(dim=1).nonzero().flatten().tolist():
         own = {name: value[client] for name, value in params.items()}
@@ -153,7 +162,7 @@ def _one_client_gradients(
 
 
 def _stacked_gradients(loss: ModuleLoss, plan: Plan, params: Params, batch: Batch) -> Mapping[str, Gradient]:
-    """All clients at once: vmap over clients, and each layer's products over all examples of all of them."""
+    """Process all clients at once: vmap over clients, and products of each layer over all examples."""
     clients, width = batch.mask.shape
     taps = {name: batch.inputs.new_zeros(clients, width, *shape) for name, shape in plan.shapes.items()}
     traced = vmap(_trace(loss, plan, keep_layout), randomness="different")
@@ -168,7 +177,7 @@ def _sum_by_vmap(loss: Loss, params: Params, batch: Batch, clip: Clip, dtype: to
 
 
 def _vmap_gradients(loss: Loss, params: Params, batch: Batch) -> Mapping[str, Gradient]:
-    """Any differentiable loss: a gradient for each example of each client by nested vmap."""
+    """Compute a gradient for each example of each client by nested vmap, for any differentiable loss."""
 
     def one(model: Params, example: Tensor, target: Tensor) -> Tensor:
         return loss(model, example[None], target[None])[0]
@@ -186,7 +195,7 @@ def _weighted_sum(found: Mapping[str, Gradient], clip: Clip, mask: Tensor, dtype
 
 
 def _trace(loss: ModuleLoss, plan: Plan, layout: Layout) -> Callable[..., tuple[Params, Params]]:
-    """For one client's model and examples: the gradient at what each layer put out, and what went into it."""
+    """Return a function that gives, for one client, the gradients of each layer's outputs and its inputs."""
 
     def run(params: Params, taps: Params, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Params]:
         seen: Params = {}
@@ -198,7 +207,7 @@ def _trace(loss: ModuleLoss, plan: Plan, layout: Layout) -> Callable[..., tuple[
         return traced
 
     def alone(params: Params, taps: Params, example: Tensor, target: Tensor) -> tuple[Params, Params]:
-        """A batch of one: nothing that the network does can reach another example."""
+        """Run a batch of one: whatever the network does, it can't reach another example."""
         outer, seen = traced(params, {name: tap[None] for name, tap in taps.items()}, example[None], target[None])
         return {name: value[0] for name, value in outer.items()}, {name: value[0] for name, value in seen.items()}
 

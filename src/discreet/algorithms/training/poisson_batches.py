@@ -1,4 +1,4 @@
-"""Poisson batches of clipped gradients, which several trainers share: how many, how large, and their sums."""
+"""Poisson batches of clipped gradients, which several trainers share: their number, their size and their sums."""
 
 import math
 from functools import partial
@@ -24,7 +24,7 @@ SMALLEST_CLIP = 1e-9
 
 
 def check_fields(part: Any) -> None:
-    """Steps or epochs, a rate or a batch size, and a clip that single precision can measure."""
+    """Refuse a trainer without exactly one of steps and epochs and of rate and batch size, or with a tiny clip."""
     for one, other in (("steps", "epochs"), ("sampling_rate", "batch_size")):
         if (getattr(part, one) is None) == (getattr(part, other) is None):
             raise InvalidInput(
@@ -45,25 +45,25 @@ def check_fields(part: Any) -> None:
 
 
 def derive_fields(part: Any, population: Population) -> dict[str, Any]:
-    """The fields that follow from how much data clients have: steps instead of epochs, a rate instead of a size."""
+    """Derive fields from the client sizes: steps from epochs, and the sampling rate from the batch size."""
     per_client.check_client_values(part, population)
     rate, steps = part.sampling_rate, part.steps
     if rate is None:
         rate = 1 / math.ceil(max(population.examples) / part.batch_size)
     if steps is None:
-        steps = tuple(each * math.ceil(1 / rate - 1e-9) for each in part.epochs)  # 1/(1/49) is 49.000000000000007
+        steps = tuple(epochs * math.ceil(1 / rate - 1e-9) for epochs in part.epochs)  # 1/(1/49) is 49.000000000000007
     return {"steps": steps, "sampling_rate": rate, "epochs": None, "batch_size": None}
 
 
 def derive_sum_fields(part: Any, population: Population) -> dict[str, Any]:
-    """The same for training whose updates are sums, divided by one number for all: the mean client's expected batch."""
-    found = derive_fields(part, population)
-    batches = expected_batch_sizes(found["sampling_rate"], population)
-    return found | {"expected_batch": part.expected_batch or sum(batches) / len(batches)}
+    """Derive the fields of a trainer whose sums are all divided by the mean client's expected batch."""
+    fields = derive_fields(part, population)
+    batches = expected_batch_sizes(fields["sampling_rate"], population)
+    return fields | {"expected_batch": part.expected_batch or sum(batches) / len(batches)}
 
 
 def example_sensitivity(part: Any, round: int) -> float | None:
-    """√S·ηC/B: one example moves each of a round's S sums by ηC/B at most; None before B is known."""
+    """Return √S·ηC/B: one example moves each of a round's S sums by at most ηC/B. None before B is known."""
     if part.expected_batch is None or part.steps is None:
         return None
     rate = part.learning_rate * part.schedule.factor(round)
@@ -71,24 +71,25 @@ def example_sensitivity(part: Any, round: int) -> float | None:
 
 
 def update_sums(part: Any, round: int) -> UpdateSums:
+    """Return one sum for each step of the round."""
     return UpdateSums(value_in_round(part.steps, round), part.sampling_rate)
 
 
 def sampled_event(part: Any, noise: Noise, population: Population, rounds: range) -> Event:
-    """So many rounds of sampled steps, each with this noise."""
-    found = derive_fields(part, population)
-    sampled = PoissonSampled(sampling_rate=found["sampling_rate"], event=noise)
-    return Repeated(count=sum_over_rounds(found["steps"], rounds), event=sampled)
+    """Return the event of all Poisson-sampled steps of these rounds, each with this noise."""
+    fields = derive_fields(part, population)
+    sampled = PoissonSampled(sampling_rate=fields["sampling_rate"], event=noise)
+    return Repeated(count=sum_over_rounds(fields["steps"], rounds), event=sampled)
 
 
 def expected_batch_sizes(rate: float | tuple[float, ...], population: Population) -> tuple[float, ...]:
-    """How many examples each client's batch is expected to have. Public."""
+    """Return the expected batch size of each client, which is public."""
     rates = per_client.repeat_value(rate, population.clients)
-    return tuple(each * held for each, held in zip(rates, population.examples, strict=True))
+    return tuple(rate * examples for rate, examples in zip(rates, population.examples, strict=True))
 
 
 def model_copies(rate: float | tuple[float, ...], piece: int, population: Population) -> float:
-    """About how many model-sized tensors a client needs at once."""
+    """Estimate how many model-sized tensors a client needs at once."""
     largest = per_client.largest(rate) * max(population.examples)
     return 6.0 + 1.5 * min(float(piece), largest + 4 * math.sqrt(largest))
 
@@ -103,9 +104,17 @@ def sum_clipped_gradients(
     piece: int,
     dtype: torch.dtype | None = None,
 ) -> Params:
-    """Each client's sum over a new Poisson batch, of which `piece` examples are held at once.
+    """Sum each client's clipped gradients over a new Poisson batch.
 
-    Gradients are added up in `dtype`; by default in the model's own.
+    Args:
+        loss: Loss of a model on examples.
+        params: One model for each client.
+        batches: The clients' data.
+        rates: Sampling rate, one for all or one for each client.
+        clip: The norm that every example's gradient is clipped to.
+        coins: Random streams that draw the batch.
+        piece: Examples of a client whose gradients are held in memory at once.
+        dtype: Precision of the sum; by default the model's.
     """
     recordings = loss.recordings if isinstance(loss, ModuleLoss) else Recordings()
     clipped = partial(clipped_sum, loss, dtype=dtype)

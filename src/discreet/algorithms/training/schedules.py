@@ -1,4 +1,4 @@
-"""How a rate changes with k: the rounds before this one or, in gradient descent, the iterations of all rounds."""
+"""Learning rate schedules, as factors by k: the number of the round or, in gradient descent, of the iteration."""
 
 from typing import Annotated, Literal, TypeAlias
 
@@ -9,6 +9,8 @@ from discreet.part import NonNegative, Positive, Rate, part
 
 @part
 class Constant:
+    """A factor of 1."""
+
     kind: Literal["constant"] = "constant"
 
     def factor(self, k: int) -> float:
@@ -17,7 +19,7 @@ class Constant:
 
 @part
 class Exponential:
-    """Times `decay` after each."""
+    """decay^k."""
 
     kind: Literal["exponential"] = "exponential"
     decay: Rate
@@ -39,7 +41,7 @@ class Inverse:
 
 @part
 class Harmonic:
-    """1/(k + gamma): paper 003's η_k = (2/μ)/(k + γ), whose constant is the learning rate."""
+    """1/(k + gamma): η_k = (2/μ)/(k + γ) of Fu et al. 2022, with a learning rate of 2/μ."""
 
     kind: Literal["harmonic"] = "harmonic"
     gamma: Positive

@@ -1,4 +1,4 @@
-"""Any optimiser on shards of a client's data: an example is in one of them, and a clip bounds what that one sends."""
+"""Local SGD on disjoint shards of a client's data, with a clip on each shard's update."""
 
 from dataclasses import replace
 from typing import Literal, Self
@@ -21,13 +21,13 @@ from discreet.randomness.streams import Rows
 
 @part
 class Shards:
-    """The client's examples in `shards` = M disjoint shards, a model trained on each, and the mean of their updates.
+    """Train one model on each of `shards` = M disjoint shards of a client's data, and send the mean of their updates.
 
-    (1/M) · Σ_m clip(Δ_m, C), with Δ_m what `local` makes of the broadcast model on shard m, and C = `clip_norm`. Each
-    example draws its shard anew in every round, by itself; an empty shard's update is zero.
+    (1/M) · Σ_m clip(Δ_m, C), where Δ_m is the update of `local` on shard m, and C = `clip_norm`. In every round each
+    example draws a new shard, independently. The update of an empty shard is zero.
 
     Guarantee: an example changes the update of one shard, from one vector of norm at most C into another, whatever
-    `local` does. These may be opposite, so it moves the mean by at most 2C/M, and not C/M. It adds no noise itself.
+    `local` does. These may be opposite, so it moves the mean by at most 2C/M, and not C/M. Training adds no noise.
     """
 
     kind: Literal["shards"] = "shards"
@@ -40,13 +40,13 @@ class Shards:
 
     def train(self, loss: Loss, broadcast: Broadcast, batches: Batches, rows: Rows) -> Params:
         start = broadcast.params
-        if broadcast.encoding is not None:  # what is rounded is priced as if it was added up in doubles
+        if broadcast.encoding is not None:  # rounding is priced for a sum in double precision
             start = {name: value.double() for name, value in start.items()}
         total = zeros_like(repeat_for_clients(start, batches.clients))
         drawn = (rows.for_purpose(Purpose.SHARD).open().uniform(batches.sizes) * self.shards).floor()
         for shard in range(self.shards):
-            held, empty = _select_shard(batches, drawn == shard)
-            local = self.local.train(loss, broadcast, held, rows.for_purpose(Purpose.LOCAL, shard))
+            shard_batches, empty = _select_shard(batches, drawn == shard)
+            local = self.local.train(loss, broadcast, shard_batches, rows.for_purpose(Purpose.LOCAL, shard))
             update = clip({name: value.to(start[name].dtype) for name, value in local.items()}, self.clip_norm)
             total = add(total, scale_rows((~empty).double().to(batches.inputs.device), update))
         return scale(total, 1 / self.shards)
@@ -87,7 +87,7 @@ class Shards:
 
 
 def _select_shard(batches: Batches, chosen: torch.Tensor) -> tuple[Batches, torch.Tensor]:
-    """Each client's chosen examples, and who has none: that one is given its first, to have something to train on."""
+    """Return each client's chosen examples, and which clients have none; those get their first example to train on."""
     sizes = chosen.sum(dim=1)
     empty = sizes == 0
     chosen = chosen.clone()

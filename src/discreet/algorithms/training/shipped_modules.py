@@ -1,7 +1,7 @@
-"""Which networks run nothing but the code that torch and this package ship.
+"""Decide whether a network runs only code that torch and this package ship.
 
-Anything else — a subclass, a patched method, a hook — is somebody's own code: it may look at the whole batch, or keep
-what it saw for the next call.
+Anything else, such as a subclass, a patched method or a hook, is user code: it may read the whole batch, or keep what
+it saw for the next call.
 """
 
 import os
@@ -51,12 +51,12 @@ FUNCTIONAL_NAMES = (  # of torch.nn.functional
     *("linear", "conv2d", "pad", "group_norm", "layer_norm", "max_pool2d", "avg_pool2d", "adaptive_avg_pool2d"),
     *("dropout", "dropout2d", "relu", "leaky_relu", "elu", "selu", "gelu", "silu", "softplus", "cross_entropy"),
 )
-CALLED_FUNCTIONS: tuple[tuple[Any, tuple[str, ...]], ...] = (  # what those layers, and our models, call
+CALLED_FUNCTIONS: tuple[tuple[Any, tuple[str, ...]], ...] = (  # called by those layers and by our models
     (functional, FUNCTIONAL_NAMES),
     (torch, ("tanh", "sigmoid", "relu", "group_norm", "layer_norm", "conv2d")),
     (Tensor, ("flatten", "mean", "sum", "softmax", "reshape", "relu", "tanh", "__add__", "__mul__", "__sub__")),
 )
-GLOBAL_HOOKS = tuple(  # on all modules, by what they are called at
+GLOBAL_HOOKS = tuple(  # hooks on all modules of the process
     value for name, value in vars(torch_module).items() if name.startswith("_global_") and isinstance(value, dict)
 )
 OUR_MODELS = "discreet.models.networks."
@@ -66,7 +66,7 @@ SHIPPED_FOLDERS = (f"{TORCH}{os.sep}", f"{DISCREET}{os.sep}")
 
 @dataclass(frozen=True)
 class Tap:
-    """A forward hook of our own: it records what passes through one layer, and keeps examples apart."""
+    """A forward hook of this package: it records what passes through one layer, and doesn't mix examples."""
 
     record: Callable[[tuple[Tensor, ...], Tensor], Tensor | None]
 
@@ -75,8 +75,10 @@ class Tap:
 
 
 def runs_only_shipped_code(network: nn.Module) -> bool:
-    """Guarantee: true only if every module is exactly of a class in INDEPENDENT or of our own models, and nothing on
-    the instance, on its class or in the whole process replaces what it does.
+    """Return whether the network runs only shipped code.
+
+    Guarantee: true only if every module is exactly of a class in INDEPENDENT_LAYERS or of our models, and nothing on
+    the instance, on its class or in the process replaces what it does.
     """
     modules = list(network.modules())
     return (
@@ -88,12 +90,12 @@ def runs_only_shipped_code(network: nn.Module) -> bool:
 
 
 def is_shipped_layer(layer: nn.Module) -> bool:
-    """Whether this one layer, of a class of torch's own, does what torch documents."""
+    """Return whether this layer of a torch class does what torch documents."""
     return not _is_overridden(layer) and _is_unpatched(type(layer))
 
 
 def has_global_overrides() -> bool:
-    """Whether hooks on all modules, or a mode that rewrites torch's functions, are active."""
+    """Return whether hooks on all modules, or a mode that rewrites torch functions, are active."""
     hooks = any(GLOBAL_HOOKS)
     modes = [*_get_current_function_mode_stack(), *_get_current_dispatch_mode_stack()]  # type: ignore[no-untyped-call]
     return hooks or any(type(mode) is not DeviceContext for mode in modes)
@@ -103,13 +105,13 @@ def _is_known(module: nn.Module) -> bool:
     kind = type(module)
     if isinstance(module, nn.Flatten):
         return kind is nn.Flatten and module.start_dim == 1
-    if kind.__module__.startswith(OUR_MODELS):  # and not only by its word
+    if kind.__module__.startswith(OUR_MODELS):  # and is really defined there
         return getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is kind
     return kind in INDEPENDENT_LAYERS
 
 
 def _is_overridden(module: nn.Module) -> bool:
-    """Whether this instance has a method, a hook or a kind of tensor of its own."""
+    """Return whether this instance has a method, a hook or a tensor type of its own."""
     own = vars(module)
     shadowed = any(callable(getattr(type(module), name, None)) for name in own if name != "training")
     called = any(callable(value) for name, value in own.items() if not name.startswith("_"))
@@ -125,7 +127,7 @@ def _is_overridden(module: nn.Module) -> bool:
 
 
 def _is_unpatched(kind: type[nn.Module]) -> bool:
-    """Whether all functions of the class, and of those it inherits from, stand in files that were shipped."""
+    """Return whether all functions of the class and its bases are defined in shipped files."""
     return all(
         _is_shipped(value)
         for owner in kind.__mro__[:-1]
@@ -135,12 +137,12 @@ def _is_unpatched(kind: type[nn.Module]) -> bool:
 
 
 def is_shipped_function(function: FunctionType) -> bool:
-    """Whether its code stands in a file of torch's or of ours."""
+    """Return whether its code is in a file of torch or of this package."""
     return function.__code__.co_filename.startswith(SHIPPED_FOLDERS)
 
 
 def _is_shipped(function: Any) -> bool:
     if isinstance(function, FunctionType):
-        torchs_own = function.__module__ == "torch._tensor"  # whose wrappers are torch's too
+        torchs_own = function.__module__ == "torch._tensor"  # its wrappers are shipped too
         return is_shipped_function(function) and (torchs_own or not hasattr(function, "__wrapped__"))
     return isinstance(function, BuiltinFunctionType | MethodDescriptorType | WrapperDescriptorType)

@@ -16,13 +16,17 @@ from discreet.randomness.streams import Rows
 Loss: TypeAlias = Callable[[Params, Tensor, Tensor], Tensor]  # (model, inputs, targets) -> one loss an example
 
 
-NEGLIGIBLE = 1e-12  # a chance that a utility may be left to
+NEGLIGIBLE = 1e-12  # a probability of failure that costs utility only, never privacy
 
 
 class UpdateSums(NamedTuple):
-    """An update is made up of `times` sums, and each example is in each of them with probability `rate`.
+    """The sums that an update is made up of.
 
-    It is added to one `passes` times; at least `parts` vectors are added up, whoever is in them.
+    Attributes:
+        times: Number of sums.
+        rate: Probability that an example is in a sum.
+        passes: How often an example is added to a sum that it is in.
+        parts: Vectors that are added up in a sum at least, whatever the examples.
     """
 
     times: int = 1
@@ -31,63 +35,72 @@ class UpdateSums(NamedTuple):
     parts: int = 1
 
     def vectors_per_sum(self, examples: int) -> int:
-        """How many vectors one sum of a client with so many examples has, at most."""
+        """Return the most vectors in one sum of a client with this many examples."""
         return max(self.passes * examples, self.parts)
 
     def max_examples(self, examples: int) -> int:
-        """How many examples all sums have together, but for a chance of UNLIKELY (Bernstein's inequality)."""
+        """Bound the examples in all sums together, up to a probability of NEGLIGIBLE (Bernstein's inequality)."""
         mean, log = self.times * examples * self.rate, -math.log(NEGLIGIBLE)
         likely = mean + log / 3 + math.sqrt(log * log / 9 + 2 * mean * log)
         return math.ceil(min(likely, self.times * examples))
 
 
 class LocalTrainer(Protocol):
+    """Computes the updates of a block of clients, and states what they reveal about one example."""
+
     def train(self, loss: Loss, broadcast: Broadcast, batches: Batches, rows: Rows) -> Params:
-        """Each client's update, a row a client: its model after training, less the broadcast one."""
+        """Return each client's update in a row of its own: its trained model minus the broadcast model.
+
+        Args:
+            loss: Loss of a model on examples.
+            broadcast: What the clients received.
+            batches: The clients' data.
+            rows: Random streams, one for each client.
+        """
 
     def for_population(self, population: Population) -> Self:
-        """The same with the numbers that follow from how much data clients have."""
+        """Return a copy with the fields that follow from the client sizes."""
 
     def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
-        """The same with this noise, where none was chosen yet; a list has one for each client."""
+        """Return a copy with this noise multiplier if none is chosen yet; a tuple has one for each client."""
 
     def training_event(self, population: Population, rounds: range) -> Event | None:
-        """What these rounds reveal of one example to whoever sees a client's updates; None: it is not protected.
+        """Return what a client's updates of these rounds reveal about one example, by the noise added in training.
 
-        Asked of clients who are alike: `per_client.as_for` makes a trainer so.
+        None if training adds no noise. Clients must have equal settings: see `per_client.for_client`.
         """
 
     def max_update_norm(self, round: int) -> float | None:
-        """The norm that no update of this round exceeds by its making; None where there is none."""
+        """Return the norm that no update of this round exceeds, by construction; None if unbounded."""
 
     def check_model(self, loss: Loss, params: Params, inputs: Tensor) -> None:
-        """Refuse a model that it can't train; `inputs` has the shape of a batch, and is not looked at."""
+        """Refuse a model that can't be trained. Only the shape of `inputs`, a batch, is used."""
 
     @property
     def has_uneven_rounds(self) -> bool:
         """Whether rounds differ in what they reveal."""
 
     def with_two_steps(self) -> Self:
-        """The same in two steps: enough to see what memory it takes."""
+        """Return a copy that takes two steps, enough to measure memory."""
 
     def model_copies(self, population: Population) -> float:
-        """About how many model-sized tensors one client needs at once: what bounds a block."""
+        """Estimate how many model-sized tensors one client needs at once, which limits the block size."""
 
     def examples_per_step(self, population: Population) -> Sequence[float]:
-        """How many examples each client is expected to look at in a step: what it weighs by examples. Public."""
+        """Return how many examples each client is expected to use in a step: its public weight by examples."""
 
     def example_sensitivity(self, round: int) -> float | None:
-        """How far one example can move a client's update of this round, by its making; None where nothing bounds it.
+        """Return how far one example can move a client's update of this round, by construction; None if unbounded.
 
-        Of an update that is made up of several sums: the root of their squares added up, so that noise of this size
-        times a multiplier is that multiplier for each of them.
+        For an update of several sums it is the root of the sum of squares: noise of z times this value on the update is
+        noise of multiplier z on each sum.
         """
 
     def example_event(self, noise: Noise, population: Population, rounds: range) -> Event | None:
-        """What these rounds reveal of one example when noise of this kind, over its reach, is on every update.
+        """Return what these rounds reveal about one example if every update carries this noise.
 
-        None where nothing bounds its reach.
+        The noise is relative to `example_sensitivity`. None if that is unbounded.
         """
 
     def update_sums(self, round: int) -> UpdateSums:
-        """What an update is made up of, where an example's reach is bounded: each sum is rounded apart on a lattice."""
+        """Return the sums that an update is made up of; on a lattice each is rounded by itself."""

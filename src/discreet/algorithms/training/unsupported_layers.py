@@ -1,4 +1,4 @@
-"""Which layers can't be trained client by client and example by example, and what to use instead."""
+"""Layers that can't be trained client by client and example by example, and what to use instead."""
 
 import math
 
@@ -12,7 +12,11 @@ from discreet.errors import InvalidInput
 
 
 def check_layers(module: nn.Module) -> None:
-    """Refuse layers that mix examples, or whose state changes when data passes through them."""
+    """Refuse layers that mix examples, or whose state changes when data passes through them.
+
+    Raises:
+        InvalidInput: If the module has such a layer. The message names a replacement.
+    """
     for name, layer in module.named_modules():
         problem = _problem(layer)
         if problem is not None:
@@ -51,6 +55,6 @@ def _problem(layer: nn.Module) -> tuple[str, str] | None:
 
 
 def _has_spectral_norm(layer: nn.Module) -> bool:
-    if type(layer).__name__ == "_SpectralNorm":  # the newer form is a private class of torch
+    if type(layer).__name__ == "_SpectralNorm":  # the newer form, a private class of torch
         return True
     return any(isinstance(hook, SpectralNorm) for hook in layer._forward_pre_hooks.values())
