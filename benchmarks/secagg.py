@@ -88,7 +88,7 @@ class Session:
         self._send(answers, "server")
         total = self._timed("unmask", self.server.unmask)
         expected = np.sum([vectors[each % len(vectors)] for each in present], axis=0)
-        assert np.array_equal(total.vector, self.terms.ring.enter(expected))
+        assert np.array_equal(total.vector, self.terms.ring.to_ring(expected))
         return dict(self.seconds), sent
 
     def _timed(self, what: str, call: Callable[..., Any], *given: Any) -> Any:

@@ -15,7 +15,7 @@ from discreet.privacy.calibration import (
     PRECISION,
     AttackTarget,
     EpsilonTarget,
-    _least,
+    _find_least,
     affordable_rounds,
     calibrate_noise,
     calibrate_sampling_rate,
@@ -118,7 +118,7 @@ def test_a_promise_that_any_noise_keeps_gets_the_least_there_is() -> None:
 
 
 def test_a_promise_that_no_noise_keeps_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="No noise keeps to this target"):
+    with pytest.raises(InvalidInput, match="No noise meets this target"):
         calibrate_noise(lambda z: GaussianNoise(noise_multiplier=z), EpsilonTarget(epsilon=1e-15, delta=1e-100))
 
 
@@ -145,7 +145,7 @@ class Counted:
 )
 def test_where_an_accountant_jumps_the_edge_is_found(edge: float, above: float, below: float, near: float) -> None:
     step = Counted(lambda x: -below if x >= edge else above)
-    found = _least(step, LEAST, near)
+    found = _find_least(step, LEAST, near)
     assert edge <= found <= edge * (1 + 2 * PRECISION)
     assert step.known[found] <= 0
 
@@ -153,7 +153,7 @@ def test_where_an_accountant_jumps_the_edge_is_found(edge: float, above: float, 
 @given(edge=st.floats(0.02, 10), jump=st.floats(0, 5), slope=st.floats(0.1, 3), near=st.floats(LEAST, 100))
 def test_a_jump_on_a_slope_is_found_too(edge: float, jump: float, slope: float, near: float) -> None:
     step = Counted(lambda x: slope * math.log(edge / x) - 0.01 + (jump if x < edge else 0.0))
-    found = _least(step, LEAST, near)
+    found = _find_least(step, LEAST, near)
     assert step.known[found] <= 0
     least = edge * math.exp(-0.01 / slope) if jump <= 0.01 else edge
     assert found >= least * (1 - 1e-12)
@@ -163,7 +163,7 @@ def test_a_jump_on_a_slope_is_found_too(edge: float, jump: float, slope: float, 
 
 def test_a_jump_just_above_the_least_there_is() -> None:
     step = Counted(lambda x: -3.0 if x > LEAST else 10.0)
-    assert LEAST < _least(step, LEAST) <= LEAST * (1 + 2 * PRECISION)
+    assert LEAST < _find_least(step, LEAST) <= LEAST * (1 + 2 * PRECISION)
 
 
 @pytest.mark.parametrize("near", [LEAST, 0.3, 20.0, MOST])

@@ -1,4 +1,4 @@
-"""Table 1 of paper 002: the noise at which one local model is (5, 1e-5)-private, and ε of an average of N of them.
+"""Table 1 of Heikkilä 2025: the noise at which one local model is (5, 1e-5)-private, and ε of an average of N of them.
 
 Its accountant: the published Skellam bound, Poisson sampling of a tenth, orders 2 … 255, Mironov's conversion; 32 bits.
 """

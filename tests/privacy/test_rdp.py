@@ -63,7 +63,7 @@ def test_laplace_at_order_infinity_is_pure_epsilon_sampled_or_not() -> None:
 def test_whole_orders_of_sampled_laplace_agree_with_the_general_formula() -> None:
     noise = LaplaceNoise(noise_multiplier=1.0)
     orders = np.array([2.0, 3.0, 10.0])
-    general = rdp._poisson(0.2, orders, lambda at: rdp._unsampled(noise, at))
+    general = rdp._poisson_curve(0.2, orders, lambda at: rdp._unsampled_curve(noise, at))
     assert rdp.curve(PoissonSampled(sampling_rate=0.2, event=noise), orders) == pytest.approx(general, rel=1e-9)
 
 
@@ -91,7 +91,9 @@ def test_a_divergence_far_below_one_is_never_below_its_integral(rate: float, z: 
 def test_between_whole_orders_a_chord_is_an_upper_bound() -> None:
     noise = GaussianNoise(noise_multiplier=1.0)
     orders = np.array([1.3, 2.5, 7.9])
-    chords = rdp._interpolated(lambda at: rdp._poisson(0.1, at, lambda inner: rdp._unsampled(noise, inner)), orders)
+    chords = rdp._interpolate(
+        lambda at: rdp._poisson_curve(0.1, at, lambda inner: rdp._unsampled_curve(noise, inner)), orders
+    )
     exact = rdp.curve(gaussian(1.0, rate=0.1), orders)
     assert (chords >= exact).all()
 

@@ -123,8 +123,8 @@ def test_a_gaussian_with_too_much_variance_is_refused(variance):
 def test_blocks_and_the_table_see_the_same_tails():
     variance, length = 1e5, 10
     starts = np.arange(0.0, 14_000.0, length)
-    integrated = skellam._integrated(starts, length, skellam.log_pmf(starts, variance), variance)
-    summed = skellam._accumulated(skellam.log_pmf(np.arange(0.0, 14_000.0), variance))[::length]
+    integrated = skellam._integrate_tails(starts, length, skellam.log_pmf(starts, variance), variance)
+    summed = skellam._log_tail_sums(skellam.log_pmf(np.arange(0.0, 14_000.0), variance))[::length]
     error = np.abs(summed - integrated)
     assert error[summed > -15].max() < 1e-9
     assert error[summed > -700].max() < 1e-6

@@ -1,4 +1,4 @@
-"""Definition 4.2 of paper 002: which noises of a whole sum dominate the sum of their shares, by hockey-stick
+"""Definition 4.2 of Heikkilä 2025: which noises of a whole sum dominate the sum of their shares, by hockey-stick
 divergences of exact masses in one coordinate.
 """
 

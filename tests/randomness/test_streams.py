@@ -18,7 +18,7 @@ from scipy import stats
 from discreet.params import Params
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.secret_streams import SecretRows
-from discreet.randomness.streams import CPU, Rows, RunKey, _derived
+from discreet.randomness.streams import CPU, Rows, RunKey, _derive
 
 SECRET = b"a secret of exactly 32 bytes ..."
 KEY = RunKey(SECRET)
@@ -180,7 +180,7 @@ def test_laplace_noise_is_laplace(kind: str) -> None:
 
 def test_a_simulated_stream_is_the_mersenne_twister_of_its_own_624_words() -> None:
     """Beside numpy's twister with the same words: so all of them count, and not 32 bits of a seed."""
-    words = hashlib.shake_256(_derived(SECRET, ("sampling", 1))).digest(4 * 624)
+    words = hashlib.shake_256(_derive(SECRET, ("sampling", 1))).digest(4 * 624)
     twister = np.random.MT19937()
     key = np.frombuffer(words, dtype="<u4")
     twister.state = {"bit_generator": "MT19937", "state": {"key": key, "pos": 624}}

@@ -154,14 +154,14 @@ def test_where_doubles_cannot_decide_exact_numbers_do(monkeypatch: pytest.Monkey
     mass stays exact: chi-square at 5e-7.
     """
     asked = []
-    whole = gaussian_sampler._refined
+    whole = gaussian_sampler._refine
 
     def counted(*arguments: object) -> object:
         asked.append(1)
         return whole(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(gaussian_sampler, "UNSURE", 2e-3)
-    monkeypatch.setattr(gaussian_sampler, "_refined", counted)
+    monkeypatch.setattr(gaussian_sampler, "_refine", counted)
     assert chi_square(noise("discrete_gaussian", 30.0, 100_000), *mass("discrete_gaussian", 30.0)) > 5e-7
     assert len(asked) > 500
 
@@ -176,8 +176,8 @@ def test_a_comparison_is_decided_by_its_last_bit(variance: float, size: int) -> 
     for last, below in ((0, True), (2**64 - 1, False)):
         words = iter([(bits >> 64) & (2**64 - 1), bits & (2**64 - 1), *repeat(last, 5)])
         generator = SimpleNamespace(bit_generator=SimpleNamespace(random_raw=lambda words=words: next(words)))
-        refined = gaussian_sampler._refined(generator, (bits >> 128) * 2.0**-53)  # type: ignore[arg-type]
-        assert gaussian_sampler._exactly_accepted(refined, variance, scale, size) is below
+        refined = gaussian_sampler._refine(generator, (bits >> 128) * 2.0**-53)  # type: ignore[arg-type]
+        assert gaussian_sampler._is_accepted_exactly(refined, variance, scale, size) is below
 
 
 def test_a_geometric_number_is_decided_by_its_last_bit() -> None:
@@ -187,13 +187,13 @@ def test_a_geometric_number_is_decided_by_its_last_bit() -> None:
     for last, value in ((0, 5), (2**64 - 1, 4)):
         words = iter([(bits >> 64) & (2**64 - 1), bits & (2**64 - 1), *repeat(last, 5)])
         generator = SimpleNamespace(bit_generator=SimpleNamespace(random_raw=lambda words=words: next(words)))
-        refined = gaussian_sampler._refined(generator, (bits >> 128) * 2.0**-53)  # type: ignore[arg-type]
-        assert gaussian_sampler._exact_geometric(refined, 3) == value
+        refined = gaussian_sampler._refine(generator, (bits >> 128) * 2.0**-53)  # type: ignore[arg-type]
+        assert gaussian_sampler._draw_geometric_exactly(refined, 3) == value
 
 
 def test_a_refined_number_keeps_what_was_known_of_it() -> None:
     generator = np.random.default_rng(1)
-    intervals = gaussian_sampler._refined(generator, 0.625)
+    intervals = gaussian_sampler._refine(generator, 0.625)
     low, high, _ = next(intervals)
     inner_low, inner_high, _ = next(intervals)
     assert Decimal("0.625") <= low <= inner_low < inner_high <= high <= Decimal("0.625") + Decimal(2) ** -53
@@ -204,7 +204,7 @@ def test_a_uniform_number_of_zero_is_refined() -> None:
     generator = SimpleNamespace(
         random=lambda size: np.zeros(size), bit_generator=SimpleNamespace(random_raw=lambda: 2**63)
     )
-    value = gaussian_sampler._geometric(generator, 10, 2)  # type: ignore[arg-type]
+    value = gaussian_sampler._draw_geometric(generator, 10, 2)  # type: ignore[arg-type]
     assert value.tolist() == [math.floor(10 * 54 * math.log(2))] * 2  # U = 2^-54
 
 

@@ -1,1 +1,1 @@
-"""How much is revealed: events, accountants, calibration, the ledger and the guarantee. No torch."""
+"""How much is revealed: events, accountants, calibration, the ledger and the guarantee card. No torch."""

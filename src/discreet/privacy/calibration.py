@@ -1,4 +1,4 @@
-"""The noise, the rounds or the sampling rate that a promise affords."""
+"""Find the noise, the rounds or the sampling rate that a promise affords."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -10,15 +10,15 @@ from discreet.privacy import accountant
 from discreet.privacy.events import Event, Repeated
 from discreet.privacy.release import Relation
 
-PRECISION = 1e-5  # relative: how far above the least noise an answer may lie
-LEAST, MOST = 0.01, 1e12  # of noise: less protects nobody, more can't be had
+PRECISION = 1e-5  # relative: how far above the least noise an answer may be
+LEAST, MOST = 0.01, 1e12  # of noise: less protects nobody, more is not searched
 MOST_ROUNDS = 10**12
-SMOOTH = 16  # tries that a function without jumps has enough of
+SMOOTH = 16  # tries that suffice for a function without jumps
 
 
 @part
 class EpsilonTarget:
-    """At most this ε at this δ."""
+    """A promise of at most this ε at this δ."""
 
     epsilon: Positive
     delta: Probability
@@ -26,7 +26,7 @@ class EpsilonTarget:
 
 @part
 class AttackTarget:
-    """No attack may find a unit more often than this while raising false alarms at that rate."""
+    """A promise that no attack detects a unit more often than `true_positive_rate` at `false_positive_rate`."""
 
     true_positive_rate: Probability
     false_positive_rate: Probability
@@ -41,66 +41,78 @@ class AttackTarget:
 
 
 Target: TypeAlias = EpsilonTarget | AttackTarget
-Events: TypeAlias = Event | Sequence[Event]  # one for all, or one for each of several disjoint clients
+Events: TypeAlias = Event | Sequence[Event]  # one for all clients, or one for each of several disjoint ones
 
 
 def calibrate_noise(
     event_at: Callable[[float], Events], target: Target, relation: Relation = "add_or_remove", near: float = 1.0
 ) -> float:
-    """The least noise x for which `event_at(x)` keeps to the target; a guess that is `near` it saves time.
+    """Return the least noise x for which `event_at(x)` meets the target.
 
-    x is whatever measures the noise: a noise multiplier, a standard deviation, or one factor for unlike clients.
-    Guarantee: the value returned was itself accounted, and found to keep to the target.
+    Args:
+        event_at: The event as a function of x, which may be a noise multiplier, a standard deviation, or one factor for
+            clients that differ.
+        target: What must be met.
+        relation: How neighbours differ.
+        near: A guess; a good one saves time.
+
+    Guarantee: the returned value itself was accounted, and meets the target.
+
+    Raises:
+        InvalidInput: No noise meets the target.
     """
 
     def excess_at(x: float) -> float:
         if x > MOST:
-            raise InvalidInput("No noise keeps to this target.", fix="Raise the target, or release less often.")
+            raise InvalidInput("No noise meets this target.", fix="Raise the target, or release less often.")
         return log_excess(event_at(x), target, relation)
 
-    return _least(excess_at, above=LEAST, near=near)
+    return _find_least(excess_at, above=LEAST, near=near)
 
 
 def calibrate_sampling_rate(
     event_at: Callable[[float], Events], target: Target, relation: Relation = "add_or_remove"
 ) -> float:
-    """The largest sampling rate q ≤ 1 for which `event_at(q)` keeps to the target; accounted itself, as in `noise`."""
+    """Return the largest sampling rate q ≤ 1 for which `event_at(q)` meets the target.
+
+    Guarantee: the returned value itself was accounted, and meets the target.
+    """
 
     def excess_at(x: float) -> float:
         if x > MOST:
-            raise InvalidInput("No sampling rate keeps to this target.", fix="Raise the target, or add noise.")
+            raise InvalidInput("No sampling rate meets this target.", fix="Raise the target, or add noise.")
         return log_excess(event_at(1 / x), target, relation)
 
-    return 1 / _least(excess_at, above=1.0)
+    return 1 / _find_least(excess_at, above=1.0)
 
 
 def affordable_rounds(event: Event, target: Target, relation: Relation = "add_or_remove") -> int:
-    """How often the event may happen within the target: 0 when not even once."""
+    """Return how many times the event may happen within the target; 0 if not even once."""
 
-    def after(count: int) -> float:
+    def excess_after(count: int) -> float:
         return log_excess(Repeated(count=count, event=event), target, relation)
 
     kept, refused = 0, 1
-    at_kept, at_refused = -math.inf, after(1)
+    at_kept, at_refused = -math.inf, excess_after(1)
     while at_refused <= 0:
         kept, at_kept = refused, at_refused
         refused *= 4
         if refused > MOST_ROUNDS:
             return kept
-        at_refused = after(refused)
+        at_refused = excess_after(refused)
     while refused - kept > 1:
         share = at_kept / (at_kept - at_refused) if math.isfinite(at_kept) and math.isfinite(at_refused) else 0.5
         guess = kept * (refused / max(kept, 1)) ** min(max(share, 0.1), 0.9)  # ε is about a power of the count
         count = min(max(round(guess), kept + 1), refused - 1)
-        if (found := after(count)) <= 0:
-            kept, at_kept = count, found
+        if (value := excess_after(count)) <= 0:
+            kept, at_kept = count, value
         else:
-            refused, at_refused = count, found
+            refused, at_refused = count, value
     return kept
 
 
 def log_excess(events: Events, target: Target, relation: Relation) -> float:
-    """log(spent ÷ allowed): at most 0 when the target is kept, by the worst of several clients."""
+    """Return log(spent ÷ allowed) of the worst client: at most 0 if the target is met."""
     if isinstance(events, Sequence):
         return max(log_excess(event, target, relation) for event in set(events))
     match target:
@@ -114,11 +126,11 @@ def log_excess(events: Events, target: Target, relation: Relation) -> float:
     return min(0.0, math.log(spent / allowed)) if spent > 0 else -math.inf
 
 
-def _least(excess_at: Callable[[float], float], above: float, near: float = 1.0) -> float:
-    """The least x ≥ `above` with excess_at(x) ≤ 0, for a falling function, by the secant method on a log scale.
+def _find_least(excess_at: Callable[[float], float], above: float, near: float = 1.0) -> float:
+    """Return the least x ≥ `above` with excess_at(x) ≤ 0, for a falling function, by the secant method on a log scale.
 
-    What an accountant says may jump where noise is next to none; there, what is between the largest x that was refused
-    and the least that was kept is halved. Only what was accounted is returned.
+    An accountant's value may jump where there is almost no noise; there, bisect between the largest x that failed and
+    the least one that passed. Only a value that was accounted is returned.
     """
     x, low, high, slope = max(near, above), 0.0, math.inf, -1.0
     y, tries = excess_at(x), 0
@@ -132,6 +144,6 @@ def _least(excess_at: Callable[[float], float], above: float, near: float = 1.0)
         if not low < tried < high or (tries > SMOOTH and tries % 2):
             tried = max(math.sqrt(low * high), above) if math.isfinite(high) else 2 * low
         at_tried = excess_at(tried)
-        found = (at_tried - y) / math.log(tried / x)
-        slope = found if math.isfinite(found) and found < 0 else -1.0
+        secant = (at_tried - y) / math.log(tried / x)
+        slope = secant if math.isfinite(secant) and secant < 0 else -1.0
         x, y = tried, at_tried

@@ -1,4 +1,4 @@
-"""The accountants that older papers use, for comparison: each is sound, none is tight."""
+"""The accountants of older papers, for comparison. Each is sound; none is tight."""
 
 import math
 from collections.abc import Mapping
@@ -18,23 +18,23 @@ from discreet.privacy.release import Relation, scale_sensitivity
 
 Steps: TypeAlias = Mapping[Step, int]
 
-MOMENTS = range(1, 33)  # as Abadi et al. 2016 have it
+MOMENTS = range(1, 33)  # as in Abadi et al. 2016
 SLACKS = (0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99)  # shares of δ that advanced composition tries to spend on itself
 
 
 class Method(Protocol):
-    """A way to count steps."""
+    """An accountant that composes steps."""
 
     def supports(self, steps: Steps, relation: Relation) -> bool:
-        """Whether the method says anything about each of these steps."""
+        """Return whether the method covers each of these steps."""
 
     def epsilon(self, steps: Steps, delta: float, relation: Relation) -> float:
-        """An ε for all the steps at this δ; infinite when none is finite."""
+        """Return ε of all the steps together at this δ; infinite if no finite one holds."""
 
 
 @dataclass(frozen=True)
 class BasicComposition:
-    """Every ε adds up, and every δ.
+    """Basic composition: the ε of all steps add up, and so do their δ.
 
     Guarantee: (ε, δ) holds for any adaptive sequence of the steps. δ is shared equally among the steps that need one.
     """
@@ -98,20 +98,20 @@ METHODS: Mapping[str, Method] = {
 
 
 def amplify(epsilon: float, sampling_rate: float) -> float:
-    """ε of an ε-private step on a secret sample: log(1 + q(e^ε − 1)), without overflow (Balle et al. 2018, Thm 8)."""
+    """Return ε of an ε-private step on a secret sample (Balle et al. 2018, Thm 8): log(1 + q(e^ε − 1))."""
     if epsilon < 30:
         return math.log1p(sampling_rate * math.expm1(epsilon))
     return epsilon + math.log(sampling_rate + (1 - sampling_rate) * math.exp(-epsilon))
 
 
 def _singles(steps: Steps, delta: float, relation: Relation) -> list[tuple[float, int]]:
-    """Each distinct step's own ε, and how often it happens, when together they spend `delta`."""
+    """Return each distinct step's own ε and its count, when all steps together spend `delta`."""
     needing = sum(count for step, count in steps.items() if not isinstance(step_noise(step), LaplaceNoise))
     return [(_single(step, delta / max(needing, 1), relation), count) for step, count in steps.items()]
 
 
 def _single(step: Step, delta: float, relation: Relation) -> float:
-    """ε of one step at its share of δ.
+    """Return ε of one step at its share of δ.
 
     Replacing a unit is priced as twice the sensitivity. Under sampling that is not tight, but it holds: the two
     mixtures share the part without the unit, and advanced joint convexity (Balle et al. 2018, Thm 2) then asks

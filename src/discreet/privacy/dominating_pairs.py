@@ -1,6 +1,6 @@
 """Dominating pairs: two distributions that are at least as easy to tell apart as any neighbours' outputs.
 
-A pair is given as atoms, each a privacy loss log(P/Q) and the log of its mass under P. Sampling maps the atoms
+A pair is a list of atoms, each a privacy loss log(P/Q) and the log of its mass under P. Sampling maps the atoms
 of an unsampled release to those of a sampled one.
 """
 
@@ -20,68 +20,73 @@ ROUNDING = 4e-15  # relative, of a loss that was computed through sampling: some
 
 
 class Atoms(NamedTuple):
+    """Privacy losses and the logs of their masses under P."""
+
     losses: Array
     log_masses: Array
 
 
 class Directions(NamedTuple):
-    """The pair read both ways: with the unit against without it, and without against with."""
+    """The atoms of a pair in both directions: P (with the unit) against Q, and Q against P."""
 
     forward: Atoms
     backward: Atoms
 
 
 class Sampling(Protocol):
-    """Who took part, as a map from the base's atoms to the sampled pair's."""
+    """A sampling scheme, as a map from the base pair's atoms to the sampled pair's."""
 
-    def directions(self, losses: Array, log_q: Array) -> Directions: ...
+    def directions(self, losses: Array, log_q: Array) -> Directions:
+        """Return the sampled pair's atoms, from the base pair's losses and log masses under Q."""
 
-    def unsampled(self, losses: Array) -> Array:
-        """The base loss at which the sampled pair has this one; NaN where it has none."""
+    def base_losses(self, losses: Array) -> Array:
+        """Return the base losses at which the sampled pair has these losses; NaN where there is none."""
 
 
 @dataclass(frozen=True)
 class Pair:
+    """The dominating pair of one step: a base pair seen through a sampling scheme."""
+
     base: Base
     sampling: Sampling
 
     def atoms(self, edges: Array) -> Directions:
-        """The pair's atoms, none of whose panels straddles a loss in `edges`, in either direction."""
-        inner = self.sampling.unsampled(edges)
+        """Return the pair's atoms. No quadrature panel straddles a loss in `edges`, in either direction."""
+        inner = self.sampling.base_losses(edges)
         return self.sampling.directions(*self.base.nodes(inner[np.isfinite(inner)]))
 
     @property
     def tops(self) -> tuple[float, float]:
-        """The largest loss forward, and backward; rounded up where sampling makes it a computed one."""
+        """The largest loss forward and backward, rounded up where sampling had to compute it."""
         both = self.sampling.directions(np.array([-self.base.top, self.base.top]), np.zeros(2))
         forward, backward = float(both.forward.losses.max()), float(both.backward.losses.max())
-        return self._rounded_up(forward), self._rounded_up(backward)
+        return self._round_up(forward), self._round_up(backward)
 
-    def _rounded_up(self, loss: float) -> float:
+    def _round_up(self, loss: float) -> float:
         return loss if loss == self.base.top else loss * (1 + ROUNDING)
 
 
 def dominating_pair(step: Step, relation: Relation) -> Pair:
-    """The dominating pair of `step` between neighbours under `relation`.
+    """Return the dominating pair of `step` between neighbours under `relation`.
 
-    Zeroing a unit out leaves the sum that removing it leaves, so both have the add-or-remove pair. Replacing one
-    moves the sum out by its sensitivity and in again by as much: twice as far.
+    Zeroing a unit out leaves the same sum as removing it, so both have the add-or-remove pair. Replacing a unit moves
+    the sum by twice the sensitivity: one contribution leaves, and another one enters.
     """
     replace = relation == "replace"
     match step:
         case PoissonSampled(sampling_rate=rate, event=GaussianNoise(noise_multiplier=z) as noise) if replace:
             return Pair(base_pair(noise), Antipodal(rate, 1 / z))
         case PoissonSampled(sampling_rate=rate, event=noise):
-            return Pair(base_pair(noise, 2.0 if replace else 1.0), Replaced(rate) if replace else Poisson(rate))
+            return Pair(base_pair(noise, 2.0 if replace else 1.0), Replacement(rate) if replace else Poisson(rate))
         case SampledWithoutReplacement(sampling_rate=rate, event=noise):
             require_replace(relation)
-            return Pair(base_pair(noise, 2.0), Replaced(rate))
+            return Pair(base_pair(noise, 2.0), Replacement(rate))
         case _:
-            return Pair(base_pair(step, 2.0 if replace else 1.0), Whole())
+            return Pair(base_pair(step, 2.0 if replace else 1.0), NoSampling())
 
 
 def require_replace(relation: Relation) -> None:
-    """A fixed number drawn: nobody can be added, and whoever is zeroed out leaves a smaller sum in the draw only."""
+    """Raise Unsupported unless the relation is replace, the only one proven for sampling without replacement."""
     if relation != "replace":
         raise Unsupported(
             f"Sampling a fixed number is counted under the relation replace only, and got {relation}.",
@@ -90,28 +95,28 @@ def require_replace(relation: Relation) -> None:
 
 
 @dataclass(frozen=True)
-class Whole:
-    """Everyone took part."""
+class NoSampling:
+    """No sampling: every unit joins."""
 
     def directions(self, losses: Array, log_q: Array) -> Directions:
         both = Atoms(losses, log_q + losses)
         return Directions(both, both)
 
-    def unsampled(self, losses: Array) -> Array:
+    def base_losses(self, losses: Array) -> Array:
         return losses
 
 
 @dataclass(frozen=True)
 class Poisson:
-    """Each unit by its own coin: (1−q)Q + qP against Q, and backwards (Zhu, Dong, Wang 2022, Thm 11)."""
+    """Poisson sampling: (1−q)Q + qP against Q, and backwards (Zhu, Dong, Wang 2022, Thm 11)."""
 
     rate: float
 
     def directions(self, losses: Array, log_q: Array) -> Directions:
-        mixed = _mixed(self.rate, losses)
+        mixed = _mix_losses(self.rate, losses)
         return Directions(Atoms(mixed, log_q + mixed), Atoms(-mixed, log_q))
 
-    def unsampled(self, losses: Array) -> Array:
+    def base_losses(self, losses: Array) -> Array:
         both_ways = np.concatenate([losses, -losses])
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             small = np.log1p(np.expm1(both_ways) / self.rate)
@@ -119,8 +124,8 @@ class Poisson:
 
 
 @dataclass(frozen=True)
-class Replaced:
-    """A unit replaced, seen through sampling: δ'(log(1 + q(e^ε − 1))) = q·δ(ε) for ε ≥ 0, and symmetric.
+class Replacement:
+    """Replacing a unit under sampling: δ'(log(1 + q(e^ε − 1))) = q·δ(ε) for ε ≥ 0, and symmetric.
 
     Guarantee: for sampling without replacement this is Balle, Barthe, Gaboardi 2018, Thm 9; for Poisson
     sampling the same bound follows by advanced joint convexity, at the doubled sensitivity. Each base atom with
@@ -131,7 +136,7 @@ class Replaced:
 
     def directions(self, losses: Array, log_q: Array) -> Directions:
         above, still = losses > 0, losses == 0
-        mixed, log_above = _mixed(self.rate, losses[above]), log_q[above]
+        mixed, log_above = _mix_losses(self.rate, losses[above]), log_q[above]
         undrawn = log_above + math.log1p(-self.rate) + log_expm1(losses[above])
         both = Atoms(
             np.concatenate([mixed, -mixed, np.zeros(undrawn.size + int(still.sum()))]),
@@ -139,13 +144,13 @@ class Replaced:
         )
         return Directions(both, both)
 
-    def unsampled(self, losses: Array) -> Array:
-        return np.append(Poisson(self.rate).unsampled(losses), 0.0)
+    def base_losses(self, losses: Array) -> Array:
+        return np.append(Poisson(self.rate).base_losses(losses), 0.0)
 
 
 @dataclass(frozen=True)
 class Antipodal:
-    """A unit replaced under Poisson sampling and Gaussian noise: (1−q)N(0) + qN(μ) against (1−q)N(0) + qN(−μ).
+    """Replacing a unit under Poisson sampling and Gaussian noise: (1−q)N(0) + qN(μ) against (1−q)N(0) + qN(−μ).
 
     Guarantee: the worst for vectors too. A test that fires with probability β on N(0) fires with at most
     Φ(Φ⁻¹β + μ) on N(a) and with at least Φ(Φ⁻¹β − μ) on N(b), for any a and b of norm at most μ (Neyman–Pearson); on
@@ -156,12 +161,12 @@ class Antipodal:
     mu: float
 
     def directions(self, losses: Array, log_q: Array) -> Directions:
-        ahead = _mixed(self.rate, losses)
-        both = Atoms(ahead - _mixed(self.rate, -losses - self.mu**2), log_q + ahead)
+        ahead = _mix_losses(self.rate, losses)
+        both = Atoms(ahead - _mix_losses(self.rate, -losses - self.mu**2), log_q + ahead)
         return Directions(both, both)
 
-    def unsampled(self, losses: Array) -> Array:
-        """With u = e^(μx), a = 1−q, c = q e^(−μ²/2): the positive root of c u² − a(e^L − 1)u − c e^L = 0, in logs."""
+    def base_losses(self, losses: Array) -> Array:
+        """Solve c u² − a(e^L − 1)u − c e^L = 0 for u > 0, in logs, with u = e^(μx), a = 1−q, c = q e^(−μ²/2)."""
         size = np.maximum(np.abs(losses), 1e-300)
         log_a = math.log1p(-self.rate)
         log_c = math.log(self.rate) - self.mu**2 / 2
@@ -171,8 +176,8 @@ class Antipodal:
         return np.asarray(log_u - self.mu**2 / 2)
 
 
-def _mixed(rate: float, losses: Array) -> Array:
-    """log(1 − q + q e^ℓ), to full relative precision however small q or ℓ."""
+def _mix_losses(rate: float, losses: Array) -> Array:
+    """Return log(1 − q + q e^ℓ), to full relative precision for any small q or ℓ."""
     small = np.log1p(rate * np.expm1(np.minimum(losses, OVERFLOW)))
     large = np.maximum(losses, OVERFLOW)
     return np.where(losses < OVERFLOW, small, large + math.log(rate) + np.log1p((1 - rate) / rate * np.exp(-large)))

@@ -1,4 +1,4 @@
-"""What happened to the data, apart from how it is counted."""
+"""Privacy events: what was released about the data, independent of how it is counted."""
 
 import math
 from collections import Counter
@@ -12,7 +12,10 @@ from discreet.part import Count, Multiplier, Rate, Steps, Variance, complete_ref
 
 @part
 class GaussianNoise:
-    """N(0, (zΔ)²) on each coordinate of a sum that one unit moves by at most Δ in L2; z is the noise multiplier."""
+    """Gaussian noise N(0, (zΔ)²) on each coordinate of a sum that one unit moves by at most Δ in L2.
+
+    z is the noise multiplier.
+    """
 
     kind: Literal["gaussian"] = "gaussian"
     noise_multiplier: Multiplier
@@ -20,7 +23,10 @@ class GaussianNoise:
 
 @part
 class LaplaceNoise:
-    """Laplace noise of scale bΔ on each coordinate of a sum that one unit moves by at most Δ in L1; b multiplies."""
+    """Laplace noise of scale bΔ on each coordinate of a sum that one unit moves by at most Δ in L1.
+
+    b is the noise multiplier.
+    """
 
     kind: Literal["laplace"] = "laplace"
     noise_multiplier: Multiplier
@@ -28,7 +34,7 @@ class LaplaceNoise:
 
 @part
 class SkellamNoise:
-    """Skellam noise of this variance on each coordinate of an integer sum; sum and sensitivity in lattice units."""
+    """Skellam noise of this variance on each coordinate of an integer sum. All numbers are in lattice units."""
 
     kind: Literal["skellam"] = "skellam"
     variance: Variance
@@ -37,13 +43,13 @@ class SkellamNoise:
 
     @property
     def l1_sensitivity(self) -> float:
-        """‖k‖₁ ≤ ‖k‖₂·min(√d, ‖k‖₂): Cauchy–Schwarz, and |k| ≤ k² for integers."""
+        """The L1 sensitivity: ‖k‖₁ ≤ ‖k‖₂·min(√d, ‖k‖₂), by Cauchy–Schwarz and |k| ≤ k² for integers."""
         return self.l2_sensitivity * min(math.sqrt(self.dimension), self.l2_sensitivity)
 
 
 @part
 class DiscreteGaussianNoise:
-    """Discrete Gaussian noise with parameter σ² = `variance` on each coordinate of an integer sum; lattice units."""
+    """Discrete Gaussian noise with parameter σ² = `variance` on each coordinate of an integer sum, in lattice units."""
 
     kind: Literal["discrete_gaussian"] = "discrete_gaussian"
     variance: Variance
@@ -54,7 +60,7 @@ class DiscreteGaussianNoise:
 class DistributedDiscreteGaussianNoise:
     """The sum of `shares` discrete Gaussian draws, each with σ² = `variance`, on each coordinate of an integer sum.
 
-    It is not discrete Gaussian itself, and never priced as if it were. Lattice units.
+    The sum is not discrete Gaussian itself, and is never priced as if it were. All numbers are in lattice units.
     """
 
     kind: Literal["distributed_discrete_gaussian"] = "distributed_discrete_gaussian"
@@ -72,7 +78,7 @@ Noise: TypeAlias = Annotated[
 
 @part
 class PoissonSampled:
-    """Each unit takes part by its own secret coin of this rate; then the noise."""
+    """Each unit joins by its own secret coin of this rate; then the noise is added."""
 
     kind: Literal["poisson_sampled"] = "poisson_sampled"
     sampling_rate: Rate
@@ -81,7 +87,7 @@ class PoissonSampled:
 
 @part
 class SampledWithoutReplacement:
-    """A secret subset of exactly `cohort` units out of `population`, each subset equally likely; then the noise."""
+    """A secret subset of exactly `cohort` of `population` units joins, all subsets equally likely; then the noise."""
 
     kind: Literal["sampled_without_replacement"] = "sampled_without_replacement"
     cohort: Count
@@ -94,6 +100,7 @@ class SampledWithoutReplacement:
 
     @property
     def sampling_rate(self) -> float:
+        """The probability that one unit is drawn."""
         return self.cohort / self.population
 
 
@@ -111,7 +118,7 @@ Step: TypeAlias = Annotated[
 
 @part
 class Repeated:
-    """The same event, `count` times on fresh randomness; each may depend on what the earlier ones released."""
+    """`event`, `count` times with fresh randomness. Each may depend on what the earlier ones released."""
 
     kind: Literal["repeated"] = "repeated"
     count: Count
@@ -120,7 +127,7 @@ class Repeated:
 
 @part
 class Composed:
-    """Several events, one after the other; with none, nothing happened."""
+    """Several events, one after the other. Without events, nothing was released."""
 
     kind: Literal["composed"] = "composed"
     events: "tuple[Event, ...]"
@@ -145,10 +152,10 @@ NOTHING = Composed(events=())
 
 
 def steps(event: Event) -> dict[Step, int]:
-    """The event as distinct steps and how often each happened: the one form that accountants read.
+    """Return the distinct steps of an event and their counts: the one form that accountants read.
 
-    Composition does not depend on order, and a sampling rate of 1 is no sampling, so equal
-    things become equal here and nowhere else.
+    Composition does not depend on order, and a sampling rate of 1 is no sampling. Both are normalised here and nowhere
+    else.
     """
     counts: Counter[Step] = Counter()
     _count(event, 1, counts)
@@ -160,8 +167,8 @@ def _count(event: Event, times: int, counts: Counter[Step]) -> None:
         case Repeated():
             _count(event.event, times * event.count, counts)
         case Composed():
-            for each in event.events:
-                _count(each, times, counts)
+            for part in event.events:
+                _count(part, times, counts)
         case PoissonSampled() | SampledWithoutReplacement() if event.sampling_rate == 1:
             counts[event.event] += times
         case _:
@@ -169,23 +176,23 @@ def _count(event: Event, times: int, counts: Counter[Step]) -> None:
 
 
 def sampled_gaussian(noise_multiplier: float, sampling_rate: float, times: int) -> Repeated:
-    """Gaussian noise on the sum over a Poisson sample, so many times: what DP-SGD releases."""
+    """Return the event of DP-SGD: Gaussian noise on the sum over a Poisson sample, `times` times."""
     noise = GaussianNoise(noise_multiplier=noise_multiplier)
     return Repeated(count=times, event=PoissonSampled(sampling_rate=sampling_rate, event=noise))
 
 
 def has_sampling(event: Event) -> bool:
-    """Whether any step of the event draws who takes part."""
+    """Return whether any step of the event samples who joins."""
     return any(step is not step_noise(step) for step in steps(event))
 
 
 def step_noise(step: Step) -> Noise:
-    """The step's noise, whoever was sampled."""
+    """Return the noise of a step, sampled or not."""
     return step.event if isinstance(step, PoissonSampled | SampledWithoutReplacement) else step
 
 
 def replace_noise(step: Step, noise: Noise) -> Step:
-    """The same step with other noise."""
+    """Return a copy of the step with other noise."""
     match step:
         case PoissonSampled():
             return PoissonSampled(sampling_rate=step.sampling_rate, event=noise)

@@ -1,4 +1,4 @@
-"""What may be said about a release, who counted it, and what it doesn't say: the guarantee card."""
+"""The guarantee card: what is certified about a release, how it was computed, and what it doesn't cover."""
 
 import math
 import textwrap
@@ -19,21 +19,21 @@ FALSE_ALARMS = (0.001, 0.01, 0.1)  # where the literature on membership inferenc
 WIDTH = 80
 
 
-def _or_infinite(value: Any, finite: Callable[[Any], float]) -> float:
+def _parse_epsilon(value: Any, finite: Callable[[Any], float]) -> float:
     return math.inf if value == "inf" or value == math.inf else finite(value)
 
 
-# JSON has no infinity, and null could be read as "none spent".
+# JSON has no infinity, and null could be read as "nothing spent".
 Epsilon: TypeAlias = Annotated[
     NonNegative,
-    WrapValidator(_or_infinite),
+    WrapValidator(_parse_epsilon),
     PlainSerializer(lambda x: x if math.isfinite(x) else "inf", when_used="json"),
 ]
 
 
 @part
 class Claim:
-    """A number that somebody states and that isn't certified here, with the reason."""
+    """An (ε, δ) from elsewhere that isn't certified here, with the reason."""
 
     epsilon: Epsilon
     delta: NonNegative
@@ -43,7 +43,7 @@ class Claim:
 
 @part
 class Attack:
-    """The best possible attack recognises at most this share of units when it may raise this share of false alarms."""
+    """The largest share of units that any attack can recognise at this rate of false alarms."""
 
     false_positive_rate: Probability
     true_positive_rate: Rate
@@ -51,7 +51,7 @@ class Attack:
 
 @part
 class SecondValue:
-    """What an engine that we didn't write says of the same event, or why there is none."""
+    """The ε of the same event by an independent engine, or the reason why there is none."""
 
     engine: str
     epsilon: Epsilon | None
@@ -60,7 +60,7 @@ class SecondValue:
 
 @part
 class LedgerMark:
-    """Where the ledger stood: a chain of hashes shows an edit, and only head and length show a cut-off end."""
+    """The ledger's last hash and its number of lines. The chain shows edits; only these two show a cut-off end."""
 
     head: str
     length: Index
@@ -70,8 +70,8 @@ class LedgerMark:
 class Guarantee:
     """Nobody with this view learns more than (ε, δ) about one unit from the event, if the assumptions hold.
 
-    Guarantee: `epsilon` is an upper bound, computed here by two accountants and, where `second` has a value,
-    confirmed by it. What `claims` say is not certified.
+    Guarantee: `epsilon` is an upper bound, computed by two accountants of this package and, where `second` has a value,
+    confirmed by it. The numbers in `claims` are not certified.
     """
 
     unit: Unit
@@ -89,7 +89,7 @@ class Guarantee:
     not_covered: tuple[str, ...]
     claims: tuple[Claim, ...] = ()
     ledger: LedgerMark | None = None
-    clients: tuple[Index, ...] | None = None  # whose units these are; None: any client's
+    clients: tuple[Index, ...] | None = None  # the clients whose units are protected; None for any client's
 
     @classmethod
     def certify(
@@ -102,7 +102,20 @@ class Guarantee:
         not_covered: Iterable[str] = (),
         ledger: LedgerMark | None = None,
     ) -> Self:
-        """Price the release by every engine there is; the caller adds the sentences that only it can know."""
+        """Compute the guarantee of a release by every engine.
+
+        Args:
+            release: What was released, about which unit, to which view.
+            delta: The δ at which ε is certified.
+            claims: Numbers from elsewhere that are printed but not certified.
+            assumptions: Sentences that only the caller can know, added to those that follow from the release.
+            not_covered: Further sentences on what the guarantee doesn't cover.
+            ledger: The ledger's last hash and length, if the release was counted there.
+
+        Raises:
+            Unsupported: No accountant covers the release.
+            EnginesDisagree: Two engines gave values that can't both be right.
+        """
         _refuse_what_no_accountant_covers(release)
         account, opinion = accountant.account_with_second_engine(release.event, delta, release.relation)
         return cls(
@@ -125,7 +138,7 @@ class Guarantee:
         )
 
     def sentence(self) -> str:
-        """The guarantee in one plain sentence, at the smallest false-alarm rate."""
+        """Return the guarantee in one plain sentence, at the smallest false-alarm rate."""
         worst = self.attacks[0]
         viewer = wording.VIEWERS[self.view]
         return wording.sentence(viewer, self.unit, self.relation, worst.false_positive_rate, worst.true_positive_rate)
@@ -134,12 +147,12 @@ class Guarantee:
         return self.as_text()
 
     def as_text(self) -> str:
-        """The card as plain text, no line over 80 columns."""
-        return "\n".join(line.rstrip() for line in _card(self))
+        """Return the card as plain text of at most 80 columns."""
+        return "\n".join(line.rstrip() for line in _card_lines(self))
 
 
 def best_attacks(event: Event, relation: Relation, rates: Iterable[float] = FALSE_ALARMS) -> tuple[Attack, ...]:
-    """What the best possible attack achieves at each of these false-alarm rates."""
+    """Return what the best possible attack achieves at each of these false-alarm rates."""
     return tuple(
         Attack(false_positive_rate=rate, true_positive_rate=accountant.true_positive_rate(event, rate, relation))
         for rate in rates
@@ -147,19 +160,23 @@ def best_attacks(event: Event, relation: Relation, rates: Iterable[float] = FALS
 
 
 def split_by_largest_epsilon(cards: Iterable[Guarantee]) -> tuple[list[Guarantee], list[Guarantee]]:
-    """Of cards that differ only in whose units they are about, the one of the largest ε; and the others. In order."""
+    """Split cards into those to print and the rest.
+
+    Of cards that differ only in the clients they protect, the one with the largest ε is printed. Both lists keep the
+    order of the cards.
+    """
     listed = list(cards)
     largest: dict[tuple[Unit, View], Guarantee] = {}
     for card in listed:
-        held = largest.setdefault((card.unit, card.view), card)
-        if card.clients is not None and card.epsilon > held.epsilon:
+        current = largest.setdefault((card.unit, card.view), card)
+        if card.clients is not None and card.epsilon > current.epsilon:
             largest[card.unit, card.view] = card
-    first = [card for card in listed if card.clients is None or card is largest[card.unit, card.view]]
-    return first, [card for card in listed if all(card is not each for each in first)]
+    printed = [card for card in listed if card.clients is None or card is largest[card.unit, card.view]]
+    return printed, [card for card in listed if all(card is not other for other in printed)]
 
 
 def card_entries(card: Guarantee) -> list[tuple[str, str]]:
-    """What the card lists, each under its name: the same on paper, in a terminal and on a page."""
+    """Return the labelled entries of a card, for text, terminal and web page alike."""
     return [
         ("Certified", f"ε = {round_up(card.epsilon)} at δ = {compact(card.delta)}"),
         ("Unit", wording.describe_unit(card.unit, card.view, card.clients)),
@@ -167,7 +184,7 @@ def card_entries(card: Guarantee) -> list[tuple[str, str]]:
         ("Who looks", wording.VIEWS[card.view]),
         ("What happened", wording.describe_event(card.event)),
         ("Counted by", _ACCOUNTANTS.get(card.accountant, card.accountant)),
-        ("Confirmed by", _second(card.second)),
+        ("Confirmed by", _describe_second(card.second)),
         ("As Gaussian DP", f"μ = {round_up(card.mu)}, the same (ε, δ) on another scale: no bound"),
     ]
 
@@ -175,7 +192,7 @@ def card_entries(card: Guarantee) -> list[tuple[str, str]]:
 _ACCOUNTANTS = {"pld": "the privacy-loss distribution (pld)", "rdp": "Rényi divergences (rdp)"}
 
 
-def _second(second: SecondValue) -> str:
+def _describe_second(second: SecondValue) -> str:
     if second.epsilon is None:
         return f"no second engine: {second.reason}"
     return f"{second.engine}: ε = {round_up(second.epsilon)}" + (f" ({second.reason})" if second.reason else "")
@@ -189,7 +206,7 @@ def _refuse_what_no_accountant_covers(release: Release) -> None:
         )
 
 
-def _card(card: Guarantee) -> Iterator[str]:
+def _card_lines(card: Guarantee) -> Iterator[str]:
     yield f"{'Guarantee card':<{WIDTH - 20}}{f'discreet {card.version}':>20}"
     yield "─" * WIDTH
     yield from _paragraph(card.sentence())
@@ -198,15 +215,15 @@ def _card(card: Guarantee) -> Iterator[str]:
         alarms, found = per_thousand(attack.false_positive_rate), per_thousand(attack.true_positive_rate)
         yield f"  {alarms + ' in 1,000':<20}{found + ' in 1,000':<24}{alarms} in 1,000"
     yield ""
-    for label, said in card_entries(card):
-        yield from _entry(label, said)
+    for label, text in card_entries(card):
+        yield from _entry(label, text)
     if card.ledger:
         yield from _entry("Ledger", f"{card.ledger.length:,} entries, head {card.ledger.head}")
     if card.claims:
         yield from ("", "Claimed, not certified")
     for claim in card.claims:
-        said = f"ε = {compact(claim.epsilon)} at δ = {compact(claim.delta)}, {claim.source} and by our accountant"
-        yield from _item(f"{said}: {claim.reason.rstrip('.')}. Certified is ε = {round_up(card.epsilon)}.")
+        claimed = f"ε = {compact(claim.epsilon)} at δ = {compact(claim.delta)}, {claim.source} and by our accountant"
+        yield from _item(f"{claimed}: {claim.reason.rstrip('.')}. Certified is ε = {round_up(card.epsilon)}.")
     for title, items in (("Assumes", card.assumptions), ("Not covered", card.not_covered)):
         yield from ("", title)
         for item in items:

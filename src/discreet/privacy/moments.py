@@ -52,7 +52,7 @@ class Moments:
         self._q = np.exp(np.minimum(self._log_q, 0.0))
         self._curvature = exp_minus_line(np.minimum(atoms.losses, LARGE))
 
-    def log(self, tilt: float) -> float:
+    def log_moment(self, tilt: float) -> float:
         order = 1 + tilt
         powers = order * self._losses
         small = powers < LARGE

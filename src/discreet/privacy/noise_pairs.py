@@ -1,7 +1,7 @@
-"""One release without sampling, as a dominating pair of distributions: Gaussian, Laplace, Skellam.
+"""The dominating pair of one release without sampling, for Gaussian, Laplace and Skellam noise.
 
-Continuous noise becomes atoms by Gauss–Legendre quadrature on panels that end wherever the caller's grid does,
-so all sums are of positive numbers and nothing cancels (differences of δ's or of distribution functions do).
+Continuous noise becomes atoms by Gauss–Legendre quadrature on panels that end wherever the caller's grid does. So all
+sums are of positive numbers, and nothing cancels (unlike in differences of δ or of distribution functions).
 """
 
 import math
@@ -24,22 +24,26 @@ LARGEST_SKELLAM, LARGEST_MOVE = 1e8, 1e5  # variance and shift; beyond them ther
 
 
 class Base(Protocol):
-    """One unsampled release: P has the unit, Q has not. Symmetric: read backwards, the losses are the same."""
+    """The pair of one unsampled release: P with the unit, Q without it. It is symmetric in P and Q."""
 
     @property
     def top(self) -> float:
-        """The largest loss there is."""
+        """The largest privacy loss."""
 
     @property
     def max_tilt(self) -> float:
-        """Weighing losses by e^(tilt·loss) beyond this looks at masses too small for a double."""
+        """The largest tilt; weights e^(tilt·loss) beyond it select masses too small for a double."""
 
     def nodes(self, edges: Array) -> tuple[Array, Array]:
-        """Losses, and logs of their masses under Q; no panel straddles one of `edges`."""
+        """Return losses and the logs of their masses under Q. No panel straddles one of `edges`."""
 
 
 def base_pair(noise: Noise, factor: float = 1.0) -> Base:
-    """The dominating pair of one unsampled release, at `factor` times the sensitivity."""
+    """Return the dominating pair of one unsampled release, at `factor` times the sensitivity.
+
+    Raises:
+        Unsupported: No pair is proven for this noise, or the noise is too small for the grid.
+    """
     match noise:
         case GaussianNoise() | LaplaceNoise() if factor / noise.noise_multiplier > LARGEST_SHIFT:
             raise Unsupported(
@@ -60,14 +64,14 @@ def base_pair(noise: Noise, factor: float = 1.0) -> Base:
 
 
 def laplace_shift(noise: LaplaceNoise, factor: float) -> float:
-    """How far the noise moves, in its own scale: the quotient, rounded up to the next double unless it is one."""
+    """Return the shift of the noise in units of its scale, rounded up to the next double unless it is exact."""
     shift = factor / noise.noise_multiplier
     exact = Fraction(factor) / Fraction(noise.noise_multiplier)
     return shift if Fraction(shift) >= exact else math.nextafter(shift, math.inf)
 
 
 def moves_one_coordinate(noise: SkellamNoise, factor: float) -> bool:
-    """Whether an integer vector within the sensitivity can only move one coordinate, and not too far to list."""
+    """Return whether an integer vector within the sensitivity moves only one coordinate, and not too far to list."""
     moved = factor * noise.l2_sensitivity
     return moved < math.sqrt(2) or (noise.dimension == 1 and moved <= LARGEST_MOVE)
 
@@ -140,7 +144,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(3)
 
 
 def _panels(ends: Array) -> tuple[Array, Array]:
-    """Three Gauss–Legendre nodes in each panel between consecutive `ends`, with their log weights."""
+    """Return three Gauss–Legendre nodes in each panel between consecutive `ends`, and their log weights."""
     ends = np.unique(ends)
     half = np.diff(ends) / 2
     middle = (ends[:-1] + ends[1:]) / 2
@@ -150,6 +154,6 @@ def _panels(ends: Array) -> tuple[Array, Array]:
 
 
 def log_expm1(x: Array) -> Array:
-    """log(e^x − 1) for x ≥ 0; −∞ at 0."""
+    """Return log(e^x − 1) for x ≥ 0; −∞ at 0."""
     with np.errstate(divide="ignore"):
         return np.asarray(x + np.log(-np.expm1(-x)))

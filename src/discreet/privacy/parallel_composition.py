@@ -1,4 +1,4 @@
-"""Composition over clients: whoever's data lies in one client is touched by that client's releases only."""
+"""Parallel composition over clients: a unit is affected only by the releases of the clients that hold it."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -11,31 +11,31 @@ from discreet.privacy import accountant, rdp
 from discreet.privacy.events import Composed, Event, GaussianNoise, PoissonSampled, Repeated, steps
 from discreet.privacy.release import Relation
 
-MOST_SELECTIONS = 256  # of clients that one unit may lie in; beyond it the Rényi bound is taken
+MOST_SELECTIONS = 256  # of clients that may hold one unit; beyond it the Rényi bound is used
 
 
 def epsilon(
     events: Sequence[Event], delta: float, relation: Relation = "add_or_remove", *, max_multiplicity: int = 1
 ) -> float:
-    """The largest ε of any unit, where `events[i]` is all that client i released and a unit lies in few clients.
+    """Return the largest ε of any unit, where `events[i]` is everything that client i released.
 
-    Disjoint clients have multiplicity 1: the worst client decides. Where a unit may lie in up to m clients, the
-    worst m of them compose (Algorithm 1 of PFL draws 10 % for each client, and draws overlap).
+    With disjoint clients (`max_multiplicity` 1) the worst client decides. If up to m clients may hold a unit, the worst
+    m of them compose (Algorithm 1 of PFL draws 10 % of the data for each client, and the draws overlap).
     """
     clients = Counter(events)
     if not clients:
         return 0.0
     if comb(len(clients) + max_multiplicity - 1, max_multiplicity) > MOST_SELECTIONS and max_multiplicity > 1:
-        return _by_order(clients, delta, relation, max_multiplicity)
+        return _renyi_epsilon(clients, delta, relation, max_multiplicity)
     if max_multiplicity == 1:
-        return _worst(_undominated(clients), delta, relation)
-    return _worst(_selections(clients, max_multiplicity), delta, relation)
+        return _worst_epsilon(_drop_dominated(clients), delta, relation)
+    return _worst_epsilon(_selections(clients, max_multiplicity), delta, relation)
 
 
-def _undominated(events: Iterable[Event]) -> list[Event]:
-    """Without the events that another outdoes in every respect: less noise, a higher rate, more steps.
+def _drop_dominated(events: Iterable[Event]) -> list[Event]:
+    """Drop the events that another one exceeds in every respect: less noise, a higher rate, more steps.
 
-    Of thousands of unlike clients a few are left. Events of several kinds of steps stay as they are.
+    Of thousands of different clients only a few remain. Events with several kinds of steps are all kept.
     """
     kept: list[Event] = []
     ranked: list[tuple[float, float, int, Event]] = []
@@ -48,14 +48,14 @@ def _undominated(events: Iterable[Event]) -> list[Event]:
             case _:
                 kept.append(event)
     front: list[tuple[float, float, int, Event]] = []
-    for each in sorted(ranked, key=lambda found: (found[0], -found[1], -found[2])):
-        if not any(rate >= each[1] and count >= each[2] for _, rate, count, _ in front):
-            front.append(each)
+    for candidate in sorted(ranked, key=lambda entry: (entry[0], -entry[1], -entry[2])):
+        if not any(rate >= candidate[1] and count >= candidate[2] for _, rate, count, _ in front):
+            front.append(candidate)
     return kept + [event for *_, event in front]
 
 
-def _worst(candidates: Iterable[Event], delta: float, relation: Relation) -> float:
-    """The largest ε among the candidates. RDP is quick and never smaller, so most need no PLD."""
+def _worst_epsilon(candidates: Iterable[Event], delta: float, relation: Relation) -> float:
+    """Return the largest ε among the candidates. RDP is quick and never smaller, so most need no PLD."""
     bounds = sorted(
         ((rdp.epsilon(event, delta, relation), i, event) for i, event in enumerate(candidates)), reverse=True
     )
@@ -68,15 +68,15 @@ def _worst(candidates: Iterable[Event], delta: float, relation: Relation) -> flo
 
 
 def _selections(clients: Counter[Event], size: int) -> list[Event]:
-    """Every way for a unit to lie in `size` clients (or in all, where they are fewer), as one event."""
+    """Return one event for every choice of `size` clients that hold a unit (of all clients, if there are fewer)."""
     size = min(size, clients.total())
     selections = [Counter(chosen) for chosen in combinations_with_replacement(clients, size)]
     possible = [each for each in selections if all(each[event] <= clients[event] for event in each)]
     return [Composed(events=tuple(Repeated(count=n, event=event) for event, n in each.items())) for each in possible]
 
 
-def _by_order(clients: Counter[Event], delta: float, relation: Relation, size: int) -> float:
-    """The Rényi bound: at each order the `size` largest divergences add up, whoever's they are."""
+def _renyi_epsilon(clients: Counter[Event], delta: float, relation: Relation, size: int) -> float:
+    """Return the Rényi bound: at each order the `size` largest divergences of any clients add up."""
     curves = np.array([rdp.curve(event, rdp.ORDERS, relation) for event in clients])
     repeated = np.repeat(curves, [min(size, n) for n in clients.values()], axis=0)
     largest = np.sort(repeated, axis=0)[-size:].sum(axis=0)

@@ -17,12 +17,12 @@ import numpy as np
 
 from discreet.errors import Unsupported
 from discreet.privacy import gaussian
-from discreet.privacy.dominating_pairs import Atoms, Directions, Pair, Whole, dominating_pair
+from discreet.privacy.dominating_pairs import Atoms, Directions, NoSampling, Pair, dominating_pair
 from discreet.privacy.events import Event, GaussianNoise, steps
 from discreet.privacy.moments import Moments, approximate_log_moment, graded_edges, moment_atoms
 from discreet.privacy.noise_pairs import LARGEST_SHIFT, Array, GaussianBase
 from discreet.privacy.release import Relation
-from discreet.privacy.spectrum import Spectrum, compose, tilted
+from discreet.privacy.spectrum import Spectrum, compose, tilt_masses
 
 TOLERANCE = 2e-4  # how much the grid may add to ε, absolutely above 1 and relatively below
 IGNORED = 1e-5  # of δ: what losses too rare to matter may have
@@ -95,9 +95,9 @@ class _Side:
             rare = int(np.searchsorted(above, allowed / (count * len(self.counts))))
             ceiling = float(atoms.losses[order[rare - 1]]) if rare else math.inf
             if rare:
-                atoms = self._side(each.atoms(graded_edges(ceiling, _steepest_tilt(each, ceiling))))
+                atoms = self._choose_direction(each.atoms(graded_edges(ceiling, _steepest_tilt(each, ceiling))))
                 infinite += count * float(np.exp(atoms.log_masses[atoms.losses > ceiling]).sum())
-            pilots.append(_below(atoms, ceiling))
+            pilots.append(_keep_below(atoms, ceiling))
             ceilings.append(ceiling)
         return replace(self, pilots=tuple(pilots), ceilings=tuple(ceilings), infinite=infinite)
 
@@ -106,8 +106,8 @@ class _Side:
         if self.advantage() <= delta:
             return 0.0, 0.0
         rest = delta - self.infinite
-        tilt = self._best(lambda tilt: _converted(tilt, self.cumulant(tilt), rest))
-        return max(0.0, _converted(tilt, self.cumulant_bound(tilt), rest)), tilt
+        tilt = self._best_tilt(lambda tilt: _convert_to_epsilon(tilt, self.cumulant(tilt), rest))
+        return max(0.0, _convert_to_epsilon(tilt, self.cumulant_bound(tilt), rest)), tilt
 
     def epsilon(self, delta: float, near: float, tilt: float) -> float:
         return min(self._spectrum(tilt, near).epsilon(delta - self.infinite), near, self.top)  # `near` is a bound too
@@ -126,7 +126,7 @@ class _Side:
 
     def true_positive_rate(self, rate: float) -> float:
         # Under Q the cumulant at s is ours at s − 1; look where Q's tail holds `rate`, untilted below P's middle.
-        shifted = self._best(lambda s: (self.cumulant(s - 1) - math.log(rate)) / s)
+        shifted = self._best_tilt(lambda s: (self.cumulant(s - 1) - math.log(rate)) / s)
         near = (self.cumulant(shifted - 1) - math.log(rate)) / shifted
         found = self._spectrum(max(0.0, shifted - 1), near).true_positive_rate(rate)
         return min(1.0, found + self.infinite)
@@ -156,15 +156,15 @@ class _Side:
 
     def cumulant_bound(self, tilt: float) -> float:
         """An upper bound of the cumulant that exceeds it by a relative 1e-9 or so."""
-        return sum(n * Moments(a).log(tilt) for n, a in zip(self.counts, self.pilots, strict=True))
+        return sum(n * Moments(a).log_moment(tilt) for n, a in zip(self.counts, self.pilots, strict=True))
 
     def _chernoff(self, epsilon: float) -> tuple[float, float]:
         """log P[loss ≥ ε] at most, and the tilt that shows it."""
-        tilt = self._best(lambda tilt: self.cumulant(tilt) - tilt * epsilon)
+        tilt = self._best_tilt(lambda tilt: self.cumulant(tilt) - tilt * epsilon)
         cumulant, threshold = self.cumulant_bound(tilt), tilt * epsilon
         return cumulant - threshold + LAST_DIGITS * (cumulant + threshold), tilt
 
-    def _best(self, objective: Callable[[float], float]) -> float:
+    def _best_tilt(self, objective: Callable[[float], float]) -> float:
         """The tilt that minimises `objective`, unimodal in it, by golden section on a log scale."""
         steepest = min(_steepest_tilt(each, c) for each, c in zip(self.pairs, self.ceilings, strict=True))
         low, high = math.log(1e-6), math.log(steepest)
@@ -194,7 +194,7 @@ class _Side:
         A split at distance b from the lower point adds (tilt+1)/2·b(h − b) to ε: h²/6 on average for b, or
         |loss|·h for the many losses that are far smaller than h when the sampling rate is small.
         """
-        shares = [count * tilted(each, tilt) for count, each in zip(self.counts, self.pilots, strict=True)]
+        shares = [count * tilt_masses(each, tilt) for count, each in zip(self.counts, self.pilots, strict=True)]
         share, size = np.concatenate(shares), np.abs(np.concatenate([each.losses for each in self.pilots]))
         spread = math.sqrt(float((share * size**2).sum()))
         allowed = 2 * TOLERANCE * min(1.0, max(abs(near), 0.1 * spread)) / (tilt + 1)
@@ -208,13 +208,13 @@ class _Side:
 
     def _atoms(self, which: int, edges: Array) -> Atoms:
         ceiling = self.ceilings[which]
-        return _below(self._side(self.pairs[which].atoms(np.append(edges, ceiling))), ceiling)
+        return _keep_below(self._choose_direction(self.pairs[which].atoms(np.append(edges, ceiling))), ceiling)
 
-    def _side(self, both: Directions) -> Atoms:
+    def _choose_direction(self, both: Directions) -> Atoms:
         return both.forward if self.forward else both.backward
 
 
-def _below(atoms: Atoms, ceiling: float) -> Atoms:
+def _keep_below(atoms: Atoms, ceiling: float) -> Atoms:
     keep = atoms.losses <= ceiling
     return Atoms(atoms.losses[keep], atoms.log_masses[keep])
 
@@ -247,10 +247,10 @@ def _pairs(event: Event, relation: Relation) -> dict[Pair, int] | float:
         return mu
     if mu > LARGEST_SHIFT:
         raise Unsupported("So much Gaussian noise among other steps is beyond the grid.", fix="Use the Rényi bound.")
-    return pairs | {Pair(GaussianBase(mu), Whole()): 1} if mu else pairs
+    return pairs | {Pair(GaussianBase(mu), NoSampling()): 1} if mu else pairs
 
 
-def _converted(tilt: float, cumulant: float, delta: float) -> float:
+def _convert_to_epsilon(tilt: float, cumulant: float, delta: float) -> float:
     """ε from the Rényi divergence of order tilt + 1 (Canonne, Kamath, Steinke 2020, Prop. 12), rounded up."""
     terms = (cumulant / tilt, -math.log(delta) / tilt, -math.log1p(tilt) / tilt, -math.log1p(1 / tilt))
     return math.fsum(terms) + LAST_DIGITS * math.fsum(map(abs, terms))

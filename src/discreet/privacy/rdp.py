@@ -80,7 +80,9 @@ def true_positive_rate(event: Event, false_positive_rate: float, relation: Relat
 def curve(event: Event, orders: Array, relation: Relation = "add_or_remove") -> Array:
     """A bound on the Rényi divergence between neighbours' outputs, at each order above 1; infinite where unknown."""
     orders = np.asarray(orders, dtype=np.float64)
-    return sum((count * _step(step, orders, relation) for step, count in steps(event).items()), np.zeros(orders.shape))
+    return sum(
+        (count * _step_curve(step, orders, relation) for step, count in steps(event).items()), np.zeros(orders.shape)
+    )
 
 
 def to_epsilon(orders: Array, values: Array, delta: float, conversion: Conversion = "balle") -> Array:
@@ -106,42 +108,46 @@ def _delta(orders: Array, values: Array, epsilon: float) -> float:
     return math.exp(min(0.0, float(logs.min())))
 
 
-def _step(step: Step, orders: Array, relation: Relation) -> Array:
+def _step_curve(step: Step, orders: Array, relation: Relation) -> Array:
     match step:
         case SampledWithoutReplacement(sampling_rate=rate, event=noise):
             require_replace(relation)
-            return _fixed_size(rate, noise, orders)
+            return _fixed_size_curve(rate, noise, orders)
         case PoissonSampled(event=GaussianNoise() | LaplaceNoise() as noise) if (
             noise.noise_multiplier < LEAST_INTEGRATED
         ):
-            return _unsampled(noise, orders, 2.0 if relation == "replace" else 1.0)  # sampling hides next to nothing
+            return _unsampled_curve(
+                noise, orders, 2.0 if relation == "replace" else 1.0
+            )  # sampling hides next to nothing
         case PoissonSampled(event=GaussianNoise() as noise, sampling_rate=rate) if relation != "replace":
             by_sum = (orders == np.round(orders)) & (orders <= LARGEST_SUM)
             values = np.empty_like(orders)
-            values[by_sum] = _poisson(rate, orders[by_sum], lambda at: _unsampled(noise, at))
+            values[by_sum] = _poisson_curve(rate, orders[by_sum], lambda at: _unsampled_curve(noise, at))
             # Removing is the worse direction (Mironov, Talwar, Zhang 2019, Thm 5).
-            values[~by_sum] = _integrated(step, relation, orders[~by_sum], forward_only=True)
+            values[~by_sum] = _integrate(step, relation, orders[~by_sum], forward_only=True)
             return values
         case PoissonSampled(event=GaussianNoise() | LaplaceNoise()):
-            return _integrated(step, relation, orders)
+            return _integrate(step, relation, orders)
         case PoissonSampled(sampling_rate=rate, event=noise) if relation == "replace":
             # The proof for fixed sizes only uses that the outputs it mixes are close in pairs, as they are here.
-            return _fixed_size(rate, noise, orders)
+            return _fixed_size_curve(rate, noise, orders)
         case PoissonSampled(sampling_rate=rate, event=noise):
-            return _interpolated(lambda at: _poisson(rate, at, lambda inner: _unsampled(noise, inner)), orders)
+            return _interpolate(
+                lambda at: _poisson_curve(rate, at, lambda inner: _unsampled_curve(noise, inner)), orders
+            )
         case _:
-            return _unsampled(step, orders, 2.0 if relation == "replace" else 1.0)
+            return _unsampled_curve(step, orders, 2.0 if relation == "replace" else 1.0)
 
 
-def _fixed_size(rate: float, noise: Noise, orders: Array) -> Array:
+def _fixed_size_curve(rate: float, noise: Noise, orders: Array) -> Array:
     """Replacing through sampling: at twice the sensitivity, and never more than without sampling."""
-    sampled = _interpolated(
-        lambda at: _without_replacement(rate, at, lambda inner: _unsampled(noise, inner, 2.0)), orders
+    sampled = _interpolate(
+        lambda at: _without_replacement_curve(rate, at, lambda inner: _unsampled_curve(noise, inner, 2.0)), orders
     )
-    return np.minimum(sampled, _unsampled(noise, orders, 2.0))
+    return np.minimum(sampled, _unsampled_curve(noise, orders, 2.0))
 
 
-def _unsampled(noise: Noise, orders: Array, factor: float = 1.0) -> Array:
+def _unsampled_curve(noise: Noise, orders: Array, factor: float = 1.0) -> Array:
     """Without sampling, at `factor` times the sensitivity."""
     match noise:
         case GaussianNoise():
@@ -152,13 +158,13 @@ def _unsampled(noise: Noise, orders: Array, factor: float = 1.0) -> Array:
             l2 = factor * noise.l2_sensitivity
             return discrete_gaussian.rdp_bound(orders, noise.variance, noise.shares, l2, noise.dimension)
         case LaplaceNoise():
-            return _laplace(laplace_shift(noise, factor), orders)
+            return _laplace_curve(laplace_shift(noise, factor), orders)
         case SkellamNoise():
             l1, l2 = factor * noise.l1_sensitivity, factor * noise.l2_sensitivity
-            return _interpolated(lambda at: skellam.rdp_bound(at, noise.variance, l1, l2), orders)
+            return _interpolate(lambda at: skellam.rdp_bound(at, noise.variance, l1, l2), orders)
 
 
-def _laplace(shift: float, orders: Array) -> Array:
+def _laplace_curve(shift: float, orders: Array) -> Array:
     """Mironov 2017, Table II: log[α/(2α−1)·e^((α−1)s) + (α−1)/(2α−1)·e^(−αs)]/(α−1), rounded up.
 
     Where it is small it is log(1 + α/(2α−1)·f((α−1)s) + (α−1)/(2α−1)·f(−αs))/(α−1) with f(x) = e^x − 1 − x, which
@@ -173,7 +179,7 @@ def _laplace(shift: float, orders: Array) -> Array:
     return np.where(np.isinf(orders), shift, values * (1 + ROUNDING))
 
 
-def _integrated(step: Step, relation: Relation, orders: Array, *, forward_only: bool = False) -> Array:
+def _integrate(step: Step, relation: Relation, orders: Array, *, forward_only: bool = False) -> Array:
     """The divergence of the dominating pair itself, by quadrature from above: log E e^((α−1)·loss)/(α−1)."""
     whole = dominating_pair(step, relation)
     both = moment_atoms(whole)
@@ -182,11 +188,11 @@ def _integrated(step: Step, relation: Relation, orders: Array, *, forward_only: 
     values = np.full(orders.shape, max(whole.tops) if not forward_only else whole.tops[0])
     for i in np.flatnonzero(orders - 1 <= whole.base.max_tilt):
         tilt = orders[i] - 1
-        values[i] = max(each.log(tilt) for each in moments) / tilt
+        values[i] = max(each.log_moment(tilt) for each in moments) / tilt
     return values
 
 
-def _interpolated(at_integers: Curve, orders: Array) -> Array:
+def _interpolate(at_integers: Curve, orders: Array) -> Array:
     """A curve known at integers, elsewhere by a chord: (α−1)·divergence is convex in α, and 0 at α = 1."""
     below, above = np.floor(orders), np.ceil(orders)
     needed = np.unique(np.concatenate([below[below >= 2], above]))
@@ -201,7 +207,7 @@ def _interpolated(at_integers: Curve, orders: Array) -> Array:
     return result
 
 
-def _poisson(rate: float, orders: Array, base: Curve) -> Array:
+def _poisson_curve(rate: float, orders: Array, base: Curve) -> Array:
     """Poisson sampling at integer orders (Zhu & Wang 2019, Thm 6; Steinke 2022): log E e^((k−1)ε(k)), k ~ Bin(α, q).
 
     The expectation is summed as 1 + E(e^… − 1), so that a tiny rate loses nothing.
@@ -210,10 +216,10 @@ def _poisson(rate: float, orders: Array, base: Curve) -> Array:
     def amplified(order: int, drawn: Array, log_chance: Array, values: Array) -> float:
         return float(np.logaddexp.reduce(log_chance + log_expm1((drawn - 1) * values)))
 
-    return _binomial(orders, base, amplified, lambda order, k: _log_binomial(order, k, rate))
+    return _binomial_sum(orders, base, amplified, lambda order, k: _log_binomial(order, k, rate))
 
 
-def _without_replacement(rate: float, orders: Array, base: Curve) -> Array:
+def _without_replacement_curve(rate: float, orders: Array, base: Curve) -> Array:
     """Fixed-size sampling at integer orders, replace-one (Wang, Balle, Kasiviswanathan 2019, Thm 9)."""
     pure = float(base(np.array([np.inf]))[0])
     log_pure = log_expm1(np.array([pure]))[0] if math.isfinite(pure) else math.inf
@@ -224,10 +230,10 @@ def _without_replacement(rate: float, orders: Array, base: Curve) -> Array:
         terms[0] = log_chance[0] + min(math.log(4) + log_expm1(values[:1])[0], second)
         return float(np.logaddexp.reduce(terms))
 
-    return _binomial(orders, base, amplified, lambda order, k: _log_choose(order, k) + k * math.log(rate))
+    return _binomial_sum(orders, base, amplified, lambda order, k: _log_choose(order, k) + k * math.log(rate))
 
 
-def _binomial(
+def _binomial_sum(
     orders: Array,
     base: Curve,
     amplified: Callable[[int, Array, Array, Array], float],

@@ -1,4 +1,4 @@
-"""A release: what happened, whom it protects, and from whom."""
+"""A release: an event, the unit it protects, and the view it protects against."""
 
 import math
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ View: TypeAlias = Literal["server", "client", "public"]
 
 @part
 class Person:
-    """All rows with one value in `column`: at most `max_examples` of them, and in one client."""
+    """All rows with one value in `column`: at most `max_examples` of them, all held by one client."""
 
     kind: Literal["person"] = "person"
     column: str
@@ -39,21 +39,25 @@ Unit: TypeAlias = Literal["example", "client"] | Person
 
 
 def relations_for(unit: Unit) -> tuple[Relation, ...]:
-    """The relations that a promise about this unit can be made for, the strongest first.
+    """Return the relations that a promise about this unit can use, the strongest first.
 
     How many examples a client holds is public, and so are the divisors, rates and numbers of steps that follow from
-    it. So a removed example shows, and so does a removed person: what can be hidden is what stood in their place.
+    it. So removing an example or a person is visible: only their content can be hidden.
     """
     return ("add_or_remove", "zero_out", "replace") if unit == "client" else ("zero_out", "replace")
 
 
 @part
 class Release:
-    """One thing that leaves the data's side.
+    """Something computed from private data that somebody else sees.
 
-    `view` says who looks: the server; another client, who knows its own noise share; or the public.
-    `clients` says whose data was used: those named, or (None) every client alike.
-    `adaptive` means that the event's own price was chosen after looking at earlier releases.
+    Attributes:
+        unit: What one of two neighbours has.
+        relation: How neighbours differ.
+        view: Who sees it: the server; another client, which knows its own noise share; or the public.
+        event: What was released.
+        clients: The clients whose data was used; None for every client alike.
+        adaptive: Whether the event's price was chosen after looking at earlier releases.
     """
 
     unit: Unit
@@ -72,7 +76,7 @@ class Release:
 
 
 def describe_clients(clients: Sequence[int]) -> str:
-    """`client 3`, `clients 0 to 4`, `clients 0, 2 and 9 more`."""
+    """Describe clients by number: `client 3`, `clients 0 to 4`, `clients 0, 2 and 9 more`."""
     if len(clients) == 1:
         return f"client {clients[0]}"
     if tuple(clients) == tuple(range(clients[0], clients[-1] + 1)):
@@ -82,9 +86,9 @@ def describe_clients(clients: Sequence[int]) -> str:
 
 
 def group_event(event: Event, size: int) -> Event:
-    """The same event, seen by a unit that holds up to `size` of the units it was priced for.
+    """Return the event for a group: a unit that holds up to `size` of the units it was priced for.
 
-    Guarantee: dominates the true pair under add-or-remove and zero-out, which leave the same sums. A group is in a
+    Guarantee: it dominates the true pair under add-or-remove and zero-out, which leave the same sums. A group is in a
     Poisson sample with probability 1 − (1−q)^size and then moves the sum by at most `size` sensitivities; hockey-stick
     divergences are convex in the number of members drawn, so drawing all of them is the worst.
     """
@@ -92,10 +96,10 @@ def group_event(event: Event, size: int) -> Event:
         case Repeated():
             return Repeated(count=event.count, event=group_event(event.event, size))
         case Composed():
-            return Composed(events=tuple(group_event(each, size) for each in event.events))
+            return Composed(events=tuple(group_event(part, size) for part in event.events))
         case PoissonSampled():
-            anyone = -math.expm1(size * math.log1p(-event.sampling_rate)) if event.sampling_rate < 1 else 1.0
-            return PoissonSampled(sampling_rate=anyone, event=scale_sensitivity(event.event, size))
+            any_member = -math.expm1(size * math.log1p(-event.sampling_rate)) if event.sampling_rate < 1 else 1.0
+            return PoissonSampled(sampling_rate=any_member, event=scale_sensitivity(event.event, size))
         case SampledWithoutReplacement():
             if size == 1:
                 return event
@@ -108,7 +112,7 @@ def group_event(event: Event, size: int) -> Event:
 
 
 def scale_sensitivity(noise: Noise, factor: float) -> Noise:
-    """The same noise against a sensitivity `factor` times as large."""
+    """Return the noise relative to a sensitivity `factor` times as large."""
     match noise:
         case GaussianNoise():
             return GaussianNoise(noise_multiplier=noise.noise_multiplier / factor)

@@ -58,15 +58,15 @@ class SecondOpinion:
 def epsilon(event: Event, delta: float, relation: Relation = "add_or_remove") -> SecondOpinion:
     """dp-accounting's ε at this δ, by PLD where it has one for the event, else by RDP."""
     engine = f"dp-accounting {version('dp-accounting')}"
-    reason = supports(event, relation)
+    reason = unsupported_reason(event, relation)
     if reason is not None:
         return SecondOpinion(engine, None, reason)
-    if any(isinstance(step_noise(step), DiscreteGaussianNoise) or _fixed_size(step) for step in steps(event)):
+    if any(isinstance(step_noise(step), DiscreteGaussianNoise) or _is_fixed_size(step) for step in steps(event)):
         return _by_rdp(event, delta, relation, f"{engine} RDP")
     return _by_pld(event, delta, relation, f"{engine} PLD")
 
 
-def supports(event: Event, relation: Relation = "add_or_remove") -> str | None:
+def unsupported_reason(event: Event, relation: Relation = "add_or_remove") -> str | None:
     """None where dp-accounting can count the event, else why it can't."""
     all_steps = list(steps(event))
     for step in all_steps:
@@ -77,13 +77,13 @@ def supports(event: Event, relation: Relation = "add_or_remove") -> str | None:
             return "dp-accounting has no sums of discrete Gaussians"
         if isinstance(noise, DiscreteGaussianNoise) and noise is not step:
             return "dp-accounting has no sampled discrete Gaussian"
-        if _fixed_size(step) and not isinstance(noise, GaussianNoise):
+        if _is_fixed_size(step) and not isinstance(noise, GaussianNoise):
             return "dp-accounting samples without replacement for Gaussian noise only"
-        if _fixed_size(step) and relation != "replace":
+        if _is_fixed_size(step) and relation != "replace":
             return "dp-accounting samples without replacement for the relation replace only"
     poisson = [step for step in all_steps if isinstance(step, PoissonSampled)]
-    only_rdp = [step for step in all_steps if _fixed_size(step) or isinstance(step, DiscreteGaussianNoise)]
-    if poisson and any(map(_fixed_size, only_rdp)):
+    only_rdp = [step for step in all_steps if _is_fixed_size(step) or isinstance(step, DiscreteGaussianNoise)]
+    if poisson and any(map(_is_fixed_size, only_rdp)):
         return "dp-accounting can't mix Poisson sampling and sampling without replacement"
     if only_rdp and any(isinstance(step.event, LaplaceNoise) for step in poisson):
         return "dp-accounting's RDP has no sampled Laplace noise"
@@ -97,10 +97,10 @@ def to_dp_accounting(event: Event) -> Any:
     """The same event in dp-accounting's words."""
     from dp_accounting import ComposedDpEvent, SelfComposedDpEvent
 
-    return ComposedDpEvent([SelfComposedDpEvent(_their_step(step), count) for step, count in steps(event).items()])
+    return ComposedDpEvent([SelfComposedDpEvent(_to_their_step(step), count) for step, count in steps(event).items()])
 
 
-def _their_step(step: Step) -> Any:
+def _to_their_step(step: Step) -> Any:
     import dp_accounting as theirs
 
     match step:
@@ -111,9 +111,9 @@ def _their_step(step: Step) -> Any:
         case DiscreteGaussianNoise():
             return theirs.ZCDpEvent(step.l2_sensitivity**2 / (2 * step.variance))
         case PoissonSampled():
-            return theirs.PoissonSampledDpEvent(step.sampling_rate, _their_step(step.event))
+            return theirs.PoissonSampledDpEvent(step.sampling_rate, _to_their_step(step.event))
         case SampledWithoutReplacement():
-            return theirs.SampledWithoutReplacementDpEvent(step.population, step.cohort, _their_step(step.event))
+            return theirs.SampledWithoutReplacementDpEvent(step.population, step.cohort, _to_their_step(step.event))
         case SkellamNoise():
             raise Unsupported("dp-accounting has no Skellam noise.", fix="Use our RDP, or the numerical certificate.")
         case DistributedDiscreteGaussianNoise():
@@ -126,7 +126,7 @@ def _by_pld(event: Event, delta: float, relation: Relation, engine: str) -> Seco
         return SecondOpinion(engine, 0.0, same_method=True)
     native = relation == "replace" and any(isinstance(step, PoissonSampled) for step in counts)
     if relation == "replace" and not native:
-        counts = {_doubled(step): count for step, count in counts.items()}
+        counts = {_double_sensitivity(step): count for step, count in counts.items()}
     grid = _grid(counts, replace=native)
     if grid.points > 1.01 * MOST_POINTS:
         return SecondOpinion(engine, None, f"dp-accounting would need a grid of {grid.points:.0e} points")
@@ -137,7 +137,7 @@ def _by_pld(event: Event, delta: float, relation: Relation, engine: str) -> Seco
 
     from dp_accounting.pld import PLDAccountant
 
-    value = _asked(lambda: PLDAccountant(_relation(replace=native), grid.interval), counts, delta)
+    value = _ask_epsilon(lambda: PLDAccountant(_relation(replace=native), grid.interval), counts, delta)
     if not math.isfinite(value):
         return SecondOpinion(engine, None, "dp-accounting's truncation left nothing finite at this delta")
     if grid.tolerance > 0.05 * max(1.0, value):
@@ -153,20 +153,20 @@ def _by_rdp(event: Event, delta: float, relation: Relation, engine: str) -> Seco
     from dp_accounting.rdp import RdpAccountant
 
     counts = steps(event)
-    fixed_size = any(map(_fixed_size, counts))
+    fixed_size = any(map(_is_fixed_size, counts))
     if relation == "replace":
-        counts = {_doubled(step): count for step, count in counts.items()}
-    value = _asked(lambda: RdpAccountant(ORDERS, _relation(replace=fixed_size)), counts, delta)
+        counts = {_double_sensitivity(step): count for step, count in counts.items()}
+    value = _ask_epsilon(lambda: RdpAccountant(ORDERS, _relation(replace=fixed_size)), counts, delta)
     if not math.isfinite(value):
         return SecondOpinion(engine, None, "dp-accounting's RDP found nothing finite at this delta")
     return SecondOpinion(engine, value, "dp-accounting has only RDP for this event, which is looser than a PLD")
 
 
-def _asked(accountant: Callable[[], Any], counts: dict[Step, int], delta: float) -> float:
-    with _quiet(), np.errstate(all="ignore"):
+def _ask_epsilon(accountant: Callable[[], Any], counts: dict[Step, int], delta: float) -> float:
+    with _silence_warnings(), np.errstate(all="ignore"):
         asked = accountant()
         for step, count in counts.items():
-            asked.compose(_their_step(step), count)
+            asked.compose(_to_their_step(step), count)
         try:
             return float(asked.get_epsilon(delta))
         except (ValueError, OverflowError):
@@ -174,7 +174,7 @@ def _asked(accountant: Callable[[], Any], counts: dict[Step, int], delta: float)
 
 
 @contextmanager
-def _quiet() -> Any:
+def _silence_warnings() -> Any:
     """dp-accounting warns through absl of orders that it leaves out; they cost nothing."""
     from absl import logging
 
@@ -242,9 +242,9 @@ def _relation(*, replace: bool) -> Any:
     return NeighboringRelation.REPLACE_ONE if replace else NeighboringRelation.ADD_OR_REMOVE_ONE
 
 
-def _doubled(step: Step) -> Step:
+def _double_sensitivity(step: Step) -> Step:
     return replace_noise(step, scale_sensitivity(step_noise(step), 2.0))
 
 
-def _fixed_size(step: Step) -> bool:
+def _is_fixed_size(step: Step) -> bool:
     return isinstance(step, SampledWithoutReplacement)

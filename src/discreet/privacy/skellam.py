@@ -120,20 +120,22 @@ def certificate(variance: float, l2_sensitivity: float) -> Certificate:
     (Blackwell), so coordinates multiply and μ adds in squares: any integer vector of norm Δ is covered by Δμ.
     """
     if not 0.5 < variance <= LARGEST:
-        return _none(f"variance {variance:g} is outside (0.5, {LARGEST:g}], where the check runs")
+        return _no_certificate(f"variance {variance:g} is outside (0.5, {LARGEST:g}], where the check runs")
     offered = variance - max(0.5, 5e-10 * variance)
     if not math.sqrt(offered) / l2_sensitivity >= 0.01:
-        return _none("noise below a hundredth of the sensitivity protects nobody")
+        return _no_certificate("noise below a hundredth of the sensitivity protects nobody")
     margin, thresholds = _least_margin(variance, 1 / math.sqrt(offered))
     if not margin > ROUNDING:
-        return _none(f"Gaussian noise of variance {offered:g} did not dominate variance {variance:g}: {margin:.3g}")
+        return _no_certificate(
+            f"Gaussian noise of variance {offered:g} did not dominate variance {variance:g}: {margin:.3g}"
+        )
     noise = GaussianNoise(noise_multiplier=math.sqrt(offered) / l2_sensitivity)
     return Certificate(
         noise, margin, thresholds, proof=True, reason="every threshold checked; a shift of 1 settles all"
     )
 
 
-def _none(reason: str) -> Certificate:
+def _no_certificate(reason: str) -> Certificate:
     return Certificate(None, -math.inf, 0, proof=False, reason=reason)
 
 
@@ -146,7 +148,7 @@ def _least_margin(variance: float, mu: float) -> tuple[float, int]:
 def _margin_by_table(variance: float, mu: float) -> tuple[float, int]:
     from scipy.special import ndtri_exp  # costs 0.3 s
 
-    log_survival = _accumulated(log_pmf(np.arange(_reach(variance)), variance))
+    log_survival = _log_tail_sums(log_pmf(np.arange(_reach(variance)), variance))
     g = -ndtri_exp(log_survival[log_survival > CHECKED_TO])
     return float(1 - np.diff(g).max() / mu), len(g)
 
@@ -164,7 +166,7 @@ def _margin_by_blocks(variance: float, mu: float) -> tuple[float, int]:
     length = math.floor(WIDTH * math.sqrt(variance))
     starts = np.arange(0.0, _reach(variance), length)
     log_mass = log_pmf(starts, variance)
-    log_survival = _integrated(starts, length, log_mass, variance)
+    log_survival = _integrate_tails(starts, length, log_mass, variance)
     g = -ndtri_exp(log_survival)
     allowed = math.log(mu) - LOG_SQRT_TAU - mu * mu / 24 - log_mass
     first = allowed - (g + mu / 2) ** 2 / 2
@@ -183,18 +185,18 @@ def _reach(variance: float) -> float:
     return math.ceil(k)
 
 
-def _integrated(starts: Floats, length: float, log_mass: Floats, variance: float) -> Floats:
+def _integrate_tails(starts: Floats, length: float, log_mass: Floats, variance: float) -> Floats:
     """log P[X ≥ k] at each start by Euler–Maclaurin's midpoint rule: ∫ of the mass from k − ½, plus slope/24 there."""
     nodes, weights = np.polynomial.legendre.leggauss(8)
     points = starts[:, None] - 0.5 + length * (nodes + 1) / 2
     blocks = np.exp(log_pmf(points, variance) - log_mass[:, None]) @ weights * length / 2
-    integral = _accumulated(np.log(blocks) + log_mass)
+    integral = _log_tail_sums(np.log(blocks) + log_mass)
     edge = starts - 0.5
     slope = -np.arcsinh(edge / variance) * np.exp(log_pmf(edge, variance) - integral)
     return np.asarray(integral + np.log1p(slope / 24))
 
 
-def _accumulated(logs: Floats) -> Floats:
+def _log_tail_sums(logs: Floats) -> Floats:
     """The logarithm of the sum of each term and all that follow it."""
     return np.asarray(np.logaddexp.accumulate(logs[::-1])[::-1])
 

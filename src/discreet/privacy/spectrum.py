@@ -126,13 +126,13 @@ def compose(
     near: float,
 ) -> Spectrum:
     """Put each step on the grid, tilted, and raise their transforms to their counts."""
-    ranges = [_significant(pilot, tilt) for pilot in pilots]
+    ranges = [_significant_range(pilot, tilt) for pilot in pilots]
     lost = sum(count * each.lost for count, each in zip(counts, ranges, strict=True))
-    kept = [within.of(pilot) for within, pilot in zip(ranges, pilots, strict=True)]
-    _, half = _window([(each.losses, tilted(each, tilt)) for each in kept], counts, spacing)
+    kept = [within.restrict(pilot) for within, pilot in zip(ranges, pilots, strict=True)]
+    _, half = _window([(each.losses, tilt_masses(each, tilt)) for each in kept], counts, spacing)
     longest = max(each.high - each.low for each in ranges)
     spacing = max(spacing, 2.2 * half / LARGEST_GRID, longest / LARGEST_STEP)
-    gridded = [_on_grid(atoms(i, each.edges(spacing)), each, tilt, spacing) for i, each in enumerate(ranges)]
+    gridded = [_put_on_grid(atoms(i, each.edges(spacing)), each, tilt, spacing) for i, each in enumerate(ranges)]
     middle, half = _window([(each.losses(spacing), each.weights) for each in gridded], counts, spacing)
     points = 2 * half / spacing + 2
     size = _fast_size(math.ceil(points))
@@ -140,7 +140,7 @@ def compose(
     lowest = sum(count * each.first for count, each in zip(counts, gridded, strict=True))
     first = lowest if fits else math.floor((middle - half) / spacing)
     noise = TRANSFORM * math.sqrt(size) * (30 + sum(counts))
-    weights = np.roll(_power(gridded, counts, size), -(first % size))
+    weights = np.roll(_compose_transforms(gridded, counts, size), -(first % size))
     return Spectrum(
         spacing=spacing,
         first=first,
@@ -163,7 +163,7 @@ class _Range:
     open_below: bool
     open_above: bool
 
-    def of(self, atoms: Atoms) -> Atoms:
+    def restrict(self, atoms: Atoms) -> Atoms:
         keep = (self.open_below | (atoms.losses >= self.low)) & (self.open_above | (atoms.losses <= self.high))
         return Atoms(atoms.losses[keep], atoms.log_masses[keep])
 
@@ -171,16 +171,16 @@ class _Range:
         return spacing * np.arange(math.floor(self.low / spacing), math.ceil(self.high / spacing) + 1, dtype=np.float64)
 
 
-def tilted(atoms: Atoms, tilt: float) -> Array:
+def tilt_masses(atoms: Atoms, tilt: float) -> Array:
     """The atoms' masses under P, weighed by e^(tilt·loss), as shares of one."""
     logs = atoms.log_masses + tilt * atoms.losses
     weights = np.exp(logs - logs.max())
     return np.asarray(weights / weights.sum())
 
 
-def _significant(pilot: Atoms, tilt: float) -> _Range:
+def _significant_range(pilot: Atoms, tilt: float) -> _Range:
     """Where the tilted mass lies, and the share of it that lies elsewhere."""
-    weights = tilted(pilot, tilt)
+    weights = tilt_masses(pilot, tilt)
     kept = pilot.losses[weights >= weights.max() * math.exp(-DEEP)]
     below, above = pilot.losses[pilot.losses < kept.min()], pilot.losses[pilot.losses > kept.max()]
     # one atom more on each side: a pilot's atoms are coarse, and a steep tilt may stand on one alone
@@ -193,7 +193,7 @@ def _significant(pilot: Atoms, tilt: float) -> _Range:
 
 
 @dataclass(frozen=True)
-class _Gridded:
+class _GridMasses:
     first: int
     weights: Array  # sums to 1
     log_total: float
@@ -202,9 +202,9 @@ class _Gridded:
         return spacing * (self.first + np.arange(self.weights.size, dtype=np.float64))
 
 
-def _on_grid(atoms: Atoms, within: _Range, tilt: float, spacing: float) -> _Gridded:
+def _put_on_grid(atoms: Atoms, within: _Range, tilt: float, spacing: float) -> _GridMasses:
     """Split each atom onto its two neighbours on the grid, keeping its mass under P and under Q, and tilt."""
-    losses, log_masses = within.of(atoms)
+    losses, log_masses = within.restrict(atoms)
     cell = np.floor(losses / spacing)
     beyond = np.clip(losses - cell * spacing, 0.0, spacing)
     up = np.expm1(-beyond) / math.expm1(-spacing)
@@ -218,7 +218,7 @@ def _on_grid(atoms: Atoms, within: _Range, tilt: float, spacing: float) -> _Grid
     weights = np.bincount(index, mass * down * math.exp(-tilt * spacing), length)
     weights += np.bincount(index + 1, mass * up, length)
     total = float(weights.sum())
-    return _Gridded(first, weights / total, peak + math.log(total))
+    return _GridMasses(first, weights / total, peak + math.log(total))
 
 
 def _window(parts: Sequence[tuple[Array, Array]], counts: Sequence[int], spacing: float) -> tuple[float, float]:
@@ -254,7 +254,7 @@ def _chernoff(moments: Sequence[float], counts: Sequence[int], rate: float) -> f
     return (logs - math.log(LEFT_OUT)) / rate if math.isfinite(logs) else math.inf
 
 
-def _power(gridded: Sequence[_Gridded], counts: Sequence[int], size: int) -> Array:
+def _compose_transforms(gridded: Sequence[_GridMasses], counts: Sequence[int], size: int) -> Array:
     """The composition's weights, cyclic in `size`: the product of the transforms to their counts."""
     transform = np.ones(1, dtype=np.complex128)
     for each, count in zip(gridded, counts, strict=True):

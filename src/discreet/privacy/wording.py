@@ -1,4 +1,4 @@
-"""How privacy is said in plain words: bounds, units, relations, views and events."""
+"""Describe bounds, units, relations, views and events in plain words."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -13,6 +13,7 @@ from discreet.privacy.events import (
     SampledWithoutReplacement,
     Step,
     has_sampling,
+    step_noise,
     steps,
 )
 from discreet.privacy.release import Person, Relation, Release, Unit, View, describe_clients
@@ -34,7 +35,7 @@ DATA_RANGES = (
 
 
 def sentence(viewer: str, unit: Unit, relation: Relation, false_alarms: float, recognised: float) -> str:
-    """What a viewer can tell about one unit, for a reader who has never heard of ε."""
+    """Return what a viewer can tell about one unit, for a reader who has never heard of ε."""
     secret = _secret(unit, relation)
     if recognised >= 1:
         return f"Nothing is promised: {viewer[0].lower()}{viewer[1:]} can tell for certain {secret}."
@@ -46,7 +47,7 @@ def sentence(viewer: str, unit: Unit, relation: Relation, false_alarms: float, r
 
 
 def describe_relation(relation: Relation, unit: Unit) -> str:
-    """How neighbours differ, and what therefore isn't hidden."""
+    """Describe how neighbours differ, and what therefore isn't hidden."""
     name = unit_name(unit)
     match relation:
         case "add_or_remove":
@@ -81,11 +82,12 @@ def _secret(unit: Unit, relation: Relation) -> str:
 
 
 def unit_name(unit: Unit) -> str:
+    """Return the unit in one word: example, person or client."""
     return "person" if isinstance(unit, Person) else unit
 
 
 def describe_unit(unit: Unit, view: View, clients: Sequence[int] | None = None) -> str:
-    """Whose data it is: of any client, or of these, whose numbers are their own."""
+    """Describe the unit: of any client, or of these clients, which have a guarantee of their own."""
     if clients is not None:
         kind = unit_name(unit)
         whose = "its" if len(clients) == 1 else "their"
@@ -102,25 +104,28 @@ def describe_unit(unit: Unit, view: View, clients: Sequence[int] | None = None) 
 
 
 def describe_event(event: Event) -> str:
-    """The event as a person would say it: the distinct steps and how often each happened."""
+    """Describe the event in words: its distinct steps and how often each happened."""
     counts = steps(event)
-    said = [f"{count:,} × {_step(step)}" if count > 1 else _step(step) for step, count in list(counts.items())[:3]]
-    more = len(counts) - len(said)
-    return ("; ".join(said) + (f"; and {more:,} more kinds of step" if more else "")) or "nothing"
+    phrases = [
+        f"{count:,} × {_describe_step(step)}" if count > 1 else _describe_step(step)
+        for step, count in list(counts.items())[:3]
+    ]
+    more = len(counts) - len(phrases)
+    return ("; ".join(phrases) + (f"; and {more:,} more kinds of step" if more else "")) or "nothing"
 
 
-def _step(step: Step) -> str:
+def _describe_step(step: Step) -> str:
     match step:
         case PoissonSampled():
-            return f"{_step(step.event)}, Poisson sampling at rate {compact(step.sampling_rate)}"
+            return f"{_describe_step(step.event)}, Poisson sampling at rate {compact(step.sampling_rate)}"
         case SampledWithoutReplacement():
-            return f"{_step(step.event)}, {step.cohort:,} drawn out of {step.population:,}"
+            return f"{_describe_step(step.event)}, {step.cohort:,} drawn out of {step.population:,}"
         case GaussianNoise() | LaplaceNoise():
             return f"{step.kind.capitalize()} noise of multiplier {round_up(step.noise_multiplier, 6)}"
         case DistributedDiscreteGaussianNoise():
             variance, sensitivity = compact(float(round_up(step.variance, 6))), compact(step.l2_sensitivity)
-            each = f"{step.shares:,} shares of discrete Gaussian noise of variance {variance} each"
-            return f"{each} for L2 sensitivity {sensitivity}"
+            shares = f"{step.shares:,} shares of discrete Gaussian noise of variance {variance} each"
+            return f"{shares} for L2 sensitivity {sensitivity}"
         case _:
             name = step.kind.replace("_", " ").capitalize()
             variance, sensitivity = compact(float(round_up(step.variance, 6))), compact(step.l2_sensitivity)
@@ -128,7 +133,7 @@ def _step(step: Step) -> str:
 
 
 def release_assumptions(release: Release) -> Iterator[str]:
-    """What has to be true of any run that releases this, as far as the release itself shows it."""
+    """Yield what must be true of a run that makes this release, as far as the release itself shows it."""
     name = unit_name(release.unit)
     yield f"One {name} moves each sum by no more than the sensitivity that the noise was scaled to."
     if release.unit == "example":
@@ -149,16 +154,12 @@ def release_assumptions(release: Release) -> Iterator[str]:
         )
     else:
         yield f"How many {'people' if name == 'person' else f'{name}s'} there are is public."
-    noises = (
-        step.event if isinstance(step, PoissonSampled | SampledWithoutReplacement) else step
-        for step in steps(release.event)
-    )
-    if any(isinstance(noise, GaussianNoise | LaplaceNoise) for noise in noises):
+    if any(isinstance(step_noise(step), GaussianNoise | LaplaceNoise) for step in steps(release.event)):
         yield "Sums and noise are computed in floating point, while the theorem is about real numbers."
 
 
 def release_exclusions(release: Release) -> Iterator[str]:
-    """What a reader could take the guarantee to cover, and it doesn't."""
+    """Yield what a reader might expect the guarantee to cover, but it doesn't."""
     yield {
         "server": "Whoever sees inside a client, before its noise is added.",
         "client": "Clients that pool what they know; the server.",
@@ -177,20 +178,21 @@ def release_exclusions(release: Release) -> Iterator[str]:
 
 
 def per_thousand(rate: float) -> str:
-    """A rate as so many in a thousand, never fewer than there are."""
+    """Format a rate as a number in a thousand, rounded up."""
     return round_up(1000 * rate, 2 if rate < 0.01 else 3)
 
 
 def round_up(value: float, digits: int = 4) -> str:
-    """A bound in few digits that is never below it, so that what is printed may be relied on."""
-    return _rounded(value, digits, ROUND_CEILING)
+    """Format a bound in few digits, rounded up, so that the printed number is still a bound."""
+    return _round(value, digits, ROUND_CEILING)
 
 
 def round_down(value: float, digits: int = 4) -> str:
-    return _rounded(value, digits, ROUND_FLOOR)
+    """Format a lower bound in few digits, rounded down."""
+    return _round(value, digits, ROUND_FLOOR)
 
 
-def _rounded(value: float, digits: int, rounding: str) -> str:
+def _round(value: float, digits: int, rounding: str) -> str:
     if math.isinf(value):
         return compact(value)
     exactly = f"{value:.12g}"  # 0.1 + 0.2 is 0.3: a rounding error of the value itself is not worth a digit
@@ -198,5 +200,5 @@ def _rounded(value: float, digits: int, rounding: str) -> str:
 
 
 def compact(value: float, digits: int = 6) -> str:
-    """1e-5 rather than 1e-05."""
+    """Format a number in few digits, with 1e-5 rather than 1e-05."""
     return f"{value:.{digits}g}".replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")

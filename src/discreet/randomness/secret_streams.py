@@ -76,7 +76,7 @@ class SecretRows:
         64 bits of a seed and torch's own generator are not secret enough for noise. Dropout protects nobody, no
         guarantee counts it, and its seed tells nothing about the streams.
         """
-        seed = int.from_bytes(self._derived(b"discreet network", self.clients)[:8], "little", signed=True)
+        seed = int.from_bytes(self._derive(b"discreet network", self.clients)[:8], "little", signed=True)
         gpus = [self.device] if self.device.type == "cuda" else []
         with torch.random.fork_rng(gpus):
             torch.default_generator.manual_seed(seed)
@@ -87,9 +87,9 @@ class SecretRows:
 
     def generators(self) -> list[np.random.Generator]:
         """One for each client, from the beginning of its stream."""
-        return [secret_generator(self._derived(b"discreet streams", client)) for client in self.clients]
+        return [secret_generator(self._derive(b"discreet streams", client)) for client in self.clients]
 
-    def _derived(self, purpose: bytes, client: object) -> bytes:
+    def _derive(self, purpose: bytes, client: object) -> bytes:
         """32 bytes for this place, which no other place has.
 
         `ascii` writes whole numbers, strings, bytes and tuples of them so that Python reads the same value back; so two
@@ -110,18 +110,18 @@ class SecretStreams:
         return self.rows.generators()
 
     def normal(self, like: Params) -> Params:
-        return self._drawn(like, lambda generator, shape: generator.standard_normal(shape))
+        return self._draw(like, lambda generator, shape: generator.standard_normal(shape))
 
     def laplace(self, like: Params) -> Params:
-        return self._drawn(like, lambda generator, shape: generator.laplace(size=shape))
+        return self._draw(like, lambda generator, shape: generator.laplace(size=shape))
 
     def skellam(self, like: Params, variance: float) -> Params:
-        return self._integers(like, partial(draw_skellam, variance=variance, source=secret_generator))
+        return self._draw_integers(like, partial(draw_skellam, variance=variance, source=secret_generator))
 
     def discrete_gaussian(self, like: Params, variance: float) -> Params:
-        return self._integers(like, partial(draw_discrete_gaussian, variance=variance, source=secret_generator))
+        return self._draw_integers(like, partial(draw_discrete_gaussian, variance=variance, source=secret_generator))
 
-    def _integers(self, like: Params, draw: Callable[..., Any]) -> Params:
+    def _draw_integers(self, like: Params, draw: Callable[..., Any]) -> Params:
         """Under the next key of each client's stream, since several threads draw."""
         return draw_noise_shares(
             like, [generator.bytes(KEY_BYTES) for generator in self._generators], draw, self.rows.device
@@ -133,11 +133,13 @@ class SecretStreams:
             row[:size] = torch.from_numpy(generator.random(size))
         return numbers
 
-    def _drawn(self, like: Params, draw: Callable[[np.random.Generator, tuple[int, ...]], Any]) -> Params:
-        drawn = {name: self._noise(name, like[name], draw) for name in sorted(like)}
+    def _draw(self, like: Params, draw: Callable[[np.random.Generator, tuple[int, ...]], Any]) -> Params:
+        drawn = {name: self._draw_tensor(name, like[name], draw) for name in sorted(like)}
         return {name: drawn[name] for name in like}
 
-    def _noise(self, name: str, like: Tensor, draw: Callable[[np.random.Generator, tuple[int, ...]], Any]) -> Tensor:
+    def _draw_tensor(
+        self, name: str, like: Tensor, draw: Callable[[np.random.Generator, tuple[int, ...]], Any]
+    ) -> Tensor:
         if like.dtype not in FLOATS:
             raise InvalidInput(
                 f"Noise is drawn for float32 or float64, and {name!r} is {str(like.dtype).removeprefix('torch.')}: "

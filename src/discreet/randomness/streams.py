@@ -78,7 +78,7 @@ class RunKey:
 
     def generator(self, purpose: Purpose, *numbers: int | str) -> torch.Generator:
         """A generator on the host for what the run itself decides: who joins, how a model starts."""
-        return _generator(self.secret, stream_name(purpose, numbers), CPU)
+        return _build_generator(self.secret, stream_name(purpose, numbers), CPU)
 
     def rows(self, round: int, digest: bytes, clients: Sequence[int], device: torch.device) -> "SimulatedRows":
         return SimulatedRows(self.secret + digest, (round,), tuple(clients), device)
@@ -111,12 +111,12 @@ class SimulatedRows:
     @contextmanager
     def seed_network(self) -> Iterator[None]:
         """Within it, what a network draws by itself (dropout, say) comes from the block's own stream."""
-        seed = _seed(self.secret, (*self.name, Purpose.NETWORK.value, *self.clients))
+        seed = _derive_seed(self.secret, (*self.name, Purpose.NETWORK.value, *self.clients))
         with seed_torch(seed, self.device):
             yield
 
     def generators(self, device: torch.device, *kind: str) -> list[torch.Generator]:
-        return [_generator(self.secret, (*self.name, client, *kind), device) for client in self.clients]
+        return [_build_generator(self.secret, (*self.name, client, *kind), device) for client in self.clients]
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class SimulatedStreams:
         return self.rows.generators(CPU)
 
     def normal(self, like: Params) -> Params:
-        return self._drawn(like, lambda row, generator: row.normal_(generator=generator))
+        return self._draw(like, lambda row, generator: row.normal_(generator=generator))
 
     def laplace(self, like: Params) -> Params:
         """The difference of two exponentials."""
@@ -142,20 +142,20 @@ class SimulatedStreams:
         def draw(row: Tensor, generator: torch.Generator) -> None:
             row.exponential_(generator=generator).sub_(torch.empty_like(row).exponential_(generator=generator))
 
-        return self._drawn(like, draw)
+        return self._draw(like, draw)
 
     def skellam(self, like: Params, variance: float) -> Params:
-        return self._integers(like, partial(draw_skellam, variance=variance, source=_quick))
+        return self._draw_integers(like, partial(draw_skellam, variance=variance, source=_pcg64))
 
     def discrete_gaussian(self, like: Params, variance: float) -> Params:
-        return self._integers(like, partial(draw_discrete_gaussian, variance=variance, source=_quick))
+        return self._draw_integers(like, partial(draw_discrete_gaussian, variance=variance, source=_pcg64))
 
-    def _integers(self, like: Params, draw: Callable[..., Any]) -> Params:
+    def _draw_integers(self, like: Params, draw: Callable[..., Any]) -> Params:
         """Drawn on the host, by numpy, under the next key of each client's stream."""
         keys = [torch.randint(256, (32,), dtype=torch.uint8, generator=generator) for generator in self._on_host]
         return draw_noise_shares(like, [key.numpy().tobytes() for key in keys], draw, self.rows.device)
 
-    def _drawn(self, like: Params, draw: Callable[[Tensor, torch.Generator], object]) -> Params:
+    def _draw(self, like: Params, draw: Callable[[Tensor, torch.Generator], object]) -> Params:
         dtype = like[min(like)].dtype
         rows = torch.empty(len(self.rows.clients), count_values(like), dtype=dtype, device=self.rows.device)
         for row, generator in zip(rows, self._on_device, strict=True):
@@ -172,7 +172,7 @@ class SimulatedStreams:
 
 def params_digest(params: Params) -> bytes:
     """What tells one broadcast from another, whoever made them."""
-    head, flat = _bytes(params)
+    head, flat = _header_and_bytes(params)
     return hashlib.sha256(head + flat.cpu().numpy().tobytes()).digest()
 
 
@@ -182,7 +182,7 @@ def params_fingerprint(params: Params) -> bytes:
     Four sums of the model's words with random weights mod 2^64: two models share one with probability 2^-32 at most
     (multilinear hashing, Lemire and Kaser 2014).
     """
-    head, flat = _bytes(params)
+    head, flat = _header_and_bytes(params)
     if not flat.is_cuda:
         return params_digest(params)
     words = torch.nn.functional.pad(flat, (0, -len(flat) % 4)).view(torch.int32).to(torch.int64)
@@ -193,7 +193,7 @@ def params_fingerprint(params: Params) -> bytes:
     return hashlib.sha256(head + sums.cpu().numpy().tobytes()).digest()
 
 
-def _bytes(params: Params) -> tuple[bytes, Tensor]:
+def _header_and_bytes(params: Params) -> tuple[bytes, Tensor]:
     names = sorted(params)
     head = repr([(name, params[name].dtype, tuple(params[name].shape)) for name in names])
     return head.encode(), torch.cat([params[name].detach().reshape(-1).view(torch.uint8) for name in names])
@@ -215,21 +215,21 @@ def seed_torch(seed: int, device: torch.device = CPU) -> Iterator[None]:
             generator.set_state(state)
 
 
-def _generator(secret: bytes, name: tuple[object, ...], device: torch.device) -> torch.Generator:
+def _build_generator(secret: bytes, name: tuple[object, ...], device: torch.device) -> torch.Generator:
     """A generator for this name. torch seeds one on the host by 32 bits, of which 100,000 streams would share some; so
     there its whole state is set. One on a GPU takes 64 bits.
     """
     generator = torch.Generator(device=device)
     if device.type != "cpu":
-        return generator.manual_seed(_seed(secret, name))
-    words = np.frombuffer(hashlib.shake_256(_derived(secret, name)).digest(4 * WORDS), dtype="<u4")
-    state = _unused().copy()
+        return generator.manual_seed(_derive_seed(secret, name))
+    words = np.frombuffer(hashlib.shake_256(_derive(secret, name)).digest(4 * WORDS), dtype="<u4")
+    state = _unused_state().copy()
     state[24 : 24 + 8 * WORDS].view("<u8")[:] = words
     return generator.set_state(torch.from_numpy(state))
 
 
 @cache
-def _unused() -> np.ndarray[Any, np.dtype[np.uint8]]:
+def _unused_state() -> np.ndarray[Any, np.dtype[np.uint8]]:
     """The state of a generator on the host whose words are all new, so that its next number mixes them first."""
     state = torch.Generator().get_state().numpy()
     state[8:16] = np.array([1, 1], dtype="<i4").view(np.uint8)
@@ -237,13 +237,13 @@ def _unused() -> np.ndarray[Any, np.dtype[np.uint8]]:
     return state
 
 
-def _quick(key: bytes) -> np.random.Generator:
+def _pcg64(key: bytes) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(int.from_bytes(key, "little")))
 
 
-def _seed(secret: bytes, name: tuple[object, ...]) -> int:
-    return int.from_bytes(_derived(secret, name)[:8], "little", signed=True)
+def _derive_seed(secret: bytes, name: tuple[object, ...]) -> int:
+    return int.from_bytes(_derive(secret, name)[:8], "little", signed=True)
 
 
-def _derived(secret: bytes, name: tuple[object, ...]) -> bytes:
+def _derive(secret: bytes, name: tuple[object, ...]) -> bytes:
     return hashlib.blake2b(repr(name).encode(), key=secret[:64], digest_size=32).digest()

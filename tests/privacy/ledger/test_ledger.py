@@ -132,7 +132,7 @@ def test_a_ticket_of_another_ledger_is_refused(ledger: Ledger, tmp_path: Path):
     ticket = other.reserve("1", [release(1.0)])
     ledger.reserve("1", [release(2.0)])
     for wrong in (ticket, Ticket(key="9", seq=9, hash="")):
-        with pytest.raises(InvalidInput, match="not of this ledger"):
+        with pytest.raises(InvalidInput, match="not from this ledger"):
             ledger.commit(wrong, [release(1.0)])
 
 
@@ -286,7 +286,7 @@ def test_an_empty_file_is_no_ledger(path: Path):
 @pytest.mark.parametrize("content", [b"hello", b"hello\n", b'{"seq": 0}\n', b"\x00\xff\n" * 100])
 def test_another_file_is_no_ledger(path: Path, content: bytes):
     path.write_bytes(content)
-    with pytest.raises(LedgerDamaged, match="no ledger"):
+    with pytest.raises(LedgerDamaged, match="is not a ledger"):
         Ledger.open(path)
 
 
@@ -301,8 +301,8 @@ def test_a_file_that_may_not_be_read_is_told(ledger: Ledger, path: Path, monkeyp
 
 def test_a_line_of_a_later_version_is_not_guessed_at(ledger: Ledger, path: Path):
     log = Log(path, wait=0.0)
-    with log.held(to_write=True):
-        list(log.unread())
+    with log.lock(to_write=True):
+        list(log.read_new_records())
         log.append({"type": "refund", "ticket": 1})
     with pytest.raises(LedgerDamaged, match=r"Line 2 of .* can't be understood"):
         ledger.summary()
@@ -320,8 +320,8 @@ def test_a_line_of_a_later_version_is_not_guessed_at(ledger: Ledger, path: Path)
 )
 def test_a_line_that_can_not_follow_is_damage(ledger: Ledger, path: Path, forged: dict[str, object]):
     log = Log(path, wait=0.0)
-    with log.held(to_write=True):
-        list(log.unread())
+    with log.lock(to_write=True):
+        list(log.read_new_records())
         log.append(forged)
     with pytest.raises(LedgerDamaged, match="Line 2"):
         verify(path)

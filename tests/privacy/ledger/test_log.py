@@ -25,15 +25,15 @@ def path(tmp_path: Path) -> Path:
 
 def read_all(path: Path) -> Log:
     log = Log(path, wait=0.0)
-    with log.held(to_write=False):
-        list(log.unread())
+    with log.lock(to_write=False):
+        list(log.read_new_records())
     return log
 
 
 def append(path: Path, *bodies: dict[str, object]) -> Log:
     log = Log(path, wait=0.0)
-    with log.held(to_write=True):
-        list(log.unread())
+    with log.lock(to_write=True):
+        list(log.read_new_records())
         for body in bodies:
             log.append(body)
     return log
@@ -49,17 +49,17 @@ def test_each_record_names_the_hash_of_the_one_before(path: Path):
 def test_a_reader_is_given_only_what_is_new_to_it(path: Path):
     log = read_all(path)
     append(path, {"type": "a"})
-    with log.held(to_write=False):
-        assert [record.body for record in log.unread()] == [{"type": "a"}]
-        assert list(log.unread()) == []
+    with log.lock(to_write=False):
+        assert [record.body for record in log.read_new_records()] == [{"type": "a"}]
+        assert list(log.read_new_records()) == []
 
 
 def test_a_reader_that_fails_on_a_record_meets_it_again(path: Path):
     append(path, {"type": "a"})
     log = Log(path, wait=0.0)
     for _ in range(2):
-        with log.held(to_write=False):
-            records = log.unread()
+        with log.lock(to_write=False):
+            records = log.read_new_records()
             assert next(records).body == {"type": "first"}
 
 
@@ -70,8 +70,8 @@ def test_a_line_without_its_newline_counts_and_is_ended_by_the_next_writer(path:
     assert (reader.length, reader.torn) == (1, b"")
     append(path, {"type": "a"})
     assert path.read_bytes().startswith(whole)
-    with reader.held(to_write=False):  # one that had seen the line without it goes on too
-        assert [record.body for record in reader.unread()] == [{"type": "a"}]
+    with reader.lock(to_write=False):  # one that had seen the line without it goes on too
+        assert [record.body for record in reader.read_new_records()] == [{"type": "a"}]
 
 
 def test_a_torn_line_is_replaced_by_a_record_of_it(path: Path):
@@ -161,14 +161,14 @@ def test_a_log_that_is_cut_short_or_replaced_under_a_reader_is_found(path: Path,
     short = path.read_bytes()
     log = append(path, {"type": "a"})
     path.write_bytes(short)
-    with pytest.raises(LedgerDamaged, match="no longer holds its line 2"), log.held(to_write=True):
-        list(log.unread())
+    with pytest.raises(LedgerDamaged, match="no longer holds its line 2"), log.lock(to_write=True):
+        list(log.read_new_records())
     other = tmp_path / "other"
     Log.create(other, {"type": "first"})
     append(other, {"type": "another"})
     os.replace(other, path)
-    with pytest.raises(LedgerDamaged, match="cut short or replaced"), log.held(to_write=True):
-        list(log.unread())
+    with pytest.raises(LedgerDamaged, match="cut short or replaced"), log.lock(to_write=True):
+        list(log.read_new_records())
 
 
 def test_hashed_by_someone_else_is_damage_and_no_crash(path: Path):
@@ -260,16 +260,16 @@ def test_a_log_that_is_replaced_while_its_lock_is_waited_for_is_opened_anew(
 
     monkeypatch.setattr(fcntl, "flock", slow)
     monkeypatch.setattr(log, "_wait", 30.0)
-    with log.held(to_write=True):
-        assert [record.body for record in log.unread()] == [{"type": "b"}]
+    with log.lock(to_write=True):
+        assert [record.body for record in log.read_new_records()] == [{"type": "b"}]
 
 
 def test_readers_share_and_a_writer_is_alone(path: Path):
     first, second = Log(path, wait=0.0), Log(path, wait=0.0)
-    with first.held(to_write=False):
-        with second.held(to_write=False):
+    with first.lock(to_write=False):
+        with second.lock(to_write=False):
             pass
-        with pytest.raises(LedgerUnavailable), second.held(to_write=True):
+        with pytest.raises(LedgerUnavailable), second.lock(to_write=True):
             pass
 
 
@@ -287,8 +287,8 @@ def test_threads_that_share_a_log_take_turns(path: Path):
 
     def work() -> None:
         for _ in range(20):
-            with log.held(to_write=True):
-                list(log.unread())
+            with log.lock(to_write=True):
+                list(log.read_new_records())
                 log.append({"type": "a"})
 
     threads = [threading.Thread(target=work) for _ in range(4)]

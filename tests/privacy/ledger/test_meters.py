@@ -67,8 +67,8 @@ def test_a_search_finds_the_last_that_fits(limit: float, price: float, already: 
     room = _Room(Linear(), limit)
     start: Bill = ((0, already),) if already else ()
     last = max(n for n in range(40_000) if price * n <= limit)
-    assert room.fits(start, ((0, 1),)) == (already + 1 <= last)
-    assert room.more(start, ((0, 1),)) == max(0, last - already)
+    assert room.has_room(start, ((0, 1),)) == (already + 1 <= last)
+    assert room.room_left(start, ((0, 1),)) == max(0, last - already)
 
 
 def test_a_plan_is_as_tight_as_the_accountant_and_a_filter_less():

@@ -16,7 +16,7 @@ from discreet.secure_sums.secagg.ring_vectors import Vector
 from discreet.secure_sums.secagg.server_state import Round
 from discreet.secure_sums.secagg.session_messages import Keys, Masked
 from discreet.secure_sums.secagg.session_terms import Terms
-from discreet.secure_sums.secagg.unmasking import Total, _secret
+from discreet.secure_sums.secagg.unmasking import Total, _recover_secret
 from tests.secure_sums.secagg.cohorts import is_exact, read, rehearsal, repeated_secrets, terms, vectors
 
 FALSE_ALARM = 1e-6  # of each chi-square test here; all run on fixed secrets
@@ -63,7 +63,7 @@ def test_what_the_server_receives_is_uniform_whatever_was_sent(bits: int):
     assert sorted(seen) == [0, 1, 2, 3]
     assert all(is_uniform(vector, bits) for vector in seen.values())
     assert all(is_uniform(ring.reduce(seen[0] - seen[each]), bits) for each in (1, 2, 3))
-    assert not is_uniform(ring.enter(np.full(50_000, 7)), bits)
+    assert not is_uniform(ring.to_ring(np.full(50_000, 7)), bits)
 
 
 @pytest.mark.parametrize("neighbours", [None, 4])
@@ -77,10 +77,10 @@ def test_with_all_that_was_revealed_one_update_is_still_uniform(neighbours: int 
         current = kept_round(session)
         session.sum(0, given, leaving={8: "masked"})
     seen, masks, cohort = masked_vectors(messages, agreed), Masks(agreed.ring), session.server._cohort
-    private = _secret(cohort, current[0], 8)
+    private = _recover_secret(cohort, current[0], 8)
     for client in range(8):
         bared = seen[client].copy()
-        masks.subtract(bared, self_mask(agreed, 0, client, _secret(cohort, current[0], client))[0])
+        masks.subtract(bared, self_mask(agreed, 0, client, _recover_secret(cohort, current[0], client))[0])
         if 8 in cohort.partners(client):
             pair = pair_masks(agreed, 0, 8, private, {client: cohort.mask_public(client, 0)})[client]
             masks.subtract(bared, pair)
@@ -127,7 +127,7 @@ def record_of(agreed: Terms, given: dict[int, Vector], shifts: dict[bytes, Vecto
         drawn = np.random.default_rng(list(key)).integers(0, 2**20, 5)
         return (drawn - shifts.get(key, 0)).astype(np.uint32)
 
-    with repeated_secrets(), patch.object(Masks, "_expanded", expanded):
+    with repeated_secrets(), patch.object(Masks, "_expand", expanded):
         session = rehearsal(agreed)
         state, public = session.clients[1]._state, session.server._cohort.mask_public(2, 0)
         shared = pair_masks(agreed, 0, 1, state.mask_keys[0], {2: public})[2]
@@ -171,11 +171,11 @@ def test_a_mask_key_that_lived_longer_would_bare_an_earlier_round(long_lived: bo
         bared = masked_vectors(messages, agreed)[3].copy()
         session.sum(1, given, leaving={3: "masked"})
     cohort, masks = session.server._cohort, Masks(agreed.ring)
-    masks.subtract(bared, self_mask(agreed, 0, 3, _secret(cohort, rounds[0], 3))[0])
+    masks.subtract(bared, self_mask(agreed, 0, 3, _recover_secret(cohort, rounds[0], 3))[0])
     publics = {peer: cohort.mask_public(peer, 0) for peer in range(3)}
-    for pair in pair_masks(agreed, 0, 3, _secret(cohort, rounds[1], 3), publics).values():
+    for pair in pair_masks(agreed, 0, 3, _recover_secret(cohort, rounds[1], 3), publics).values():
         masks.add(bared, pair)
-    assert np.array_equal(bared, agreed.ring.enter(given[3])) == long_lived
+    assert np.array_equal(bared, agreed.ring.to_ring(given[3])) == long_lived
     if not long_lived:
         assert is_uniform(bared, 16)
 
@@ -201,4 +201,4 @@ def test_colluders_open_a_vector_only_if_there_are_more_than_was_planned_for(pla
         publics = {each: session.server._cohort.mask_public(each, 0) for each in others}
         for peer, pair in pair_masks(agreed, 0, 8, private, publics).items():
             (masks.subtract if peer > 8 else masks.add)(bared, pair)
-    assert np.array_equal(agreed.ring.reduce(bared), agreed.ring.reduce(agreed.ring.enter(given[8]))) == opened
+    assert np.array_equal(agreed.ring.reduce(bared), agreed.ring.reduce(agreed.ring.to_ring(given[8]))) == opened

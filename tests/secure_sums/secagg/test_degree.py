@@ -15,26 +15,26 @@ from discreet.secure_sums.secagg.degree import (
     insecurity_probability,
     plan_degree,
 )
-from discreet.secure_sums.secagg.graph import circle, neighbourhoods, neighbours
+from discreet.secure_sums.secagg.graph import neighbourhoods, neighbours, place_on_circle
 
 
 @given(
     st.sets(st.integers(0, 200), min_size=3, max_size=60), st.integers(1, 20).map(lambda half: 2 * half), st.binary()
 )
 def test_neighbours_are_mutual_and_everybody_has_as_many(present: set[int], degree: int, seed: bytes):
-    found = neighbourhoods(circle(present, seed), degree)
+    found = neighbourhoods(place_on_circle(present, seed), degree)
     assert set(found) == present
     for client, around in found.items():
         assert len(set(around)) == len(around) == min(degree, len(present) - 1)
         assert client not in around
         assert all(client in found[each] for each in around)
-        assert around == neighbours(client, circle(present, seed), degree)
+        assert around == neighbours(client, place_on_circle(present, seed), degree)
         assert list(around) == sorted(around)
 
 
 def test_the_graph_is_drawn_from_the_keys():
-    assert circle(range(30), b"a") == circle(list(reversed(range(30))), b"a")
-    assert circle(range(30), b"a") != circle(range(30), b"b")
+    assert place_on_circle(range(30), b"a") == place_on_circle(list(reversed(range(30))), b"a")
+    assert place_on_circle(range(30), b"a") != place_on_circle(range(30), b"b")
 
 
 def test_chances_are_those_of_drawing_neighbours_one_after_the_other():
@@ -138,9 +138,9 @@ def test_the_honest_stay_connected_if_no_half_neighbourhood_is_missing_in_a_row(
     for _ in range(500):
         clients, half, seed = draw.randint(12, 40), draw.randint(1, 3), draw.randbytes(8)
         left = set(draw.sample(range(clients), draw.randint(clients // 2, clients)))
-        if not connected(left, neighbourhoods(circle(range(clients), seed), 2 * half)):
+        if not connected(left, neighbourhoods(place_on_circle(range(clients), seed), 2 * half)):
             apart += 1
-            assert longest_run([each not in left for each in circle(range(clients), seed)]) >= half
+            assert longest_run([each not in left for each in place_on_circle(range(clients), seed)]) >= half
     assert apart > 50
 
 

@@ -91,7 +91,7 @@ def test_on_a_graph_a_server_that_names_the_leavers_cuts_the_circle_so_nothing_i
     with cheap_agreement():
         session = rehearsal(agreed)
         cohort = session.server._cohort
-        around = graph.circle(cohort.published, cohort.roster)
+        around = graph.place_on_circle(cohort.published, cohort.roster)
         gaps, part = around[:4] + around[9:13], around[4:9]
         side = {around[0], around[9]}
         lying = Lying(agreed, session, given, side)

@@ -72,7 +72,7 @@ def test_a_mask_is_chacha20_of_rfc_8439(bits: int):
 def test_a_mask_that_is_taken_away_leaves_the_vector():
     ring = Ring(20, 1000)
     masks, given = Masks(ring), np.arange(1000)
-    total = ring.enter(given)
+    total = ring.to_ring(given)
     masks.add(total, b"k" * 32)
     assert not np.array_equal(ring.reduce(total), given)
     masks.subtract(total, b"k" * 32)

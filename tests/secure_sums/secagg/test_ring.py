@@ -15,7 +15,7 @@ BITS = st.integers(8, 64)
 @given(BITS, st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=40))
 def test_what_is_packed_is_unpacked(bits: int, numbers: list[int]):
     ring = Ring(bits, len(numbers))
-    vector = ring.enter(np.array(numbers, np.uint64))
+    vector = ring.to_ring(np.array(numbers, np.uint64))
     packed = ring.pack(vector)
     assert len(packed) == -(-len(numbers) * bits // 8)
     assert np.array_equal(ring.unpack(packed), vector)
@@ -28,7 +28,7 @@ def test_sums_wrap_at_the_rings_width(bits: int, numbers: list[int]):
     ring = Ring(bits, 1)
     total = ring.zeros()
     for number in numbers:
-        total += ring.enter(np.array([number]))
+        total += ring.to_ring(np.array([number]))
     assert int(ring.reduce(total)[0]) == sum(numbers) % 2**bits
 
 
@@ -36,7 +36,7 @@ def test_sums_wrap_at_the_rings_width(bits: int, numbers: list[int]):
 def test_a_number_that_fits_comes_back_with_its_sign(bits: int, number: int):
     number >>= 64 - bits
     ring = Ring(bits, 1)
-    assert int(ring.to_signed(ring.enter(np.array([number])))[0]) == number
+    assert int(ring.to_signed(ring.to_ring(np.array([number])))[0]) == number
 
 
 @pytest.mark.parametrize(("bits", "bytes_"), [(8, 1_000_000), (20, 2_500_000), (32, 4_000_000), (33, 4_125_000)])
@@ -49,12 +49,12 @@ def test_a_number_takes_its_bits_and_no_more(bits: int, bytes_: int):
 )
 def test_what_is_no_vector_of_whole_numbers_is_refused(wrong: object):
     with pytest.raises(InvalidInput, match="vector of 3 whole numbers"):
-        Ring(32, 3).enter(wrong)  # type: ignore[arg-type]
+        Ring(32, 3).to_ring(wrong)  # type: ignore[arg-type]
 
 
 def test_the_vector_that_is_entered_is_not_changed():
     given_, ring = np.arange(3, dtype=np.uint32), Ring(32, 3)
-    ring.enter(given_)[0] = 9
+    ring.to_ring(given_)[0] = 9
     assert given_.tolist() == [0, 1, 2]
 
 

@@ -24,8 +24,8 @@ class Chain:
             LedgerDamaged: If a line was changed; the message names the first one.
         """
         log = Log(path, WAIT_SECONDS)
-        with log.held(to_write=False):
-            return cls(tuple(record.hash for record in log.unread()))
+        with log.lock(to_write=False):
+            return cls(tuple(record.hash for record in log.read_new_records()))
 
     @property
     def length(self) -> int:

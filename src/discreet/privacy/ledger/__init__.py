@@ -1,4 +1,4 @@
-"""The ledger: what was spent, by whom, on disk before it is spent. It refuses past the budget."""
+"""The privacy ledger: every release is on disk before it is made, and refused past the budget."""
 
 from discreet.privacy.ledger.entries import Budget, Mode, Ticket
 from discreet.privacy.ledger.ledger import Ledger, verify

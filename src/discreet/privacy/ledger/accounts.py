@@ -1,4 +1,4 @@
-"""One budget's accounts: what everyone owes alike, what each named client owes beyond it, and what still fits."""
+"""The accounts of one budget: what every client has spent, what named clients spent on top, and what still fits."""
 
 import math
 from collections import Counter
@@ -12,27 +12,37 @@ from discreet.privacy.ledger.meters import Bill, Meter, PriceList
 from discreet.privacy.release import Release
 
 Charges: TypeAlias = dict[int | None, Bill]
-_FURTHEST = 2**40  # a step that fits so often costs nothing that anyone would count
+_FURTHEST = 2**40  # a step that fits this often costs practically nothing
 
 
 class Overrun(NamedTuple):
-    """A reservation that does not fit: what would be reached, for whom (None: everyone), and how often it would fit."""
+    """A reservation that does not fit a budget.
+
+    Attributes:
+        epsilon: The ε that it would reach.
+        client: The client that would exceed its budget; None for every client.
+        asked: How many times the step was asked for.
+        affordable: How many times the step still fits.
+    """
 
     epsilon: float
     client: int | None
     asked: int
-    fits: int
+    affordable: int
 
 
-class Spent(NamedTuple):
-    """The largest ε of any client, and which client it is (None: everyone who isn't named)."""
+class Spending(NamedTuple):
+    """The largest ε of any client, and the client's number; None if it is that of every client not named."""
 
     epsilon: float
     client: int | None
 
 
 class Accounts:
-    """A budget holds when it holds for every client: their data are disjoint, so the largest account decides."""
+    """What each client has spent of one budget.
+
+    Clients hold disjoint data, so a budget holds when it holds for every client: the largest account decides.
+    """
 
     def __init__(self, budget: Budget, prices: PriceList, meter: Meter) -> None:
         self.budget = budget
@@ -42,23 +52,24 @@ class Accounts:
         self._room = _Room(meter, budget.epsilon)
         self._everyone: Bill = ()
         self._own: dict[int, Bill] = {}
-        self._held: Counter[Bill] = Counter()  # how many clients owe each bill of their own
+        self._held: Counter[Bill] = Counter()  # how many named clients have each bill
 
     @property
-    def shows_removals(self) -> bool:
-        """Whether the budget promises what no release of examples keeps: that a removed one is hidden."""
+    def promises_hidden_removals(self) -> bool:
+        """Whether the budget promises to hide a removed example or person, which no release of examples does."""
         return self.budget.relation == "add_or_remove" and self.budget.unit != "client"
 
     def restate(self) -> None:
-        """Promise zero-out instead; bills stay as they are, since both relations have the same price."""
+        """Change the promise to zero-out. Bills stay as they are, since both relations have the same price."""
         self.budget = replace(self.budget, relation="zero_out")
 
     @property
     def clients(self) -> int:
+        """The number of named clients."""
         return len(self._own)
 
-    def read(self, releases: Sequence[Release]) -> Charges:
-        """What these releases of one reservation add to each account."""
+    def charges_for(self, releases: Sequence[Release]) -> Charges:
+        """Return what the releases of one reservation add to each account."""
         added: Charges = {}
         for clients, event, relation in charges(self.budget, releases):
             bill = self._prices.bill(event, relation)
@@ -68,23 +79,25 @@ class Accounts:
         return added
 
     def overrun(self, added: Charges) -> Overrun | None:
-        """The first account that these charges would take past the budget. Accounts they don't touch don't matter."""
+        """Return the first account that these charges would take past the budget, or None if all of them fit."""
         for_all = added.get(None, ())
-        moves: dict[tuple[Bill, Bill], int | None] = {}  # what is owed and what is added, with someone it happens to
+        moves: dict[tuple[Bill, Bill], int | None] = {}  # (bill so far, added), with one client it applies to
         if for_all:
             moves.update({(own, ()): None for own in [(), *self._held]})
         moves.update({(self._own.get(who, ()), bill): who for who, bill in added.items() if who is not None})
         for (own, bill), client in moves.items():
             start, step = add_bills(self._everyone, own), add_bills(bill, for_all)
-            if not self._room.fits(start, step):
-                one = ((step[0][0], 1),) if len(step) == 1 else step  # 1000 rounds at once: say how many would fit
+            if not self._room.has_room(start, step):
+                one = ((step[0][0], 1),) if len(step) == 1 else step  # of 1000 rounds at once, say how many would fit
                 asked = step[0][1] if len(step) == 1 else 1
                 who = client if client is not None or not own else self._holder(own)
-                return Overrun(self._meter.epsilon(add_bills(start, step)), who, asked, self._room.more(start, one))
+                return Overrun(
+                    self._meter.epsilon(add_bills(start, step)), who, asked, self._room.room_left(start, one)
+                )
         return None
 
     def add(self, added: Charges, times: int = 1) -> None:
-        """Charge the accounts; `times=-1` takes a charge back."""
+        """Charge the accounts. `times=-1` takes a charge back."""
         sums: dict[tuple[Bill, Bill], Bill] = {}
         for client, bill in added.items():
             if client is None:
@@ -99,13 +112,14 @@ class Accounts:
             if new:
                 self._own[client] = new
 
-    def spent(self) -> Spent:
+    def largest_spending(self) -> Spending:
+        """Return the largest ε spent by any client."""
         bills = {add_bills(self._everyone, own): own for own in [(), *self._held]}
-        bill, epsilon = _largest(self._meter, bills)
-        return Spent(epsilon, self._holder(bills[bill]) if bills.get(bill) else None)
+        bill, epsilon = _largest_bill(self._meter, bills)
+        return Spending(epsilon, self._holder(bills[bill]) if bills.get(bill) else None)
 
     def by_client(self) -> dict[tuple[int, ...], float]:
-        """What each named client has spent, with what everyone pays; those who owe the same together."""
+        """Return the total ε of each named client. Clients with the same bill share an entry."""
         owed: dict[Bill, list[int]] = {}
         for client, own in sorted(self._own.items()):
             owed.setdefault(add_bills(self._everyone, own), []).append(client)
@@ -122,23 +136,27 @@ class Accounts:
 
 
 class _Room:
-    """How many more of the same still fit: searched for once, and then only counted."""
+    """How many more of the same step still fit. The limit is searched once per step, and then only counted down."""
 
     def __init__(self, meter: Meter, budget: float) -> None:
         self._meter = meter
         self._budget = budget
-        self._limits: dict[tuple[Bill, Bill], tuple[int, bool]] = {}  # how often it fits, and whether that is tight
+        self._limits: dict[
+            tuple[Bill, Bill], tuple[int, bool]
+        ] = {}  # how often it fits, and whether the limit is tight
 
-    def fits(self, start: Bill, step: Bill) -> bool:
+    def has_room(self, start: Bill, step: Bill) -> bool:
+        """Return whether `step` still fits after `start`."""
         return not step or self._limit(start, step, 1) >= 1
 
-    def more(self, start: Bill, step: Bill) -> int:
+    def room_left(self, start: Bill, step: Bill) -> int:
+        """Return how many times `step` still fits after `start`."""
         return max(0, self._limit(start, step, _FURTHEST))
 
     def _limit(self, start: Bill, step: Bill, wanted: int) -> int:
-        """How many more of `step` fit after `start`: all of them, or as far as the quick bound sees if that is enough.
+        """Return how many more of `step` fit after `start`. The quick bound suffices if it shows that `wanted` fit.
 
-        Clients that are at different counts of the same step share one search: it starts from what is not of it.
+        Clients at different counts of the same step share one search: it starts from the rest of their bills.
         """
         already, rest = split_bill(start, step)
         limit, tight = self._limits.get((rest, step)) or (self._search(self._meter.bound, rest, step, 0), False)
@@ -148,7 +166,7 @@ class _Room:
         return limit - already
 
     def _search(self, cost: Callable[[Bill], float], rest: Bill, step: Bill, least: int) -> int:
-        """The largest n for which `rest` and n of `step` stay within budget; `least` is known to, or is 0."""
+        """Return the largest n for which `rest` and n times `step` stay within the budget; `least` is known to fit."""
 
         def fits(n: int) -> bool:
             return cost(add_bills(rest, step, n)) <= self._budget  # NaN does not
@@ -164,7 +182,7 @@ class _Room:
 
 
 def add_bills(bill: Bill, other: Bill, times: int = 1) -> Bill:
-    """Both bills as one; `times=-1` subtracts."""
+    """Return the sum of both bills; `times=-1` subtracts the second."""
     if not bill and times == 1:
         return other
     counts = dict(bill)
@@ -174,14 +192,17 @@ def add_bills(bill: Bill, other: Bill, times: int = 1) -> Bill:
 
 
 def split_bill(bill: Bill, step: Bill) -> tuple[int, Bill]:
-    """How many whole times `bill` holds `step`, and the rest of it."""
+    """Return how many whole times `bill` contains `step`, and the rest of the bill."""
     counts = dict(bill)
     whole = min(counts.get(number, 0) // count for number, count in step)
     return whole, add_bills(bill, step, -whole)
 
 
-def _largest(meter: Meter, bills: Iterable[Bill]) -> tuple[Bill, float]:
-    """The bill that costs most. Bounds sort them, so that the slow accountant is asked only for those that may win."""
+def _largest_bill(meter: Meter, bills: Iterable[Bill]) -> tuple[Bill, float]:
+    """Return the most expensive bill and its ε.
+
+    Bills are sorted by a quick bound, so that the slow accountant runs only for those that can be the largest.
+    """
     worst: Bill = ()
     most = 0.0
     for bound, bill in sorted(((meter.bound(bill), bill) for bill in bills), reverse=True):

@@ -1,4 +1,4 @@
-"""Which releases count against a budget, and what each is worth in the budget's own terms."""
+"""Which releases count against a budget, and what each costs in the budget's own unit and relation."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
@@ -9,9 +9,9 @@ from discreet.privacy.events import Event, SampledWithoutReplacement, steps
 from discreet.privacy.ledger.entries import Budget
 from discreet.privacy.release import Person, Relation, Release, Unit, View, group_event
 
-# What protects against the server protects against the public, who sees less; so does what protects against another
-# client, who sees the released models and its own noise. Nothing else follows: a server may see each update, and
-# another client may know a part of the noise.
+# A guarantee against the server also holds against the public, which sees less. So does one against another client,
+# which sees the released models and its own noise. No other view follows from another: a server may see each update,
+# and another client may know a part of the noise.
 ENOUGH_FOR: dict[View, tuple[View, ...]] = {
     "public": ("public", "server", "client"),
     "server": ("server",),
@@ -20,7 +20,7 @@ ENOUGH_FOR: dict[View, tuple[View, ...]] = {
 
 
 class Charge(NamedTuple):
-    """An event that a budget pays for, under the relation it is priced by; `clients` None means everyone."""
+    """An event that a budget pays for, under the relation it is priced by. `clients` is None for every client."""
 
     clients: tuple[int, ...] | None
     event: Event
@@ -31,10 +31,13 @@ Conversion: TypeAlias = Callable[[Release, Budget], Charge]
 
 
 def charges(budget: Budget, releases: Sequence[Release]) -> list[Charge]:
-    """What one reservation costs this budget; Unsupported where no sound reading of it exists.
+    """Return what one reservation costs this budget.
 
-    The releases of one reservation that share a view and a unit are together all that this view sees, priced for
+    The releases of one reservation with the same view and unit are together all that this view sees, priced for
     that unit. So a budget reads one such set: its own if there is one, else one that implies it.
+
+    Raises:
+        Unsupported: No set of releases bounds what the budget covers.
     """
     refusals = []
     for view in ENOUGH_FOR[budget.view]:
@@ -42,34 +45,37 @@ def charges(budget: Budget, releases: Sequence[Release]) -> list[Charge]:
             named = [release for release in releases if release.view == view and release.unit == unit]
             try:
                 if named:
-                    return [_checked(convert(release, budget), budget) for release in named]
+                    return [_check_relation(convert(release, budget), budget) for release in named]
             except Unsupported as refusal:
                 refusals.append(refusal)
     raise (
         refusals[0]
         if refusals
         else Unsupported(
-            f"The releases say nothing about what a budget covers ({budget}); they are for {_described(releases)}.",
+            f"The releases say nothing about what a budget covers ({budget}); "
+            f"they are for {_describe_releases(releases)}.",
             fix="Use an algorithm that protects this unit from this view, or a ledger whose budgets it can answer for.",
         )
     )
 
 
 def _readings(unit: Unit) -> Iterator[tuple[Unit, Conversion]]:
-    """The units whose releases bound what is revealed about `unit`, the tightest first. Never a larger unit by a
-    smaller one, but for a person, whose examples are counted."""
-    yield unit, _as_it_is
+    """Yield the units whose releases bound what is revealed about `unit`, the tightest first.
+
+    A smaller unit never bounds a larger one, except that a person's examples are counted one by one.
+    """
+    yield unit, _charge_as_is
     if isinstance(unit, Person):
-        yield "example", _as_group
+        yield "example", _charge_as_group
     if unit != "client":
-        yield "client", _as_change_within_a_client
+        yield "client", _charge_as_client_change
 
 
-def _as_it_is(release: Release, budget: Budget) -> Charge:
+def _charge_as_is(release: Release, budget: Budget) -> Charge:
     if release.relation == "replace" and budget.relation != "replace":
-        # fixed sizes make a release safe to replace in; they say nothing of one unit more or less
+        # with fixed sizes, replacing a unit is covered; adding or removing one is not
         raise Unsupported(
-            f"The release holds for replacing one {_named(release.unit)}, and the budget ({budget}) is for one "
+            f"The release holds for replacing one {_unit_label(release.unit)}, and the budget ({budget}) is for one "
             "more or less, which does not follow.",
             fix='Make the budget for relation "replace", or use Poisson sampling.',
         )
@@ -84,20 +90,20 @@ def _refuse_presence_for_content(release: Release, budget: Budget) -> None:
     if release.relation != "zero_out" or budget.relation != "add_or_remove":
         return
     problem = (
-        f"The release holds for the content of one {_named(release.unit)}, and the budget ({budget}) is for whether it "
-        "took part, which does not follow"
+        f"The release holds for the content of one {_unit_label(release.unit)}, and the budget ({budget}) is for "
+        "whether it took part, which does not follow"
     )
     if budget.unit == "client":
-        # whoever joins may bring more than a contribution: where clients share the noise, their share of it shows
+        # a client that joins may add more than its update: where clients share the noise, its share shows
         raise Unsupported(f"{problem}.", fix='Make the budget for relation "zero_out".')
-    # never "make a new ledger": it would be a second budget for data of which the old one has spent
+    # never suggest a new ledger: it would be a second budget for data whose first one is partly spent
     raise Unsupported(
         f"{problem}: how many examples a client holds is public and divides its noise, so a removed one shows.",
         fix="Let the budget promise zero_out instead, with what it has spent: discreet ledger restate PATH",
     )
 
 
-def _as_group(release: Release, budget: Budget) -> Charge:
+def _charge_as_group(release: Release, budget: Budget) -> Charge:
     if release.relation == "replace" or budget.relation == "replace":
         raise Unsupported(
             f"An example-level release can be counted for a person only under add_or_remove or zero_out; the release "
@@ -109,14 +115,16 @@ def _as_group(release: Release, budget: Budget) -> Charge:
     return Charge(release.clients, group_event(release.event, budget.unit.max_examples), "add_or_remove")
 
 
-def _as_change_within_a_client(release: Release, budget: Budget) -> Charge:
-    """Any change to an example, or to a person's examples (all in one client), turns a client's update into another
-    of at most the same norm: the client is replaced, whatever the budget's relation is called."""
+def _charge_as_client_change(release: Release, budget: Budget) -> Charge:
+    """Price a change to an example or a person as the replacement of the client that holds it.
+
+    Any change within one client turns its update into another of at most the same norm.
+    """
     return Charge(release.clients, release.event, "replace")
 
 
-def _checked(charge: Charge, budget: Budget) -> Charge:
-    if charge.relation != "replace" and _keeps_its_size(charge.event):
+def _check_relation(charge: Charge, budget: Budget) -> Charge:
+    if charge.relation != "replace" and _has_fixed_size_sampling(charge.event):
         raise Unsupported(
             f"Sampling without replacement keeps the number of units fixed, and the budget ({budget}) is for one "
             "more or less.",
@@ -126,14 +134,14 @@ def _checked(charge: Charge, budget: Budget) -> Charge:
 
 
 @lru_cache(maxsize=65536)
-def _keeps_its_size(event: Event) -> bool:
+def _has_fixed_size_sampling(event: Event) -> bool:
     return any(isinstance(step, SampledWithoutReplacement) for step in steps(event))
 
 
-def _described(releases: Sequence[Release]) -> str:
-    kinds = dict.fromkeys(f"unit {_named(release.unit)}, view {release.view}" for release in releases)
+def _describe_releases(releases: Sequence[Release]) -> str:
+    kinds = dict.fromkeys(f"unit {_unit_label(release.unit)}, view {release.view}" for release in releases)
     return "; ".join(kinds) or "nothing"
 
 
-def _named(unit: Unit) -> str:
+def _unit_label(unit: Unit) -> str:
     return unit if isinstance(unit, str) else f"person ({unit.column})"

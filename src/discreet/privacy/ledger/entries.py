@@ -1,4 +1,4 @@
-"""What a ledger promises and what its lines say, as records."""
+"""The budgets of a ledger and the entries on its lines, as records."""
 
 from typing import Annotated, Literal, TypeAlias
 
@@ -13,9 +13,9 @@ Mode: TypeAlias = Literal["plan", "filter"]
 
 @part
 class Budget:
-    """The most that `view` may learn of any one `unit`: (epsilon, delta), for neighbours under `relation`.
+    """The most that `view` may learn about any one `unit`: (epsilon, delta), for neighbours under `relation`.
 
-    Of the units of these `clients`, where some have a budget of their own; else of all.
+    It covers the units of `clients`, where some clients have a budget of their own, else of every client.
     """
 
     unit: Unit
@@ -33,7 +33,7 @@ class Budget:
 
 @part
 class Ticket:
-    """The right to make the releases that were reserved under `key`; `hash` is that of the reserving line."""
+    """The right to make the releases reserved under `key`. `seq` and `hash` identify the line that reserved them."""
 
     key: str
     seq: Index
@@ -41,8 +41,8 @@ class Ticket:
 
 
 @part
-class Opened:
-    """The first line. `orders` holds the filter's Rényi order for each budget, fixed before any data is seen."""
+class OpenEntry:
+    """The first line. `orders` holds a filter's Rényi order for each budget, fixed before any data is seen."""
 
     type: Literal["open"] = "open"
     version: Literal[1] = 1
@@ -56,7 +56,7 @@ class Opened:
 
 
 @part
-class Reserved:
+class ReserveEntry:
     """These releases may happen from now on, so they count from now on."""
 
     type: Literal["reserve"] = "reserve"
@@ -65,8 +65,8 @@ class Reserved:
 
 
 @part
-class Committed:
-    """The reservation on line `ticket` became these releases; None says: exactly what was reserved."""
+class CommitEntry:
+    """The reservation on line `ticket` became these releases; None means exactly the reserved ones."""
 
     type: Literal["commit"] = "commit"
     ticket: Index
@@ -74,18 +74,18 @@ class Committed:
 
 
 @part
-class Voided:
-    """Nothing of the reservation on line `ticket` left the process, so it counts no longer."""
+class VoidEntry:
+    """Nothing of the reservation on line `ticket` left the process, so it no longer counts."""
 
     type: Literal["void"] = "void"
     ticket: Index
 
 
 @part
-class Restated:
+class RestateEntry:
     """From here on, the budgets for examples and persons promise zero-out where they promised add-or-remove.
 
-    What was counted stays counted, at the same ε: a blank adds nothing to a sum, so it leaves what a removal leaves.
+    Past spending stays, at the same ε: a blank adds nothing to a sum, so the sum is the one that a removal leaves.
     """
 
     type: Literal["restate"] = "restate"
@@ -93,8 +93,8 @@ class Restated:
 
 
 @part
-class Recovered:
-    """A writer died in mid-line; this line took the place of what it left, which nobody had been told was written."""
+class RecoverEntry:
+    """This line replaced an unfinished one, whose writer died before it reported success to anyone."""
 
     type: Literal["recovered"] = "recovered"
     torn_bytes: Count
@@ -102,4 +102,6 @@ class Recovered:
     torn_start: str
 
 
-Entry: TypeAlias = Annotated[Opened | Reserved | Committed | Voided | Restated | Recovered, Field(discriminator="type")]
+Entry: TypeAlias = Annotated[
+    OpenEntry | ReserveEntry | CommitEntry | VoidEntry | RestateEntry | RecoverEntry, Field(discriminator="type")
+]

@@ -1,4 +1,4 @@
-"""One file, open and locked: by one writer alone, or by readers together."""
+"""Lock an open file: exclusively for one writer, or shared among readers."""
 
 import fcntl
 import os
@@ -12,10 +12,10 @@ from discreet.errors import InvalidInput, LedgerUnavailable
 
 @contextmanager
 def lock_file(path: Path, *, to_write: bool, wait: float) -> Iterator[int]:
-    """The file's descriptor, for as long as the lock lasts; after `wait` seconds without it, LedgerUnavailable.
+    """Yield the descriptor of the locked file; raise LedgerUnavailable after `wait` seconds without the lock.
 
-    The file is opened anew each time: a lock belongs to the opening, so threads and forked children exclude
-    each other too. A process that dies gives its lock back.
+    The file is opened anew each time. A lock belongs to one opening, so threads and forked children exclude each other
+    too. A process that dies releases its lock.
     """
     fd = _wait_for(path, to_write=to_write, wait=wait)
     try:
@@ -60,7 +60,7 @@ def _open(path: Path, *, to_write: bool) -> int:
     if path.is_dir():
         raise InvalidInput(f"{path} is a directory.", fix="Name the ledger's file.")
     if path.exists() and not path.is_file():
-        raise InvalidInput(f"{path} is no ordinary file.", fix="Name the ledger's file.")
+        raise InvalidInput(f"{path} is not an ordinary file.", fix="Name the ledger's file.")
     try:
         return os.open(path, (os.O_RDWR | os.O_APPEND) if to_write else os.O_RDONLY)
     except FileNotFoundError:

@@ -1,6 +1,6 @@
-"""An append-only file that kill -9 can't falsify: one JSON record a line, each chained to the one before by its hash.
+"""An append-only log that survives kill -9: one JSON record per line, each chained to the previous one by its hash.
 
-It knows nothing of privacy. What it promises, and what not, is in `docs/decisions/0002-ledger.md`.
+It knows nothing about privacy. `docs/decisions/0002-ledger.md` says what it promises and what it doesn't.
 """
 
 import errno
@@ -20,7 +20,7 @@ from typing import Any
 from discreet.errors import InvalidInput, LedgerDamaged, LedgerUnavailable
 from discreet.privacy.ledger.file_lock import lock_file
 
-GENESIS = "0" * 64  # what the first record names as the hash before it
+GENESIS = "0" * 64  # the previous hash of the first record
 RESTORE = "Restore it from a copy, and don't delete it: what it counted has been released."
 _HASH = re.compile(rb',"hash":"([0-9a-f]{64})"}')
 _HASH_BYTES = 75
@@ -28,7 +28,7 @@ _HASH_BYTES = 75
 
 @dataclass(frozen=True)
 class Record:
-    """One whole line: its place, its hash, when it was written (by the writer's clock), and what it says."""
+    """One complete line: its number, its hash, its time by the writer's clock, and its content."""
 
     seq: int
     hash: str
@@ -37,10 +37,12 @@ class Record:
 
 
 class Log:
-    """A place in one log file, for reading on and for writing; `unread`, `append` and `sync` work while it is `held`.
+    """A position in one log file, for reading on and for writing.
 
-    Guarantee: a record that `append` returned is on the disk, and every later reader sees it or an error.
-    A writer that dies leaves at most an unfinished last line, which nobody was told about.
+    `read_new_records`, `append` and `sync` must be called within `lock`.
+
+    Guarantee: a record that `append` returned is on the disk, and every later reader sees it or an error. A writer that
+    dies leaves at most an unfinished last line, whose success was reported to nobody.
     """
 
     def __init__(self, path: Path, wait: float) -> None:
@@ -56,7 +58,7 @@ class Log:
 
     @classmethod
     def create(cls, path: Path, body: dict[str, Any]) -> None:
-        """Make the file with its first record: whole or not at all, and never over another file."""
+        """Create the file with its first record, completely or not at all; never overwrite another file."""
         line, _ = _encode(0, GENESIS, body)
         draft = path.with_name(f".{path.name}.{os.getpid()}-{time.monotonic_ns()}")
         try:
@@ -79,19 +81,19 @@ class Log:
             ) from None
 
     @contextmanager
-    def held(self, *, to_write: bool) -> Iterator[None]:
-        """Lock the file: alone to write, together with other readers to read."""
+    def lock(self, *, to_write: bool) -> Iterator[None]:
+        """Lock the file: exclusively to write, shared with other readers to read."""
         with self._mutex, lock_file(self.path, to_write=to_write, wait=self._wait) as fd:
             self._fd = fd
             yield
 
-    def unread(self) -> Iterator[Record]:
-        """The records that were appended since the last look, each checked against the chain.
+    def read_new_records(self) -> Iterator[Record]:
+        """Yield the records appended since the last call, each checked against the chain.
 
-        A record counts as read once the next one is asked for, so a caller that fails on one meets it again.
+        A record counts as read once the next one is requested, so a caller that fails on one gets it again.
         """
-        with self._trouble("read"), open(self._fd, "rb", closefd=False) as file:
-            self._check_what_was_read()
+        with self._translate_errors("read"), open(self._fd, "rb", closefd=False) as file:
+            self._check_known_tail()
             file.seek(self._end)
             if not self._ended and file.read(1) == b"\n":  # another writer has ended our last line
                 self._end, self._ended = self._end + 1, True
@@ -109,14 +111,14 @@ class Log:
     def append(self, body: dict[str, Any]) -> Record:
         """Add one record, and return when it is on the disk.
 
-        Guarantee: after an error nothing was added, or (if the disk would not even shorten the file) at most
-        a line that the next reader sets aside or counts.
+        Guarantee: after an error nothing was added or, if even shortening the file failed, at most one line that the
+        next reader counts or replaces.
         """
         if self.torn:
-            self._set_aside()
+            self._replace_torn_line()
         line, record = _encode(self.length, self.head, body)
         data = line if self._ended else b"\n" + line
-        with self._trouble("written"):
+        with self._translate_errors("written"):
             try:
                 _write(self._fd, data)
                 os.fsync(self._fd)
@@ -129,12 +131,12 @@ class Log:
         return record
 
     def sync(self) -> None:
-        """Make certain that what was read is on the disk: its writer may have been killed before it could."""
-        with self._trouble("written"):
+        """Flush what was read to the disk: its writer may have been killed before it could."""
+        with self._translate_errors("written"):
             os.fsync(self._fd)
 
-    def _set_aside(self) -> None:
-        """Write a record of the unfinished line over it: at every byte of this the file ends in one or the other."""
+    def _replace_torn_line(self) -> None:
+        """Replace the unfinished line by a record about it. If this is interrupted, one of the two is at the end."""
         body = {
             "type": "recovered",
             "torn_bytes": len(self.torn),
@@ -142,7 +144,7 @@ class Log:
             "torn_start": self.torn[:200].decode("ascii", "backslashreplace"),
         }
         line, record = _encode(self.length, self.head, body)
-        with self._trouble("written"):
+        with self._translate_errors("written"):
             fd = os.open(self.path, os.O_WRONLY)  # the locked one can only append
             try:
                 os.ftruncate(fd, self._end + 1)  # one byte of it stays, so that dying here is still seen
@@ -162,7 +164,7 @@ class Log:
         payload = line[:-_HASH_BYTES] + b"}"
         digest = hashlib.sha256(payload).hexdigest()
         if line[-_HASH_BYTES:] != _hash_field(digest):
-            what = "is no ledger's header, or was changed" if self.length == 0 else "was changed"
+            what = "is not a ledger's header, or was changed" if self.length == 0 else "was changed"
             raise LedgerDamaged(
                 f"Line {self.length + 1} of {self.path} {what}: it does not match its hash.", fix=RESTORE
             )
@@ -180,8 +182,8 @@ class Log:
             )
         return record
 
-    def _check_what_was_read(self) -> None:
-        """The last record we know is still in its place; a file cut short or replaced under us is not the same log."""
+    def _check_known_tail(self) -> None:
+        """Check that the last known record is still in its place, so that the file was not cut short or replaced."""
         known = _hash_field(self.head)
         if self.length and os.pread(self._fd, len(known), self._end - self._ended - len(known)) != known:
             raise LedgerDamaged(
@@ -189,7 +191,7 @@ class Log:
             )
 
     @contextmanager
-    def _trouble(self, done: str) -> Iterator[None]:
+    def _translate_errors(self, done: str) -> Iterator[None]:
         try:
             yield
         except OSError as error:
@@ -212,12 +214,12 @@ def _hash_field(digest: str) -> bytes:
 
 
 def _write(fd: int, data: bytes) -> None:
-    while data:  # one write, but for a disk that is nearly full: it takes a part, and says so at the next
+    while data:  # one write, except on a nearly full disk, which takes a part and fails at the next
         data = data[os.write(fd, data) :]
 
 
 def sync_directory(path: Path) -> None:
-    """Bring to the disk which files the folder holds: a new name is lost without it when the power fails."""
+    """Flush the directory entry to the disk: without it a new file name can be lost in a power failure."""
     fd = os.open(path, os.O_RDONLY)
     try:
         os.fsync(fd)

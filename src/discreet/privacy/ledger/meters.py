@@ -1,4 +1,4 @@
-"""What an account has cost: by plan (tight, for prices fixed in advance) or by filter (whatever was chosen when)."""
+"""The ε of an account: by plan (tight, for prices fixed in advance) or by filter (for prices chosen adaptively)."""
 
 import math
 from collections.abc import Sequence
@@ -16,21 +16,22 @@ from discreet.privacy.release import Relation
 
 Floats: TypeAlias = NDArray[np.float64]
 Bill: TypeAlias = tuple[tuple[int, int], ...]
-"""What an account owes: (number of a step in the price list, how often it happened), sorted. Equal bills cost alike."""
+"""The steps of an account: sorted pairs of (number in the price list, count). Equal bills have equal cost."""
 
 ANY_GAUSSIAN = GaussianNoise(noise_multiplier=1.0)
 _QUICK_ORDERS = np.array([1.5, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 256, 512, np.inf])
 
 
 class PriceList:
-    """The distinct steps that one budget has met, by number; ε is then computed once for a bill, not for a client."""
+    """The distinct steps that one budget has met, by number, so that ε is computed once per bill, not per client."""
 
     def __init__(self) -> None:
         self.entries: list[tuple[Step, Relation]] = []
         self._numbers: dict[tuple[Step, Relation], int] = {}
 
     def bill(self, event: Event, relation: Relation) -> Bill:
-        return tuple(sorted((self._number(step, relation), count) for step, count in _steps(event)))
+        """Return the event's steps by their numbers; new steps get the next number."""
+        return tuple(sorted((self._number(step, relation), count) for step, count in _step_counts(event)))
 
     def _number(self, step: Step, relation: Relation) -> int:
         number = self._numbers.setdefault((step, relation), len(self.entries))
@@ -40,10 +41,13 @@ class PriceList:
 
 
 class Meter(Protocol):
-    """What a bill costs at the budget's delta. Both values are certified; `bound` is quick and never the smaller."""
+    """The cost of a bill at the budget's δ. Both values are certified."""
 
-    def bound(self, bill: Bill) -> float: ...
-    def epsilon(self, bill: Bill) -> float: ...
+    def bound(self, bill: Bill) -> float:
+        """Return a quick upper bound, never below `epsilon`."""
+
+    def epsilon(self, bill: Bill) -> float:
+        """Return the bill's ε."""
 
 
 class Filter:
@@ -66,39 +70,39 @@ class Filter:
 class Plan:
     """Composition of events whose prices were fixed in advance, by the tightest certified accountant.
 
-    Guarantee: never below the true ε of the bill. A few Rényi orders answer first, since they take microseconds;
-    the privacy-loss distribution is asked only where they don't suffice.
+    Guarantee: never below the true ε of the bill. A few Rényi orders are tried first, since they take microseconds;
+    the privacy-loss distribution is computed only where they don't suffice.
     """
 
     def __init__(self, budget: Budget, prices: PriceList) -> None:
         self._prices = prices
         self._delta = budget.delta
         self._renyi = _Renyi(prices, _QUICK_ORDERS, budget.delta)
-        self._known: dict[Bill, float] = {(): 0.0}
+        self._cache: dict[Bill, float] = {(): 0.0}
 
     def bound(self, bill: Bill) -> float:
         return self._renyi.epsilon(bill)
 
     def epsilon(self, bill: Bill) -> float:
-        if bill not in self._known:
-            tight, bound = self._ask(bill), self.bound(bill)
-            self._known[bill] = bound if bound <= tight else tight  # a tight value that is NaN stays NaN, and refuses
-        return self._known[bill]
+        if bill not in self._cache:
+            tight, bound = self._tight_epsilon(bill), self.bound(bill)
+            self._cache[bill] = bound if bound <= tight else tight  # a NaN stays NaN, and is refused
+        return self._cache[bill]
 
-    def _ask(self, bill: Bill) -> float:
+    def _tight_epsilon(self, bill: Bill) -> float:
         entries = [(self._prices.entries[number], count) for number, count in bill]
-        # the accountant composes under one relation. A replacement covers one more or less (the other's contribution
-        # is then zero), so where a bill mixes them, replacement is sound for all of it.
-        relation: Relation = "replace" if any(each == "replace" for (_, each), _ in entries) else "add_or_remove"
+        # The accountant composes under one relation. Replacement covers adding and removing (with a contribution of
+        # zero on one side), so it is sound for a bill that mixes them.
+        relation: Relation = "replace" if any(priced == "replace" for (_, priced), _ in entries) else "add_or_remove"
         event = Composed(events=tuple(Repeated(count=count, event=step) for (step, _), count in entries))
         try:
             return accountant.epsilon(event, self._delta, relation)
-        except InvalidInput:  # what can't be priced costs more than any budget
+        except InvalidInput:  # an event that can't be priced exceeds every budget
             return math.inf
 
 
 def best_order(budget: Budget, tuned_to: Event = ANY_GAUSSIAN) -> float:
-    """The Rényi order at which the budget affords the most of `tuned_to`. For Gaussians the noise doesn't matter."""
+    """Return the Rényi order at which the budget affords `tuned_to` most often. Any Gaussian gives the same order."""
     largest = 10 + 4 * math.log(1 / budget.delta) / budget.epsilon  # beyond it the conversion is nearly free
     orders = 1 + np.geomspace(1e-3, largest, 500)
     relation: Relation = "replace" if budget.relation == "replace" else "add_or_remove"
@@ -113,7 +117,7 @@ def best_order(budget: Budget, tuned_to: Event = ANY_GAUSSIAN) -> float:
 
 
 class _Renyi:
-    """Rényi divergences of bills at fixed orders, each step's curve computed once."""
+    """Rényi divergences of bills at fixed orders. Each step's curve is computed once."""
 
     def __init__(self, prices: PriceList, orders: Floats, delta: float) -> None:
         self._prices = prices
@@ -133,11 +137,11 @@ class _Renyi:
             step, relation = self._prices.entries[number]
             try:
                 self._curves[number] = rdp.curve(step, self._orders, relation)
-            except InvalidInput:  # what can't be priced costs more than any budget
+            except InvalidInput:  # an event that can't be priced exceeds every budget
                 self._curves[number] = np.full_like(self._orders, np.inf)
         return self._curves[number]
 
 
 @lru_cache(maxsize=65536)
-def _steps(event: Event) -> Sequence[tuple[Step, int]]:
+def _step_counts(event: Event) -> Sequence[tuple[Step, int]]:
     return tuple(steps(event).items())

@@ -1,4 +1,4 @@
-"""What the lines of a ledger add up to: who owes what, and which reservations are still outstanding."""
+"""What the lines of a ledger add up to: the spending of each budget, and the reservations still outstanding."""
 
 import hashlib
 import json
@@ -12,14 +12,14 @@ from discreet.part import to_plain
 from discreet.privacy.ledger.accounts import Accounts, Charges, Overrun
 from discreet.privacy.ledger.entries import (
     Budget,
-    Committed,
+    CommitEntry,
     Entry,
-    Opened,
-    Recovered,
-    Reserved,
-    Restated,
+    OpenEntry,
+    RecoverEntry,
+    ReserveEntry,
+    RestateEntry,
     Ticket,
-    Voided,
+    VoidEntry,
 )
 from discreet.privacy.ledger.log import RESTORE, Record
 from discreet.privacy.ledger.meters import Filter, Plan, PriceList
@@ -30,21 +30,21 @@ State: TypeAlias = Literal["reserved", "committed", "voided"]
 
 @dataclass
 class Reservation:
-    """One reservation's life. Its charges are kept until it is committed: until then they may be taken back."""
+    """One reservation and its state. Its charges are kept until it is committed, since it may still be voided."""
 
     ticket: Ticket
-    reserved: str  # the digests of what was reserved, and of what was committed
+    reserved: str  # the digest of the reserved releases
     charges: list[Charges]
     adaptive: bool
     state: State = "reserved"
-    committed: str = ""
+    committed: str = ""  # the digest of the committed releases
 
 
 @dataclass
 class Tally:
-    """Reads entries in the order of the log. What is reserved counts like what is committed, until it is voided."""
+    """The sum of all entries, read in the order of the log. A reservation counts until it is voided."""
 
-    header: Opened
+    header: OpenEntry
     created: str
     recovered: int = 0
     _books: list[Accounts] = field(default_factory=list)
@@ -61,39 +61,43 @@ class Tally:
 
     @property
     def budgets(self) -> tuple[Budget, ...]:
+        """The budgets as they hold now."""
         return tuple(book.budget for book in self._books)
 
-    def restatable(self) -> list[Accounts]:
-        """The accounts whose budgets promise that a removed example, or person, is hidden."""
-        return [book for book in self._books if book.shows_removals]
+    def restatable_accounts(self) -> list[Accounts]:
+        """Return the accounts whose budgets promise to hide a removed example or person."""
+        return [book for book in self._books if book.promises_hidden_removals]
 
-    def under(self, key: str) -> Reservation | None:
-        """What is reserved or committed under this key; a voided reservation leaves its key free."""
-        held = self._by_key.get(key)
-        return None if held is None or held.state == "voided" else held
+    def find_reservation(self, key: str) -> Reservation | None:
+        """Return what is reserved or committed under this key. A voided reservation leaves its key free."""
+        reservation = self._by_key.get(key)
+        return None if reservation is None or reservation.state == "voided" else reservation
 
-    def of(self, ticket: Ticket) -> Reservation:
-        held = self._by_seq.get(ticket.seq)
-        if held is None or held.ticket != ticket:
+    def reservation_for(self, ticket: Ticket) -> Reservation:
+        """Return the reservation that gave this ticket; raise InvalidInput if it is from another ledger."""
+        reservation = self._by_seq.get(ticket.seq)
+        if reservation is None or reservation.ticket != ticket:
             raise InvalidInput(
-                f"The ticket for {ticket.key!r} is not of this ledger.", fix="Commit where it was reserved."
+                f"The ticket for {ticket.key!r} is not from this ledger.", fix="Commit where it was reserved."
             )
-        return held
+        return reservation
 
-    def outstanding(self) -> list[Ticket]:
-        return [held.ticket for held in self._by_seq.values() if held.state == "reserved"]
+    def outstanding_tickets(self) -> list[Ticket]:
+        """Return the tickets that were neither committed nor voided."""
+        return [reservation.ticket for reservation in self._by_seq.values() if reservation.state == "reserved"]
 
     def counts(self) -> dict[State, int]:
-        counted = Counter(held.state for held in self._by_seq.values())
+        """Return how many reservations are in each state."""
+        counted = Counter(reservation.state for reservation in self._by_seq.values())
         return {"committed": counted["committed"], "reserved": counted["reserved"], "voided": counted["voided"]}
 
-    def read(self, releases: Sequence[Release]) -> list[Charges]:
-        """What these releases cost each budget; Unsupported where a budget can't be answered for."""
-        return [book.read(releases) for book in self._books]
+    def charges_for(self, releases: Sequence[Release]) -> list[Charges]:
+        """Return what these releases cost each budget; raise Unsupported where a budget can't price them."""
+        return [book.charges_for(releases) for book in self._books]
 
     def admit(self, releases: Sequence[Release], charges: list[Charges]) -> None:
-        """Raise unless every budget can pay; nothing changes."""
-        if self.header.mode == "plan" and (self._adaptive or _adaptive(releases)):
+        """Raise BudgetRefused unless every budget can pay. Nothing is counted yet."""
+        if self.header.mode == "plan" and (self._adaptive or _is_adaptive(releases)):
             raise Unsupported(
                 "A price was chosen after looking at earlier releases, and this ledger adds up plans that were fixed "
                 "before.",
@@ -105,77 +109,85 @@ class Tally:
                 raise self._refusal(book.budget, overrun)
 
     def apply(self, entry: Entry, record: Record, charges: list[Charges] | None = None) -> None:
-        """Count one more line; `charges` saves reading its releases again.
+        """Count one more line of the log.
 
-        A line that can't follow the ones before it is damage, and changes nothing.
+        Args:
+            charges: The price of its releases, if it is known already.
+
+        Raises:
+            LedgerDamaged: The line can't follow the ones before it. Nothing changes.
         """
         match entry:
-            case Reserved():
-                self._reserve(entry, record, charges or self.read(entry.releases))
-            case Committed():
+            case ReserveEntry():
+                self._reserve(entry, record, charges or self.charges_for(entry.releases))
+            case CommitEntry():
                 self._commit(entry, record, charges)
-            case Voided():
-                held = self._settled(entry.ticket, record, {"reserved"})
-                self._charge(held.charges, times=-1)
-                held.state = "voided"
-            case Restated():
-                for book in self.restatable():
+            case VoidEntry():
+                reservation = self._find_unsettled(entry.ticket, record, {"reserved"})
+                self._charge(reservation.charges, times=-1)
+                reservation.state = "voided"
+            case RestateEntry():
+                for book in self.restatable_accounts():
                     book.restate()
-            case Recovered():
+            case RecoverEntry():
                 self.recovered += 1
-            case Opened():
+            case OpenEntry():
                 raise LedgerDamaged(f"Line {record.seq + 1} opens the ledger again.", fix=RESTORE)
 
-    def standing(self) -> list[dict[str, Any]]:
-        """Each budget and what is spent of it, as plain data. This asks the accountants."""
-        return [self._standing(position, book) for position, book in enumerate(self._books)]
+    def budget_summaries(self) -> list[dict[str, Any]]:
+        """Return each budget and its spending as plain data. This runs the accountants."""
+        return [self._budget_summary(position, book) for position, book in enumerate(self._books)]
 
     def by_client(self) -> list[list[dict[str, Any]]]:
-        """For each budget what its named clients have spent, the most first. This asks the accountants for each."""
+        """Return the spending of each budget's named clients, the largest first. This runs the accountants."""
         return [
             [
                 {"clients": list(clients), "spent": spent, "remaining": max(0.0, book.budget.epsilon - spent)}
-                for clients, spent in sorted(book.by_client().items(), key=lambda each: -each[1])
+                for clients, spent in sorted(book.by_client().items(), key=lambda item: -item[1])
             ]
             for book in self._books
         ]
 
-    def _reserve(self, entry: Reserved, record: Record, charges: list[Charges]) -> None:
-        if self.under(entry.key):
+    def _reserve(self, entry: ReserveEntry, record: Record, charges: list[Charges]) -> None:
+        if self.find_reservation(entry.key):
             raise LedgerDamaged(f"Line {record.seq + 1} reserves {entry.key!r} a second time.", fix=RESTORE)
         self._charge(charges)
         ticket = Ticket(key=entry.key, seq=record.seq, hash=record.hash)
-        held = Reservation(ticket, digest_releases(record.body["releases"]), charges, _adaptive(entry.releases))
-        self._by_seq[record.seq] = self._by_key[entry.key] = held
+        reservation = Reservation(
+            ticket, digest_releases(record.body["releases"]), charges, _is_adaptive(entry.releases)
+        )
+        self._by_seq[record.seq] = self._by_key[entry.key] = reservation
 
-    def _commit(self, entry: Committed, record: Record, charges: list[Charges] | None) -> None:
-        held = self._settled(entry.ticket, record, {"reserved", "voided"})
+    def _commit(self, entry: CommitEntry, record: Record, charges: list[Charges] | None) -> None:
+        reservation = self._find_unsettled(entry.ticket, record, {"reserved", "voided"})
         if entry.releases is not None:
-            after = charges or self.read(entry.releases)
-            held.adaptive = _adaptive(entry.releases)
-            if held.state == "reserved":
-                self._charge(held.charges, times=-1)
+            after = charges or self.charges_for(entry.releases)
+            reservation.adaptive = _is_adaptive(entry.releases)
+            if reservation.state == "reserved":
+                self._charge(reservation.charges, times=-1)
             self._charge(after)
-        elif held.state == "voided":
-            self._charge(held.charges)
-        held.committed = held.reserved if entry.releases is None else digest_releases(record.body["releases"])
-        held.state, held.charges = "committed", []
-        self._adaptive |= held.adaptive
+        elif reservation.state == "voided":
+            self._charge(reservation.charges)
+        reservation.committed = (
+            reservation.reserved if entry.releases is None else digest_releases(record.body["releases"])
+        )
+        reservation.state, reservation.charges = "committed", []
+        self._adaptive |= reservation.adaptive
 
-    def _settled(self, seq: int, record: Record, states: set[State]) -> Reservation:
-        held = self._by_seq.get(seq)
-        if held is None or held.state not in states:
+    def _find_unsettled(self, seq: int, record: Record, states: set[State]) -> Reservation:
+        reservation = self._by_seq.get(seq)
+        if reservation is None or reservation.state not in states:
             raise LedgerDamaged(
-                f"Line {record.seq + 1} settles line {seq + 1}, which is no open reservation.", fix=RESTORE
+                f"Line {record.seq + 1} settles line {seq + 1}, which is not an open reservation.", fix=RESTORE
             )
-        return held
+        return reservation
 
     def _charge(self, charges: list[Charges], times: int = 1) -> None:
         for book, added in zip(self._books, charges, strict=True):
             book.add(added, times)
 
-    def _standing(self, position: int, book: Accounts) -> dict[str, Any]:
-        spent = book.spent()
+    def _budget_summary(self, position: int, book: Accounts) -> dict[str, Any]:
+        spent = book.largest_spending()
         return {
             **to_plain(book.budget),
             "order": self.header.orders[position] if self.header.mode == "filter" else None,
@@ -187,12 +199,12 @@ class Tally:
 
     def _refusal(self, budget: Budget, overrun: Overrun) -> BudgetRefused:
         counts = self.counts()
-        waiting, made = counts["reserved"], counts["committed"] + counts["reserved"]
-        so_far = f"{made} release was made" if made == 1 else f"{made} releases were made"
+        waiting, total = counts["reserved"], counts["committed"] + counts["reserved"]
+        so_far = f"{total} release was made" if total == 1 else f"{total} releases were made"
         if waiting:
             so_far += f", {waiting} of them reserved and not committed"
         for_whom = "" if overrun.client is None else f" for client {overrun.client}"
-        what = f"{overrun.fits} of its {overrun.asked} steps" if overrun.asked > 1 else "no more of this one"
+        what = f"{overrun.affordable} of its {overrun.asked} steps" if overrun.asked > 1 else "no more of this one"
         return BudgetRefused(
             f"This release would raise epsilon to {format_above(overrun.epsilon, budget.epsilon)}{for_whom}, over the "
             f"budget of {budget.epsilon:g} at delta={budget.delta:g} ({budget}). {so_far}; the budget affords {what}.",
@@ -201,17 +213,17 @@ class Tally:
         )
 
 
-def _adaptive(releases: Sequence[Release]) -> bool:
+def _is_adaptive(releases: Sequence[Release]) -> bool:
     return any(release.adaptive for release in releases)
 
 
 def digest_releases(releases: Sequence[dict[str, Any]]) -> str:
-    """One short name for these releases, from their plain data: the same releases have the same."""
+    """Return the SHA-256 of these releases' plain data."""
     return hashlib.sha256(json.dumps(list(releases), separators=(",", ":")).encode()).hexdigest()
 
 
 def format_above(value: float, limit: float) -> str:
-    """`value` in as few digits, from four, as show that it is more than `limit`."""
+    """Format `value` in the fewest digits, at least four, that show that it is above `limit`."""
     for digits in range(4, 17):
         if not float(text := f"{value:.{digits}g}") <= limit:
             break

@@ -47,23 +47,23 @@ def _sample(generator: np.random.Generator, variance: float, size: int) -> Integ
     result = np.empty(size, dtype=np.int64)
     filled = 0
     while filled < size:
-        kept = _kept(generator, variance, math.ceil(1.4 * (size - filled)) + 16)[: size - filled]
+        kept = _accept_proposals(generator, variance, math.ceil(1.4 * (size - filled)) + 16)[: size - filled]
         result[filled : filled + len(kept)] = kept
         filled += len(kept)
     return result
 
 
-def _kept(generator: np.random.Generator, variance: float, proposed: int) -> Integers:
+def _accept_proposals(generator: np.random.Generator, variance: float, proposed: int) -> Integers:
     """What is kept of so many discrete Laplace numbers of scale t = ⌊σ⌋ + 1, P[k] ∝ e^(−|k|/t)."""
     scale = math.isqrt(math.floor(variance)) + 1
-    sizes = _geometric(generator, scale, proposed)
+    sizes = _draw_geometric(generator, scale, proposed)
     negative = generator.integers(0, 2, proposed, dtype=np.uint8).astype(np.bool_)
     good = ~(negative & (sizes == 0))  # else 0 would count twice, once for each sign
-    good &= _accepted(generator, variance, scale, sizes)
+    good &= _are_accepted(generator, variance, scale, sizes)
     return np.asarray(np.where(negative, -sizes, sizes)[good])
 
 
-def _geometric(generator: np.random.Generator, scale: int, size: int) -> Integers:
+def _draw_geometric(generator: np.random.Generator, scale: int, size: int) -> Integers:
     """⌊−t·ln U⌋ for uniform U: k or more with probability e^(−k/t)."""
     uniform = generator.random(size)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -73,11 +73,11 @@ def _geometric(generator: np.random.Generator, scale: int, size: int) -> Integer
     clear = np.maximum(low, 0) == high  # at U = 0, a NaN: never clear
     result = np.where(clear, high, 0).astype(np.int64)
     for i in np.flatnonzero(~clear):
-        result[i] = _exact_geometric(_refined(generator, uniform[i]), scale)
+        result[i] = _draw_geometric_exactly(_refine(generator, uniform[i]), scale)
     return result
 
 
-def _accepted(generator: np.random.Generator, variance: float, scale: int, sizes: Integers) -> Bools:
+def _are_accepted(generator: np.random.Generator, variance: float, scale: int, sizes: Integers) -> Bools:
     """U < e^−γ for uniform U, with γ = (|k| − σ²/t)²/2σ²."""
     uniform = generator.random(len(sizes))
     middle = variance / scale
@@ -88,13 +88,13 @@ def _accepted(generator: np.random.Generator, variance: float, scale: int, sizes
     accepted = np.asarray(uniform + STEP <= chance * (1 - error))
     clear = accepted | (uniform >= chance * (1 + error))
     for i in np.flatnonzero(~clear):
-        accepted[i] = _exactly_accepted(_refined(generator, uniform[i]), variance, scale, int(sizes[i]))
+        accepted[i] = _is_accepted_exactly(_refine(generator, uniform[i]), variance, scale, int(sizes[i]))
     return accepted
 
 
-def _exact_geometric(uniform: Iterator[Interval], scale: int) -> int:
+def _draw_geometric_exactly(uniform: Iterator[Interval], scale: int) -> int:
     for low, high, digits in uniform:
-        with localcontext(_precise(digits)):
+        with localcontext(_decimal_context(digits)):
             error = Decimal(10) ** (10 - digits)
             most = -scale * low.ln() * (1 + error) + error
             least = -scale * high.ln() * (1 - error) - error
@@ -103,10 +103,10 @@ def _exact_geometric(uniform: Iterator[Interval], scale: int) -> int:
     raise AssertionError("a uniform number has no end")
 
 
-def _exactly_accepted(uniform: Iterator[Interval], variance: float, scale: int, size: int) -> bool:
+def _is_accepted_exactly(uniform: Iterator[Interval], variance: float, scale: int, size: int) -> bool:
     exact = Decimal(variance)
     for low, high, digits in uniform:
-        with localcontext(_precise(digits)):
+        with localcontext(_decimal_context(digits)):
             gamma = (size - exact / scale) ** 2 / (2 * exact)
             chance = (-gamma).exp()
             error = (1 + gamma) * Decimal(10) ** (30 - digits)  # |k| − σ²/t loses fewer than 30
@@ -117,16 +117,16 @@ def _exactly_accepted(uniform: Iterator[Interval], variance: float, scale: int, 
     raise AssertionError("a uniform number has no end")
 
 
-def _refined(generator: np.random.Generator, uniform: float) -> Iterator[Interval]:
+def _refine(generator: np.random.Generator, uniform: float) -> Iterator[Interval]:
     """Ever smaller intervals that hold the uniform number whose first 53 bits are known, and digits to look at them."""
     value = round(uniform / STEP)
     for bits in count(53 + WORD, WORD):
         value = (value << WORD) | int(generator.bit_generator.random_raw())
         digits = bits + 60  # bits of them write value/2^bits exactly
-        with localcontext(_precise(digits)):
+        with localcontext(_decimal_context(digits)):
             interval = Decimal(value) / 2**bits, Decimal(value + 1) / 2**bits, digits
         yield interval
 
 
-def _precise(digits: int) -> Context:
+def _decimal_context(digits: int) -> Context:
     return Context(prec=digits, Emin=MIN_EMIN, Emax=MAX_EMAX)

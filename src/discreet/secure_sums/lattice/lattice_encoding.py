@@ -24,15 +24,15 @@ class Encoding:
 
     def encode_bounded(self, unit: Params, uniform: Uniform) -> Params:
         """Rows of norm at most 1: each becomes integers of norm at most `l2_after_rounding(scale, d)`."""
-        vectors = self._flat(unit)
+        vectors = self._flatten(unit)
         limit = l2_after_rounding(self.scale, vectors.shape[1])
-        return self._shaped(round_conditionally(vectors * self.scale, self.scale, limit, uniform), unit)
+        return self._restore_shape(round_conditionally(vectors * self.scale, self.scale, limit, uniform), unit)
 
     def encode_sum(self, unit: Params, uniform: Uniform) -> Params:
         """Rows of any norm, in which one example moves by at most 1/√times: see `l2_of_a_rounded_sum`."""
-        vectors = self._flat(unit)
+        vectors = self._flatten(unit)
         drawn = uniform([vectors.shape[1]] * len(vectors))
-        return self._shaped(round_stochastically(vectors * self.scale, drawn), unit)
+        return self._restore_shape(round_stochastically(vectors * self.scale, drawn), unit)
 
     def decode(self, total: Params, like: Params) -> Params:
         """The sum modulo 2^bits, in the units of the rows, as tensors like those of the model."""
@@ -64,11 +64,11 @@ class Encoding:
         """How far one example moves each of the sums, in steps of the lattice, before it is rounded."""
         return self.scale / math.sqrt(self.times)
 
-    def _flat(self, unit: Params) -> torch.Tensor:
+    def _flatten(self, unit: Params) -> torch.Tensor:
         vectors = flatten_block(unit)
         return vectors if self.rotation is None else self.rotation.forward(vectors)
 
-    def _shaped(self, integers: torch.Tensor, unit: Params) -> Params:
+    def _restore_shape(self, integers: torch.Tensor, unit: Params) -> Params:
         if self.rotation is not None:
             return {ROTATED: integers}
         return unflatten(integers, {name: value[0] for name, value in unit.items()})

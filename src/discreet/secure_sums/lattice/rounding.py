@@ -25,7 +25,7 @@ def round_stochastically(values: Tensor, uniform: Tensor) -> Tensor:
     `uniform` holds a number in [0, 1) for each. Guarantee: the expectation is y, to 2^-53; a vector of norm b becomes
     one of norm below b + √d, each coordinate moved by less than 1. Once for a whole sum: `l2_of_a_rounded_sum`.
     """
-    exact = _exact(values)
+    exact = _to_doubles(values)
     below = exact.floor()
     return (below + (uniform.to(exact.device) < exact - below)).to(torch.int64)
 
@@ -38,7 +38,7 @@ def round_conditionally(values: Tensor, bound: float, limit: float, uniform: Uni
     Prop. 22). `uniform` is the clients' own `Streams.uniform`: each draws for its own vectors only, so nobody's result
     depends on who shares the block. Guarantee: no norm above `limit`. The result is slightly biased towards 0.
     """
-    exact = _exact(values).reshape(len(values), -1, values.shape[-1])
+    exact = _to_doubles(values).reshape(len(values), -1, values.shape[-1])
     largest = float(exact.norm(dim=-1).max()) if exact.numel() else 0.0
     if not largest <= bound * (1 + SUMMING):
         raise InvalidInput(
@@ -47,7 +47,7 @@ def round_conditionally(values: Tensor, bound: float, limit: float, uniform: Uni
     result = torch.zeros(exact.shape, dtype=torch.int64, device=exact.device)
     pending = torch.ones(exact.shape[:2], dtype=torch.bool, device=exact.device)
     for _ in range(TRIES):
-        result[pending] = round_stochastically(exact[pending], _drawn(pending, exact.shape[-1], uniform))
+        result[pending] = round_stochastically(exact[pending], _draw_uniform(pending, exact.shape[-1], uniform))
         pending &= ~(result.to(torch.float64).norm(dim=-1) <= limit * (1 - SUMMING))
         if not bool(pending.any()):
             return result.reshape(values.shape)
@@ -70,14 +70,14 @@ def l2_of_rounded_sum(norm: float, dimension: int, vectors: int = 1) -> float:
     return norm + vectors * vectors * 2.0**-52 * norm + in_doubles * math.sqrt(dimension)
 
 
-def _drawn(pending: Tensor, dimension: int, uniform: Uniform) -> Tensor:
+def _draw_uniform(pending: Tensor, dimension: int, uniform: Uniform) -> Tensor:
     """A uniform vector for each pending one, in their order; clients with none draw nothing."""
     sizes = [int(each) * dimension for each in pending.sum(dim=1).tolist()]
     numbers = uniform(sizes)
     return torch.cat([row[:size] for row, size in zip(numbers, sizes, strict=True)]).reshape(-1, dimension)
 
 
-def _exact(values: Tensor) -> Tensor:
+def _to_doubles(values: Tensor) -> Tensor:
     """In doubles; refused where they have no fractions, or are no numbers: int64 would take what it likes."""
     exact = values.to(torch.float64)
     if not bool((exact.abs() < LARGEST).all()):

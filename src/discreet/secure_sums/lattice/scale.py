@@ -73,9 +73,9 @@ def fit_scale(plan: SumPlan, wraparound: float = 1e-9) -> Scale:
     """
     if not 0 < wraparound < 1:
         raise InvalidInput(f"The chance of a wrap-around must lie between 0 and 1, and got {wraparound:g}.")
-    high, limit = _finest(plan)
+    high, limit = _finest_scale(plan)
     if wraparound_probability(plan, high) <= wraparound:
-        return _scale(plan, high, limit)
+        return _build_scale(plan, high, limit)
     low = high * 2.0**-100
     if not wraparound_probability(plan, low) <= wraparound:
         raise InvalidInput(
@@ -83,14 +83,14 @@ def fit_scale(plan: SumPlan, wraparound: float = 1e-9) -> Scale:
             f"{'vectors' if plan.sums is None else 'sums'} with their noise.",
             fix="Take more bits, or leave them out: they follow from what a sum carries.",
         )
-    low, _ = _narrowed(low, high, lambda scale: wraparound_probability(plan, scale) > wraparound)
-    return _scale(plan, low, "ring")
+    low, _ = _bisect(low, high, lambda scale: wraparound_probability(plan, scale) > wraparound)
+    return _build_scale(plan, low, "ring")
 
 
 def check_scale(plan: SumPlan, scale: float, wraparound: float = 1e-9) -> None:
     """Refuse a scale at which a sum wraps around more often than `wraparound`, or for which no share can be drawn."""
     found, deviation = wraparound_probability(plan, scale), plan.noise_deviation / math.sqrt(plan.shares)
-    largest, _ = _finest(plan)
+    largest, _ = _finest_scale(plan)
     least = math.sqrt(2 * SMALLEST_RATE) / deviation if deviation else 0.0
     if not least <= scale <= largest * (1 + 1e-13):  # on another machine the last digit may differ
         raise InvalidInput(
@@ -139,11 +139,11 @@ def _least_scale(plan: SumPlan) -> float:
         norm = scale * plan.clip_norm
         return _sensitivity(plan, norm) <= (1 + COARSEST) * norm
 
-    high, _ = _finest(plan)
-    return _narrowed(high * 2.0**-100, high, is_fine)[1]
+    high, _ = _finest_scale(plan)
+    return _bisect(high * 2.0**-100, high, is_fine)[1]
 
 
-def _narrowed(low: float, high: float, is_high: Callable[[float], bool]) -> tuple[float, float]:
+def _bisect(low: float, high: float, is_high: Callable[[float], bool]) -> tuple[float, float]:
     """Where one turns into the other, between these two, to nine digits."""
     while high / low > 1 + 1e-9:
         middle = math.sqrt(low * high)
@@ -151,7 +151,7 @@ def _narrowed(low: float, high: float, is_high: Callable[[float], bool]) -> tupl
     return low, high
 
 
-def _finest(plan: SumPlan) -> tuple[float, Limit]:
+def _finest_scale(plan: SumPlan) -> tuple[float, Limit]:
     """The largest scale of all, and what limits it.
 
     The sampler does where one share's variance reaches what it is sound for: twice the largest Poisson rate.
@@ -183,7 +183,7 @@ def _log_tail(room: float, spread: float, variance: float, noise: IntegerNoise) 
     return spread * low * low / 2 + 2 * variance * math.sinh(low / 2) ** 2 - low * room
 
 
-def _scale(plan: SumPlan, scale: float, by: Limit) -> Scale:
+def _build_scale(plan: SumPlan, scale: float, by: Limit) -> Scale:
     norm = scale * plan.clip_norm
     l2 = _sensitivity(plan, norm)
     return Scale(

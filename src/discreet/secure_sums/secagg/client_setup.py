@@ -28,7 +28,7 @@ def on_roster(state: ClientState, roster: Roster) -> Shares:
         raise WrongKeys("Two clients in the list of keys have the same keys.")
     require_clients(len(roster.digests), terms.minimum, "sent their keys")
     digest = roster_digest(roster.digests)
-    neighbours = graph.neighbours(state.client, graph.circle(roster.digests, digest), terms.neighbours)
+    neighbours = graph.neighbours(state.client, graph.place_on_circle(roster.digests, digest), terms.neighbours)
     if set(roster.published) != set(neighbours):
         raise WrongKeys("The server sent the keys of other clients than this one's neighbours.")
     require_clients(len(neighbours) + 1, terms.threshold, "of this neighbourhood sent their keys")

@@ -64,7 +64,7 @@ def plan_degree(
     found = degree_for(clients, both)
     if found.assumptions is not None:
         return found
-    return all_pairs(clients, _of_all(clients, colluding, leaving, signed=signed))
+    return all_pairs(clients, _all_pairs_threshold(clients, colluding, leaving, signed=signed))
 
 
 @lru_cache(maxsize=64)
@@ -74,9 +74,11 @@ def degree_for(clients: int, assumptions: Assumptions) -> Degree:
     All pairs leave nothing to chance, so they are not given up for little.
     """
     most = min(MOST_NEIGHBOURS, (clients - 1) // 2) // 2 * 2
-    enough = most > 0 and _threshold(clients, most, assumptions) is not None  # else fewer are hardly worth the search
+    enough = (
+        most > 0 and _find_threshold(clients, most, assumptions) is not None
+    )  # else fewer are hardly worth the search
     for neighbours in range(2, most + 1, 2) if enough else ():
-        found = _threshold(clients, neighbours, assumptions)
+        found = _find_threshold(clients, neighbours, assumptions)
         if found is not None:
             return Degree(
                 neighbours=neighbours,
@@ -100,27 +102,27 @@ def insecurity_probability(clients: int, neighbours: int, threshold: int, assump
     apart on the circle, and for that half a neighbourhood in a row must be missing from it.
     """
     colluding, missing = (
-        _count(clients, assumptions.colluding),
-        _count(clients, assumptions.colluding + assumptions.leaving),
+        _client_count(clients, assumptions.colluding),
+        _client_count(clients, assumptions.colluding + assumptions.leaving),
     )
     others = fewest_survivors(clients, assumptions) - 1
-    opened = clients * _at_least(threshold, others, min(colluding, others), min(neighbours, others))
+    opened = clients * _tail_probability(threshold, others, min(colluding, others), min(neighbours, others))
     in_a_row = (Fraction(max(0, missing - place), clients - place) for place in range(neighbours // 2))
     return min(1.0, float(opened + clients * math.prod(in_a_row, start=Fraction(1))))
 
 
 def fewest_survivors(clients: int, assumptions: Assumptions) -> int:
     """As many clients are left when all leave that were assumed to."""
-    return clients - _count(clients, assumptions.leaving)
+    return clients - _client_count(clients, assumptions.leaving)
 
 
 def failure_probability(clients: int, neighbours: int, threshold: int, assumptions: Assumptions) -> float:
     """At most this is the chance that some client keeps fewer than `threshold` of its neighbours."""
-    leaving = _count(clients, assumptions.leaving)
-    return min(1.0, float(clients * _at_least(neighbours - threshold + 1, clients - 1, leaving, neighbours)))
+    leaving = _client_count(clients, assumptions.leaving)
+    return min(1.0, float(clients * _tail_probability(neighbours - threshold + 1, clients - 1, leaving, neighbours)))
 
 
-def _of_all(clients: int, colluding: int, leaving: int, *, signed: bool) -> int:
+def _all_pairs_threshold(clients: int, colluding: int, leaving: int, *, signed: bool) -> int:
     """The threshold of all pairs: about two thirds, more than collude, and no more than stay.
 
     In a signed session it is also one that a lying server with these clients on its side can't reach with two lists.
@@ -140,7 +142,7 @@ def _two_thirds(clients: int) -> int:
     return math.ceil(2 * clients / 3)
 
 
-def _threshold(clients: int, neighbours: int, assumptions: Assumptions) -> int | None:
+def _find_threshold(clients: int, neighbours: int, assumptions: Assumptions) -> int | None:
     """The lowest threshold above one half that is secure, if it is correct too: a higher one fails more often."""
     lowest = (neighbours + 1) // 2 + 1
 
@@ -156,12 +158,12 @@ def _threshold(clients: int, neighbours: int, assumptions: Assumptions) -> int |
     return lowest + bisect_left(range(lowest, highest), True, key=secure)
 
 
-def _count(clients: int, share: float) -> int:
+def _client_count(clients: int, share: float) -> int:
     return min(clients - 1, math.ceil(share * clients))
 
 
 @lru_cache(maxsize=4096)
-def _at_least(wanted: int, others: int, marked: int, drawn: int) -> Fraction:
+def _tail_probability(wanted: int, others: int, marked: int, drawn: int) -> Fraction:
     """The chance that of `drawn` others, drawn without replacement, at least `wanted` are among the `marked`."""
     ways = sum(
         math.comb(marked, hits) * math.comb(others - marked, drawn - hits) for hits in range(max(wanted, 0), drawn + 1)

@@ -9,22 +9,22 @@ import hashlib
 from collections.abc import Collection, Sequence
 
 
-def circle(present: Collection[int], seed: bytes) -> list[int]:
+def place_on_circle(present: Collection[int], seed: bytes) -> list[int]:
     """Everybody's place: an order that is random to whoever did not choose the seed."""
     return sorted(present, key=lambda client: hashlib.sha256(seed + client.to_bytes(8, "little")).digest())
 
 
 def neighbours(client: int, around: Sequence[int], degree: int) -> tuple[int, ...]:
     """A client's neighbours on the circle, in ascending order; `degree` is even or reaches everybody."""
-    return _at(around.index(client), around, degree)
+    return _neighbours_at(around.index(client), around, degree)
 
 
 def neighbourhoods(around: Sequence[int], degree: int) -> dict[int, tuple[int, ...]]:
     """The neighbours of everybody on the circle."""
-    return {client: _at(place, around, degree) for place, client in enumerate(around)}
+    return {client: _neighbours_at(place, around, degree) for place, client in enumerate(around)}
 
 
-def _at(place: int, around: Sequence[int], degree: int) -> tuple[int, ...]:
+def _neighbours_at(place: int, around: Sequence[int], degree: int) -> tuple[int, ...]:
     size, reach = len(around), degree // 2
     if degree >= size - 1:
         return tuple(sorted(each for each in around if each != around[place]))

@@ -21,11 +21,11 @@ class Masks:
         self._stream = np.empty(ring.length, ring.dtype)
 
     def add(self, total: Vector, key: bytes) -> None:
-        np.add(total, self._expanded(key), out=total)
+        np.add(total, self._expand(key), out=total)
 
     def subtract(self, total: Vector, key: bytes) -> None:
-        np.subtract(total, self._expanded(key), out=total)
+        np.subtract(total, self._expand(key), out=total)
 
-    def _expanded(self, key: bytes) -> Vector:
+    def _expand(self, key: bytes) -> Vector:
         Cipher(ChaCha20(key, NONCE), mode=None).encryptor().update_into(self._nothing, self._stream.data.cast("B"))
         return self._stream

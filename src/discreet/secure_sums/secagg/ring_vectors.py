@@ -36,7 +36,7 @@ class Ring:
     def zeros(self) -> Vector:
         return np.zeros(self.length, self.dtype)
 
-    def enter(self, vector: Vector) -> Vector:
+    def to_ring(self, vector: Vector) -> Vector:
         """A copy of whole numbers, modulo 2^bits; negative ones wrap as they should."""
         if not isinstance(vector, np.ndarray) or vector.dtype.kind not in "iu" or vector.shape != (self.length,):
             got = f"{vector.dtype} of shape {vector.shape}" if isinstance(vector, np.ndarray) else type(vector).__name__

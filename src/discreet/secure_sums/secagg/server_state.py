@@ -38,7 +38,7 @@ class Cohort:
     @cached_property
     def neighbours(self) -> dict[int, tuple[int, ...]]:
         """Each client's neighbours on the graph."""
-        return graph.neighbourhoods(graph.circle(self.published, self.roster), self.terms.neighbours)
+        return graph.neighbourhoods(graph.place_on_circle(self.published, self.roster), self.terms.neighbours)
 
     def partners(self, client: int) -> frozenset[int]:
         """Return the client's neighbours that are members."""

@@ -98,7 +98,7 @@ class Client:
             return sent
         self.check_turn(number)
         state = self._open_state()
-        total = state.terms.ring.enter(vector)
+        total = state.terms.ring.to_ring(vector)
         state.next_round(number)
         state.last_reply = self._send(state, client_round.mask(state, total))
         return state.last_reply

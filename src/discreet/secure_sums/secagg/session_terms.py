@@ -101,11 +101,11 @@ class Terms:
         )
 
     def __post_init__(self) -> None:
-        _within("clients", self.clients, 3, MOST_CLIENTS)
-        _within("bits", self.bits, LEAST_BITS, MOST_BITS)
-        _within("rounds", self.rounds, 1, MOST_ROUNDS)
-        _within("length", self.length, 1, MOST_NUMBERS)
-        _within("neighbours", self.neighbours, 2, self.clients - 1)
+        _check_range("clients", self.clients, 3, MOST_CLIENTS)
+        _check_range("bits", self.bits, LEAST_BITS, MOST_BITS)
+        _check_range("rounds", self.rounds, 1, MOST_ROUNDS)
+        _check_range("length", self.length, 1, MOST_NUMBERS)
+        _check_range("neighbours", self.neighbours, 2, self.clients - 1)
         if len(self.session) != SESSION_BYTES:
             raise InvalidInput(f"Terms: session must have {SESSION_BYTES} bytes, and got {len(self.session)}.")
         if len(self.purpose) != PURPOSE_BYTES:
@@ -146,7 +146,7 @@ class Terms:
 
     def _check_graph(self) -> None:
         """Few neighbours protect by chance: of what is assumed, the chance that they don't must be as small as said."""
-        _within("neighbours, on a graph,", self.neighbours, 2, MOST_NEIGHBOURS)
+        _check_range("neighbours, on a graph,", self.neighbours, 2, MOST_NEIGHBOURS)
         use = "Let Terms.choose find the neighbours, or use all pairs."
         if self.assumptions is None:
             raise UnsoundCombination("Terms: a graph must say what is assumed, and got nothing.", fix=use)
@@ -233,6 +233,6 @@ class Terms:
         return tuple(getattr(self, name) for name in NUMBERS)
 
 
-def _within(name: str, value: int, least: int, most: int) -> None:
+def _check_range(name: str, value: int, least: int, most: int) -> None:
     if not least <= value <= most:
         raise InvalidInput(f"Terms: {name} must be between {least} and {most}, and got {value}.")

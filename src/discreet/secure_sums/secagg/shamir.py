@@ -25,7 +25,7 @@ def split(secret: bytes, threshold: int, positions: Iterable[int]) -> dict[int, 
         raise InvalidInput(f"A shared secret has {SECRET_BYTES} bytes, and got {len(secret)}.")
     drawn = [int.from_bytes(key_agreement.random_bytes(48), "little") % PRIME for _ in range(threshold - 1)]
     polynomial = [*drawn, int.from_bytes(secret, "little")]  # highest power first
-    return {position: _at(polynomial, position).to_bytes(SHARE_BYTES, "little") for position in positions}
+    return {position: _evaluate(polynomial, position).to_bytes(SHARE_BYTES, "little") for position in positions}
 
 
 def combine(shares: Mapping[int, bytes]) -> bytes | None:
@@ -40,7 +40,7 @@ def is_share(share: bytes) -> bool:
     return len(share) == SHARE_BYTES and int.from_bytes(share, "little") < PRIME
 
 
-def _at(polynomial: list[int], position: int) -> int:
+def _evaluate(polynomial: list[int], position: int) -> int:
     value = 0
     for coefficient in polynomial:
         value = (value * position + coefficient) % PRIME

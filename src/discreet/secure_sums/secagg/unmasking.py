@@ -25,15 +25,15 @@ def unmask(cohort: Cohort, current: Round) -> Total:
     The masks that two survivors share have cancelled in the sum.
     """
     lost = {each for each in cohort.members - current.survivors if cohort.partners(each) & current.survivors}
-    seeds = {each: _secret(cohort, current, each) for each in sorted(current.survivors)}
-    privates = {each: _secret(cohort, current, each) for each in sorted(lost)}
+    seeds = {each: _recover_secret(cohort, current, each) for each in sorted(current.survivors)}
+    privates = {each: _recover_secret(cohort, current, each) for each in sorted(lost)}
     masks, total = Masks(cohort.terms.ring), current.total
     for client, seed in seeds.items():
         key, commitment = self_mask(cohort.terms, current.number, client, seed)
-        _check(commitment == current.commitments[client], client)
+        _check_secret(commitment == current.commitments[client], client)
         masks.subtract(total, key)
     for client, private in privates.items():
-        _check(key_agreement.public_key(private) == cohort.mask_public(client, current.number), client)
+        _check_secret(key_agreement.public_key(private) == cohort.mask_public(client, current.number), client)
         peers = cohort.partners(client) & current.survivors
         publics = {peer: cohort.mask_public(peer, current.number) for peer in peers}
         for peer, pair in pair_masks(cohort.terms, current.number, client, private, publics).items():
@@ -41,7 +41,7 @@ def unmask(cohort: Cohort, current: Round) -> Total:
     return Total(cohort.terms.ring.reduce(total), current.survivors)
 
 
-def _secret(cohort: Cohort, current: Round, client: int) -> bytes:
+def _recover_secret(cohort: Cohort, current: Round, client: int) -> bytes:
     """A survivor's seed, or a lost client's mask key, from the first `threshold` shares that were revealed."""
     shares = {
         cohort.positions[client][holder]: _share(current.revealed[holder], client)
@@ -55,7 +55,7 @@ def _secret(cohort: Cohort, current: Round, client: int) -> bytes:
             revealed=True,
         )
     secret = shamir.combine({position: shares[position] for position in sorted(shares)[:needed]})
-    _check(secret is not None, client)
+    _check_secret(secret is not None, client)
     assert secret is not None
     return secret
 
@@ -64,7 +64,7 @@ def _share(revealed: Revealed, client: int) -> bytes:
     return revealed.self_masks[client] if client in revealed.self_masks else revealed.mask_keys[client]
 
 
-def _check(right: bool, client: int) -> None:
+def _check_secret(right: bool, client: int) -> None:
     if not right:
         raise WrongShare(
             f"The shares that were revealed do not give the secret of client {client}, so the sum would be wrong.",
