@@ -13,15 +13,15 @@ from playwright.sync_api import expect, sync_playwright
 
 from discreet import api
 from discreet.experiment.configuration import experiment_file
-from discreet.planning.planner.planner_server import Planner, listening
-from discreet.planning.planner.slider_start import start
+from discreet.planning.planner.planner_server import PlannerServer, open_planner
+from discreet.planning.planner.slider_start import start_position
 
 TARGET = Path(__file__).parent.parent / "docs" / "images" / "plan.png"
 SIZE = {"width": 1280, "height": 1010}
 
 
 def main() -> None:
-    with listening(start(api.prepare_job(experiment_file.load_experiment()))) as server:
+    with open_planner(start_position(api.prepare_job(experiment_file.load_experiment()))) as server:
         thread = Thread(target=server.serve_forever)
         thread.start()
         try:
@@ -32,7 +32,7 @@ def main() -> None:
     sys.stdout.write(f"{TARGET}: {TARGET.stat().st_size:,} bytes\n")
 
 
-def taken(server: Planner) -> None:
+def taken(server: PlannerServer) -> None:
     unboxed = ["--no-sandbox"] if os.geteuid() == 0 else []  # root has no sandbox
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=unboxed)

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from discreet.data.federation import Federation
-from discreet.planning.pilot import Piloted, pilot, synthetic
+from discreet.planning.pilot import PilotResult, run_pilot, synthetic_clients
 from discreet.planning.theory import fu_best_iterations
 from discreet.planning.theory.fu_client_noise import ClientNoise, Kind
 from discreet.planning.theory.fu_convergence import ConvergenceBound, Setting, convergence_bound
@@ -33,7 +33,7 @@ class World:
 
     @property
     def data(self) -> Federation:
-        return synthetic(self.clients, PARAMETERS, examples=EXAMPLES, distance=DISTANCE, spread=SPREAD)
+        return synthetic_clients(self.clients, PARAMETERS, examples=EXAMPLES, distance=DISTANCE, spread=SPREAD)
 
 
 TURNS = World("turns", 400, 40, total=120, epsilons=(("laplace", (10, 30, 100)), ("gaussian", (10, 30))))
@@ -43,9 +43,9 @@ LONG: tuple[tuple[Kind, float], ...] = (("laplace", 30), ("gaussian", 30))  # of
 
 
 @lru_cache
-def known(name: str) -> Piloted:
+def known(name: str) -> PilotResult:
     """The world's constants; a pilot on made-up data takes nothing from anybody."""
-    return pilot(WORLDS[name].data)
+    return run_pilot(WORLDS[name].data)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from discreet.planning.planner.planner_server import Planner
+from discreet.planning.planner.planner_server import PlannerServer
 from tests.planning.planner.conftest import QUESTION as ANSWERED
 from tests.planning.planner.conftest import served
 
@@ -30,7 +30,7 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture
-def planner() -> Iterator[Planner]:
+def planner() -> Iterator[PlannerServer]:
     with served(QUESTION) as server:
         yield server
 
@@ -51,7 +51,7 @@ class Heard:
 
 
 @pytest.fixture
-def page(browser: Any, planner: Planner) -> Iterator[Any]:
+def page(browser: Any, planner: PlannerServer) -> Iterator[Any]:
     """The page with its first answer; whatever a test does, nothing may be complained of or asked for elsewhere."""
     from playwright.sync_api import expect
 

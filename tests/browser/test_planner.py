@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from discreet.planning.planner.planner_page import CHARTS, LABELS
-from discreet.planning.planner.planner_server import Planner
-from discreet.planning.planner.slider_answer import answer
+from discreet.planning.planner.planner_server import PlannerServer
+from discreet.planning.planner.slider_answer import answer_question
 from tests.browser.conftest import QUESTION
 
 pytestmark = pytest.mark.browser
@@ -26,7 +26,7 @@ def noise(page: Any) -> Any:
 
 def said(question: Any) -> str:
     """The noise as the page writes it: four digits."""
-    return f"{answer(question)['noise_multiplier']:.4g}"
+    return f"{answer_question(question)['noise_multiplier']:.4g}"
 
 
 def drawn(page: Any, name: str) -> str:
@@ -36,7 +36,7 @@ def drawn(page: Any, name: str) -> str:
 
 def test_the_first_answer_is_that_of_the_accountants(page: Any):
     expect(noise(page)).to_have_text(said(QUESTION))
-    expect(page.locator("#said")).to_contain_text("Whoever sees what the server sees")
+    expect(page.locator("#sentence")).to_contain_text("Whoever sees what the server sees")
     for name in CHARTS:
         expect(page.locator(f"#chart-{name} .scatterlayer .trace").first).to_be_visible()
         assert len(drawn(page, name)) > 20
@@ -85,14 +85,14 @@ def seen(page: Any) -> list[tuple[str, str]]:
 
 def test_another_mechanism_and_another_view_have_other_answers(page: Any):
     page.get_by_label("Mechanism").select_option("gaussian")
-    expect(page.locator("#said")).to_contain_text("so it is trusted", timeout=LONG)
+    expect(page.locator("#sentence")).to_contain_text("so it is trusted", timeout=LONG)
     expect(noise(page)).to_have_text("–")
     expect(page.locator("figure:visible")).to_have_count(1)  # bytes need no promise
-    expect(page.locator("#protects")).to_contain_text("whole clients")
+    expect(page.locator("#mechanism-note")).to_contain_text("whole clients")
     page.get_by_label("Protects against").select_option("public")
     central = replace(QUESTION, mechanism="gaussian", view="public")
     expect(noise(page)).to_have_text(said(central), timeout=LONG)
-    expect(page.locator("#warnings li")).to_have_count(len(answer(central)["warnings"]))
+    expect(page.locator("#warnings li")).to_have_count(len(answer_question(central)["warnings"]))
     expect(page.locator("figure:visible")).to_have_count(len(CHARTS))
     expect(page.locator("#tile-client_expected")).to_have_text("16 kB")  # 8 kB in every tenth of 20 rounds
     expect(page.locator("#client-most")).to_have_text("at most 160 kB")
@@ -116,7 +116,7 @@ def test_no_name_is_cut_in_its_box(page: Any, name: str):
 def test_a_number_that_cannot_be_is_refused_and_the_page_goes_on(page: Any):
     page.locator("#clients").fill("2.5")
     page.locator("#delta").fill("7")
-    expect(page.locator("#said")).to_contain_text("delta", timeout=LONG)
+    expect(page.locator("#sentence")).to_contain_text("delta", timeout=LONG)
     expect(page.locator("figure:visible")).to_have_count(0)
     page.locator("#clients").fill("50")
     page.locator("#delta").fill("1e-5")
@@ -155,12 +155,12 @@ def test_a_narrow_window_is_not_wider_than_itself(page: Any):
     assert page.evaluate("() => document.scrollingElement.scrollWidth") <= 380
 
 
-def test_a_server_that_was_ended_is_said_to_be(browser: Any, planner: Planner):
+def test_a_server_that_was_ended_is_said_to_be(browser: Any, planner: PlannerServer):
     context = browser.new_context()
     page = context.new_page()
     page.goto(planner.url)
     expect(noise(page)).not_to_have_text("…", timeout=LONG)
     page.route("**/answer*", lambda route: route.abort())
     page.locator("#epsilon").fill("1")
-    expect(page.locator("#said")).to_contain_text("doesn't answer", timeout=LONG)
+    expect(page.locator("#sentence")).to_contain_text("doesn't answer", timeout=LONG)
     context.close()

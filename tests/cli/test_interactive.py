@@ -43,7 +43,7 @@ def test_the_browser_is_opened_at_the_page_that_is_printed(discreet: Discreet, m
     def interrupted(self: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("discreet.planning.planner.planner_server.Planner.serve_forever", interrupted)
+    monkeypatch.setattr("discreet.planning.planner.planner_server.PlannerServer.serve_forever", interrupted)
     ran = discreet("plan --interactive")
     assert (ran.code, ran.err) == (0, "")
     (url,) = opened

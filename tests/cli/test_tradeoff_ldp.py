@@ -1,4 +1,4 @@
-"""`discreet tradeoff ldp`: every bound of paper 001, its noise, its price and where it holds; clients who differ."""
+"""`discreet tradeoff ldp`: every bound of Kim, Günlü & Schaefer 2021, its noise, its price and domain; groups."""
 
 import math
 from pathlib import Path

@@ -11,7 +11,7 @@ from discreet.errors import InvalidInput
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.loop.job import Job
 from discreet.experiment.promise import run_guarantees
-from discreet.planning.experiment_plan import planned
+from discreet.planning.experiment_plan import plan_experiment
 from discreet.privacy.ledger import Budget, Ledger
 
 INTEGERS = """\
@@ -92,12 +92,12 @@ def test_what_is_left_to_chance_is_on_the_card_and_in_the_plan(tmp_path: Path):
     """3 rounds of 650 parameters: 3e-9 for the ring at most, 2·650·3·2^-52 = 8.7e-13 for the draws."""
     job = prepared(tmp_path, INTEGERS)
     source = experiment_file.load_experiment(tmp_path / "experiment.toml")
-    found = json.loads(json.dumps(planned(source, job)))
+    found = json.loads(json.dumps(plan_experiment(source, job)))
     assert 0 < found["wraparound"] <= 3.1e-9
     words = " ".join(run_guarantees.certify_run(job, 3, None, shared=False)[0].assumptions)
     assert "Over 3 rounds a sum leaves its ring of 23 bits with a probability of at most" in words
     assert "may add up to 8.7e-13 to δ, which is not counted" in words
-    assert planned(source, prepared(tmp_path, INTEGERS, "privacy.epsilon=1.0"))["wraparound"] <= 3.1e-9
+    assert plan_experiment(source, prepared(tmp_path, INTEGERS, "privacy.epsilon=1.0"))["wraparound"] <= 3.1e-9
 
 
 def test_a_card_of_sums_on_a_graph_says_what_few_neighbours_leave_to_chance(tmp_path: Path):

@@ -27,7 +27,7 @@ from discreet.secure_sums.lattice import (
 from discreet.secure_sums.lattice.scale import COARSEST
 from discreet.secure_sums.secagg.ring_vectors import LEAST_BITS
 
-PAPER = Population(examples=(5600,) * 10)  # Fashion-MNIST of paper 002
+PAPER = Population(examples=(5600,) * 10)  # Fashion-MNIST of Heikkilä 2025
 NUMBERS = 26_010
 PLANS = st.builds(
     SumPlan,

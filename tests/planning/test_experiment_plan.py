@@ -8,8 +8,8 @@ import pytest
 from discreet import api
 from discreet.errors import UnsoundCombination
 from discreet.experiment.configuration import experiment_file
-from discreet.planning.experiment_plan import planned
-from discreet.planning.local_work import local_work
+from discreet.planning.experiment_plan import plan_experiment
+from discreet.planning.local_work import recommend_local_work
 from tests.small_experiment import Prepared
 
 BROADCAST = 'algorithm={recipe="ddp_fedavg", learning_rate=1.0, clip_norm=0.5, sampling_rate=0.3, local_steps=2}'
@@ -24,7 +24,7 @@ def own(noise: str, cohort: int = 1) -> str:
 
 def plan(small: Path, *overrides: str) -> dict[str, Any]:
     source = experiment_file.load_experiment(small, overrides)
-    return planned(source, api.prepare_job(source))
+    return plan_experiment(source, api.prepare_job(source))
 
 
 def test_bytes_are_counted_for_a_client_and_for_all_of_them(small: Path):
@@ -52,7 +52,7 @@ def test_rounds_that_the_noise_affords_are_within_the_promise(small: Path):
     assert plan(small)["affordable_rounds"] == 4  # noise that was computed for as many
     source = experiment_file.load_experiment(small, ("algorithm.noise_multiplier=3.0",))
     job = api.prepare_job(source)
-    rounds = planned(source, job)["affordable_rounds"]
+    rounds = plan_experiment(source, job)["affordable_rounds"]
     spent, more = job.spent_epsilon(rounds), job.spent_epsilon(rounds + 1)
     assert rounds > 4
     assert spent is not None
@@ -106,20 +106,22 @@ def test_nothing_is_said_of_noise_where_there_is_none(small: Path):
 def test_local_work_is_recommended_where_something_singles_it_out(
     prepared: Prepared, overrides: tuple[str, ...], now: int, best: int | None, unit: str, why: str
 ):
-    found = local_work(prepared(*overrides))
+    found = recommend_local_work(prepared(*overrides))
     assert (found.now, found.recommended, found.unit) == (now, best, unit)
     assert why in found.why
 
 
-def test_under_laplace_noise_of_their_own_iterations_follow_paper_003s_bound(prepared: Prepared):
+def test_under_laplace_noise_of_their_own_iterations_follow_the_bound_of_fu(prepared: Prepared):
     """Of 60 iterations, 2 of 3 clients a round: E = 1, 2, 4, 5, 10 and 20 leave all as many turns."""
-    found = local_work(prepared(own("laplace", cohort=2), "privacy.unit=client", "privacy.epsilon=60.0", "rounds=20"))
+    found = recommend_local_work(
+        prepared(own("laplace", cohort=2), "privacy.unit=client", "privacy.epsilon=60.0", "rounds=20")
+    )
     assert (found.now, found.recommended) == (3, 5)  # near ³√(C_M·T²/2κ) = 6.4, with C_M = 8pb(2ζ)²/(N²ε²), κ = 9
-    assert "the least to try" in found.why
+    assert "the smallest to try" in found.why
 
 
 def test_no_iterations_are_recommended_where_clients_would_not_have_as_many_turns(prepared: Prepared):
-    found = local_work(
+    found = recommend_local_work(
         prepared(
             own("laplace", cohort=2),
             "privacy.unit=client",
@@ -134,9 +136,9 @@ def test_no_iterations_are_recommended_where_clients_would_not_have_as_many_turn
 
 def test_federated_sgd_is_told_no_steps_that_it_can_not_take(prepared: Prepared):
     sgd = 'algorithm={recipe="fl_sgd_gaussian", learning_rate=1.0, sampling_rate=0.1, clip_norm=1.0}'
-    found = local_work(prepared(sgd))
+    found = recommend_local_work(prepared(sgd))
     assert (found.now, found.recommended) == (1, None)
-    assert "one noisy gradient a round" in found.why
+    assert "one noisy gradient per round" in found.why
 
 
 @pytest.mark.parametrize(("epsilon", "rounds", "cohort"), [(4.0, 4, 1), (1.0, 1000, 3), (10.0, 500, 2)])
@@ -145,10 +147,10 @@ def test_under_gaussian_noise_of_their_own_more_iterations_are_of_no_use(
 ):
     """With 650 parameters, and where the bound's own minimum is only its learning rate, which falls with E."""
     asked = ("privacy.unit=client", f"privacy.epsilon={epsilon}", f"rounds={rounds}")
-    found = local_work(prepared(own("gaussian", cohort), *asked))
+    found = recommend_local_work(prepared(own("gaussian", cohort), *asked))
     assert found.recommended == 1
-    assert "nothing in paper 003's bound falls with E" in found.why
-    assert "E = 1 with Gaussian noise can't be told from the best" in found.why
+    assert "nothing in the bound of Fu et al. 2022 falls with E" in found.why
+    assert "E = 1 with Gaussian noise is as good as the best E" in found.why
 
 
 def test_under_laplace_noise_no_more_iterations_are_recommended_than_the_bounds_rate_is_the_same_for(
@@ -156,10 +158,10 @@ def test_under_laplace_noise_no_more_iterations_are_recommended_than_the_bounds_
 ):
     """At ε = 1 and p = 650 noise outweighs all: the bound is least where a client uploads once, and E goes up to 8."""
     asked = ("privacy.unit=client", "privacy.epsilon=1.0", "rounds=1000")
-    found = local_work(prepared(own("laplace", cohort=3), *asked))
+    found = recommend_local_work(prepared(own("laplace", cohort=3), *asked))
     assert found.recommended == 8
-    assert "of E up to 8 at 3,000 iterations in all." in found.why
-    assert "Γ and Y_0, which count alike for each of these E, to be 0" in found.why
+    assert "among E up to 8 at 3,000 iterations." in found.why
+    assert "Γ and Y_0, which are the same for each of these E, to be 0" in found.why
 
 
 def test_a_bound_that_never_falls_below_where_training_can_start_is_said_to_promise_nothing(prepared: Prepared):
@@ -168,11 +170,13 @@ def test_a_bound_that_never_falls_below_where_training_can_start_is_said_to_prom
         noise = 4 * 300 * (8 * 650 * 3 * 4 / (9 * epsilon**2) * 300**2) / 307**2
         assert (noise > 1) is empty
         asked = ("privacy.unit=client", f"privacy.epsilon={epsilon}", "rounds=100")
-        assert ("It promises nothing here" in local_work(prepared(own("laplace", cohort=3), *asked)).why) is empty
+        assert (
+            "It promises nothing here" in recommend_local_work(prepared(own("laplace", cohort=3), *asked)).why
+        ) is empty
 
 
 def test_iterations_in_a_round_end_where_a_client_uploads_once(prepared: Prepared):
-    found = local_work(prepared(own("laplace"), "privacy.unit=client", "privacy.epsilon=0.5", "rounds=8"))
+    found = recommend_local_work(prepared(own("laplace"), "privacy.unit=client", "privacy.epsilon=0.5", "rounds=8"))
     assert found.recommended == 8  # 24 iterations, of which each of three clients makes a third
     assert "uploads as rarely as possible" in found.why
 
@@ -200,7 +204,7 @@ def test_a_large_epsilon_is_warned_of(small: Path):
 
 def test_a_draw_that_the_server_sees_is_said_to_amplify_nothing(small: Path):
     against_public = plan(small, CENTRAL, *OF_CLIENTS)["warnings"]
-    assert ["nobody seeing who joins" in each for each in against_public] == [True]
+    assert ["nobody sees which clients join" in each for each in against_public] == [True]
     client = 'algorithm={recipe="ddp_fedavg_client", learning_rate=1.0, clip_norm=0.5, batch_size=16, sampling='
     drawn = client + '{kind="fixed_size", cohort=3}}'
     ten = "task={kind='digits',clients=10}"
@@ -219,7 +223,7 @@ def test_more_shards_than_examples_are_warned_of(small: Path):
     recipe = 'algorithm={recipe="shards", learning_rate=1.0, clip_norm=0.5, batch_size=4, epochs=1, shards='
     for shards, said in ((5, 0), (100_000, 1)):
         found = plan(small, f"{recipe}{shards}}}", "privacy.against=public")["warnings"]
-        assert sum("shards that are empty send nothing" in each for each in found) == said
+        assert sum("empty shards send nothing" in each for each in found) == said
 
 
 def test_shares_of_noise_are_refused_where_a_draw_may_be_empty(small: Path):

@@ -36,10 +36,10 @@ def serve_planner(job: "Job", port: int | None, *, browser: bool, as_json: bool)
         browser: Open the page in the default browser.
         as_json: Print the address as a JSON object.
     """
-    from discreet.planning.planner.planner_server import listening
-    from discreet.planning.planner.slider_start import start
+    from discreet.planning.planner.planner_server import open_planner
+    from discreet.planning.planner.slider_start import start_position
 
-    with listening(start(job), port or 0) as server, suppress(KeyboardInterrupt):
+    with open_planner(start_position(job), port or 0) as server, suppress(KeyboardInterrupt):
         emit(lambda: {"url": server.url}, lambda: _describe_address(server.url), as_json=as_json)
         if browser:
             webbrowser.open(server.url)

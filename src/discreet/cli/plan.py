@@ -55,7 +55,7 @@ def plan(
     """
     from discreet import api
     from discreet.experiment.configuration import experiment_file
-    from discreet.planning.experiment_plan import planned
+    from discreet.planning.experiment_plan import plan_experiment
 
     if not interactive and (port is not None or no_browser):
         raise InvalidInput("--port and --no-browser need --interactive.")
@@ -64,7 +64,7 @@ def plan(
         job = api.prepare_job(ready)
     if interactive:
         return serve_planner(job, port, browser=not no_browser, as_json=as_json)
-    data = planned(source, job)
+    data = plan_experiment(source, job)
     command = _run_command(file, settings or (), data_dir)
     return emit(lambda: data, lambda: _page(data, command), as_json=as_json)
 

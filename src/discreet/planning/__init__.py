@@ -1,1 +1,1 @@
-"""What a guarantee will cost: plans, the papers' theory, curves, and the planner's page."""
+"""What a guarantee will cost, before anything runs: plans, the papers' theory, trade-off curves, the planner's page."""

@@ -1,4 +1,4 @@
-"""What a person would want to know of an experiment before it runs, and didn't ask."""
+"""Advice about an experiment before it runs: another recipe that would serve it better."""
 
 from collections.abc import Iterator
 
@@ -9,18 +9,18 @@ from discreet.experiment.loop.job import Job
 
 
 def advice(job: Job) -> Iterator[str]:
-    """A sentence each."""
+    """Yield a sentence for each recommendation."""
     trainer, published = job.algorithm.trainer, job.algorithm.as_published
     if (isinstance(trainer, BroadcastGradients) or (published and isinstance(trainer, DpSgd))) and _is_linear(job):
         yield (
             'The model is one linear layer: recipe = "convex_local" takes any number of local steps at the noise of '
-            'one a round, against whoever sees only sums; with noise = "skellam" also against the server that makes '
-            "them, through a secure sum (docs/notes/local_steps.md)."
+            'one per round, against observers who see only sums; with noise = "skellam" also against the server, '
+            "through a secure sum (docs/notes/local_steps.md)."
         )
 
 
 def _is_linear(job: Job) -> bool:
-    """Whether the margin clip's proof covers the model; the loss has to be the task's own cross-entropy."""
+    """Return whether the proof of the margin clip covers the model: one linear layer with the task's cross-entropy."""
     try:
         LinearHead.detect(job.model.loss, job.params, job.data.inputs[:1][None])
     except InvalidInput:

@@ -1,4 +1,4 @@
-"""What an experiment will promise and cost, before any training."""
+"""The plan of an experiment: what it will promise and cost, before any training."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,18 +16,18 @@ from discreet.experiment.promise.promise import client_groups
 from discreet.params import count_values
 from discreet.part import to_plain
 from discreet.planning.advice import advice
-from discreet.planning.local_work import local_work
-from discreet.planning.other_promises import affordable, costs
-from discreet.planning.plan_warnings import warnings
+from discreet.planning.local_work import recommend_local_work
+from discreet.planning.other_promises import affordable_rounds, price_promises
+from discreet.planning.plan_warnings import plan_warnings
 from discreet.privacy.guarantee import Guarantee
 
-FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
+OTHER_EPSILON_FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 
 
-def planned(source: Source, job: Job) -> dict[str, Any]:
-    """The guarantee, the noise, the traffic, and what another ε would cost, as plain data."""
+def plan_experiment(source: Source, job: Job) -> dict[str, Any]:
+    """Return guarantee, noise, traffic and the cost of other epsilons: the JSON object of `discreet plan`."""
     cards = run_guarantees.certify_run(job, job.rounds, None, shared=False)
-    distinct, size, ring = _distinct(job), count_values(job.params), job.algorithm.aggregation
+    distinct, size, ring = _count_distinct(job), count_values(job.params), job.algorithm.aggregation
     return {
         "rounds": job.rounds,
         "clients": job.population.clients,
@@ -38,31 +38,34 @@ def planned(source: Source, job: Job) -> dict[str, Any]:
         "parameters": size,
         "noise_multiplier": noise_multiplier(job.algorithm),
         "noise_to_signal": noise_to_signal(job.algorithm, job.population, size),
-        "affordable_rounds": _within_the_promise(job),
+        "affordable_rounds": _affordable_rounds(job),
         "epsilon": cards[0].epsilon if cards else None,
         "delta": cards[0].delta if cards else None,
         "ring_bits": ring.bits if isinstance(ring, Lattice) else None,
         "wraparound": job.algorithm.wraparound_probability(job.population, job.rounds),
         "seeded": job.key.is_seeded,
         "bits": message_bits(job.algorithm, job.params)._asdict(),
-        "bytes": sent(job, job.rounds),
+        "bytes": expected_traffic(job, job.rounds),
         "secure_sums": job.algorithm.aggregation.is_secure,
-        "local_work": local_work(job)._asdict(),
+        "local_work": recommend_local_work(job)._asdict(),
         "by_client": _by_client(job, cards),
         "warnings": [
             *data_ranges.plan_warnings(job.task.ranges_from_data),
-            *warnings(job.algorithm, job.population, cards, distinct),
+            *plan_warnings(job.algorithm, job.population, cards, distinct),
         ],
         "advice": [*person_bound.owner_notices(job.task), *advice(job)],
-        "other_epsilons": _others(source, job),
-        "guarantees": [to_plain(each) for each in cards],
+        "other_epsilons": _other_epsilons(source, job),
+        "guarantees": [to_plain(card) for card in cards],
     }
 
 
-def sent(job: Job, rounds: int) -> dict[str, int]:
-    """Bytes that one client gets and sends in a round; in all, at most and as expected; and of all who are expected.
+def expected_traffic(job: Job, rounds: int) -> dict[str, int]:
+    """Return the bytes that clients receive and send.
 
-    What is expected of one is so of a client who stays for all rounds.
+    Returns:
+        `down` and `up` for one client in one round; `client_total`, the most for one client over all rounds, and
+        `client_expected`, the expectation for a client that stays for all rounds; `all_down`, `all_up` and `all_total`,
+        the expectation for all clients together.
     """
     size, sampling = message_bits(job.algorithm, job.params), job.algorithm.sampling
     down, up, joined = size.down // 8, size.up // 8, sampling.rounds_joined(job.population, rounds)
@@ -79,28 +82,28 @@ def sent(job: Job, rounds: int) -> dict[str, int]:
     }
 
 
-def _within_the_promise(job: Job) -> int | None:
-    """The most rounds that today's noise affords; None without a promise, and where clients differ."""
+def _affordable_rounds(job: Job) -> int | None:
+    """Return the most rounds that today's noise affords; None without a promise, or where clients differ."""
     if job.privacy is None or len(client_groups(job.algorithm, job.privacy, job.population)) > 1:
         return None
-    return affordable(job, job.privacy.largest_epsilon)
+    return affordable_rounds(job, job.privacy.largest_epsilon)
 
 
-def _distinct(job: Job) -> int | None:
-    """How many examples there are when each is counted once; None where only the data's owner could know."""
+def _count_distinct(job: Job) -> int | None:
+    """Return the number of examples, each counted once; None where only the owner of the data knows it."""
     if job.data.order is not None:
         return int(torch.bincount(job.data.order).count_nonzero())
     return sum(job.population.examples) if job.population.max_multiplicity == 1 else None
 
 
 def _by_client(job: Job, cards: Sequence[Guarantee]) -> list[dict[str, Any]]:
-    """What differs between clients, a line for each kind of them; nothing where all are alike."""
-    found = []
+    """Describe each group of clients with the same numbers; empty where all clients are the same."""
+    groups = []
     for kind in client_groups(job.algorithm, job.privacy, job.population):
         if kind.clients is not None:
-            own = next((each.epsilon for each in cards if each.clients == kind.clients), None)
+            own = next((card.epsilon for card in cards if card.clients == kind.clients), None)
             numbers = {name: getattr(kind.algorithm.trainer, name, None) for name in per_client.CLIENT_FIELDS}
-            found.append(
+            groups.append(
                 {
                     "clients": list(kind.clients),
                     **numbers,
@@ -110,10 +113,15 @@ def _by_client(job: Job, cards: Sequence[Guarantee]) -> list[dict[str, Any]]:
                     "epsilon": own,
                 }
             )
-    return found
+    return groups
 
 
-def _others(source: Source, job: Job) -> list[dict[str, Any]]:
+def _other_epsilons(source: Source, job: Job) -> list[dict[str, Any]]:
     if job.privacy is None:
         return []
-    return [each._asdict() for each in costs(source, job, (job.privacy.largest_epsilon * factor for factor in FACTORS))]
+    return [
+        cost._asdict()
+        for cost in price_promises(
+            source, job, (job.privacy.largest_epsilon * factor for factor in OTHER_EPSILON_FACTORS)
+        )
+    ]

@@ -1,4 +1,4 @@
-"""How much a client should do in a round, and why: as far as anything proven or measured says so."""
+"""How much a client should do in a round, and why, as far as a proof or an experiment says so."""
 
 import math
 from typing import NamedTuple
@@ -23,7 +23,14 @@ from discreet.planning.theory.fu_convergence import Constants, Setting, converge
 
 
 class LocalWork(NamedTuple):
-    """`recommended` is None where nothing that holds singles out a number; then `why` says what decides instead."""
+    """The local work of a round today, and the recommended one; the fields are JSON keys.
+
+    Attributes:
+        now: Today's number.
+        recommended: None where nothing proven or measured favours a number; then `why` says what decides instead.
+        unit: What is counted: local steps, local iterations or epochs.
+        why: The reason.
+    """
 
     now: int
     recommended: int | None
@@ -31,20 +38,20 @@ class LocalWork(NamedTuple):
     why: str
 
 
-def local_work(job: Job) -> LocalWork:
-    """Of the first round, where rounds differ."""
+def recommend_local_work(job: Job) -> LocalWork:
+    """Recommend the local work of a round; of the first round, where rounds differ."""
     algorithm, trainer = job.algorithm, job.algorithm.trainer
     match trainer:
         case DpSgd() if algorithm.as_published:
-            return LocalWork(value_in_round(trainer.steps or (1,), 0), 1, STEPS, AT_ITS_OWN_STATE)
+            return LocalWork(value_in_round(trainer.steps or (1,), 0), 1, STEPS, OWN_STATE)
         case DpSgd() if algorithm.weighting == "by_examples":
             return LocalWork(value_in_round(trainer.steps or (1,), 0), None, STEPS, ONE_GRADIENT)
         case DpSgd():
-            return _passes(trainer)
+            return _recommend_one_pass(trainer)
         case MinibatchDp():
             return LocalWork(value_in_round(trainer.steps, 0), None, STEPS, PAID_BY_STEP)
         case BroadcastGradients():
-            return LocalWork(value_in_round(trainer.steps or (1,), 0), 1, STEPS, AT_THE_BROADCAST_MODEL)
+            return LocalWork(value_in_round(trainer.steps or (1,), 0), 1, STEPS, BROADCAST_MODEL)
         case DenoisedRelease():
             return LocalWork(value_in_round(trainer.steps or (1,), 0), None, STEPS, PAID_BY_STEP)
         case ConvexLocal():
@@ -52,17 +59,17 @@ def local_work(job: Job) -> LocalWork:
             taken = (trainer.fewest_steps or 1) * trainer.passes
             return LocalWork(taken, None, STEPS, FREE_STEPS if free else PULLED_BACK)
         case GradientDescent() if isinstance(algorithm.mechanism, LocalNoise) and job.privacy is not None:
-            return _iterations(job, trainer, algorithm.mechanism, job.privacy)
+            return _recommend_iterations(job, trainer, algorithm.mechanism, job.privacy)
         case GradientDescent():
-            return LocalWork(value_in_round(trainer.iterations, 0), None, ITERATIONS, _by_the_update(job))
+            return LocalWork(value_in_round(trainer.iterations, 0), None, ITERATIONS, _describe_update_cost(job))
         case _:
-            local = getattr(trainer, "local", trainer)  # of shards, what is done on each
+            local = getattr(trainer, "local", trainer)  # with shards, the trainer of each
             epochs, steps = getattr(local, "epochs", None), getattr(local, "steps", None)
-            return LocalWork(steps or epochs or 1, None, STEPS if steps else "epochs", _by_the_update(job))
+            return LocalWork(steps or epochs or 1, None, STEPS if steps else "epochs", _describe_update_cost(job))
 
 
-def _passes(trainer: DpSgd) -> LocalWork:
-    """One pass over the client's data: as many steps as it takes to see every example once, on average."""
+def _recommend_one_pass(trainer: DpSgd) -> LocalWork:
+    """Recommend one pass over the client's data: the steps that see every example once, on average."""
     rates = trainer.sampling_rate
     now = value_in_round(trainer.steps or (1,), 0)
     if not isinstance(rates, float):
@@ -70,18 +77,18 @@ def _passes(trainer: DpSgd) -> LocalWork:
     return LocalWork(now, math.ceil(1 / rates - 1e-9), STEPS, ONE_PASS)
 
 
-def _iterations(job: Job, trainer: GradientDescent, mechanism: LocalNoise, privacy: Privacy) -> LocalWork:
-    """Where paper 003's bound is least for as many iterations in all as today, and all clients have as many turns.
+def _recommend_iterations(job: Job, trainer: GradientDescent, mechanism: LocalNoise, privacy: Privacy) -> LocalWork:
+    """Recommend the E with the least bound of Fu et al. 2022, for today's total where all clients join equally often.
 
-    One with Gaussian noise. With Laplace noise μ = λ = 1 and Γ = Y_0 = 0, and G is as large as it may be, the clip:
-    which makes drift large and E* small. E is at most 8λ/μ: from there on the bound falls only as its learning rate
-    does, which a run doesn't follow.
+    With Gaussian noise it is one. With Laplace noise μ = λ = 1, Γ = Y_0 = 0, and G is the clip, the largest possible,
+    which makes drift large and E* small. E is at most 8λ/μ: above it the bound falls only with its learning rate,
+    which a run doesn't follow.
     """
     total, now = sum_over_rounds(trainer.iterations, range(job.rounds)), value_in_round(trainer.iterations, 0)
     if mechanism.norm_order == 2:
-        return LocalWork(now, 1, ITERATIONS, f"{NOTHING_FALLS} {MEASURED_NOTES['gaussian']} {RESULTS}.")
+        return LocalWork(now, 1, ITERATIONS, f"{GAUSSIAN_BOUND} {MEASURED_NOTES['gaussian']} {RESULTS}.")
     if isinstance(privacy.epsilon, tuple):
-        return LocalWork(now, None, ITERATIONS, PAID_BY_ROUND if mechanism.clip_norm else LOUDER)
+        return LocalWork(now, None, ITERATIONS, PAID_BY_ROUND if mechanism.clip_norm else NO_CLIP)
     cohort = max(1, round(job.algorithm.sampling.expected_cohort(job.population)))
     setting = Setting(
         noise=ClientNoise(kind="laplace", epsilon=privacy.epsilon),
@@ -92,72 +99,76 @@ def _iterations(job: Job, trainer: GradientDescent, mechanism: LocalNoise, priva
         constants=Constants(convexity=1.0, smoothness=1.0, gradient_bound=1.0, heterogeneity=0.0, start=0.0),
     )
     try:
-        found = best_local(setting, total, most=setting.least_gamma)
+        best = best_local(setting, total, most=setting.least_gamma)
     except InvalidInput as uneven:
         return LocalWork(now, None, ITERATIONS, str(uneven))
-    local = int(found.value)
-    rarely = f", {found.reason}" if found.reason else ""
-    said = [
-        f"Paper 003's bound is least there, of E up to {setting.least_gamma:g} at {total:,} iterations in all{rarely}.",
-        OF_THE_BOUND,
+    local = int(best.value)
+    remark = f", {best.reason}" if best.reason else ""
+    reasons = [
+        f"The bound of Fu et al. 2022 is least there, among E up to {setting.least_gamma:g} at {total:,} iterations"
+        f"{remark}.",
+        BOUND_ASSUMPTIONS,
         *([] if convergence_bound(setting, total, local).total < FURTHEST else [VACUOUS]),
         f"{MEASURED_NOTES['laplace']} {RESULTS}.",
     ]
-    return LocalWork(now, local, ITERATIONS, " ".join(said))
+    return LocalWork(now, local, ITERATIONS, " ".join(reasons))
 
 
-def _by_the_update(job: Job) -> str:
-    return PAID_BY_ROUND if job.algorithm.mechanism.is_private else "Nothing is promised, so nothing is paid for."
+def _describe_update_cost(job: Job) -> str:
+    return PAID_BY_ROUND if job.algorithm.mechanism.is_private else "Nothing is promised, so nothing has a cost."
 
 
 STEPS, ITERATIONS = "local steps", "local iterations"
 PAID_BY_STEP = (
-    "The noise goes by the steps of all rounds together. More of them a round, in fewer rounds, save bytes and average "
-    "less often; nothing proven or measured here says where the best lies."
+    "The noise depends on the steps of all rounds together. More of them per round, in fewer rounds, save bytes and "
+    "average less often; nothing proven or measured here says which number is best."
 )
-LOUDER = (
-    "Without a clip, more iterations a round move an update further, and its noise grows with them. Paper 003's bound "
-    "is for clients of one ε, so it says nothing here of where the best lies."
+NO_CLIP = (
+    "Without a clip, more iterations per round move an update further, and its noise grows with them. The bound of Fu "
+    "et al. 2022 is for clients with one ε, so it doesn't say here which number is best."
 )
 ONE_PASS = (
-    "One pass over its data a round. The noise goes by the steps of all rounds together, so rounds may go down as "
-    "steps go up; paper 000 measured one pass to be best for most of its models. Our runs can't tell it "
-    "from two or four (docs/results/pfl.md)."
+    "One pass over a client's data per round. The noise depends on the steps of all rounds together, so rounds may go "
+    "down as steps go up; PFL (Bhaskar et al. 2025) measured one pass to be best for most of its models. In our runs "
+    "one, two and four passes don't differ measurably (docs/results/pfl.md)."
 )
 ONE_GRADIENT = (
-    "Federated SGD sends one noisy gradient a round, whose weights are public. The recipe pfl takes several steps."
+    "Federated SGD sends one noisy gradient per round, whose weights are public. The recipe pfl takes several steps."
 )
-AT_ITS_OWN_STATE = (
-    "With more than one step the paper's count is unsound: a client's own state carries only its own noise "
-    "(docs/notes/local_steps.md). With one it is true."
+OWN_STATE = (
+    "With more than one step the accounting of Heikkilä 2025 is unsound: a client's own state carries only its own "
+    "noise (docs/notes/local_steps.md). With one step it is correct."
 )
-AT_THE_BROADCAST_MODEL = (
-    "All of a round's gradients are taken at the broadcast model, and each sum is paid for. One a round, in as many "
-    "more rounds, takes the same noise and moves on in between; more only save bytes."
+BROADCAST_MODEL = (
+    "All gradients of a round are taken at the broadcast model, and each sum has a privacy cost. One per round, in "
+    "that many more rounds, takes the same noise and updates the model in between; more only save bytes."
 )
 FREE_STEPS = (
-    "Steps cost nothing here: a round's noise, beside its signal, is the same for any number of them "
+    "Steps cost nothing here: the ratio of noise to signal of a round is the same for any number of them "
     "(docs/notes/local_steps.md)."
 )
 PULLED_BACK = (
-    "Every pass moves the update further, and lets one example move it further too. Which of the two grows more goes "
-    "by strength, passes and batch_size: compare the noise to signal above for others (docs/notes/local_steps.md)."
+    "Every pass moves the update further, and lets one example move it further too. Which of the two grows more "
+    "depends on strength, passes and batch_size: compare the noise to signal above for other values "
+    "(docs/notes/local_steps.md)."
 )
 RESULTS = "(docs/results/theory.md)"
-NOTHING_FALLS = (
-    "With Gaussian noise of clients' own nothing in paper 003's bound falls with E in a long run, and drift grows."
+GAUSSIAN_BOUND = (
+    "With each client's own Gaussian noise nothing in the bound of Fu et al. 2022 falls with E in a long run, and "
+    "drift grows."
 )
-OF_THE_BOUND = (
+BOUND_ASSUMPTIONS = (
     "It is for strongly convex losses and a falling learning rate. Here μ, λ, the clip and G, the longest gradient, "
-    "are taken to be 1, and Γ and Y_0, which count alike for each of these E, to be 0; beyond 8λ/μ = 8 its learning "
-    "rate falls with E, which a run doesn't follow. `discreet tradeoff iterations` has all of it."
+    "are taken to be 1, and Γ and Y_0, which are the same for each of these E, to be 0; beyond 8λ/μ = 8 its learning "
+    "rate falls with E, which a run doesn't follow. `discreet tradeoff iterations` shows all of it."
 )
-FURTHEST = 1.0  # (G/μ)²: where training can start, as μ·‖θ_0 − θ*‖ is at most the length of a gradient there
+FURTHEST = 1.0  # (G/μ)²: the farthest start, as μ·‖θ_0 − θ*‖ is at most the norm of the gradient there
 VACUOUS = (
-    "It promises nothing here: at no such E is it below (G/μ)² = 1, the squared distance at which training can start "
-    "at most. So it ranks E, no more."
+    "It promises nothing here: at no such E is it below (G/μ)² = 1, the largest squared distance at which training can "
+    "start. So it only ranks the values of E."
 )
 PAID_BY_ROUND = (
-    "A round costs the same whatever a client does in it, up to its clip. So more local work is free until updates "
-    "reach the clip: `norms` and `clipped` in rounds.jsonl of a trial on public data show where that is."
+    "A round costs the same whatever a client does in it, because its update is clipped. So more local work is free "
+    "until updates reach the clip norm: `norms` and `clipped` in rounds.jsonl of a trial on public data show where "
+    "that is."
 )

@@ -1,4 +1,4 @@
-"""What another ε would cost the same experiment: noise for all its rounds, or rounds at today's noise."""
+"""The cost of other promises for one experiment: the noise for all its rounds, or the rounds at today's noise."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -17,7 +17,15 @@ MOST_ROUNDS = 1_000_000
 
 
 class Cost(NamedTuple):
-    """Of one ε; no noise where none is enough, or where it isn't the promise that decides it."""
+    """The cost of one ε; the fields are JSON keys.
+
+    Attributes:
+        epsilon: The promised ε.
+        noise_multiplier: The least noise that keeps it for all rounds. None if no noise is enough, or if the promise
+            doesn't decide the noise.
+        noise_to_signal: That noise beside the largest signal of a round's mean.
+        rounds_at_this_noise: The rounds that today's noise affords.
+    """
 
     epsilon: float
     noise_multiplier: float | None
@@ -25,37 +33,40 @@ class Cost(NamedTuple):
     rounds_at_this_noise: int
 
 
-def costs(source: Source, job: Job, epsilons: Iterable[float]) -> Iterator[Cost]:
-    """Nothing without a promise, nor where clients differ: there is no one answer then."""
+def price_promises(source: Source, job: Job, epsilons: Iterable[float]) -> Iterator[Cost]:
+    """Yield the cost of each ε; nothing without a promise or where clients differ: there is no one answer then."""
     if job.privacy is None or len(client_groups(job.algorithm, job.privacy, job.population)) > 1:
         return
-    algorithm, size = opened(source.experiment.algorithm), count_values(job.params)
+    algorithm, size = open_noise(source.experiment.algorithm), count_values(job.params)
     for epsilon in epsilons:
         try:
             wanted = replace(job.privacy, epsilon=epsilon)
-            found = (
+            noisy = (
                 calibrate.calibrate_noise(algorithm, wanted, job.rounds, job.population, size) if algorithm else None
             )
         except InvalidInput:  # no noise is enough
-            found = None
+            noisy = None
         yield Cost(
             epsilon,
-            noise_multiplier(found) if found else None,
-            noise_to_signal(found, job.population, size) if found else None,
-            affordable(job, epsilon),
+            noise_multiplier(noisy) if noisy else None,
+            noise_to_signal(noisy, job.population, size) if noisy else None,
+            affordable_rounds(job, epsilon),
         )
 
 
-def today(job: Job, privacy: Privacy) -> Cost:
-    """What the experiment promises, with the noise that it has: more than that takes, where it is given."""
-    loudness = noise_to_signal(job.algorithm, job.population, count_values(job.params))
+def current_cost(job: Job, privacy: Privacy) -> Cost:
+    """Return what the experiment promises today, with its own noise, which may be more than the promise takes."""
+    ratio = noise_to_signal(job.algorithm, job.population, count_values(job.params))
     return Cost(
-        privacy.largest_epsilon, noise_multiplier(job.algorithm), loudness, affordable(job, privacy.largest_epsilon)
+        privacy.largest_epsilon,
+        noise_multiplier(job.algorithm),
+        ratio,
+        affordable_rounds(job, privacy.largest_epsilon),
     )
 
 
-def opened(algorithm: Algorithm) -> Algorithm | None:
-    """The same with its noise open, so that a promise decides it; None where it has none, or more than one."""
+def open_noise(algorithm: Algorithm) -> Algorithm | None:
+    """Return a copy whose noise a promise decides; None if the algorithm has no noise, or more than one."""
     if calibrate.has_open_noise(algorithm):
         return algorithm
     noisy = [name for name in ("trainer", "mechanism") if part_noise_multiplier(getattr(algorithm, name)) is not None]
@@ -64,8 +75,8 @@ def opened(algorithm: Algorithm) -> Algorithm | None:
     return replace(algorithm, **{noisy[0]: replace(getattr(algorithm, noisy[0]), noise_multiplier=None)})
 
 
-def affordable(job: Job, epsilon: float) -> int:
-    """The most rounds whose ε stays within this, up to a million."""
+def affordable_rounds(job: Job, epsilon: float) -> int:
+    """Return the most rounds whose ε stays within `epsilon`, up to a million."""
 
     def fits(rounds: int) -> bool:
         spent = job.spent_epsilon(rounds)

@@ -1,6 +1,6 @@
-"""What Theorem 3 of paper 003 takes as known of clients' losses, measured on data that is public or made up.
+"""A pilot: the constants that Theorem 3 of Fu et al. 2022 assumes about clients' losses, measured on data.
 
-A pilot looks at the data itself, without noise. On private data that is a release which no ε here covers.
+A pilot reads the data itself, without noise. Use public or synthetic data: on private data no ε covers this release.
 """
 
 from typing import NamedTuple
@@ -15,13 +15,20 @@ from discreet.planning.theory.fu_convergence import Constants
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import RunKey
 
-ITERATIONS = 100  # of the walk on which gradients are looked at
-LEAST = 1e-9  # of μ beside λ: less can't be told from a loss that is flat somewhere
-NOT_COVERED = "A pilot looks at the data without noise: on private data no epsilon covers it."
+ITERATIONS = 100  # of the gradient descent whose gradients are measured
+MIN_CONVEXITY = 1e-9  # μ/λ: less is indistinguishable from a loss that is flat somewhere
+PILOT_NOT_COVERED = "A pilot reads the data without noise: on private data no epsilon covers it."
 
 
-class Piloted(NamedTuple):
-    """Theorem 3's constants, for models that start at zero; the best model; the largest L1 norm of a gradient."""
+class PilotResult(NamedTuple):
+    """What a pilot measured.
+
+    Attributes:
+        constants: Theorem 3's constants, for models that start at zero.
+        best: The best model of all clients together.
+        largest_l1: The largest L1 norm of a gradient.
+        losses: The loss of each client.
+    """
 
     constants: Constants
     best: Tensor
@@ -29,11 +36,11 @@ class Piloted(NamedTuple):
     losses: "Losses"
 
     def clip_norm(self, noise: str) -> float:
-        """The least ζ that cuts no gradient which was met: in L1 for Laplace noise, in L2 for Gaussian noise."""
+        """Return the least ζ that clips no measured gradient: in L1 for Laplace noise, in L2 for Gaussian noise."""
         return self.largest_l1 if noise == "laplace" else self.constants.gradient_bound
 
 
-def synthetic(
+def synthetic_clients(
     clients: int,
     parameters: int,
     *,
@@ -43,14 +50,14 @@ def synthetic(
     noise: float = 1.0,
     seed: int = 0,
 ) -> Federation:
-    """Clients who each fit numbers to weights of their own: y = x·(w + w_l) + noise, without a constant.
+    """Generate clients with a linear regression each: y = x·(w + w_l) + noise, without an intercept.
 
-    Inputs are standard normal; w has the norm `distance`, and w_l is random, of mean square norm `spread`².
+    Inputs are standard normal; w has norm `distance`, and w_l is random with mean square norm `spread`².
     """
-    drawn = RunKey.from_seed(seed).generator(Purpose.PILOT)
+    generator = RunKey.from_seed(seed).generator(Purpose.PILOT)
 
     def normal(*shape: int) -> Tensor:
-        return torch.randn(*shape, generator=drawn, dtype=torch.float64)
+        return torch.randn(*shape, generator=generator, dtype=torch.float64)
 
     inputs = normal(clients, examples, parameters)
     common = torch.full((parameters,), distance / parameters**0.5, dtype=torch.float64)
@@ -59,36 +66,39 @@ def synthetic(
     return Federation(inputs.flatten(0, 1), targets.flatten(), (examples,) * clients)
 
 
-def pilot(data: Federation, ridge: float = 0.0, iterations: int = ITERATIONS) -> Piloted:
-    """The constants of linear regression on these clients: f_l(θ) = mean (x·θ − y)² + (ridge/2)·‖θ‖².
+def run_pilot(data: Federation, ridge: float = 0.0, iterations: int = ITERATIONS) -> PilotResult:
+    """Measure the constants of linear regression on these clients: f_l(θ) = mean (x·θ − y)² + (ridge/2)·‖θ‖².
 
-    μ and λ are the least and the largest eigenvalue of any client's Hessian, Γ and θ* come in closed form. G is the
-    largest norm of a client's gradient on gradient descent without noise, by everyone, with Theorem 3's learning rate;
-    noise may lead to larger ones.
+    μ and λ are the smallest and the largest eigenvalue of any client's Hessian; Γ and θ* have closed forms. G is the
+    largest norm of a client's gradient during gradient descent of all clients without noise, with Theorem 3's learning
+    rate; noise may lead to larger ones.
+
+    Raises:
+        InvalidInput: Some client's loss is not strongly convex.
     """
-    losses = Losses.of(data, ridge)
+    losses = Losses.from_federation(data, ridge)
     eigenvalues = torch.linalg.eigvalsh(losses.hessians)
     convexity, smoothness = float(eigenvalues.min()), float(eigenvalues.max())
-    if not convexity > LEAST * smoothness:
+    if not convexity > MIN_CONVEXITY * smoothness:
         raise InvalidInput(
             "Some client's loss is not strongly convex: it has too few examples, or inputs that depend on each other.",
             fix="Give a ridge above 0, or clients more examples than there are parameters.",
         )
     best, own = losses.pooled_best(), losses.own_best()
-    heterogeneity = float(losses.weights @ (losses.at(best.expand_as(own)) - losses.at(own)))
+    heterogeneity = float(losses.weights @ (losses.values(best.expand_as(own)) - losses.values(own)))
     l1, l2 = losses.largest_gradients(2 / convexity, 8 * smoothness / convexity, iterations)
     constants = Constants(
         convexity=convexity,
         smoothness=smoothness,
         gradient_bound=l2,
-        heterogeneity=max(0.0, heterogeneity),  # rounding may leave less than nothing
+        heterogeneity=max(0.0, heterogeneity),  # rounding may make it negative
         start=float(best.square().sum()),
     )
-    return Piloted(constants, best, l1, losses)
+    return PilotResult(constants, best, l1, losses)
 
 
 class Losses(NamedTuple):
-    """Each client's loss as ½θ·Hθ − c·θ + a constant, a row a client, and its share of all examples."""
+    """Each client's loss as ½θ·Hθ − c·θ + a constant, one row per client, and its share of all examples."""
 
     hessians: Tensor
     slopes: Tensor
@@ -96,7 +106,7 @@ class Losses(NamedTuple):
     weights: Tensor
 
     @classmethod
-    def of(cls, data: Federation, ridge: float) -> "Losses":
+    def from_federation(cls, data: Federation, ridge: float) -> "Losses":
         batch: Batch = data.block(range(len(data.sizes))).full_batch()
         sizes = batch.mask.sum(dim=1).double()
         inputs = batch.inputs.double().flatten(2) * batch.mask[..., None]
@@ -109,7 +119,8 @@ class Losses(NamedTuple):
             sizes / sizes.sum(),
         )
 
-    def at(self, models: Tensor) -> Tensor:
+    def values(self, models: Tensor) -> Tensor:
+        """Return each client's loss at its own row of `models`."""
         curved = torch.einsum("ci,cij,cj->c", models, self.hessians, models) / 2
         return curved - (self.slopes * models).sum(dim=1) + self.rest
 
@@ -126,11 +137,11 @@ class Losses(NamedTuple):
         return own
 
     def largest_gradients(self, rate: float, gamma: float, iterations: int) -> tuple[float, float]:
-        """In L1 and in L2, on the way from zero."""
+        """Return the largest gradient norms in L1 and in L2 during gradient descent from zero."""
         model, l1, l2 = torch.zeros_like(self.slopes[0]), 0.0, 0.0
         for k in range(iterations + 1):
-            found = self.gradients(model)
-            l1 = max(l1, float(found.abs().sum(dim=1).max()))
-            l2 = max(l2, float(found.norm(dim=1).max()))
-            model = model - rate / (k + gamma) * (self.weights @ found)
+            gradients = self.gradients(model)
+            l1 = max(l1, float(gradients.abs().sum(dim=1).max()))
+            l2 = max(l2, float(gradients.norm(dim=1).max()))
+            model = model - rate / (k + gamma) * (self.weights @ gradients)
         return l1, l2

@@ -1,4 +1,4 @@
-"""What a person should be warned of before a run: promises that say little, and protection that isn't there."""
+"""Warnings before a run: promises that say little, and protection that isn't there."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -11,11 +11,11 @@ from discreet.engines.engine import MIN_SECURE_CLIENTS
 from discreet.privacy.release import Person, Unit, View
 from discreet.privacy.wording import compact, round_up, unit_name
 
-LARGE = 10.0  # beyond which an ε is worth little
+LARGE_EPSILON = 10.0  # an ε above this says little
 
 
-class Said(Protocol):
-    """What is promised, as a guarantee has it."""
+class PromiseLike(Protocol):
+    """A promise, as a guarantee or the planner has it."""
 
     @property
     def unit(self) -> Unit: ...
@@ -27,68 +27,73 @@ class Said(Protocol):
     def delta(self) -> float: ...
 
 
-def warnings(
-    algorithm: Algorithm, population: Population, cards: Sequence[Said], distinct: int | None
+def plan_warnings(
+    algorithm: Algorithm, population: Population, cards: Sequence[PromiseLike], distinct: int | None
 ) -> Iterator[str]:
-    """A sentence or two each. `distinct` examples are there when each is counted once, as far as that is known."""
+    """Yield each warning in one or two sentences.
+
+    Args:
+        cards: The guarantees of the plan; the first is the promised one.
+        distinct: The number of examples, each counted once; None if only the owner of the data knows it.
+    """
     if cards:
-        yield from _delta(population, cards[0], distinct)
-        yield from _epsilon(cards)
-        yield from _amplification(algorithm, population, cards[0])
-    yield from _secure_sums(algorithm, population)
-    yield from _shards(algorithm, population)
+        yield from _warn_delta(population, cards[0], distinct)
+        yield from _warn_epsilon(cards)
+        yield from _warn_amplification(algorithm, population, cards[0])
+    yield from _warn_secure_sums(algorithm, population)
+    yield from _warn_shards(algorithm, population)
 
 
-def _shards(algorithm: Algorithm, population: Population) -> Iterator[str]:
+def _warn_shards(algorithm: Algorithm, population: Population) -> Iterator[str]:
     trainer, most = algorithm.trainer, max(population.examples)
     if isinstance(trainer, Shards) and trainer.shards > most:
         yield (
-            f"There are {trainer.shards:,} shards and at most {most:,} examples to a client: shards that are empty "
-            "send nothing, and only shrink the update beside its noise. Choose fewer."
+            f"There are {trainer.shards:,} shards and at most {most:,} examples per client: empty shards send "
+            "nothing, and only shrink the update compared to its noise. Choose fewer."
         )
 
 
-def _delta(population: Population, card: Said, distinct: int | None) -> Iterator[str]:
-    """δ is the chance that ε doesn't hold: at one in as many as there are, someone's data may well be shown whole."""
-    number = _units(population, card, distinct)
+def _warn_delta(population: Population, card: PromiseLike, distinct: int | None) -> Iterator[str]:
+    """Warn of a δ of one over the number of people or more: it allows publishing one person's data in full."""
+    number = _count_units(population, card, distinct)
     if card.delta * number >= 1:
-        kind, more = unit_name(card.unit), "" if _exactly(card, distinct) else "at least "
+        kind, more = unit_name(card.unit), "" if _is_exact(card, distinct) else "at least "
         yield (
             f"delta = {compact(card.delta)} is no less than 1/{number:,}, and there are {more}{number:,} "
-            f"{'people' if kind == 'person' else f'{kind}s'}: showing one of them whole would keep this promise. "
+            f"{'people' if kind == 'person' else f'{kind}s'}: publishing one of them in full would keep this promise. "
             f"Choose delta well below {compact(1 / number, 2)}."
         )
 
 
-def _units(population: Population, card: Said, distinct: int | None) -> int:
-    """How many there are of whom the promise protects; at least, where only the data's owner could count them."""
+def _count_units(population: Population, card: PromiseLike, distinct: int | None) -> int:
+    """Return how many units the promise protects; a lower bound where only the owner of the data can count them."""
     if card.unit == "client":
         return population.clients
     examples = sum(population.examples)
-    found = distinct if distinct is not None else math.ceil(examples / population.max_multiplicity)
-    return math.ceil(found / card.unit.max_examples) if isinstance(card.unit, Person) else found
+    known = distinct if distinct is not None else math.ceil(examples / population.max_multiplicity)
+    return math.ceil(known / card.unit.max_examples) if isinstance(card.unit, Person) else known
 
 
-def _exactly(card: Said, distinct: int | None) -> bool:
+def _is_exact(card: PromiseLike, distinct: int | None) -> bool:
     return card.unit == "client" or (card.unit == "example" and distinct is not None)
 
 
-def _epsilon(cards: Sequence[Said]) -> Iterator[str]:
+def _warn_epsilon(cards: Sequence[PromiseLike]) -> Iterator[str]:
     first = cards[0]
-    most = max(each.epsilon for each in cards if (each.unit, each.view) == (first.unit, first.view))
-    if most > LARGE:
+    most = max(card.epsilon for card in cards if (card.unit, card.view) == (first.unit, first.view))
+    if most > LARGE_EPSILON:
         yield (
-            f"epsilon = {round_up(most)} is above {LARGE:g}: it bounds the odds by a factor of about "
-            f"{_factor(most)}, which says little. Look at which attacks it still excludes, if any."
+            f"epsilon = {round_up(most)} is above {LARGE_EPSILON:g}: it bounds the odds by a factor of about "
+            f"{_odds_factor(most)}, which says little. Look at which attacks it still excludes, if any."
         )
 
 
-def _factor(epsilon: float) -> str:
+def _odds_factor(epsilon: float) -> str:
     return f"{math.exp(epsilon):,.0f}" if epsilon < 16 else f"e^{compact(epsilon, 3)}"
 
 
-def _amplification(algorithm: Algorithm, population: Population, card: Said) -> Iterator[str]:
-    """A secret draw of the cohort is worth something only to whoever doesn't see who was drawn."""
+def _warn_amplification(algorithm: Algorithm, population: Population, card: PromiseLike) -> Iterator[str]:
+    """Warn that sampling amplifies nothing against an observer who sees which clients join."""
     sampling = algorithm.sampling
     rate = sampling.expected_cohort(population) / population.clients
     if sampling.public_cohort(population, 0) is not None or rate == 1:
@@ -96,20 +101,21 @@ def _amplification(algorithm: Algorithm, population: Population, card: Said) -> 
     if card.view != "public":
         yield (
             f"Clients join at a rate of {compact(rate, 3)}, which amplifies nothing against the {card.view}: it sees "
-            "who joins. Every round that a client may join is counted in full."
+            "which clients join. Every round that a client may join is counted in full."
         )
     elif card.unit == "client":
         yield (
-            f"This counts on nobody seeing who joins (a rate of {compact(rate, 3)}). The server sees it, so nothing of "
-            "this holds against the server, and the list of who joined must stay as secret as the data."
+            f"This assumes that nobody sees which clients join (a rate of {compact(rate, 3)}). The server sees it, so "
+            "this guarantee doesn't hold against the server, and the list of joined clients must stay as secret as the "
+            "data."
         )
 
 
-def _secure_sums(algorithm: Algorithm, population: Population) -> Iterator[str]:
-    """The secure engine refuses such a plan; another one adds up in clear, and wouldn't notice."""
+def _warn_secure_sums(algorithm: Algorithm, population: Population) -> Iterator[str]:
+    """Warn of cohorts too small for a secure sum: the secure engine refuses them, others would not notice."""
     fewest = algorithm.sampling.cohort_bounds(population)[0]
     if algorithm.aggregation.is_secure and fewest < MIN_SECURE_CLIENTS:
         yield (
             f"As few as {fewest} client{'' if fewest == 1 else 's'} may be in a round, and a secure sum needs "
-            f"{MIN_SECURE_CLIENTS}: of two, each could take its own part off. Let more clients join."
+            f"{MIN_SECURE_CLIENTS}: with two, each could subtract its own part. Let more clients join."
         )

@@ -6,9 +6,9 @@ from threading import Thread
 
 import pytest
 
-from discreet.planning.planner.planner_server import Planner, listening
+from discreet.planning.planner.planner_server import PlannerServer, open_planner
 from discreet.planning.planner.slider_question import Question
-from discreet.planning.planner.slider_start import Start
+from discreet.planning.planner.slider_start import StartPosition
 
 QUESTION = Question(
     mechanism="local_gaussian",
@@ -25,9 +25,9 @@ QUESTION = Question(
 
 
 @contextmanager
-def served(question: Question) -> Iterator[Planner]:
+def served(question: Question) -> Iterator[PlannerServer]:
     """A planner that answers from a thread of its own."""
-    with listening(Start(question, "")) as server:
+    with open_planner(StartPosition(question, "")) as server:
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         yield server
@@ -36,6 +36,6 @@ def served(question: Question) -> Iterator[Planner]:
 
 
 @pytest.fixture
-def planner() -> Iterator[Planner]:
+def planner() -> Iterator[PlannerServer]:
     with served(QUESTION) as server:
         yield server

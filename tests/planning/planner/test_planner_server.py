@@ -10,12 +10,12 @@ import pytest
 
 from discreet.errors import InvalidInput
 from discreet.part import to_plain
-from discreet.planning.planner.planner_server import Planner, listening
-from discreet.planning.planner.slider_start import NEAREST, Start
+from discreet.planning.planner.planner_server import PlannerServer, open_planner
+from discreet.planning.planner.slider_start import NEAREST_NOTE, StartPosition
 from tests.planning.planner.conftest import QUESTION
 
 
-def asked(planner: Planner, path: str, method: str = "GET", **headers: str) -> tuple[HTTPResponse, bytes]:
+def asked(planner: PlannerServer, path: str, method: str = "GET", **headers: str) -> tuple[HTTPResponse, bytes]:
     connection = HTTPConnection("127.0.0.1", planner.server_port, timeout=60)
     connection.request(method, path, headers={"Host": f"127.0.0.1:{planner.server_port}", **headers})
     reply = connection.getresponse()
@@ -24,19 +24,19 @@ def asked(planner: Planner, path: str, method: str = "GET", **headers: str) -> t
     return reply, content
 
 
-def answered(planner: Planner, question: object) -> tuple[int, dict[str, object]]:
+def answered(planner: PlannerServer, question: object) -> tuple[int, dict[str, object]]:
     reply, content = asked(planner, f"/{planner.token}/answer?q={quote(json.dumps(question))}")
     return reply.status, json.loads(content)
 
 
-def test_it_listens_on_this_machine_alone_under_a_name_that_cannot_be_guessed(planner: Planner):
+def test_it_listens_on_this_machine_alone_under_a_name_that_cannot_be_guessed(planner: PlannerServer):
     assert planner.server_address[0] == "127.0.0.1"
     assert planner.url == f"http://127.0.0.1:{planner.server_port}/{planner.token}/"
     assert len(planner.token) >= 32  # 192 bits
 
 
 def test_two_planners_have_two_names():
-    with listening(Start(QUESTION, "")) as one, listening(Start(QUESTION, "")) as other:
+    with open_planner(StartPosition(QUESTION, "")) as one, open_planner(StartPosition(QUESTION, "")) as other:
         assert one.token != other.token
         assert one.server_port != other.server_port
 
@@ -50,7 +50,7 @@ def test_two_planners_have_two_names():
         ("plotly.js", "text/javascript"),
     ],
 )
-def test_the_page_and_what_it_loads_are_there(planner: Planner, name: str, kind: str):
+def test_the_page_and_what_it_loads_are_there(planner: PlannerServer, name: str, kind: str):
     reply, content = asked(planner, f"/{planner.token}/{name}")
     assert (reply.status, reply.headers.get_content_type()) == (200, kind)
     assert content
@@ -59,7 +59,7 @@ def test_the_page_and_what_it_loads_are_there(planner: Planner, name: str, kind:
 @pytest.mark.parametrize(
     "path", ["/", "/{}", "/wrong/", "/wrong/answer", "/{}/../", "/{}/server.py", "/{}//", "/{}/a/b"]
 )
-def test_nothing_else_is_there(planner: Planner, path: str):
+def test_nothing_else_is_there(planner: PlannerServer, path: str):
     reply, content = asked(planner, path.format(planner.token))
     assert (reply.status, json.loads(content)) == (404, {"error": "There is nothing here."})
 
@@ -67,7 +67,7 @@ def test_nothing_else_is_there(planner: Planner, path: str):
 @pytest.mark.parametrize(
     "host", ["evil.example", "evil.example:80", "127.0.0.1", "127.0.0.1:1", "", "127.0.0.1.evil.example"]
 )
-def test_a_name_that_was_made_to_lead_here_is_refused(planner: Planner, host: str):
+def test_a_name_that_was_made_to_lead_here_is_refused(planner: PlannerServer, host: str):
     reply, _ = asked(planner, f"/{planner.token}/", Host=host)
     assert reply.status == 403
 
@@ -83,7 +83,7 @@ def test_a_name_that_was_made_to_lead_here_is_refused(planner: Planner, host: st
     ],
 )
 def test_what_no_browser_sends_is_refused_too(
-    planner: Planner, sent: str, status: int, capfd: pytest.CaptureFixture[str]
+    planner: PlannerServer, sent: str, status: int, capfd: pytest.CaptureFixture[str]
 ):
     with create_connection(("127.0.0.1", planner.server_port), timeout=60) as line:
         line.sendall(sent.format(host=f"127.0.0.1:{planner.server_port}", token=planner.token).encode())
@@ -93,11 +93,11 @@ def test_what_no_browser_sends_is_refused_too(
     assert capfd.readouterr().err == ""
 
 
-def test_localhost_is_a_name_of_ours(planner: Planner):
+def test_localhost_is_a_name_of_ours(planner: PlannerServer):
     assert asked(planner, f"/{planner.token}/", Host=f"localhost:{planner.server_port}")[0].status == 200
 
 
-def test_a_browser_leaves_the_usual_port_out(planner: Planner):
+def test_a_browser_leaves_the_usual_port_out(planner: PlannerServer):
     port, path = planner.server_port, f"/{planner.token}/"
     planner.server_port = HTTP_PORT
     for host, status in {"127.0.0.1": 200, "localhost": 200, "127.0.0.1:80": 200, "evil.example": 403}.items():
@@ -109,13 +109,13 @@ def test_a_browser_leaves_the_usual_port_out(planner: Planner):
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "HEAD", "PATCH", "TRACE"])
-def test_only_get_is_answered(planner: Planner, method: str):
+def test_only_get_is_answered(planner: PlannerServer, method: str):
     reply, _ = asked(planner, f"/{planner.token}/", method)
     assert (reply.status, reply.headers["Allow"]) == (405, "GET")
 
 
 @pytest.mark.parametrize("path", ["/{}/", "/{}/answer?q=x", "/wrong/"])
-def test_every_reply_tells_the_browser_to_load_nothing_from_elsewhere(planner: Planner, path: str):
+def test_every_reply_tells_the_browser_to_load_nothing_from_elsewhere(planner: PlannerServer, path: str):
     reply, _ = asked(planner, path.format(planner.token))
     policy = reply.headers["Content-Security-Policy"]
     assert policy.startswith("default-src 'none'; script-src 'self'; ")
@@ -126,10 +126,10 @@ def test_every_reply_tells_the_browser_to_load_nothing_from_elsewhere(planner: P
     assert "Python" not in reply.headers["Server"]
 
 
-def test_a_question_has_its_answer(planner: Planner):
+def test_a_question_has_its_answer(planner: PlannerServer):
     status, found = answered(planner, to_plain(QUESTION))
     assert (status, found["reason"]) == (200, "")
-    assert set(found["curves"]) == {"epsilon", "noise", "loudness", "bytes"}  # type: ignore[call-overload]
+    assert set(found["curves"]) == {"epsilon", "noise", "noise_to_signal", "bytes"}  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_a_question_has_its_answer(planner: Planner):
     ],
 )
 def test_a_question_that_cannot_be_meant_is_refused_in_a_sentence(
-    planner: Planner, change: dict[str, object], said: str
+    planner: PlannerServer, change: dict[str, object], said: str
 ):
     status, found = answered(planner, {**to_plain(QUESTION), **change})
     assert status == 400
@@ -156,34 +156,34 @@ def test_a_question_that_cannot_be_meant_is_refused_in_a_sentence(
 
 @pytest.mark.parametrize("fault", [ZeroDivisionError("float division by zero"), ValueError("math domain error")])
 def test_a_fault_of_ours_is_said_in_a_sentence_and_the_next_question_is_answered(
-    planner: Planner, monkeypatch: pytest.MonkeyPatch, fault: Exception
+    planner: PlannerServer, monkeypatch: pytest.MonkeyPatch, fault: Exception
 ):
     def failing(*_: object) -> None:
         raise fault
 
     with monkeypatch.context() as patched:
-        patched.setattr("discreet.planning.planner.planner_server.answer", failing)
+        patched.setattr("discreet.planning.planner.planner_server.answer_question", failing)
         status, found = answered(planner, to_plain(QUESTION))
-    said = f"The planner has no answer to this, and should have one ({type(fault).__name__})."
+    said = f"The planner failed to answer, which is a bug ({type(fault).__name__})."
     assert (status, found) == (500, {"error": said})
     assert answered(planner, to_plain(QUESTION))[0] == 200
 
 
 @pytest.mark.parametrize("query", ["", "?", "?q=", "?q=%7B", "?p=1", "?q=[1]", "?q=" + "[" * 900, "?q=%00"])
-def test_what_is_no_question_is_refused(planner: Planner, query: str):
+def test_what_is_no_question_is_refused(planner: PlannerServer, query: str):
     reply, content = asked(planner, f"/{planner.token}/answer{query}")
     assert reply.status == 400
     assert json.loads(content)["error"]
 
 
-def test_a_path_without_end_is_refused(planner: Planner):
+def test_a_path_without_end_is_refused(planner: PlannerServer):
     assert asked(planner, f"/{planner.token}/answer?q={'1' * 5000}")[0].status == 403
 
 
-def test_a_port_that_is_taken_is_said(planner: Planner):
+def test_a_port_that_is_taken_is_said(planner: PlannerServer):
     with (
         pytest.raises(InvalidInput, match=f"Port {planner.server_port} can't be used"),
-        listening(Start(QUESTION, ""), planner.server_port),
+        open_planner(StartPosition(QUESTION, ""), planner.server_port),
     ):
         pass
 
@@ -207,7 +207,7 @@ class Form(HTMLParser):
         self.loaded += [found[name] for name in ("src", "href") if name in found]
 
 
-def test_every_input_has_a_label_and_nothing_is_loaded_from_elsewhere(planner: Planner):
+def test_every_input_has_a_label_and_nothing_is_loaded_from_elsewhere(planner: PlannerServer):
     form = Form(asked(planner, f"/{planner.token}/")[1].decode())
     assert {str(each["id"]) for each in form.inputs} >= set(to_plain(QUESTION))
     assert all(each["id"] in form.labels or each.get("aria-label") for each in form.inputs)
@@ -215,7 +215,7 @@ def test_every_input_has_a_label_and_nothing_is_loaded_from_elsewhere(planner: P
 
 
 def test_the_page_starts_as_the_question_does_and_says_where_it_is_only_near():
-    with listening(Start(QUESTION, NEAREST)) as near:
+    with open_planner(StartPosition(QUESTION, NEAREST_NOTE)) as near:
         text = near.text.decode()
     values = {each["id"]: each.get("value") for each in Form(text).inputs}
     assert (values["epsilon"], values["delta"], values["rounds"]) == ("2", "1e-5", "20")

@@ -3,8 +3,8 @@
 import pytest
 
 from discreet.algorithms.noise_to_signal import noise_to_signal
-from discreet.planning.planner.slider_answer import answer
-from discreet.planning.planner.slider_start import start
+from discreet.planning.planner.slider_answer import answer_question
+from discreet.planning.planner.slider_start import start_position
 from tests.small_experiment import Prepared, prepared, small, state
 
 __all__ = ["prepared", "small", "state"]
@@ -16,18 +16,18 @@ TEN = "task={kind='digits',clients=10}"
 
 def test_a_file_of_dp_sgd_is_shown_with_its_own_noise(prepared: Prepared):
     job = prepared()
-    question, note = start(job)
+    question, note = start_position(job)
     assert (question.mechanism, question.view, question.unit, note) == ("dp_sgd", "server", "example", "")
     assert (question.epsilon, question.delta, question.rounds, question.local_steps) == (2.0, 1e-4, 4, 1)
     assert (question.clients, question.sampling_rate, question.dimension, question.examples) == (3, 0.1, 650, 1438 / 3)
-    assert answer(question)["noise_multiplier"] == job.algorithm.trainer.noise_multiplier  # type: ignore[union-attr]
+    assert answer_question(question)["noise_multiplier"] == job.algorithm.trainer.noise_multiplier  # type: ignore[union-attr]
 
 
 def test_examples_that_do_not_go_round_evenly_change_no_number(prepared: Prepared):
     job = prepared(TEN)
-    question, note = start(job)
+    question, note = start_position(job)
     assert (question.examples, note) == (143.8, "")
-    assert answer(question)["noise_to_signal"] == noise_to_signal(job.algorithm, job.population, 650)
+    assert answer_question(question)["noise_to_signal"] == noise_to_signal(job.algorithm, job.population, 650)
 
 
 @pytest.mark.parametrize(
@@ -47,9 +47,9 @@ def test_files_for_whole_clients(
     prepared: Prepared, recipe: str, more: tuple[str, ...], mechanism: str, rate: float, steps: int
 ):
     job = prepared(f"algorithm={{{recipe}, learning_rate=0.1, clip_norm=0.5}}", *OF_CLIENTS, TEN, *more)
-    question, note = start(job)
+    question, note = start_position(job)
     assert (question.mechanism, question.sampling_rate, question.local_steps, note) == (mechanism, rate, steps, "")
-    assert answer(question)["noise_multiplier"] == pytest.approx(job.algorithm.mechanism.noise_multiplier)  # type: ignore[union-attr]
+    assert answer_question(question)["noise_multiplier"] == pytest.approx(job.algorithm.mechanism.noise_multiplier)  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
@@ -58,10 +58,10 @@ def test_files_whose_clients_add_their_own_noise(prepared: Prepared, noise: str)
         f'recipe="ldp_fedavg", learning_rate=0.1, gradient_bound=1.0, local_iterations=5, cohort=2, noise="{noise}"'
     )
     job = prepared(f"algorithm={{{recipe}}}", *OF_CLIENTS, TEN)
-    question, note = start(job)
+    question, note = start_position(job)
     assert (question.mechanism, question.sampling_rate, question.local_steps) == (f"local_{noise}", 0.2, 5)
     assert note == ""
-    assert answer(question)["noise_multiplier"] == job.algorithm.mechanism.noise_multiplier  # type: ignore[union-attr]
+    assert answer_question(question)["noise_multiplier"] == job.algorithm.mechanism.noise_multiplier  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
@@ -128,15 +128,15 @@ def test_files_whose_clients_add_their_own_noise(prepared: Prepared, noise: str)
 def test_what_sliders_cannot_say_is_shown_as_the_nearest_and_said(
     prepared: Prepared, overrides: tuple[str, ...], mechanism: str
 ):
-    question, note = start(prepared(*overrides))
+    question, note = start_position(prepared(*overrides))
     assert question.mechanism == mechanism
     assert "the nearest" in note
 
 
 def test_a_file_of_skellam_shares_is_shown_with_its_own_numbers(prepared: Prepared):
     job = prepared(f"{BROADCAST}}}")
-    question, note = start(job)
+    question, note = start_position(job)
     assert (question.mechanism, question.local_steps, note) == ("skellam", 2, "")
-    assert answer(question)["noise_to_signal"] == pytest.approx(
+    assert answer_question(question)["noise_to_signal"] == pytest.approx(
         noise_to_signal(job.algorithm, job.population, 650), rel=1e-5
     )

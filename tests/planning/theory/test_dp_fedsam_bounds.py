@@ -1,4 +1,4 @@
-"""Paper 004's theorems: by hand, and against clients that really take the steps."""
+"""DP-FedSAM's theorems: by hand, and against clients that really take the steps."""
 
 import math
 from dataclasses import replace

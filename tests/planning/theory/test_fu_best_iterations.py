@@ -1,4 +1,4 @@
-"""E* and T* of paper 003: formulas against what minimises, where whole turns leave a choice, and what is wrong."""
+"""E* and T* of Fu et al. 2022: formulas against what minimises, where whole turns leave a choice, and what is wrong."""
 
 import math
 
@@ -81,7 +81,7 @@ def test_whole_turns_leave_the_e_that_the_papers_figures_sweep() -> None:
 
 
 def test_an_e_at_the_edge_is_said_to_be_one() -> None:
-    """Paper 003's E* = 24 at T = 240 is b·T/N: there each client uploads once."""
+    """Fu et al.'s E* = 24 at T = 240 is b·T/N: there each client uploads once."""
     few = Constants(convexity=2.0, smoothness=2.0, gradient_bound=1e-3, heterogeneity=0.0, start=0.0)
     found = fu_best_iterations.best_local(Setting(**{**vars(LENDING_CLUB), "constants": few}), 240)
     assert (found.value, found.valid) == (24, True)
@@ -150,7 +150,7 @@ def test_the_explicit_best_t_grows_as_epsilon_does() -> None:
 
 
 def test_gaussian_noise_has_a_finite_best_t_too_where_it_outweighs_what_is_learned() -> None:
-    """A ≥ 2B(γ − 1) decides, and paper 003's FEMNIST has noise of 214,590 coordinates."""
+    """A ≥ 2B(γ − 1) decides, and Fu et al.'s FEMNIST has noise of 214,590 coordinates."""
     quiet = Setting(**{**vars(FEMNIST), "parameters": 1})
     assert math.isinf(fu_best_iterations.best_total(quiet, 5).value)
     assert fu_best_iterations.best_total(FEMNIST, 5) == (50, True, "the shortest in which every client joins")

@@ -1,4 +1,4 @@
-"""A client's own noise: what paper 003's theorems ask for, what its corollaries say of it, and what it really costs."""
+"""A client's own noise: what Fu et al.'s theorems ask for, what its corollaries say of it, and what it really costs."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Cohorts that share their noise: paper 002's own settings, and those who are missing."""
+"""Cohorts that share their noise: Heikkilä's own settings, and those who are missing."""
 
 import math
 from dataclasses import replace

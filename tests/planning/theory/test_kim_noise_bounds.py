@@ -1,4 +1,4 @@
-"""Paper 001's noise bounds in its own setting, to every digit that is known, and where their conditions hold."""
+"""Kim, Günlü & Schaefer's noise bounds in their own setting, to every known digit, and where their conditions hold."""
 
 import math
 from dataclasses import replace

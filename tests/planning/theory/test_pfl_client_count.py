@@ -1,4 +1,4 @@
-"""Paper 000's Theorem 3: by hand, and against means that were drawn."""
+"""PFL's Theorem 3: by hand, and against means that were drawn."""
 
 import math
 from dataclasses import replace

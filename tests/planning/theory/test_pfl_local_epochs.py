@@ -1,4 +1,4 @@
-"""Paper 000's Theorem 2: by hand, against noise that was drawn, and against the exact accountant."""
+"""PFL's Theorem 2: by hand, against noise that was drawn, and against the exact accountant."""
 
 import math
 from dataclasses import replace

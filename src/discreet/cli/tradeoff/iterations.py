@@ -120,11 +120,11 @@ def _measure_constants(clients: int, parameters: int) -> "tuple[Constants, str]"
             f"A pilot of {clients:,} clients with {parameters:,} parameters draws more than {MOST_NUMBERS:,} numbers.",
             fix="Leave --pilot out, or give the constants that you know.",
         )
-    from discreet.planning.pilot import NOT_COVERED, pilot, synthetic  # torch
+    from discreet.planning.pilot import PILOT_NOT_COVERED, run_pilot, synthetic_clients  # torch
 
-    constants = pilot(synthetic(clients, parameters, examples=examples)).constants
+    constants = run_pilot(synthetic_clients(clients, parameters, examples=examples)).constants
     source = f"from a pilot on {clients:,} synthetic clients of {examples:,} examples with {parameters:,} parameters"
-    return constants, f"{source}. {NOT_COVERED.rstrip('.')}"
+    return constants, f"{source}. {PILOT_NOT_COVERED.rstrip('.')}"
 
 
 def _describe_source(source: str, given: dict[str, float]) -> str:

@@ -13,8 +13,8 @@ from discreet.experiment.loop.job import Job
 from discreet.part import to_plain
 from discreet.planning.curves.number_tables import number_table
 from discreet.planning.curves.sweep_panels import geometric_steps, sweep_panel
-from discreet.planning.experiment_plan import sent
-from discreet.planning.other_promises import Cost, costs, format_affordable_rounds, today
+from discreet.planning.experiment_plan import expected_traffic
+from discreet.planning.other_promises import Cost, current_cost, format_affordable_rounds, price_promises
 from discreet.privacy.wording import compact, unit_name
 from discreet.report.curves import Mark, Panel, Picture, Point
 from discreet.report.formatting import format_bytes, format_count
@@ -68,7 +68,7 @@ class PromiseTradeoff:
         """Draw the costs from a quarter of the smallest ε to four times the largest."""
         known = [cost.epsilon for cost in (self.today, *self.costs)]
         grid = geometric_steps(min(known) / 4, max(known) * 4, POINTS)
-        swept = list(costs(self.source, self.job, sorted({*grid, *known})))
+        swept = list(price_promises(self.source, self.job, sorted({*grid, *known})))
 
         def panel(title: str, up: str, field: str) -> Panel:
             current = getattr(self.today, field)
@@ -94,7 +94,7 @@ class PromiseTradeoff:
         )
 
     def _describe_cost(self, cost: Cost) -> dict[str, Any]:
-        traffic = sent(self.job, cost.rounds_at_this_noise)
+        traffic = expected_traffic(self.job, cost.rounds_at_this_noise)
         return {
             **cost._asdict(),
             "times_the_noise": self._noise_ratio(cost),
@@ -123,9 +123,9 @@ def compute_promise_tradeoff(source: Source, job: Job, epsilons: Sequence[float]
     """
     if job.privacy is None:
         raise Unsupported("This experiment promises nothing.", fix="Add a [privacy] table, or use discreet plan.")
-    priced = tuple(costs(source, job, epsilons))
+    priced = tuple(price_promises(source, job, epsilons))
     if not priced:
         raise Unsupported(
             "Clients differ in what they do or are promised: there is no one answer.", fix="See discreet plan."
         )
-    return PromiseTradeoff(source, job, today(job, job.privacy), priced)
+    return PromiseTradeoff(source, job, current_cost(job, job.privacy), priced)

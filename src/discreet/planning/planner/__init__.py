@@ -1,1 +1,1 @@
-"""A page on this machine where a plan's numbers are sliders, and its curves follow."""
+"""The planner: a local web page whose sliders change a plan and whose curves follow."""

@@ -1,4 +1,4 @@
-"""The planner's page: sliders with labels, four charts, and nothing that comes from elsewhere."""
+"""The planner's page: labelled sliders, four charts, and no content from other servers."""
 
 import json
 import math
@@ -7,8 +7,8 @@ from functools import lru_cache
 from importlib.resources import files
 
 from discreet.part import to_plain
-from discreet.planning.planner.slider_question import LARGEST_DELTA, MECHANISMS, MOST, PROTECTS, stops
-from discreet.planning.planner.slider_start import Start
+from discreet.planning.planner.slider_question import LARGEST_DELTA, MECHANISM_NOTES, MECHANISMS, MOST, slider_stops
+from discreet.planning.planner.slider_start import StartPosition
 from discreet.privacy.wording import compact
 from discreet.report.markup import Html, join, tag
 from discreet.report.plotly_figures import COLOURS, Chart, layout
@@ -24,24 +24,24 @@ LABELS: Mapping[str, str] = {
     "rounds": "Rounds",
     "local_steps": "Local steps",
 }
-FACTS: Mapping[str, str] = {"dimension": "Parameters", "examples": "Examples of a client"}
+FACTS: Mapping[str, str] = {"dimension": "Parameters", "examples": "Examples per client"}
 VIEWS: Mapping[str, str] = {"server": "the server", "public": "the public (released models)"}
-CHARTS: Mapping[str, tuple[str, str, str]] = {  # caption, across, up
+CHARTS: Mapping[str, tuple[str, str, str]] = {  # caption, horizontal axis, vertical axis
     "epsilon": ("ε against noise", "noise multiplier", "ε of all rounds"),
     "noise": ("Noise against rounds", "rounds", "noise multiplier"),
-    "loudness": ("Noise to signal against clients", "clients", "noise to signal"),
-    "bytes": ("Bytes against rounds, expected", "rounds", "bytes, up and down"),
+    "noise_to_signal": ("Noise to signal against clients", "clients", "noise to signal"),
+    "bytes": ("Expected bytes against rounds", "rounds", "bytes, up and down"),
 }
 TILES: Mapping[str, str] = {
     "noise_multiplier": "Noise multiplier",
-    "noise_to_signal": "Noise to signal, at best",
-    "client_expected": "Bytes of one, expected",
-    "all_total": "Bytes of all, expected",
+    "noise_to_signal": "Noise to signal, best case",
+    "client_expected": "Expected bytes, one client",
+    "all_total": "Expected bytes, all clients",
 }
 
 
-def document(start: Start) -> str:
-    """The whole page as text; its scripts and styles lie beside it, so that nothing inline may run."""
+def render_page(start: StartPosition) -> str:
+    """Return the whole page; its scripts and styles are separate files, so that no inline code may run."""
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
@@ -60,12 +60,14 @@ def document(start: Start) -> str:
             tag("script", "", src="planner.js", defer=True),
         ]
     )
-    return "<!DOCTYPE html>\n" + tag("html", head, tag("body", body, data_planner=_told(start)), lang="en") + "\n"
+    return (
+        "<!DOCTYPE html>\n" + tag("html", head, tag("body", body, data_planner=_script_data(start)), lang="en") + "\n"
+    )
 
 
 @lru_cache(maxsize=1)
-def assets() -> Mapping[str, tuple[str, bytes]]:
-    """What the page asks for, by name: its kind and its bytes."""
+def page_assets() -> Mapping[str, tuple[str, bytes]]:
+    """Return the files that the page loads, by name, each with its media type and its bytes."""
     from plotly.offline import get_plotlyjs
 
     ours, report = files("discreet.planning.planner"), files("discreet.report")
@@ -77,37 +79,37 @@ def assets() -> Mapping[str, tuple[str, bytes]]:
     }
 
 
-def _notes(start: Start) -> Iterator[Html]:
+def _notes(start: StartPosition) -> Iterator[Html]:
     yield tag(
         "p",
         "Move a slider, and the curves follow. They are computed on this machine by the accountants that ",
-        "certify a run; nothing is trained, spent or sent anywhere.",
+        "certify a run; nothing is trained, spent or sent over the network.",
         class_="note",
     )
     if start.note:
         yield tag("p", start.note, class_="note")
-    yield tag("noscript", tag("p", "This page needs JavaScript: its own, and none from elsewhere."))
+    yield tag("noscript", tag("p", "This page needs JavaScript: only its own files, none from other servers."))
 
 
-def _controls(start: Start) -> Html:
+def _controls(start: StartPosition) -> Html:
     now = to_plain(start.question)
     return tag(
         "form",
         tag("h2", "The plan"),
         _choice("mechanism", "Mechanism", MECHANISMS, now["mechanism"]),
-        tag("p", PROTECTS[now["mechanism"]], id="protects", class_="note"),
+        tag("p", MECHANISM_NOTES[now["mechanism"]], id="mechanism-note", class_="note"),
         _choice("view", "Protects against", VIEWS, now["view"]),
         *(_slider(name, label, now[name]) for name, label in LABELS.items()),
         *(tag("div", *_number(name, label, now[name]), class_="slider") for name, label in FACTS.items()),
         class_="part controls",
         aria_label="The plan",
-        autocomplete="off",  # a page that is loaded again stands as the experiment does
+        autocomplete="off",  # a reloaded page starts with the experiment's numbers again
     )
 
 
 def _choice(name: str, label: str, options: Mapping[str, str], now: str) -> Html:
-    listed = (tag("option", said, value=value, selected=value == now) for value, said in options.items())
-    return tag("div", tag("label", label, for_=name), tag("select", *listed, id=name), class_="choice")
+    entries = (tag("option", text, value=value, selected=value == now) for value, text in options.items())
+    return tag("div", tag("label", label, for_=name), tag("select", *entries, id=name), class_="choice")
 
 
 def _number(name: str, label: str, now: float) -> Iterator[Html]:
@@ -118,18 +120,18 @@ def _number(name: str, label: str, now: float) -> Iterator[Html]:
 
 
 def _slider(name: str, label: str, now: float) -> Html:
-    """A number to type and a slider to move: either sets the other, and both work from the keyboard."""
-    where = stops(name)
-    moved = tag(
+    """Build a number field and a slider that set each other; both work from the keyboard."""
+    positions = slider_stops(name)
+    slider = tag(
         "input",
         type="range",
         id=f"{name}-slider",
         min="0",
-        max=str(len(where) - 1),
-        value=str(min(range(len(where)), key=lambda place: abs(math.log(where[place] / now)))),
+        max=str(len(positions) - 1),
+        value=str(min(range(len(positions)), key=lambda place: abs(math.log(positions[place] / now)))),
         aria_label=f"{label}, slider",
     )
-    return tag("div", *_number(name, label, now), moved, class_="slider")
+    return tag("div", *_number(name, label, now), slider, class_="slider")
 
 
 def _answer() -> Html:
@@ -146,25 +148,25 @@ def _answer() -> Html:
         tag("figure", tag("figcaption", caption), tag("div", id=f"chart-{name}", class_="chart", role="img"))
         for name, (caption, _, _) in CHARTS.items()
     )
-    said = tag("div", tag("p", "…", id="said"), tag("ul", id="warnings"), class_="verdict none", id="verdict")
+    verdict = tag("div", tag("p", "…", id="sentence"), tag("ul", id="warnings"), class_="verdict none", id="verdict")
     return tag(
         "section",
-        tag("div", said, role="status", aria_live="polite"),
+        tag("div", verdict, role="status", aria_live="polite"),
         tag("dl", *tiles, class_="tiles"),
-        tag("div", tag("div", *charts, class_="charts"), class_="part", id="drawn"),
+        tag("div", tag("div", *charts, class_="charts"), class_="part", id="charts"),
         class_="answer",
         aria_label="What it costs",
     )
 
 
-def _told(start: Start) -> str:
-    """What the script has to know, as JSON."""
+def _script_data(start: StartPosition) -> str:
+    """Return what the script needs, as JSON."""
     axes = {name: {"across": across, "up": up} for name, (_, across, up) in CHARTS.items()}
     return json.dumps(
         {
             "question": to_plain(start.question),
-            "stops": {name: stops(name) for name in LABELS},
-            "protects": PROTECTS,
+            "stops": {name: slider_stops(name) for name in LABELS},
+            "mechanism_notes": MECHANISM_NOTES,
             "axes": axes,
             "layout": layout(Chart("", "", ())),
             "colours": [*COLOURS[:2], QUIET],
@@ -173,6 +175,6 @@ def _told(start: Start) -> str:
 
 
 _FOOTER = (
-    "Noise to signal is in a round's mean, with everything at the clip and all clients agreed: real updates are "
-    "shorter, and disagree. Bytes leave out what secure aggregation sends beside the sums."
+    "Noise to signal is that of a round's mean in the best case: every update at the clip norm, all in the same "
+    "direction. Real updates are shorter and differ. Bytes leave out what secure aggregation sends besides the sums."
 )

@@ -1,4 +1,4 @@
-"""The page's server: on this machine alone, for whoever knows its address, and for nothing but the page."""
+"""The planner's web server: on this machine only, under a secret address, and for the planner's page only."""
 
 import json
 import secrets
@@ -15,15 +15,15 @@ from urllib.parse import parse_qs
 from discreet.errors import DiscreetError, InvalidInput
 from discreet.part import from_plain
 from discreet.planning.planner import planner_page
-from discreet.planning.planner.slider_answer import answer
+from discreet.planning.planner.slider_answer import answer_question
 from discreet.planning.planner.slider_question import Question
-from discreet.planning.planner.slider_start import Start
+from discreet.planning.planner.slider_start import StartPosition
 
 ADDRESS = "127.0.0.1"
-PATIENCE = 5.0  # seconds, after which an answer is drawn with fewer points
+PATIENCE = 5.0  # seconds after which an answer has fewer points
 LONGEST = 2000  # characters of a request's path
 HEADERS = {
-    # the browser itself refuses to load anything from elsewhere; plotly sets styles as it draws
+    # the browser refuses to load anything from other servers; plotly sets styles as it draws
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -37,20 +37,20 @@ HEADERS = {
 }
 
 
-class Planner(ThreadingHTTPServer):
-    """Answers on a free port, or on the one that is asked for, under a path that nobody can guess."""
+class PlannerServer(ThreadingHTTPServer):
+    """Serves the page on a free port, or on the given one, under a path that nobody can guess."""
 
     daemon_threads = True
     allow_reuse_address = True
 
-    def __init__(self, start: Start, port: int = 0) -> None:
-        self.text = planner_page.document(start).encode()
+    def __init__(self, start: StartPosition, port: int = 0) -> None:
+        self.text = planner_page.render_page(start).encode()
         self.token = secrets.token_urlsafe(24)
-        self.computing = Lock()  # one answer at a time: two would only slow each other down
-        super().__init__((ADDRESS, port), Handler)
+        self.computing = Lock()  # one answer at a time: two would slow each other down
+        super().__init__((ADDRESS, port), PlannerHandler)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A browser that hangs up is nothing to tell; anything else is."""
+        """Print errors, except for a browser that closes its connection."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
@@ -60,10 +60,14 @@ class Planner(ThreadingHTTPServer):
 
 
 @contextmanager
-def listening(start: Start, port: int = 0) -> Iterator[Planner]:
-    """A server that is ready to serve, and is closed in the end; InvalidInput where the port can't be had."""
+def open_planner(start: StartPosition, port: int = 0) -> Iterator[PlannerServer]:
+    """Open a server that is ready to serve, and close it in the end.
+
+    Raises:
+        InvalidInput: The port can't be used.
+    """
     try:
-        server = Planner(start, port)
+        server = PlannerServer(start, port)
     except (OSError, OverflowError) as error:
         raise InvalidInput(
             f"Port {port} can't be used ({getattr(error, 'strerror', None) or error}).", fix="Leave --port out."
@@ -72,16 +76,16 @@ def listening(start: Start, port: int = 0) -> Iterator[Planner]:
         yield server
 
 
-class Handler(BaseHTTPRequestHandler):
-    """GET of a few known names, and nothing else: no folder is read, and no name is looked up in one."""
+class PlannerHandler(BaseHTTPRequestHandler):
+    """Answers GET requests for a few known names; it reads no folder and looks up no file by name."""
 
-    server: Planner
+    server: PlannerServer
     server_version, sys_version = "discreet", ""
     protocol_version = "HTTP/1.1"
-    timeout = 30  # seconds that a silent connection may last
+    timeout = 30  # seconds until a silent connection is closed
 
     def do_GET(self) -> None:
-        """The page, what it loads, and its answers."""
+        """Serve the page, its files, and its answers."""
         if len(self.path) > LONGEST or not self._host_is_ours():
             return self._refuse(HTTPStatus.FORBIDDEN, "This is not an address of the planner.")
         path, _, query = self.path.partition("?")
@@ -92,12 +96,12 @@ class Handler(BaseHTTPRequestHandler):
             return self._send(HTTPStatus.OK, "text/html; charset=utf-8", self.server.text)
         if name == "answer":
             return self._answer(query)
-        if name in planner_page.assets():
-            return self._send(HTTPStatus.OK, *planner_page.assets()[name])
+        if name in planner_page.page_assets():
+            return self._send(HTTPStatus.OK, *planner_page.page_assets()[name])
         return self._refuse(HTTPStatus.NOT_FOUND, "There is nothing here.")
 
     def _host_is_ours(self) -> bool:
-        """A page from elsewhere, whose name was made to lead here, names its own host."""
+        """Refuse requests of other pages by DNS rebinding: they name their own host."""
         named, port = self.headers.get_all("Host", []), self.server.server_port
         ours = {f"{name}:{port}" for name in (ADDRESS, "localhost")}
         if port == HTTP_PORT:  # which browsers leave out
@@ -113,18 +117,18 @@ class Handler(BaseHTTPRequestHandler):
             return self._refuse(HTTPStatus.BAD_REQUEST, str(error))
         try:
             with self.server.computing:
-                found = answer(question, PATIENCE)
+                answer = answer_question(question, PATIENCE)
         except DiscreetError as error:
             return self._refuse(HTTPStatus.BAD_REQUEST, str(error))
-        except Exception as error:  # noqa: BLE001 - a fault of ours: the page says so, and goes on
-            said = f"The planner has no answer to this, and should have one ({type(error).__name__})."
-            return self._refuse(HTTPStatus.INTERNAL_SERVER_ERROR, said)
-        return self._json(HTTPStatus.OK, found)
+        except Exception as error:  # noqa: BLE001 - our own bug: the page says so and keeps working
+            message = f"The planner failed to answer, which is a bug ({type(error).__name__})."
+            return self._refuse(HTTPStatus.INTERNAL_SERVER_ERROR, message)
+        return self._send_json(HTTPStatus.OK, answer)
 
-    def _refuse(self, status: HTTPStatus, said: str) -> None:
-        self._json(status, {"error": said})
+    def _refuse(self, status: HTTPStatus, message: str) -> None:
+        self._send_json(status, {"error": message})
 
-    def _json(self, status: HTTPStatus, data: Any) -> None:
+    def _send_json(self, status: HTTPStatus, data: Any) -> None:
         self._send(status, "application/json", json.dumps(data, allow_nan=False).encode())
 
     def _send(self, status: HTTPStatus, kind: str, content: bytes) -> None:
@@ -135,10 +139,10 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """What is no request for a page: another method, or no HTTP at all."""
+        """Refuse other methods, and what is not HTTP at all."""
         self.close_connection = True
         status = HTTPStatus.METHOD_NOT_ALLOWED if code == HTTPStatus.NOT_IMPLEMENTED else HTTPStatus(code)
         self._refuse(status, "The planner only answers to GET.")
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing is logged: the address is a secret, and the terminal is the person's."""
+        """Log nothing: the address is secret."""

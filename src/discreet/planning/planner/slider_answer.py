@@ -1,4 +1,4 @@
-"""The numbers and the curves for where the sliders stand: by the same accountants that certify a run."""
+"""The planner's answer: numbers and curves for one position of the sliders, by the accountants that certify a run."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -15,18 +15,18 @@ from discreet.algorithms.noise_to_signal import noise_multiplier, noise_to_signa
 from discreet.errors import InvalidInput
 from discreet.experiment.promise import calibrate, spending
 from discreet.experiment.promise.promise import PromiseEvent, promise_event
-from discreet.planning.plan_warnings import warnings
+from discreet.planning.plan_warnings import plan_warnings
 from discreet.planning.planner.slider_question import MOST, Question
 from discreet.privacy import accountant, calibration
 from discreet.privacy.calibration import EpsilonTarget
 from discreet.privacy.release import Unit, View
 from discreet.privacy.wording import VIEWERS, sentence
 
-SPREAD = 16.0  # a curve goes from a sixteenth of today's number to sixteen times
+SPREAD = 16.0  # a curve goes from a sixteenth of the current number to sixteen times it
 FALSE_ALARMS = 0.001
 
 
-class Said(NamedTuple):
+class PlannedPromise(NamedTuple):
     unit: Unit
     view: View
     epsilon: float
@@ -34,17 +34,24 @@ class Said(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def answer(question: Question, patience: float = math.inf) -> dict[str, Any]:
-    """As plain data. Where no noise keeps the promise, or the algorithm can't make it, `reason` says why.
+def answer_question(question: Question, patience: float = math.inf) -> dict[str, Any]:
+    """Return the answer as plain data.
 
-    After `patience` seconds curves get no more points: they are then shorter, and still go through today's.
+    If no noise keeps the promise, or the algorithm can't make it, `reason` says why, and only bytes are known.
+
+    Args:
+        patience: Seconds after which curves get no more points: they are shorter then, and still pass through the
+            current number.
     """
     until = monotonic() + patience
     try:
-        found = kept(question)
+        found = calibrate_algorithm(question)
     except InvalidInput as refusal:
         open_noise = question.algorithm()
-        known = {"bytes": bytes_of(question, open_noise), "curves": {"bytes": _bytes_by_rounds(question, open_noise)}}
+        known = {
+            "bytes": question_traffic(question, open_noise),
+            "curves": {"bytes": _bytes_by_rounds(question, open_noise)},
+        }
         return {"unit": question.unit, "reason": refusal.problem, **known}
     noise = noise_multiplier(found)
     assert noise is not None
@@ -52,7 +59,7 @@ def answer(question: Question, patience: float = math.inf) -> dict[str, Any]:
     promised = promise_event(question.privacy(), found, question.rounds, question.population())
     epsilon = accountant.epsilon(promised.event, question.delta, promised.relation)
     recognised = accountant.true_positive_rate(promised.event, FALSE_ALARMS, promised.relation)
-    said = Said(question.unit, question.view, epsilon, question.delta)
+    said = PlannedPromise(question.unit, question.view, epsilon, question.delta)
     distinct = sum(question.population().examples)
     return {
         "unit": question.unit,
@@ -60,22 +67,22 @@ def answer(question: Question, patience: float = math.inf) -> dict[str, Any]:
         "noise_multiplier": noise,
         "epsilon": epsilon,
         "noise_to_signal": noise_to_signal(found, question.population(), question.dimension),
-        "bytes": bytes_of(question, found),
+        "bytes": question_traffic(question, found),
         "sentence": sentence(VIEWERS[question.view], question.unit, promised.relation, FALSE_ALARMS, recognised),
-        "warnings": list(warnings(found, question.population(), [said], distinct)),
+        "warnings": list(plan_warnings(found, question.population(), [said], distinct)),
         "curves": {
-            "epsilon": _curve(_noises(noise), noise, until, lambda at: _spent(question, at)),
+            "epsilon": _curve(_noises(noise), noise, until, lambda at: _epsilon_at(question, at)),
             "noise": _curve(
                 _whole("rounds", question),
                 question.rounds,
                 until,
-                lambda at: _noise(replace(question, rounds=int(at)), near),
+                lambda at: _noise_for(replace(question, rounds=int(at)), near),
             ),
-            "loudness": _curve(
+            "noise_to_signal": _curve(
                 _whole("clients", question),
                 question.clients,
                 until,
-                lambda at: _loudness(replace(question, clients=int(at)), near),
+                lambda at: _noise_to_signal(replace(question, clients=int(at)), near),
             ),
             "bytes": _bytes_by_rounds(question, found),
         },
@@ -83,15 +90,19 @@ def answer(question: Question, patience: float = math.inf) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=2048)
-def kept(question: Question) -> Algorithm:
-    """The algorithm with the least noise that keeps the promise; InvalidInput where there is none."""
+def calibrate_algorithm(question: Question) -> Algorithm:
+    """Return the algorithm with the least noise that keeps the promise.
+
+    Raises:
+        InvalidInput: No noise keeps it.
+    """
     return calibrate.calibrate_noise(
         question.algorithm(), question.privacy(), question.rounds, question.population(), question.dimension
     )
 
 
-def _spent(question: Question, noise: float) -> float | None:
-    """The ε of all rounds at another noise."""
+def _epsilon_at(question: Question, noise: float) -> float | None:
+    """Return the ε of all rounds at another noise; None if the algorithm refuses it."""
     population = question.population()
     try:
         algorithm = (
@@ -105,18 +116,18 @@ def _spent(question: Question, noise: float) -> float | None:
         return None
 
 
-def _noise(question: Question, near: float) -> float | None:
-    found = _nearby(question, near)
+def _noise_for(question: Question, near: float) -> float | None:
+    found = _calibrate_near(question, near)
     return None if found is None else noise_multiplier(found)
 
 
-def _loudness(question: Question, near: float) -> float | None:
-    found = _nearby(question, near)
+def _noise_to_signal(question: Question, near: float) -> float | None:
+    found = _calibrate_near(question, near)
     return None if found is None else noise_to_signal(found, question.population(), question.dimension)
 
 
-def _nearby(question: Question, near: float) -> Algorithm | None:
-    """As `kept`, in a few steps from a guess: `near` is a neighbour's noise over the root of its rounds."""
+def _calibrate_near(question: Question, near: float) -> Algorithm | None:
+    """Calibrate in a few steps from a guess: `near` is a neighbour's noise over the root of its rounds."""
     population, privacy = question.population(), question.privacy()
     open_noise = question.algorithm().for_population(population, question.dimension)
 
@@ -131,8 +142,8 @@ def _nearby(question: Question, near: float) -> Algorithm | None:
     return open_noise.with_noise(noise).for_population(population)
 
 
-def bytes_of(question: Question, algorithm: Algorithm) -> dict[str, int]:
-    """Down and up for one client in a round; in all, at most and as expected; and of all who are expected to join."""
+def question_traffic(question: Question, algorithm: Algorithm) -> dict[str, int]:
+    """Return the bytes down and up for one client in a round; for one client in all, at most and expected; for all."""
     population = question.population()
     sent = message_bits(algorithm, {"model": torch.empty(question.dimension, device="meta")})
     down, up = sent.down // 8, sent.up // 8
@@ -148,9 +159,9 @@ def bytes_of(question: Question, algorithm: Algorithm) -> dict[str, int]:
 
 
 def _bytes_by_rounds(question: Question, algorithm: Algorithm) -> dict[str, list[float]]:
-    """With today's bits, which another noise would change by a few."""
+    """Return the bytes over rounds with the current bits, which another noise would change by a few."""
     rounds = _whole("rounds", question)
-    found = [bytes_of(replace(question, rounds=each), algorithm) for each in rounds]
+    found = [question_traffic(replace(question, rounds=each), algorithm) for each in rounds]
     totals = {name: [float(each[name]) for each in found] for name in ("client_expected", "all_total")}
     return {"x": [float(each) for each in rounds], **totals}
 
@@ -158,7 +169,7 @@ def _bytes_by_rounds(question: Question, algorithm: Algorithm) -> dict[str, list
 def _curve(
     xs: Sequence[float], now: float, until: float, value: Callable[[float], float | None]
 ) -> dict[str, list[float | None]]:
-    """From `now` outwards, for as long as there is time. A gap where there is no number; JSON has no infinity."""
+    """Evaluate a curve from `now` outwards while there is time; None, a gap, where there is no finite number."""
     found: dict[float, float | None] = {}
     for x in sorted(xs, key=lambda x: abs(math.log(x / now))):
         if found and monotonic() >= until:
@@ -169,12 +180,12 @@ def _curve(
 
 
 def _noises(now: float) -> list[float]:
-    """Eleven around today's; none below what calibration may answer, where it protects nobody."""
+    """Return eleven noises around the current one, none below the least that calibration returns."""
     return [each for each in _geometric(now, 11) if each >= calibration.LEAST]
 
 
 def _whole(name: str, question: Question) -> list[int]:
-    """Seven whole numbers around the slider's own, which is one of them; fewer at an end."""
+    """Return seven whole numbers around the slider's own, which is one of them; fewer at an end of its range."""
     now = getattr(question, name)
     near = {round(each) for each in _geometric(now, 7)} | {now}
     return sorted(each for each in near if 1 <= each <= MOST[name])

@@ -1,4 +1,4 @@
-"""What the sliders say: a promise and an algorithm, in the few numbers that decide what privacy costs."""
+"""The planner's question: a promise and an algorithm, in the few numbers that decide what privacy costs."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
@@ -16,7 +16,7 @@ from discreet.part import Count, Positive, Probability, Rate, part
 
 Mechanism: TypeAlias = Literal["dp_sgd", "gaussian", "local_gaussian", "local_laplace", "skellam", "skellam_clients"]
 
-MECHANISMS: Mapping[str, str] = {  # as the page names them, in a narrow box; the recipe of `discreet plan` in brackets
+MECHANISMS: Mapping[str, str] = {  # short labels for a narrow box; the recipe of `discreet plan` in brackets
     "dp_sgd": "Gaussian, in training (pfl)",
     "skellam": "Skellam (ddp_fedavg)",
     "gaussian": "Gaussian (dp_fedavg)",
@@ -24,20 +24,20 @@ MECHANISMS: Mapping[str, str] = {  # as the page names them, in a narrow box; th
     "local_laplace": "Own Laplace (ldp_fedavg)",
     "skellam_clients": "Skellam (ddp_fedavg_client)",
 }
-OF_EXAMPLES: frozenset[Mechanism] = frozenset({"dp_sgd", "skellam"})  # whom they protect; the others, whole clients
-_EXAMPLES = "Protects single examples. The rate is of a client's examples, drawn for each step."
-_TURNS = "Protects whole clients. The rate is of clients, who take turns: a round has so many of them."
-PROTECTS: Mapping[str, str] = {
-    "dp_sgd": f"Each client adds noise to every step. {_EXAMPLES}",
+EXAMPLE_MECHANISMS: frozenset[Mechanism] = frozenset({"dp_sgd", "skellam"})  # others protect whole clients
+_EXAMPLES = "Protects single examples. The sampling rate is the share of a client's examples drawn for each step."
+_TURNS = "Protects whole clients. The sampling rate is the share of clients in a round; clients take turns."
+MECHANISM_NOTES: Mapping[str, str] = {
+    "dp_sgd": f"Each client adds noise in every step. {_EXAMPLES}",
     "skellam": f"Clients add shares of noise to a secure sum. {_EXAMPLES}",
-    "gaussian": "A trusted server adds the noise. Protects whole clients. The rate is of clients, each drawn in secret "
-    "for each round.",
+    "gaussian": "A trusted server adds the noise. Protects whole clients. The sampling rate is the share of clients, "
+    "drawn in secret for each round.",
     "local_gaussian": f"Each client adds noise to its update. {_TURNS}",
     "local_laplace": f"Each client adds noise to its update. {_TURNS}",
     "skellam_clients": f"Clients add shares of noise to a secure sum. {_TURNS}",
 }
 
-# A browser may ask anything, and an answer must not take long.
+# The largest numbers that a browser may ask for, so that an answer doesn't take long.
 MOST: Mapping[str, int] = {
     "clients": 20_000,
     "rounds": 100_000,
@@ -45,8 +45,8 @@ MOST: Mapping[str, int] = {
     "dimension": 10**10,
     "examples": 10**9,
 }
-LARGEST_DELTA = 0.1  # beyond it a promise says nothing, and takes long to account
-RANGES: Mapping[str, tuple[float, float]] = {  # of the sliders, all of them logarithmic
+LARGEST_DELTA = 0.1  # above it a promise says nothing, and accounting is slow
+RANGES: Mapping[str, tuple[float, float]] = {  # ranges of the sliders, all logarithmic
     "epsilon": (0.1, 20),
     "delta": (1e-10, 1e-2),
     "clients": (2, 10_000),
@@ -58,7 +58,13 @@ RANGES: Mapping[str, tuple[float, float]] = {  # of the sliders, all of them log
 
 @part
 class Question:
-    """`sampling_rate` is of a client's examples in each step, or of the clients in each round: see PROTECTS."""
+    """One position of all sliders.
+
+    Attributes:
+        sampling_rate: Of a client's examples in each step, or of the clients in each round: see MECHANISM_NOTES.
+        dimension: The parameters of the model.
+        examples: Of one client, on average.
+    """
 
     mechanism: Mechanism
     view: Literal["server", "public"]
@@ -68,8 +74,8 @@ class Question:
     sampling_rate: Rate
     rounds: Count
     local_steps: Count
-    dimension: Count  # parameters of the model
-    examples: Positive  # of one client, on average
+    dimension: Count
+    examples: Positive
 
     def __post_init__(self) -> None:
         if self.delta > LARGEST_DELTA:
@@ -82,18 +88,18 @@ class Question:
 
     @property
     def unit(self) -> Literal["example", "client"]:
-        return "example" if self.mechanism in OF_EXAMPLES else "client"
+        return "example" if self.mechanism in EXAMPLE_MECHANISMS else "client"
 
     def privacy(self) -> Privacy:
         return Privacy(unit=self.unit, against=self.view, epsilon=self.epsilon, delta=self.delta)
 
     def population(self) -> Population:
-        """As even as whole examples can be: that is how an even partition has them, too."""
+        """Return clients with examples as even as whole numbers allow, like an even partition."""
         each, more = divmod(round(self.examples * self.clients), self.clients)
         return Population(examples=(each + 1,) * more + (each,) * (self.clients - more))
 
     def algorithm(self) -> Algorithm:
-        """By the recipes that a file names; clips and learning rates are 1, and change no number that is asked for."""
+        """Build the recipe; clip norms and learning rates are 1 and don't change any number of the answer."""
         rate, steps = self.sampling_rate, self.local_steps
         cohort = max(1, round(rate * self.clients))
         one: dict[str, Any] = {"learning_rate": 1.0, "clip_norm": 1.0}
@@ -116,8 +122,8 @@ class Question:
                 )
 
 
-def stops(name: str) -> list[float]:
-    """Where its slider can stand: numbers of two digits, evenly on a logarithmic scale, each of them once."""
+def slider_stops(name: str) -> list[float]:
+    """Return the positions of a slider: numbers of two digits, evenly spaced on a logarithmic scale, each once."""
     low, high = RANGES[name]
     values = (float(f"{low * (high / low) ** (place / 100):.2g}") for place in range(101))
     return sorted({round(value) for value in values} if name in MOST else set(values))

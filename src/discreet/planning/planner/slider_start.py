@@ -1,4 +1,4 @@
-"""Where the sliders stand at first: as an experiment has its numbers."""
+"""The planner's start: the sliders at an experiment's own numbers."""
 
 import math
 from collections.abc import Mapping
@@ -15,26 +15,27 @@ from discreet.experiment.loop.job import Job
 from discreet.experiment.promise import spending
 from discreet.params import count_values
 from discreet.planning import experiment_plan
-from discreet.planning.planner.slider_answer import bytes_of, kept
-from discreet.planning.planner.slider_question import LARGEST_DELTA, MOST, OF_EXAMPLES, Mechanism, Question
+from discreet.planning.planner.slider_answer import calibrate_algorithm, question_traffic
+from discreet.planning.planner.slider_question import EXAMPLE_MECHANISMS, LARGEST_DELTA, MOST, Mechanism, Question
 from discreet.privacy.calibration import PRECISION
 
 
-class Start(NamedTuple):
-    """`note` says where the page's algorithm is not the experiment's own."""
+class StartPosition(NamedTuple):
+    """The first question, and a note if the sliders can't express the experiment exactly."""
 
     question: Question
     note: str
 
 
-def start(job: Job) -> Start:
-    mechanism = _mechanism(job)
+def start_position(job: Job) -> StartPosition:
+    """Find the position of the sliders that is nearest to the experiment."""
+    mechanism = _nearest_mechanism(job)
     privacy, population = job.privacy, job.population
     in_public = mechanism == "gaussian" or (privacy is not None and privacy.against == "public")
     trainer = per_client.worst_case(job.algorithm.trainer)
     cohort = job.algorithm.sampling.expected_cohort(population) / population.clients
     own = getattr(trainer, "sampling_rate", None)
-    rate = own if mechanism in OF_EXAMPLES and isinstance(own, float) else cohort
+    rate = own if mechanism in EXAMPLE_MECHANISMS and isinstance(own, float) else cohort
     question = Question(
         mechanism=mechanism,
         view="public" if in_public else "server",
@@ -43,15 +44,17 @@ def start(job: Job) -> Start:
         clients=min(population.clients, MOST["clients"]),
         sampling_rate=rate,
         rounds=min(job.rounds, MOST["rounds"]),
-        local_steps=min(_steps(trainer), MOST["local_steps"]),
+        local_steps=min(_first_steps(trainer), MOST["local_steps"]),
         dimension=count_values(job.params),
         examples=min(max(1.0, sum(population.examples) / population.clients), float(MOST["examples"])),
     )
-    return Start(question, "" if _promises_the_same(job, question) and _is_the_same(job, question) else NEAREST)
+    return StartPosition(
+        question, "" if _is_same_promise(job, question) and _has_same_numbers(job, question) else NEAREST_NOTE
+    )
 
 
-def _mechanism(job: Job) -> Mechanism:
-    """The page's own that is nearest to the experiment's."""
+def _nearest_mechanism(job: Job) -> Mechanism:
+    """Return the page's mechanism that is nearest to the experiment's."""
     mechanism = job.algorithm.mechanism
     match mechanism:
         case LocalNoise():
@@ -64,8 +67,8 @@ def _mechanism(job: Job) -> Mechanism:
             return "dp_sgd"
 
 
-def _promises_the_same(job: Job, question: Question) -> bool:
-    """One promise for all clients, of whom none holds another's example."""
+def _is_same_promise(job: Job, question: Question) -> bool:
+    """Return whether there is one promise for all clients, and no example is held by two of them."""
     privacy = job.privacy
     return (
         privacy is not None
@@ -75,50 +78,55 @@ def _promises_the_same(job: Job, question: Question) -> bool:
     )
 
 
-def _is_the_same(job: Job, question: Question) -> bool:
-    """Whether the sliders say all of the algorithm that decides a number, and the page's numbers are the plan's."""
+def _has_same_numbers(job: Job, question: Question) -> bool:
+    """Return whether the sliders express all that decides a number, and the page's numbers equal the plan's."""
     theirs = job.algorithm
     try:
-        ours = kept(question)
+        ours = calibrate_algorithm(question)
     except InvalidInput:
         return False
-    names = ["sparsifier", "mechanism", "aggregation", *(["trainer"] if question.mechanism in OF_EXAMPLES else [])]
-    if not isinstance(theirs.sampling, Everyone | DRAWN.get(question.mechanism, Everyone)):
+    names = [
+        "sparsifier",
+        "mechanism",
+        "aggregation",
+        *(["trainer"] if question.mechanism in EXAMPLE_MECHANISMS else []),
+    ]
+    if not isinstance(theirs.sampling, Everyone | COHORT_SAMPLING.get(question.mechanism, Everyone)):
         return False
-    if not all(_alike(getattr(theirs, name), getattr(ours, name)) for name in names):
+    if not all(_is_equivalent(getattr(theirs, name), getattr(ours, name)) for name in names):
         return False
-    size, sent = question.dimension, experiment_plan.sent(job, job.rounds)
+    size, sent = question.dimension, experiment_plan.expected_traffic(job, job.rounds)
     pairs = (
         (noise_multiplier(theirs), noise_multiplier(ours)),
         (noise_to_signal(theirs, job.population, size), noise_to_signal(ours, question.population(), size)),
-        *((sent[name], number) for name, number in bytes_of(question, ours).items()),
+        *((sent[name], number) for name, number in question_traffic(question, ours).items()),
     )
     return all(math.isclose(their or 0, our or 0, rel_tol=2 * PRECISION) for their, our in pairs)
 
 
-def _alike(theirs: Any, ours: Any) -> bool:
-    """But for what changes no number that is asked for, and what is compared by its numbers."""
-    named = (each.name for each in fields(ours) if each.name not in FREE)
-    return type(theirs) is type(ours) and all(getattr(theirs, name) == getattr(ours, name) for name in named)
+def _is_equivalent(theirs: Any, ours: Any) -> bool:
+    """Compare two parts, without the fields that change no number of the page or are compared by their numbers."""
+    names = (field.name for field in fields(ours) if field.name not in IGNORED_FIELDS)
+    return type(theirs) is type(ours) and all(getattr(theirs, name) == getattr(ours, name) for name in names)
 
 
-def _steps(trainer: object) -> int:
+def _first_steps(trainer: object) -> int:
     found = getattr(trainer, "steps", None) or getattr(trainer, "iterations", None) or 1
     return value_in_round(found, 0) if isinstance(found, tuple) else int(found)
 
 
-DRAWN: Mapping[Mechanism, type] = {  # how a cohort is found, where it isn't everyone
+COHORT_SAMPLING: Mapping[Mechanism, type] = {  # how a cohort is chosen, where not all clients join
     "gaussian": Poisson,
     "local_gaussian": RoundRobin,
     "local_laplace": RoundRobin,
     "skellam_clients": RoundRobin,
 }
-FREE = frozenset(
+IGNORED_FIELDS = frozenset(
     {"learning_rate", "clip_norm", "noise_multiplier", "schedule", "weight_decay", "automatic", "piece"}
     | {"expected_batch", "scale", "seed"}
 )
-NEAREST = (
-    "The sliders can't say all that the experiment does: noise that is given, clients who differ, or another "
-    "algorithm. What is shown is the nearest that they can; `discreet plan` without --interactive has the experiment's "
-    "own numbers."
+NEAREST_NOTE = (
+    "The sliders can't express all of this experiment: it has a given noise, clients that differ, or another "
+    "algorithm. The page shows the nearest plan; `discreet plan` without --interactive has the experiment's own "
+    "numbers."
 )
