@@ -51,9 +51,9 @@ def test_what_is_offered_is_given_to_who_asks(folder: Path):
 @pytest.mark.parametrize(
     ("reference", "arguments", "sentence"),
     [
-        ("mine.py:layer", {}, "can't be made from no arguments: .*width"),
-        ("mine.py:layer", {"height": 1}, r"can't be made from \['height'\]"),
-        ("builtins:dict", {}, "must make a torch.nn.Module, and made dict"),
+        ("mine.py:layer", {}, "can't be called with no arguments: .*width"),
+        ("mine.py:layer", {"height": 1}, r"can't be called with \['height'\]"),
+        ("builtins:dict", {}, "must return a torch.nn.Module, and returned dict"),
         ("mine.py:other", {}, "has no 'other'"),
         ("mine.py", {}, "must be file.py:Name"),
     ],

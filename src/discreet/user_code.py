@@ -1,4 +1,4 @@
-"""A user's own code, named in a file: `net.py:Net` or `package.module:Net`, from this machine only."""
+"""Load a user's own code by the reference `net.py:Net` or `package.module:Net`, from this machine only."""
 
 import hashlib
 import importlib
@@ -16,8 +16,8 @@ from torch import nn
 
 from discreet.errors import InvalidInput
 
-REFERENCE = re.compile(r"(?P<place>[^:]+(:[\\/][^:]+)?):(?P<name>[^\W\d]\w*)")  # a drive letter may have its colon
-FILE_MODULE_PREFIX = "discreet_own_"  # how modules are called that were read from a file
+REFERENCE = re.compile(r"(?P<location>[^:]+(:[\\/][^:]+)?):(?P<name>[^\W\d]\w*)")  # a Windows drive has a colon too
+FILE_MODULE_PREFIX = "discreet_own_"  # of the names of modules that were imported from a file
 
 
 def _check_reference(value: Any) -> str:
@@ -32,57 +32,77 @@ Reference = Annotated[str, BeforeValidator(_check_reference)]
 def build_module(
     reference: str, arguments: dict[str, Any], folder: Path | None = None, offered: dict[str, Any] | None = None
 ) -> nn.Module:
-    """The nn.Module that the named class or function makes; it gets what is `offered` if it asks for it by name."""
-    make = load_object(reference, folder)
+    """Build an nn.Module by calling the class or function that a reference names.
+
+    Args:
+        reference: `file.py:Name` or `package.module:Name`.
+        arguments: Keyword arguments for the call.
+        folder: File names are relative to this folder. Defaults to the current directory.
+        offered: More keyword arguments, which are passed if the class or function has parameters of these names.
+
+    Raises:
+        InvalidInput: The code can't be loaded or called, or returns something other than an nn.Module.
+    """
+    factory = load_object(reference, folder)
     try:
-        made = make(**arguments, **_accepted_arguments(make, offered or {}))
+        module = factory(**arguments, **_accepted_arguments(factory, offered or {}))
     except TypeError as error:
         raise InvalidInput(
-            f"{reference} can't be made from {sorted(arguments) or 'no arguments'}: {error}.",
-            fix="Give what it needs as arguments = { name = value }.",
+            f"{reference} can't be called with {sorted(arguments) or 'no arguments'}: {error}.",
+            fix="Set what it needs as arguments = { name = value }.",
         ) from error
-    if not isinstance(made, nn.Module):
-        raise InvalidInput(f"{reference} must make a torch.nn.Module, and made {type(made).__name__}.")
-    return made
+    if not isinstance(module, nn.Module):
+        raise InvalidInput(f"{reference} must return a torch.nn.Module, and returned {type(module).__name__}.")
+    return module
 
 
-def _accepted_arguments(make: Any, offered: dict[str, Any]) -> dict[str, Any]:
+def _accepted_arguments(factory: Any, offered: dict[str, Any]) -> dict[str, Any]:
+    """Return the offered arguments that the class or function has parameters for."""
     try:
-        names = inspect.signature(make).parameters.keys()
-    except ValueError:  # what is written in C may not say
+        names = inspect.signature(factory).parameters.keys()
+    except ValueError:  # code written in C may have no signature
         return {}
     return {name: value for name, value in offered.items() if name in names}
 
 
 def load_object(reference: str, folder: Path | None = None) -> Any:
-    """The class or function that `file.py:Name` or `module:Name` names; files are looked up from `folder`."""
+    """Load the class or function that `file.py:Name` or `package.module:Name` names.
+
+    Args:
+        folder: File names are relative to this folder. Defaults to the current directory.
+
+    Raises:
+        InvalidInput: The file, module or name doesn't exist, or can't be imported.
+    """
     try:
-        found = REFERENCE.fullmatch(_check_reference(reference))
+        match = REFERENCE.fullmatch(_check_reference(reference))
     except ValueError as error:
         raise InvalidInput(f"{error}.") from None
-    assert found is not None
-    place, name = found["place"], found["name"]
-    module = _import_file((folder or Path()) / place) if place.endswith(".py") else _import_module(place)
+    assert match is not None
+    location, name = match["location"], match["name"]
+    is_file = location.endswith(".py")
+    module = _import_file((folder or Path()) / location) if is_file else _import_module(location)
     try:
         return getattr(module, name)
     except AttributeError:
-        raise InvalidInput(f"{place} has no {name!r}.", fix="Check the name after the colon.") from None
+        raise InvalidInput(f"{location} has no {name!r}.", fix="Check the name after the colon.") from None
 
 
 def modules_from_files() -> list[ModuleType]:
-    """The modules that were read from files so far, which no other process could import by their names."""
+    """Return the modules imported from files so far. Other processes can't import them by name."""
     return [module for name, module in sys.modules.items() if name.startswith(FILE_MODULE_PREFIX)]
 
 
 def _import_file(path: Path) -> ModuleType:
+    """Import a file as a module. The same file always has the same module name."""
     if not path.is_file():
-        raise InvalidInput(f"There is no file {path}.", fix="Give its path from where the command runs.")
+        raise InvalidInput(f"There is no file {path}.", fix="Give its path relative to the current directory.")
     name = f"{FILE_MODULE_PREFIX}{hashlib.blake2b(str(path.resolve()).encode(), digest_size=8).hexdigest()}"
     spec = importlib.util.spec_from_file_location(name, path, loader=_SourceOnlyLoader(name, str(path)))
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses and pickles look themselves up there
+    sys.modules[name] = module  # dataclasses and pickle look modules up there
     try:
         spec.loader.exec_module(module)
     except Exception as error:  # a user's file may fail in any way
@@ -92,7 +112,7 @@ def _import_file(path: Path) -> ModuleType:
 
 
 class _SourceOnlyLoader(SourceFileLoader):
-    """Runs what stands in the file, and never what lies compiled in `__pycache__`: that may be other code."""
+    """Run the source in the file, and never compiled code in `__pycache__`, which may be other code."""
 
     def get_code(self, fullname: str) -> CodeType:
         return self.source_to_code(self.get_data(self.path), self.path)

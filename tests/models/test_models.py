@@ -97,8 +97,8 @@ def test_or_from_an_installed_module():
     ("name", "sentence"),
     [
         ("None_", "has no 'None_'"),
-        ("plain", "can't be made from no arguments"),
-        ("wrong", "must make a torch.nn.Module"),
+        ("plain", "can't be called with no arguments"),
+        ("wrong", "must return a torch.nn.Module"),
     ],
 )
 def test_a_name_that_makes_no_module_is_told(name: str, sentence: str, net: str):

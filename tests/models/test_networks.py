@@ -129,11 +129,11 @@ def test_normalisation_of_channels_is_each_examples_own():
 @pytest.mark.parametrize(
     ("model", "shape", "sentence"),
     [
-        (PapernotCnn(), (64,), r"takes inputs of the shape \(1, 28, 28\) or \(3, 32, 32\), and task .* has \(64,\)"),
+        (PapernotCnn(), (64,), r"needs inputs of the shape \(1, 28, 28\) or \(3, 32, 32\), and task .* has \(64,\)"),
         (ScatterCnn(), (1, 28, 28), r"\(81, 7, 7\) or \(243, 8, 8\)"),
         (FemnistCnn(), (1, 32, 32), r"\(1, 28, 28\), and task"),
         (EmnistCnn(), (3, 32, 32), r"\(1, 32, 32\) or \(1, 28, 28\)"),
-        (Resnet18(), (3, 4, 4), "at least 8 pixels a side"),
+        (Resnet18(), (3, 4, 4), "at least 8 pixels per side"),
         (ScatterCnn(norm_groups=7), (81, 7, 7), "must divide the 81 channels .* got 7. Use one of 1, 3, 9, 27, 81"),
         (Linear(norm_groups=7), (64,), "needs inputs with channels"),
     ],

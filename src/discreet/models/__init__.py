@@ -1,4 +1,4 @@
-"""The networks that are trained: ours, and a user's own by `file.py:Class`."""
+"""The networks to train: those of this package, and a user's own by `file.py:Class`."""
 
 from typing import Annotated, Any, TypeAlias
 
@@ -15,6 +15,7 @@ from discreet.models.networks.user_model import UserModel
 
 
 def _model_tag(value: Any) -> str:
+    """Return which model a `kind` names; a colon marks the user's own."""
     kind = str(value.get("kind") if isinstance(value, dict) else getattr(value, "kind", None))
     return "own" if ":" in kind else kind
 

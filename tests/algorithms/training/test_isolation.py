@@ -19,7 +19,7 @@ from discreet.algorithms.training.shipped_modules import runs_only_shipped_code
 from discreet.data.tasks.from_arrays import clients_from_arrays
 from discreet.data.tasks.task import Task
 from discreet.errors import DiscreetError
-from discreet.models.networks.resnet18 import Block
+from discreet.models.networks.resnet18 import ResidualBlock
 from discreet.models.user_module.supervised_module import LossFunction, SupervisedModule
 from discreet.params import Params, norms, repeat_for_clients
 from discreet.randomness.streams import CPU
@@ -173,7 +173,7 @@ def test_a_class_that_only_claims_to_be_ours_gets_one_example_at_a_time():
 
 
 def test_a_network_of_ours_with_a_function_in_place_of_a_layer_gets_one_example_at_a_time():
-    block = Block(32, 32, 1)
+    block = ResidualBlock(32, 32, 1)
     del block.shortcut
     block.shortcut = lambda x: x - x.mean(dim=0) if torch.is_grad_enabled() else x
     assert not runs_only_shipped_code(block)

@@ -162,7 +162,7 @@ def test_other_weights_or_other_code_give_other_features(paths: Paths):
         ({"kind": "net.py:Net", "weights": "net.py"}, "damaged, or contains more than tensors"),
         ({"kind": "net.py:Net", "weights": "whole.pt"}, "damaged, or contains more than tensors"),
         ({"kind": "net.py:Net", "weights": "other.safetensors"}, "does not contain the weights of Net: .*Missing key"),
-        ({"kind": "net.py:Net", "arguments": {"height": 3}}, "can't be made from"),
+        ({"kind": "net.py:Net", "arguments": {"height": 3}}, "can't be called with"),
         ({"kind": "scatternet", "depth": 4}, "more than 16 pixels a side"),
     ],
 )

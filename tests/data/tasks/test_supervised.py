@@ -328,14 +328,14 @@ PRICES = clients_from_arrays(torch.arange(24.0).reshape(6, 4) / 24, torch.arange
         (nn.Linear(5, 3), NUMBERS, None, r"can't take inputs of the shape \(4,\)"),
         (nn.Linear(4, 2), NUMBERS, None, "Let its last layer have 3 outputs"),
         (nn.Sequential(nn.Linear(4, 1), nn.Flatten(0)), NUMBERS, None, "Let its last layer have 3 outputs"),
-        (Several(4, 3), NUMBERS, None, "must give one tensor, and gave tuple"),
+        (Several(4, 3), NUMBERS, None, "must return one tensor, and returned tuple"),
         (nn.Linear(4, 2), PRICES, None, "as many numbers as an example has targets"),
         (PackedWords(), SENTENCES, None, "Packed sequences differ in shape"),
         (Remembering(), NUMBERS, None, "forward\\(\\) changes its tensor 'seen'"),
-        (nn.Linear(4, 3), NUMBERS, lambda outputs, targets: 1.0, "must give a tensor, and gave float"),
-        (nn.Linear(4, 3), NUMBERS, lambda outputs, targets: outputs.sum(dim=0), "one number an example"),
-        (nn.Linear(4, 3), NUMBERS, lambda outputs, targets: (outputs - outputs.mean(0)).norm(), "mixes them"),
-        (nn.Linear(4, 3), NUMBERS, nn.CrossEntropyLoss(weight=torch.tensor([1.0, 2.0, 9.0])), "mixes them"),
+        (nn.Linear(4, 3), NUMBERS, lambda outputs, targets: 1.0, "must return a tensor, and returned float"),
+        (nn.Linear(4, 3), NUMBERS, lambda outputs, targets: outputs.sum(dim=0), "one number per example"),
+        (nn.Linear(4, 3), NUMBERS, lambda outputs, targets: (outputs - outputs.mean(0)).norm(), "mixes examples"),
+        (nn.Linear(4, 3), NUMBERS, nn.CrossEntropyLoss(weight=torch.tensor([1.0, 2.0, 9.0])), "mixes examples"),
     ],
 )
 def test_what_cannot_be_trained_is_said_before_training(module: nn.Module, task: Task, loss: Any, sentence: str):
@@ -467,7 +467,7 @@ def contrast(outputs: Tensor, targets: Tensor) -> Tensor:
 
 
 def test_a_loss_that_looks_at_other_examples_is_refused():
-    with pytest.raises(InvalidInput, match="mixes them"):
+    with pytest.raises(InvalidInput, match="mixes examples"):
         SupervisedModule(nn.Linear(4, 3), "classification", loss=contrast).check(NUMBERS)
 
 
@@ -479,8 +479,8 @@ def failing(*given: Tensor) -> float:
     ("own", "said"),
     [
         ({"metric": failing}, "metric 'failing' failed: KeyError"),
-        ({"metric": lambda outputs, targets: outputs}, "must give a number"),
-        ({"metric": lambda outputs, targets: {"a": "x"}}, "must give a number"),
+        ({"metric": lambda outputs, targets: outputs}, "must return a number"),
+        ({"metric": lambda outputs, targets: {"a": "x"}}, "must return a number"),
         ({"loss": failing}, "loss 'failing' failed: KeyError"),
     ],
 )

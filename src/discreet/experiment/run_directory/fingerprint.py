@@ -144,7 +144,7 @@ def _places(value: Any) -> Iterator[str]:
     """What stands before the colon of each `file.py:Name` in plain data."""
     if isinstance(value, str):
         if found := REFERENCE.fullmatch(value):
-            yield found["place"]
+            yield found["location"]
     elif isinstance(value, dict | list):
         for each in value.values() if isinstance(value, dict) else value:
             yield from _places(each)

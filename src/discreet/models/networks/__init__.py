@@ -1,1 +1,1 @@
-"""The networks that this package brings."""
+"""The networks of this package."""

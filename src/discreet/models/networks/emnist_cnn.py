@@ -15,12 +15,13 @@ PADDED, PLAIN = (1, 32, 32), (1, 28, 28)
 
 @part
 class EmnistCnn:
-    """903,614 parameters for 62 classes. It sees 32 by 32 pixels; pictures of 28 by 28 get a dark margin."""
+    """903,614 parameters for 62 classes. Its inputs have 32 by 32 pixels; images of 28 by 28 get a dark margin."""
 
     kind: Literal["emnist_cnn"] = "emnist_cnn"
     activation: AnyActivation = "relu"
 
     def build(self, task: Task, generator: torch.Generator) -> nn.Module:
+        """Build the network for a task. Its initial weights come from `generator`."""
         margin = [nn.ZeroPad2d(2)] if check_image_shape(task, self.kind, PADDED, PLAIN) == PLAIN else []
         with seeded_initialisation(generator):
             return nn.Sequential(

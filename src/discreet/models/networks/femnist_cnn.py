@@ -1,4 +1,4 @@
-"""The convolutional network of Fu et al. (2023) for FEMNIST."""
+"""The convolutional network of Fu et al. 2022 for FEMNIST."""
 
 from typing import Literal
 
@@ -19,6 +19,7 @@ class FemnistCnn:
     activation: AnyActivation = "relu"
 
     def build(self, task: Task, generator: torch.Generator) -> nn.Module:
+        """Build the network for a task. Its initial weights come from `generator`."""
         check_image_shape(task, self.kind, (1, 28, 28))
         with seeded_initialisation(generator):
             return nn.Sequential(

@@ -12,16 +12,18 @@ from discreet.part import Count, part
 
 @part
 class Linear:
-    """Starts at zero: the loss is convex, so there is no symmetry to break.
+    """A linear layer that starts at zero: its loss is convex, so there is no symmetry to break.
 
-    With `norm_groups` an image's channels are first normalised in so many groups, each example by itself: nothing is
-    learned there, so it costs no privacy.
+    Attributes:
+        norm_groups: Normalise the channels of each image in this number of groups first. Each example is normalised
+            separately and nothing is learned, so it costs no privacy.
     """
 
     kind: Literal["linear"] = "linear"
     norm_groups: Count | None = None
 
     def build(self, task: Task, generator: torch.Generator) -> nn.Module:
+        """Build the layer for a task, with all weights zero."""
         layer = nn.Linear(input_size(task), task.classes)
         nn.init.zeros_(layer.weight)
         nn.init.zeros_(layer.bias)

@@ -14,13 +14,19 @@ from discreet.part import Count, part
 
 @part
 class Mlp:
-    """Hidden layers of these widths."""
+    """Fully connected layers.
+
+    Attributes:
+        hidden: The widths of the hidden layers.
+        activation: The activation after each hidden layer.
+    """
 
     kind: Literal["mlp"] = "mlp"
     hidden: tuple[Count, ...] = (64,)
     activation: AnyActivation = "tanh"
 
     def build(self, task: Task, generator: torch.Generator) -> nn.Module:
+        """Build the network for a task. Its initial weights come from `generator`."""
         with seeded_initialisation(generator):
             layers: list[nn.Module] = []
             for before, after in pairwise((input_size(task), *self.hidden)):

@@ -1,4 +1,4 @@
-"""What every model needs to know of its task, and weights that come from one generator."""
+"""Check the shape of a task's inputs for a network, and initialise weights from one generator."""
 
 import math
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from discreet.randomness.streams import seed_torch
 
 
 def input_size(task: Task) -> int:
-    """How many numbers one input holds."""
+    """Return how many numbers one input has, and refuse whole numbers, which linear layers can't take."""
     if not task.train.inputs.is_floating_point():
         raise InvalidInput(
             f"Task {task.name!r} has whole-number inputs, which a linear layer can't take.",
@@ -23,19 +23,19 @@ def input_size(task: Task) -> int:
 
 
 def check_image_shape(task: Task, model: str, *allowed: tuple[int, int, int]) -> tuple[int, ...]:
-    """The shape of an input, if the network is made for it."""
+    """Return the shape of an input, and refuse a shape that the network is not made for."""
     input_size(task)
     if task.input_shape not in allowed:
         shapes = " or ".join(map(str, allowed))
         raise InvalidInput(
-            f"{model} takes inputs of the shape {shapes}, and task {task.name!r} has {task.input_shape}.",
+            f"{model} needs inputs of the shape {shapes}, and task {task.name!r} has {task.input_shape}.",
             fix="Use model mlp or linear, or a task of that shape.",
         )
     return task.input_shape
 
 
 def group_norm(task: Task, groups: int) -> nn.GroupNorm:
-    """Normalises an example's channels in groups, by itself and with nothing to learn."""
+    """Build a layer that normalises the channels of each example in groups, without any parameter."""
     if len(task.input_shape) < 2:
         raise InvalidInput(
             f"norm_groups needs inputs with channels, and task {task.name!r} has inputs of the shape "
@@ -53,15 +53,15 @@ def group_norm(task: Task, groups: int) -> nn.GroupNorm:
 
 
 def flatten_then(task: Task, *layers: nn.Module) -> nn.Module:
-    """The layers in a row, after images and the like were laid flat."""
-    flat = [] if len(task.input_shape) == 1 else [nn.Flatten()]
-    row = [*flat, *layers]
-    return row[0] if len(row) == 1 else nn.Sequential(*row)
+    """Return the layers in sequence, after a layer that flattens inputs of several dimensions."""
+    flatten = [] if len(task.input_shape) == 1 else [nn.Flatten()]
+    sequence = [*flatten, *layers]
+    return sequence[0] if len(sequence) == 1 else nn.Sequential(*sequence)
 
 
 @contextmanager
 def seeded_initialisation(generator: torch.Generator) -> Iterator[None]:
-    """Within it, torch's own initialisation draws from `generator`; the global stream stays where it was."""
+    """Let torch initialise layers from `generator` within the context; the global generator is not changed."""
     seed = int(torch.randint(2**63 - 1, (), generator=generator))
     with seed_torch(seed):
         yield

@@ -15,12 +15,13 @@ GREY, COLOUR = (1, 28, 28), (3, 32, 32)
 
 @part
 class PapernotCnn:
-    """For ten classes: 26,010 parameters on pictures of 28 by 28 pixels, 550,570 on those of 32 by 32 in colour."""
+    """For ten classes: 26,010 parameters on images of 28 by 28 pixels, 550,570 on colour images of 32 by 32 pixels."""
 
     kind: Literal["papernot_cnn"] = "papernot_cnn"
     activation: AnyActivation = TemperedActivation()
 
     def build(self, task: Task, generator: torch.Generator) -> nn.Module:
+        """Build the network for a task. Its initial weights come from `generator`."""
         shape = check_image_shape(task, self.kind, GREY, COLOUR)
         with seeded_initialisation(generator):
             return self._grey(task.classes) if shape == GREY else self._colour(task.classes)

@@ -1,4 +1,4 @@
-"""ResNet-18 for small pictures (He et al. 2016), normalised in groups: a batch norm would mix examples."""
+"""ResNet-18 for small images (He et al. 2016) with group normalisation, because batch normalisation mixes examples."""
 
 from typing import Literal
 
@@ -11,39 +11,41 @@ from discreet.models.networks.model_shape import input_size, seeded_initialisati
 from discreet.part import part
 
 GROUPS = 32
-SMALLEST = 8  # pixels a side: three halvings leave one
+SMALLEST = 8  # pixels per side: after three halvings one is left
 
 
 @part
 class Resnet18:
-    """11,173,962 parameters for ten classes, 11,220,132 for a hundred. The stem keeps the resolution, as for CIFAR."""
+    """11,173,962 parameters for 10 classes, 11,220,132 for 100. The first layer keeps the resolution, as for CIFAR."""
 
     kind: Literal["resnet18"] = "resnet18"
 
     def build(self, task: Task, generator: torch.Generator) -> nn.Module:
+        """Build the network for a task. Its initial weights come from `generator`."""
         input_size(task)
         shape = task.input_shape
         if len(shape) != 3 or min(shape[1:]) < SMALLEST:
             raise InvalidInput(
-                f"resnet18 takes pictures as (channels, height, width) of at least {SMALLEST} pixels a side, and task "
+                f"resnet18 needs images as (channels, height, width) of at least {SMALLEST} pixels per side, and task "
                 f"{task.name!r} has inputs of the shape {shape}.",
                 fix="Use model mlp or linear, or another task.",
             )
         with seeded_initialisation(generator):
-            return nn.Sequential(*_layers(shape[0]), Mean(), nn.Linear(512, task.classes))
+            return nn.Sequential(*_residual_layers(shape[0]), PixelMean(), nn.Linear(512, task.classes))
 
 
-def _layers(channels: int) -> list[nn.Module]:
+def _residual_layers(channels: int) -> list[nn.Module]:
+    """Build the first convolution and the eight blocks."""
     layers: list[nn.Module] = [_convolution(channels, 64, size=3, stride=1), nn.GroupNorm(GROUPS, 64), nn.ReLU()]
     before = 64
     for width, stride in ((64, 1), (128, 2), (256, 2), (512, 2)):
-        layers += [Block(before, width, stride), Block(width, width, 1)]
+        layers += [ResidualBlock(before, width, stride), ResidualBlock(width, width, 1)]
         before = width
     return layers
 
 
-class Block(nn.Module):
-    """Two convolutions beside a shortcut, which is one too where the shape changes."""
+class ResidualBlock(nn.Module):
+    """Two convolutions and a shortcut. The shortcut is a convolution too if the shape changes."""
 
     def __init__(self, before: int, width: int, stride: int) -> None:
         super().__init__()
@@ -58,14 +60,16 @@ class Block(nn.Module):
         )
 
     def forward(self, x: Tensor) -> Tensor:
+        """Apply the block to a batch of images."""
         inner = torch.relu(self.first_norm(self.first(x)))
         return torch.relu(self.second_norm(self.second(inner)) + self.shortcut(x))
 
 
-class Mean(nn.Module):
-    """Over all pixels of each channel."""
+class PixelMean(nn.Module):
+    """The mean over all pixels of each channel."""
 
     def forward(self, x: Tensor) -> Tensor:
+        """Average a batch of images over its pixels."""
         return x.mean(dim=(2, 3))
 
 

@@ -15,9 +15,11 @@ GREY, COLOUR = (81, 7, 7), (243, 8, 8)
 
 @part
 class ScatterCnn:
-    """For ten classes: 33,066 parameters on features of 28 by 28 pixels, 187,210 on those of 32 by 32 in colour.
+    """For ten classes: 33,066 parameters on features of 28 by 28 pixels, 187,210 on those of colour images of 32 by 32.
 
-    The features are first normalised in groups of channels, each example by itself, which costs no privacy.
+    Attributes:
+        norm_groups: Normalise the channels of each example in this number of groups first. It costs no privacy.
+        activation: The activation after each layer but the last.
     """
 
     kind: Literal["scatter_cnn"] = "scatter_cnn"
@@ -25,6 +27,7 @@ class ScatterCnn:
     activation: AnyActivation = TemperedActivation()
 
     def build(self, task: Task, generator: torch.Generator) -> nn.Module:
+        """Build the network for a task. Its initial weights come from `generator`."""
         shape = check_image_shape(task, self.kind, GREY, COLOUR)
         norm = group_norm(task, self.norm_groups)
         with seeded_initialisation(generator):

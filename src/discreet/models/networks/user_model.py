@@ -1,4 +1,4 @@
-"""A user's own model, named in a file: `net.py:Net` or `package.module:Net`."""
+"""A user's own model, which an experiment names as `net.py:Net` or `package.module:Net`."""
 
 from typing import Any
 
@@ -14,11 +14,17 @@ from discreet.user_code import Reference, build_module
 
 @part
 class UserModel:
-    """A class or function that makes an nn.Module from `arguments`; it gets the task too if it asks for `task`."""
+    """A class or function that returns an nn.Module.
+
+    Attributes:
+        kind: The class or function, as `file.py:Name` or `package.module:Name`.
+        arguments: Its keyword arguments. If it has a parameter `task`, it gets the task too.
+    """
 
     kind: Reference
     arguments: dict[str, Any] = Field(default_factory=dict)
 
     def build(self, task: Task, generator: torch.Generator) -> nn.Module:
+        """Build the network for a task. Its initial weights come from `generator`."""
         with seeded_initialisation(generator):
             return build_module(self.kind, self.arguments, offered={"task": task})

@@ -1,4 +1,4 @@
-"""A copy of a user's code for one call, so that whatever it keeps in itself is gone before the next call."""
+"""Copy a user's module or function for one call, so that state it keeps is gone before the next call."""
 
 import copy
 from typing import Any, TypeVar
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 def fresh_copy(original: T) -> T:
-    """A deep copy that shares parameters and buffers with the original, since training replaces those anyway."""
+    """Return a deep copy that shares parameters and buffers with the original: training replaces those anyway."""
     shared: dict[int, Any] = {}
     if isinstance(original, nn.Module):
         shared = {id(tensor): tensor for tensor in [*original.parameters(), *original.buffers()]}

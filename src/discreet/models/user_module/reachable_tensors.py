@@ -1,4 +1,4 @@
-"""Tensors that a user's code keeps where a copy of the module doesn't reach: in closures, globals and classes."""
+"""Find tensors that a user's code keeps where a copy of the module doesn't reach: in closures, globals and classes."""
 
 import functools
 import gc
@@ -16,23 +16,24 @@ PLAIN = (str, bytes, int, float, complex, bool, type(None), ModuleType)
 
 
 def reachable_tensors(*roots: object) -> dict[int, Tensor]:
-    """By id, every tensor that the objects hold, their functions' closures, defaults and globals included."""
-    found: dict[int, Tensor] = {}
-    seen: set[int] = set()
-    waiting = list(roots)
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, PLAIN) or id(each) in seen:
+    """Return every tensor that the objects refer to, by id, including functions' closures, defaults and globals."""
+    tensors: dict[int, Tensor] = {}
+    visited: set[int] = set()
+    pending = list(roots)
+    while pending:
+        value = pending.pop()
+        if isinstance(value, PLAIN) or id(value) in visited:
             continue
-        seen.add(id(each))
-        if isinstance(each, Tensor):
-            found[id(each)] = each
+        visited.add(id(value))
+        if isinstance(value, Tensor):
+            tensors[id(value)] = value
         else:
-            waiting.extend(_references(each))
-    return found
+            pending.extend(_references(value))
+    return tensors
 
 
 def _references(holder: Any) -> Iterator[Any]:
+    """Yield the objects that one object refers to."""
     match holder:
         case dict():
             yield from holder.values()
@@ -61,10 +62,11 @@ def _references(holder: Any) -> Iterator[Any]:
 
 
 def _function_references(function: FunctionType) -> Iterator[Any]:
+    """Yield what a function refers to: its closure, its defaults, and the globals that its code names."""
     for cell in function.__closure__ or ():
         try:
             yield cell.cell_contents
-        except ValueError:  # not filled yet
+        except ValueError:  # the cell is still empty
             continue
     yield from function.__defaults__ or ()
     yield from (function.__kwdefaults__ or {}).values()
@@ -72,8 +74,8 @@ def _function_references(function: FunctionType) -> Iterator[Any]:
 
 
 def _is_shipped_class(kind: type) -> bool:
-    """Classes of installed packages are not looked into: theirs are constants."""
+    """Return whether a class comes from an installed package. Those are not searched: they keep only constants."""
     functions = [value for value in vars(kind).values() if isinstance(value, FunctionType)]
     return kind.__module__.split(".")[0] in ("builtins", "torch", "discreet", "numpy", "collections") or (
-        bool(functions) and all(is_shipped_function(each) for each in functions)
+        bool(functions) and all(is_shipped_function(function) for function in functions)
     )

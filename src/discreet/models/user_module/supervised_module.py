@@ -1,4 +1,4 @@
-"""A user's own nn.Module with a loss and a metric: one loss an example, for the trainers to differentiate."""
+"""An nn.Module with a loss and a metric. The loss is one number per example, which local trainers differentiate."""
 
 import copy
 import math
@@ -22,18 +22,25 @@ from discreet.models.user_module.reachable_tensors import reachable_tensors
 from discreet.models.user_module.vectorised_layers import VectorisedLayers, without_weight_flattening
 from discreet.params import Params
 
-LossFunction: TypeAlias = Callable[[Tensor, Tensor], Tensor]  # (outputs, targets) -> one loss an example, or their mean
+LossFunction: TypeAlias = Callable[
+    [Tensor, Tensor], Tensor
+]  # (outputs, targets) -> one loss per example, or their mean
 Metric: TypeAlias = Callable[[Tensor, Tensor], Any]  # (outputs, targets) -> a number, or several by name
 
-EVALUATED_AT_ONCE = 1024
-TRIED = 32  # examples a check looks at
+EVALUATION_BATCH = 1024
+CHECKED = 32  # examples that a check uses
 
 
 class SupervisedModule:
-    """The module is copied and never changed; it trains in the mode (`train()` or `eval()`) it comes in.
+    """A module ready for training. The user's module is copied and never changed.
 
-    `params` are its trainable parameters; frozen ones and buffers are held apart and stay as they are. Code that torch
-    or this package does not ship runs on a fresh copy in every call, so that it carries nothing to the next one.
+    It trains in the mode, `train()` or `eval()`, that the module was passed in. Code that neither torch nor this
+    package ships runs on a fresh copy in every call, so that it carries nothing to the next call.
+
+    Attributes:
+        params: The trainable parameters. Frozen parameters and buffers keep their values.
+        loss: The loss of each example, as a function of the parameters.
+        kind: Classification or regression.
     """
 
     loss: ModuleLoss
@@ -41,6 +48,12 @@ class SupervisedModule:
     def __init__(
         self, module: nn.Module, kind: Kind, loss: LossFunction | None = None, metric: Metric | None = None
     ) -> None:
+        """Copy the module, and refuse layers that can't be trained.
+
+        Args:
+            loss: The user's loss. None: cross-entropy for a classification, squared error for a regression.
+            metric: The user's metric, evaluated in addition to loss and accuracy.
+        """
         if not isinstance(module, nn.Module):
             raise InvalidInput(f"A model must be a torch.nn.Module, and got {type(module).__name__}.")
         check_layers(module)
@@ -52,22 +65,22 @@ class SupervisedModule:
 
     @property
     def user_functions(self) -> tuple[LossFunction | None, Metric | None]:
-        """The user's own loss and metric; None where the task's are used."""
+        """The user's loss and metric. None for each that the user did not pass."""
         return self._user_loss, self._metric
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """In another process, or in a copy, the same tensors are other objects."""
+        """Find the tensors again: in another process or in a copy they are other objects."""
         self.__dict__.update(state)
         self._first_tensors = reachable_tensors(self._module, self._user_loss)
 
     def move_to(self, device: torch.device, dtype: torch.dtype | None = None) -> "SupervisedModule":
-        """The same on another device or in another precision; done once, it spares a copy at every step."""
+        """Return a copy on another device or in another precision."""
         moved = copy.copy(self)
         moved._set_module(copy.deepcopy(self._module).to(device, dtype))
         return moved
 
     def _loss(self, params: Params, inputs: Tensor, targets: Tensor) -> Tensor:
-        """One loss an example (a `training.Loss`), under torch.func's grad and vmap or without."""
+        """Return one loss per example. Works under torch.func's grad and vmap too."""
         module = fresh_copy(self._module) if self._needs_copies else self._module
         with VectorisedLayers(), without_weight_flattening(module):
             outputs = functional_call(module, {**self._frozen_tensors(params), **params}, (inputs,))
@@ -76,12 +89,12 @@ class SupervisedModule:
         return losses
 
     def _check_nothing_kept(self) -> None:
-        """Refuse code that holds a tensor it did not hold before: the next call would see it."""
+        """Refuse code that keeps a new tensor, because the next call would see it."""
         if self._needs_copies and reachable_tensors(self._module, self._user_loss).keys() - self._first_tensors.keys():
             raise module_trial.stateful_model_error()
 
     def evaluate(self, params: Params, inputs: Tensor, targets: Tensor) -> dict[str, float]:
-        """Loss, accuracy or mean squared error, and the user's metric, in eval mode; nothing where there is no data."""
+        """Return loss, accuracy or mean squared error, and the user's metric, in eval mode. Empty without data."""
         if not len(inputs):
             return {}
         module = self.module_with_params(params)
@@ -92,7 +105,7 @@ class SupervisedModule:
             return self._compute_metrics(outputs, targets) | {"loss": float(losses.double().mean())}
 
     def module_with_params(self, params: Params) -> nn.Module:
-        """A plain copy of the module holding these parameters, on their device, in eval mode."""
+        """Return a plain copy of the module with these parameters, on their device, in eval mode."""
         name, now = next(iter(params.items()))
         module = copy.deepcopy(self._module).to(now.device)
         if now.dtype != self.params[name].dtype:
@@ -104,7 +117,11 @@ class SupervisedModule:
         return module.eval()
 
     def check(self, task: Task) -> None:
-        """Try some examples, so that what can't work is said in a sentence before training starts."""
+        """Try some examples, and refuse a model, loss or metric that can't be trained with.
+
+        Raises:
+            InvalidInput: The outputs, the loss or the metric have the wrong form, or examples are mixed.
+        """
         inputs, targets = self._sample_examples(task)
         outputs = module_trial.try_forward(self._module, inputs, task.input_shape)
         self._check_outputs(self._tensor(outputs), task)
@@ -112,46 +129,52 @@ class SupervisedModule:
         self._check_user_loss(outputs, targets)
         if self._metric is not None:
             module_trial.metric_values(self._metric, self._tensor(outputs), targets)
-        each = vmap(grad(self._single), in_dims=(None, 0, 0), randomness="different")
-        module_trial.try_differentiate(each, self.params, inputs[:2], targets[:2])
+        gradients = vmap(grad(self._single_loss), in_dims=(None, 0, 0), randomness="different")
+        module_trial.try_differentiate(gradients, self.params, inputs[:2], targets[:2])
 
     def verify_isolation(self, task: Task, params: Params) -> str:
-        """Verify on the device and in the precision of `params` that examples, clients and calls don't mix.
+        """Verify that examples, clients and calls don't affect each other, on the device and in the dtype of `params`.
 
-        A network that mixes examples in a whole batch is given one example at a time from here on. Returns what was
-        verified, for a guarantee's card.
+        A network that mixes the examples of a batch gets one example at a time from now on.
+
+        Returns:
+            A sentence for the card that says what was verified.
+
+        Raises:
+            InvalidInput: The model keeps state.
         """
         like = next(iter(params.values()))
-        inputs, targets = (each.to(like.device) for each in self._sample_examples(task))
+        inputs, targets = (values.to(like.device) for values in self._sample_examples(task))
         inputs = inputs.to(like.dtype) if inputs.is_floating_point() else inputs
-        given = params, inputs, targets
+        arguments = params, inputs, targets
         if self._needs_copies and module_trial.try_differentiate(
-            carries_state, self._without_copies(like.device)._loss, *given
+            carries_state, self._without_copies(like.device)._loss, *arguments
         ):
             raise module_trial.stateful_model_error()
-        if module_trial.try_differentiate(mixes_examples, self.loss, *given):
+        if module_trial.try_differentiate(mixes_examples, self.loss, *arguments):
             self.loss = ModuleLoss(self._module, self._loss)  # one example at a time
-            if module_trial.try_differentiate(mixes_examples, self.loss, *given):
+            if module_trial.try_differentiate(mixes_examples, self.loss, *arguments):
                 raise module_trial.stateful_model_error()
-        if module_trial.try_differentiate(mixes_clients, self.loss, *given):
+        if module_trial.try_differentiate(mixes_clients, self.loss, *arguments):
             raise module_trial.stateful_model_error()
         return module_trial.describe_verification(type(self._module).__name__, like, own_code=self._needs_copies)
 
     def _without_copies(self, device: torch.device) -> "SupervisedModule":
-        """One that calls the same module every time, so that state it keeps shows."""
-        found = self.move_to(device)
-        found._needs_copies = False
-        return found
+        """Return one that calls the same module every time, so that state it keeps becomes visible."""
+        single = self.move_to(device)
+        single._needs_copies = False
+        return single
 
     def _sample_examples(self, task: Task) -> tuple[Tensor, Tensor]:
-        """A few examples, of many clients and labels."""
+        """Return a few examples, spread over clients and labels."""
         examples = sum(task.train.sizes)
-        index = torch.linspace(0, examples - 1, min(examples, TRIED), dtype=torch.float64).long()
+        index = torch.linspace(0, examples - 1, min(examples, CHECKED), dtype=torch.float64).long()
         device = next(iter(self.params.values())).device
-        inputs, targets = (each.to(device) for each in task.train.examples_at(index))
+        inputs, targets = (values.to(device) for values in task.train.examples_at(index))
         return inputs, targets
 
     def _set_module(self, module: nn.Module) -> None:
+        """Store the module, and separate its trainable parameters from frozen ones and buffers."""
         own = {name: value.detach().clone() for name, value in module.named_parameters()}
         trained = {name for name, value in module.named_parameters() if value.requires_grad}
         self._module = module
@@ -162,11 +185,11 @@ class SupervisedModule:
         self._needs_copies = not (runs_only_shipped_code(module) and self._user_loss is None)
         self.loss = ModuleLoss(module, self._loss, independent=True)
 
-    def _single(self, params: Params, example: Tensor, target: Tensor) -> Tensor:
+    def _single_loss(self, params: Params, example: Tensor, target: Tensor) -> Tensor:
         return self.loss(params, example[None], target[None])[0]
 
     def _frozen_tensors(self, params: Params) -> Params:
-        """What is held, on the parameters' device, and in their precision where that was changed."""
+        """Return frozen parameters and buffers on the device of `params`, and in their dtype if it was changed."""
         name, now = next(iter(params.items()))
         changed = now.dtype if now.dtype != self.params[name].dtype else None
         return {
@@ -175,6 +198,7 @@ class SupervisedModule:
         }
 
     def _losses(self, outputs: Any, targets: Tensor) -> Tensor:
+        """Return one loss per example."""
         predicted, examples = self._tensor(outputs), len(targets)
         if self.kind == "regression":
             predicted = _align_shapes(predicted, targets)
@@ -187,15 +211,15 @@ class SupervisedModule:
         return losses if losses.dim() == 1 else losses.flatten(start_dim=1).mean(dim=1)
 
     def _losses_one_by_one(self, own: LossFunction, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Each example's loss alone, whatever the user's function would make of a batch."""
+        """Return the loss of each example separately, so that the user's function never sees a batch."""
 
-        def alone(output: Tensor, target: Tensor) -> Tensor:
+        def single(output: Tensor, target: Tensor) -> Tensor:
             return _check_loss_type(own(output[None], target[None])).mean()
 
-        return vmap(alone, randomness="different")(outputs, targets)
+        return vmap(single, randomness="different")(outputs, targets)
 
     def _check_user_loss(self, outputs: Any, targets: Tensor) -> None:
-        """A batch's loss that is not made of its examples' losses mixes them, and each is taken alone here."""
+        """Refuse a loss of a batch that is not the mean, the sum or the list of its examples' losses: it mixes them."""
         if self._user_loss is None:
             self._losses(outputs, targets)
             return
@@ -203,26 +227,27 @@ class SupervisedModule:
         whole = _check_loss_type(module_trial.call_user_function("loss", self._user_loss, predicted, targets))
         if whole.dim() and whole.shape[0] != len(targets):
             raise InvalidInput(
-                f"The loss gave the shape {tuple(whole.shape)} for {len(targets)} examples.",
-                fix='It must give one number an example (reduction="none"), or their mean.',
+                f"The loss returned the shape {tuple(whole.shape)} for {len(targets)} examples.",
+                fix='It must return one number per example (reduction="none"), or their mean.',
             )
         losses = module_trial.try_differentiate(self._losses, outputs, targets)
         if whole.dim():
             expected = [(whole if whole.dim() == 1 else whole.flatten(start_dim=1).mean(dim=1), losses)]
         else:
             expected = [(whole, losses.mean()), (whole, losses.sum())]
-        if not any(torch.allclose(found, each, rtol=1e-3, atol=1e-5) for found, each in expected):
+        if not any(torch.allclose(batch, separate, rtol=1e-3, atol=1e-5) for batch, separate in expected):
             raise InvalidInput(
-                "The loss of a batch is not made of its examples' losses, so it mixes them.",
-                fix='Give one loss an example, for instance by reduction="none".',
+                "The loss of a batch is not the mean or sum of its examples' losses, so it mixes examples.",
+                fix='Return one loss per example, for instance with reduction="none".',
             )
 
     def _check_outputs(self, outputs: Tensor, task: Task) -> None:
+        """Refuse outputs with fewer numbers than classes, unless the user's own loss reads them."""
         if self._user_loss is not None or self.kind == "regression":
             return
         if outputs.dim() < 2 or outputs.shape[1] < task.classes:
             raise InvalidInput(
-                f"The model gives outputs of the shape {tuple(outputs.shape)} for {len(outputs)} examples, and "
+                f"The model returns outputs of the shape {tuple(outputs.shape)} for {len(outputs)} examples, and "
                 f"{task.classes} classes need ({len(outputs)}, {task.classes}).",
                 fix=f"Let its last layer have {task.classes} outputs.",
             )
@@ -230,29 +255,30 @@ class SupervisedModule:
     def _tensor(self, outputs: Any) -> Tensor:
         if not isinstance(outputs, Tensor):
             raise InvalidInput(
-                f"The model's forward() must give one tensor, and gave {type(outputs).__name__}.",
-                fix="Wrap it in a module that picks the output to learn from.",
+                f"The model's forward() must return one tensor, and returned {type(outputs).__name__}.",
+                fix="Wrap it in a module that returns the output to learn from.",
             )
         return outputs
 
     def _compute_metrics(self, outputs: Tensor, targets: Tensor) -> dict[str, float]:
-        found = {}
+        """Return accuracy or mean squared error, and the user's metric."""
+        metrics = {}
         if self.kind == "regression":
-            found["mse"] = float((_align_shapes(outputs, targets) - targets).double().square().mean())
-        elif outputs.numel() == targets.numel():  # one number for two classes: its sign decides
-            found["accuracy"] = float(((outputs.reshape(targets.shape) > 0) == targets).double().mean())
+            metrics["mse"] = float((_align_shapes(outputs, targets) - targets).double().square().mean())
+        elif outputs.numel() == targets.numel():  # one number for two classes: its sign is the prediction
+            metrics["accuracy"] = float(((outputs.reshape(targets.shape) > 0) == targets).double().mean())
         elif outputs.dim() == targets.dim() + 1:
-            found["accuracy"] = float((outputs.argmax(dim=1) == targets).double().mean())
+            metrics["accuracy"] = float((outputs.argmax(dim=1) == targets).double().mean())
         if self._metric is not None:
             try:
-                found |= module_trial.metric_values(self._metric, outputs, targets)
-            except InvalidInput:  # it worked before training; what it can't measure now must not end a run
-                found[getattr(self._metric, "__name__", "metric")] = math.nan
-        return found
+                metrics |= module_trial.metric_values(self._metric, outputs, targets)
+            except InvalidInput:  # it worked before training, and must not end a run now
+                metrics[getattr(self._metric, "__name__", "metric")] = math.nan
+        return metrics
 
 
 def _split_chunks(values: Tensor) -> list[Tensor]:
-    return [values[first : first + EVALUATED_AT_ONCE] for first in range(0, len(values), EVALUATED_AT_ONCE)]
+    return [values[first : first + EVALUATION_BATCH] for first in range(0, len(values), EVALUATION_BATCH)]
 
 
 def _default_loss(kind: Kind, outputs: Tensor, targets: Tensor) -> Tensor:
@@ -260,20 +286,20 @@ def _default_loss(kind: Kind, outputs: Tensor, targets: Tensor) -> Tensor:
         return (outputs - targets).square()
     if outputs.dim() != targets.dim() + 1:
         raise InvalidInput(
-            f"The model gave outputs of the shape {tuple(outputs.shape)} for labels of the shape "
+            f"The model returned outputs of the shape {tuple(outputs.shape)} for labels of the shape "
             f"{tuple(targets.shape)}.",
-            fix="It must give one number a class, as (examples, classes).",
+            fix="It must return one number per class, as (examples, classes).",
         )
     return functional.cross_entropy(outputs, targets, reduction="none")
 
 
 def _align_shapes(outputs: Tensor, targets: Tensor) -> Tensor:
-    """(n, 1) and (n,) mean the same; left alone they would broadcast to (n, n)."""
+    """Give outputs the shape of the targets. Without it, (n, 1) and (n,) would broadcast to (n, n)."""
     if outputs.numel() != targets.numel():
         raise InvalidInput(
-            f"The model gave outputs of the shape {tuple(outputs.shape)} for targets of the shape "
+            f"The model returned outputs of the shape {tuple(outputs.shape)} for targets of the shape "
             f"{tuple(targets.shape)}.",
-            fix="It must give as many numbers as an example has targets.",
+            fix="It must return as many numbers as an example has targets.",
         )
     return outputs.reshape(targets.shape)
 
@@ -281,6 +307,6 @@ def _align_shapes(outputs: Tensor, targets: Tensor) -> Tensor:
 def _check_loss_type(value: Any) -> Tensor:
     if not isinstance(value, Tensor):
         raise InvalidInput(
-            f"The loss must give a tensor, and gave {type(value).__name__}.", fix="Leave out .item() and float()."
+            f"The loss must return a tensor, and returned {type(value).__name__}.", fix="Leave out .item() and float()."
         )
     return value

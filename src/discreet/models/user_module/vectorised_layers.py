@@ -1,7 +1,7 @@
-"""Recurrent layers, attention and PReLU in operations that torch.func can vectorise.
+"""Recurrent layers, attention and PReLU, written in operations that torch.func can vectorise.
 
-torch's own kernels for these loop over clients under vmap, or fail when weights are shared by examples. The user's
-module stays as it is: the operations are exchanged while its loss is taken.
+Torch's own kernels for these layers loop over clients under vmap, or fail if examples share weights. The user's module
+is not changed: its operations are replaced while its loss is computed.
 """
 
 import math
@@ -24,9 +24,9 @@ FLATTEN = "flatten_parameters"
 
 
 class VectorisedLayers(TorchFunctionMode):
-    """Within it, these layers run as plain matrix products and element-wise operations; results are the same.
+    """A context in which these layers run as matrix products and element-wise operations, with the same results.
 
-    A function or operator with a vmap rule of its own would be given the whole batch, so it is refused.
+    A function or operator with a vmap rule of its own would get the whole batch, so it is refused.
     """
 
     def __enter__(self) -> "VectorisedLayers":
@@ -35,8 +35,8 @@ class VectorisedLayers(TorchFunctionMode):
         super().__enter__()  # type: ignore[no-untyped-call]
         return self
 
-    def __exit__(self, *how: Any) -> None:
-        super().__exit__(*how)  # type: ignore[no-untyped-call]
+    def __exit__(self, *exception: Any) -> None:
+        super().__exit__(*exception)  # type: ignore[no-untyped-call]
         autograd_function.custom_function_call_vmap_helper = self._apply_rule
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -46,12 +46,12 @@ class VectorisedLayers(TorchFunctionMode):
 
 @contextmanager
 def without_weight_flattening(module: nn.Module) -> Iterator[None]:
-    """Within it the module's recurrent layers leave their weights where they are in memory.
+    """Keep the module's recurrent layers from moving their weights in memory.
 
-    On a GPU a recurrent layer whose weights were replaced asks for their addresses, to place them side by side for
-    cuDNN. Under vmap a tensor has no address, and `VectorisedLayers` does not call cuDNN's recurrent kernels.
+    On a GPU, a recurrent layer whose weights were replaced asks for their addresses, to move them next to each other
+    for cuDNN. Under vmap a tensor has no address, and `VectorisedLayers` does not call cuDNN's recurrent kernels.
     """
-    layers = [each for each in module.modules() if isinstance(each, nn.RNNBase) and FLATTEN not in vars(each)]
+    layers = [layer for layer in module.modules() if isinstance(layer, nn.RNNBase) and FLATTEN not in vars(layer)]
     for layer in layers:
         vars(layer)[FLATTEN] = _do_nothing
     try:
@@ -71,7 +71,7 @@ def attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Tensor:
-    """softmax(query·keyᵀ/√d + mask)·value"""
+    """Compute softmax(query·keyᵀ/√d + mask)·value, with the arguments of torch's function."""
     if enable_gqa:
         groups = query.shape[-3] // key.shape[-3]
         key, value = key.repeat_interleave(groups, -3), value.repeat_interleave(groups, -3)
@@ -80,41 +80,42 @@ def attention(
         attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=query.device).tril()
     if attn_mask is not None:
         scores = scores.masked_fill(~attn_mask, -math.inf) if attn_mask.dtype == torch.bool else scores + attn_mask
-    weights = torch._safe_softmax(scores, dim=-1)  # a query that may look at nothing gets zeros, as from torch
+    weights = torch._safe_softmax(scores, dim=-1)  # a fully masked query gets zeros, as in torch
     return functional.dropout(weights, dropout_p) @ value
 
 
-def multi_head_attention(*args: Any, need_weights: bool = True, **more: Any) -> tuple[Tensor, Tensor | None]:
-    """Asked for its weights, torch takes the way of plain matrix products."""
-    more["need_weights"] = True
-    output, weights = functional.multi_head_attention_forward(*args, **more)
+def multi_head_attention(*args: Any, need_weights: bool = True, **options: Any) -> tuple[Tensor, Tensor | None]:
+    """Always ask torch for the attention weights: it then uses plain matrix products."""
+    options["need_weights"] = True
+    output, weights = functional.multi_head_attention_forward(*args, **options)
     return output, weights if need_weights else None
 
 
-def refuse_packed_sequence(*given: Any) -> NoReturn:
+def refuse_packed_sequence(*arguments: Any) -> NoReturn:
+    """Refuse packed sequences."""
     raise Unsupported(
         "Packed sequences differ in shape from example to example, so they can't be vectorised.",
-        fix="Pad them, give the padded tensor to the recurrent layer, and mask what lies past the end.",
+        fix="Pad them, pass the padded tensor to the recurrent layer, and mask what comes after the end.",
     )
 
 
-def lstm(*given: Any) -> tuple[Tensor, Tensor, Tensor]:
-    output, (hidden, cell) = _unroll(_lstm_step, *given)
+def lstm(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
+    output, (hidden, cell) = _unroll(_lstm_step, *arguments)
     return output, hidden, cell
 
 
-def gru(*given: Any) -> tuple[Tensor, Tensor]:
-    output, (hidden,) = _unroll(_gru_step, *given)
+def gru(*arguments: Any) -> tuple[Tensor, Tensor]:
+    output, (hidden,) = _unroll(_gru_step, *arguments)
     return output, hidden
 
 
-def rnn_tanh(*given: Any) -> tuple[Tensor, Tensor]:
-    output, (hidden,) = _unroll(partial(_rnn_step, torch.tanh), *given)
+def rnn_tanh(*arguments: Any) -> tuple[Tensor, Tensor]:
+    output, (hidden,) = _unroll(partial(_rnn_step, torch.tanh), *arguments)
     return output, hidden
 
 
-def rnn_relu(*given: Any) -> tuple[Tensor, Tensor]:
-    output, (hidden,) = _unroll(partial(_rnn_step, torch.relu), *given)
+def rnn_relu(*arguments: Any) -> tuple[Tensor, Tensor]:
+    output, (hidden,) = _unroll(partial(_rnn_step, torch.relu), *arguments)
     return output, hidden
 
 
@@ -135,7 +136,7 @@ def rnn_relu_cell(inputs: Tensor, hidden: Tensor, *weights: Tensor | None) -> Te
 
 
 def prelu(inputs: Tensor, weight: Tensor) -> Tensor:
-    """One slope for all channels, or one for each, which lie in dimension 1."""
+    """Apply one slope to all channels, or one to each. Channels are dimension 1."""
     slope = weight if len(weight) == 1 else weight.reshape(-1, *[1] * (inputs.dim() - 2))
     return torch.where(inputs > 0, inputs, slope * inputs)
 
@@ -156,7 +157,8 @@ SUBSTITUTES: dict[Any, Callable[..., Any]] = {
 }
 
 
-def _refuse_rule(interpreter: Any, rule: Any, operation: Any, *given: Any, **more: Any) -> NoReturn:
+def _refuse_rule(interpreter: Any, rule: Any, operation: Any, *arguments: Any, **options: Any) -> NoReturn:
+    """Refuse an operation with a vmap rule of its own."""
     name = getattr(operation, "__name__", operation)
     raise Unsupported(
         f"{name} has a vmap rule of its own, which would see all examples at once.",
@@ -165,55 +167,55 @@ def _refuse_rule(interpreter: Any, rule: Any, operation: Any, *given: Any, **mor
 
 
 def _do_nothing() -> None:
-    """In place of a layer's flatten_parameters()."""
+    """Replace a layer's flatten_parameters()."""
 
 
 def _cell(
     step: Step, inputs: Tensor, state: State, from_input: Tensor | None, from_hidden: Tensor | None, *biases: Any
 ) -> State:
-    """One time step of one layer."""
+    """Compute one time step of one layer."""
     assert from_input is not None
     input_bias, hidden_bias = biases or (None, None)
     return step(functional.linear(inputs, from_input, input_bias), state, (from_hidden, input_bias, hidden_bias, None))
 
 
-def _unroll(step: Step, *given: Any) -> tuple[Tensor, State]:
-    """All layers and directions of a recurrent network, one time step after the other."""
-    if len(given) != 9 or not isinstance(given[3], bool):
+def _unroll(step: Step, *arguments: Any) -> tuple[Tensor, State]:
+    """Compute all layers and directions of a recurrent network, one time step after the other."""
+    if len(arguments) != 9 or not isinstance(arguments[3], bool):
         refuse_packed_sequence()
-    inputs, start, flat, biases, layers, dropout, training, bidirectional, batch_first = given
+    inputs, start, flat, biases, layers, dropout, training, bidirectional, batch_first = arguments
     states = start if isinstance(start, tuple) else (start,)
     directions = 2 if bidirectional else 1
     width = len(flat) // (layers * directions)
     outputs, ends = inputs.transpose(0, 1) if batch_first else inputs, []
     for layer in range(layers):
-        found = []
+        directed = []
         for direction in range(directions):
             row = layer * directions + direction
             weights = _weights(flat[row * width : (row + 1) * width], biased=biases)
             sequence = outputs.flip(0) if direction else outputs
             out, end = _layer(step, sequence, tuple(state[row] for state in states), weights)
-            found.append(out.flip(0) if direction else out)
+            directed.append(out.flip(0) if direction else out)
             ends.append(end)
-        outputs = torch.cat(found, dim=-1)
+        outputs = torch.cat(directed, dim=-1)
         if dropout and training and layer < layers - 1:
             outputs = functional.dropout(outputs, dropout)
-    last = tuple(torch.stack(each) for each in zip(*ends, strict=True))
+    last = tuple(torch.stack(states) for states in zip(*ends, strict=True))
     return (outputs.transpose(0, 1) if batch_first else outputs), last
 
 
-def _weights(own: Sequence[Tensor], *, biased: bool) -> list[Tensor | None]:
-    """Input weights, hidden weights, their biases and the projection, with None for what the layer lacks."""
-    rest: list[Tensor | None] = list(own[2:]) if biased else [None, None, *own[2:]]
-    return [*own[:2], *rest, None][:5]
+def _weights(flat: Sequence[Tensor], *, biased: bool) -> list[Tensor | None]:
+    """Return input weights, hidden weights, their biases and the projection; None for what the layer lacks."""
+    rest: list[Tensor | None] = list(flat[2:]) if biased else [None, None, *flat[2:]]
+    return [*flat[:2], *rest, None][:5]
 
 
 def _layer(step: Step, sequence: Tensor, state: State, weights: Sequence[Tensor | None]) -> tuple[Tensor, State]:
     from_input, *recurrent = weights
     assert from_input is not None
-    seen = functional.linear(sequence, from_input, recurrent[1])  # all time steps in one product
+    projected = functional.linear(sequence, from_input, recurrent[1])  # all time steps in one product
     outputs = []
-    for now in seen.unbind(0):
+    for now in projected.unbind(0):
         state = step(now, state, recurrent)
         outputs.append(state[0])
     return torch.stack(outputs), state
