@@ -1,4 +1,4 @@
-"""Writes tests/tasks/scatternet_reference.npz: what kymatio 0.3.0 gives for a few images, for ours to be equal to.
+"""Write tests/data/features/scatternet_reference.npz: the values of kymatio 0.3.0 that ours must equal.
 
 kymatio is no dependency of ours: install it beside (`pip install --no-deps kymatio==0.3.0`), run this, remove it. Only
 its 2-D torch frontend is imported, since the package as a whole needs a function that scipy no longer has.
@@ -11,7 +11,7 @@ import torch
 from kymatio.scattering2d.frontend.torch_frontend import ScatteringTorch2D
 from numpy.typing import NDArray
 
-TARGET = Path(__file__).resolve().parents[1] / "tests" / "tasks" / "scatternet_reference.npz"
+TARGET = Path(__file__).resolve().parents[1] / "tests" / "data" / "features" / "scatternet_reference.npz"
 
 
 def images(size: int) -> NDArray[np.uint8]:
