@@ -193,7 +193,7 @@ def test_how_long_clients_are_waited_for_is_said_and_how_many_suffice() -> None:
         calls.await_clients([0, 1, 2], 2, 0)
     assert said == [
         "Waiting for north, south, east, for at most 600 seconds (engine.timeout in resolved.toml); "
-        "with 2 of 3 the round is then made without the others."
+        "with 2 of 3 the round then goes on without the others."
     ]
 
 
