@@ -13,8 +13,8 @@ from discreet.engines.flower import signed_messages
 from discreet.engines.flower.flower_engine import FlowerEngine
 from discreet.engines.flower.signed_messages import RequestHeader
 from discreet.randomness.streams import RunKey
-from tests.deploy.asking import RUN, Asked, Begun
-from tests.deploy.sites import PLAIN, SECURE, copied, wired
+from tests.deploy.example_sites import PLAIN, SECURE, connect_nodes, copy_site
+from tests.deploy.node_requests import RUN, Asked, Begun
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def one_thread() -> None:
 @pytest.fixture
 def asked(tmp_path: Path) -> Asked:
     """A node, and a request that it would answer."""
-    site, heard = copied(tmp_path, PLAIN), list[str]()
+    site, heard = copy_site(tmp_path, PLAIN), list[str]()
     node, app, key = (
         ClientNode.open(tmp_path / "client-0", heard.append),
         AppFolder.open(site.app),
@@ -39,8 +39,8 @@ def asked(tmp_path: Path) -> Asked:
 @pytest.fixture
 def begun(tmp_path: Path) -> Begun:
     """A secure sum whose session serves two more rounds."""
-    site, heard = copied(tmp_path, SECURE), list[str]()
-    wire = wired(tmp_path, site, heard)
+    site, heard = copy_site(tmp_path, SECURE), list[str]()
+    wire = connect_nodes(tmp_path, site, heard)
     job = prepare_job(site, AppFolder.open(site.app), "first", RunKey.from_seed(7), wire, heard.append)
     assert job.remote_engine is not None
     engine = job.remote_engine

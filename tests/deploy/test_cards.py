@@ -16,7 +16,7 @@ from discreet.errors import InvalidInput
 from discreet.experiment.configuration import toml_document
 from discreet.part import to_plain
 from discreet.secure_sums.secagg.session_terms import Terms
-from tests.deploy.sites import SECURE, copied
+from tests.deploy.example_sites import SECURE, copy_site
 
 
 def other_card(site: Site, folder: Path, name: str) -> Card:
@@ -33,7 +33,7 @@ def without_members(node: Path) -> None:
 
 
 def test_a_client_whose_card_was_changed_after_it_was_accepted_is_refused_at_the_start(tmp_path: Path) -> None:
-    site = copied(tmp_path, SECURE)
+    site = copy_site(tmp_path, SECURE)
     ClientFolder.open(tmp_path / "client-0")
     other_card(site, tmp_path, "client-1")
     with pytest.raises(PolicyRefusal, match=r"not those that policy.toml pins as members: client-1\."):
@@ -42,7 +42,7 @@ def test_a_client_whose_card_was_changed_after_it_was_accepted_is_refused_at_the
 
 def test_a_secure_sum_with_keys_that_were_not_accepted_is_refused(tmp_path: Path) -> None:
     """The server is the second client, with a card to go with it."""
-    site = copied(tmp_path, SECURE)
+    site = copy_site(tmp_path, SECURE)
     policy = ClientFolder.open(tmp_path / "client-0").policy
     accepted = [bytes.fromhex(card.identity) for card in site.deployment.read_cards(site.app)]
     forged = [accepted[0], bytes.fromhex(other_card(site, tmp_path, "client-1").identity), accepted[2]]
@@ -59,7 +59,7 @@ def test_a_secure_sum_with_keys_that_were_not_accepted_is_refused(tmp_path: Path
 
 
 def test_cards_are_pinned_only_by_the_code_that_all_of_them_give(tmp_path: Path) -> None:
-    site = copied(tmp_path, SECURE)
+    site = copy_site(tmp_path, SECURE)
     for name in ("client-0", "client-1"):
         without_members(tmp_path / name)
     at_home, there = PeerCards.open(tmp_path / "client-0"), PeerCards.open(tmp_path / "client-1")
@@ -79,7 +79,7 @@ def test_cards_are_pinned_only_by_the_code_that_all_of_them_give(tmp_path: Path)
 
 def test_the_code_of_all_cards_is_twice_as_long_as_that_of_one(tmp_path: Path) -> None:
     """Who chooses both sides looks for any two that agree: 160 bits take as many tries as 80 do for one given card."""
-    copied(tmp_path, SECURE)
+    copy_site(tmp_path, SECURE)
     cards = PeerCards.open(tmp_path / "client-0")
     assert [len(each) for each in cards.code.split("-")] == [4] * 10
     assert {tuple(map(len, each.split("-"))) for each in cards.fingerprints.values()} == {(4,) * 5}
@@ -89,7 +89,7 @@ def test_the_code_of_all_cards_is_twice_as_long_as_that_of_one(tmp_path: Path) -
 
 
 def test_a_client_whose_own_card_the_server_replaced_is_told(tmp_path: Path) -> None:
-    site = copied(tmp_path, SECURE)
+    site = copy_site(tmp_path, SECURE)
     without_members(tmp_path / "client-0")
     other_card(site, tmp_path, "client-0")
     with pytest.raises(PolicyRefusal, match="contains a card of 'client-0' that is not this client's own"):
@@ -99,7 +99,7 @@ def test_a_client_whose_own_card_the_server_replaced_is_told(tmp_path: Path) -> 
 def test_a_node_that_was_not_told_who_the_others_are_says_what_to_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    copied(tmp_path, SECURE)
+    copy_site(tmp_path, SECURE)
     without_members(tmp_path / "client-0")
     assert cli.run(["deploy", "client", str(tmp_path / "client-0")]) == 2
     assert "discreet deploy accept" in capsys.readouterr().err

@@ -22,19 +22,19 @@ from discreet.errors import BudgetRefused
 from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.privacy.wording import round_up
 from discreet.randomness.streams import RunKey
-from tests.deploy.asking import RUN, Asked, counted, refusal, same, started_anew
-from tests.deploy.sites import PLAIN, SECURE, changed, copied, wired
+from tests.deploy.example_sites import PLAIN, SECURE, connect_nodes, copy_site, edit_policy
+from tests.deploy.node_requests import RUN, Asked, are_equal, count_releases, refusal, restart
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def test_a_question_that_is_asked_again_gets_the_same_bytes_and_costs_nothing(tmp_path: Path) -> None:
-    site, heard = copied(tmp_path, PLAIN), list[str]()
-    wire = wired(tmp_path, site, heard)
+    site, heard = copy_site(tmp_path, PLAIN), list[str]()
+    wire = connect_nodes(tmp_path, site, heard)
     train_deployed(site, "first", wire, heard.append)
     node = wire.nodes_at[101]
     before = node.ledger.open_ledger(node.day()).summary()["budgets"][0]["spent"]
-    again = started_anew(node)
+    again = restart(node)
     for exchange in wire.passed[-KEPT_ROUNDS:]:
         question, answer = exchange[101]
         assert again.answer(question) == answer
@@ -48,13 +48,13 @@ def test_replies_of_the_last_rounds_are_kept_and_older_ones_are_not_made_again(a
     assert len(list((folder / "client-0" / "runs").rglob("*.reply"))) == 2
     assert [node.answer(request) == reply for request, reply in zip(requests, replies, strict=True)][1:] == [True, True]
     assert "Round 1 was answered long ago, and the answer is no longer kept." in refusal(node, requests[0])
-    assert counted(node) == 3
+    assert count_releases(node) == 3
 
 
 def test_another_question_in_the_same_round_is_a_new_attempt_with_fresh_noise(tmp_path: Path) -> None:
     """The same round from another model: two answers under one noise would differ by the updates alone."""
-    site, heard = copied(tmp_path, PLAIN), list[str]()
-    wire = wired(tmp_path, site, heard)
+    site, heard = copy_site(tmp_path, PLAIN), list[str]()
+    wire = connect_nodes(tmp_path, site, heard)
     train_deployed(site, "first", wire, heard.append)
     node, server = wire.nodes_at[100], read_key(site.server / "server.key")
     about, body = signed_messages.read_request(wire.passed[1][100][0], bytes.fromhex(site.deployment.server_key))
@@ -71,8 +71,8 @@ def test_another_question_in_the_same_round_is_a_new_attempt_with_fresh_noise(tm
 
 def test_a_secure_round_that_is_made_again_is_a_new_attempt_and_counts_again(tmp_path: Path) -> None:
     """A masked update may have been opened by the others, so a second sum with its noise would show the difference."""
-    site, heard = copied(tmp_path, SECURE), list[str]()
-    wire = wired(tmp_path, site, heard)
+    site, heard = copy_site(tmp_path, SECURE), list[str]()
+    wire = connect_nodes(tmp_path, site, heard)
     calls = prepare_job(site, AppFolder.open(site.app), "first", RunKey.from_seed(7), wire, heard.append)
     assert calls.remote_engine is not None
     broadcast = calls.algorithm.broadcast(calls.algorithm.init(calls.params), 0)
@@ -80,7 +80,7 @@ def test_a_secure_round_that_is_made_again_is_a_new_attempt_and_counts_again(tmp
     anew = prepare_job(site, AppFolder.open(site.app), "first", RunKey.from_seed(7), wire, heard.append)
     assert anew.remote_engine is not None
     second = anew.remote_engine.gather(broadcast, [0, 1, 2])
-    assert not same(first.total, second.total)
+    assert not are_equal(first.total, second.total)
     node = wire.nodes_at[100]
     assert node.ledger.open_ledger(node.day()).summary()["releases"]["committed"] == 2
 
@@ -89,7 +89,7 @@ def test_two_questions_are_two_charges_even_when_both_are_taken_for_the_first_at
     _, _, node, about, _, _ = asked
     for broadcast in ("one", "another", "one"):
         node._reserve(about, Entry(0, broadcast))
-    assert counted(node) == 2
+    assert count_releases(node) == 2
 
 
 def test_a_node_counts_a_round_before_it_looks_at_its_data(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,7 +107,7 @@ def test_under_a_secret_draw_a_node_pays_for_rounds_that_it_was_not_asked_in(ask
     _, _, node, about, _, _ = asked
     drawn = replace(node.learner, algorithm=replace(node.learner.algorithm, sampling=FixedSize(cohort=2)))
     replace(node, learner=drawn)._reserve(replace(about, round=2), Entry(0, "one"))
-    assert counted(node) == 3
+    assert count_releases(node) == 3
 
 
 def test_the_noise_of_one_experiment_is_not_that_of_another(asked: Asked) -> None:
@@ -117,37 +117,37 @@ def test_the_noise_of_one_experiment_is_not_that_of_another(asked: Asked) -> Non
         replace(learner, seed=None, experiment=each * 64).update(RUN, broadcast, Entry(0, ""))
         for each in ("0", "0", "1")
     )
-    assert same(one, again)
-    assert not same(one, other)
+    assert are_equal(one, again)
+    assert not are_equal(one, other)
 
 
 def test_a_spent_budget_ends_the_run_with_the_clients_own_words(tmp_path: Path) -> None:
     """The policy allows what one run takes and a tenth more; of the second run's rounds one is affordable."""
-    site, heard = copied(tmp_path, SECURE), list[str]()
-    train_deployed(site, "first", wired(tmp_path, site, heard), heard.append)
-    outcome = train_deployed(site, "second", wired(tmp_path, site, heard), heard.append)
+    site, heard = copy_site(tmp_path, SECURE), list[str]()
+    train_deployed(site, "first", connect_nodes(tmp_path, site, heard), heard.append)
+    outcome = train_deployed(site, "second", connect_nodes(tmp_path, site, heard), heard.append)
     assert (outcome.completed, outcome.is_refused) == (1, True)
     assert re.search(r"This node's own ledger refuses: .*epsilon", outcome.stopped or "")
     assert not RunRecord.open(site.run("second")).is_finished()
 
 
 def test_a_client_whose_budget_is_spent_is_left_out_and_the_others_go_on(tmp_path: Path) -> None:
-    site, heard = copied(tmp_path, SECURE), list[str]()
+    site, heard = copy_site(tmp_path, SECURE), list[str]()
     policy = tmp_path / "client-2" / "policy.toml"
     line = next(each for each in policy.read_text().splitlines() if each.startswith("epsilon"))
-    changed(tmp_path / "client-2", line, "epsilon = 0.1")
-    outcome = train_deployed(site, "first", wired(tmp_path, site, heard), heard.append)
+    edit_policy(tmp_path / "client-2", line, "epsilon = 0.1")
+    outcome = train_deployed(site, "first", connect_nodes(tmp_path, site, heard), heard.append)
     assert [each["clients"] for each in outcome.record.read_rounds()] == [2, 2, 2]
     assert any(each.startswith("client-2 refused round 1: This node's own ledger refuses") for each in heard)
 
 
 def test_a_budget_that_the_clients_have_spent_keeps_its_exit_code(tmp_path: Path) -> None:
     """The policies allow one run and a tenth more, so of a second one too few rounds are affordable."""
-    site, heard = copied(tmp_path, SECURE), list[str]()
+    site, heard = copy_site(tmp_path, SECURE), list[str]()
     codes = []
     for name in ("first", "second"):
         settings = {"folder": str(site.folder), "name": name}
-        main(lambda waiting: wired(tmp_path, site, heard), settings, heard.append)
+        main(lambda waiting: connect_nodes(tmp_path, site, heard), settings, heard.append)
         codes.append(json.loads(site.end_file(name).read_text())["exit_code"])
     assert codes == [0, BudgetRefused.exit_code]
 
@@ -156,16 +156,16 @@ def test_a_ledger_that_is_away_is_not_begun_anew_and_a_clock_set_back_not_believ
     folder, _, node, about, body, key = asked
     assert isinstance(signed_messages.read_reply(node.answer(signed_messages.sign_request(about, body, key))), bytes)
     nextly = signed_messages.sign_request(replace(about, round=1), body, key)
-    early = replace(started_anew(node), day=lambda: date(1970, 1, 1))
+    early = replace(restart(node), day=lambda: date(1970, 1, 1))
     assert "This machine's clock says 1970-01-01, and this node has counted on" in refusal(early, nextly)
     (ledger,) = (folder / "client-0").glob("ledger-*.jsonl")
     kept = ledger.read_bytes()
     ledger.unlink()
-    again = started_anew(early)
+    again = restart(early)
     assert "in which this node has counted, is gone. Put it back" in refusal(again, nextly)
     assert not ledger.exists()
     ledger.write_bytes(kept)
-    assert isinstance(signed_messages.read_reply(started_anew(again).answer(nextly)), bytes)
+    assert isinstance(signed_messages.read_reply(restart(again).answer(nextly)), bytes)
 
 
 def test_a_node_tells_its_owner_of_each_round_that_it_answered_and_what_its_ledger_has_spent(asked: Asked) -> None:
@@ -187,8 +187,8 @@ def test_a_node_tells_its_owner_of_each_round_that_it_answered_and_what_its_ledg
 def test_a_round_of_a_secure_sum_is_told_of_once_however_often_it_is_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    site, heard, told = copied(tmp_path, SECURE), list[str](), list[str]()
-    wire, answer = wired(tmp_path, site, heard), ClientNode.answer
+    site, heard, told = copy_site(tmp_path, SECURE), list[str](), list[str]()
+    wire, answer = connect_nodes(tmp_path, site, heard), ClientNode.answer
 
     def twice(node: ClientNode, request: bytes) -> bytes:
         about, _ = signed_messages.read_request(request, bytes.fromhex(site.deployment.server_key))

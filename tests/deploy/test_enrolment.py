@@ -15,12 +15,12 @@ from discreet.deploy.new_deployment import create_deployment
 from discreet.deploy.policy import ClientFolder
 from discreet.errors import InvalidInput
 from discreet.experiment.configuration import experiment_file
-from tests.deploy.sites import CENTRAL, PLAIN, SECURE, copied, written
+from tests.deploy.example_sites import CENTRAL, PLAIN, SECURE, copy_site, write_experiment
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:70000", "127.0.0.1:0", "a:99:8000", "bad host/é:8000", ":8000"])
 def test_an_address_that_nobody_could_reach_is_refused_and_nothing_is_left(tmp_path: Path, address: str) -> None:
-    source = experiment_file.load_experiment(written(tmp_path, PLAIN))
+    source = experiment_file.load_experiment(write_experiment(tmp_path, PLAIN))
     with pytest.raises(InvalidInput, match="must be"):
         create_deployment(tmp_path / "site", source, [], address, ["127.0.0.1"])
     assert not (tmp_path / "site").exists()
@@ -28,7 +28,7 @@ def test_an_address_that_nobody_could_reach_is_refused_and_nothing_is_left(tmp_p
 
 def test_what_goes_wrong_in_the_middle_leaves_nothing_behind(tmp_path: Path) -> None:
     """Two clients of one name are seen after the first keys are written."""
-    source = experiment_file.load_experiment(written(tmp_path, PLAIN))
+    source = experiment_file.load_experiment(write_experiment(tmp_path, PLAIN))
     twice = [DeclaredClient(name="north", examples=400)] * 3
     with pytest.raises(InvalidInput, match="must have different names"):
         create_deployment(tmp_path / "site", source, twice, "127.0.0.1:8000", ["127.0.0.1"])
@@ -48,7 +48,7 @@ def test_a_name_that_is_no_file_name_is_refused() -> None:
 
 def test_init_says_when_the_server_will_see_updates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name, text, seen in (("central", CENTRAL, True), ("plain", PLAIN, False), ("secure", SECURE, False)):
-        assert cli.run(["deploy", "init", str(tmp_path / name), str(written(tmp_path, text))]) == 0
+        assert cli.run(["deploy", "init", str(tmp_path / name), str(write_experiment(tmp_path, text))]) == 0
         assert ("the server sees updates in clear" in capsys.readouterr().out) == seen
 
 
@@ -62,7 +62,7 @@ def test_the_servers_certificate_names_its_hosts(tmp_path: Path) -> None:
 
 
 def test_secrets_are_readable_by_their_owner_alone(tmp_path: Path) -> None:
-    site = copied(tmp_path, SECURE)
+    site = copy_site(tmp_path, SECURE)
     secret = [*site.server.glob("*.key"), *(tmp_path / "client-0").glob("*.key")]
     assert len(secret) == 6
     assert {path.stat().st_mode & 0o777 for path in secret} == {0o600}
@@ -71,14 +71,14 @@ def test_secrets_are_readable_by_their_owner_alone(tmp_path: Path) -> None:
 
 
 def test_a_client_enrolls_into_an_empty_folder_that_is_then_its_owners_alone(tmp_path: Path) -> None:
-    site, node = copied(tmp_path, PLAIN), tmp_path / "empty"
+    site, node = copy_site(tmp_path, PLAIN), tmp_path / "empty"
     node.mkdir(mode=0o755)
     enroll(AppFolder.open(site.app), "client-0", node, None)
     assert node.stat().st_mode & 0o777 == 0o700
 
 
 def test_a_client_whose_table_is_not_there_is_told_at_once(tmp_path: Path) -> None:
-    site = copied(tmp_path, PLAIN)
+    site = copy_site(tmp_path, PLAIN)
     with pytest.raises(InvalidInput, match=r"There is no file .*nofile\.csv"):
         enroll(AppFolder.open(site.app), "client-0", tmp_path / "again", tmp_path / "nofile.csv")
     assert not (tmp_path / "again").exists()
@@ -122,7 +122,7 @@ def tables(folder: Path) -> AppFolder:
     """An experiment on tables. The server has a stand-in of the same columns; rows are nowhere but with the clients."""
     (folder / "ranges.toml").write_text(RANGES)
     table(folder / "table.csv", "nowhere", 4)
-    source = experiment_file.load_experiment(written(folder, TABLE))
+    source = experiment_file.load_experiment(write_experiment(folder, TABLE))
     declared = [DeclaredClient(name="north", examples=12), DeclaredClient(name="south", examples=9)]
     create_deployment(folder / "site", source, declared, "127.0.0.1:1", ["127.0.0.1"])
     return AppFolder.open(folder / "site" / "app")
@@ -134,7 +134,7 @@ def test_the_clients_of_a_table_must_be_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="they must be named"):
         create_deployment(
             tmp_path / "site",
-            experiment_file.load_experiment(written(tmp_path, TABLE)),
+            experiment_file.load_experiment(write_experiment(tmp_path, TABLE)),
             [],
             "127.0.0.1:1",
             ["127.0.0.1"],
@@ -178,7 +178,7 @@ def test_a_client_whose_table_can_not_be_trained_on_gets_no_card(
 
 
 def test_a_table_for_a_task_that_is_dealt_out_is_refused(tmp_path: Path) -> None:
-    site = copied(tmp_path, PLAIN)
+    site = copy_site(tmp_path, PLAIN)
     with pytest.raises(InvalidInput, match="the experiment's task is not a table"):
         enroll(AppFolder.open(site.app), "client-0", tmp_path / "new", table(tmp_path / "some.csv", "north", 12))
     assert not (tmp_path / "new").exists()
@@ -187,7 +187,7 @@ def test_a_table_for_a_task_that_is_dealt_out_is_refused(tmp_path: Path) -> None
 def test_next_commands_can_be_pasted_where_a_folder_has_a_space(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    site, node = copied(tmp_path, SECURE), tmp_path / "my node"
+    site, node = copy_site(tmp_path, SECURE), tmp_path / "my node"
     assert cli.run(["deploy", "enroll", "client-0", "--app", str(site.app), "--out", str(node)]) == 0
     said = capsys.readouterr().out
     assert f"  discreet deploy client '{node}'\n" in said
@@ -201,7 +201,7 @@ def test_a_folder_that_can_not_be_written_is_said_in_a_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A file stands where a folder would have to be made: for whoever runs tests as root, no permission binds."""
-    site, text = copied(tmp_path, PLAIN), written(tmp_path, PLAIN)
+    site, text = copy_site(tmp_path, PLAIN), write_experiment(tmp_path, PLAIN)
     (tmp_path / "file").write_text("")
     here = tmp_path / "file" / "here"
     for words, what in (
@@ -216,7 +216,7 @@ def test_a_folder_that_can_not_be_written_is_said_in_a_sentence(
 def test_a_folder_that_may_not_be_looked_into_is_said_in_a_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    site = copied(tmp_path, PLAIN)
+    site = copy_site(tmp_path, PLAIN)
     (tmp_path / "theirs").mkdir()
 
     def shut(path: Path) -> None:

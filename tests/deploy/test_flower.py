@@ -21,31 +21,31 @@ from discreet.experiment.configuration import experiment_file
 from discreet.experiment.loop import training_loop
 from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.privacy.ledger import Ledger
-from tests.deploy.deployed import CLIENTS, QUIET, Deployed, up
-from tests.deploy.sites import SECURE, founded, patient, written
+from tests.deploy.example_sites import SECURE, create_site, with_long_waits, write_experiment
+from tests.deploy.real_deployment import CLIENTS, QUIET, RealDeployment, run_server
 
 pytest.importorskip("flwr")
 pytestmark = pytest.mark.deploy
 
 ROUNDS = 4
-AGREED = patient(SECURE.replace("rounds = 3", f"rounds = {ROUNDS}"))
+AGREED = with_long_waits(SECURE.replace("rounds = 3", f"rounds = {ROUNDS}"))
 PLANNED = 2 * ROUNDS + 2  # that the owners allow, and a tenth more: two runs, one that is stopped, a round that is lost
 
 
 @pytest.fixture(scope="module")
-def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
-    with up(tmp_path_factory.mktemp("deployed"), AGREED, PLANNED) as made:
+def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealDeployment]:
+    with run_server(tmp_path_factory.mktemp("deployed"), AGREED, PLANNED) as made:
         made.join(*CLIENTS)
         yield made
 
 
-def test_three_clients_train_the_reference_model_and_run_nothing_that_was_shipped(deployed: Deployed) -> None:
+def test_three_clients_train_the_reference_model_and_run_nothing_that_was_shipped(deployed: RealDeployment) -> None:
     mark = deployed.marked()
     deployed.submit("first")
     assert deployed.ended("first") == 0, deployed.processes.said("submit-first")[-2000:]
     assert [line["clients"] for line in deployed.rounds("first")] == [3] * ROUNDS
     torch.set_num_threads(1)
-    source = experiment_file.load_experiment(written(deployed.folder, AGREED), ('engine={kind="reference"}',))
+    source = experiment_file.load_experiment(write_experiment(deployed.folder, AGREED), ('engine={kind="reference"}',))
     training_loop.start(api.prepare_job(source), deployed.folder / "reference", None, None, lambda line: None)
     found, wanted = (
         RunRecord.open(deployed.site.run("first")).load_model(),
@@ -60,7 +60,7 @@ def test_three_clients_train_the_reference_model_and_run_nothing_that_was_shippe
     assert mark.exists()  # so it would have been seen
 
 
-def test_whoever_reaches_the_open_port_can_neither_run_code_nor_register_a_node(deployed: Deployed) -> None:
+def test_whoever_reaches_the_open_port_can_neither_run_code_nor_register_a_node(deployed: RealDeployment) -> None:
     """With all that a client has. The first of Flower's commands goes to the SuperLink itself, and shows that it is
     the open port which refuses the others."""
     home = _made(deployed.folder / "outside")
@@ -88,7 +88,9 @@ def test_whoever_reaches_the_open_port_can_neither_run_code_nor_register_a_node(
     assert len(known) == len(CLIENTS)
 
 
-def test_a_client_may_work_for_a_stock_supernode_which_runs_nothing_that_was_shipped_either(deployed: Deployed) -> None:
+def test_a_client_may_work_for_a_stock_supernode_which_runs_nothing_that_was_shipped_either(
+    deployed: RealDeployment,
+) -> None:
     """Flower's own node fetches the bundle. Its rounds are slow, so that the run is stopped after one."""
     stock, mark, name = CLIENTS[2], deployed.folder / "written-by-the-bundle", "stock"
     mark.unlink()
@@ -105,7 +107,7 @@ def test_a_client_may_work_for_a_stock_supernode_which_runs_nothing_that_was_shi
     deployed.join(stock)
 
 
-def test_a_client_and_then_the_server_die_in_mid_run_and_the_run_goes_on(deployed: Deployed) -> None:
+def test_a_client_and_then_the_server_die_in_mid_run_and_the_run_goes_on(deployed: RealDeployment) -> None:
     """The server counts the round that was under way, and goes on after it; a client may have counted it or not."""
     before = {name: deployed.counted(name) for name in CLIENTS}
     deployed.submit("second")
@@ -136,12 +138,12 @@ def test_a_client_and_then_the_server_die_in_mid_run_and_the_run_goes_on(deploye
         assert deployed.counted(name) - before[name] in (ROUNDS - 1, ROUNDS)
 
 
-def test_a_strange_node_is_not_taken_in_and_a_strange_server_not_spoken_to(deployed: Deployed) -> None:
+def test_a_strange_node_is_not_taken_in_and_a_strange_server_not_spoken_to(deployed: RealDeployment) -> None:
     """One node has a key that nobody registered; the other trusts another authority than the server's."""
     shutil.copytree(deployed.folder / "client-0", deployed.folder / "stranger")
     (deployed.folder / "stranger" / "node.key").unlink()
     write_node_key(deployed.folder / "stranger" / "node.key")
-    founded(_made(deployed.folder / "other"), SECURE, f"127.0.0.1:{deployed.port}")
+    create_site(_made(deployed.folder / "other"), SECURE, f"127.0.0.1:{deployed.port}")
     deployed.processes.discreet("stranger", "deploy", "client", "stranger", "--wait", "3")
     deployed.processes.discreet("deceived", "deploy", "client", "other/client-0")
     assert [deployed.processes.exit_code(name) for name in ("stranger", "deceived")] == [2, 2]
@@ -153,7 +155,7 @@ def test_a_strange_node_is_not_taken_in_and_a_strange_server_not_spoken_to(deplo
     )
 
 
-def test_a_server_that_signs_with_another_key_is_refused(deployed: Deployed) -> None:
+def test_a_server_that_signs_with_another_key_is_refused(deployed: RealDeployment) -> None:
     key = deployed.site.server / "server.key"
     own = key.read_bytes()
     key.unlink()
@@ -166,7 +168,7 @@ def test_a_server_that_signs_with_another_key_is_refused(deployed: Deployed) -> 
     assert "not signed by the server key that this node's policy allows" in deployed.processes.said("submit-forged")
 
 
-def test_a_server_with_a_tampered_algorithm_is_refused(deployed: Deployed) -> None:
+def test_a_server_with_a_tampered_algorithm_is_refused(deployed: RealDeployment) -> None:
     path = deployed.site.app / "resolved.toml"
     agreed = path.read_text()
     path.write_text(agreed.replace("clip_norm = 0.5", "clip_norm = 50.0"))
@@ -179,7 +181,7 @@ def test_a_server_with_a_tampered_algorithm_is_refused(deployed: Deployed) -> No
     assert "and this node has agreed to" in deployed.processes.said("submit-tampered")
 
 
-def test_a_server_that_asks_for_more_than_the_budget_is_refused_by_the_clients(deployed: Deployed) -> None:
+def test_a_server_that_asks_for_more_than_the_budget_is_refused_by_the_clients(deployed: RealDeployment) -> None:
     deployed.submit("greedy")
     assert deployed.ended("greedy") == 3  # the exit code of a spent budget
     assert "This node's own ledger refuses" in deployed.processes.said("submit-greedy")

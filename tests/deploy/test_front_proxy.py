@@ -31,7 +31,7 @@ from discreet.engines.flower import supernode
 from discreet.engines.flower.front_proxy import ALLOWED_PATHS, FrontProxy, bind_port
 from discreet.engines.flower.supernode import ServerLink, SuperLinkAddress
 from discreet.errors import InvalidInput
-from tests.deploy.sites import SECURE, copied
+from tests.deploy.example_sites import SECURE, copy_site
 
 KEY, OTHER = (ec.generate_private_key(ec.SECP384R1()) for _ in range(2))
 PULL = "/v1/fleet/pull-messages"
@@ -261,7 +261,7 @@ def test_status_names_who_is_online_and_who_is_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Of a client that was registered before numbers were noted, nobody can say which node is its own."""
-    site = copied(tmp_path, SECURE)
+    site = copy_site(tmp_path, SECURE)
     cards = site.deployment.read_cards(site.app)
     for card, said in zip(cards, ["SuperNode 17 registered.", "SuperNode 18 registered.", "It did."], strict=True):
         registering(tmp_path, monkeypatch, said)
@@ -337,7 +337,7 @@ def test_a_heartbeat_that_did_not_come_through_is_sent_again_sooner() -> None:
 
 
 def test_submitting_to_a_server_that_is_not_up_is_said_at_once(tmp_path: Path) -> None:
-    site = copied(tmp_path, SECURE)
+    site = copy_site(tmp_path, SECURE)
     with pytest.raises(InvalidInput, match="is not running on this machine"):
         flower_commands.run_command(site, "first")
     superlink.write_connection(site)  # as one that was up, and is no longer

@@ -18,7 +18,7 @@ from discreet.engines.flower.flower_engine import FlowerEngine
 from discreet.engines.flower.reply_deadline import ReplyDeadline
 from discreet.params import Params
 from discreet.randomness.streams import RunKey
-from tests.deploy.sites import PLAIN, SECURE, Wire, copied, wired
+from tests.deploy.example_sites import PLAIN, SECURE, Wire, connect_nodes, copy_site
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -59,8 +59,8 @@ def altered(change: Callable[[Params], Params]) -> Callable[[bytes], bytes]:
 def test_an_update_in_clear_that_does_not_fit_the_model_is_as_none(
     tmp_path: Path, lie: Callable[[bytes], bytes]
 ) -> None:
-    site, heard = copied(tmp_path, PLAIN), list[str]()
-    wire = Lying(wired(tmp_path, site, heard).nodes_at, lie=lie)
+    site, heard = copy_site(tmp_path, PLAIN), list[str]()
+    wire = Lying(connect_nodes(tmp_path, site, heard).nodes_at, lie=lie)
     job = prepare_job(site, AppFolder.open(site.app), "first", RunKey.from_seed(7), wire, heard.append)
     assert job.remote_engine is not None
     found = job.remote_engine.gather(job.algorithm.broadcast(job.algorithm.init(job.params), 0), [0, 1, 2])
@@ -108,8 +108,8 @@ def awaiting(wire: Slow, site: Site) -> tuple[FlowerEngine, Broadcast]:
 
 def test_a_node_that_says_nothing_is_waited_for_once_and_then_holds_up_no_round(tmp_path: Path) -> None:
     """Heartbeats come from a thread of their own, so that a client which hangs is online all the same."""
-    site = copied(tmp_path, SECURE)
-    wire, waited = Slow(wired(tmp_path, site, []).nodes_at), []
+    site = copy_site(tmp_path, SECURE)
+    wire, waited = Slow(connect_nodes(tmp_path, site, []).nodes_at), []
     engine, broadcast = awaiting(wire, site)
     for round in range(3):
         before = wire.now[0]
@@ -128,6 +128,6 @@ class Later(Slow):
 
 
 def test_clients_that_come_while_a_silent_one_is_waited_for_are_seen(tmp_path: Path) -> None:
-    site = copied(tmp_path, SECURE)
-    engine, broadcast = awaiting(Later(wired(tmp_path, site, []).nodes_at), site)
+    site = copy_site(tmp_path, SECURE)
+    engine, broadcast = awaiting(Later(connect_nodes(tmp_path, site, []).nodes_at), site)
     assert engine.gather(broadcast, [0, 1, 2]).contributors == (0, 1)

@@ -20,8 +20,8 @@ from discreet.params import Params
 from discreet.randomness.streams import RunKey
 from discreet.secure_sums.secagg.session_client import Client
 from discreet.secure_sums.secagg.session_terms import Terms
-from tests.deploy.asking import RUN, Begun, counted, refusal, sent
-from tests.deploy.sites import PLAIN, SECURE, copied, founded, wired
+from tests.deploy.example_sites import PLAIN, SECURE, connect_nodes, copy_site, create_site
+from tests.deploy.node_requests import RUN, Begun, count_releases, open_request, refusal
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -51,7 +51,7 @@ sparsifier = { kind = "random_k", fraction = 0.5 }
 def test_a_mask_that_is_not_the_rounds_own_is_refused_and_costs_nothing(
     tmp_path: Path, change: dict[str, torch.Tensor | None]
 ) -> None:
-    site = founded(tmp_path, MASKED)
+    site = create_site(tmp_path, MASKED)
     node = ClientNode.open(tmp_path / "client-0", lambda text: None)
     learner = node.learner
     broadcast = learner.algorithm.broadcast(learner.algorithm.init(learner.params), 0)
@@ -62,7 +62,7 @@ def test_a_mask_that_is_not_the_rounds_own_is_refused_and_costs_nothing(
         node, signed_messages.sign_request(about, signed_messages.encode_broadcast(broadcast.params, told), key)
     )
     assert "than this algorithm has, which would change what an update may reveal" in said
-    assert counted(node) == 0
+    assert count_releases(node) == 0
     honest = signed_messages.sign_request(
         about, signed_messages.encode_broadcast(broadcast.params, broadcast.announcement), key
     )
@@ -73,7 +73,7 @@ def test_a_secure_sum_for_another_experiment_or_run_is_refused(begun: Begun) -> 
     """Else a server could sum clients of two experiments, in which there is less noise than the one of them counts."""
     site, wire, engine, broadcast = begun
     engine.gather(broadcast, [0, 1, 2])
-    about, body, key = sent(wire, 1, 100, site)
+    about, body, key = open_request(wire, 1, 100, site)
     assert about.kind == "session"
     other = signed_messages.session_purpose("0" * 64, about.run)
     strange = replace(Terms.from_bytes(body), purpose=other)
@@ -92,8 +92,8 @@ def test_a_node_whose_journal_is_lost_draws_fresh_noise_in_the_next_session(
         return mask(self, number, vector)
 
     monkeypatch.setattr(Client, "mask", watched)
-    site, heard = copied(tmp_path, SECURE.replace("seed = 7\n", "")), list[str]()
-    wire, key = wired(tmp_path, site, heard), RunKey.generate()
+    site, heard = copy_site(tmp_path, SECURE.replace("seed = 7\n", "")), list[str]()
+    wire, key = connect_nodes(tmp_path, site, heard), RunKey.generate()
     for _ in range(2):
         job = prepare_job(site, AppFolder.open(site.app), "first", key, wire, heard.append)
         assert job.remote_engine is not None
@@ -102,14 +102,14 @@ def test_a_node_whose_journal_is_lost_draws_fresh_noise_in_the_next_session(
             shutil.rmtree(node.client_folder.folder / "runs")
     assert len(vectors) == 6
     assert not any(np.array_equal(vectors[client], vectors[client + 3]) for client in range(3))
-    assert [counted(node) for node in wire.nodes_at.values()] == [2, 2, 2]
+    assert [count_releases(node) for node in wire.nodes_at.values()] == [2, 2, 2]
 
 
 def test_what_goes_wrong_with_the_data_in_hand_is_told_to_its_owner_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    site, heard = copied(tmp_path, PLAIN), list[str]()
-    node = wired(tmp_path, site, heard).nodes_at[100]
+    site, heard = copy_site(tmp_path, PLAIN), list[str]()
+    node = connect_nodes(tmp_path, site, heard).nodes_at[100]
 
     def failing(learner: Any, run: str, broadcast: Any, entry: Entry) -> Params:
         raise ValueError("the largest is 4711")

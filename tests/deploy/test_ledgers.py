@@ -18,7 +18,7 @@ from discreet.deploy.policy import PERIODS, ClientFolder, Period, PolicyRefusal,
 from discreet.errors import BudgetRefused, InvalidInput
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.release import Release
-from tests.deploy.sites import PLAIN, changed, copied
+from tests.deploy.example_sites import PLAIN, copy_site, edit_policy
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -31,7 +31,7 @@ def test_a_day_belongs_to_one_period(period: Period, name: str) -> None:
 
 
 def test_a_new_period_has_a_new_ledger_and_the_old_one_stays(tmp_path: Path) -> None:
-    copied(tmp_path, PLAIN)
+    copy_site(tmp_path, PLAIN)
     node = ClientNode.open(tmp_path / "client-0", lambda text: None)
     for year in (2026, 2027):
         node.ledger.open_ledger(date(year, 1, 1))
@@ -47,7 +47,7 @@ ENDS = {"year": date(2027, 1, 1), "quarter": date(2026, 7, 1), "month": date(202
 @pytest.mark.parametrize("old", PERIODS)
 def test_another_kind_of_period_begins_when_the_old_period_ends(tmp_path: Path, old: Period) -> None:
     """Else its owner, or whoever can edit the policy, would begin an empty ledger at any time."""
-    copied(tmp_path, PLAIN)
+    copy_site(tmp_path, PLAIN)
     node, day = tmp_path / "client-0", date(2026, 4, 10)
     policy = replace(ClientFolder.open(node).policy, period=old)
     begun = ClientLedger(node, policy, None).open_ledger(day).path
@@ -79,7 +79,7 @@ def afforded(books: Sequence[ClientLedger], asked: Sequence[Release]) -> int:
 
 def test_one_ledger_is_one_budget_for_two_deployments_on_the_same_rows(tmp_path: Path) -> None:
     """Two nodes that count together have as many rounds as one that counts alone."""
-    app = AppFolder.open(copied(tmp_path, PLAIN).app)
+    app = AppFolder.open(copy_site(tmp_path, PLAIN).app)
     asked = round_releases(app.experiment.algorithm, app.population, 0, 0)
     (tmp_path / "counted").mkdir()
     for name in ("one", "two"):
@@ -93,7 +93,7 @@ def test_one_ledger_is_one_budget_for_two_deployments_on_the_same_rows(tmp_path:
 
 def test_the_same_question_to_two_nodes_counts_twice(tmp_path: Path) -> None:
     """Each draws noise of its own, so there are two releases, though it is one round of one run."""
-    app = AppFolder.open(copied(tmp_path, PLAIN).app)
+    app = AppFolder.open(copy_site(tmp_path, PLAIN).app)
     asked = round_releases(app.experiment.algorithm, app.population, 0, 0)
     (tmp_path / "counted").mkdir()
     for name in ("one", "two"):
@@ -105,7 +105,7 @@ def test_the_same_question_to_two_nodes_counts_twice(tmp_path: Path) -> None:
 
 
 def test_a_ledger_that_another_process_makes_first_is_taken(tmp_path: Path) -> None:
-    copied(tmp_path, PLAIN)
+    copy_site(tmp_path, PLAIN)
     one, two = (spending(tmp_path / "client-0") for _ in range(2))
     path = one.open_ledger(today()).path
     made = path.read_bytes()
@@ -117,11 +117,11 @@ def test_a_ledger_that_another_process_makes_first_is_taken(tmp_path: Path) -> N
 def test_a_client_that_enrolls_into_a_ledger_that_has_begun_gets_its_budgets(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    site = copied(tmp_path, PLAIN)
+    site = copy_site(tmp_path, PLAIN)
     first, second = tmp_path / "client-0", tmp_path / "second"
     line = next(each for each in (first / "policy.toml").read_text().splitlines() if each.startswith("epsilon"))
-    changed(first, line, "epsilon = 9.5")
-    changed(first, 'period = "year"', 'period = "quarter"')
+    edit_policy(first, line, "epsilon = 9.5")
+    edit_policy(first, 'period = "year"', 'period = "quarter"')
     ledger = spending(first).open_ledger(today())
     words = ["deploy", "enroll", "client-0", "--app", str(site.app), "--out", str(second), "--ledgers", str(first)]
     assert cli.run(words) == 0
@@ -134,7 +134,7 @@ def test_a_client_that_enrolls_into_a_ledger_that_has_begun_gets_its_budgets(
 
 def test_a_client_is_sent_to_where_the_other_one_counts(tmp_path: Path) -> None:
     """Else both would name a folder of ledgers, and each another one."""
-    app = AppFolder.open(copied(tmp_path, PLAIN).app)
+    app = AppFolder.open(copy_site(tmp_path, PLAIN).app)
     (tmp_path / "counted").mkdir()
     enroll(app, "client-0", tmp_path / "one", None, tmp_path / "counted")
     with pytest.raises(InvalidInput, match=r"are in another folder\. Use --ledgers .*one/\.\./counted"):
@@ -142,7 +142,7 @@ def test_a_client_is_sent_to_where_the_other_one_counts(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_ledgers_that_is_a_file_or_has_two_for_today_is_refused(tmp_path: Path) -> None:
-    app = AppFolder.open(copied(tmp_path, PLAIN).app)
+    app = AppFolder.open(copy_site(tmp_path, PLAIN).app)
     with pytest.raises(InvalidInput, match="is not a folder"):
         enroll(app, "client-0", tmp_path / "new", None, tmp_path / "client-0" / "policy.toml")
     policy = ClientFolder.open(tmp_path / "client-0").policy
@@ -159,7 +159,7 @@ def test_a_folder_of_ledgers_that_is_not_there_is_refused_and_not_made(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One letter too many would begin a second budget on the same rows."""
-    site, new, wrong = copied(tmp_path, PLAIN), tmp_path / "new", tmp_path / "client-00"
+    site, new, wrong = copy_site(tmp_path, PLAIN), tmp_path / "new", tmp_path / "client-00"
     words = ["deploy", "enroll", "client-0", "--app", str(site.app), "--out", str(new), "--ledgers", str(wrong)]
     assert cli.run(words) == InvalidInput.exit_code
     assert f"There is no folder {wrong}" in capsys.readouterr().err
@@ -170,7 +170,7 @@ def test_a_folder_of_ledgers_that_is_not_there_is_refused_and_not_made(
 def test_the_first_of_several_deployments_is_told_that_no_ledger_has_begun(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    site, counted = copied(tmp_path, PLAIN), tmp_path / "counted"
+    site, counted = copy_site(tmp_path, PLAIN), tmp_path / "counted"
     counted.mkdir()
     words = ["deploy", "enroll", "client-0", "--app", str(site.app), "--ledgers", str(counted), "--out"]
     assert cli.run([*words, str(tmp_path / "one")]) == 0
@@ -199,10 +199,10 @@ def test_a_node_whose_policy_is_not_its_ledgers_does_not_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], line: str, new: str, why: str
 ) -> None:
     """Else it would look well until the first round is asked for, and refuse each."""
-    app, node = AppFolder.open(copied(tmp_path, PLAIN).app), tmp_path / "client-0"
+    app, node = AppFolder.open(copy_site(tmp_path, PLAIN).app), tmp_path / "client-0"
     spending(node).reserve("round", round_releases(app.experiment.algorithm, app.population, 0, 0), today())()
     policy = (node / "policy.toml").read_text().splitlines()
-    changed(node, next(each for each in policy if each.startswith(line)), new)
+    edit_policy(node, next(each for each in policy if each.startswith(line)), new)
     before = sorted(tmp_path.rglob("ledger*"))
     assert started(node, monkeypatch) == InvalidInput.exit_code
     assert re.search(why, " ".join(capsys.readouterr().err.split()))
@@ -210,14 +210,14 @@ def test_a_node_whose_policy_is_not_its_ledgers_does_not_start(
 
 
 def test_a_node_that_has_counted_nothing_is_ready_and_begins_no_ledger(tmp_path: Path) -> None:
-    copied(tmp_path, PLAIN)
+    copy_site(tmp_path, PLAIN)
     ClientNode.open(tmp_path / "client-0", lambda text: None).check_ready()
     assert not list((tmp_path / "client-0").glob("ledger*"))
 
 
 def test_what_a_ledger_of_plans_has_spent_is_not_computed_for_each_round(tmp_path: Path) -> None:
     """It would ask an accountant each time; a filter has its sum at hand."""
-    app, node = AppFolder.open(copied(tmp_path, PLAIN).app), tmp_path / "client-0"
+    app, node = AppFolder.open(copy_site(tmp_path, PLAIN).app), tmp_path / "client-0"
     asked = round_releases(app.experiment.algorithm, app.population, 0, 0)
     budgets, name = ClientFolder.open(node).policy.budgets, f"ledger-{today().year}.jsonl"
     Ledger.create(node / name, budgets, "plan")

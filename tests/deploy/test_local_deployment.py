@@ -15,7 +15,7 @@ from discreet.deploy.local_deployment import CLIENTS_FOLDER, prepare_rehearsal
 from discreet.deploy.policy import ClientFolder
 from discreet.deploy.site import Site
 from discreet.errors import InvalidInput
-from tests.deploy.sites import PLAIN, SECURE, copied, wired
+from tests.deploy.example_sites import PLAIN, SECURE, connect_nodes, copy_site
 
 UNSEEDED = PLAIN.replace("seed = 7\n", "")
 
@@ -27,7 +27,7 @@ def learners(site: Site) -> list[Learner]:
 
 
 def test_a_rehearsal_leaves_the_deployment_as_it_is_and_is_gone_on_with(tmp_path: Path) -> None:
-    site = copied(tmp_path, SECURE)
+    site = copy_site(tmp_path, SECURE)
     before = {path: path.read_bytes() for path in sorted(site.app.rglob("*")) if path.is_file()}
     made = prepare_rehearsal(site, "first")
     key = (made.server / "server.key").read_bytes()
@@ -41,10 +41,10 @@ def test_a_rehearsal_leaves_the_deployment_as_it_is_and_is_gone_on_with(tmp_path
 def test_a_finished_rehearsal_is_refused_before_anything_is_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, one_thread: None
 ) -> None:
-    site = copied(tmp_path, PLAIN)
+    site = copy_site(tmp_path, PLAIN)
     made = prepare_rehearsal(site, "first")
     outcome = train_deployed(
-        made, "first", wired(made.folder / CLIENTS_FOLDER, made, []), lambda text: None, rehearsal=True
+        made, "first", connect_nodes(made.folder / CLIENTS_FOLDER, made, []), lambda text: None, rehearsal=True
     )
     command = f"discreet deploy simulate {site.folder} --name"
     assert outcome.record.resume_command == f"{command} first"
@@ -55,7 +55,7 @@ def test_a_finished_rehearsal_is_refused_before_anything_is_started(
 
 
 def test_a_rehearsal_of_what_was_agreed_before_is_refused(tmp_path: Path) -> None:
-    site = copied(tmp_path, SECURE)
+    site = copy_site(tmp_path, SECURE)
     prepare_rehearsal(site, "first")
     path = site.app / "resolved.toml"
     path.write_text(path.read_text().replace("clip_norm = 0.5", "clip_norm = 0.6"))
@@ -64,7 +64,7 @@ def test_a_rehearsal_of_what_was_agreed_before_is_refused(tmp_path: Path) -> Non
 
 
 def test_clients_with_tables_of_their_own_are_not_played(tmp_path: Path) -> None:
-    site = copied(tmp_path, SECURE)
+    site = copy_site(tmp_path, SECURE)
     path = site.app / "resolved.toml"
     table = '[task]\nkind = "csv"\npath = "rows.csv"\nlabel = "readmitted"\nclient = "hospital"\nranges = {}\n'
     path.write_text(re.sub(r"\[task\].*?(?=\n\[(?!task))", table, path.read_text(), flags=re.DOTALL))
@@ -73,7 +73,7 @@ def test_clients_with_tables_of_their_own_are_not_played(tmp_path: Path) -> None
 
 
 def test_in_a_simulation_each_node_plays_the_client_of_its_number(tmp_path: Path) -> None:
-    made = prepare_rehearsal(copied(tmp_path, SECURE), "first")
+    made = prepare_rehearsal(copy_site(tmp_path, SECURE), "first")
     run = {"folder": str(made.folder), "nodes": str(made.folder / CLIENTS_FOLDER)}
     heard: list[str] = []
     replies = [answering({"partition-id": number}, run, heard.append)(b"no request") for number in range(3)]
@@ -85,7 +85,7 @@ def test_in_a_simulation_each_node_plays_the_client_of_its_number(tmp_path: Path
 
 def test_without_a_seed_the_clients_of_a_rehearsal_share_out_one_task_and_one_first_model(tmp_path: Path) -> None:
     """Each takes its own place in the same order, so that no example is two clients'."""
-    first, *others = learners(prepare_rehearsal(copied(tmp_path, UNSEEDED), "first"))
+    first, *others = learners(prepare_rehearsal(copy_site(tmp_path, UNSEEDED), "first"))
     order = first.data.order
     assert order is not None
     for each in others:

@@ -15,15 +15,15 @@ from discreet.errors import InvalidInput
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.release import Release
 from discreet.privacy.wording import describe_relation
-from tests.deploy.sites import CENTRAL, PLAIN, SECURE, changed, copied
+from tests.deploy.example_sites import CENTRAL, PLAIN, SECURE, copy_site, edit_policy
 
 NEW, OLD = 'relation = "zero_out"', 'relation = "add_or_remove"'
 
 
 def older(folder: Path) -> tuple[AppFolder, Path, tuple[Release, ...]]:
     """A client as an older version left it: a policy, and a ledger that has counted a round."""
-    app, node = AppFolder.open(copied(folder, PLAIN).app), folder / "client-0"
-    changed(node, NEW, OLD)
+    app, node = AppFolder.open(copy_site(folder, PLAIN).app), folder / "client-0"
+    edit_policy(node, NEW, OLD)
     asked = round_releases(app.experiment.algorithm, app.population, 0, 0)
     before = tuple(replace(each, relation="add_or_remove") for each in asked)
     ClientLedger(node, ClientFolder.open(node).policy, None).reserve("an earlier round", before, today())()
@@ -32,7 +32,7 @@ def older(folder: Path) -> tuple[AppFolder, Path, tuple[Release, ...]]:
 
 @pytest.mark.parametrize(("text", "relation"), [(PLAIN, "zero_out"), (SECURE, "zero_out"), (CENTRAL, "add_or_remove")])
 def test_a_client_enrolls_with_a_budget_that_the_experiment_keeps(tmp_path: Path, text: str, relation: str) -> None:
-    copied(tmp_path, text)
+    copy_site(tmp_path, text)
     (budget,) = ClientFolder.open(tmp_path / "client-0").policy.budgets
     assert budget.relation == relation
     assert f"\n# {describe_relation(budget.relation, budget.unit)}\n" in (tmp_path / "client-0/policy.toml").read_text()
@@ -40,7 +40,7 @@ def test_a_client_enrolls_with_a_budget_that_the_experiment_keeps(tmp_path: Path
 
 def test_a_promise_for_examples_that_noise_for_clients_keeps_is_for_blanks_too(tmp_path: Path) -> None:
     text = CENTRAL.replace('unit = "client"', 'unit = "example"').replace("epsilon = 8.0", "epsilon = 30.0")
-    copied(tmp_path, text)
+    copy_site(tmp_path, text)
     (budget,) = ClientFolder.open(tmp_path / "client-0").policy.budgets
     assert (budget.unit, budget.relation) == ("example", "zero_out")
 
@@ -66,7 +66,7 @@ def test_an_older_node_does_not_start_until_its_owner_has_restated_the_budget(
     (path,) = node.glob("ledger*.jsonl")
     before = Ledger.open(path).summary()["budgets"][0]["spent"]
     assert cli.run(["ledger", "restate", str(path)]) == 0
-    changed(node, OLD, NEW)
+    edit_policy(node, OLD, NEW)
     opened = ClientNode.open(node, lambda text: None)
     opened.check_ready()
     assert opened.ledger.open_ledger(today()).summary()["budgets"][0]["spent"] == before > 0

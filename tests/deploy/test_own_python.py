@@ -15,7 +15,7 @@ from discreet.errors import InvalidInput
 from discreet.experiment.configuration import toml_document
 from discreet.experiment.configuration.experiment_file import Experiment
 from discreet.models import UserModel
-from tests.deploy.sites import PLAIN, changed, copied, founded, written
+from tests.deploy.example_sites import PLAIN, copy_site, create_site, edit_policy, write_experiment
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 def test_python_that_the_owner_did_not_allow_is_not_run(tmp_path: Path) -> None:
     own = "import torch\ndef loss(outputs, targets):\n    return torch.nn.functional.cross_entropy(outputs, targets)\n"
     (tmp_path / "losses.py").write_text(own)
-    site = founded(tmp_path, PLAIN.replace("seed = 7\n", 'seed = 7\nloss = "losses.py:loss"\n'))
+    site = create_site(tmp_path, PLAIN.replace("seed = 7\n", 'seed = 7\nloss = "losses.py:loss"\n'))
     mark = tmp_path / "it-ran"
     (site.app / "losses.py").write_text(f"open({str(mark)!r}, 'w').close()\n" + own)
     with pytest.raises(PolicyRefusal, match="The policy does not allow the algorithm"):
@@ -34,7 +34,7 @@ def test_python_that_the_owner_did_not_allow_is_not_run(tmp_path: Path) -> None:
 def test_a_file_that_would_take_the_place_of_the_apps_own_is_refused(tmp_path: Path) -> None:
     (tmp_path / "task.py").write_text("def loss(outputs, targets):\n    return outputs.sum()\n")
     with pytest.raises(InvalidInput, match=r"task\.py has the name of a file of the Flower app"):
-        founded(tmp_path, PLAIN.replace("seed = 7\n", 'seed = 7\nloss = "task.py:loss"\n'))
+        create_site(tmp_path, PLAIN.replace("seed = 7\n", 'seed = 7\nloss = "task.py:loss"\n'))
     assert not (tmp_path / "site").exists()
 
 
@@ -59,7 +59,7 @@ def test_python_in_the_app_folder_runs_on_a_node_when_its_owner_says_so(tmp_path
     """The digest is allowed from the start, as `enroll` writes it; the server's own machine ran it at `init`."""
     mark = tmp_path / "it-ran"
     (tmp_path / "mine.py").write_text(marking(mark))
-    site = founded(tmp_path, OWN[what])
+    site = create_site(tmp_path, OWN[what])
     assert (site.app / "mine.py").is_file()
     mark.unlink()
     node = tmp_path / "client-0"
@@ -68,7 +68,7 @@ def test_python_in_the_app_folder_runs_on_a_node_when_its_owner_says_so(tmp_path
     ):
         ClientNode.open(node, lambda text: None)
     assert not mark.exists()
-    changed(node, "own_code = false", "own_code = true")
+    edit_policy(node, "own_code = false", "own_code = true")
     ClientNode.open(node, lambda text: None).close()
     assert mark.exists()
 
@@ -78,7 +78,7 @@ def test_init_and_enroll_name_the_files_that_would_run_and_enroll_runs_none(
 ) -> None:
     mark, node = tmp_path / "it-ran", tmp_path / "node"
     (tmp_path / "mine.py").write_text(marking(mark))
-    assert cli.run(["deploy", "init", str(tmp_path / "site"), str(written(tmp_path, OWN["model"]))]) == 0
+    assert cli.run(["deploy", "init", str(tmp_path / "site"), str(write_experiment(tmp_path, OWN["model"]))]) == 0
     assert "clients would run your files mine.py. No node starts until its owner" in capsys.readouterr().out
     mark.unlink()
     assert cli.run(["deploy", "enroll", "client-0", "--app", str(tmp_path / "site" / "app"), "--out", str(node)]) == 0
@@ -91,7 +91,7 @@ def test_init_and_enroll_name_the_files_that_would_run_and_enroll_runs_none(
 
 def test_who_rehearses_alone_allows_their_own_python(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(marking(tmp_path / "it-ran"))
-    made = prepare_rehearsal(founded(tmp_path, OWN["model"]), "first")
+    made = prepare_rehearsal(create_site(tmp_path, OWN["model"]), "first")
     ClientNode.open(made.folder / CLIENTS_FOLDER / "client-0", lambda text: None).close()
 
 
@@ -107,8 +107,8 @@ def handed_out(site_app: Path, kind: str, arguments: str = "{}") -> AppFolder:
 def test_an_installed_module_never_runs_on_a_node_whatever_its_owner_says(tmp_path: Path) -> None:
     """What `subprocess` does is in no digest; and here it would make a file."""
     mark = tmp_path / "it-ran"
-    site, node = copied(tmp_path, PLAIN), tmp_path / "client-0"
-    changed(node, "own_code = false", "own_code = true")
+    site, node = copy_site(tmp_path, PLAIN), tmp_path / "client-0"
+    edit_policy(node, "own_code = false", "own_code = true")
     app = handed_out(site.app, "subprocess:Popen", f"{{ args = 'touch {mark}', shell = true }}")
     with pytest.raises(InvalidInput, match=r"as file\.py:Name in the experiment's folder, and got 'subprocess:Popen'"):
         ClientNode.open(node, lambda text: None)
@@ -132,7 +132,7 @@ def test_an_installed_module_never_runs_on_a_node_whatever_its_owner_says(tmp_pa
 )
 def test_only_a_plain_file_beside_the_experiment_is_taken(tmp_path: Path, reference: str) -> None:
     """A line break would write a line of the owner's policy."""
-    experiment = AppFolder.open(copied(tmp_path, PLAIN).app).experiment
+    experiment = AppFolder.open(copy_site(tmp_path, PLAIN).app).experiment
     with pytest.raises(InvalidInput, match=r"as file\.py:Name"):
         user_files(replace(experiment, model=UserModel(kind=reference)))
     with pytest.raises(InvalidInput, match=r"as file\.py:Name"):
@@ -161,7 +161,7 @@ def test_an_extractor_of_ones_own_is_python_too_and_its_weights_are_agreed_on() 
 
 
 def test_a_file_that_the_server_forgot_to_hand_out_is_said(tmp_path: Path) -> None:
-    site = copied(tmp_path, PLAIN)
+    site = copy_site(tmp_path, PLAIN)
     app = handed_out(site.app, "net.py:Net")
     with pytest.raises(
         InvalidInput, match=r"The experiment names net\.py, and it can't be read in .*app \(No such file"

@@ -19,26 +19,26 @@ from discreet.randomness.streams import RunKey
 from discreet.secure_sums.secagg import key_agreement
 from discreet.secure_sums.secagg.degree import Assumptions
 from discreet.secure_sums.secagg.session_terms import Terms
-from tests.deploy.asking import RUN, Asked, refusal, started_anew
-from tests.deploy.sites import CENTRAL, PLAIN, SECURE, changed, copied, wired
+from tests.deploy.example_sites import CENTRAL, PLAIN, SECURE, connect_nodes, copy_site, edit_policy
+from tests.deploy.node_requests import RUN, Asked, refusal, restart
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def test_an_algorithm_that_the_owner_did_not_allow_is_refused(asked: Asked) -> None:
     folder, _, node, about, body, key = asked
-    changed(folder / "client-0", node.app.digest, "f" * 64)
+    edit_policy(folder / "client-0", node.app.digest, "f" * 64)
     with pytest.raises(PolicyRefusal, match="The policy does not allow the algorithm"):
-        started_anew(node)
+        restart(node)
     strict = replace(node, client_folder=ClientFolder.open(folder / "client-0"))
     assert "The policy does not allow the algorithm" in refusal(strict, signed_messages.sign_request(about, body, key))
 
 
 def test_a_change_of_the_policy_counts_from_the_next_start_on(asked: Asked) -> None:
     folder, _, node, about, body, key = asked
-    changed(folder / "client-0", "minimum_cohort = 2", "minimum_cohort = 4")
+    edit_policy(folder / "client-0", "minimum_cohort = 2", "minimum_cohort = 4")
     assert isinstance(signed_messages.read_reply(node.answer(signed_messages.sign_request(about, body, key))), bytes)
-    assert "sums of at least 4 clients" in refusal(started_anew(node), signed_messages.sign_request(about, body, key))
+    assert "sums of at least 4 clients" in refusal(restart(node), signed_messages.sign_request(about, body, key))
 
 
 def test_a_changed_algorithm_has_another_digest(asked: Asked) -> None:
@@ -59,7 +59,7 @@ def test_a_changed_algorithm_has_another_digest(asked: Asked) -> None:
 def test_another_task_another_client_or_another_size_has_another_digest(
     tmp_path: Path, file: str, old: str, new: str
 ) -> None:
-    site = copied(tmp_path, PLAIN)
+    site = copy_site(tmp_path, PLAIN)
     before, path = AppFolder.open(site.app).digest, site.app / file
     assert old in path.read_text()
     path.write_text(path.read_text().replace(old, new, 1))
@@ -67,15 +67,15 @@ def test_another_task_another_client_or_another_size_has_another_digest(
 
 
 def test_a_seed_is_refused_unless_the_owner_allows_it(tmp_path: Path) -> None:
-    copied(tmp_path, PLAIN)
-    changed(tmp_path / "client-0", "seeds = true", "seeds = false")
+    copy_site(tmp_path, PLAIN)
+    edit_policy(tmp_path / "client-0", "seeds = true", "seeds = false")
     with pytest.raises(Exception, match="The experiment has a seed"):
         ClientNode.open(tmp_path / "client-0", lambda text: None)
 
 
 def test_an_announced_clip_that_would_let_more_out_is_refused(tmp_path: Path) -> None:
-    site, heard = copied(tmp_path, SECURE), list[str]()
-    wire = wired(tmp_path, site, heard)
+    site, heard = copy_site(tmp_path, SECURE), list[str]()
+    wire = connect_nodes(tmp_path, site, heard)
     job = prepare_job(site, AppFolder.open(site.app), "first", RunKey.from_seed(7), wire, heard.append)
     assert job.remote_engine is not None
     broadcast = job.algorithm.broadcast(job.algorithm.init(job.params), 0)
@@ -86,13 +86,13 @@ def test_an_announced_clip_that_would_let_more_out_is_refused(tmp_path: Path) ->
 
 def test_an_update_in_clear_is_refused_where_the_owner_asks_for_a_secure_sum(asked: Asked) -> None:
     folder, _, node, about, body, key = asked
-    changed(folder / "client-0", "secure_sum = false", "secure_sum = true")
-    again = started_anew(node)
+    edit_policy(folder / "client-0", "secure_sum = false", "secure_sum = true")
+    again = restart(node)
     assert "The policy asks for a secure sum" in refusal(again, signed_messages.sign_request(about, body, key))
 
 
 def test_an_update_in_clear_is_refused_where_the_noise_is_enough_only_for_sums(tmp_path: Path) -> None:
-    site, heard = copied(tmp_path, SECURE), list[str]()
+    site, heard = copy_site(tmp_path, SECURE), list[str]()
     node, key = ClientNode.open(tmp_path / "client-0", heard.append), read_key(site.server / "server.key")
     about = RequestHeader(
         kind="train", run=RUN, experiment=AppFolder.open(site.app).digest, round=0, client=0, cohort=(0, 1, 2)
@@ -102,25 +102,25 @@ def test_an_update_in_clear_is_refused_where_the_noise_is_enough_only_for_sums(t
 
 def test_a_cohort_below_the_owners_minimum_is_refused(asked: Asked) -> None:
     folder, _, node, about, body, key = asked
-    changed(folder / "client-0", "minimum_cohort = 2", "minimum_cohort = 4")
-    again = started_anew(node)
+    edit_policy(folder / "client-0", "minimum_cohort = 2", "minimum_cohort = 4")
+    again = restart(node)
     assert "sums of at least 4 clients, and the server would make one of 3" in refusal(
         again, signed_messages.sign_request(about, body, key)
     )
 
 
 def test_updates_that_only_the_server_adds_noise_to_leave_when_the_owner_says_so(tmp_path: Path) -> None:
-    site, node = copied(tmp_path, CENTRAL), tmp_path / "client-0"
+    site, node = copy_site(tmp_path, CENTRAL), tmp_path / "client-0"
     algorithm = AppFolder.open(site.app).experiment.algorithm
     assert "READ THIS. In this experiment updates leave in clear" in (node / "policy.toml").read_text()
     with pytest.raises(PolicyRefusal, match="promise nothing against the server"):
         ClientFolder.open(node).policy.allow_sum(algorithm, secure=False)
-    changed(node, "trust_server_with_updates = false", "trust_server_with_updates = true")
+    edit_policy(node, "trust_server_with_updates = false", "trust_server_with_updates = true")
     ClientFolder.open(node).policy.allow_sum(algorithm, secure=False)
 
 
 def test_updates_with_their_own_noise_need_no_such_word(tmp_path: Path) -> None:
-    site, node = copied(tmp_path, PLAIN), tmp_path / "client-0"
+    site, node = copy_site(tmp_path, PLAIN), tmp_path / "client-0"
     assert "!!!" not in (node / "policy.toml").read_text()
     ClientFolder.open(node).policy.allow_sum(AppFolder.open(site.app).experiment.algorithm, secure=False)
 
@@ -133,7 +133,7 @@ def test_a_graph_is_refused_unless_the_owner_allows_it_and_it_withstands_what_th
     tmp_path: Path,
 ) -> None:
     """Of 300 clients the graph lets 30 collude and 15 leave; the noise was sized for as many, and then for one more."""
-    copied(tmp_path, SECURE)
+    copy_site(tmp_path, SECURE)
     identities = [key_agreement.identity_key(key_agreement.random_bytes(32)) for _ in range(300)]
     members = {f"client-{at}": each.hex() for at, each in enumerate(identities)}
     policy = replace(ClientFolder.open(tmp_path / "client-0").policy, members=members)
@@ -161,10 +161,10 @@ def test_a_wrong_line_of_a_policy_is_named_once_and_to_be_corrected_there(
     tmp_path: Path, line: str, new: str, why: str
 ) -> None:
     """Who enrolled anew instead would have other keys and a second ledger."""
-    copied(tmp_path, PLAIN)
+    copy_site(tmp_path, PLAIN)
     node = tmp_path / "client-0"
     policy = (node / "policy.toml").read_text().splitlines()
-    changed(node, next(each for each in policy if each.startswith(line)), new)
+    edit_policy(node, next(each for each in policy if each.startswith(line)), new)
     with pytest.raises(InvalidInput) as refused:
         ClientFolder.open(node)
     assert refused.value.problem == f"{node / 'policy.toml'}: {why}"
@@ -172,7 +172,7 @@ def test_a_wrong_line_of_a_policy_is_named_once_and_to_be_corrected_there(
 
 
 def test_a_policy_without_a_budget_is_refused(tmp_path: Path) -> None:
-    copied(tmp_path, PLAIN)
+    copy_site(tmp_path, PLAIN)
     policy = ClientFolder.open(tmp_path / "client-0").policy
     with pytest.raises(InvalidInput, match="budgets must not be empty"):
         replace(policy, budgets=())

@@ -13,7 +13,7 @@ from discreet.deploy.learner import Learner
 from discreet.engines.flower import signed_messages
 from discreet.engines.flower.flower_errors import RequestRefused
 from discreet.errors import InvalidInput
-from tests.deploy.asking import Asked, Begun, counted, refusal, sent, signed
+from tests.deploy.node_requests import Asked, Begun, count_releases, open_request, refusal, sign_header
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -65,14 +65,14 @@ COHORTS = [
 def test_a_cohort_that_can_not_be_is_refused_and_costs_nothing(asked: Asked, cohort: tuple[int, ...], why: str) -> None:
     _, _, node, about, body, key = asked
     assert why in refusal(node, signed_messages.sign_request(replace(about, cohort=cohort), body, key))
-    assert counted(node) == 0
+    assert count_releases(node) == 0
 
 
 @pytest.mark.parametrize(("cohort", "why"), COHORTS, ids=str)
 def test_no_session_is_begun_for_a_cohort_that_can_not_be(begun: Begun, cohort: tuple[int, ...], why: str) -> None:
     site, wire, engine, broadcast = begun
     engine.gather(broadcast, [0, 1, 2])
-    about, body, key = sent(wire, 1, 100, site)
+    about, body, key = open_request(wire, 1, 100, site)
     assert why in refusal(wire.nodes_at[100], signed_messages.sign_request(replace(about, cohort=cohort), body, key))
 
 
@@ -111,7 +111,7 @@ HEAD = '{{"kind": "train", "run": {run}, "experiment": "{digest}", "round": 0, "
 )
 def test_a_request_that_is_none_is_refused_in_a_sentence_and_the_node_stays(asked: Asked, head: bytes) -> None:
     _, _, node, about, body, key = asked
-    why = refusal(node, signed(head, key))
+    why = refusal(node, sign_header(head, key))
     assert why.endswith((".", ".)"))
     assert "could not be answered" not in why  # it is no fault of the node's
     assert isinstance(signed_messages.read_reply(node.answer(signed_messages.sign_request(about, body, key))), bytes)
@@ -119,7 +119,7 @@ def test_a_request_that_is_none_is_refused_in_a_sentence_and_the_node_stays(aske
 
 def test_a_request_that_says_too_much_about_itself_is_not_read(asked: Asked) -> None:
     _, _, node, _, _, key = asked
-    why = refusal(node, signed(b" " * (2**20 + 1), key))
+    why = refusal(node, sign_header(b" " * (2**20 + 1), key))
     assert why.startswith("The message says in 1048577 bytes what it is about, and 1048576 are allowed.")
 
 
@@ -128,7 +128,7 @@ def test_a_run_is_named_as_servers_name_them(asked: Asked, run: str) -> None:
     """It names a folder on the client's disk."""
     _, _, node, _, _, key = asked
     head = HEAD.format(run=f'"{run}"', digest=node.app.digest, number=0).encode()
-    assert refusal(node, signed(head, key)).startswith("RequestHeader: run: ")
+    assert refusal(node, sign_header(head, key)).startswith("RequestHeader: run: ")
 
 
 def test_a_run_that_names_a_folder_elsewhere_is_refused(tmp_path: Path) -> None:

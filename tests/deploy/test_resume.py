@@ -19,8 +19,8 @@ from discreet.engines.flower.signed_messages import RequestHeader
 from discreet.errors import InvalidInput
 from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.randomness.purposes import Purpose
-from tests.deploy.asking import RUN, counted, same, started_anew
-from tests.deploy.sites import PLAIN, Wire, copied, wired
+from tests.deploy.example_sites import PLAIN, Wire, connect_nodes, copy_site
+from tests.deploy.node_requests import RUN, are_equal, count_releases, restart
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -33,8 +33,8 @@ class Killed(BaseException):
 
 def killed(folder: Path) -> Site:
     """A run whose server died in its second round."""
-    site = copied(folder, UNSEEDED)
-    wire = wired(folder, site, [])
+    site = copy_site(folder, UNSEEDED)
+    wire = connect_nodes(folder, site, [])
 
     def die(node: int, number: int) -> bool:
         if number == 2:
@@ -72,7 +72,7 @@ def test_a_run_of_the_same_name_does_not_go_on_with_another_experiment(tmp_path:
 def test_how_long_the_server_waits_may_be_changed_while_a_run_is_stopped(tmp_path: Path) -> None:
     site = killed(tmp_path)
     edited(site, "timeout = 60", "timeout = 30")
-    assert train_deployed(site, "first", wired(tmp_path, site, []), lambda text: None).completed == 3
+    assert train_deployed(site, "first", connect_nodes(tmp_path, site, []), lambda text: None).completed == 3
 
 
 def test_a_run_of_another_version_is_refused_for_its_version(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_the_same_question_about_other_data_is_counted_and_gets_other_noise_thou
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Under the same noise, the two answers would differ by what the changed example does."""
-    site = copied(tmp_path, UNSEEDED)
+    site = copy_site(tmp_path, UNSEEDED)
     node = ClientNode.open(tmp_path / "client-0", lambda text: None)
     about = RequestHeader(
         kind="train", run=RUN, experiment=AppFolder.open(site.app).digest, round=0, client=0, cohort=(0, 1, 2)
@@ -111,18 +111,18 @@ def test_the_same_question_about_other_data_is_counted_and_gets_other_noise_thou
     first = node.answer(request)
     shutil.rmtree(tmp_path / "client-0" / "runs")
 
-    unchanged = started_anew(node)
+    unchanged = restart(node)
     assert unchanged.answer(request) == first
-    assert counted(unchanged) == 1
+    assert count_releases(unchanged) == 1
     shutil.rmtree(tmp_path / "client-0" / "runs")
 
     monkeypatch.setattr(learner, "load_client_data", with_one_other_label(learner.load_client_data))
-    changed = started_anew(unchanged)
+    changed = restart(unchanged)
     assert isinstance(signed_messages.read_reply(changed.answer(request)), bytes)
-    assert counted(changed) == 2
+    assert count_releases(changed) == 2
     like = {name: value[None] for name, value in broadcast.params.items()}
     drawn = [
         each.learner._noise_rows(RUN, broadcast).for_purpose(Purpose.NOISE).open().normal(like)
         for each in (unchanged, changed)
     ]
-    assert not same(*drawn)
+    assert not are_equal(*drawn)

@@ -19,14 +19,14 @@ from discreet.deploy.policy import ClientFolder
 from discreet.engines.flower import signed_messages
 from discreet.engines.flower.reply_deadline import ReplyDeadline
 from discreet.errors import InvalidInput
-from tests.deploy.asking import Asked, signed, started_anew
-from tests.deploy.sites import PLAIN, SECURE, Wire, copied, written
+from tests.deploy.example_sites import PLAIN, SECURE, Wire, copy_site, write_experiment
+from tests.deploy.node_requests import Asked, restart, sign_header
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def test_flower_is_started_with_tls_and_with_node_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    site = copied(tmp_path, PLAIN)
+    site = copy_site(tmp_path, PLAIN)
     monkeypatch.setattr("discreet.deploy.flower_commands.flower_program", lambda name: name)
     command = superlink_command(site, "127.0.0.1:8123")
     assert {"--ssl-certfile", "--ssl-keyfile", "--ssl-ca-certfile", "--enable-supernode-auth"} <= set(command)
@@ -38,7 +38,7 @@ def test_flower_is_started_with_tls_and_with_node_keys(tmp_path: Path, monkeypat
 def test_a_card_whose_node_key_is_no_key_is_refused_before_anything_is_started(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], key: str
 ) -> None:
-    site = copied(tmp_path, SECURE)
+    site = copy_site(tmp_path, SECURE)
     card = site.app / "clients" / "client-1.toml"
     lines = [line for line in card.read_text().splitlines() if not line.startswith("node_key")]
     card.write_text("\n".join([*lines, f"node_key = {json.dumps(key)}"]))
@@ -52,7 +52,7 @@ def test_a_card_whose_node_key_is_no_key_is_refused_before_anything_is_started(
 @pytest.mark.parametrize("content", [None, b"", b"junk\n"])
 @pytest.mark.parametrize("name", ["ca.crt", "server.crt", "server.tls.key"])
 def test_a_server_whose_certificates_are_none_says_which(tmp_path: Path, name: str, content: bytes | None) -> None:
-    site = copied(tmp_path, PLAIN)
+    site = copy_site(tmp_path, PLAIN)
     check_certificates(site.server)
     (site.server / name).unlink()
     if content is not None:
@@ -65,7 +65,7 @@ def test_a_server_whose_certificates_are_none_says_which(tmp_path: Path, name: s
 
 
 def test_a_certificate_with_anothers_key_is_refused(tmp_path: Path) -> None:
-    site = copied(tmp_path, PLAIN)
+    site = copy_site(tmp_path, PLAIN)
     (site.server / "server.tls.key").write_bytes((site.server / "ca.key").read_bytes())
     with pytest.raises(InvalidInput, match="are not a certificate and its key"):
         check_certificates(site.server)
@@ -83,7 +83,7 @@ def test_a_certificate_with_anothers_key_is_refused(tmp_path: Path) -> None:
 def test_a_server_that_could_make_no_run_does_not_start(
     tmp_path: Path, name: str, content: bytes | None, why: str
 ) -> None:
-    site = copied(tmp_path, PLAIN)
+    site = copy_site(tmp_path, PLAIN)
     check_server_files(site)
     (site.folder / name).unlink()
     if content is not None:
@@ -99,7 +99,7 @@ def test_a_server_that_could_make_no_run_does_not_start(
 def test_next_commands_can_be_typed_as_they_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A folder may have a space in its name; and a task that is dealt out can be rehearsed first."""
     folder = tmp_path / "our hospitals"
-    assert cli.run(["deploy", "init", str(folder), str(written(tmp_path, SECURE))]) == 0
+    assert cli.run(["deploy", "init", str(folder), str(write_experiment(tmp_path, SECURE))]) == 0
     said = capsys.readouterr().out
     for command in ("simulate", "server"):
         line = next(each for each in said.splitlines() if f"deploy {command}" in each)
@@ -128,7 +128,7 @@ def test_a_key_is_64_hexadecimal_digits_and_what_else_a_file_holds_is_not_said(t
 def test_clients_that_can_not_be_declared_are_told_why_and_nothing_is_left(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], clients: str, said: str
 ) -> None:
-    command = ["deploy", "init", str(tmp_path / "site"), str(written(tmp_path, SECURE)), "--clients", clients]
+    command = ["deploy", "init", str(tmp_path / "site"), str(write_experiment(tmp_path, SECURE)), "--clients", clients]
     assert cli.run(command) == 2
     assert said in capsys.readouterr().err
     assert not (tmp_path / "site").exists()
@@ -145,7 +145,7 @@ def test_a_name_and_a_key_are_spelt_to_their_last_letter() -> None:
 
 
 def test_a_client_with_another_number_of_examples_is_asked_whether_it_is_the_right_table(tmp_path: Path) -> None:
-    site = copied(tmp_path, PLAIN)
+    site = copy_site(tmp_path, PLAIN)
     size = site.deployment.clients[0].examples
     path = site.app / DEPLOYMENT_FILE
     path.write_text(path.read_text().replace(f"examples = {size}\n", f"examples = {size + 1}\n", 1))
@@ -158,19 +158,19 @@ def test_two_processes_can_not_work_on_one_folder(asked: Asked) -> None:
     folder, _, node, _, _, _ = asked
     with pytest.raises(InvalidInput, match="client-0 is already running"):
         ClientNode.open(folder / "client-0", lambda text: None)
-    started_anew(node)
+    restart(node)
 
 
 def test_flowers_own_process_opens_the_folder_for_each_message_and_leaves_it(asked: Asked) -> None:
     folder, _, node, about, body, key = asked
     node.close()
-    good, bad = signed_messages.sign_request(about, body, key), signed(b"null", key)
+    good, bad = signed_messages.sign_request(about, body, key), sign_header(b"null", key)
     told = [answering({"node": str(folder / "client-0")}, {}, lambda text: None)(each)[0] for each in (good, bad, good)]
     assert told == [signed_messages.ANSWERED, signed_messages.REFUSED, signed_messages.ANSWERED]
 
 
 def test_a_node_that_can_not_start_leaves_its_folder_free(tmp_path: Path) -> None:
-    copied(tmp_path, PLAIN)
+    copy_site(tmp_path, PLAIN)
     key = tmp_path / "client-0" / "noise.key"
     kept = key.read_bytes()
     key.unlink()
@@ -212,7 +212,7 @@ def test_submit_says_how_the_run_ended_with_its_kind_and_exit_code(
     kind: str,
 ) -> None:
     """What Flower would start is played by a process that leaves the end of a run."""
-    site = copied(tmp_path, SECURE)
+    site = copy_site(tmp_path, SECURE)
     (tmp_path / "end.json").write_text(json.dumps({"error": "It is spent.", "stopped": None, "exit_code": code}))
     site.end_file("first").parent.mkdir()
     played = ["cp", str(tmp_path / "end.json"), str(site.end_file("first"))]
@@ -226,7 +226,7 @@ def test_submit_says_how_the_run_ended_with_its_kind_and_exit_code(
 def test_submit_of_a_run_that_was_stopped_ends_with_the_reason_below_the_card(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    site = copied(tmp_path, SECURE)
+    site = copy_site(tmp_path, SECURE)
     end = {"error": None, "stopped": "Stopped after 1 of 3 rounds. It is spent.", "exit_code": 3}
     (tmp_path / "end.json").write_text(json.dumps(end))
     site.run("first").mkdir(parents=True)
@@ -245,7 +245,7 @@ def test_flowers_log_has_no_traceback_of_our_own_refusals(
     log = logging.getLogger("flwr")
     monkeypatch.setattr(log, "filters", [])
     monkeypatch.setattr(log, "propagate", True)
-    site = copied(tmp_path, SECURE)
+    site = copy_site(tmp_path, SECURE)
     (site.app / "clients" / "client-0.toml").unlink()
     with pytest.raises(InvalidInput, match="no card of 'client-0'") as refusal:
         main(lambda waiting: Wire({}), {"folder": str(site.folder), "name": "first"}, lambda text: None)

@@ -14,14 +14,14 @@ from discreet.engines.flower.flower_errors import ClientsRefused
 from discreet.randomness.streams import RunKey
 from discreet.secure_sums.secagg.session_errors import TooFewClients
 from discreet.secure_sums.secagg.session_terms import Terms
-from tests.deploy.asking import Begun, counted, refusal, same, sent, started_anew
-from tests.deploy.sites import SECURE, Wire, changed, copied, wired
+from tests.deploy.example_sites import SECURE, Wire, connect_nodes, copy_site, edit_policy
+from tests.deploy.node_requests import Begun, are_equal, count_releases, open_request, refusal, restart
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def anew(wire: Wire) -> None:
-    wire.nodes_at = {number: started_anew(node) for number, node in wire.nodes_at.items()}
+    wire.nodes_at = {number: restart(node) for number, node in wire.nodes_at.items()}
 
 
 def test_a_secure_session_of_one_experiment_does_not_serve_another(begun: Begun) -> None:
@@ -32,7 +32,7 @@ def test_a_secure_session_of_one_experiment_does_not_serve_another(begun: Begun)
     engine.calls.experiment = AppFolder.open(site.app).digest
     assert engine.calls.experiment != before
     for node in wire.nodes_at.values():
-        changed(node.client_folder.folder, before, engine.calls.experiment)
+        edit_policy(node.client_folder.folder, before, engine.calls.experiment)
     anew(wire)
     with pytest.raises(ClientsRefused, match="No secure sum was begun with this node"):
         engine.gather(replace(broadcast, round=1), [0, 1, 2])
@@ -49,8 +49,8 @@ def test_two_sessions_that_a_server_gives_one_name_are_two_attempts_with_two_noi
     """With one noise in both, the sum of three clients less that of two of them would be the third's update alone."""
     honest = Terms.choose
     monkeypatch.setattr(Terms, "choose", lambda **asked: replace(honest(**asked), session=bytes(16)))
-    site, heard = copied(tmp_path, SECURE), list[str]()
-    wire, app = wired(tmp_path, site, heard), AppFolder.open(site.app)
+    site, heard = copy_site(tmp_path, SECURE), list[str]()
+    wire, app = connect_nodes(tmp_path, site, heard), AppFolder.open(site.app)
     sums = []
     for left_out in (None, 102):
         job = prepare_job(site, app, "first", RunKey.from_seed(7), wire, heard.append)
@@ -64,7 +64,7 @@ def test_two_sessions_that_a_server_gives_one_name_are_two_attempts_with_two_noi
         wire.lost = lambda node, number, left_out=left_out, mask=mask: node == left_out and number >= mask
         sums.append(engine.gather(broadcast, [0, 1, 2]))
     assert [each.contributors for each in sums] == [(0, 1, 2), (0, 1)]
-    assert [counted(node) for node in wire.nodes_at.values()] == [2, 2, 1]
+    assert [count_releases(node) for node in wire.nodes_at.values()] == [2, 2, 1]
     third = wire.nodes_at[102].learner
     alone = third.update(
         "",
@@ -72,14 +72,14 @@ def test_two_sessions_that_a_server_gives_one_name_are_two_attempts_with_two_noi
         Entry(0, ""),
     )
     difference = {name: sums[0].total[name] - sums[1].total[name] for name in alone}
-    assert not same(difference, alone)
+    assert not are_equal(difference, alone)
 
 
 def test_a_session_that_was_begun_is_held_to_the_policy_of_today(begun: Begun) -> None:
     _, wire, engine, broadcast = begun
     engine.gather(broadcast, [0, 1, 2])
     for node in wire.nodes_at.values():
-        changed(node.client_folder.folder, "minimum_cohort = 2", "minimum_cohort = 3")
+        edit_policy(node.client_folder.folder, "minimum_cohort = 2", "minimum_cohort = 3")
     anew(wire)
     with pytest.raises(ClientsRefused, match="sums of at least 3 clients, and the server would make one of 2"):
         engine.gather(replace(broadcast, round=1), [0, 1, 2])
@@ -92,15 +92,15 @@ def test_a_mask_that_is_asked_for_again_is_the_same_and_another_question_gets_no
     with pytest.raises(TooFewClients):
         engine.gather(broadcast, [0, 1, 2])
     request, reply = wire.passed[3][100]
-    node = started_anew(wire.nodes_at[100])
+    node = restart(wire.nodes_at[100])
     assert node.answer(request) == reply
-    about, body, key = sent(wire, 3, 100, site)
+    about, body, key = open_request(wire, 3, 100, site)
     number, members, spread = signed_messages.decode_mask_request(body)
     params, announced = signed_messages.decode_broadcast(spread, node.learner.params)
     other = signed_messages.encode_broadcast({name: value + 1 for name, value in params.items()}, announced)
     question = signed_messages.sign_request(about, signed_messages.encode_mask_request(number, members, other), key)
     assert "already answered, for another broadcast" in refusal(node, question)
-    assert counted(node) == 1
+    assert count_releases(node) == 1
 
 
 def test_a_mask_that_can_not_be_made_costs_nothing(begun: Begun) -> None:
@@ -110,14 +110,14 @@ def test_a_mask_that_can_not_be_made_costs_nothing(begun: Begun) -> None:
     with pytest.raises(TooFewClients):
         engine.gather(broadcast, [0, 1, 2])
     spread = signed_messages.encode_broadcast(broadcast.params, broadcast.announcement)
-    about, _, key = sent(wire, 1, 100, site)
+    about, _, key = open_request(wire, 1, 100, site)
     about, node = replace(about, kind="mask"), wire.nodes_at[100]
     why = refusal(node, signed_messages.sign_request(about, signed_messages.encode_mask_request(0, b"", spread), key))
     assert "masked when the set-up is done" in why
-    assert counted(node) == 0
+    assert count_releases(node) == 0
     wire.lost = lambda node, number: False
     engine.gather(broadcast, [0, 1, 2])
-    assert counted(node) == 1
+    assert count_releases(node) == 1
     for number in (0, 3):
         why = refusal(
             node,
@@ -126,7 +126,7 @@ def test_a_mask_that_can_not_be_made_costs_nothing(begun: Begun) -> None:
             ),
         )
         assert f"and got {number}: a round's keys serve once" in why
-    assert counted(node) == 1
+    assert count_releases(node) == 1
 
 
 def test_a_session_that_is_aborted_at_its_first_mask_stays_so(begun: Begun) -> None:
@@ -135,11 +135,11 @@ def test_a_session_that_is_aborted_at_its_first_mask_stays_so(begun: Begun) -> N
     wire.lost = lambda node, number: number > 3 or (number == 3 and node == 100)
     with pytest.raises(TooFewClients):
         engine.gather(broadcast, [0, 1, 2])
-    about, body, key = sent(wire, 3, 101, site)
+    about, body, key = open_request(wire, 3, 101, site)
     node, mine = wire.nodes_at[100], replace(about, client=0)
     assert "This node has left the secure sum" in refusal(node, signed_messages.sign_request(mine, body, key))
     assert "was aborted, and its secrets are erased" in refusal(node, signed_messages.sign_request(mine, body, key))
-    assert counted(node) == 0
+    assert count_releases(node) == 0
 
 
 @pytest.mark.parametrize(
@@ -154,6 +154,6 @@ def test_a_session_that_is_aborted_at_its_first_mask_stays_so(begun: Begun) -> N
 def test_a_session_of_other_numbers_is_not_begun(begun: Begun, terms: dict[str, int], why: str) -> None:
     site, wire, engine, broadcast = begun
     engine.gather(broadcast, [0, 1, 2])
-    about, body, key = sent(wire, 1, 100, site)
+    about, body, key = open_request(wire, 1, 100, site)
     spoiled = replace(Terms.from_bytes(body), **terms)
     assert refusal(wire.nodes_at[100], signed_messages.sign_request(about, spoiled.to_bytes(), key)) == why

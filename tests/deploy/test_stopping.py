@@ -23,8 +23,8 @@ from discreet.experiment.loop import training_loop
 from discreet.experiment.promise.run_guarantees import DEPLOYED, FIRST_RUN, REHEARSED
 from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.privacy.ledger import Ledger
-from tests.deploy.asking import same
-from tests.deploy.sites import PLAIN, SECURE, Wire, copied, wired, written
+from tests.deploy.example_sites import PLAIN, SECURE, Wire, connect_nodes, copy_site, write_experiment
+from tests.deploy.node_requests import are_equal
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -64,7 +64,7 @@ class Dying(Wire):
 
 
 def killed(folder: Path, site: Site, number: int) -> None:
-    wire = Dying(wired(folder, site, []).nodes_at, number=number)
+    wire = Dying(connect_nodes(folder, site, []).nodes_at, number=number)
     with pytest.raises(Killed):
         train_deployed(site, "first", wire, lambda text: None)
     closed(wire)
@@ -79,7 +79,7 @@ def spent(site: Site) -> float:
 
 
 def refusing(folder: Path, site: Site, *silent: int, number: int = SECOND_ROUND) -> Refusing:
-    return Refusing(wired(folder, site, []).nodes_at, number=number, silent=silent)
+    return Refusing(connect_nodes(folder, site, []).nodes_at, number=number, silent=silent)
 
 
 def closed(wire: Wire) -> None:
@@ -93,7 +93,7 @@ def card(folder: Path) -> str:
 
 
 def test_a_run_that_clients_refuse_midway_leaves_its_model_its_card_and_its_page(tmp_path: Path) -> None:
-    site, heard = copied(tmp_path, PLAIN), list[str]()
+    site, heard = copy_site(tmp_path, PLAIN), list[str]()
     outcome = train_deployed(site, "first", refusing(tmp_path, site), heard.append)
     assert (outcome.completed, outcome.is_refused, outcome.exit_code) == (1, True, BudgetRefused.exit_code)
     assert outcome.stopped == heard[-1]
@@ -102,42 +102,44 @@ def test_a_run_that_clients_refuse_midway_leaves_its_model_its_card_and_its_page
     where = site.run("first")
     assert {"model.safetensors", "guarantee.txt", "report.html"} <= {each.name for each in where.iterdir()}
     assert api.load(where).model is not None
-    one = api.prepare_job(experiment_file.load_experiment(written(tmp_path, PLAIN))).spent_epsilon(1)
+    one = api.prepare_job(experiment_file.load_experiment(write_experiment(tmp_path, PLAIN))).spent_epsilon(1)
     assert one is not None
     assert outcome.guarantees[0].epsilon == pytest.approx(one)
 
 
 def test_a_run_that_clients_refused_goes_on_when_it_is_submitted_again(tmp_path: Path) -> None:
-    site, heard = copied(tmp_path, PLAIN), list[str]()
+    site, heard = copy_site(tmp_path, PLAIN), list[str]()
     wire = refusing(tmp_path, site)
     train_deployed(site, "first", wire, heard.append)
     closed(wire)
-    outcome = train_deployed(site, "first", wired(tmp_path, site, heard), heard.append)
+    outcome = train_deployed(site, "first", connect_nodes(tmp_path, site, heard), heard.append)
     assert "Run 'first' goes on after round 1 of 3." in heard
     assert (outcome.completed, outcome.stopped, outcome.exit_code) == (3, None, 0)
-    source = experiment_file.load_experiment(written(tmp_path, PLAIN), ('engine={kind="reference"}',))
+    source = experiment_file.load_experiment(write_experiment(tmp_path, PLAIN), ('engine={kind="reference"}',))
     training_loop.start(api.prepare_job(source), tmp_path / "reference", None, None, lambda line: None)
-    assert same(RunRecord.open(site.run("first")).load_model(), RunRecord.open(tmp_path / "reference").load_model())
+    assert are_equal(
+        RunRecord.open(site.run("first")).load_model(), RunRecord.open(tmp_path / "reference").load_model()
+    )
 
 
 def test_a_refused_round_that_a_silent_client_may_still_answer_counts_and_is_not_made_again(tmp_path: Path) -> None:
     """Its update may lie at the server already, so the round is one that was lost after something was revealed."""
-    site, heard = copied(tmp_path, PLAIN), list[str]()
+    site, heard = copy_site(tmp_path, PLAIN), list[str]()
     wire = refusing(tmp_path, site, 102)
     outcome = train_deployed(site, "first", wire, heard.append)
     closed(wire)
     assert (outcome.completed, outcome.exit_code) == (2, BudgetRefused.exit_code)
     assert [line.get("revealed") for line in outcome.record.read_rounds()] == [None, True]
-    two = api.prepare_job(experiment_file.load_experiment(written(tmp_path, PLAIN))).spent_epsilon(2)
+    two = api.prepare_job(experiment_file.load_experiment(write_experiment(tmp_path, PLAIN))).spent_epsilon(2)
     assert two is not None
     assert outcome.guarantees[0].epsilon == pytest.approx(two)
-    again = train_deployed(site, "first", wired(tmp_path, site, heard), heard.append)
+    again = train_deployed(site, "first", connect_nodes(tmp_path, site, heard), heard.append)
     assert "Run 'first' goes on after round 2 of 3." in heard
     assert [line["clients"] for line in again.record.read_rounds()] == [3, 0, 3]
 
 
 def test_where_the_last_round_is_lost_so_the_run_is_done(tmp_path: Path) -> None:
-    site, heard = copied(tmp_path, PLAIN), list[str]()
+    site, heard = copy_site(tmp_path, PLAIN), list[str]()
     outcome = train_deployed(site, "first", refusing(tmp_path, site, 102, number=3), heard.append)
     assert (outcome.completed, outcome.stopped, outcome.record.is_finished()) == (3, None, True)
 
@@ -155,8 +157,8 @@ class Listening(Wire):
 
 def test_sigterm_ends_a_run_with_real_clients_at_once(tmp_path: Path) -> None:
     """Its round may never end: without a SuperLink nobody answers, and the process would hold the run's lock."""
-    site, heard = copied(tmp_path, PLAIN), list[str]()
-    wire = Listening(wired(tmp_path, site, heard).nodes_at)
+    site, heard = copy_site(tmp_path, PLAIN), list[str]()
+    wire = Listening(connect_nodes(tmp_path, site, heard).nodes_at)
     train_deployed(site, "first", wire, heard.append)
     assert set(wire.handlers) == {signal.getsignal(signal.SIGTERM)}
 
@@ -165,7 +167,7 @@ def test_a_run_whose_first_round_is_refused_says_how_to_go_on_with_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """There is no model to keep. The command is the deployment's, for `discreet run` reaches no clients."""
-    site, heard = copied(tmp_path / "of ours", PLAIN), list[str]()
+    site, heard = copy_site(tmp_path / "of ours", PLAIN), list[str]()
     with pytest.raises(ClientsRefused, match=r"It is spent\."):
         train_deployed(site, "first", refusing(tmp_path / "of ours", site, number=1), heard.append)
     command = f"discreet deploy submit '{site.folder}' --name first"
@@ -201,9 +203,9 @@ def test_how_long_clients_are_waited_for_is_said_and_how_many_suffice() -> None:
 def test_the_card_of_a_rehearsal_says_that_one_machine_played_all(
     tmp_path: Path, nodes: str, said: str, not_said: str
 ) -> None:
-    site = copied(tmp_path, PLAIN)
+    site = copy_site(tmp_path, PLAIN)
     settings = {"folder": str(site.folder), "name": "first", "nodes": nodes}
-    main(lambda waiting: wired(tmp_path, site, []), settings, lambda text: None)
+    main(lambda waiting: connect_nodes(tmp_path, site, []), settings, lambda text: None)
     assert json.loads(site.end_file("first").read_text())["exit_code"] == 0
     words = card(site.run("first"))
     assert said in words
@@ -212,7 +214,7 @@ def test_the_card_of_a_rehearsal_says_that_one_machine_played_all(
 
 def test_a_card_names_the_other_runs_of_its_deployment(tmp_path: Path) -> None:
     """The first run's was written when there was no other; a run that has made no round has released nothing."""
-    site, heard = copied(tmp_path, PLAIN), list[str]()
+    site, heard = copy_site(tmp_path, PLAIN), list[str]()
     for name, number in (("first", 9), ("empty", 1), ("second", SECOND_ROUND)):
         wire = refusing(tmp_path, site, number=number)
         if name == "empty":
@@ -230,10 +232,10 @@ def test_a_card_names_the_other_runs_of_its_deployment(tmp_path: Path) -> None:
 
 def test_a_sum_that_the_server_had_opened_when_it_died_counts_and_is_not_made_again(tmp_path: Path) -> None:
     """Exchanges: who is there, keys, shares; then mask, agree and reveal in each round: the ninth opens the second."""
-    site, heard = copied(tmp_path, SECURE), list[str]()
+    site, heard = copy_site(tmp_path, SECURE), list[str]()
     killed(tmp_path, site, 8)
     before = spent(site)
-    wire = wired(tmp_path, site, heard)
+    wire = connect_nodes(tmp_path, site, heard)
     outcome = train_deployed(site, "first", wire, heard.append)
     lines = outcome.record.read_rounds()
     assert [line["clients"] for line in lines] == [3, 0, 3]
@@ -244,7 +246,7 @@ def test_a_sum_that_the_server_had_opened_when_it_died_counts_and_is_not_made_ag
 
 
 def test_updates_that_lay_at_a_server_when_it_died_count_though_clients_refuse_them_later(tmp_path: Path) -> None:
-    site, heard = copied(tmp_path, PLAIN), list[str]()
+    site, heard = copy_site(tmp_path, PLAIN), list[str]()
     killed(tmp_path, site, SECOND_ROUND)
     before = spent(site)
     outcome = train_deployed(site, "first", refusing(tmp_path, site, number=1), heard.append)
@@ -253,22 +255,22 @@ def test_updates_that_lay_at_a_server_when_it_died_count_though_clients_refuse_t
 
 
 def test_in_clear_the_same_bytes_come_again_after_a_death_and_count_once(tmp_path: Path) -> None:
-    site, heard = copied(tmp_path, PLAIN), list[str]()
+    site, heard = copy_site(tmp_path, PLAIN), list[str]()
     killed(tmp_path, site, SECOND_ROUND)
-    outcome = train_deployed(site, "first", wired(tmp_path, site, heard), heard.append)
+    outcome = train_deployed(site, "first", connect_nodes(tmp_path, site, heard), heard.append)
     assert [line["clients"] for line in outcome.record.read_rounds()] == [3, 3, 3]
     assert outcome.guarantees[0].epsilon == pytest.approx(spent(site))
 
 
 def test_a_round_that_all_refused_costs_nothing_on_the_card_and_in_the_ledger(tmp_path: Path) -> None:
-    site = copied(tmp_path, PLAIN)
+    site = copy_site(tmp_path, PLAIN)
     outcome = train_deployed(site, "first", refusing(tmp_path, site), lambda text: None)
     assert outcome.guarantees[0].epsilon == pytest.approx(spent(site))
 
 
 def test_a_refusal_before_any_sum_could_be_opened_loses_no_round(tmp_path: Path) -> None:
     """The third exchange is the set-up's last: nobody has touched data yet."""
-    site = copied(tmp_path, SECURE)
+    site = copy_site(tmp_path, SECURE)
     with pytest.raises(ClientsRefused):
         train_deployed(site, "first", refusing(tmp_path, site, 100, number=2), lambda text: None)
     assert RunRecord.open(site.run("first")).read_rounds() == []
@@ -279,14 +281,14 @@ def test_a_terminal_that_is_gone_costs_no_client_its_answer(tmp_path: Path) -> N
     def gone(line: str) -> None:
         raise OSError(5, "Input/output error")
 
-    site = copied(tmp_path, PLAIN)
-    nodes = wired(tmp_path, site, []).nodes_at
+    site = copy_site(tmp_path, PLAIN)
+    nodes = connect_nodes(tmp_path, site, []).nodes_at
     wire = Wire({number: replace(node, report_answer=gone) for number, node in nodes.items()})
     assert train_deployed(site, "first", wire, lambda text: None).completed == 3
 
 
 def test_a_run_that_died_in_its_first_round_is_another_run_on_the_next_card(tmp_path: Path) -> None:
-    site = copied(tmp_path, PLAIN)
+    site = copy_site(tmp_path, PLAIN)
     killed(tmp_path, site, 1)
-    train_deployed(site, "second", wired(tmp_path, site, []), lambda text: None)
+    train_deployed(site, "second", connect_nodes(tmp_path, site, []), lambda text: None)
     assert "Other runs of this deployment on the same data, 1 when this was written: first." in card(site.run("second"))

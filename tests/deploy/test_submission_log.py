@@ -12,7 +12,7 @@ from discreet.deploy.entry_points import main
 from discreet.deploy.site import Site
 from discreet.deploy.submission_log import RunStopped, follow_run
 from discreet.errors import InvalidInput
-from tests.deploy.sites import SECURE, Wire, copied
+from tests.deploy.example_sites import SECURE, Wire, copy_site
 
 SAID = "\x1b[92mINFO \x1b[0m:      "
 FLOWERS = "Successfully started run 17"
@@ -29,7 +29,7 @@ def played(lines: list[str], end: Path | None = None) -> list[str]:
 
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
-    made = copied(tmp_path, SECURE)
+    made = copy_site(tmp_path, SECURE)
     made.end_file("first").parent.mkdir()
     return made
 

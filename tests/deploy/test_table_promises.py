@@ -17,7 +17,7 @@ from discreet.deploy.site import Site
 from discreet.errors import InvalidInput, UnsoundCombination
 from discreet.experiment.configuration import experiment_file
 from discreet.privacy.ledger import Budget, Ledger
-from tests.deploy.sites import changed, wired, written
+from tests.deploy.example_sites import connect_nodes, edit_policy, write_experiment
 
 EXAMPLE = """\
 rounds = 1
@@ -61,7 +61,7 @@ def deployment(folder: Path, text: str, ranges: str = RANGES, examples: int = 4,
     (folder / "ranges.toml").write_text(ranges)
     table(folder / "table.csv", "nowhere", "abcd")
     declared = [DeclaredClient(name=name, examples=examples) for name in NAMES]
-    source = experiment_file.load_experiment(written(folder, text))
+    source = experiment_file.load_experiment(write_experiment(folder, text))
     create_deployment(folder / "site", source, declared, "127.0.0.1:1", ["127.0.0.1"], accept_data_ranges=accept)
     return AppFolder.open(folder / "site" / "app")
 
@@ -81,7 +81,7 @@ def enrolled(folder: Path, app: AppFolder, persons: str, *, accept: bool = False
 def card_of(folder: Path, site: Site) -> str:
     """Of a whole run, in one process."""
     heard: list[str] = []
-    ended = train_deployed(site, "first", wired(folder, site, heard), heard.append)
+    ended = train_deployed(site, "first", connect_nodes(folder, site, heard), heard.append)
     assert ended.completed == 1, heard
     return " ".join((site.run("first") / "guarantee.txt").read_text().split())
 
@@ -99,14 +99,18 @@ def test_a_task_that_is_dealt_out_names_no_persons(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="the task 'digits' has no such column"):
         create_deployment(
             tmp_path / "site",
-            experiment_file.load_experiment(written(tmp_path, digits)),
+            experiment_file.load_experiment(write_experiment(tmp_path, digits)),
             [],
             "127.0.0.1:1",
             ["127.0.0.1"],
         )
     plain = digits.replace('{ kind = "person", column = "patient", max_examples = 2 }', '"example"')
     create_deployment(
-        tmp_path / "site", experiment_file.load_experiment(written(tmp_path, plain)), [], "127.0.0.1:1", ["127.0.0.1"]
+        tmp_path / "site",
+        experiment_file.load_experiment(write_experiment(tmp_path, plain)),
+        [],
+        "127.0.0.1:1",
+        ["127.0.0.1"],
     )
     resolved = tmp_path / "site" / "app" / "resolved.toml"
     unit = 'unit = { kind = "person", column = "patient", max_examples = 2 }'
@@ -160,7 +164,9 @@ def test_rows_beyond_the_bound_are_left_out_at_the_node_and_the_card_says_what_n
 def test_a_policy_that_counts_persons_refuses_an_experiment_that_does_not(tmp_path: Path) -> None:
     app = deployment(tmp_path, EXAMPLE)
     enrolled(tmp_path, app, "abcd")
-    changed(tmp_path / "north", 'unit = "example"', 'unit = { kind = "person", column = "patient", max_examples = 2 }')
+    edit_policy(
+        tmp_path / "north", 'unit = "example"', 'unit = { kind = "person", column = "patient", max_examples = 2 }'
+    )
     with pytest.raises(
         InvalidInput, match=r"policy.toml has a budget for one person \(column 'patient', at most 2 rows"
     ):
@@ -208,7 +214,7 @@ def test_a_run_on_accepted_ranges_warns_and_its_card_never_calls_them_public(tmp
     written = card_of(tmp_path, site)
     assert "they were taken from the data itself" in written
     assert "ranges are public" not in written
-    changed(tmp_path / "north", "data_ranges = true", "data_ranges = false")
+    edit_policy(tmp_path / "north", "data_ranges = true", "data_ranges = false")
     with pytest.raises(PolicyRefusal, match="its owner sets data_ranges = true"):
         ClientNode.open(tmp_path / "north", lambda line: None)
 
@@ -248,7 +254,7 @@ def test_a_node_with_such_a_budget_does_not_start(tmp_path: Path) -> None:
     enrolled(tmp_path, deployment(tmp_path, CLIENT_LEVEL), "abcd")
     node = tmp_path / "north"
     ClientNode.open(node, lambda line: None).close()
-    changed(node, 'unit = "client"', 'unit = "example"')
-    changed(node, 'relation = "add_or_remove"', 'relation = "zero_out"')
+    edit_policy(node, 'unit = "client"', 'unit = "example"')
+    edit_policy(node, 'relation = "add_or_remove"', 'relation = "zero_out"')
     with pytest.raises(UnsoundCombination, match=r"policy\.toml has a budget for one example"):
         ClientNode.open(node, lambda line: None)

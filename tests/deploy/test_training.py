@@ -17,8 +17,8 @@ from discreet.experiment.loop.job import Job
 from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.params import Params
 from discreet.randomness.streams import RunKey
-from tests.deploy.asking import counted, same
-from tests.deploy.sites import CENTRAL, PLAIN, SECURE, changed, copied, wired, written
+from tests.deploy.example_sites import CENTRAL, PLAIN, SECURE, connect_nodes, copy_site, edit_policy, write_experiment
+from tests.deploy.node_requests import are_equal, count_releases
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -28,7 +28,7 @@ def trained(site: Site, name: str) -> Params:
 
 
 def reference(folder: Path, text: str) -> Params:
-    source = experiment_file.load_experiment(written(folder, text), ('engine={kind="reference"}',))
+    source = experiment_file.load_experiment(write_experiment(folder, text), ('engine={kind="reference"}',))
     training_loop.start(api.prepare_job(source), folder / "reference", None, None, lambda line: None)
     return RunRecord.open(folder / "reference").load_model()
 
@@ -36,16 +36,18 @@ def reference(folder: Path, text: str) -> Params:
 def trusting(folder: Path) -> None:
     """Owners who let the server see updates; only noise that it adds itself asks for that."""
     for client in range(3):
-        changed(folder / f"client-{client}", "trust_server_with_updates = false", "trust_server_with_updates = true")
+        edit_policy(
+            folder / f"client-{client}", "trust_server_with_updates = false", "trust_server_with_updates = true"
+        )
 
 
 @pytest.mark.parametrize("text", [PLAIN, CENTRAL, SECURE], ids=["in clear", "central", "secure"])
 def test_real_clients_train_the_model_of_the_reference_engine_bit_for_bit(tmp_path: Path, text: str) -> None:
-    site, heard = copied(tmp_path, text), list[str]()
+    site, heard = copy_site(tmp_path, text), list[str]()
     trusting(tmp_path)
-    outcome = train_deployed(site, "first", wired(tmp_path, site, heard), heard.append)
+    outcome = train_deployed(site, "first", connect_nodes(tmp_path, site, heard), heard.append)
     assert outcome.completed == 3
-    assert same(trained(site, "first"), reference(tmp_path, text))
+    assert are_equal(trained(site, "first"), reference(tmp_path, text))
     assert not {"norms", "kept", "clipped", "signal_to_noise"} & set(
         outcome.record.read_rounds()[0]
     )  # they tell nobody
@@ -53,25 +55,25 @@ def test_real_clients_train_the_model_of_the_reference_engine_bit_for_bit(tmp_pa
 
 def test_a_client_that_goes_in_mid_round_is_made_up_for(tmp_path: Path) -> None:
     """Exchanges: who is there, keys, shares; then mask, agree, reveal. Node 102 is silent from the second mask on."""
-    site, heard = copied(tmp_path, SECURE), list[str]()
-    wire = wired(tmp_path, site, heard)
+    site, heard = copy_site(tmp_path, SECURE), list[str]()
+    wire = connect_nodes(tmp_path, site, heard)
     wire.lost = lambda node, number: node == 102 and number >= 6
     outcome = train_deployed(site, "first", wire, heard.append)
     assert [line["clients"] for line in outcome.record.read_rounds()] == [3, 2, 2]
 
 
 def test_a_client_that_goes_after_its_mask_was_sent_is_still_in_the_sum(tmp_path: Path) -> None:
-    site, heard = copied(tmp_path, SECURE), list[str]()
-    wire = wired(tmp_path, site, heard)
+    site, heard = copy_site(tmp_path, SECURE), list[str]()
+    wire = connect_nodes(tmp_path, site, heard)
     wire.lost = lambda node, number: node == 102 and number in (7, 8)
     outcome = train_deployed(site, "first", wire, heard.append)
     assert [line["clients"] for line in outcome.record.read_rounds()] == [3, 3, 3]
-    assert same(trained(site, "first"), reference(tmp_path, SECURE))
+    assert are_equal(trained(site, "first"), reference(tmp_path, SECURE))
 
 
 def test_with_too_few_left_the_round_is_lost_and_the_run_goes_on(tmp_path: Path) -> None:
-    site, heard = copied(tmp_path, SECURE), list[str]()
-    wire = wired(tmp_path, site, heard)
+    site, heard = copy_site(tmp_path, SECURE), list[str]()
+    wire = connect_nodes(tmp_path, site, heard)
     wire.lost = lambda node, number: node != 100 and number == 6
     outcome = train_deployed(site, "first", wire, heard.append)
     lines = outcome.record.read_rounds()
@@ -81,10 +83,10 @@ def test_with_too_few_left_the_round_is_lost_and_the_run_goes_on(tmp_path: Path)
 
 def test_a_node_that_can_not_prove_who_it_is_is_nobody(tmp_path: Path) -> None:
     """It has the right folder but for the key that its card names."""
-    site, heard = copied(tmp_path, SECURE), list[str]()
+    site, heard = copy_site(tmp_path, SECURE), list[str]()
     (tmp_path / "client-2" / "identity.key").unlink()
     write_signing_key(tmp_path / "client-2" / "identity.key")
-    wire = wired(tmp_path, site, heard)
+    wire = connect_nodes(tmp_path, site, heard)
     job = prepare_job(site, AppFolder.open(site.app), "first", RunKey.from_seed(7), wire, heard.append)
     assert job.remote_engine is not None
     engine = job.remote_engine
@@ -97,9 +99,9 @@ def test_a_node_that_can_not_prove_who_it_is_is_nobody(tmp_path: Path) -> None:
 def test_no_round_that_was_broadcast_from_is_made_again(tmp_path: Path) -> None:
     """Whatever the experiment says of checkpoints: made again without client 2, under the server's same noise, the
     two models would differ by that client's update."""
-    site, heard = copied(tmp_path, CENTRAL.replace("seed = 7\n", "checkpoint_every = 3\n")), list[str]()
+    site, heard = copy_site(tmp_path, CENTRAL.replace("seed = 7\n", "checkpoint_every = 3\n")), list[str]()
     trusting(tmp_path)
-    wire = wired(tmp_path, site, heard)
+    wire = connect_nodes(tmp_path, site, heard)
 
     class Killed(BaseException):
         pass
@@ -122,8 +124,8 @@ def test_a_run_that_was_stopped_goes_on_with_its_model_and_its_ledger(tmp_path: 
     class Killed(BaseException):
         pass
 
-    site, heard = copied(tmp_path, PLAIN), list[str]()
-    wire = wired(tmp_path, site, heard)
+    site, heard = copy_site(tmp_path, PLAIN), list[str]()
+    wire = connect_nodes(tmp_path, site, heard)
 
     def killed(node: int, number: int) -> bool:
         if number == 2:
@@ -135,10 +137,10 @@ def test_a_run_that_was_stopped_goes_on_with_its_model_and_its_ledger(tmp_path: 
         train_deployed(site, "first", wire, heard.append)
     for node in wire.nodes_at.values():
         node.close()
-    outcome = train_deployed(site, "first", wired(tmp_path, site, heard), heard.append)
+    outcome = train_deployed(site, "first", connect_nodes(tmp_path, site, heard), heard.append)
     assert "Run 'first' goes on after round 1 of 3." in heard
     assert outcome.completed == 3
-    assert same(trained(site, "first"), reference(tmp_path, PLAIN))
+    assert are_equal(trained(site, "first"), reference(tmp_path, PLAIN))
 
 
 def test_a_run_without_a_seed_goes_on_with_its_own_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,8 +149,8 @@ def test_a_run_without_a_seed_goes_on_with_its_own_key(tmp_path: Path, monkeypat
     class Killed(BaseException):
         pass
 
-    site, heard, keys = copied(tmp_path, PLAIN.replace("seed = 7\n", "")), list[str](), list[RunKey]()
-    wire = wired(tmp_path, site, heard)
+    site, heard, keys = copy_site(tmp_path, PLAIN.replace("seed = 7\n", "")), list[str](), list[RunKey]()
+    wire = connect_nodes(tmp_path, site, heard)
 
     def killed(node: int, number: int) -> bool:
         if number == 2:
@@ -165,8 +167,8 @@ def test_a_run_without_a_seed_goes_on_with_its_own_key(tmp_path: Path, monkeypat
         train_deployed(site, "first", wire, heard.append)
     for node in wire.nodes_at.values():
         node.close()
-    again = wired(tmp_path, site, heard)
+    again = connect_nodes(tmp_path, site, heard)
     assert train_deployed(site, "first", again, heard.append).completed == 3
     assert keys[0] == keys[1]
     assert not keys[0].is_seeded
-    assert {counted(node) for node in again.nodes_at.values()} == {3}
+    assert {count_releases(node) for node in again.nodes_at.values()} == {3}

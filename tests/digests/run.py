@@ -20,7 +20,7 @@ from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.privacy.events import GaussianNoise, PoissonSampled
 from discreet.privacy.ledger import Budget, Ledger
 from discreet.privacy.release import Release
-from tests.deploy.sites import founded, wired
+from tests.deploy.example_sites import connect_nodes, create_site
 from tests.digests.cases import Case
 from tests.engines.ray_cluster import PlayedHere
 
@@ -69,8 +69,8 @@ def _simulated(case: Case, folder: Path) -> Finished:
 
 def _deployed(case: Case, folder: Path) -> Finished:
     """A server and clients with all that real ones have but a network; one client misses a message."""
-    site = founded(folder, case.path.read_text(encoding="utf-8"))
-    wire = wired(folder, site, [])
+    site = create_site(folder, case.path.read_text(encoding="utf-8"))
+    wire = connect_nodes(folder, site, [])
     wire.lost = lambda node, number: (node, number) == (SILENT_NODE, SECOND_MASK)
     record = train_deployed(site, "run", wire, lambda text: None).record
     assert record.ledger_path is not None

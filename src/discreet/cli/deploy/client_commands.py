@@ -36,7 +36,7 @@ def enroll(
     accept_data_ranges: AcceptDataRanges = False,
     as_json: Json = False,
 ) -> None:
-    """Create the folder of the client NAME, with its keys, card and policy.
+    """Create a client's folder with keys, card and policy.
 
     The owner of the data reads the policy, and changes it if needed.
     """

@@ -57,7 +57,7 @@ def init(
     accept_data_ranges: AcceptDataRanges = False,
     as_json: Json = False,
 ) -> None:
-    """Create a deployment of the experiment in FILE, in the folder DIR.
+    """Create a deployment of the experiment FILE in DIR.
 
     DIR/app is for everybody, DIR/server for the server alone. The clients' numbers of examples are public. Without
     --clients, the experiment's own task is divided among its clients, for a rehearsal.
@@ -116,9 +116,9 @@ def server(
     ] = "",
     as_json: Json = False,
 ) -> None:
-    """Run the server of the deployment in DIR, and register its clients.
+    """Run the server of the deployment in DIR.
 
-    The command runs until it is stopped.
+    It registers the clients and runs until it is stopped.
     """
     from discreet.deploy import flower_commands, superlink
 
@@ -200,7 +200,7 @@ def _stop_lines(stopped: str | None) -> list[str]:
 
 
 def status(folder: Folder, as_json: Json = False) -> None:
-    """Show which clients of the deployment in DIR are online, and its runs.
+    """Show the clients that are online, and the runs.
 
     The exit code is 1 if the server does not answer.
     """

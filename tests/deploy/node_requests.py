@@ -14,14 +14,14 @@ from discreet.engines.flower.signed_messages import RequestHeader
 from discreet.params import Params
 from discreet.secure_sums.secagg import key_agreement
 from discreet.secure_sums.secagg.wire import Writer
-from tests.deploy.sites import Wire
+from tests.deploy.example_sites import Wire
 
 RUN = "a" * 32  # a run's name, as servers make them
 Asked = tuple[Path, Site, ClientNode, RequestHeader, bytes, bytes]
 Begun = tuple[Site, Wire, FlowerEngine, Broadcast]
 
 
-def started_anew(node: ClientNode) -> ClientNode:
+def restart(node: ClientNode) -> ClientNode:
     """The node of the same folder after its process ended."""
     node.close()
     return ClientNode.open(node.client_folder.folder, lambda text: None)
@@ -33,21 +33,21 @@ def refusal(node: ClientNode, request: bytes) -> str:
     return answer.why
 
 
-def counted(node: ClientNode) -> int:
+def count_releases(node: ClientNode) -> int:
     """How many releases its own ledger holds, made or only announced."""
     return sum(node.ledger.open_ledger(node.day()).summary()["releases"].values())
 
 
-def same(left: Params, right: Params) -> bool:
+def are_equal(left: Params, right: Params) -> bool:
     return left.keys() == right.keys() and all(torch.equal(left[name], right[name]) for name in left)
 
 
-def signed(head: bytes, key: bytes) -> bytes:
+def sign_header(head: bytes, key: bytes) -> bytes:
     said = Writer().blob(head).done()
     return key_agreement.sign(key, signed_messages.REQUEST_PURPOSE + said) + said
 
 
-def sent(wire: Wire, exchange: int, node: int, site: Site) -> tuple[RequestHeader, bytes, bytes]:
+def open_request(wire: Wire, exchange: int, node: int, site: Site) -> tuple[RequestHeader, bytes, bytes]:
     """A request that passed, opened, and the key to sign another one with."""
     about, body = signed_messages.read_request(
         wire.passed[exchange][node][0], bytes.fromhex(site.deployment.server_key)

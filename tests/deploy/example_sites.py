@@ -81,22 +81,22 @@ sampling = { kind = "everyone" }
 )
 
 
-def patient(text: str) -> str:
+def with_long_waits(text: str) -> str:
     """The same experiment, whose server waits for clients as long as their nodes are there, however slow they are."""
     limits = "timeout = 60, patience = 4"
     assert limits in text
     return text.replace(limits, "timeout = 600, patience = 600")
 
 
-def written(folder: Path, text: str) -> Path:
+def write_experiment(folder: Path, text: str) -> Path:
     path = folder / "experiment.toml"
     path.write_text(text)
     return path
 
 
-def founded(folder: Path, text: str, address: str = "127.0.0.1:1") -> Site:
+def create_site(folder: Path, text: str, address: str = "127.0.0.1:1") -> Site:
     """A deployment whose clients are enrolled, whose cards are where they belong, and who accepted each other's."""
-    source = experiment_file.load_experiment(written(folder, text))
+    source = experiment_file.load_experiment(write_experiment(folder, text))
     site = Site(folder / "site")
     create_deployment(site.folder, source, [], address, ["127.0.0.1"])
     app = AppFolder.open(site.app)
@@ -104,7 +104,7 @@ def founded(folder: Path, text: str, address: str = "127.0.0.1:1") -> Site:
         node = folder / each.name
         enroll(app, each.name, node, None)
         (app.folder / CARDS_FOLDER / f"{each.name}.toml").write_text((node / f"{each.name}.toml").read_text())
-        changed(node, "seeds = false", "seeds = true")
+        edit_policy(node, "seeds = false", "seeds = true")
     for each in app.deployment.clients:
         cards = PeerCards.open(folder / each.name)
         cards.pin(cards.code)
@@ -116,17 +116,17 @@ def _pattern(text: str) -> Path:
     """Made once in a process, and copied: keys and noise take a moment."""
     folder = Path(mkdtemp(prefix="discreet-site-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    founded(folder, text)
+    create_site(folder, text)
     return folder
 
 
-def copied(folder: Path, text: str) -> Site:
+def copy_site(folder: Path, text: str) -> Site:
     """As `founded`, with keys that other copies have too."""
     shutil.copytree(_pattern(text), folder, dirs_exist_ok=True)
     return Site(folder / "site")
 
 
-def changed(node: Path, old: str, new: str) -> None:
+def edit_policy(node: Path, old: str, new: str) -> None:
     """Edit a policy, as its owner would."""
     path = node / "policy.toml"
     assert old in path.read_text()
@@ -151,6 +151,6 @@ class Wire:
         return {node: reply for node, (_, reply) in self.passed[-1].items()}
 
 
-def wired(folder: Path, site: Site, heard: list[str]) -> Wire:
+def connect_nodes(folder: Path, site: Site, heard: list[str]) -> Wire:
     names = [each.name for each in site.deployment.clients]
     return Wire({100 + at: ClientNode.open(folder / name, heard.append) for at, name in enumerate(names)})

@@ -11,8 +11,8 @@ from discreet.deploy.client_ledger import budget_for_run
 from discreet.deploy.policy import ClientFolder
 from discreet.deploy.site import Site
 from discreet.privacy.ledger import Ledger
+from tests.deploy.example_sites import create_site, edit_policy
 from tests.deploy.processes import Processes, free_port
-from tests.deploy.sites import changed, founded
 
 QUIET = {"FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1"}
 CLIENTS = ("client-0", "client-1", "client-2")
@@ -20,9 +20,9 @@ Line = dict[str, object]  # of rounds.jsonl
 
 
 @contextmanager
-def up(folder: Path, text: str, allowed: int) -> "Iterator[Deployed]":
+def run_server(folder: Path, text: str, allowed: int) -> "Iterator[RealDeployment]":
     """A server that is up, of an experiment whose clients' owners allow so many rounds, and a tenth more."""
-    made = Deployed(folder, text, allowed)
+    made = RealDeployment(folder, text, allowed)
     try:
         made.processes.discreet("server", "deploy", "server", "site")
         yield made
@@ -30,10 +30,10 @@ def up(folder: Path, text: str, allowed: int) -> "Iterator[Deployed]":
         made.processes.end_all()
 
 
-class Deployed:
+class RealDeployment:
     def __init__(self, folder: Path, text: str, allowed: int) -> None:
         self.folder, self.processes, self.port = folder, Processes(folder), free_port()
-        self.site: Site = founded(folder, text, f"127.0.0.1:{self.port}")
+        self.site: Site = create_site(folder, text, f"127.0.0.1:{self.port}")
         for name in CLIENTS:
             self._allow(folder / name, allowed)
 
@@ -107,4 +107,4 @@ class Deployed:
         line = next(each for each in policy.read_text().splitlines() if each.startswith("epsilon"))
         budget = ClientFolder.open(node).policy.budgets[0]
         allowed = budget_for_run(budget, app.experiment.algorithm, app.population, rounds)
-        changed(node, line, f"epsilon = {allowed.epsilon}")
+        edit_policy(node, line, f"epsilon = {allowed.epsilon}")
