@@ -22,7 +22,7 @@ import numpy as np
 import results
 from scipy import optimize
 
-from discreet.report.formatting import format_bytes
+from discreet.report.number_format import format_bytes
 
 PAGE = results.FOLDER.parent / "scale.md"
 DATA = results.FOLDER / "scale.json"

@@ -39,7 +39,7 @@ class Watcher:
         self.rounds += 1
         self.act(run, line["round"])
 
-    def ended(self, run: CellRun, result: Result) -> None:
+    def finish_run(self, run: CellRun, result: Result) -> None:
         self.done.append(run.label)
 
 

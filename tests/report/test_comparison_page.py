@@ -52,7 +52,7 @@ def test_the_largest_epsilon_stands_for_all_and_nothing_promised_is_infinite():
 def test_a_run_that_diverged_counts_as_what_it_is():
     lost = result(0.1) | {"metrics": {"accuracy": 0.1, "loss": "nan"}}
     some = row(result(0.9), result(0.8), lost)
-    assert (some.diverged, some.format_metric()[:5]) == (1, "60.00")
+    assert (some.diverged_runs, some.format_metric()[:5]) == (1, "60.00")
     assert [each.cells for each in columns([some]) if each.heading == "diverged"] == [("1 of 3",)]
     assert row(lost, lost).format_metric() == "diverged"
     squared = row(result() | {"metrics": {"mse": 0.5}}, result() | {"metrics": {"mse": "inf"}})

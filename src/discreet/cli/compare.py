@@ -171,7 +171,7 @@ def run_progress(missing: "Sequence[CellRun]", total: int, *, quiet: bool) -> "I
 class _Silent:
     def round(self, run: "CellRun", line: dict[str, Any]) -> None: ...
 
-    def ended(self, run: "CellRun", result: dict[str, Any]) -> None: ...
+    def finish_run(self, run: "CellRun", result: dict[str, Any]) -> None: ...
 
 
 class _Lines(_Silent):
@@ -180,7 +180,7 @@ class _Lines(_Silent):
     def __init__(self, done: int, total: int) -> None:
         self.done, self.total = done, total
 
-    def ended(self, run: "CellRun", result: dict[str, Any]) -> None:
+    def finish_run(self, run: "CellRun", result: dict[str, Any]) -> None:
         self.done += 1
         metric = _describe_metric(result["metrics"])
         print_note(f"{self.done}/{self.total}  {run.label}: {metric} in {result['seconds']:.3g} s")
@@ -197,7 +197,7 @@ class _Bar:
         label = run.label if len(run.label) <= room else f"{run.label[: room - 1]}…"
         self.progress.update(self.task, advance=1, status=f"round {line['round']}/{run.rounds}  {label}")
 
-    def ended(self, run: "CellRun", result: dict[str, Any]) -> None:
+    def finish_run(self, run: "CellRun", result: dict[str, Any]) -> None:
         fields = self.progress.tasks[self.task].fields
         self.progress.update(self.task, number=min(fields["number"] + 1, fields["total_runs"]))
 

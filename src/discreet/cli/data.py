@@ -13,7 +13,7 @@ from discreet.cli import datasets
 from discreet.cli.output import Json, emit
 from discreet.cli.text_table import text_table
 from discreet.errors import InvalidInput
-from discreet.report.formatting import format_count
+from discreet.report.number_format import format_count
 
 if TYPE_CHECKING:
     from discreet.data.heterogeneity import Heterogeneity

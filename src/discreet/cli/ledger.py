@@ -24,7 +24,7 @@ from discreet.cli.text_table import text_table
 from discreet.part import from_plain
 from discreet.privacy.release import Person, Unit, describe_clients, relations_for
 from discreet.privacy.wording import compact, round_down, round_up
-from discreet.report.formatting import format_count
+from discreet.report.number_format import format_count
 
 EPILOG = """\b
 Examples:

@@ -19,7 +19,7 @@ from discreet.errors import InvalidInput
 from discreet.part import from_plain
 from discreet.privacy.release import describe_clients
 from discreet.privacy.wording import compact, round_up
-from discreet.report.formatting import format_bytes, format_count
+from discreet.report.number_format import format_bytes, format_count
 
 EPILOG = """\b
 Examples:

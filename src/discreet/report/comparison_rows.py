@@ -47,7 +47,7 @@ class Row:
         return [math.nan if number is None else number for number in numbers]
 
     @property
-    def diverged(self) -> int:
+    def diverged_runs(self) -> int:
         """The number of runs that ended with a metric that is not finite."""
         return sum(
             any(not math.isfinite(run_files.json_number(value) or 0.0) for value in result["metrics"].values())
@@ -62,7 +62,7 @@ class Row:
     @property
     def is_missing(self) -> bool:
         """Whether there is no number to show: no mean, or every run diverged."""
-        return self.mean is None or self.diverged == len(self.results)
+        return self.mean is None or self.diverged_runs == len(self.results)
 
     @property
     def standard_error(self) -> float | None:
@@ -100,7 +100,7 @@ class Row:
             "mean": self.mean,
             "standard_error": self.standard_error,
             "values": [value if math.isfinite(value) else None for value in self.values],
-            "diverged": self.diverged,
+            "diverged": self.diverged_runs,
             "runs": len(self.results),
             "epsilon": self.epsilon,
             "noise_multiplier": self.noise_multiplier,
@@ -161,12 +161,14 @@ def columns(rows: Sequence[Row]) -> list[Column]:
     )
     swept = dict.fromkeys(path for row in rows for path in row.swept)
     is_partial = any(len(row.results) < row.planned_runs for row in rows)
-    some_diverged = any(0 < row.diverged < len(row.results) for row in rows)
+    some_diverged = any(0 < row.diverged_runs < len(row.results) for row in rows)
     candidates = [
         Column("experiment", tuple(row.name for row in rows), is_text=True),
         *(Column(short, tuple(row.swept[path] for row in rows)) for path, short in short_names(swept).items()),
         Column(heading(metrics.pop()) if is_one else "test metric", tuple(results)),
-        Column("diverged", tuple(f"{row.diverged} of {len(row.results)}" if some_diverged else DASH for row in rows)),
+        Column(
+            "diverged", tuple(f"{row.diverged_runs} of {len(row.results)}" if some_diverged else DASH for row in rows)
+        ),
         Column("runs", tuple(f"{len(row.results)} of {row.planned_runs}" if is_partial else DASH for row in rows)),
         Column("ε", tuple(_format_epsilon(row) for row in rows)),
         Column("δ", _format_cells(rows, "delta", compact), "at δ = {}"),

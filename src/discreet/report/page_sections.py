@@ -71,7 +71,7 @@ def guarantees(run: RunData, *, public: bool) -> Html | None:
     return section(name, *(guarantee_card(card, public=public) for card in cards), other_clients)
 
 
-def spending(run: RunData) -> Html | None:
+def epsilon_by_round(run: RunData) -> Html | None:
     """Chart the epsilon spent by the end of each round."""
     spent = run.series("epsilon")
     if not spent:

@@ -95,7 +95,7 @@ def _body(run: RunData, *, public: bool) -> Iterator[Html]:
 
 def _sections(run: RunData, *, public: bool) -> Iterator[Html | None]:
     yield page_sections.guarantees(run, public=public)
-    yield page_sections.spending(run)
+    yield page_sections.epsilon_by_round(run)
     if not public:
         yield page_sections.quality(run)
         yield page_sections.norms(run)

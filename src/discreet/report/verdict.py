@@ -28,8 +28,8 @@ class Verdict:
 
 def judge(run: RunData) -> Verdict:
     """Judge a run. The verdict is good only if a guarantee is certified, keeps the promise, and no seed voids it."""
-    verdict = _privacy(run)
-    return Verdict(verdict.mood, verdict.sentence, (*verdict.more, *_warnings(run), *_progress(run)))
+    verdict = _judge_privacy(run)
+    return Verdict(verdict.mood, verdict.sentence, (*verdict.more, *_warnings(run), *_describe_progress(run)))
 
 
 def _warnings(run: RunData) -> tuple[str, ...]:
@@ -37,10 +37,10 @@ def _warnings(run: RunData) -> tuple[str, ...]:
     return (f"Warning: {wording.DATA_RANGES}",) if run.has_data_ranges else ()
 
 
-def _privacy(run: RunData) -> Verdict:
+def _judge_privacy(run: RunData) -> Verdict:
     card, promise = run.main_guarantee, run.promise
     if card is None:
-        return _uncertified(run)
+        return _judge_uncertified(run)
     if not math.isfinite(card.epsilon):
         return Verdict("none", card.sentence())
     unit, onlooker = wording.unit_name(card.unit), onlooker_name(card.view)
@@ -53,7 +53,7 @@ def _privacy(run: RunData) -> Verdict:
         )
     if run.certified_rounds < len(run.rounds):
         missing = f"It covers {run.certified_rounds:,} rounds, and {len(run.rounds):,} were run."
-        return Verdict("bad", f"The guarantee is out of date. {missing}", _spent(run))
+        return Verdict("bad", f"The guarantee is out of date. {missing}", _describe_spent(run))
     if promise is None:
         return Verdict("good", protected, ("No budget was set.",))
     if not promise.is_about(card):
@@ -69,7 +69,7 @@ def _privacy(run: RunData) -> Verdict:
     return Verdict("good", protected, (f"That keeps the promise: {_describe_promise(promise)}.",))
 
 
-def _uncertified(run: RunData) -> Verdict:
+def _judge_uncertified(run: RunData) -> Verdict:
     is_unknown = any(name in problem for problem in run.problems for name in ("guarantee.json", ".toml"))
     if "privacy" not in run.experiment and run.identity.get("private") is not True and not is_unknown:
         unlimited = "Nothing limits what the model, or the updates it was trained with, reveal about the data."
@@ -78,15 +78,15 @@ def _uncertified(run: RunData) -> Verdict:
     why = "The run directory contains none that can be read."
     if not run.is_finished:
         why = "It is written when the run ends."
-    return Verdict("bad", f"{promised}There is no certified guarantee. {why}", _spent(run))
+    return Verdict("bad", f"{promised}There is no certified guarantee. {why}", _describe_spent(run))
 
 
-def _spent(run: RunData) -> tuple[str, ...]:
+def _describe_spent(run: RunData) -> tuple[str, ...]:
     spent = [value for value in run.series("epsilon").values() if math.isfinite(value)]
     return (f"Spent so far, not certified: ε = {round_up(max(spent))}.",) if spent else ()
 
 
-def _progress(run: RunData) -> tuple[str, ...]:
+def _describe_progress(run: RunData) -> tuple[str, ...]:
     done, planned = len(run.rounds), run.planned_rounds
     if planned is None:
         return ()

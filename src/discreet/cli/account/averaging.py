@@ -12,7 +12,7 @@ from discreet.cli.output import Json, emit
 from discreet.cli.text_table import text_table
 from discreet.part import to_plain
 from discreet.privacy.wording import compact, round_up
-from discreet.report.formatting import format_count
+from discreet.report.number_format import format_count
 
 if TYPE_CHECKING:
     from discreet.planning.theory.heikkila_model_averaging import ModelAverage

@@ -32,7 +32,7 @@ class Observer(Protocol):
 
     def round(self, run: CellRun, line: RoundRecord) -> None: ...
 
-    def ended(self, run: CellRun, result: Result) -> None: ...
+    def finish_run(self, run: CellRun, result: Result) -> None: ...
 
 
 def plan_comparison(asked: Sequence[CellRun], data: "DataCache", watch: OnProgress) -> None:
@@ -59,7 +59,7 @@ def run_comparison(asked: Sequence[CellRun], results: ResultsFile, data: "DataCa
             if found is None:
                 return False
             results.append(found)
-            observer.ended(run, found)
+            observer.finish_run(run, found)
     return True
 
 

@@ -18,7 +18,7 @@ from discreet.planning.theory.pfl_client_count import (
 from discreet.planning.theory.pfl_local_epochs import Training
 from discreet.privacy.wording import compact, round_down, round_up
 from discreet.report.curves import Panel, Picture
-from discreet.report.formatting import format_count
+from discreet.report.number_format import format_count
 
 SUMS_NOTE = (
     "Shared noise protects against observers who see only sums, for one step per round or gradients at the broadcast "

@@ -29,7 +29,7 @@ from discreet.planning.theory.heikkila_cohorts import (
 )
 from discreet.privacy.wording import compact, round_up
 from discreet.report.curves import Panel, Picture, curve
-from discreet.report.formatting import format_count
+from discreet.report.number_format import format_count
 
 PLANNED_HEADINGS = ("N", "share", "mean's noise", "ε, sums", "ε, own state", "paper's share", "its ε")
 GIVEN_HEADINGS = ("N", "sum's noise", "ε, sums", "as the paper counts", "ε, own state")

@@ -13,7 +13,7 @@ from discreet.planning.theory import pfl_local_epochs
 from discreet.planning.theory.pfl_local_epochs import BEST_EPOCHS_NOTE, TOTAL_COST_NOTE, Split, Training
 from discreet.privacy.wording import compact, round_up
 from discreet.report.curves import Picture
-from discreet.report.formatting import format_count
+from discreet.report.number_format import format_count
 
 HEADINGS = ("E", "R", "ε of one round", "by ε/√R", "Theorem 2, one round", "corrected", "all rounds", "noise")
 ACROSS = "local epochs per round, E"

@@ -18,7 +18,7 @@ from discreet.planning.theory.fu_client_noise import Form
 from discreet.planning.theory.fu_convergence import Setting
 from discreet.privacy.wording import compact, round_up
 from discreet.report.curves import Picture
-from discreet.report.formatting import format_count
+from discreet.report.number_format import format_count
 
 NOISE_NAMES = {"laplace": "Laplace", "gaussian": "Gaussian"}
 FORMULA, EXPLICIT, WHOLE = "Theorem 5", "T well over γ", "whole T_l"  # three ways to find a best E or T

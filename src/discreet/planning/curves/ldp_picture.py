@@ -15,7 +15,7 @@ from discreet.planning.theory.kim_noise_bounds import FORMS, MIN_VARIANCE, noise
 from discreet.planning.theory.kim_utility import Learning
 from discreet.privacy.wording import compact
 from discreet.report.curves import Curve, Limit, Mark, Panel, Picture, Point, curve
-from discreet.report.formatting import format_count
+from discreet.report.number_format import format_count
 
 BELOW, ABOVE, POINTS = 125.0, 10.0, 31  # the sweep goes from ε/125 to 10·ε, around the ε that was asked for
 ACROSS = "promised ε"

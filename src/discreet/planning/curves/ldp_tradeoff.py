@@ -14,7 +14,7 @@ from discreet.planning.theory.kim_exact_noise import Clipping
 from discreet.planning.theory.kim_utility import Learning, Utility
 from discreet.privacy.wording import compact, round_down, round_up
 from discreet.report.curves import Picture
-from discreet.report.formatting import format_count
+from discreet.report.number_format import format_count
 
 BOUND_NAMES = {
     "theorem1": "Theorem 1",

@@ -17,7 +17,7 @@ from discreet.planning.experiment_plan import expected_traffic
 from discreet.planning.other_promises import Cost, current_cost, format_affordable_rounds, price_promises
 from discreet.privacy.wording import compact, unit_name
 from discreet.report.curves import Mark, Panel, Picture, Point
-from discreet.report.formatting import format_bytes, format_count
+from discreet.report.number_format import format_bytes, format_count
 
 POINTS = 13  # of a curve
 BEST_CASE_NOTE = (

@@ -22,7 +22,7 @@ from discreet.planning.theory.dp_fedsam_bounds import (
 )
 from discreet.privacy.wording import compact, round_up
 from discreet.report.curves import Picture
-from discreet.report.formatting import format_count
+from discreet.report.number_format import format_count
 
 PRIVACY_FIELDS = ["noise_multiplier", "clip_norm", "cohort", "clients", "rounds"]
 
