@@ -129,14 +129,14 @@ def _real(value: Any) -> float:
     return number
 
 
-def _whole(value: Any) -> int:
+def _whole_number(value: Any) -> int:
     """Return a whole number; a bool or a float is refused."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise ValueError(f"must be a whole number, and got {value!r}")
     return int(value)
 
 
-def _restricted(convert: Callable[[Any], Any], holds: Callable[[Any], bool], allowed: str) -> BeforeValidator:
+def _number_where(convert: Callable[[Any], Any], holds: Callable[[Any], bool], allowed: str) -> BeforeValidator:
     """Convert a value and refuse it unless `holds`; `allowed` describes what is allowed."""
 
     def check(value: Any) -> Any:
@@ -149,17 +149,17 @@ def _restricted(convert: Callable[[Any], Any], holds: Callable[[Any], bool], all
 
 
 Real = Annotated[float, BeforeValidator(_real)]
-Positive = Annotated[float, _restricted(_real, lambda x: x > 0, "above 0")]
-NonNegative = Annotated[float, _restricted(_real, lambda x: x >= 0, "at least 0")]
-Rate = Annotated[float, _restricted(_real, lambda x: 0 < x <= 1, "above 0 and at most 1")]
-Probability = Annotated[float, _restricted(_real, lambda x: 1e-300 <= x < 1, "at least 1e-300 and below 1")]
+Positive = Annotated[float, _number_where(_real, lambda x: x > 0, "above 0")]
+NonNegative = Annotated[float, _number_where(_real, lambda x: x >= 0, "at least 0")]
+Rate = Annotated[float, _number_where(_real, lambda x: 0 < x <= 1, "above 0 and at most 1")]
+Probability = Annotated[float, _number_where(_real, lambda x: 1e-300 <= x < 1, "at least 1e-300 and below 1")]
 Flag = Annotated[bool, Strict()]
-Count = Annotated[int, _restricted(_whole, lambda n: 1 <= n <= 10**12, "at least 1 and at most 10^12")]
-Index = Annotated[int, _restricted(_whole, lambda n: 0 <= n <= 10**12, "at least 0 and at most 10^12")]
-Multiplier = Annotated[float, _restricted(_real, lambda x: 1e-6 <= x <= 1e12, "between 1e-6 and 1e12")]
-Moderate = Annotated[float, _restricted(_real, lambda x: 0 <= x <= 1e12, "at least 0 and at most 1e12")]
-Variance = Annotated[float, _restricted(_real, lambda x: 1e-6 <= x <= 1e30, "between 1e-6 and 1e30")]
-Steps = Annotated[float, _restricted(_real, lambda x: 1 <= x <= 1e15, "between 1 and 1e15 steps of the lattice")]
+Count = Annotated[int, _number_where(_whole_number, lambda n: 1 <= n <= 10**12, "at least 1 and at most 10^12")]
+Index = Annotated[int, _number_where(_whole_number, lambda n: 0 <= n <= 10**12, "at least 0 and at most 10^12")]
+Multiplier = Annotated[float, _number_where(_real, lambda x: 1e-6 <= x <= 1e12, "between 1e-6 and 1e12")]
+Moderate = Annotated[float, _number_where(_real, lambda x: 0 <= x <= 1e12, "at least 0 and at most 1e12")]
+Variance = Annotated[float, _number_where(_real, lambda x: 1e-6 <= x <= 1e30, "between 1e-6 and 1e30")]
+Steps = Annotated[float, _number_where(_real, lambda x: 1 <= x <= 1e15, "between 1 and 1e15 steps of the lattice")]
 
 # One value for all clients, or a list of one value for each.
 PerClient: TypeAlias = Annotated[

@@ -9,7 +9,7 @@ from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.mechanisms import AdaptiveGaussian, Gaussian
 from discreet.algorithms.message_sizes import message_bits
 from discreet.algorithms.recipes.shared_noise import distributed_noise
-from discreet.algorithms.sparsifiers import All, PublicTopK, RandomK, ServerTopK, TopK
+from discreet.algorithms.sparsifiers import AllCoordinates, PublicTopK, RandomK, ServerTopK, TopK
 from discreet.algorithms.training import LocalSgd
 
 TWENTY = {"weight": torch.zeros(3, 5), "bias": torch.zeros(5)}
@@ -19,7 +19,7 @@ TRAINER = LocalSgd(learning_rate=0.1, batch_size=5, epochs=1)
 @pytest.mark.parametrize(
     ("sparsifier", "sent"),
     [
-        (All(), 20),
+        (AllCoordinates(), 20),
         (RandomK(fraction=0.3), 6),
         (PublicTopK(fraction=0.33), 7),
         (TopK(fraction=0.3), 20),  # which of them are zero is not for the wire to say

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.mechanisms import Gaussian
 from discreet.algorithms.sparsifiers import (
-    All,
+    AllCoordinates,
     AnySparsifier,
     PublicTopK,
     PublishedTopK,
@@ -25,7 +25,7 @@ from discreet.params import Params, norms
 from discreet.part import from_plain, to_plain
 
 EVERY: list[Sparsifier] = [
-    All(),
+    AllCoordinates(),
     RandomK(fraction=0.3),
     RandomK(fraction=0.3, scaled=True, seed=5),
     TopK(fraction=0.3),

@@ -18,7 +18,7 @@ from discreet.algorithms.recipes.pfl import pfl
 from discreet.algorithms.recipes.registry import RECIPES
 from discreet.algorithms.sampling import Everyone, FixedSize, Poisson, RoundRobin
 from discreet.algorithms.server_optimizers import ServerAdam, ServerSgd
-from discreet.algorithms.sparsifiers import All, PublicTopK, RandomK, ServerTopK, TopK
+from discreet.algorithms.sparsifiers import AllCoordinates, PublicTopK, RandomK, ServerTopK, TopK
 from discreet.algorithms.training import DpSgd, GradientDescent, LocalSgd, Loss, MinibatchDp
 from discreet.algorithms.training.gradient_rules import Asam, Blur, L1Clip, L2Clip, Prox, Sam
 from discreet.algorithms.training.schedules import Exponential, Harmonic
@@ -60,7 +60,7 @@ PARTS: dict[str, list[Any]] = {
         ),
     ],
     "sparsifier": [
-        All(),
+        AllCoordinates(),
         RandomK(fraction=0.4, scaled=True),
         TopK(fraction=0.4),
         TopK(fraction=0.3, per_layer=False),

@@ -15,7 +15,7 @@ from discreet.algorithms.mechanisms import AnyMechanism, IntegerNoise, NoPrivacy
 from discreet.algorithms.population import Population
 from discreet.algorithms.sampling import AnySampling, Everyone
 from discreet.algorithms.server_optimizers import AnyServer, ServerSgd
-from discreet.algorithms.sparsifiers import All, AnySparsifier, PublicUpdate
+from discreet.algorithms.sparsifiers import AllCoordinates, AnySparsifier, PublicUpdate
 from discreet.algorithms.training import AnyTrainer, Loss, UpdateSums
 from discreet.algorithms.training.batches import Batches
 from discreet.algorithms.training.trainer import NEGLIGIBLE
@@ -59,7 +59,7 @@ class Algorithm:
 
     sampling: AnySampling = Everyone()
     trainer: AnyTrainer
-    sparsifier: AnySparsifier = All()
+    sparsifier: AnySparsifier = AllCoordinates()
     mechanism: AnyMechanism = NoPrivacy()
     aggregation: AnyAggregation = Plain()
     server: AnyServer = ServerSgd()

@@ -67,7 +67,7 @@ class AdaptiveGaussian:
 
     def bound(self, delta: Params, broadcast: Broadcast) -> Params:
         norm = broadcast.announcement[CLIP]
-        unit = scale(clipped(delta, norm), self._kept / norm)
+        unit = scale(clipped(delta, norm), self._update_share / norm)
         below = norms(delta) <= norm  # a norm that is not finite counts as above
         sign = below.to(next(iter(delta.values())).dtype) * 2 - 1
         return unit | {FLAG: self.flag * sign}
@@ -85,7 +85,7 @@ class AdaptiveGaussian:
         noisy = add(with_flag, scale(drawn, self.noise_multiplier))
         below = (noisy.pop(FLAG).double() / (self.flag * cohort) + 1) / 2
         moved = norm * torch.exp(-self.rate * (below.clamp(0, 1) - self.quantile))
-        return scale(noisy, norm / self._kept), {CLIP: moved}
+        return scale(noisy, norm / self._update_share), {CLIP: moved}
 
     def sum_noise(
         self, grid: Grid | None = None, known_shares: int = 0, contributors: int | None = None
@@ -106,5 +106,5 @@ class AdaptiveGaussian:
         return 1
 
     @property
-    def _kept(self) -> float:
+    def _update_share(self) -> float:
         return math.sqrt(1 - self.flag**2)

@@ -4,7 +4,7 @@ from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.mechanisms import AnyMechanism, Gaussian
 from discreet.algorithms.sampling import AnySampling, Everyone, Poisson
 from discreet.algorithms.server_optimizers import AnyServer, ServerSgd
-from discreet.algorithms.sparsifiers import All, AnySparsifier
+from discreet.algorithms.sparsifiers import AllCoordinates, AnySparsifier
 from discreet.algorithms.training import LocalSgd
 from discreet.errors import InvalidInput
 
@@ -16,7 +16,7 @@ def compose_central_gaussian(
     sampling_rate: float,
     sampling: AnySampling | None = None,
     server: AnyServer = ServerSgd(),
-    sparsifier: AnySparsifier = All(),
+    sparsifier: AnySparsifier = AllCoordinates(),
 ) -> Algorithm:
     """Clip each client's update, sum, and let the server add Gaussian noise to the sum.
 

@@ -38,8 +38,8 @@ def ddp_fedavg(
     Each step sums clip(∇ℓ_i, C) over a Poisson batch and adds one share of the noise of all N clients, σ²C²/N.
 
     noise = "skellam" or "discrete_gaussian": integers through a secure sum, with enough noise even if `colluding`
-    clients share theirs with the server and `dropouts` drop out. noise = "gaussian": real numbers, and whoever sums
-    them is trusted.
+    clients share theirs with the server and `dropouts` drop out. noise = "gaussian": real numbers, and the
+    party that sums them is trusted.
 
     Certified: single examples, against the server of a secure sum and everyone who sees less than the server. With
     "gaussian", against the public by the whole sum, and by one share against a server who sees uploads. With
@@ -130,7 +130,7 @@ def ddp_fedavg_client(
     """Distributed DP for whole clients (Heikkilä 2025, Algorithm 3): local training, one clip, one share of noise.
 
     Each client clips its update to C, rounds it onto the lattice and adds its share of the noise of all, σ²C². A secure
-    sum adds them up. With noise = "gaussian" they are real numbers, and whoever sums them is trusted.
+    sum adds them up. With noise = "gaussian" they are real numbers, and the party that sums them is trusted.
 
     Certified: all that a client sends, against the server of a secure sum and everyone who sees less than the server.
     An update is clipped as a whole, so the paper's count holds for any number of local steps.

@@ -5,15 +5,15 @@ from typing import Annotated, TypeAlias
 from pydantic import Field
 
 from discreet.algorithms.sparsifiers.common_mask import PublicTopK, RandomK
-from discreet.algorithms.sparsifiers.sparsifier import All, PublicUpdate, Sparsifier
+from discreet.algorithms.sparsifiers.sparsifier import AllCoordinates, PublicUpdate, Sparsifier
 from discreet.algorithms.sparsifiers.top_k import PublishedTopK, ServerTopK, TopK
 
 AnySparsifier: TypeAlias = Annotated[
-    All | RandomK | TopK | PublicTopK | ServerTopK | PublishedTopK, Field(discriminator="kind")
+    AllCoordinates | RandomK | TopK | PublicTopK | ServerTopK | PublishedTopK, Field(discriminator="kind")
 ]
 
 __all__ = [
-    "All",
+    "AllCoordinates",
     "AnySparsifier",
     "PublicTopK",
     "PublicUpdate",

@@ -47,7 +47,7 @@ class Sparsifier(Protocol):
 
 
 @part
-class All:
+class AllCoordinates:
     """Send every coordinate."""
 
     kind: Literal["all"] = "all"

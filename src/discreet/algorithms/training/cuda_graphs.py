@@ -24,7 +24,7 @@ MAX_RECORDINGS = 8  # each holds a copy of its inputs
 
 
 @dataclass(frozen=True)
-class Recording:
+class RecordedStep:
     """One step in fixed shapes. The next replay of any recording in the same pool overwrites its outputs."""
 
     graph: Any
@@ -32,7 +32,7 @@ class Recording:
     outputs: Any
 
     @classmethod
-    def record(cls, step: Callable[..., T], arguments: list[Any], form: Any, pool: Any) -> "Recording":
+    def record(cls, step: Callable[..., T], arguments: list[Any], form: Any, pool: Any) -> "RecordedStep":
         """Run the step twice to warm up, then record it. The random state is as if the warm-up had not happened."""
         inputs = [value.clone() if isinstance(value, Tensor) else value for value in arguments]
         generator = torch.cuda.default_generators[torch.cuda.current_device()]
@@ -62,7 +62,7 @@ class Recording:
 class Recordings:
     """The recordings of one network by step and shapes; only the most recently used are kept."""
 
-    kept: "OrderedDict[Key, Recording]" = field(default_factory=OrderedDict, repr=False)
+    kept: "OrderedDict[Key, RecordedStep]" = field(default_factory=OrderedDict, repr=False)
     seen: Counter[Key] = field(default_factory=Counter, repr=False)
 
     @cached_property
@@ -93,7 +93,7 @@ class Recordings:
         try:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "The CUDA Graph is empty")  # what remains of a step that failed
-                self.kept[key] = Recording.record(step, flat, form, self._pool)
+                self.kept[key] = RecordedStep.record(step, flat, form, self._pool)
         except RuntimeError:
             torch.cuda.synchronize()
             return False

@@ -41,7 +41,10 @@ class Descent(NamedTuple):
         params = {name: value.addcmul(direction[name], -rate.to(value.dtype)) for name, value in self.params.items()}
         if active is None:
             return Descent(params, velocity)
-        return Descent(_where(active, params, self.params), velocity and _where(active, velocity, self.velocity or {}))
+        return Descent(
+            _select_active(active, params, self.params),
+            velocity and _select_active(active, velocity, self.velocity or {}),
+        )
 
 
 def round_learning_rate(learning_rate: float, schedule: Schedule, broadcast: Broadcast) -> Tensor:
@@ -55,5 +58,5 @@ def step_learning_rate(learning_rate: float, schedule: Schedule, k: int, broadca
     return torch.full((), learning_rate * schedule.factor(k), dtype=torch.float64, device=device)
 
 
-def _where(active: Tensor, new: Params, old: Params) -> Params:
+def _select_active(active: Tensor, new: Params, old: Params) -> Params:
     return {name: torch.where(align_axes(active, value), value, old[name]) for name, value in new.items()}

@@ -179,10 +179,10 @@ def _sum_by_vmap(loss: Loss, params: Params, batch: Batch, clip: Clip, dtype: to
 def _vmap_gradients(loss: Loss, params: Params, batch: Batch) -> Mapping[str, Gradient]:
     """Compute a gradient for each example of each client by nested vmap, for any differentiable loss."""
 
-    def one(model: Params, example: Tensor, target: Tensor) -> Tensor:
+    def example_loss(model: Params, example: Tensor, target: Tensor) -> Tensor:
         return loss(model, example[None], target[None])[0]
 
-    each_example = vmap(grad(one), in_dims=(None, 0, 0), randomness="different")
+    each_example = vmap(grad(example_loss), in_dims=(None, 0, 0), randomness="different")
     found = vmap(each_example, in_dims=(0, 0, 0), randomness="different")(params, batch.inputs, batch.targets)
     return {name: DenseGradient(value.flatten(0, 1)) for name, value in found.items()}
 
