@@ -1,7 +1,7 @@
 """Privacy-loss distributions: the tightest ε, δ and attack rates we can certify.
 
-Each step's losses are put onto a grid, weighed by e^(tilt·loss) so that the part of the distribution that
-decides the answer lies in the middle, composed by FFT and weighed back. The tilt keeps full relative
+Each step's losses are put onto a grid, weighted by e^(tilt·loss) so that the part of the distribution that
+decides the answer is in the middle, composed by FFT, and weighted back. The tilt keeps full relative
 precision at any δ (1e-12 is no harder than 0.1) and lets the FFT's window cover only what matters.
 
 Guarantee: every answer is an upper bound. An atom between two grid points is split onto both so that its mass
@@ -31,7 +31,7 @@ LAST_DIGITS = 2e-15  # relative error of a term of a bound, which is added to th
 
 
 def supports(event: Event, relation: Relation) -> bool:
-    """Whether a dominating pair is proven for every step of the event."""
+    """Return whether a dominating pair is proven for every step of the event."""
     try:
         _pairs(event, relation)
     except Unsupported:
@@ -61,7 +61,7 @@ def delta(event: Event, epsilon: float, relation: Relation = "add_or_remove") ->
 
 
 def true_positive_rate(event: Event, false_positive_rate: float, relation: Relation = "add_or_remove") -> float:
-    """How often the best attack finds the unit when it raises a false alarm at this rate."""
+    """Return how often the best attack detects the unit at this false positive rate."""
     sides = _sides(event, relation)
     if isinstance(sides, float):
         return gaussian.true_positive_rate(sides, false_positive_rate)

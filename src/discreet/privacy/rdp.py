@@ -1,4 +1,4 @@
-"""Rényi divergences: a second way to count, by published formulas, and the one that a filter can add up adaptively."""
+"""Rényi divergences: the second accountant, by published formulas, and the one that a filter can use adaptively."""
 
 import math
 from collections.abc import Callable
@@ -52,33 +52,33 @@ def epsilon(
     orders: Array | None = None,
     conversion: Conversion = "balle",
 ) -> float:
-    """The smallest ε at this δ over the given orders; over all of them, if none are given."""
+    """Return the smallest ε at this δ over the given orders, by default over all of `ORDERS`."""
 
-    def at(these: Array) -> Array:
-        return to_epsilon(these, curve(event, these, relation), delta, conversion)
+    def epsilons_at(chosen: Array) -> Array:
+        return to_epsilon(chosen, curve(event, chosen, relation), delta, conversion)
 
     if orders is not None:
-        return float(at(orders).min())
-    coarse = at(ORDERS)
+        return float(epsilons_at(orders).min())
+    coarse = epsilons_at(ORDERS)
     best = int(coarse.argmin())
     low, high = ORDERS[max(best - 1, 0)], ORDERS[min(best + 1, ORDERS.size - 2)]  # the last is infinite
-    return float(min(coarse[best], at(np.linspace(low, high, 16)).min()))
+    return float(min(coarse[best], epsilons_at(np.linspace(low, high, 16)).min()))
 
 
 def delta(event: Event, epsilon: float, relation: Relation = "add_or_remove", *, orders: Array = ORDERS) -> float:
-    """The smallest δ at this ε over the given orders: to_epsilon solved for δ."""
+    """Return the smallest δ at this ε over the given orders: `to_epsilon` solved for δ."""
     return _delta(orders, curve(event, orders, relation), epsilon)
 
 
 def true_positive_rate(event: Event, false_positive_rate: float, relation: Relation = "add_or_remove") -> float:
-    """At most how often an attack finds the unit: TPR ≤ δ(ε) + e^ε·FPR for every ε."""
+    """Return a bound on how often an attack detects the unit: TPR ≤ δ(ε) + e^ε·FPR for every ε."""
     values = curve(event, ORDERS, relation)
     candidates = np.linspace(0.0, -math.log(false_positive_rate), 400)
     return min(1.0, min(_delta(ORDERS, values, at) + math.exp(at) * false_positive_rate for at in candidates.tolist()))
 
 
 def curve(event: Event, orders: Array, relation: Relation = "add_or_remove") -> Array:
-    """A bound on the Rényi divergence between neighbours' outputs, at each order above 1; infinite where unknown."""
+    """Return a bound on the Rényi divergence between neighbours' outputs at each order above 1; infinite if unknown."""
     orders = np.asarray(orders, dtype=np.float64)
     return sum(
         (count * _step_curve(step, orders, relation) for step, count in steps(event).items()), np.zeros(orders.shape)
@@ -86,10 +86,10 @@ def curve(event: Event, orders: Array, relation: Relation = "add_or_remove") -> 
 
 
 def to_epsilon(orders: Array, values: Array, delta: float, conversion: Conversion = "balle") -> Array:
-    """ε at each order, from the Rényi divergence there.
+    """Return ε at each order, from the Rényi divergence there.
 
     balle: Balle et al. 2020, Thm 21 (= Canonne, Kamath, Steinke 2020, Prop. 12), the tightest.
-    mironov: Mironov 2017, Prop. 3, as papers before 2020 have it.
+    mironov: Mironov 2017, Prop. 3, as in papers before 2020.
     """
     orders = np.asarray(orders, dtype=np.float64)
     finite = np.where(np.isinf(orders), 2.0, orders)
@@ -140,7 +140,7 @@ def _step_curve(step: Step, orders: Array, relation: Relation) -> Array:
 
 
 def _fixed_size_curve(rate: float, noise: Noise, orders: Array) -> Array:
-    """Replacing through sampling: at twice the sensitivity, and never more than without sampling."""
+    """Return the curve of replacing a unit under sampling: at twice the sensitivity, never above the unsampled one."""
     sampled = _interpolate(
         lambda at: _without_replacement_curve(rate, at, lambda inner: _unsampled_curve(noise, inner, 2.0)), orders
     )
@@ -148,7 +148,7 @@ def _fixed_size_curve(rate: float, noise: Noise, orders: Array) -> Array:
 
 
 def _unsampled_curve(noise: Noise, orders: Array, factor: float = 1.0) -> Array:
-    """Without sampling, at `factor` times the sensitivity."""
+    """Return the curve without sampling, at `factor` times the sensitivity."""
     match noise:
         case GaussianNoise():
             return orders * (factor / noise.noise_multiplier) ** 2 / 2
@@ -180,7 +180,7 @@ def _laplace_curve(shift: float, orders: Array) -> Array:
 
 
 def _integrate(step: Step, relation: Relation, orders: Array, *, forward_only: bool = False) -> Array:
-    """The divergence of the dominating pair itself, by quadrature from above: log E e^((α−1)·loss)/(α−1)."""
+    """Integrate the divergence of the dominating pair, from above: log E e^((α−1)·loss)/(α−1)."""
     whole = dominating_pair(step, relation)
     both = moment_atoms(whole)
     sides = (both.forward,) if forward_only or both.forward is both.backward else both
@@ -193,7 +193,7 @@ def _integrate(step: Step, relation: Relation, orders: Array, *, forward_only: b
 
 
 def _interpolate(at_integers: Curve, orders: Array) -> Array:
-    """A curve known at integers, elsewhere by a chord: (α−1)·divergence is convex in α, and 0 at α = 1."""
+    """Interpolate a curve known at integers by chords: (α−1)·divergence is convex in α, and 0 at α = 1."""
     below, above = np.floor(orders), np.ceil(orders)
     needed = np.unique(np.concatenate([below[below >= 2], above]))
     values = dict(zip(needed.tolist(), at_integers(needed).tolist(), strict=True))

@@ -1,6 +1,6 @@
-"""The engine that others wrote: dp-accounting's value for our events. The one file that imports it, when asked.
+"""dp-accounting as an independent engine for our events. Only this file imports it, and only when it is used.
 
-Importing it costs 0.9 s, and some questions would cost it gigabytes: those are declined, in a sentence, unasked.
+Importing it takes 0.9 s, and some events would take it gigabytes: those are declined with a reason.
 """
 
 import math
@@ -41,9 +41,9 @@ ORDERS = [1 + x / 10 for x in range(1, 100)] + [float(n) for n in (*range(11, 64
 
 @dataclass(frozen=True)
 class SecondOpinion:
-    """What the other engine says: ε, or None and the reason.
+    """The ε of the other engine, or None and the reason.
 
-    `same_method` means that it computes the very quantity our PLD does, so that its value exceeds ours by no more than
+    `same_method` means that it computes the same quantity as our PLD, so that its value exceeds ours by no more than
     `tolerance`; otherwise it is only an upper bound.
     """
 
@@ -56,7 +56,7 @@ class SecondOpinion:
 
 @lru_cache(maxsize=1024)
 def epsilon(event: Event, delta: float, relation: Relation = "add_or_remove") -> SecondOpinion:
-    """dp-accounting's ε at this δ, by PLD where it has one for the event, else by RDP."""
+    """Return dp-accounting's ε at this δ, by PLD where it has one for the event, else by RDP."""
     engine = f"dp-accounting {version('dp-accounting')}"
     reason = unsupported_reason(event, relation)
     if reason is not None:
@@ -67,7 +67,7 @@ def epsilon(event: Event, delta: float, relation: Relation = "add_or_remove") ->
 
 
 def unsupported_reason(event: Event, relation: Relation = "add_or_remove") -> str | None:
-    """None where dp-accounting can count the event, else why it can't."""
+    """Return None if dp-accounting covers the event, else the reason why it doesn't."""
     all_steps = list(steps(event))
     for step in all_steps:
         noise = step_noise(step)
@@ -94,7 +94,7 @@ def unsupported_reason(event: Event, relation: Relation = "add_or_remove") -> st
 
 
 def to_dp_accounting(event: Event) -> Any:
-    """The same event in dp-accounting's words."""
+    """Convert the event to dp-accounting's classes."""
     from dp_accounting import ComposedDpEvent, SelfComposedDpEvent
 
     return ComposedDpEvent([SelfComposedDpEvent(_to_their_step(step), count) for step, count in steps(event).items()])
@@ -175,7 +175,7 @@ def _ask_epsilon(accountant: Callable[[], Any], counts: dict[Step, int], delta: 
 
 @contextmanager
 def _silence_warnings() -> Any:
-    """dp-accounting warns through absl of orders that it leaves out; they cost nothing."""
+    """Silence dp-accounting's warnings about orders that it leaves out, which are harmless."""
     from absl import logging
 
     before = logging.get_verbosity()
@@ -196,7 +196,7 @@ class _Grid:
 
 
 def _grid(counts: dict[Step, int], *, replace: bool) -> _Grid:
-    """The interval at which the composed losses fit `MOST_POINTS`, and what rounding each loss onto it may add to ε.
+    """Return the interval at which composed losses fit `MOST_POINTS`, and what rounding onto it may add to ε.
 
     Splitting a loss between its two neighbours keeps e^loss, and adds a variance of at most h²/4 and of at most
     h·|loss|, and half of it to the mean; a composition's ε is below its mean plus 8 deviations at any δ asked here.
@@ -215,7 +215,7 @@ def _grid(counts: dict[Step, int], *, replace: bool) -> _Grid:
 
 
 def _losses(step: Step, count: int, *, replace: bool) -> tuple[float, float, float, int]:
-    """The span of one step's privacy loss, its deviation, its mean size, and how often its grid is composed."""
+    """Return the span of one step's privacy loss, its deviation, its mean size, and how often its grid is composed."""
     noise = step_noise(step)
     if isinstance(noise, LaplaceNoise):
         return 2 / noise.noise_multiplier, 1 / noise.noise_multiplier, 1 / noise.noise_multiplier, count

@@ -1,7 +1,7 @@
-"""The Skellam mechanism: integer noise for secure sums, and what is known about its privacy.
+"""The Skellam mechanism: integer noise for secure sums, and its proven privacy.
 
-Everything is in lattice units, unless a docstring says otherwise: a vector of norm C scaled by s has norm sC, and the
-variance is the one of the noise in the whole sum. Replacing a unit moves the sum by twice the sensitivities given here.
+All numbers are in lattice units unless a docstring says otherwise: a vector of norm C scaled by s has norm sC, and the
+variance is that of the noise in the whole sum. Replacing a unit moves the sum by twice the sensitivities given here.
 """
 
 import math
@@ -34,7 +34,7 @@ LARGEST = 1e24  # thresholds stop being exact integers in float64 soon after
 
 
 def l2_after_rounding(norm: float, dimension: int, retry: float = RETRY) -> float:
-    """The L2 norm that a vector of `norm` keeps below after stochastic rounding (Kairouz, Liu & Steinke, 2021, Thm 1).
+    """Bound the L2 norm of a vector of `norm` after stochastic rounding (Kairouz, Liu & Steinke, 2021, Thm 1).
 
     Guarantee: holds for every vector that conditional rounding with β = `retry` lets through; with β = 0 for every
     rounded vector.
@@ -47,7 +47,7 @@ def l2_after_rounding(norm: float, dimension: int, retry: float = RETRY) -> floa
 
 
 def l1_of_integers(l2: float, dimension: int) -> float:
-    """The L1 norm that integer vectors of this L2 norm keep below: Cauchy–Schwarz, and |k| ≤ k²."""
+    """Bound the L1 norm of integer vectors of this L2 norm, by Cauchy–Schwarz and |k| ≤ k²."""
     return l2 * min(math.sqrt(dimension), l2)
 
 
@@ -197,7 +197,7 @@ def _integrate_tails(starts: Floats, length: float, log_mass: Floats, variance: 
 
 
 def _log_tail_sums(logs: Floats) -> Floats:
-    """The logarithm of the sum of each term and all that follow it."""
+    """Return the logarithm of the sum of each term and all that follow it."""
     return np.asarray(np.logaddexp.accumulate(logs[::-1])[::-1])
 
 

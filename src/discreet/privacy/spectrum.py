@@ -1,4 +1,4 @@
-"""A composed privacy-loss distribution on a grid, and what can be read off it."""
+"""A composed privacy-loss distribution on a grid, and its ε, δ and attack rates."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -35,11 +35,11 @@ class Spectrum:
     rounding: float
 
     def delta(self, epsilon: float) -> float:
-        """Σ mass·(1 − e^(ε − loss)) over losses above ε, and all that was left out."""
+        """Return Σ mass·(1 − e^(ε − loss)) over losses above ε, plus all mass that was left out."""
         return min(1.0, _exp(self._tails(epsilon).log_delta_and_slope(epsilon)[0]))
 
     def epsilon(self, delta: float) -> float:
-        """The smallest ε ≥ 0 with delta(ε) ≤ δ, by Newton's method on log δ."""
+        """Return the smallest ε ≥ 0 with delta(ε) ≤ δ, by Newton's method on log δ."""
         target, at, low, high = math.log(delta), self.near, 0.0, math.inf
         tails = self._tails(at)
         for _ in range(100):
@@ -64,7 +64,7 @@ class Spectrum:
         return at
 
     def true_positive_rate(self, rate: float) -> float:
-        """P's mass on the part of the losses, from the top, that holds `rate` of Q's (Neyman–Pearson), from above."""
+        """Return P's mass, rounded up, on the largest losses that hold `rate` of Q's mass (Neyman–Pearson)."""
         losses = (self.first + np.arange(self.weights.size)) * self.spacing
         log_p = self.log_scale - self.tilt * losses
         p = np.cumsum((self.weights * np.exp(np.minimum(log_p, REACH)))[::-1])
@@ -155,7 +155,7 @@ def compose(
 
 @dataclass(frozen=True)
 class _Range:
-    """From where to where the losses are kept; at an end beyond which the pilot has nothing, whatever lies there is."""
+    """The range of losses that is kept. At an end beyond which the pilot has no atoms, everything is kept."""
 
     low: float
     high: float
@@ -172,14 +172,14 @@ class _Range:
 
 
 def tilt_masses(atoms: Atoms, tilt: float) -> Array:
-    """The atoms' masses under P, weighed by e^(tilt·loss), as shares of one."""
+    """Return the atoms' masses under P, weighted by e^(tilt·loss) and normalised to 1."""
     logs = atoms.log_masses + tilt * atoms.losses
     weights = np.exp(logs - logs.max())
     return np.asarray(weights / weights.sum())
 
 
 def _significant_range(pilot: Atoms, tilt: float) -> _Range:
-    """Where the tilted mass lies, and the share of it that lies elsewhere."""
+    """Return the range that holds the tilted mass, and the share of it outside."""
     weights = tilt_masses(pilot, tilt)
     kept = pilot.losses[weights >= weights.max() * math.exp(-DEEP)]
     below, above = pilot.losses[pilot.losses < kept.min()], pilot.losses[pilot.losses > kept.max()]
@@ -222,7 +222,7 @@ def _put_on_grid(atoms: Atoms, within: _Range, tilt: float, spacing: float) -> _
 
 
 def _window(parts: Sequence[tuple[Array, Array]], counts: Sequence[int], spacing: float) -> tuple[float, float]:
-    """Middle and half-width of an interval that holds all but LEFT_OUT on each side, by Chernoff's bound.
+    """Return the middle and half-width of an interval that holds all but LEFT_OUT on each side, by Chernoff's bound.
 
     `parts` are the losses of each step and their weights.
     """
@@ -249,13 +249,13 @@ def _window(parts: Sequence[tuple[Array, Array]], counts: Sequence[int], spacing
 
 
 def _chernoff(moments: Sequence[float], counts: Sequence[int], rate: float) -> float:
-    """How far from its mean a sum lies with probability LEFT_OUT at most, by its moments E e^(rate·x)."""
+    """Return the distance from its mean that a sum exceeds with probability at most LEFT_OUT, by its moments."""
     logs = sum(count * float(np.log(moment)) for count, moment in zip(counts, moments, strict=True))
     return (logs - math.log(LEFT_OUT)) / rate if math.isfinite(logs) else math.inf
 
 
 def _compose_transforms(gridded: Sequence[_GridMasses], counts: Sequence[int], size: int) -> Array:
-    """The composition's weights, cyclic in `size`: the product of the transforms to their counts."""
+    """Return the composition's weights, cyclic in `size`: the product of the transforms, each to its count."""
     transform = np.ones(1, dtype=np.complex128)
     for each, count in zip(gridded, counts, strict=True):
         index = (each.first + np.arange(each.weights.size)) % size
@@ -268,7 +268,7 @@ def _compose_transforms(gridded: Sequence[_GridMasses], counts: Sequence[int], s
 
 
 def _fast_size(points: int) -> int:
-    """The next even length that FFTs like: small factors only."""
+    """Return the next even length with small factors, which FFTs handle quickly."""
     factors = (1, 3, 5, 9, 15, 25, 27, 45, 75, 81, 125)
     return min(factor << max(1, math.ceil(math.log2(points / factor))) for factor in factors)
 

@@ -1,4 +1,4 @@
-"""What randomness is drawn for. A stream is named by a member, so that no two purposes share one by mistake."""
+"""The purposes that randomness is drawn for. Every stream is named by one, so that no two purposes share a stream."""
 
 from enum import Enum, unique
 
@@ -7,10 +7,10 @@ from discreet.errors import InvalidInput
 
 @unique
 class Purpose(Enum):
-    """Each member is one purpose. Its text is part of the key of its streams: another text would change all draws."""
+    """One member for each purpose. Its text is part of the keys of its streams: another text would change all draws."""
 
     # Drawn from the run's key, for the whole run.
-    TASK = "task"  # how a task deals its examples out
+    TASK = "task"  # how a task deals its examples to clients
     MODEL = "model"  # the first weights of a model
     SAMPLING = "sampling"  # who joins a round
     DROP_OUT = "drop out"  # who leaves a simulated secure sum, and when
@@ -39,7 +39,7 @@ class Purpose(Enum):
 
 
 def stream_name(purpose: Purpose, numbers: tuple[int | str, ...]) -> tuple[int | str, ...]:
-    """What the key of a stream is derived from, for this purpose and the numbers that tell its streams apart."""
+    """Return the name that a stream's key is derived from: the purpose and the numbers that distinguish its streams."""
     if not isinstance(purpose, Purpose):
         raise InvalidInput(
             f"A stream must be named by a Purpose, and got {purpose!r} ({type(purpose).__name__}).",

@@ -1,7 +1,7 @@
 """The streams of a real client on real data: ChaCha20, under a key of its own for each purpose.
 
-Whoever can predict the noise can take it off. Each stream's 256-bit key is a keyed BLAKE2b of the run's secret over
-(round, broadcast, client, name), so no two purposes share a byte, and one stream tells nothing about another.
+Anyone who can predict the noise can remove it. Each stream's 256-bit key is a keyed BLAKE2b of the run's secret over
+(round, broadcast, client, name), so no two purposes share a byte, and one stream reveals nothing about another.
 """
 
 import hashlib
@@ -30,9 +30,9 @@ FIRST_BLOCK = bytes.fromhex(  # of the key 0 from counter 0 on: RFC 8439, append
 
 @dataclass(frozen=True)
 class SecretRows:
-    """Streams of a cryptographic generator; a real client has one row, its own.
+    """Streams of a cryptographic generator. A real client has one row, its own.
 
-    Guarantee: whoever doesn't hold `secret` can't tell these streams from independent random bytes, short of breaking
+    Guarantee: without `secret`, nobody can distinguish these streams from independent random bytes short of breaking
     BLAKE2b or ChaCha20. The floating-point noise made of them is not exactly Gaussian: see docs/decisions/0004.
     """
 
@@ -71,10 +71,10 @@ class SecretRows:
 
     @contextmanager
     def seed_network(self) -> Iterator[None]:
-        """Within it, what a network draws by itself (dropout, say) comes from torch, seeded from the secret.
+        """Within this context, a network's own draws (such as dropout) come from torch, seeded from the secret.
 
-        64 bits of a seed and torch's own generator are not secret enough for noise. Dropout protects nobody, no
-        guarantee counts it, and its seed tells nothing about the streams.
+        A seed of 64 bits and torch's generator are not secret enough for noise. But dropout protects nobody, no
+        guarantee counts it, and its seed reveals nothing about the streams.
         """
         seed = int.from_bytes(self._derive(b"discreet network", self.clients)[:8], "little", signed=True)
         gpus = [self.device] if self.device.type == "cuda" else []
@@ -86,14 +86,14 @@ class SecretRows:
             yield
 
     def generators(self) -> list[np.random.Generator]:
-        """One for each client, from the beginning of its stream."""
+        """Return one generator per client, at the beginning of its stream."""
         return [secret_generator(self._derive(b"discreet streams", client)) for client in self.clients]
 
     def _derive(self, purpose: bytes, client: object) -> bytes:
-        """32 bytes for this place, which no other place has.
+        """Derive 32 bytes for this round, broadcast, client and name.
 
-        `ascii` writes whole numbers, strings, bytes and tuples of them so that Python reads the same value back; so two
-        places never make one message. The person of BLAKE2b keeps streams, networks and simulations (none) apart.
+        `ascii` writes integers, strings, bytes and tuples of them so that Python reads the same value back. So two
+        different names never give the same message. BLAKE2b's `person` separates streams, networks and simulations.
         """
         message = ascii((self.round, self.digest, client, self.name)).encode()
         return hashlib.blake2b(message, key=self.secret, person=purpose, digest_size=KEY_BYTES).digest()
@@ -101,7 +101,7 @@ class SecretRows:
 
 @dataclass(frozen=True)
 class SecretStreams:
-    """Streams that were opened: all is drawn on the host in doubles, then brought to the device and the type."""
+    """Open secret streams. Everything is drawn on the host in doubles, then moved to the device and dtype."""
 
     rows: SecretRows
 
@@ -122,7 +122,7 @@ class SecretStreams:
         return self._draw_integers(like, partial(draw_discrete_gaussian, variance=variance, source=secret_generator))
 
     def _draw_integers(self, like: Params, draw: Callable[..., Any]) -> Params:
-        """Under the next key of each client's stream, since several threads draw."""
+        """Draw integers under the next key of each client's stream, since several threads draw."""
         return draw_noise_shares(
             like, [generator.bytes(KEY_BYTES) for generator in self._generators], draw, self.rows.device
         )
@@ -151,13 +151,13 @@ class SecretStreams:
 
 
 def secret_generator(key: bytes) -> np.random.Generator:
-    """ChaCha20 under this key of 32 bytes, from its beginning."""
+    """Return a ChaCha20 generator under this key of 32 bytes, at its beginning."""
     return np.random.Generator(_chacha20()(key=int.from_bytes(key, "little"), counter=0, rounds=20))
 
 
 @cache
 def _chacha20() -> Any:
-    """The generator, once it has shown that it is ChaCha20: a build that isn't would be found by nobody."""
+    """Import the generator, and check that it is ChaCha20: nobody would notice a build that isn't."""
     try:
         from randomgen import ChaCha
     except ImportError:

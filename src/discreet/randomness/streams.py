@@ -1,7 +1,7 @@
 """Named streams of randomness: one for each run, round, broadcast, client and purpose.
 
-A stream is a function of its key alone, so a retry or a resume replays the same bytes, a client's draws don't
-depend on who else is in its block, and two different broadcasts in one round never share noise.
+A stream depends on its key alone. So a retry or a resume replays the same bytes, a client's draws don't depend on the
+other clients in its block, and two different broadcasts in one round never share noise.
 """
 
 import hashlib
@@ -23,68 +23,72 @@ from discreet.randomness.secret_streams import SecretRows
 from discreet.secure_sums.discrete_noise import draw_discrete_gaussian, draw_noise_shares, draw_skellam
 
 CPU = torch.device("cpu")
-WORDS = 624  # of the state of a Mersenne twister, which is torch's generator on the host
+WORDS = 624  # in the state of a Mersenne twister, which is torch's generator on the host
 
 
 class Streams(Protocol):
-    """Open streams, a row a client: each goes on where it was left."""
+    """Open streams, one row per client. Each draw continues where the last one ended."""
 
     def normal(self, like: Params) -> Params:
-        """The next standard normal noise in the shape of `like`, whatever the order of its names."""
+        """Draw standard normal noise in the shape of `like`. The order of its names does not matter."""
 
     def laplace(self, like: Params) -> Params:
-        """The next Laplace noise of scale 1 in the shape of `like`."""
+        """Draw Laplace noise of scale 1 in the shape of `like`."""
 
     def skellam(self, like: Params, variance: float) -> Params:
-        """The next Skellam noise of this variance in the shape of `like`: integers, in int64."""
+        """Draw Skellam noise of this variance in the shape of `like`, as int64."""
 
     def discrete_gaussian(self, like: Params, variance: float) -> Params:
-        """The next discrete Gaussian noise with this σ² in the shape of `like`: integers, in int64."""
+        """Draw discrete Gaussian noise with this σ² in the shape of `like`, as int64."""
 
     def uniform(self, sizes: Sequence[int]) -> Tensor:
-        """For each client its next numbers in [0, 1), on the host, in doubles: a rate is met to 53 bits.
+        """Draw `sizes[i]` numbers in [0, 1) for each client i, on the host, as doubles: a rate is met to 53 bits.
 
-        The rows are as wide as the largest size; past a client's own size they hold 2.
+        The rows are as wide as the largest size, and hold 2 past a client's own size.
         """
 
 
 class Rows(Protocol):
-    """Randomness for a block of clients: row i belongs to clients[i]. Stateless, so there is nothing to save."""
+    """Randomness for a block of clients: row i belongs to clients[i]. It has no state, so nothing has to be saved."""
 
     @property
-    def clients(self) -> Sequence[int]: ...
+    def clients(self) -> Sequence[int]:
+        """The clients of the block, by number."""
 
     def for_purpose(self, purpose: Purpose, *numbers: int | str) -> "Rows":
-        """The streams for another purpose; numbers tell several streams of one purpose apart."""
+        """Return the streams for a purpose. `numbers` distinguish several streams of one purpose."""
 
     def open(self) -> Streams:
-        """The streams from their beginning."""
+        """Open the streams at their beginning."""
 
 
 @dataclass(frozen=True)
 class RunKey:
-    """The secret that all streams of a run hang on: from the operating system, or a seed that protects nobody."""
+    """The secret that all streams of a run derive from: system entropy, or a seed, which protects nobody."""
 
     secret: bytes = field(repr=False)
     is_seeded: bool = False
 
     @classmethod
     def generate(cls) -> "RunKey":
+        """Generate a key from the operating system's entropy."""
         return cls(secrets.token_bytes(32))
 
     @classmethod
     def from_seed(cls, seed: int) -> "RunKey":
+        """Derive a key from a seed, for runs that are repeatable and protect nobody."""
         return cls(hashlib.blake2b(f"seed {seed}".encode(), digest_size=32).digest(), is_seeded=True)
 
     def generator(self, purpose: Purpose, *numbers: int | str) -> torch.Generator:
-        """A generator on the host for what the run itself decides: who joins, how a model starts."""
+        """Return a generator on the host for decisions of the run itself, such as who joins or how a model starts."""
         return _build_generator(self.secret, stream_name(purpose, numbers), CPU)
 
     def rows(self, round: int, digest: bytes, clients: Sequence[int], device: torch.device) -> "SimulatedRows":
+        """Return the streams of simulated clients in one round and broadcast."""
         return SimulatedRows(self.secret + digest, (round,), tuple(clients), device)
 
     def secret_rows(self, round: int, digest: bytes, client: int, device: torch.device = CPU) -> SecretRows:
-        """The streams of a real client on real data; `digest` is the broadcast's own, never its fingerprint."""
+        """Return the streams of a real client on real data. `digest` is the broadcast's digest, not its fingerprint."""
         if self.is_seeded:
             raise UnsoundCombination(
                 "A seed protects nobody, so no real client draws from it: whoever guesses it can take the noise off.",
@@ -95,7 +99,7 @@ class RunKey:
 
 @dataclass(frozen=True)
 class SimulatedRows:
-    """Streams of torch's own generators: fast, reproducible, and not secret enough for a real client's real data."""
+    """Streams of torch's generators: fast and reproducible, but not secret enough for a real client's data."""
 
     secret: bytes = field(repr=False)
     name: tuple[int | str, ...]
@@ -110,24 +114,27 @@ class SimulatedRows:
 
     @contextmanager
     def seed_network(self) -> Iterator[None]:
-        """Within it, what a network draws by itself (dropout, say) comes from the block's own stream."""
+        """Within this context, a network's own draws (such as dropout) come from the block's stream."""
         seed = _derive_seed(self.secret, (*self.name, Purpose.NETWORK.value, *self.clients))
         with seed_torch(seed, self.device):
             yield
 
     def generators(self, device: torch.device, *kind: str) -> list[torch.Generator]:
+        """Return one generator per client, at the beginning of its stream."""
         return [_build_generator(self.secret, (*self.name, client, *kind), device) for client in self.clients]
 
 
 @dataclass(frozen=True)
 class SimulatedStreams:
-    """Streams that were opened: noise is drawn on the device, what decides who takes part on the host."""
+    """Open simulated streams. Noise is drawn on the device, and numbers that decide who joins on the host."""
 
     rows: SimulatedRows
 
     @cached_property
     def _on_device(self) -> list[torch.Generator]:
-        return self.rows.generators(self.rows.device, "normal")  # of one seed, noise would follow the host's numbers
+        return self.rows.generators(
+            self.rows.device, "normal"
+        )  # another seed than the host's, or the noise would repeat its numbers
 
     @cached_property
     def _on_host(self) -> list[torch.Generator]:
@@ -137,7 +144,7 @@ class SimulatedStreams:
         return self._draw(like, lambda row, generator: row.normal_(generator=generator))
 
     def laplace(self, like: Params) -> Params:
-        """The difference of two exponentials."""
+        """Draw Laplace noise as the difference of two exponentials."""
 
         def draw(row: Tensor, generator: torch.Generator) -> None:
             row.exponential_(generator=generator).sub_(torch.empty_like(row).exponential_(generator=generator))
@@ -151,7 +158,7 @@ class SimulatedStreams:
         return self._draw_integers(like, partial(draw_discrete_gaussian, variance=variance, source=_pcg64))
 
     def _draw_integers(self, like: Params, draw: Callable[..., Any]) -> Params:
-        """Drawn on the host, by numpy, under the next key of each client's stream."""
+        """Draw integers on the host, by numpy, under the next key of each client's stream."""
         keys = [torch.randint(256, (32,), dtype=torch.uint8, generator=generator) for generator in self._on_host]
         return draw_noise_shares(like, [key.numpy().tobytes() for key in keys], draw, self.rows.device)
 
@@ -171,13 +178,13 @@ class SimulatedStreams:
 
 
 def params_digest(params: Params) -> bytes:
-    """What tells one broadcast from another, whoever made them."""
+    """Return the SHA-256 of a broadcast's parameters, with their names, types and shapes."""
     head, flat = _header_and_bytes(params)
     return hashlib.sha256(head + flat.cpu().numpy().tobytes()).digest()
 
 
 def params_fingerprint(params: Params) -> bytes:
-    """The same among broadcasts that nobody made to collide; quick where the model lies on a GPU.
+    """Return a digest that is quick for a model on a GPU, for broadcasts that nobody crafts to collide.
 
     Four sums of the model's words with random weights mod 2^64: two models share one with probability 2^-32 at most
     (multilinear hashing, Lemire and Kaser 2014).
@@ -201,7 +208,7 @@ def _header_and_bytes(params: Params) -> tuple[bytes, Tensor]:
 
 @contextmanager
 def seed_torch(seed: int, device: torch.device = CPU) -> Iterator[None]:
-    """Within it, torch's own streams start from `seed`; afterwards they are where they were."""
+    """Within this context, torch's global generators start from `seed`. Afterwards their state is restored."""
     own = [torch.default_generator]
     if device.type == "cuda":
         own.append(torch.cuda.default_generators[torch.cuda.current_device() if device.index is None else device.index])
@@ -216,8 +223,10 @@ def seed_torch(seed: int, device: torch.device = CPU) -> Iterator[None]:
 
 
 def _build_generator(secret: bytes, name: tuple[object, ...], device: torch.device) -> torch.Generator:
-    """A generator for this name. torch seeds one on the host by 32 bits, of which 100,000 streams would share some; so
-    there its whole state is set. One on a GPU takes 64 bits.
+    """Return a generator for this name.
+
+    On the host, torch seeds a generator by 32 bits, so that some of 100,000 streams would coincide; therefore the whole
+    state is set. A generator on a GPU takes a seed of 64 bits.
     """
     generator = torch.Generator(device=device)
     if device.type != "cpu":
@@ -230,7 +239,7 @@ def _build_generator(secret: bytes, name: tuple[object, ...], device: torch.devi
 
 @cache
 def _unused_state() -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """The state of a generator on the host whose words are all new, so that its next number mixes them first."""
+    """Return the state of a host generator whose words are all unused, so that its next number mixes them first."""
     state = torch.Generator().get_state().numpy()
     state[8:16] = np.array([1, 1], dtype="<i4").view(np.uint8)
     state[16:24] = 0

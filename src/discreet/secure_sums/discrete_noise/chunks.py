@@ -1,4 +1,4 @@
-"""How many threads draw one array: in chunks of fixed size, each from a stream of its own."""
+"""Draw one array in several threads: in chunks of fixed size, each from a stream of its own."""
 
 import hashlib
 import math
@@ -14,16 +14,16 @@ from discreet.errors import InvalidInput
 
 Integers: TypeAlias = NDArray[np.int64]
 Source: TypeAlias = Callable[[bytes], np.random.Generator]  # a generator for a key of 32 bytes
-Sampler: TypeAlias = Callable[[np.random.Generator, int], Integers]  # so many numbers from this generator
+Sampler: TypeAlias = Callable[[np.random.Generator, int], Integers]  # draw this many numbers
 
-CHUNK = 2**16  # numbers: some 5 ms of work, beside which opening a stream costs nothing
+CHUNK = 2**16  # numbers: about 5 ms of work, far more than opening a stream costs
 KEY_BYTES = 32
 
 
 def draw_in_chunks(
     key: bytes, shape: tuple[int, ...], source: Source, sampler: Sampler, threads: int | None = None
 ) -> Integers:
-    """An array of this shape from the streams that hang on `key`; by a thread for each core, if not told.
+    """Draw an array of this shape from streams derived from `key`, with a thread for each core by default.
 
     Guarantee: the numbers depend on the key, the shape's size and the sampler, never on the number of threads. Two
     chunks share no key unless BLAKE2b-256 collides, so they are as independent as `source` makes them.

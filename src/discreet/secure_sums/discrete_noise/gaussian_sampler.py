@@ -1,9 +1,9 @@
-"""Discrete Gaussian noise, exactly: doubles decide where they can, and more digits where they can't.
+"""Exact sampling of discrete Gaussian noise: in doubles where they decide, and in more digits where they don't.
 
-Canonne, Kamath and Steinke (2020): draw a discrete Laplace number, and keep it with the chance that makes a discrete
-Gaussian one of it. Either step compares a uniform number with a real one. Of the uniform number 53 bits are drawn; an
-interval of doubles around the real one nearly always settles the question. Where it doesn't, more bits are drawn and
-more digits computed until it does, so the answer is the one that infinitely many of both would give.
+Canonne, Kamath and Steinke (2020): draw a discrete Laplace number, and accept it with the probability that makes the
+result discrete Gaussian. Both steps compare a uniform number with a real one. 53 bits of the uniform number are drawn;
+an interval of doubles around the real one nearly always decides the comparison. Where it doesn't, more bits are drawn
+and more digits computed until it does, so the result is the one that infinitely many of both would give.
 """
 
 import math
@@ -19,7 +19,7 @@ from discreet.errors import InvalidInput
 from discreet.secure_sums.discrete_noise.chunks import Integers, Source, draw_in_chunks
 
 Bools: TypeAlias = NDArray[np.bool_]
-Interval: TypeAlias = tuple[Decimal, Decimal, int]  # its ends, and how many digits to compute with
+Interval: TypeAlias = tuple[Decimal, Decimal, int]  # its ends, and the number of digits to compute with
 
 SMALLEST, LARGEST = 1e-6, 1e13  # of σ²: to the largest, doubles leave fewer than one draw in ten million undecided
 STEP = 2.0**-53  # between two of numpy's uniform numbers
@@ -30,9 +30,9 @@ WORD = 64  # bits by which an undecided number grows
 def draw_discrete_gaussian(
     key: bytes, variance: float, shape: tuple[int, ...], source: Source, threads: int | None = None
 ) -> Integers:
-    """Integers k with probability proportional to e^(−k²/2σ²), σ² = `variance`.
+    """Draw integers k with probability proportional to e^(−k²/2σ²), σ² = `variance`.
 
-    Guarantee: exactly this distribution, if `source` gives independent fair bits and numpy's log and exp are right to
+    Guarantee: exactly this distribution, if `source` gives independent fair bits and numpy's log and exp are correct to
     48 bits. Sums of such numbers are not discrete Gaussian: they are priced as DistributedDiscreteGaussianNoise.
     """
     if not SMALLEST <= variance <= LARGEST:
@@ -54,7 +54,7 @@ def _sample(generator: np.random.Generator, variance: float, size: int) -> Integ
 
 
 def _accept_proposals(generator: np.random.Generator, variance: float, proposed: int) -> Integers:
-    """What is kept of so many discrete Laplace numbers of scale t = ⌊σ⌋ + 1, P[k] ∝ e^(−|k|/t)."""
+    """Draw discrete Laplace numbers of scale t = ⌊σ⌋ + 1, P[k] ∝ e^(−|k|/t), and return the accepted ones."""
     scale = math.isqrt(math.floor(variance)) + 1
     sizes = _draw_geometric(generator, scale, proposed)
     negative = generator.integers(0, 2, proposed, dtype=np.uint8).astype(np.bool_)
@@ -64,7 +64,7 @@ def _accept_proposals(generator: np.random.Generator, variance: float, proposed:
 
 
 def _draw_geometric(generator: np.random.Generator, scale: int, size: int) -> Integers:
-    """⌊−t·ln U⌋ for uniform U: k or more with probability e^(−k/t)."""
+    """Draw ⌊−t·ln U⌋ for uniform U, which is k or more with probability e^(−k/t)."""
     uniform = generator.random(size)
     with np.errstate(divide="ignore", invalid="ignore"):
         value = -scale * np.log(uniform)
@@ -78,7 +78,7 @@ def _draw_geometric(generator: np.random.Generator, scale: int, size: int) -> In
 
 
 def _are_accepted(generator: np.random.Generator, variance: float, scale: int, sizes: Integers) -> Bools:
-    """U < e^−γ for uniform U, with γ = (|k| − σ²/t)²/2σ²."""
+    """Decide U < e^−γ for uniform U, with γ = (|k| − σ²/t)²/2σ²."""
     uniform = generator.random(len(sizes))
     middle = variance / scale
     off = np.abs(sizes - middle)
@@ -118,7 +118,7 @@ def _is_accepted_exactly(uniform: Iterator[Interval], variance: float, scale: in
 
 
 def _refine(generator: np.random.Generator, uniform: float) -> Iterator[Interval]:
-    """Ever smaller intervals that hold the uniform number whose first 53 bits are known, and digits to look at them."""
+    """Yield ever smaller intervals around a uniform number whose first 53 bits are known, with their precision."""
     value = round(uniform / STEP)
     for bits in count(53 + WORD, WORD):
         value = (value << WORD) | int(generator.bit_generator.random_raw())

@@ -1,4 +1,4 @@
-"""Skellam noise: the difference of two Poisson draws. Its sums are Skellam again, so it can be shared out."""
+"""Skellam noise: the difference of two Poisson draws. Sums of it are Skellam again, so clients can share the noise."""
 
 import numpy as np
 
@@ -10,16 +10,16 @@ from discreet.secure_sums.discrete_noise.chunks import Integers, Source, draw_in
 LARGEST_RATE = 1e12
 SMALLEST_RATE = 1e-6  # below, e^−λ in doubles leaves fewer than ten digits of the chance to draw anything but 0
 
-SPOILT = 2.0**-52  # of one Poisson draw: in 2^-53 of its proposals, fewer than two a draw, any number would be taken
+DRAW_ERROR = 2.0**-52  # of one Poisson draw: in 2^-53 of its proposals, fewer than two a draw, any number is accepted
 
 
 def draw_skellam(
     key: bytes, variance: float, shape: tuple[int, ...], source: Source, threads: int | None = None
 ) -> Integers:
-    """Integers of mean 0 and this variance, each the difference of two Poisson draws of half of it.
+    """Draw integers of mean 0 and this variance, each the difference of two Poisson draws of half the variance.
 
-    Guarantee: the sum of n such arrays of variance v/n, under keys of their own, is Skellam noise of variance v, up to
-    what docs/decisions/0008 says of numpy's Poisson draws. A variance beyond what they can do is refused.
+    Guarantee: the sum of n such arrays of variance v/n, under different keys, is Skellam noise of variance v, up to the
+    errors of numpy's Poisson draws in docs/decisions/0008. A variance outside their sound range is refused.
     """
     rate = variance / 2
     if not SMALLEST_RATE <= rate <= LARGEST_RATE:
@@ -38,5 +38,5 @@ def draw_skellam(
 
 
 def skellam_error_probability(numbers: int) -> float:
-    """At most how often one of so many numbers, each made of two draws, is not what it is taken for."""
-    return min(1.0, 2 * numbers * SPOILT)
+    """Return a bound on the probability that any of `numbers` Skellam numbers is not drawn from its distribution."""
+    return min(1.0, 2 * numbers * DRAW_ERROR)

@@ -1,4 +1,4 @@
-"""Vectors on a lattice: rotate, scale, round, sum in a ring, and back."""
+"""Encode vectors on a lattice (rotate, scale, round), sum them in a ring, and decode the sum."""
 
 from discreet.secure_sums.lattice.grid import Grid, Load
 from discreet.secure_sums.lattice.lattice_encoding import Encoding, flatten_block

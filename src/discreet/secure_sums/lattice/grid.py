@@ -1,12 +1,16 @@
-"""What a lattice is laid out for, and what its noise is priced on."""
+"""The lattice that noise is priced on, and the load of one sum."""
 
 from typing import Literal, NamedTuple
 
 
 class Grid(NamedTuple):
-    """The lattice that integer noise is priced on: its steps in a unit, coordinates, and the sums in one update.
+    """The lattice that integer noise is priced on.
 
-    `added` is how many vectors one such sum has at most, whose last digits doubles lose before it is rounded.
+    Attributes:
+        scale: Lattice steps per unit.
+        dimension: Coordinates.
+        times: Sums in one update, each rounded on its own.
+        added: The most vectors in one such sum; adding them in doubles loses last digits before the rounding.
     """
 
     scale: float
@@ -16,9 +20,9 @@ class Grid(NamedTuple):
 
 
 class Load(NamedTuple):
-    """What one sum carries: vectors of at most this norm, and noise of this deviation in as many shares.
+    """What one sum holds: `vectors` of at most `norm`, and noise of this deviation in `shares` shares.
 
-    `sums` of the vectors are rounded; None: each is.
+    `sums` partial sums of the vectors are rounded; with None, each vector is rounded.
     """
 
     vectors: int

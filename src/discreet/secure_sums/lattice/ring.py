@@ -1,4 +1,4 @@
-"""Integers modulo 2^bits, in which sums under masks are taken, and the way back to real numbers."""
+"""Integers modulo 2^bits, in which masked sums are computed, and the way back to real numbers."""
 
 import torch
 from torch import Tensor
@@ -9,23 +9,23 @@ MOST_BITS = 62
 
 
 def wrap_into_ring(integers: Tensor, bits: int) -> Tensor:
-    """The integers modulo 2^bits, in [0, 2^bits). int64 itself is a ring of 2^64, so no sum of them can go wrong."""
+    """Return the integers modulo 2^bits, in [0, 2^bits). int64 itself wraps modulo 2^64, so sums stay correct."""
     _check(integers, bits)
     return integers & ((1 << bits) - 1)
 
 
 def to_signed(integers: Tensor, bits: int) -> Tensor:
-    """What is congruent modulo 2^bits in [−2^(bits−1), 2^(bits−1)): the sum itself, if it lies there.
+    """Return the congruent integers in [−2^(bits−1), 2^(bits−1)): the sum itself, if it is in this range.
 
-    Nothing is ever cut off at the ends: a sum outside comes back shifted by a multiple of 2^bits, which costs accuracy
-    and no privacy, with a probability that `Scale.wraparound` bounds.
+    A sum outside is shifted by a multiple of 2^bits, which costs accuracy but no privacy. `Scale.wraparound` bounds the
+    probability of that.
     """
     half = 1 << (bits - 1)
     return wrap_into_ring(integers + half, bits) - half
 
 
 def decode_sum(total: Tensor, bits: int, scale: float) -> Tensor:
-    """A sum in the ring, back in the units of what was scaled; float64."""
+    """Return a sum in the ring in the units before scaling, as float64."""
     return to_signed(total, bits).to(torch.float64) / scale
 
 

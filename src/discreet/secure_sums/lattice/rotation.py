@@ -1,4 +1,4 @@
-"""A random rotation that spreads every vector evenly over its coordinates, so that a ring needs fewer bits."""
+"""A random rotation that spreads a vector evenly over its coordinates, so that a ring needs fewer bits."""
 
 import math
 from dataclasses import dataclass
@@ -30,28 +30,28 @@ class Rotation:
 
     @classmethod
     def draw(cls, dimension: int, generator: torch.Generator) -> "Rotation":
-        """Signs from public randomness: anybody may know them, and all clients of a round must have the same."""
+        """Draw the signs from public randomness. All clients of a round must use the same ones."""
         coins = torch.randint(2, (padded_dimension(dimension),), generator=generator, device=generator.device)
         return cls(dimension, (2 * coins - 1).to(torch.float64))
 
     def forward(self, vectors: Tensor) -> Tensor:
-        """[…, dimension] to […, 2^m], in float64."""
+        """Rotate vectors […, dimension] to […, 2^m], in float64."""
         room = vectors.new_zeros(*vectors.shape[:-1], len(self.signs), dtype=torch.float64)
         room[..., : self.dimension] = vectors
         return hadamard(room * self.signs.to(room.device))
 
     def inverse(self, rotated: Tensor) -> Tensor:
-        """[…, 2^m] back to […, dimension]."""
+        """Rotate vectors […, 2^m] back to […, dimension]."""
         return (hadamard(rotated.to(torch.float64)) * self.signs.to(rotated.device))[..., : self.dimension]
 
 
 def padded_dimension(dimension: int) -> int:
-    """The least power of two that holds so many coordinates."""
+    """Return the smallest power of two that is at least `dimension`."""
     return 1 << (dimension - 1).bit_length()
 
 
 def hadamard(vectors: Tensor) -> Tensor:
-    """The orthonormal Walsh–Hadamard transform along the last axis, of 2^m coordinates: its own inverse."""
+    """Apply the orthonormal Walsh–Hadamard transform, its own inverse, along the last axis of 2^m coordinates."""
     length = vectors.shape[-1]
     result, half = vectors, 1
     while half < length:

@@ -1,4 +1,4 @@
-"""Real vectors become integers, and what one of them can then add to a sum."""
+"""Round real vectors to integers, and bound what one of them then adds to a sum."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -20,10 +20,10 @@ SUMMING = 1e-12  # what summing squares in doubles may add to a norm, relatively
 
 
 def round_stochastically(values: Tensor, uniform: Tensor) -> Tensor:
-    """⌊y⌋, or one more with probability y − ⌊y⌋, coordinate by coordinate; int64.
+    """Round each coordinate y to ⌊y⌋, or to ⌊y⌋ + 1 with probability y − ⌊y⌋, as int64.
 
     `uniform` holds a number in [0, 1) for each. Guarantee: the expectation is y, to 2^-53; a vector of norm b becomes
-    one of norm below b + √d, each coordinate moved by less than 1. Once for a whole sum: `l2_of_a_rounded_sum`.
+    one of norm below b + √d, each coordinate moved by less than 1. See `l2_of_rounded_sum` for rounding a sum.
     """
     exact = _to_doubles(values)
     below = exact.floor()
@@ -31,7 +31,7 @@ def round_stochastically(values: Tensor, uniform: Tensor) -> Tensor:
 
 
 def round_conditionally(values: Tensor, bound: float, limit: float, uniform: Uniform) -> Tensor:
-    """`rounded` anew, whole vector by whole vector, until its norm is at most `limit`.
+    """Round each whole vector stochastically, again and again, until its norm is at most `limit`.
 
     `values` is [clients, d], or [clients, examples, d] for several vectors of each client, all of norm at most `bound`;
     `limit` is l2_after_rounding(bound, d) for a chance of 0.39 or more at every try (Kairouz, Liu, Steinke 2021,
@@ -58,27 +58,27 @@ def round_conditionally(values: Tensor, bound: float, limit: float, uniform: Uni
 
 
 def l2_of_rounded_sum(norm: float, dimension: int, vectors: int = 1) -> float:
-    """The L2 sensitivity of `rounded(y)` for a sum y of at most `vectors` vectors of this norm, of which one may lack.
+    """Return the L2 sensitivity of rounding a sum y of up to `vectors` vectors of this norm, one more or less.
 
-    Proof. `rounded` is ⌈y − u⌉, with u drawn apart from the data: 1 − u makes it ⌊y + u⌋. Couple two neighbours by the
-    same u; what is private for every fixed u is private on average, since divergences are jointly convex. For fixed u
-    let y' = y + g, ‖g‖ ≤ b, and k = ⌈y' − u⌉ − ⌈y − u⌉. As x ≤ ⌈x⌉ < x + 1, each |k_j − g_j| < 1; hence
-    ‖k‖ ≤ ‖g‖ + ‖k − g‖ < b + √d, for one vector more or less. In doubles, u < y − ⌊y⌋ is decided to 2^-53, and a sum
-    of m vectors is off by at most m·2^-53·Σ‖y_i‖ ≤ m²·2^-53·b, for either neighbour.
+    Proof. Stochastic rounding is ⌈y − u⌉, with u independent of the data: 1 − u makes it ⌊y + u⌋. Couple two
+    neighbours by the same u; what is private for every fixed u is private on average, since divergences are jointly
+    convex. For fixed u let y' = y + g, ‖g‖ ≤ b, and k = ⌈y' − u⌉ − ⌈y − u⌉. As x ≤ ⌈x⌉ < x + 1, each |k_j − g_j| < 1;
+    hence ‖k‖ ≤ ‖g‖ + ‖k − g‖ < b + √d, for one vector more or less. In doubles, u < y − ⌊y⌋ is decided to 2^-53, and
+    a sum of m vectors is off by at most m·2^-53·Σ‖y_i‖ ≤ m²·2^-53·b, for either neighbour.
     """
     in_doubles = 1 + 2.0**-50
     return norm + vectors * vectors * 2.0**-52 * norm + in_doubles * math.sqrt(dimension)
 
 
 def _draw_uniform(pending: Tensor, dimension: int, uniform: Uniform) -> Tensor:
-    """A uniform vector for each pending one, in their order; clients with none draw nothing."""
-    sizes = [int(each) * dimension for each in pending.sum(dim=1).tolist()]
+    """Draw a uniform vector for each pending one, in their order. Clients without pending vectors draw nothing."""
+    sizes = [int(count) * dimension for count in pending.sum(dim=1).tolist()]
     numbers = uniform(sizes)
     return torch.cat([row[:size] for row, size in zip(numbers, sizes, strict=True)]).reshape(-1, dimension)
 
 
 def _to_doubles(values: Tensor) -> Tensor:
-    """In doubles; refused where they have no fractions, or are no numbers: int64 would take what it likes."""
+    """Convert to doubles; refuse values without fractions or that are not numbers, which int64 would corrupt."""
     exact = values.to(torch.float64)
     if not bool((exact.abs() < LARGEST).all()):
         raise InvalidInput(

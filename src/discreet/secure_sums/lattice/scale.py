@@ -1,6 +1,6 @@
-"""How fine a lattice a ring can carry, and how many bits a ring needs, for a chance to wrap around that is given.
+"""The finest lattice that fits a ring, and the bits that a ring needs, at a given probability of a wrap-around.
 
-A wrap-around spoils a coordinate of one sum; it reveals nothing, since reducing is done to what is already private.
+A wrap-around corrupts one coordinate of one sum. It reveals nothing: the reduction is applied to private values.
 """
 
 import math
@@ -25,11 +25,11 @@ COARSEST = 0.01  # what rounding may add to a sensitivity, and so to the noise, 
 
 @part
 class SumPlan:
-    """What a sum in the ring holds: `vectors` of `dimension` coordinates, rounded, and `shares` of noise.
+    """What a sum in the ring holds: rounded `vectors` of `dimension` coordinates, and `shares` of noise.
 
-    `vectors` counts clients · examples · local steps, each of which adds up to `clip_norm`. Either each is rounded,
-    conditionally; or `sums` of them are, each once. `noise_deviation` is that of all shares together, before scaling.
-    `rotated` vectors have `dimension` padded to a power of two.
+    `vectors` counts clients · examples · local steps, each of norm at most `clip_norm`. Either each vector is rounded
+    conditionally, or `sums` partial sums of them are rounded once each. `noise_deviation` is that of all shares
+    together, before scaling. For `rotated` vectors, `dimension` is padded to a power of two.
     """
 
     bits: Count
@@ -49,9 +49,9 @@ class SumPlan:
 
 @part
 class Scale:
-    """A scale, the chance that any coordinate of one sum leaves the ring at it, and what decided it.
+    """A scale, the probability that a coordinate of one sum leaves the ring, and what limited the scale.
 
-    `by` is the ring; or the sampler, by the largest variance that a share may have; or doubles, by their fractions.
+    `by` is what limited it: the ring; the sampler, which has a largest variance; or doubles, which lose fractions.
     """
 
     scale: Positive
@@ -64,9 +64,9 @@ class Scale:
 
 
 def fit_scale(plan: SumPlan, wraparound: float = 1e-9) -> Scale:
-    """The largest scale at which one sum wraps around, in any coordinate, with probability `wraparound` at most.
+    """Return the largest scale at which any coordinate of one sum wraps around with probability at most `wraparound`.
 
-    Guarantee: the reported probability is an upper bound. Unrotated, for any vectors whatever: the signal is taken at
+    Guarantee: the reported probability is an upper bound. Unrotated, it holds for all vectors: the signal is taken at
     its worst, `vectors`·scale·clip_norm in one coordinate, and so is the rounding, one for each that is rounded.
     Rotated, for vectors that don't depend on the signs, the signal is spread over the coordinates (Hoeffding).
     Noise is bounded by its moment-generating function (Chernoff), all coordinates by their sum.
@@ -88,8 +88,8 @@ def fit_scale(plan: SumPlan, wraparound: float = 1e-9) -> Scale:
 
 
 def check_scale(plan: SumPlan, scale: float, wraparound: float = 1e-9) -> None:
-    """Refuse a scale at which a sum wraps around more often than `wraparound`, or for which no share can be drawn."""
-    found, deviation = wraparound_probability(plan, scale), plan.noise_deviation / math.sqrt(plan.shares)
+    """Refuse a scale at which a sum wraps around more often than `wraparound`, or at which no share can be drawn."""
+    probability, deviation = wraparound_probability(plan, scale), plan.noise_deviation / math.sqrt(plan.shares)
     largest, _ = _finest_scale(plan)
     least = math.sqrt(2 * SMALLEST_RATE) / deviation if deviation else 0.0
     if not least <= scale <= largest * (1 + 1e-13):  # on another machine the last digit may differ
@@ -98,16 +98,16 @@ def check_scale(plan: SumPlan, scale: float, wraparound: float = 1e-9) -> None:
             f"can be drawn between {least:g} and {largest:g}.",
             fix="Leave scale out, and it follows from what a sum carries.",
         )
-    if not found <= wraparound * (1 + 1e-6):
+    if not probability <= wraparound * (1 + 1e-6):
         raise InvalidInput(
             f"At a scale of {scale:g} a sum leaves the ring of {plan.bits} bits with a probability of up to "
-            f"{compact(found, 2)}, and {compact(wraparound)} is allowed.",
+            f"{compact(probability, 2)}, and {compact(wraparound)} is allowed.",
             fix="Leave scale out, and it follows from what a sum carries; or take more bits.",
         )
 
 
 def wraparound_probability(plan: SumPlan, scale: float) -> float:
-    """At most how often a sum at this scale has a coordinate outside [−2^(bits−1), 2^(bits−1))."""
+    """Return a bound on the probability that a coordinate of a sum is outside [−2^(bits−1), 2^(bits−1))."""
     whole = plan.vectors * scale * plan.clip_norm
     room = 2.0 ** (plan.bits - 1) - 1 - (plan.sums or plan.vectors)  # each is moved by less than 1 when it is rounded
     spread = whole * whole / plan.dimension if plan.rotated else 0.0
@@ -119,9 +119,9 @@ def wraparound_probability(plan: SumPlan, scale: float) -> float:
 
 
 def fewest_bits(plan: SumPlan, wraparound: float = 1e-9, scale: float | None = None) -> int:
-    """The smallest ring for this scale; or, with none given, for one at which rounding adds no more than COARSEST.
+    """Return the bits of the smallest ring for this scale, at most `plan.bits`.
 
-    `plan.bits` are the most that there may be.
+    Without a scale, choose the smallest ring in which rounding adds no more than COARSEST to the sensitivity.
     """
     asked = _least_scale(plan) if scale is None else scale
     found = bisect_left(
@@ -133,7 +133,7 @@ def fewest_bits(plan: SumPlan, wraparound: float = 1e-9, scale: float | None = N
 
 
 def _least_scale(plan: SumPlan) -> float:
-    """Where rounding adds COARSEST to a sensitivity; the finest that there is, where that is coarser."""
+    """Return the scale at which rounding adds COARSEST to a sensitivity, or the finest scale if that is coarser."""
 
     def is_fine(scale: float) -> bool:
         norm = scale * plan.clip_norm
@@ -144,7 +144,7 @@ def _least_scale(plan: SumPlan) -> float:
 
 
 def _bisect(low: float, high: float, is_high: Callable[[float], bool]) -> tuple[float, float]:
-    """Where one turns into the other, between these two, to nine digits."""
+    """Bisect on a log scale, to nine digits, for the point where `is_high` turns true."""
     while high / low > 1 + 1e-9:
         middle = math.sqrt(low * high)
         low, high = (low, middle) if is_high(middle) else (middle, high)
@@ -152,9 +152,9 @@ def _bisect(low: float, high: float, is_high: Callable[[float], bool]) -> tuple[
 
 
 def _finest_scale(plan: SumPlan) -> tuple[float, Limit]:
-    """The largest scale of all, and what limits it.
+    """Return the largest scale that the sampler and doubles allow, and which of the two limits it.
 
-    The sampler does where one share's variance reaches what it is sound for: twice the largest Poisson rate.
+    The sampler limits the variance of one share to twice the largest sound Poisson rate.
     """
     by_doubles, by_sampler = FINEST / plan.clip_norm, math.inf
     if plan.noise_deviation:
@@ -167,7 +167,7 @@ def _sensitivity(plan: SumPlan, norm: float) -> float:
 
 
 def _log_tail(room: float, spread: float, variance: float, noise: IntegerNoise) -> float:
-    """log P[X ≥ room] at most, min over λ of K(λ) − λ·room.
+    """Return a bound on log P[X ≥ room]: the minimum over λ of K(λ) − λ·room.
 
     K is spread·λ²/2 for a sub-Gaussian signal, plus v·(cosh λ − 1) for Skellam noise, or at most v·λ²/2 for discrete
     Gaussian shares (Canonne, Kamath, Steinke 2020). Any λ gives a bound; that with K'(λ) = room the best.

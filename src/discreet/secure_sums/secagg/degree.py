@@ -19,10 +19,10 @@ MOST_NEIGHBOURS = 1000  # on a graph, whose chances are computed exactly wheneve
 
 @part
 class Assumptions:
-    """What the graph must withstand: shares of the cohort, and the chances 2^−bits that it does not.
+    """What the graph must withstand: shares of the cohort, and the probabilities 2^−bits that it does not.
 
-    `colluding` clients tell the server all they know; `leaving` ones don't answer. Both are chosen before, and
-    independently of, the places on the circle.
+    `colluding` clients share everything they know with the server; `leaving` ones drop out. Both are chosen before the
+    places on the circle, and independently of them.
     """
 
     colluding: Rate = 0.2
@@ -32,7 +32,7 @@ class Assumptions:
 
     @property
     def chance(self) -> float:
-        """That somebody is not protected."""
+        """The probability that some client is not protected."""
         return float(2**-self.security_bits)
 
 
@@ -51,7 +51,7 @@ class Degree:
 def plan_degree(
     clients: int, *, colluding: int = 0, leaving: int = 0, signed: bool = False, assumptions: Assumptions | None = None
 ) -> Degree:
-    """The degree of a cohort in which so many clients may collude and so many leave; refused where none serves both.
+    """Return the degree for a cohort of which `colluding` clients may collude and `leaving` may drop out.
 
     A graph is made for a larger share where `assumptions` says so: for a plan that expects nobody to collude, too.
     """
@@ -69,9 +69,9 @@ def plan_degree(
 
 @lru_cache(maxsize=64)
 def degree_for(clients: int, assumptions: Assumptions) -> Degree:
-    """The fewest neighbours that suffice; all pairs, with two thirds as the threshold, unless half the pairs are saved.
+    """Return the fewest neighbours that suffice, or all pairs unless a graph saves half of them.
 
-    All pairs leave nothing to chance, so they are not given up for little.
+    With all pairs, whose threshold is two thirds, nothing depends on chance.
     """
     most = min(MOST_NEIGHBOURS, (clients - 1) // 2) // 2 * 2
     enough = (
@@ -90,12 +90,12 @@ def degree_for(clients: int, assumptions: Assumptions) -> Degree:
 
 
 def all_pairs(clients: int, threshold: int) -> Degree:
-    """Everybody is everybody's neighbour, and the threshold is about the whole cohort."""
+    """Return the complete graph, whose threshold refers to the whole cohort."""
     return Degree(neighbours=clients - 1, threshold=threshold, minimum=threshold)
 
 
 def insecurity_probability(clients: int, neighbours: int, threshold: int, assumptions: Assumptions) -> float:
-    """At most this is the chance that colluders can open a mask key, or see a part of the sum.
+    """Return a bound on the probability that colluders can open a mask key, or see a part of the sum.
 
     The first takes `threshold` of one client's neighbours. It is likeliest when all who leave do so before they send
     their keys: the colluders, who stay, are then among fewer. For the second, the honest clients that answer must fall
@@ -112,18 +112,18 @@ def insecurity_probability(clients: int, neighbours: int, threshold: int, assump
 
 
 def fewest_survivors(clients: int, assumptions: Assumptions) -> int:
-    """As many clients are left when all leave that were assumed to."""
+    """Return how many clients are left if all drop out that are assumed to."""
     return clients - _client_count(clients, assumptions.leaving)
 
 
 def failure_probability(clients: int, neighbours: int, threshold: int, assumptions: Assumptions) -> float:
-    """At most this is the chance that some client keeps fewer than `threshold` of its neighbours."""
+    """Return a bound on the probability that some client keeps fewer than `threshold` of its neighbours."""
     leaving = _client_count(clients, assumptions.leaving)
     return min(1.0, float(clients * _tail_probability(neighbours - threshold + 1, clients - 1, leaving, neighbours)))
 
 
 def _all_pairs_threshold(clients: int, colluding: int, leaving: int, *, signed: bool) -> int:
-    """The threshold of all pairs: about two thirds, more than collude, and no more than stay.
+    """Return the threshold of all pairs: about two thirds, above the colluders, at most those who stay.
 
     In a signed session it is also one that a lying server with these clients on its side can't reach with two lists.
     """
@@ -143,7 +143,7 @@ def _two_thirds(clients: int) -> int:
 
 
 def _find_threshold(clients: int, neighbours: int, assumptions: Assumptions) -> int | None:
-    """The lowest threshold above one half that is secure, if it is correct too: a higher one fails more often."""
+    """Return the lowest secure threshold above one half, or None if it fails too often. Higher ones fail more often."""
     lowest = (neighbours + 1) // 2 + 1
 
     def too_high(threshold: int) -> bool:
@@ -164,7 +164,7 @@ def _client_count(clients: int, share: float) -> int:
 
 @lru_cache(maxsize=4096)
 def _tail_probability(wanted: int, others: int, marked: int, drawn: int) -> Fraction:
-    """The chance that of `drawn` others, drawn without replacement, at least `wanted` are among the `marked`."""
+    """Return the probability that at least `wanted` of `drawn` others, without replacement, are `marked`."""
     ways = sum(
         math.comb(marked, hits) * math.comb(others - marked, drawn - hits) for hits in range(max(wanted, 0), drawn + 1)
     )

@@ -1,4 +1,4 @@
-"""Which key masks what, which seals what, and which bytes are signed: the same for client and server."""
+"""The keys of masks and seals, and the bytes that are signed, derived in the same way by client and server."""
 
 from collections.abc import Collection, Mapping
 
@@ -8,14 +8,14 @@ from discreet.secure_sums.secagg.wire import Writer
 
 
 def roster_digest(digests: Mapping[int, bytes]) -> bytes:
-    """One digest for everybody's keys: it places the clients on the circle, and every seal depends on it."""
+    """Return one digest of everybody's keys. It places the clients on the circle, and every seal depends on it."""
     return key_agreement.digest(Writer().table(digests).done())
 
 
 def pair_masks(
     terms: Terms, number: int, client: int, private: bytes, publics: Mapping[int, bytes]
 ) -> dict[int, bytes]:
-    """The keys of the masks that a client shares with each of its peers in this round: the same from either side."""
+    """Return the keys of the masks that a client shares with each peer in this round, equal on both sides."""
     return {
         peer: key_agreement.derive(agreed, terms.context, "pair mask", number, min(client, peer), max(client, peer))
         for peer, agreed in key_agreement.agree(private, publics).items()
@@ -23,7 +23,7 @@ def pair_masks(
 
 
 def self_mask(terms: Terms, number: int, client: int, seed: bytes) -> tuple[bytes, bytes]:
-    """The key of a client's own mask, and the commitment by which the server knows that it has the right seed."""
+    """Return the key of a client's self-mask, and the commitment by which the server checks the recovered seed."""
     key = key_agreement.derive(seed, terms.context, "self mask", number, client)
     return key, key_agreement.derive(seed, terms.context, "commitment", number, client)
 
@@ -39,6 +39,6 @@ def keys_statement(terms: Terms, client: int, public: bytes) -> bytes:
 def survivors_statement(
     terms: Terms, roster: bytes, members: Collection[int], number: int, survivors: Collection[int]
 ) -> bytes:
-    """What must be the same for everybody before a share is revealed: keys, members, round and survivors."""
+    """Return what all clients must agree on before a share is revealed: keys, members, round and survivors."""
     lists = [Writer().clients(each, terms.clients).done() for each in (members, survivors)]
     return key_agreement.statement(terms.context, "survivors", roster, number, *lists)

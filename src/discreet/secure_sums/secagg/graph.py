@@ -1,8 +1,8 @@
-"""Which clients are neighbours: they share masks, and hold each other's shares.
+"""The graph of neighbours, which share masks and hold each other's shares.
 
-Each client stands on a circle in an order drawn from the digest of everybody's keys, and its neighbours are the nearest
-on both sides: a Harary graph with random places (Bell et al., 2020, Algorithm 1 and §3). With as many neighbours as
-there are others, all pairs.
+Each client has a place on a circle in an order drawn from the digest of everybody's keys, and its neighbours are the
+nearest on both sides: a Harary graph with random places (Bell et al., 2020, Algorithm 1 and §3). With as many
+neighbours as there are others, all pairs.
 """
 
 import hashlib
@@ -10,17 +10,17 @@ from collections.abc import Collection, Sequence
 
 
 def place_on_circle(present: Collection[int], seed: bytes) -> list[int]:
-    """Everybody's place: an order that is random to whoever did not choose the seed."""
+    """Return the clients in the order of their places, which is random to anyone who did not choose the seed."""
     return sorted(present, key=lambda client: hashlib.sha256(seed + client.to_bytes(8, "little")).digest())
 
 
 def neighbours(client: int, around: Sequence[int], degree: int) -> tuple[int, ...]:
-    """A client's neighbours on the circle, in ascending order; `degree` is even or reaches everybody."""
+    """Return a client's neighbours on the circle in ascending order. `degree` is even, or reaches everybody."""
     return _neighbours_at(around.index(client), around, degree)
 
 
 def neighbourhoods(around: Sequence[int], degree: int) -> dict[int, tuple[int, ...]]:
-    """The neighbours of everybody on the circle."""
+    """Return the neighbours of every client on the circle."""
     return {client: _neighbours_at(place, around, degree) for place, client in enumerate(around)}
 
 

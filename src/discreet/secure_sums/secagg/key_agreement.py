@@ -1,4 +1,4 @@
-"""What is derived from what: agreement of keys, their purposes, sealed shares and signatures. All from `cryptography`.
+"""Key agreement, key derivation, sealed shares and signatures, all built on the `cryptography` package.
 
 Every derived key names its purpose, round and clients, over a context that is the digest of the whole session's terms.
 So no key serves two purposes, and two sessions share none.
@@ -24,25 +24,26 @@ SEAL_BYTES = NONCE_BYTES + 16  # what a seal adds: its nonce and its tag
 
 
 def random_bytes(count: int) -> bytes:
-    """So many bytes of the operating system's generator: the one place where secrets come from."""
+    """Return `count` bytes from the operating system's generator, the only source of secrets here."""
     return secrets.token_bytes(count)
 
 
 def digest(*parts: bytes) -> bytes:
-    """SHA-256 over parts, each after its length, so that no two lists of parts meet."""
-    made = hashlib.sha256()
+    """Return SHA-256 over the parts, each preceded by its length, so that different lists never collide."""
+    state = hashlib.sha256()
     for part in parts:
-        made.update(len(part).to_bytes(8, "little"))
-        made.update(part)
-    return made.digest()
+        state.update(len(part).to_bytes(8, "little"))
+        state.update(part)
+    return state.digest()
 
 
 def public_key(private: bytes) -> bytes:
+    """Return the public key of an X25519 private key."""
     return X25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
 
 
 def agree(private: bytes, publics: Mapping[int, bytes]) -> dict[int, bytes]:
-    """X25519: what this private key has in common with each of these clients' public keys."""
+    """Return the X25519 secret that this private key shares with each of these clients' public keys."""
     own, agreed = X25519PrivateKey.from_private_bytes(private), {}  # to load it costs as much as to agree
     for client, public in publics.items():
         try:
@@ -53,21 +54,22 @@ def agree(private: bytes, publics: Mapping[int, bytes]) -> dict[int, bytes]:
 
 
 def derive(secret: bytes, context: bytes, *purpose: str | int | bytes) -> bytes:
-    """HKDF-SHA256: a key for this purpose alone.
+    """Derive a key for this purpose alone, by HKDF-SHA256.
 
-    `ascii` writes strings, whole numbers and bytes so that Python reads the same values back: no two purposes meet.
+    `ascii` writes strings, integers and bytes so that Python reads the same values back: no two purposes collide.
     """
     info = ascii(("discreet secagg", *purpose)).encode()
     return HKDF(SHA256(), KEY_BYTES, salt=context, info=info).derive(secret)
 
 
 def seal(key: bytes, plain: bytes) -> bytes:
-    """ChaCha20-Poly1305. The nonce is random, so that even a client set back to an old state repeats none."""
+    """Encrypt by ChaCha20-Poly1305. The nonce is random, so even a client restored from an old state repeats none."""
     nonce = random_bytes(NONCE_BYTES)
     return nonce + ChaCha20Poly1305(key).encrypt(nonce, plain, None)
 
 
 def unseal(key: bytes, sealed: bytes, sender: int) -> bytes:
+    """Decrypt what `seal` encrypted; raise BadShares if it was sealed under another key or changed."""
     try:
         return ChaCha20Poly1305(key).decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], None)
     except InvalidTag:
@@ -78,14 +80,17 @@ def unseal(key: bytes, sealed: bytes, sender: int) -> bytes:
 
 
 def identity_key(private: bytes) -> bytes:
+    """Return the public key of an Ed25519 identity."""
     return Ed25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
 
 
 def sign(identity: bytes, statement: bytes) -> bytes:
+    """Sign a statement with an Ed25519 private key."""
     return Ed25519PrivateKey.from_private_bytes(identity).sign(statement)
 
 
 def is_signature_valid(public: bytes, statement: bytes, signature: bytes) -> bool:
+    """Return whether the signature of the statement is valid under this public key."""
     try:
         Ed25519PublicKey.from_public_bytes(public).verify(signature, statement)
     except (InvalidSignature, ValueError):
@@ -94,5 +99,5 @@ def is_signature_valid(public: bytes, statement: bytes, signature: bytes) -> boo
 
 
 def statement(context: bytes, what: str, *about: int | bytes) -> bytes:
-    """What is signed: its kind and its whole content, under this session's context."""
+    """Return the bytes to sign: the kind of statement and its whole content, under the session's context."""
     return ascii(("discreet secagg", what, context, *about)).encode()

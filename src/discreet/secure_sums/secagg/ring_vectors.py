@@ -1,4 +1,4 @@
-"""Whole numbers modulo 2^bits: the vectors that are summed, and their bytes on the wire."""
+"""Vectors of integers modulo 2^bits, and their encoding in bytes."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +19,7 @@ Vector: TypeAlias = NDArray[Any]
 class Ring:
     """Vectors of `length` numbers modulo 2^`bits`, each held in the narrowest unsigned word that has room.
 
-    Sums wrap at the word's width by themselves; `reduce` takes off what lies above `bits`.
+    Sums wrap at the word's width by themselves; `reduce` clears the bits above `bits`.
     """
 
     bits: int
@@ -37,7 +37,7 @@ class Ring:
         return np.zeros(self.length, self.dtype)
 
     def to_ring(self, vector: Vector) -> Vector:
-        """A copy of whole numbers, modulo 2^bits; negative ones wrap as they should."""
+        """Return a copy of an integer vector modulo 2^bits. Negative numbers wrap around."""
         if not isinstance(vector, np.ndarray) or vector.dtype.kind not in "iu" or vector.shape != (self.length,):
             got = f"{vector.dtype} of shape {vector.shape}" if isinstance(vector, np.ndarray) else type(vector).__name__
             raise InvalidInput(
@@ -47,18 +47,18 @@ class Ring:
         return self.reduce(vector.astype(self.dtype))
 
     def reduce(self, vector: Vector) -> Vector:
-        """The same vector, each number taken modulo 2^bits in place."""
+        """Reduce each number modulo 2^bits in place, and return the vector."""
         if self._spare:
             np.bitwise_and(vector, self.dtype.type(2**self.bits - 1), out=vector)
         return vector
 
     def to_signed(self, vector: Vector) -> NDArray[np.int64]:
-        """The numbers between −2^(bits−1) and 2^(bits−1) − 1 that these stand for."""
+        """Return the numbers as signed integers between −2^(bits−1) and 2^(bits−1) − 1."""
         words = vector.astype(np.uint64) << np.uint64(64 - self.bits)
         return words.view(np.int64) >> np.int64(64 - self.bits)
 
     def pack(self, vector: Vector) -> Bytes:
-        """`bits` bits a number, little end first; the last byte is filled up with zeros."""
+        """Pack the numbers into `bits` bits each, little-endian; the last byte is padded with zeros."""
         if not self._spare:
             return vector.data.cast("B")
         groups = np.zeros((-(-self.length // 8), 8), self.dtype)  # eight numbers are `bits` whole bytes
@@ -70,7 +70,7 @@ class Ring:
         return packed.reshape(-1)[: self.packed_bytes].tobytes()
 
     def unpack(self, packed: Bytes) -> Vector:
-        """What `pack` packed; other bytes of the right length are refused if bits that must be zero are not."""
+        """Return the vector that `pack` packed; refuse bytes whose padding bits are not zero."""
         if len(packed) != self.packed_bytes:
             raise BadMessage(f"A vector has {self.packed_bytes} bytes under these terms, and got {len(packed)}.")
         if not self._spare:
@@ -91,7 +91,7 @@ class Ring:
         return 8 * self.dtype.itemsize - self.bits
 
     def _overlaps(self) -> list[tuple[int, int, int]]:
-        """(number, byte, shift): which of eight numbers has bits in which of their bytes, and how far apart."""
+        """Return (number, byte, shift) wherever one of eight numbers has bits in one of their packed bytes."""
         return [
             (number, byte, 8 * byte - number * self.bits)
             for byte in range(self.bits)

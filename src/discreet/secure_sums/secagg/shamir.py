@@ -1,4 +1,4 @@
-"""How a secret of 32 bytes is shared, so that `threshold` holders can put it together and fewer know nothing.
+"""Share a secret of 32 bytes so that `threshold` holders can recover it and fewer learn nothing.
 
 Shamir (1979): the secret is the value at 0 of a random polynomial of degree threshold − 1 over a prime field, and a
 share is its value at the holder's position.
@@ -16,7 +16,7 @@ SHARE_BYTES = 33
 
 
 def split(secret: bytes, threshold: int, positions: Iterable[int]) -> dict[int, bytes]:
-    """A share for each position, which is a whole number above 0.
+    """Split the secret into a share for each position, an integer above 0.
 
     Guarantee: fewer than `threshold` shares are independent of the secret, up to the 2⁻¹²⁰ by which a coefficient made
     of 48 random bytes differs from a uniform one.
@@ -29,7 +29,7 @@ def split(secret: bytes, threshold: int, positions: Iterable[int]) -> dict[int, 
 
 
 def combine(shares: Mapping[int, bytes]) -> bytes | None:
-    """The secret of exactly `threshold` shares, by position; None if they can't come from one secret of 32 bytes."""
+    """Recover the secret from exactly `threshold` shares by position; None if they don't come from one secret."""
     positions = tuple(sorted(shares))
     values = [int.from_bytes(shares[position], "little") for position in positions]
     secret = sum(value * weight for value, weight in zip(values, _weights(positions), strict=True)) % PRIME
@@ -37,6 +37,7 @@ def combine(shares: Mapping[int, bytes]) -> bytes | None:
 
 
 def is_share(share: bytes) -> bool:
+    """Return whether the bytes encode an element of the field."""
     return len(share) == SHARE_BYTES and int.from_bytes(share, "little") < PRIME
 
 
@@ -49,7 +50,7 @@ def _evaluate(polynomial: list[int], position: int) -> int:
 
 @lru_cache(maxsize=1024)
 def _weights(positions: tuple[int, ...]) -> tuple[int, ...]:
-    """Lagrange's weights at 0. Many secrets have holders at the same positions, so they are kept."""
+    """Return the Lagrange weights at 0. Many secrets have holders at the same positions, so they are cached."""
     weights = []
     for one in positions:
         above, below = 1, 1

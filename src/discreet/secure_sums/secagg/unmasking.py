@@ -1,4 +1,4 @@
-"""How revealed shares take the masks off the sum, and off nothing else."""
+"""Remove the masks from a sum by the revealed shares, and from nothing else."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ class Total:
 
 
 def unmask(cohort: Cohort, current: Round) -> Total:
-    """The sum without its masks: each survivor's own, and those that it shared with clients that were lost.
+    """Return the sum without each survivor's self-mask and the masks it shared with lost clients.
 
     The masks that two survivors share have cancelled in the sum.
     """
@@ -42,7 +42,7 @@ def unmask(cohort: Cohort, current: Round) -> Total:
 
 
 def _recover_secret(cohort: Cohort, current: Round, client: int) -> bytes:
-    """A survivor's seed, or a lost client's mask key, from the first `threshold` shares that were revealed."""
+    """Recover a survivor's seed or a lost client's mask key from the first `threshold` revealed shares."""
     shares = {
         cohort.positions[client][holder]: _share(current.revealed[holder], client)
         for holder in sorted(cohort.neighbourhood(client) & current.revealed.keys())

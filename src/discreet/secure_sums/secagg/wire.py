@@ -1,4 +1,4 @@
-"""How numbers, tables and lists of clients become bytes, and back with every length checked."""
+"""Write numbers, tables and sets of clients as bytes, and read them back with every length checked."""
 
 from collections.abc import Collection, Mapping
 from typing import NoReturn, TypeAlias
@@ -11,7 +11,7 @@ ID_BYTES = 4
 
 
 class Writer:
-    """Bytes that `Reader` reads back."""
+    """Collects values as bytes that `Reader` reads back."""
 
     def __init__(self) -> None:
         self._pieces: list[Bytes] = []
@@ -25,18 +25,18 @@ class Writer:
         return self
 
     def blob(self, value: bytes) -> "Writer":
-        """Bytes of any length, after their length."""
+        """Write bytes of any length, preceded by their length."""
         return self.number(len(value), 8).raw(value)
 
     def table(self, rows: Mapping[int, bytes]) -> "Writer":
-        """Clients in ascending order, each with bytes of one fixed size."""
+        """Write clients in ascending order, each with bytes of one fixed size."""
         self.number(len(rows), ID_BYTES)
         for client in sorted(rows):
             self.number(client, ID_BYTES).raw(rows[client])
         return self
 
     def clients(self, chosen: Collection[int], total: int) -> "Writer":
-        """A set of clients, one bit for each of all."""
+        """Write a set of clients as a bit field over all clients."""
         bits = sum(1 << client for client in chosen)
         return self.number(bits, -(-total // 8))
 
@@ -45,7 +45,7 @@ class Writer:
 
 
 class Reader:
-    """Reads what `Writer` wrote, and nothing else: each value has one spelling, and no byte is left over."""
+    """Reads what `Writer` wrote, and nothing else: each value has one encoding, and no byte is left over."""
 
     def __init__(self, data: bytes) -> None:
         if not isinstance(data, bytes):
