@@ -71,18 +71,18 @@ def answer_question(question: Question, patience: float = math.inf) -> dict[str,
         "sentence": sentence(VIEWERS[question.view], question.unit, promised.relation, FALSE_ALARMS, recognised),
         "warnings": list(plan_warnings(found, question.population(), [said], distinct)),
         "curves": {
-            "epsilon": _curve(_noises(noise), noise, until, lambda at: _epsilon_at(question, at)),
+            "epsilon": _curve(_noises(noise), noise, until, lambda x: _epsilon_at(question, x)),
             "noise": _curve(
-                _whole("rounds", question),
+                _nearby_counts("rounds", question),
                 question.rounds,
                 until,
-                lambda at: _noise_for(replace(question, rounds=int(at)), near),
+                lambda x: _noise_for(replace(question, rounds=int(x)), near),
             ),
             "noise_to_signal": _curve(
-                _whole("clients", question),
+                _nearby_counts("clients", question),
                 question.clients,
                 until,
-                lambda at: _noise_to_signal(replace(question, clients=int(at)), near),
+                lambda x: _noise_to_signal(replace(question, clients=int(x)), near),
             ),
             "bytes": _bytes_by_rounds(question, found),
         },
@@ -131,12 +131,14 @@ def _calibrate_near(question: Question, near: float) -> Algorithm | None:
     population, privacy = question.population(), question.privacy()
     open_noise = question.algorithm().for_population(population, question.dimension)
 
-    def at(noise: float) -> PromiseEvent:
+    def event_at(noise: float) -> PromiseEvent:
         return promise_event(privacy, open_noise.with_noise(noise), question.rounds, population)
 
     try:
         target, guess = EpsilonTarget(epsilon=question.epsilon, delta=question.delta), near * math.sqrt(question.rounds)
-        noise = calibration.calibrate_noise(lambda noise: at(noise).event, target, at(1.0).relation, near=guess)
+        noise = calibration.calibrate_noise(
+            lambda noise: event_at(noise).event, target, event_at(1.0).relation, near=guess
+        )
     except InvalidInput:  # no noise is enough
         return None
     return open_noise.with_noise(noise).for_population(population)
@@ -160,7 +162,7 @@ def question_traffic(question: Question, algorithm: Algorithm) -> dict[str, int]
 
 def _bytes_by_rounds(question: Question, algorithm: Algorithm) -> dict[str, list[float]]:
     """Return the bytes over rounds with the current bits, which another noise would change by a few."""
-    rounds = _whole("rounds", question)
+    rounds = _nearby_counts("rounds", question)
     found = [question_traffic(replace(question, rounds=each), algorithm) for each in rounds]
     totals = {name: [float(each[name]) for each in found] for name in ("client_expected", "all_total")}
     return {"x": [float(each) for each in rounds], **totals}
@@ -184,7 +186,7 @@ def _noises(now: float) -> list[float]:
     return [each for each in _geometric(now, 11) if each >= calibration.LEAST]
 
 
-def _whole(name: str, question: Question) -> list[int]:
+def _nearby_counts(name: str, question: Question) -> list[int]:
     """Return seven whole numbers around the slider's own, which is one of them; fewer at an end of its range."""
     now = getattr(question, name)
     near = {round(each) for each in _geometric(now, 7)} | {now}

@@ -42,7 +42,7 @@ def epsilon_domain(name: str, promise: Promise) -> EpsilonDomain:
     formula = next(iter(FORMS[name].values()))
     start = turning_point(promise) if name == "theorem1" else LEAST
 
-    def crossing(variance: float) -> float | None:
+    def find_crossing(variance: float) -> float | None:
         def excess(log_epsilon: float) -> float:
             return formula(promise.with_epsilon(math.exp(log_epsilon))) - variance
 
@@ -50,8 +50,8 @@ def epsilon_domain(name: str, promise: Promise) -> EpsilonDomain:
             return None
         return start if excess(math.log(start)) <= 0 else math.exp(find_root(excess, math.log(start), math.log(MOST)))
 
-    saturates, most = crossing(MIN_VARIANCE), max_deviation(promise)
-    begins = crossing(most**2) if most > 1 else None
+    saturates, most = find_crossing(MIN_VARIANCE), max_deviation(promise)
+    begins = find_crossing(most**2) if most > 1 else None
     if begins is None:
         return EpsilonDomain(None, saturates, ())
 
