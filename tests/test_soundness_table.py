@@ -268,7 +268,7 @@ def test_row_6_overlap_is_counted_as_it_was_dealt(tmp_path: Path) -> None:
     assert prepared.population.max_multiplicity == most == 4
     (release,) = prepared.algorithm.planned_releases(4, prepared.population)
     assert sum(steps(release.event).values()) == 4 * most
-    assert "No example lies in more than 4 clients." in said(cards(prepared)[0])
+    assert "At most 4 clients hold the same example." in said(cards(prepared)[0])
 
 
 def test_row_7_batches_are_drawn_by_poisson_or_promise_nothing() -> None:

@@ -25,7 +25,7 @@ __all__ = ["__version__", *_WHERE]
 
 
 def __getattr__(name: str) -> Any:
-    """Each public name is fetched when it is first used: `import discreet` costs nothing, and torch takes a second."""
+    """Import a public name when it is first used, so that `import discreet` loads no torch."""
     if name not in _WHERE:
         raise AttributeError(f"module 'discreet' has no attribute {name!r}")
     return getattr(importlib.import_module(_WHERE[name]), name)

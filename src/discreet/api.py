@@ -1,4 +1,4 @@
-"""For Python programs and notebooks: train, and open what was trained. The command line uses the same functions."""
+"""For Python programs and notebooks: train a model, and load a run. The command line uses the same functions."""
 
 import copy
 from collections.abc import Callable
@@ -41,7 +41,17 @@ PathLike: TypeAlias = str | Path
 
 @dataclass(frozen=True)
 class Run:
-    """What a run left behind. `stopped` says why it ended before its last round; None when it didn't."""
+    """A run: its model, guarantees and metrics.
+
+    Attributes:
+        directory: The run directory.
+        rounds: Number of completed rounds.
+        metrics: The evaluation of the last model on test data. No guarantee covers it.
+        guarantees: What is certified, the promised guarantee first.
+        stopped: Why the run ended before its last round. None if it didn't.
+        module: The module that the trained weights are loaded into. None builds it from the experiment.
+        data_dir: The folder of downloaded data sets, if the module is built from the experiment.
+    """
 
     directory: Path
     rounds: int
@@ -53,17 +63,17 @@ class Run:
 
     @property
     def guarantee(self) -> Guarantee | None:
-        """The one that was promised; without a promise the first there is, and None for a run without privacy."""
+        """The promised guarantee; without a promise the first one, and None for a run without privacy."""
         return self.guarantees[0] if self.guarantees else None
 
     @property
     def history(self) -> list[dict[str, Any]]:
-        """A line a round. Nothing in it is covered by a guarantee but `epsilon`."""
+        """The record of every round, in order. A guarantee covers only its `epsilon`."""
         return RunRecord.open(self.directory).read_rounds()
 
     @cached_property
     def model(self) -> nn.Module:
-        """A plain module with the trained weights, ready to predict with."""
+        """A plain module with the trained weights, in evaluation mode."""
         record = RunRecord.open(self.directory)
         module = _rebuild_module(record, self.data_dir) if self.module is None else copy.deepcopy(self.module)
         module.load_state_dict(record.load_model())
@@ -170,27 +180,43 @@ def train(
 
 
 def load(directory: PathLike, module: nn.Module | None = None, data_dir: PathLike | None = None) -> Run:
-    """Open a run. Its model is built again from the experiment; one that came from Python needs its `module`."""
+    """Load a run from its directory.
+
+    Args:
+        directory: The run directory.
+        module: The module that was trained, for a run that was started from Python. Other runs build it again.
+        data_dir: The folder of downloaded data sets.
+
+    Returns:
+        The run, as `train` returns it.
+
+    Raises:
+        InvalidInput: The directory holds no run, or the run has no model yet.
+
+    Example:
+        >>> run = discreet.load("runs/digits-20261116-120000-1a2b")
+        >>> print(run.guarantee)
+    """
     record = RunRecord.open(Path(directory))
-    record.load_model()  # a run without a model is not one to load
-    found = record.read_outcome()
-    cards = tuple(from_plain(Guarantee, card) for card in found["guarantees"])
+    record.load_model()  # refuse a run that has no model yet
+    outcome = record.read_outcome()
+    cards = tuple(from_plain(Guarantee, card) for card in outcome["guarantees"])
     return Run(
-        record.path, found["rounds"], found["metrics"], cards, found["stopped"], module, _optional_path(data_dir)
+        record.path, outcome["rounds"], outcome["metrics"], cards, outcome["stopped"], module, _optional_path(data_dir)
     )
 
 
 def prepare_job(source: Source, *, accept_data_ranges: bool = False) -> Job:
-    """All that can be wrong with an experiment shows here, before anything is written."""
+    """Build the job of an experiment, or say what is wrong with it; nothing is written."""
     ready = job_builder.build_job(source, _choose_key(source.experiment.seed))
     return replace(ready, accept_data_ranges=accept_data_ranges)
 
 
 def reopen_run(directory: Path, key_dir: Path | None, data_dir: Path | None = None) -> tuple[Job, RunRecord]:
-    """A run that was stopped, ready to go on."""
+    """Open a stopped run of an experiment's file, and build its job again."""
     record = RunRecord.open(directory)
     if record.identity.folder is None:
-        raise InvalidInput(f"{directory} was made from Python.", fix="Go on with discreet.train(..., resume=...).")
+        raise InvalidInput(f"{directory} was made from Python.", fix="Resume it with discreet.train(..., resume=...).")
     _refuse_finished(record, key_dir)
     check_version(record)
     experiment = _read_experiment(record)
@@ -202,7 +228,7 @@ def reopen_run(directory: Path, key_dir: Path | None, data_dir: Path | None = No
 
 
 def _open_for_resume(directory: Path, key_dir: Path | None) -> RunRecord:
-    """A run that this version may go on with."""
+    """Open a stopped run, or refuse one that is finished or that another version started."""
     record = RunRecord.open(directory)
     _refuse_finished(record, key_dir)
     check_version(record)
@@ -216,11 +242,12 @@ def _refuse_finished(record: RunRecord, key_dir: Path | None) -> None:
 
 
 def run_of_outcome(outcome: Outcome, module: nn.Module | None = None) -> Run:
+    """Return the run that ended in this way."""
     return Run(outcome.record.path, outcome.completed, outcome.metrics, outcome.guarantees, outcome.stopped, module)
 
 
 def new_run_path(name: str) -> Path:
-    """A place for a run that was given none: under runs/, by its task and the time."""
+    """Return a new path for a run directory: in runs/, named by the task and the time."""
     return Path("runs") / f"{name}-{datetime.now():%Y%m%d-%H%M%S}-{token_hex(2)}"
 
 
@@ -241,17 +268,17 @@ def _show_progress(ready: Job, console: Console, wanted: bool | None) -> Abstrac
 def _rebuild_module(record: RunRecord, data_dir: Path | None) -> nn.Module:
     if record.identity.folder is None:
         raise InvalidInput(
-            f"{record.path} was made from Python, which alone knows its module.",
+            f"{record.path} was made from Python, and only that program knows its module.",
             fix="Pass it: discreet.load(directory, module=...).",
         )
     experiment = _read_experiment(record)
-    anyhow = torch.Generator()  # only shapes count: the weights come from the record
+    generator = torch.Generator()  # any will do: the weights come from the record
     paths = Paths.default(Path(record.identity.folder), data_dir)
-    return job_builder.build_model(experiment, experiment.load_task(anyhow, paths), paths.folder, anyhow)
+    return job_builder.build_model(experiment, experiment.load_task(generator, paths), paths.folder, generator)
 
 
 def _has_accepted(record: RunRecord | None) -> bool:
-    """Whether ranges taken from the data were accepted when the run was started."""
+    """Whether the user accepted ranges taken from the data when the run was started."""
     return record is not None and record.identity.data_ranges
 
 
@@ -265,5 +292,5 @@ def _choose_key(seed: int | None) -> RunKey:
     return RunKey.generate() if seed is None else RunKey.from_seed(seed)
 
 
-def _optional_path(given: PathLike | None) -> Path | None:
-    return None if given is None else Path(given)
+def _optional_path(path: PathLike | None) -> Path | None:
+    return None if path is None else Path(path)

@@ -84,7 +84,7 @@ def test_a_run_that_diverges_is_shown_as_what_it_is(discreet: Discreet):
     [
         ("none.toml", 2, "There is no file none.toml"),
         ("small.toml small.toml", 2, "is there twice"),
-        ("small.toml --sweep rounds", 2, "--sweep needs NAME=V1,V2,…, and got 'rounds'. Say --sweep"),
+        ("small.toml --sweep rounds", 2, "--sweep needs NAME=V1,V2,…, and got 'rounds'. For example: --sweep"),
         ("small.toml --sweep rounds=1,no", 2, "small, rounds=no: rounds: must be a whole number, and got 'no'"),
         ("small.toml --sweep algorithm.epoch=1 --sweep algorithm.epoch=2", 2, "is there twice"),
         ("small.toml --sweep rounds.x=1", 2, "small, rounds.x=1: rounds.x=1: 'rounds' is a value, not a table."),
@@ -129,7 +129,7 @@ def test_ctrl_c_keeps_what_is_done_says_how_to_go_on_and_going_on_ends_as_if_not
         return told(*given)
 
     with monkeypatch.context() as during:
-        during.setattr(loop._Training, "_told", interrupted)
+        during.setattr(loop._Training, "_complete_record", interrupted)
         ran = discreet(f"{line} --out stopped")
     assert (ran.code, len(rounds)) == (1, 10)
     said = " ".join(ran.out.split())

@@ -81,9 +81,12 @@ def test_overrides_and_device_reach_the_resolved_experiment(discreet: Discreet, 
         ("run small.toml --set privacy.unit=client", "this algorithm protects one example against the server"),
         ("run small.toml --set model.kind=gone.py:Net", "no file"),
         ("run small.toml --set loss=gone.py:loss", "no file"),
-        ("run small.toml --ledger gone.jsonl", "There is no ledger gone.jsonl. Make it first: discreet ledger create"),
+        (
+            "run small.toml --ledger gone.jsonl",
+            "There is no ledger gone.jsonl. Create it first: discreet ledger create",
+        ),
         ("run small.toml --resume somewhere", "--resume continues a run as it was started"),
-        ("run --resume somewhere", "somewhere is no run directory"),
+        ("run --resume somewhere", "somewhere is not a run directory"),
         ("run small.toml --device tpu", "--device"),
     ],
 )
@@ -103,7 +106,7 @@ def test_a_place_that_holds_something_is_refused(discreet: Discreet, tmp_path: P
     (tmp_path / "result" / "thesis.tex").write_text("years")
     ran = discreet("run small.toml --out result")
     assert (ran.code, ran.err.count("\n")) == (2, 1)
-    assert "is there already" in ran.err
+    assert "already exists" in ran.err
     assert [path.name for path in (tmp_path / "result").iterdir()] == ["thesis.tex"]
 
 

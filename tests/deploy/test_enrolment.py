@@ -210,7 +210,7 @@ def test_a_folder_that_can_not_be_written_is_said_in_a_sentence(
     ):
         assert cli.run(["deploy", *words]) == InvalidInput.exit_code
         said = " ".join(capsys.readouterr().err.split())
-        assert f"No {what} could be made at {here} (Not a directory)." in said
+        assert f"The {what} can't be created at {here} (Not a directory)." in said
 
 
 def test_a_folder_that_may_not_be_looked_into_is_said_in_a_sentence(

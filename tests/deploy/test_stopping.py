@@ -173,7 +173,7 @@ def test_a_run_whose_first_round_is_refused_says_how_to_go_on_with_it(
     command = f"discreet deploy submit '{site.folder}' --name first"
     with pytest.raises(InvalidInput) as refused:
         api.load(site.run("first"))
-    assert refused.value.fix == f"Go on with it: {command}"
+    assert refused.value.fix == f"Resume it: {command}"
     assert cli.run(["report", str(site.run("first"))]) == 2
     assert command in " ".join(capsys.readouterr().err.split())
 

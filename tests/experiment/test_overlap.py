@@ -84,7 +84,7 @@ def test_a_ledger_for_examples_refuses_a_run_that_protects_one_of_several_client
     assert run(words(tmp_path, CLIENTS, counted)) == UnsoundCombination.exit_code
     said = " ".join(capsys.readouterr().err.split())
     assert "a budget for one example against the public, and this experiment protects one client" in said
-    assert "an example may lie in 2 clients" in said
+    assert "up to 2 clients may hold the same example" in said
     assert counted.read_bytes() == before
     assert not (tmp_path / "out").exists()
 
@@ -120,7 +120,7 @@ def test_a_stopped_run_is_not_resumed_into_such_a_ledger(tmp_path: Path, monkeyp
         run(words(tmp_path, CLIENTS, counted))
     before = counted.read_bytes()
     job, record = api.reopen_run(tmp_path / "out", tmp_path / "keys")
-    with pytest.raises(UnsoundCombination, match="an example may lie in 2 clients"):
+    with pytest.raises(UnsoundCombination, match="up to 2 clients may hold the same example"):
         running.resume(job, record, tmp_path / "keys", lambda _: None)
     assert counted.read_bytes() == before
 

@@ -224,7 +224,9 @@ def test_a_run_whose_directory_can_not_be_written_is_not_gone_on_with_and_stays_
     start(prepared("seed=9"), tmp_path / "run", interrupting(2))
     before = (tmp_path / "run" / "rounds.jsonl").read_bytes()
     (tmp_path / "run" / ".rounds.jsonl.draft").mkdir()
-    with pytest.raises(InvalidInput, match=r"run can't be written to \(Is a directory\), so the run in it can't go on"):
+    with pytest.raises(
+        InvalidInput, match=r"run can't be written to \(Is a directory\), so the run in it can't be resumed"
+    ):
         again(tmp_path / "run")
     assert (tmp_path / "run" / "rounds.jsonl").read_bytes() == before
 
@@ -298,7 +300,7 @@ def test_a_lost_key_and_a_finished_run_are_sentences(prepared: Prepared, tmp_pat
     start(prepared("seed=1"), tmp_path / "done")
     with pytest.raises(InvalidInput, match="is finished"):
         again(tmp_path / "done")
-    with pytest.raises(InvalidInput, match="is no run directory"):
+    with pytest.raises(InvalidInput, match="is not a run directory"):
         again(tmp_path / "nothing")
 
 
@@ -454,7 +456,7 @@ def test_an_older_ledger_refuses_a_run_until_it_is_restated(prepared: Prepared, 
 def test_a_run_that_can_not_start_gives_back_what_it_reserved(prepared: Prepared, tmp_path: Path):
     ledger = Ledger.create(tmp_path / "data.jsonl", [budget(9.0)], "filter")
     (tmp_path / "file").write_text("")
-    with pytest.raises(InvalidInput, match="No run directory could be made"):
+    with pytest.raises(InvalidInput, match="The run directory can't be created"):
         start(prepared(), tmp_path / "file" / "run", ledger=ledger.path)
     assert ledger.summary()["releases"] == {"committed": 0, "reserved": 0, "voided": 1}
 
@@ -495,7 +497,7 @@ def test_private_noise_without_a_promise_is_certified_and_its_plan_is_its_budget
 def test_a_directory_that_holds_something_is_never_written_over(prepared: Prepared, tmp_path: Path):
     (tmp_path / "run").mkdir()
     start(prepared(), tmp_path / "run")  # an empty one is fine
-    with pytest.raises(InvalidInput, match="is there already"):
+    with pytest.raises(InvalidInput, match="already exists"):
         start(prepared(), tmp_path / "run")
 
 

@@ -1,4 +1,4 @@
-"""The fast twin: blocks of clients stacked through torch.func.vmap, on CPU or GPU."""
+"""The fast engine: blocks of clients stacked through torch.func.vmap, on CPU or GPU."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -15,12 +15,12 @@ from discreet.params import count_values
 
 LARGEST_BLOCK = 4096
 HOST_MEMORY = 3 * 2**29  # 1.5 GiB
-MEASURED_CLIENTS = 4  # clients whose memory is looked at
+MEASURED_CLIENTS = 4  # the largest clients, on which the memory is measured
 
 
 @dataclass(frozen=True)
 class EmbeddedEngine:
-    """All clients of a block at once: as many as `block`, which a run keeps, since its last bits depend on it."""
+    """Trains the clients of a block at once. A run keeps its `block_size`, since its last bits depend on it."""
 
     is_remote = False
     simulation: Simulation
@@ -30,9 +30,9 @@ class EmbeddedEngine:
     def with_fitting_blocks(
         cls, simulation: Simulation, broadcast: Broadcast, memory: int | None = None
     ) -> "EmbeddedEngine":
-        """With blocks that take at most `memory` bytes: by default half of what is free.
+        """Return an engine whose blocks take at most `memory` bytes; by default half of the free memory.
 
-        On a host no more than HOST_MEMORY: its caches gain nothing from more.
+        A CPU gets at most HOST_MEMORY, since its caches gain nothing from more.
         """
         device = simulation.device
         budget = _free_bytes(device) // 2 if memory is None else memory
@@ -53,32 +53,32 @@ class EmbeddedEngine:
         )
 
     def client_steps(self, broadcast: Broadcast, cohort: list[int]) -> Iterator[tuple[list[int], Uploads]]:
-        """What each block of clients sends, as it comes."""
+        """Yield what each block of clients sends."""
         return ((block, self._step(broadcast, block)) for block in self.blocks(cohort))
 
     def _step(self, broadcast: Broadcast, block: list[int]) -> Uploads:
-        """On a GPU blocks have few sizes, so that steps can be recorded: the last client is played again, unheard."""
+        """Train one block. On a GPU, pad it to one of a few sizes, so that CUDA graphs can be reused."""
         if self.simulation.device.type != "cuda":
             return self.simulation.step(broadcast, block)
         more = max(0, min(round_up_width(len(block)), self.block_size) - len(block))
         return self.simulation.step(broadcast, block + block[-1:] * more).select(slice(len(block)))
 
     def blocks(self, cohort: list[int]) -> Iterator[list[int]]:
-        """Clients of like size together, so that one large client doesn't pad all others."""
+        """Group clients of similar size into blocks, so that one large client doesn't pad all others."""
         ordered = sorted(cohort, key=lambda client: (self.simulation.federation.sizes[client], client))
         for first in range(0, len(ordered), self.block_size):
             yield ordered[first : first + self.block_size]
 
 
 def estimate_client_bytes(simulation: Simulation, broadcast: Broadcast) -> float:
-    """Bytes that one client takes on a host: some copies of the model, beside which its batch is small."""
+    """Estimate the bytes that one client takes on a CPU: copies of the model, compared to which a batch is small."""
     values = list(broadcast.params.values())
     width = max((value.element_size() for value in values), default=4)
     return count_values(broadcast.params) * width * simulation.algorithm.trainer.model_copies(simulation.population)
 
 
 def measure_client_bytes(simulation: Simulation, broadcast: Broadcast) -> float:
-    """Bytes that one client takes on a GPU: the largest ones' peak in a step or two that nobody gets to see."""
+    """Measure the bytes that one client takes on a GPU, in a trial of the largest clients whose result is discarded."""
     trainer = simulation.algorithm.trainer.with_two_steps()
     trial = replace(simulation, algorithm=replace(simulation.algorithm, trainer=trainer))
     sizes = simulation.federation.sizes
@@ -90,7 +90,7 @@ def measure_client_bytes(simulation: Simulation, broadcast: Broadcast) -> float:
 
 
 def _free_bytes(device: torch.device) -> int:
-    """Bytes that are free: on a GPU what it reports, on a host what the kernel says is available, within reason."""
+    """Return the free bytes of a GPU, or the memory that the kernel calls available, at most twice HOST_MEMORY."""
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
     try:

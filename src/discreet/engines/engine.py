@@ -1,4 +1,4 @@
-"""The contract of an engine: gather the cohort's sum, and nothing else."""
+"""The contract of an engine: gather the sum of a cohort, and nothing else."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -21,14 +21,14 @@ from discreet.randomness.purposes import Purpose
 from discreet.randomness.secret_streams import SecretRows
 from discreet.randomness.streams import RunKey, SimulatedRows
 
-MIN_SECURE_CLIENTS = 3  # clients of a secure sum: of two, each could take its own part off
-PUBLIC_STREAM = -2  # whose streams the server's training on public data has; -1 is the server's noise
+MIN_SECURE_CLIENTS = 3  # with two, each client could subtract its own update from the sum
+PUBLIC_STREAM = -2  # the client number of the server's training on public data; -1 is the server's noise
 
 
 class RoundRefused(DiscreetError):
-    """A round can't be made, and with it the run ends here; submitted again, it goes on.
+    """A round can't take place, and the run ends here. It can be resumed.
 
-    `revealed` says whether something of the round may have been released all the same: it must count.
+    `revealed` says whether something of the round may have been released; it then counts.
     """
 
     def __init__(self, problem: str, *, fix: str = "", revealed: bool = False) -> None:
@@ -38,29 +38,37 @@ class RoundRefused(DiscreetError):
 
 @dataclass(frozen=True)
 class CohortSum:
-    """The sum over the cohort, who contributed, and diagnostics that no guarantee covers."""
+    """The sum over a cohort, the clients that contributed, and diagnostics that no guarantee covers.
+
+    Attributes:
+        total: The sum of what the clients sent.
+        contributors: The clients in the sum.
+        norms: The norm of each update before clipping. Empty with real clients.
+        kept: The share of each update that clipping kept: min(1, clip/norm).
+        signal: The norm of the sum before any noise, in units of the clip.
+    """
 
     total: Params
     contributors: tuple[int, ...]
     norms: torch.Tensor
-    kept: torch.Tensor  # of each update, the share that the clip left: min(1, clip/norm)
-    signal: torch.Tensor  # the norm of the sum before any noise, in units of the clip
+    kept: torch.Tensor
+    signal: torch.Tensor
 
     @classmethod
     def from_blocks(
         cls, blocks: Iterable[tuple[list[int], Uploads]], broadcast: Broadcast, mechanism: Mechanism
     ) -> "CohortSum":
-        """The blocks summed up as they come, and of their norms which were above the clip."""
+        """Add up the blocks as they arrive, and compare their norms with the clip."""
         summed: Params | None = None
         clean: Params | None = None
         clients: list[int] = []
-        found = []
+        norms_of_blocks = []
         for block, sent in blocks:
             summed = _add_rows(summed, sent.rows)
             clean = clean if sent.clean is None else _add_rows(clean, sent.clean)
             clients += block
-            found.append(sent.norms)
-        sizes = torch.cat(found) if found else torch.zeros(0)
+            norms_of_blocks.append(sent.norms)
+        sizes = torch.cat(norms_of_blocks) if norms_of_blocks else torch.zeros(0)
         clip = mechanism.clip_threshold(broadcast)
         kept = torch.ones_like(sizes) if clip is None else (clip / sizes).clamp(max=1).to(sizes.device)
         encoding = broadcast.encoding
@@ -74,7 +82,7 @@ class CohortSum:
 
     @property
     def clipped_share(self) -> float:
-        """The share of clients that were clipped; asked for late, since the answer waits for the device."""
+        """The share of clients that were clipped. It is computed when asked for, since it waits for the device."""
         return float((self.kept < 1).double().mean()) if len(self.kept) else 0.0
 
 
@@ -84,21 +92,30 @@ def _add_rows(summed: Params | None, rows: Params) -> Params:
 
 @dataclass(frozen=True)
 class Simulation:
-    """All that a simulating engine is built from: it needs no more to play every client."""
+    """What an engine needs to play every client.
+
+    Attributes:
+        algorithm: The algorithm with all its noise.
+        federation: The clients' data.
+        loss: The loss of the model.
+        key: The run's key, from which all randomness is drawn.
+        public: Examples that no client holds, as one client's.
+        real: Whether the clients are on machines of their own, so that noise drawn here hides real data.
+    """
 
     algorithm: Algorithm
     federation: Federation
     loss: Loss
     key: RunKey
-    public: Federation | None = None  # one client's, that nobody is
-    real: bool = False  # clients are elsewhere, and noise that is drawn here hides real data
+    public: Federation | None = None
+    real: bool = False
 
     @property
     def population(self) -> Population:
         return self.federation.population
 
     def step(self, broadcast: Broadcast, clients: list[int]) -> Uploads:
-        """What a block of clients sends for this broadcast."""
+        """Return what a block of clients sends for this broadcast."""
         rows, data = self.rows(broadcast, clients), self.federation.block(clients)
         with rows.seed_network():
             return self.algorithm.client_step(self.loss, broadcast, data, self.weights(clients), rows)
@@ -109,7 +126,7 @@ class Simulation:
 
     @property
     def public_update(self) -> PublicUpdate | None:
-        """What the server trains on public data, as one client more would, by its own streams."""
+        """The server's training on public data, as one more client would train, with its own random streams."""
         return None if self.public is None else self._public_update
 
     def _public_update(self, params: Params, round: int) -> Params:
@@ -124,10 +141,10 @@ class Simulation:
         return {name: value[0] for name, value in delta.items()}
 
     def rows(self, broadcast: Broadcast, clients: list[int]) -> SimulatedRows | SecretRows:
-        """The clients' streams for this broadcast.
+        """Return the clients' random streams for this broadcast.
 
-        A seeded run leaves the broadcast's digest out: it protects nobody, and two engines that differ in the last
-        bit of a sum would otherwise part for good.
+        A seeded run leaves the broadcast's digest out: its noise protects nobody, and two engines that differ in the
+        last bit of a sum would otherwise diverge for good.
         """
         if self.real and not self.key.is_seeded:
             return self.key.secret_rows(broadcast.round, broadcast.digest, clients[0], self.device)
@@ -135,7 +152,7 @@ class Simulation:
         return self.key.rows(broadcast.round, digest, clients, self.device)
 
     def weights(self, clients: list[int]) -> torch.Tensor:
-        """What each of these counts; a number a client, and public."""
+        """Return the weight of each of these clients in the sum, which is public."""
         every = self.algorithm.weights(self.population)
         return torch.tensor([every[client] for client in clients], dtype=torch.float64, device=self.device)
 

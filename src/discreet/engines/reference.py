@@ -1,4 +1,4 @@
-"""The slow twin: one client after the other, as the papers' pseudocode reads."""
+"""The slow engine: one client after the other, written like the papers' pseudocode."""
 
 from dataclasses import dataclass
 
@@ -20,5 +20,5 @@ class ReferenceEngine:
         return self.simulation.population
 
     def gather(self, broadcast: Broadcast, cohort: list[int]) -> CohortSum:
-        each = (([client], self.simulation.step(broadcast, [client])) for client in cohort)
-        return CohortSum.from_blocks(each, broadcast, self.simulation.algorithm.mechanism)
+        steps = (([client], self.simulation.step(broadcast, [client])) for client in cohort)
+        return CohortSum.from_blocks(steps, broadcast, self.simulation.algorithm.mechanism)

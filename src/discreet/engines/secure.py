@@ -1,4 +1,4 @@
-"""The embedded engine with its sums made by real secure aggregation: every key, mask and share, in one process."""
+"""The embedded engine with sums by real secure aggregation: every key, mask and share, in one process."""
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -24,11 +24,11 @@ STAGES = tuple(stage.name for stage in (*SETUP, *round_stages(signed=False)))  #
 
 @dataclass(frozen=True)
 class SecureEngine:
-    """Clients are played as in `embedded`; what leaves each of them goes through the protocol, a session a round.
+    """Trains clients as `embedded` does, and sums what they send by the protocol, with one session for each round.
 
-    Each drops out of a round with probability `drop_out`, before one of its messages. Who leaves before the masked
-    update is sent is not in the sum; who leaves later is, and the others make up for what it didn't reveal. As many may
-    collude, and as many leave, as the noise was sized for.
+    Each client drops out of a round with probability `drop_out`, before one of its messages. A client that leaves
+    before it sends its masked update is not in the sum. If it leaves later it is in the sum, and the others make up for
+    what it did not reveal. As many clients may collude, and as many may leave, as the noise was sized for.
     """
 
     is_remote = False
@@ -69,7 +69,7 @@ class SecureEngine:
         return replace(seen, total=unflatten(total, like))
 
     def session_terms(self, clients: int, length: int, bits: int) -> Terms:
-        """For as many who collude and leave as were planned for; with fewer than the noise takes, no sum is made."""
+        """Return the terms of a session that withstands as many colluding and leaving clients as were planned for."""
         asked = plan_session(self.simulation.algorithm, clients)
         if clients < asked.needed:
             raise TooFewClients(f"{clients} clients are in this round, and {asked.needed} are needed.")
@@ -79,7 +79,7 @@ class SecureEngine:
         return replace(found, minimum=max(found.minimum, asked.needed))
 
     def draw_dropouts(self, round: int, cohort: list[int]) -> dict[int, StageName]:
-        """Who drops out of this round, and before which message: the run's key decides."""
+        """Draw by the run's key which clients drop out of this round, and before which message."""
         if not self.drop_out:
             return {}
         coins = torch.rand(2, len(cohort), generator=self.simulation.key.generator(Purpose.DROP_OUT, round))
@@ -90,7 +90,7 @@ class SecureEngine:
 def _keep_survivors(
     blocks: Iterable[tuple[list[int], Uploads]], survivors: Collection[int]
 ) -> Iterator[tuple[list[int], Uploads]]:
-    """What the survivors sent: the others' updates are in no sum, and in no diagnostics."""
+    """Yield what the survivors sent. The updates of the others are in no sum and in no diagnostics."""
     for block, sent in blocks:
         kept = [at for at, client in enumerate(block) if client in survivors]
         if kept:

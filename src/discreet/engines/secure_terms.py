@@ -10,7 +10,7 @@ from discreet.secure_sums.secagg.degree import Degree
 
 
 class SessionPlan(NamedTuple):
-    """Of one cohort: so many may side with the server, so many may leave, and so many must be in the sum."""
+    """How many clients of a cohort may collude with the server, may leave, and must be in the sum."""
 
     colluding: int = 0
     leaving: int = 0
@@ -18,18 +18,17 @@ class SessionPlan(NamedTuple):
 
 
 def plan_session(algorithm: Algorithm, cohort: int) -> SessionPlan:
-    """What the algorithm's noise takes for granted, in a cohort of this size."""
+    """Return what the algorithm's noise assumes about a cohort of this size."""
     mechanism = algorithm.mechanism
     if not isinstance(mechanism, IntegerNoise):
         return SessionPlan()
     needed = (mechanism.shares or 0) + mechanism.colluding
-    # in a cohort that is smaller than was planned, fewer can be spared
+    # in a cohort that is smaller than planned, fewer clients may leave
     return SessionPlan(mechanism.colluding, max(0, min(mechanism.dropouts, cohort - needed)), needed)
 
 
 def plan_degree(algorithm: Algorithm, population: Population, *, signed: bool) -> Degree:
-    """Who shares masks with how many. A plan for which no secure sum can be made is refused: a sentence now, and not
-    lost rounds later."""
+    """Return how many neighbours a client shares masks with. Refuse a plan for which no secure sum is possible."""
     cohort = algorithm.sampling.cohort_bounds(population)[0]
     asked = plan_session(algorithm, cohort)
     return degree.plan_degree(cohort, colluding=asked.colluding, leaving=asked.leaving, signed=signed)

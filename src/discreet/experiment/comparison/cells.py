@@ -1,4 +1,4 @@
-"""What a comparison runs: every file with every combination of swept values, and each of these with every seed."""
+"""The runs of a comparison: every file with every combination of swept values, each with every seed."""
 
 import hashlib
 import itertools
@@ -21,7 +21,7 @@ Sweep: TypeAlias = tuple[str, list[str]]  # a field's name, and its values as `-
 
 @dataclass(frozen=True)
 class Cell:
-    """One experiment with its swept fields set, as yet without a seed: a row of the table."""
+    """One experiment with its swept fields set, without a seed: a row of the table."""
 
     name: str
     swept: dict[str, str]
@@ -34,7 +34,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class CellRun:
-    """One cell with one seed; `key` is the same wherever and whenever the same run is asked for."""
+    """One cell with one seed. Equal runs have equal keys, on any machine and at any time."""
 
     cell: Cell
     seed: int
@@ -50,17 +50,19 @@ class CellRun:
 
     @property
     def source(self) -> Source:
-        """With its seed; nobody resumes it, so it needs one checkpoint only."""
+        """The experiment with its seed, and one checkpoint, since the run is never resumed."""
         whole = self.cell.source.experiment
         return replace(self.cell.source, experiment=replace(whole, seed=self.seed, checkpoint_every=whole.rounds))
 
 
 def parse_sweep(text: str) -> Sweep:
-    """`algorithm.epochs=1,2,4`; commas inside brackets, braces and quotes belong to their value."""
+    """Parse a sweep such as `algorithm.epochs=1,2,4`. Commas inside brackets, braces and quotes belong to a value."""
     path, equals, values = text.partition("=")
     found = [each.strip() for each in _split_at_commas(values)]
     if not path.strip() or not equals or not all(found):
-        raise InvalidInput(f"--sweep needs NAME=V1,V2,…, and got {text!r}.", fix="Say --sweep algorithm.epochs=1,2,4")
+        raise InvalidInput(
+            f"--sweep needs NAME=V1,V2,…, and got {text!r}.", fix="For example: --sweep algorithm.epochs=1,2,4"
+        )
     if len(set(found)) < len(found):
         raise InvalidInput(f"--sweep {text} has a value twice.", fix="Name each once.")
     return path.strip(), found
@@ -69,7 +71,7 @@ def parse_sweep(text: str) -> Sweep:
 def expand_cells(
     files: Sequence[Path], sweeps: Sequence[Sweep] = (), overrides: tuple[str, ...] = (), data_dir: Path | None = None
 ) -> list[Cell]:
-    """Every file with every combination of swept values; what can't be read is said with the cell's name."""
+    """Return every file with every combination of swept values. An error names the cell that can't be read."""
     paths = [path for path, _ in sweeps]
     for what, given in (("FILE", [str(file.resolve()) for file in files]), ("--sweep", paths)):
         if twice := [each for each in given if given.count(each) > 1]:
@@ -89,7 +91,7 @@ def expand_cells(
 
 
 def list_runs(found: Sequence[Cell], seeds: int) -> list[CellRun]:
-    """Every cell with every seed, those that share data together: it is then read once, and let go of."""
+    """Return every cell with every seed, ordered so that runs that share data follow each other."""
     digest = lru_cache(maxsize=None)(_digest)  # a table is read once for all cells that name it
     asked = [CellRun(cell, seed, _run_key(cell, seed, digest)) for seed in range(seeds) for cell in found]
     groups = list(dict.fromkeys(data_key(cell.source) for cell in found))
@@ -102,7 +104,7 @@ def format_label(name: str, swept: dict[str, str]) -> str:
 
 @contextmanager
 def name_errors(label: str, known: str = "") -> Iterator[None]:
-    """What goes wrong inside is said with the name of the cell or run that it went wrong with."""
+    """Put the name of the cell or run in front of any error inside."""
     try:
         yield
     except DiscreetError as error:
@@ -110,7 +112,7 @@ def name_errors(label: str, known: str = "") -> Iterator[None]:
 
 
 def data_key(source: Source) -> str:
-    """Runs for which this is the same read the same data, however they deal it out."""
+    """Return a key that is equal for experiments that read the same data, however they deal it out."""
     task = to_plain(source.experiment.task)
     for table in (task, task.get("of", {})) if hasattr(source.experiment.task, "examples") else ():
         table.pop("clients", None)
@@ -119,7 +121,7 @@ def data_key(source: Source) -> str:
 
 
 def _run_key(cell: Cell, seed: int, digest: Callable[[Path], str]) -> str:
-    """What decides the run's numbers: the experiment, its seed, the files that it names, and our version."""
+    """Return a digest of what decides the run's numbers: experiment, seed, the files it names, and our version."""
     told = to_plain(cell.source.experiment) | {"seed": seed, "checkpoint_every": None}
     if "device" not in cell.swept:
         del told["device"]  # so that results can be brought home from another machine
@@ -129,7 +131,7 @@ def _run_key(cell: Cell, seed: int, digest: Callable[[Path], str]) -> str:
 
 
 def _user_files(told: Any, folder: Path) -> Iterator[tuple[str, Path]]:
-    """Files of the user's own that an experiment names, as `table.csv` or `file.py:Name`."""
+    """Yield the user's files that an experiment names, as `table.csv` or `file.py:Name`."""
     if isinstance(told, dict | list):
         for each in told.values() if isinstance(told, dict) else told:
             yield from _user_files(each, folder)
@@ -145,7 +147,7 @@ def _digest(path: Path) -> str:
 
 
 def _split_at_commas(text: str) -> Iterator[str]:
-    """At commas that stand outside brackets, braces and quotes."""
+    """Split at commas outside brackets, braces and quotes."""
     depth, quote, start = 0, "", 0
     for at, letter in enumerate(text):
         if quote:

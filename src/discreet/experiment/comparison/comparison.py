@@ -1,4 +1,4 @@
-"""Runs what is compared: all cells are planned before anything is run, and each result is kept."""
+"""Run a comparison: all cells are planned before anything is run, and each result is kept."""
 
 import math
 import tempfile
@@ -28,7 +28,7 @@ from discreet.randomness.streams import RunKey
 
 
 class Observer(Protocol):
-    """Hears of every round, and of every run that is done."""
+    """Is told about every round, and about every run that has ended."""
 
     def round(self, run: CellRun, line: RoundRecord) -> None: ...
 
@@ -36,7 +36,7 @@ class Observer(Protocol):
 
 
 def plan_comparison(asked: Sequence[CellRun], data: "DataCache", watch: OnProgress) -> None:
-    """Prepare and price the first run of every cell, so that whatever is wrong shows before anything is run."""
+    """Build and certify the first run of every cell, so that errors show before anything is run."""
     firsts = list({run.cell.label: run for run in reversed(asked)}.values())[::-1]
     for number, run in enumerate(firsts):
         watch("planning", number, len(firsts))
@@ -45,11 +45,11 @@ def plan_comparison(asked: Sequence[CellRun], data: "DataCache", watch: OnProgre
             data_ranges.check_accepted(ready.task.ranges_from_data, accepted=ready.accept_data_ranges)
             run_guarantees.certify_run(
                 ready, ready.rounds, None, shared=False
-            )  # it is kept, so the run's end costs nothing more
+            )  # cached, so certifying at the end is free
 
 
 def run_comparison(asked: Sequence[CellRun], results: ResultsFile, data: "DataCache", observer: Observer) -> bool:
-    """Make each run and keep what it gave; whether all were made, and not stopped after a round."""
+    """Run each cell and keep its result. Return whether all runs were completed, without an interrupt."""
     with results.lock(), catch_interrupts() as stop:
         for run in asked:
             if stop.is_requested:
@@ -65,13 +65,13 @@ def run_comparison(asked: Sequence[CellRun], results: ResultsFile, data: "DataCa
 
 @dataclass
 class DataCache:
-    """What was read last stays: runs that share data follow each other."""
+    """Keeps the data that was read last: runs that share data follow each other."""
 
     accept_data_ranges: bool = False
     _held: dict[str, tuple[str, Any]] = field(default_factory=dict)
 
     def build_job(self, run: CellRun, watch: OnProgress | None = None) -> Job:
-        """The run ready to start, by the same way that `discreet run` goes."""
+        """Build the job of a run, as `discreet run` does."""
         source, key = run.source, RunKey.from_seed(run.seed)
         if watch is not None:
             source = replace(source, paths=replace(source.paths, on_progress=watch))
@@ -79,7 +79,7 @@ class DataCache:
         return replace(ready, accept_data_ranges=self.accept_data_ranges)
 
     def load_task(self, source: Source, key: RunKey) -> Task:
-        """As the task itself would load it; only what no other run has read yet is read."""
+        """Load the task, reading only data that the last run has not read."""
         record: Any = source.experiment.task
         person = None if source.experiment.privacy is None else source.experiment.privacy.person
         whole = f"{data_key(source)} {to_plain(record)} {person} {key.secret.hex()}"
@@ -101,7 +101,7 @@ class DataCache:
 
 
 def _run_cell(run: CellRun, data: DataCache, watch: loop.Watch) -> Result | None:
-    """One run, in a folder that is gone afterwards; None if it was interrupted."""
+    """Run a cell in a temporary folder and return its result. None if it was interrupted."""
     ready = data.build_job(run)
     began = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="discreet-") as folder:
@@ -134,7 +134,7 @@ def _run_cell(run: CellRun, data: DataCache, watch: loop.Watch) -> Result | None
 
 
 def _average_diagnostics(lines: list[RoundRecord]) -> dict[str, float]:
-    """What rounds say to those who diagnose a run, on average over those that say it in a number."""
+    """Average the diagnostics of the rounds, over those that have a number."""
     told = {
         "norm": [line.get("norms", {}).get("mean") for line in lines],
         "kept": [line.get("kept", {}).get("mean") for line in lines],

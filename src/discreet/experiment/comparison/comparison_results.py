@@ -1,4 +1,4 @@
-"""results.jsonl: a line for each run that a comparison has made, so that the same command goes on where it stopped."""
+"""results.jsonl: one line for each completed run, so that the same command continues where it stopped."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ FILE_NAME = "results.jsonl"
 
 @dataclass(frozen=True)
 class ResultsFile:
-    """Those in `folder`, which is made with the first of them."""
+    """The results of a comparison in `folder`, which is created with the first result."""
 
     folder: Path
 
@@ -25,26 +25,26 @@ class ResultsFile:
         return self.folder / FILE_NAME
 
     def check_folder(self) -> None:
-        """A comparison writes into a folder of its own only."""
+        """Refuse a folder that holds something else than a comparison."""
         taken = self.folder.exists() and (not self.folder.is_dir() or any(self.folder.iterdir()))
         if taken and not self.path.is_file():
             raise InvalidInput(
-                f"{self.folder} is there already, not empty, and holds no {FILE_NAME}.",
+                f"{self.folder} already exists, is not empty, and holds no {FILE_NAME}.",
                 fix="Name a directory that is new, empty or of an earlier comparison.",
             )
 
     def read_by_key(self) -> dict[str, Result]:
-        """By their keys."""
+        """Return all results by their keys."""
         try:
             return {result["key"]: result for result in json_lines.read_lines(self.path)}
         except (ValueError, KeyError, TypeError):
             raise InvalidInput(
-                f"{self.path} holds a line that is no result.", fix="Name another directory with --out."
+                f"{self.path} holds a line that is not a result.", fix="Name another directory with --out."
             ) from None
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """While one process adds results, another can't; a line that was left unfinished goes."""
+        """Lock the results, so that only one process adds to them, and remove an unfinished last line."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             file = open(self.path, "a+b")  # noqa: SIM115 - it is closed below

@@ -1,4 +1,4 @@
-"""An algorithm as a file names it: by its recipe and arguments, or part by part."""
+"""The [algorithm] table of a file: a recipe with its arguments, or the parts one by one."""
 
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -13,7 +13,7 @@ from discreet.errors import InvalidInput
 
 
 def build_algorithm(given: Any) -> Any:
-    """The algorithm that a recipe makes of its arguments; whatever names no recipe is left to be read as parts."""
+    """Build the algorithm of a recipe from its arguments. Data without a recipe is returned, to be read as parts."""
     if not isinstance(given, Mapping) or "recipe" not in given:
         return given
     name, arguments = given["recipe"], {key: value for key, value in given.items() if key != "recipe"}
@@ -25,7 +25,7 @@ def build_algorithm(given: Any) -> Any:
 
 
 def _check(name: str, recipe: Recipe, arguments: Mapping[str, Any]) -> None:
-    """Refuse what the recipe doesn't take, and say what it needs."""
+    """Refuse arguments that the recipe doesn't take, and name those that are missing."""
     parameters = recipe.parameters
     for key in arguments:
         if key not in parameters:

@@ -1,4 +1,4 @@
-"""One frozen record = one TOML file: an experiment with its promise, its parts and how it is run."""
+"""An experiment's TOML file as one frozen record: data, model, promise, algorithm and settings."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,17 +36,17 @@ class Experiment(RunSettings):
     algorithm: AnyAlgorithm
 
     def load_task(self, generator: torch.Generator, paths: Paths) -> Task:
-        """The data; where one person is promised something, with few rows of each."""
+        """Load the data. A promise for one person bounds the rows of each person."""
         return load_task(self.task, generator, paths, None if self.privacy is None else self.privacy.person)
 
     def resolve(self, algorithm: Algorithm) -> dict[str, Any]:
-        """The parts in full, as plain data: what the run directory stores. `algorithm` is ours with its noise."""
+        """Return the experiment in full as plain data, with its calibrated algorithm: what the run directory stores."""
         return {**to_plain(self), "algorithm": to_plain(algorithm)}
 
 
 @dataclass(frozen=True)
 class Source:
-    """An experiment, the text it was read from, and where what it names lies."""
+    """An experiment, the text it was read from, and where the files that it names are."""
 
     experiment: Experiment
     text: str
@@ -54,7 +54,16 @@ class Source:
 
 
 def load_experiment(path: Path | None = None, overrides: tuple[str, ...] = (), data_dir: Path | None = None) -> Source:
-    """Read a file (without one: the built-in digits) with `a.b=c` overrides; InvalidInput says what is wrong."""
+    """Read an experiment's file.
+
+    Args:
+        path: The file. None reads the built-in experiment on digits.
+        overrides: Values to set, as `a.b=c`.
+        data_dir: The folder of downloaded data sets.
+
+    Raises:
+        InvalidInput: The file can't be read; the message names the key and what is allowed.
+    """
     text = BUILT_IN if path is None else toml_document.read_toml_text(path)
     name = "the built-in experiment" if path is None else str(path)
     data = toml_document.parse_toml(text, name)

@@ -1,4 +1,4 @@
-"""The experiment that a bare `discreet run` runs, and the files that `discreet init` writes to start from."""
+"""The built-in experiment of `discreet run`, and the files that `discreet init` writes to start from."""
 
 import json
 import os
@@ -42,7 +42,7 @@ OPTIONS = """\
 
 
 def starter_file(path: Path | None, client: str | None, label: str | None, ranges: Path, *, beside: Path) -> str:
-    """The experiment to start from: the digits, or a user's own table. Of the table only its header is read."""
+    """Return the text of an experiment to start from: the digits, or a user's own table, whose header is read."""
     if path is None:
         return BUILT_IN + OPTIONS
     table = open_table(path)
@@ -62,7 +62,7 @@ def starter_file(path: Path | None, client: str | None, label: str | None, range
 
 
 def _relative_path(path: Path, folder: Path) -> str:
-    """The path as it reads from the folder of the experiment's file."""
+    """Return the path relative to the folder of the experiment's file."""
     return Path(os.path.relpath(path, folder)).as_posix()
 
 

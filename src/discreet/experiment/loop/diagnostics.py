@@ -1,4 +1,4 @@
-"""What rounds.jsonl says of a round to those who diagnose a run: no guarantee covers any of it."""
+"""Diagnostics of a round for rounds.jsonl. No guarantee covers any of them."""
 
 import math
 from typing import Any
@@ -10,14 +10,14 @@ from discreet.engines.engine import CohortSum
 from discreet.experiment.loop.job import Job
 from discreet.params import count_values
 
-QUANTILES = (5, 25, 75, 95)  # percent; the median has a name of its own
+QUANTILES = (5, 25, 75, 95)  # percent; the median is listed by its name
 
 
 def round_diagnostics(job: Job, gathered: CohortSum) -> dict[str, Any]:
-    """How large updates were, how much of them the clip left, how loud they were beside the noise, what was sent."""
+    """Return the norms of updates, the share that clipping kept, the ratio of signal to noise, and the traffic."""
     line: dict[str, Any] = {"bits": message_bits(job.algorithm, job.params)._asdict()}
     sizes = gathered.norms.double()
-    if gathered.contributors and not sizes.numel():  # real clients send their update, and nothing beside it
+    if gathered.contributors and not sizes.numel():  # real clients send their update and no norms
         return line
     if sizes.numel():
         found = {"mean": sizes.mean(), "median": sizes.median(), "max": sizes.max()}
@@ -33,14 +33,14 @@ def round_diagnostics(job: Job, gathered: CohortSum) -> dict[str, Any]:
 
 
 def _clips_updates(job: Job) -> bool:
-    """Whether whole updates are clipped: what happens to single examples inside training is not looked at."""
+    """Whether whole updates are clipped. Clipping of single examples inside training is not looked at."""
     return job.algorithm.mechanism.is_private and job.algorithm.mechanism.unit == "client"
 
 
 def signal_to_noise(job: Job, gathered: CohortSum) -> float | None:
-    """‖Σ clipped updates‖ over √d times the deviation of the noise in each of the d coordinates that are sent.
+    """Return ‖Σ clipped updates‖ over √d times the deviation of the noise in each of the d sent coordinates.
 
-    None without noise; and where training itself adds it, since what an update would be without is then unknown.
+    None without noise, and where training adds the noise, since the update without noise is then unknown.
     """
     algorithm = job.algorithm
     in_training = getattr(algorithm.trainer, "noise_multiplier", None)
@@ -51,16 +51,17 @@ def signal_to_noise(job: Job, gathered: CohortSum) -> float | None:
 
 
 def json_number(value: float | None) -> float | str | None:
+    """Return a value that JSON can hold: infinity and NaN become words."""
     return value if value is None or math.isfinite(value) else str(value)
 
 
 def json_numbers(values: dict[str, float]) -> dict[str, Any]:
-    """JSON has no infinity and no NaN: they are said in words."""
+    """Return values that JSON can hold: infinity and NaN become words."""
     return {name: json_number(value) for name, value in values.items()}
 
 
 def _quantiles(sizes: torch.Tensor) -> dict[str, float]:
-    """Each is some client's norm; a client without one (NaN) leaves none."""
+    """Return quantiles that are norms of clients. If a norm is NaN, all of them are."""
     at = torch.tensor(QUANTILES, dtype=sizes.dtype, device=sizes.device) / 100
     found = torch.quantile(sizes, at, interpolation="nearest").tolist()
     return {f"p{percent}": value for percent, value in zip(QUANTILES, found, strict=True)}

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: the first asks to stop after the round, the second stops at once."""
+"""Ctrl-C and SIGTERM: the first one asks to stop after the round, the second one stops at once."""
 
 import signal
 import threading
@@ -10,15 +10,18 @@ from types import FrameType
 
 @dataclass
 class StopRequest:
+    """Whether the user has asked to stop after the current round."""
+
     is_requested: bool = False
 
 
 @contextmanager
 def catch_interrupts(*, terminate: bool = True) -> Iterator[StopRequest]:
-    """Inside, a first interrupt only sets `asked`. Signals reach the main thread alone; elsewhere nothing changes.
+    """Turn the first interrupt into a request to stop. Outside the main thread, signals are left alone.
 
-    With `terminate`, SIGTERM is taken as Ctrl-C is. A run with real clients leaves it alone: its round may wait for
-    ever, for a SuperLink that is gone, and SIGTERM is what ends its process then.
+    Args:
+        terminate: Whether to treat SIGTERM like Ctrl-C. A run with real clients does not: a round may wait forever for
+            a SuperLink that is gone, and SIGTERM must then end the process.
     """
     stop = StopRequest()
 
@@ -30,8 +33,8 @@ def catch_interrupts(*, terminate: bool = True) -> Iterator[StopRequest]:
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
-    taken = (signal.SIGINT, signal.SIGTERM) if terminate else (signal.SIGINT,)
-    before = {number: signal.signal(number, handle) for number in taken}
+    signals = (signal.SIGINT, signal.SIGTERM) if terminate else (signal.SIGINT,)
+    before = {number: signal.signal(number, handle) for number in signals}
     try:
         yield stop
     finally:

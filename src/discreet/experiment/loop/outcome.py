@@ -11,7 +11,17 @@ from discreet.privacy.guarantee import Guarantee
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended. `stopped` says why it ended early, and `refused` whether the budget was the reason."""
+    """How a run ended.
+
+    Attributes:
+        record: The run directory.
+        completed: Number of completed rounds.
+        state: The server's state after them.
+        stopped: Why the run ended early. None if it didn't.
+        is_refused: Whether it ended early because its budget was spent.
+        guarantees: What can be certified, the promised guarantee first.
+        metrics: The evaluation of the last model.
+    """
 
     record: RunRecord
     completed: int
@@ -23,12 +33,13 @@ class Outcome:
 
     @property
     def exit_code(self) -> int:
+        """The exit code of the command that ran it."""
         if not self.stopped:
             return 0
         return BudgetRefused.exit_code if self.is_refused else 1
 
     def summary(self) -> dict[str, Any]:
-        """As plain data, with the promise's own card alone."""
+        """Return the outcome as plain data, with the promised guarantee alone."""
         first = self.guarantees[0] if self.guarantees else None
         return {
             "rounds": self.completed,

@@ -1,4 +1,4 @@
-"""What a person sees while a run goes on: a bar in a terminal or a notebook, a few plain lines elsewhere."""
+"""Progress of a run: a bar in a terminal or a notebook, a few plain lines elsewhere."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -10,28 +10,28 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from discreet.experiment.run_directory.run_files import RoundRecord
 from discreet.privacy.wording import compact
 
-FIRST = ("accuracy", "mse")  # what is worth the room on one line
+FIRST = ("accuracy", "mse")  # the metrics that fit on one line
 
 
 @contextmanager
 def progress_bar(
     rounds: int, done: int, budget: float | None, console: Console
 ) -> Iterator[Callable[[RoundRecord], None]]:
-    """A live bar: round, clients, loss and accuracy, ε spent and left, time left. It leaves nothing behind."""
+    """Show a live bar with round, clients, metrics, ε spent and left, and time left. It disappears at the end."""
     columns = (
         TextColumn("round {task.completed}/{task.total}"),
         BarColumn(bar_width=20),
-        TextColumn("{task.fields[said]}"),
+        TextColumn("{task.fields[text]}"),
         TimeRemainingColumn(compact=True),
     )
     shown: RoundRecord = {}
     with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("", total=rounds, completed=done, said="")
+        task = progress.add_task("", total=rounds, completed=done, text="")
 
         def watch(line: RoundRecord) -> None:
             shown.pop("lost", None)
-            shown.update(line)  # what wasn't measured in this round is as it was last
-            progress.update(task, completed=line["round"], said=_describe(shown, budget))
+            shown.update(line)  # a value that was not measured in this round stays
+            progress.update(task, completed=line["round"], text=_describe(shown, budget))
 
         yield watch
 
@@ -40,7 +40,7 @@ def progress_bar(
 def progress_lines(
     rounds: int, budget: float | None, write: Callable[[str], None]
 ) -> Iterator[Callable[[RoundRecord], None]]:
-    """A plain line whenever the model was evaluated, for logs and pipes."""
+    """Write a plain line whenever the model was evaluated, for logs and pipes."""
 
     def watch(line: RoundRecord) -> None:
         if "evaluation" in line:
@@ -51,6 +51,7 @@ def progress_lines(
 
 @contextmanager
 def no_progress() -> Iterator[Callable[[RoundRecord], None]]:
+    """Show nothing."""
     yield lambda line: None
 
 

@@ -1,4 +1,4 @@
-"""The loop: reserve → sample → gather → step → record. It is the same for every engine."""
+"""The training loop: reserve → sample → gather → step → record. It is the same for every engine."""
 
 import secrets
 import time
@@ -28,19 +28,33 @@ from discreet.randomness.purposes import Purpose
 from discreet.secure_sums.secagg.session_errors import RoundOver
 
 Watch: TypeAlias = Callable[[RoundRecord], None]
-DIED = "The server stopped in this round, and may have seen its sum: it counts, and is not made again."
+DIED = "The server stopped in this round, and may have seen its sum: it counts, and is not repeated."
 
 
 def start(job: Job, out: Path, ledger: Path | None, key_dir: Path | None, watch: Watch) -> Outcome:
-    """Make the run directory and train. A budget that can't pay for the first round refuses before it is made."""
+    """Create the run directory and train.
+
+    Args:
+        job: What to train.
+        out: Where to create the run directory.
+        ledger: A ledger that other runs share. None gives the run a ledger of its own.
+        key_dir: Where the run's key is kept until the run is finished.
+        watch: Called with the record of every completed round.
+
+    Raises:
+        InvalidInput: The run can't start as it is; nothing was written.
+        BudgetRefused: The ledger can't pay for the first round; nothing was written.
+    """
     check_path_is_free(out)
     data_ranges.check_accepted(job.task.ranges_from_data, accepted=job.accept_data_ranges)
     private = bool(job.algorithm.releases(job.population, 0))
-    run_guarantees.certify_run(job, job.rounds, None, shared=False)  # what can't be certified afterwards isn't trained
+    run_guarantees.certify_run(
+        job, job.rounds, None, shared=False
+    )  # refuse to train what can't be certified afterwards
     job.settings.engine.check_reachable(job.device)
     if ledger is not None:
         if not ledger.exists():
-            raise InvalidInput(f"There is no ledger {ledger}.", fix=f"Make it first: discreet ledger create {ledger}")
+            raise InvalidInput(f"There is no ledger {ledger}.", fix=f"Create it first: discreet ledger create {ledger}")
         ledger = ledger.resolve()
     identity = RunIdentity(
         id=secrets.token_hex(8),
@@ -79,9 +93,10 @@ def start(job: Job, out: Path, ledger: Path | None, key_dir: Path | None, watch:
 
 
 def resume(job: Job, record: RunRecord, key_dir: Path | None, watch: Watch) -> Outcome:
-    """Go on after the last checkpoint, bit for bit as if the run had never stopped.
+    """Continue after the last checkpoint, bit for bit as if the run had never stopped.
 
-    Other data or other code than the run was started with is refused, and then nothing was written.
+    Raises:
+        InvalidInput: Data, code or experiment differ from those the run was started with; nothing was written.
     """
     data_ranges.check_accepted(job.task.ranges_from_data, accepted=job.accept_data_ranges)
     if record.identity.ledger is not None:
@@ -94,7 +109,7 @@ def resume(job: Job, record: RunRecord, key_dir: Path | None, watch: Watch) -> O
 
 
 def _check_budgets(job: Job, shared: Ledger) -> None:
-    """What a ledger that runs share can't count soundly is refused before anything is reserved."""
+    """Refuse what a shared ledger can't count soundly, before anything is reserved."""
     check_budgets(shared.budgets, job.privacy, job.algorithm, job.population, str(shared.path))
 
 
@@ -102,7 +117,7 @@ def _check_budgets(job: Job, shared: Ledger) -> None:
 class _LoopEnd:
     done: int
     state: ServerState
-    made: list[ReleasedRound]
+    released: list[ReleasedRound]
     stopped: str | None = None
     refused: bool = False
 
@@ -114,7 +129,7 @@ def _train(job: Job, record: RunRecord, checkpoint: Checkpoint | None, watch: Wa
     state = checkpoint.state if checkpoint else job.algorithm.init(job.params)
     line: RoundRecord = checkpoint.line if checkpoint else {}
     refusal: BudgetRefused | RoundRefused | None = None
-    if done:  # the commit that the last process may not have lived to make
+    if done:  # the last process may have died before its commit
         training.settle(training.reserve(done - 1) if released_rounds.parse_round(line) else None, line)
     if resumed:
         record.remove_outcome()
@@ -128,8 +143,8 @@ def _train(job: Job, record: RunRecord, checkpoint: Checkpoint | None, watch: Wa
             try:
                 state, line = training.round(done, state)
             except RoundRefused as refused:
-                training.void(ticket)  # an open one stands for a round that may have been seen
-                if not done:  # there is no model to keep
+                training.void(ticket)  # an open ticket means that the round may have been seen
+                if not done:  # no model exists yet
                     raise
                 refusal = refused
                 break
@@ -151,24 +166,24 @@ def _train(job: Job, record: RunRecord, checkpoint: Checkpoint | None, watch: Wa
             training.save(done, state, line)
     if refusal is not None and done < job.rounds:
         why = f"Stopped after {done} of {job.rounds} rounds. {refusal}"
-        return _LoopEnd(done, state, training.made, why, refused=refusal.exit_code == BudgetRefused.exit_code)
+        return _LoopEnd(done, state, training.released, why, refused=refusal.exit_code == BudgetRefused.exit_code)
     if done < job.rounds:
-        why = f"Interrupted after {done} of {job.rounds} rounds; to go on: {record.resume_command}"
-        return _LoopEnd(done, state, training.made, why)
-    return _LoopEnd(done, state, training.made)
+        why = f"Interrupted after {done} of {job.rounds} rounds; to resume: {record.resume_command}"
+        return _LoopEnd(done, state, training.released, why)
+    return _LoopEnd(done, state, training.released)
 
 
 class _Training:
-    """One run's engine and ledger, what was released so far, and the steps of a round that touch them."""
+    """The engine and the ledger of one run, the rounds released so far, and the steps of a round that use them."""
 
     def __init__(self, job: Job, record: RunRecord, block_size: int | None, done: int) -> None:
         self.job, self.record = job, record
-        self.made = released_rounds.parse_rounds(record.read_rounds(), done)
+        self.released = released_rounds.parse_rounds(record.read_rounds(), done)
         self.engine = job.build_engine(block_size)
         self.ledger = None if record.ledger_path is None else Ledger.open(record.ledger_path)
         self.experiment = record.experiment_digest()
-        self.refusal: RoundRefused | None = None  # of a round that counts all the same
-        self.in_flight = False  # whether the next round was begun by a process that is gone, with real clients
+        self.refusal: RoundRefused | None = None  # why the run ends after a round that still counts
+        self.in_flight = False  # whether a process that died had begun the next round with real clients
 
     def reserve(self, round: int) -> Ticket | None:
         if self.ledger is None:
@@ -177,21 +192,21 @@ class _Training:
         return self.ledger.reserve(self.record.identity.round_key(round), releases) if releases else None
 
     def is_open(self, round: int) -> bool:
-        """Whether the round was begun with real clients, and nobody said how it ended."""
+        """Whether the round was begun with real clients, and its end was never recorded."""
         if self.ledger is None or not self.engine.is_remote:
             return False
         return self.ledger.is_open(self.record.identity.round_key(round))
 
     def round(self, round: int, state: ServerState) -> tuple[ServerState, RoundRecord]:
-        """The state and the line after it; of a round that was lost, the state before.
+        """Play one round. Return the new state and the round's record; a lost round leaves the state as it was.
 
-        What a process had seen when it died counts. A secure sum would be made again with fresh noise, for which
-        nothing was planned: so it is not. In clear the same bytes come again.
+        What a process had seen when it died counts. A secure sum is not repeated: it would come with fresh noise, for
+        which nothing was planned. In clear, clients send the same bytes again.
         """
         job, began = self.job, time.perf_counter()
         seen, self.in_flight = self.in_flight, False
         if seen and job.algorithm.aggregation.is_secure:
-            return state, self._told(_lost_round(round, DIED, revealed=True), state, None, began)
+            return state, self._complete_record(_lost_round(round, DIED, revealed=True), state, None, began)
         broadcast = job.algorithm.broadcast(state, round, self.engine.simulation.public_update)
         try:
             gathered = self.engine.gather(broadcast, draw_cohort(job, round))
@@ -201,21 +216,23 @@ class _Training:
                 if not revealed:
                     raise
                 self.refusal = lost
-            return state, self._told(_lost_round(round, lost.problem, revealed=revealed), state, None, began)
+            return state, self._complete_record(_lost_round(round, lost.problem, revealed=revealed), state, None, began)
         noise = self.engine.simulation.rows(broadcast, [-1]).for_purpose(Purpose.SERVER)
         left = job.spent_clients(round)
         joined = len(gathered.contributors)
         state = job.algorithm.server_step(state, broadcast, gathered.total, joined, job.population, noise, left)
-        return state, self._told({"round": round + 1, "clients": joined}, state, gathered, began)
+        return state, self._complete_record({"round": round + 1, "clients": joined}, state, gathered, began)
 
-    def _told(self, line: RoundRecord, state: ServerState, gathered: CohortSum | None, began: float) -> RoundRecord:
-        """What rounds.jsonl says of a round. Only `epsilon` is covered by a guarantee."""
+    def _complete_record(
+        self, line: RoundRecord, state: ServerState, gathered: CohortSum | None, began: float
+    ) -> RoundRecord:
+        """Complete the record of a round for rounds.jsonl. A guarantee covers only its `epsilon`."""
         job, done = self.job, line["round"]
         if (happened := released_rounds.parse_round(line)) is not None:
-            self.made.append(happened)
-        if job.settings.is_evaluated(done):  # ε too: it is asked for when it is shown
+            self.released.append(happened)
+        if job.settings.is_evaluated(done):  # ε too: it is only computed when it is shown
             line |= {
-                "epsilon": json_number(job.spent_epsilon(done, self.made)),
+                "epsilon": json_number(job.spent_epsilon(done, self.released)),
                 "evaluation": json_numbers(job.evaluate(state.params)),
             }
             if job.settings.evaluate_training:
@@ -229,10 +246,9 @@ class _Training:
         self.record.save_checkpoint(Checkpoint(done, run, self.engine.block_size, self.experiment, line, state))
 
     def settle(self, ticket: Ticket | None, line: RoundRecord) -> None:
-        """What really happened: whoever is drawn pays, and the noise is that of those who contributed.
+        """Commit what really happened: the drawn clients pay, with the noise of those who contributed.
 
-        Of a round that was lost after shares were revealed nobody knows who would be in the sum: it costs what was
-        reserved.
+        If a round was lost after shares were revealed, its contributors are unknown, and it costs what was reserved.
         """
         happened = released_rounds.parse_round(line)
         if self.ledger is None or ticket is None or happened is None:
@@ -256,10 +272,10 @@ def _lost_round(round: int, why: str, *, revealed: bool) -> RoundRecord:
 
 
 def _finish(job: Job, record: RunRecord, key_dir: Path | None, ended: _LoopEnd) -> Outcome:
-    """Write what a finished or stopped run leaves behind; a finished one needs its key no longer."""
+    """Write the outcome of a finished or stopped run. A finished run no longer needs its key."""
     ledger = None if record.ledger_path is None else Ledger.open(record.ledger_path)
     shared = record.identity.ledger is not None
-    cards = run_guarantees.certify_run(job, ended.done, ledger, shared=shared, released=ended.made)
+    cards = run_guarantees.certify_run(job, ended.done, ledger, shared=shared, released=ended.released)
     metrics = json_numbers(job.evaluate(ended.state.params))
     found = run_guarantees.guarantee_data(job, ended.done, ended.stopped, cards, ledger) | {"metrics": metrics}
     if job.task.person is not None and job.holds_data:

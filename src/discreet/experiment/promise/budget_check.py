@@ -1,4 +1,4 @@
-"""Which budgets can't count an experiment soundly, whatever it spends: asked before anything is reserved."""
+"""Refuse budgets that can't count an experiment soundly, before anything is reserved."""
 
 from collections.abc import Sequence
 

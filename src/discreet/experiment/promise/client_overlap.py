@@ -1,4 +1,4 @@
-"""Examples that may lie in several clients: which budgets can't count a run on them."""
+"""Examples that several clients may hold: which budgets can't count a run on them."""
 
 from collections.abc import Sequence
 
@@ -12,27 +12,28 @@ from discreet.privacy.wording import unit_name
 
 
 def check_budgets(budgets: Sequence[Budget], algorithm: Algorithm, population: Population, where: str) -> None:
-    """A budget for examples or persons must not be charged by what protects one client, where an example may lie in
-    more: a change to the example changes all of them.
+    """Refuse a budget for examples or persons that would be charged for protecting one client of several.
+
+    If several clients may hold an example, a change to the example changes all of them.
     """
     if population.max_multiplicity == 1:
         return
     releases = algorithm.releases(population, 0)
-    apart = [each for each in releases if each.unit != "client"]
+    without_clients = [release for release in releases if release.unit != "client"]
     for budget in budgets:
-        if budget.unit != "client" and _charges(budget, releases) not in (None, _charges(budget, apart)):
+        if budget.unit != "client" and _charges(budget, releases) not in (None, _charges(budget, without_clients)):
             unit = unit_name(budget.unit)
             raise UnsoundCombination(
                 f"{where} has a budget for one {unit} against the {budget.view}, and this experiment protects one "
-                f"client; an example may lie in {population.max_multiplicity} clients, so the budget would be charged "
-                "too little.",
+                f"client; up to {population.max_multiplicity} clients may hold the same example, so the budget would "
+                "be charged too little.",
                 fix="Count in a ledger for clients (--unit client), use an algorithm that protects single examples "
                 "against this view, or give every example to one client.",
             )
 
 
 def _charges(budget: Budget, releases: Sequence[Release]) -> list[Charge] | None:
-    """None where the budget can't count these releases, and so the ledger refuses them."""
+    """Return what the budget is charged. None if it can't count these releases, so that the ledger refuses them."""
     try:
         return charges(budget, releases)
     except Unsupported:

@@ -1,4 +1,4 @@
-"""A promise for one person: which data and which budgets it fits, and what the card says of rows left out."""
+"""A promise for one person: which data and budgets it fits, and what the card says about rows left out."""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,7 +11,7 @@ from discreet.privacy.wording import unit_name
 
 
 def check_task(task: Task, privacy: Privacy | None, *, private: bool) -> None:
-    """The data must bound the rows of the person that is promised something; and of nobody else.
+    """Refuse data that does not bound the rows of the promised person, or that bounds those of another.
 
     Where rows are left out, one example or client less may bring other rows in, so nothing holds for those units.
     """
@@ -32,7 +32,7 @@ def check_task(task: Task, privacy: Privacy | None, *, private: bool) -> None:
 
 
 def check_budgets(budgets: Sequence[Budget], privacy: Privacy | None, where: str) -> None:
-    """Budgets for one person take runs that bound the same person's rows; others take runs that leave no rows out."""
+    """Refuse a budget for a person whose rows are not bounded, and other budgets if rows are left out."""
     person = None if privacy is None else privacy.person
     for budget in budgets:
         if isinstance(budget.unit, Person) and not _bounds(person, budget.unit):
@@ -52,12 +52,12 @@ def check_budgets(budgets: Sequence[Budget], privacy: Privacy | None, where: str
 
 
 def assumption(person: Person, *, deployed: bool) -> str:
-    """The rule by which rows are left out. Real clients see their own tables only."""
+    """Return the rule by which rows are left out. Real clients see only their own tables."""
     rows = _rows(person)
     if deployed:
         return (
             f"Of each person, named by column {person.column!r}, a client uses at most {rows}, the first in its own "
-            "table, and leaves the others out. That no person has rows at two clients was declared; nobody checked."
+            "table, and leaves the others out. That no person has rows at two clients was declared, and not checked."
         )
     return (
         f"Of each person, named by column {person.column!r}, at most {rows} are used, the first in the table's order, "
@@ -67,11 +67,12 @@ def assumption(person: Person, *, deployed: bool) -> str:
 
 
 def not_covered(person: Person) -> str:
+    """Return what the card lists as not covered by the guarantee."""
     return f"How many rows were left out because a person, by column {person.column!r}, has more or is in two clients."
 
 
 def owner_notices(task: Task) -> Iterator[str]:
-    """What the data's owner should know before training, and nobody else."""
+    """Yield what the data's owner should know before training, and nobody else."""
     if task.person is not None:
         rows = f"{task.rows_left_out:,} row{' is' if task.rows_left_out == 1 else 's are'} left out"
         yield (
@@ -81,7 +82,7 @@ def owner_notices(task: Task) -> Iterator[str]:
 
 
 def _bounds(found: Person | None, wanted: Person) -> bool:
-    """Whether what is bounded for one person is enough for another bound."""
+    """Whether the bound that the data keeps is enough for the bound that is wanted."""
     return found is not None and found.column == wanted.column and found.max_examples <= wanted.max_examples
 
 

@@ -1,4 +1,4 @@
-"""What may be said of a run: its guarantees, each with the sentences that only the run knows."""
+"""The guarantees of a run, each with its assumptions and with what it does not cover."""
 
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -21,15 +21,15 @@ from discreet.secure_sums.secagg.degree import Degree
 NO_PRIVACY = """\
 No privacy
 ────────────────────────────────────────────────────────────────────────────────
-This run adds no noise, so nothing is promised: whoever sees the updates or the
-model may learn anything about any example.
+This run adds no noise, so nothing is promised: anyone who sees the updates or
+the model may learn anything about any example.
 """
 SEEDED = (
     "Nobody knows the seed. It is written in the experiment, so seeded noise protects nobody: the numbers here are "
     "those of the same run without a seed."
 )
 SIMULATED = (
-    "The run is simulated: one process plays every client, and the noise comes from torch's generator, which is no "
+    "The run is simulated: one process plays every client, and the noise comes from torch's generator, which is not a "
     "cryptographic source."
 )
 DEPLOYED = (
@@ -37,7 +37,7 @@ DEPLOYED = (
 )
 REHEARSED = (
     "The run is a rehearsal: one machine plays the server and every client, and has the keys, the noise and the "
-    "ledgers of all of them. From whoever has that machine, nothing is protected."
+    "ledgers of all of them. Nothing is protected from someone who controls that machine."
 )
 THIS_RUN = "Nothing else was released from the same data: the ledger counts this run only."
 FIRST_RUN = (
@@ -49,7 +49,13 @@ FIRST_RUN = (
 def certify_run(
     job: Job, completed: int, ledger: Ledger | None, *, shared: bool, released: Sequence[ReleasedRound] | None = None
 ) -> list[Guarantee]:
-    """Every guarantee of so many rounds, the one that was promised first: of what was `released`, or else planned."""
+    """Certify every guarantee of the first `completed` rounds, the promised one first.
+
+    Args:
+        ledger: The ledger of the run, whose head the cards quote. None before a run.
+        shared: Whether other runs use the same ledger.
+        released: The rounds that took place. None certifies the plan.
+    """
     state = None if ledger is None else ledger.summary()
     mark = None if state is None else LedgerMark(head=state["head"], length=state["records"])
     delta = job.privacy.delta if job.privacy else spending.DEFAULT_DELTA
@@ -82,9 +88,9 @@ def _certify_claim(each: claims.PaperClaim, delta: float) -> Claim:
 
 
 def card_text(cards: list[Guarantee]) -> str:
-    """All cards as plain text; without any, that there is no privacy.
+    """Return all cards as plain text, or a sentence that there is no privacy.
 
-    Of clients who differ, the one that is protected least has its card in full, and the others a line each.
+    Where clients differ, the card of the least protected one is shown in full, and the others in a line each.
     """
     first, others = split_by_largest_epsilon(cards)
     own = [
@@ -104,7 +110,7 @@ def card_text(cards: list[Guarantee]) -> str:
 def guarantee_data(
     job: Job, completed: int, stopped: str | None, cards: list[Guarantee], ledger: Ledger | None
 ) -> dict[str, Any]:
-    """The same as plain data, with what was promised and how the run ended."""
+    """Return the cards as plain data, with what was promised and how the run ended: guarantee.json."""
     return {
         "rounds": completed,
         "stopped": stopped,
@@ -121,7 +127,10 @@ def guarantee_data(
 def _assumptions(
     job: Job, completed: int, released: Sequence[ReleasedRound] | None, others: Sequence[str], *, shared: bool
 ) -> Iterator[str]:
-    """`others` are runs of the same deployment, which no ledger at the server counts together with this one."""
+    """Yield what the guarantees assume.
+
+    `others` are runs of the same deployment, which no ledger at the server counts together with this one.
+    """
     planned = job.spent_epsilon(job.rounds)
     whole = "" if planned is None else f"if it had, ε = {round_up(planned)} of the whole plan is what holds."
     if completed < job.rounds and whole:
@@ -147,7 +156,7 @@ def _assumptions(
         yield job.isolation_note
     yield "How many clients there are, and how many examples each holds, is public."
     most = job.population.max_multiplicity
-    yield "No example lies in two clients." if most == 1 else f"No example lies in more than {most} clients."
+    yield "No two clients hold the same example." if most == 1 else f"At most {most} clients hold the same example."
     if job.public_data is not None:
         public = f"{job.public_data.sizes[0]:,} examples that no client holds"
         yield f"{public} are public, by declaration: nobody protects them."
@@ -157,22 +166,21 @@ def _assumptions(
 
 
 def _simulation_note(job: Job) -> str:
-    """By whom the clients are played."""
+    """Return where the clients are: simulated, rehearsed on one machine, or real."""
     if job.settings.engine.is_simulated:
         return SIMULATED
     return REHEARSED if job.deployment is not None and job.deployment.is_rehearsal else DEPLOYED
 
 
 def _secure_sum_assumptions(job: Job, done: int) -> Iterator[str]:
-    """What a secure sum takes for granted."""
+    """Yield what a secure sum assumes."""
     mechanism = job.algorithm.mechanism
     if not job.algorithm.aggregation.is_secure or not isinstance(mechanism, IntegerNoise):
         return
     least = (mechanism.shares or 0) + mechanism.colluding
     few = f"at most {mechanism.colluding} of the clients tell" if mechanism.colluding else "no client tells"
     yield (
-        f"Whoever sums learns the sum and nothing else; {few} it more; and no sum is made of fewer than "
-        f"{least} clients."
+        f"The server learns the sum and nothing else; {few} it more; and no sum is made of fewer than {least} clients."
     )
     degree = job.settings.engine.mask_degree(job.algorithm, job.population)
     if degree is not None:
@@ -183,7 +191,7 @@ def _secure_sum_assumptions(job: Job, done: int) -> Iterator[str]:
 
 
 def _mask_graph_assumption(degree: Degree, rounds: int) -> Iterator[str]:
-    """What few neighbours leave to chance; nothing where everybody is everybody's."""
+    """Yield the odds of a sparse mask graph. Nothing if every client shares masks with every other."""
     if degree.assumptions is None:
         return
     assumed, every = degree.assumptions, rounds * degree.assumptions.chance  # each round may have a session of its own

@@ -1,9 +1,9 @@
-"""A digest of what a user's own functions and modules do, wherever their source stands.
+"""A digest of what a user's own functions and modules do, wherever their source is.
 
 Bytecode is read rather than source text: the script that resumes a run differs from the one that started it at least
-in the call itself, and code that was typed into an interpreter has no file. Followed are the functions, classes and
-values that the code names. The files of the user's modules that are used count whole, with all that they import; of
-installed packages only the name and the version count.
+in the call itself, and code that was typed into an interpreter has no file. The functions, classes and values that the
+code names are followed. The files of the user's modules are digested whole, with everything they import; installed
+packages are described by name and version only.
 """
 
 import functools
@@ -36,7 +36,7 @@ HOOKS = ("_forward_pre_hooks", "_forward_hooks")
 
 
 def code_digest(*objects: Any, trained: Iterable[Tensor] = ()) -> str:
-    """One digest for all that these functions, classes and modules do; of `trained` tensors only the shape counts."""
+    """Return one digest of what these functions, classes and modules do. Only the shape of `trained` tensors counts."""
     walk = _Walk([each for each in objects if each is not None], {id(each) for each in trained})
     walk.visit(objects)
     walk.finish()

@@ -1,4 +1,4 @@
-"""What a run was made with: versions and the machine, for whoever wants the same numbers again."""
+"""The versions and the machine that a run was made with, for reproducing its numbers."""
 
 import importlib.metadata
 import json
@@ -14,7 +14,8 @@ PACKAGES = ("torch", "numpy", "scipy", "dp-accounting", "safetensors")
 
 
 def describe_environment(device: torch.device) -> str:
-    found = {
+    """Return environment.json."""
+    environment = {
         "discreet": __version__,
         "python": platform.python_version(),
         "packages": {name: importlib.metadata.version(name) for name in PACKAGES},
@@ -25,4 +26,4 @@ def describe_environment(device: torch.device) -> str:
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    return json.dumps(found, indent=2) + "\n"
+    return json.dumps(environment, indent=2) + "\n"

@@ -1,7 +1,7 @@
-"""What a run is made from, as digests: another process can tell that it is the same, and nobody what it is.
+"""Digests of everything that decides what a run computes, by which a resume recognises the same data and code.
 
-Each digest is keyed by the run's key, which is not in the run directory, so nobody can try out guesses at the data. A
-seed is no secret: whoever knows it can, as they can take off the noise.
+Each digest is keyed by the run's key, which is not in the run directory, so nobody can test guesses at the data. A seed
+is not secret: someone who knows it can test guesses, and can remove the noise too.
 """
 
 import hashlib
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """One keyed digest for each thing that decides what a run computes; versions are public, and in clear.
+    """One keyed digest for each thing that decides what a run computes. Versions are public, and stored as they are.
 
-    `first_weights` are those of a model before its first round: later ones are in the checkpoint.
+    `first_weights` are those of the model before the first round; later ones are in the checkpoint.
     """
 
     versions: dict[str, str]
@@ -50,19 +50,19 @@ class Fingerprint:
 
     @property
     def digest(self) -> str:
-        """One name for all of it."""
+        """One digest of the whole fingerprint."""
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
 
     @classmethod
     def read(cls, data: Any) -> "Fingerprint | None":
-        """From run.json; None where another version has written none, or one of other parts."""
+        """Read the fingerprint from run.json. None if another version wrote none, or one with other fields."""
         names = {field.name for field in fields(cls)}
         whole = isinstance(data, dict) and data.keys() == names and isinstance(data["versions"], dict)
         return cls(**data) if whole else None
 
 
 def take_fingerprint(job: "Job") -> Fingerprint:
-    """The fingerprint of a job as it is here and now. Clients who hold their data themselves are not looked at."""
+    """Take the fingerprint of a job. Data that real clients keep themselves is not part of it."""
     network = job.model.loss.module
     trained = [value for value in network.parameters() if value.requires_grad]
 
@@ -85,16 +85,17 @@ def take_fingerprint(job: "Job") -> Fingerprint:
 
 
 def client_fingerprint(data: Federation, secret: bytes) -> str:
-    """For a client on its own machine: what it was given to train on and the code here, keyed by its own secret."""
+    """Return the fingerprint of a real client: its training data and the code here, keyed by its own secret."""
     return keyed_digest(secret, "client " + json.dumps([_examples(data), discreet_source(), versions()]))
 
 
 def keyed_digest(secret: bytes, content: str) -> str:
+    """Return a digest of the content that only someone with the secret can compute."""
     return hashlib.blake2b(content.encode(), key=secret[:64], digest_size=32, person=b"discreet resume").hexdigest()
 
 
 def versions() -> dict[str, str]:
-    """Of what computes a round and draws its noise. A later patch of Python runs the same bytecode."""
+    """Return the versions of what computes a round and draws its noise. A patch of Python changes no bytecode."""
     return {
         "discreet": discreet.__version__,
         "python": ".".join(platform.python_version_tuple()[:2]),
@@ -105,43 +106,43 @@ def versions() -> dict[str, str]:
 
 @cache
 def discreet_source() -> str:
-    """One digest for all Python files of this package."""
-    folder, found = Path(discreet.__file__).parent, hashlib.sha256()
+    """Return one digest of all Python files of this package."""
+    folder, total = Path(discreet.__file__).parent, hashlib.sha256()
     for path in sorted(folder.rglob("*.py")):
         content = path.read_bytes()
-        found.update(f"{path.relative_to(folder).as_posix()} {len(content)}\n".encode() + content)
-    return found.hexdigest()
+        total.update(f"{path.relative_to(folder).as_posix()} {len(content)}\n".encode() + content)
+    return total.hexdigest()
 
 
 def _experiment(job: "Job") -> dict[str, Any]:
-    """All of it, but for how long a server waits for real clients: no client agreed on that, and it changes no sum."""
-    found = toml_document.parse_toml(job.resolved_text, "resolved.toml")
-    if found.get("engine", {}).get("kind") == "flower":
-        del found["engine"]
-    return found
+    """Return the experiment without how long a server waits for real clients, which changes no sum."""
+    experiment = toml_document.parse_toml(job.resolved_text, "resolved.toml")
+    if experiment.get("engine", {}).get("kind") == "flower":
+        del experiment["engine"]
+    return experiment
 
 
 def _examples(data: Federation) -> dict[str, Any]:
-    """All that it holds, whatever that may be one day."""
+    """Return every field of the data, with digests in place of tensors."""
     held = {field.name: getattr(data, field.name) for field in fields(data)}
     return {name: tensor_digest(value) if isinstance(value, torch.Tensor) else value for name, value in held.items()}
 
 
 def _own_files(job: "Job") -> list[str]:
-    """The Python files that an experiment names, whole, and the user's files that they import."""
+    """Return digests of the Python files that an experiment names, and of the user's files that they import."""
     if job.folder is None:
         return []
-    found = ModuleFiles()
+    files = ModuleFiles()
     for place in {*_places(toml_document.parse_toml(job.resolved_text, "resolved.toml"))}:
         if place.endswith(".py"):
-            found.add_file(job.folder / place)
+            files.add_file(job.folder / place)
         else:
-            found.add_module(place)
-    return found.lines()
+            files.add_module(place)
+    return files.lines()
 
 
 def _places(value: Any) -> Iterator[str]:
-    """What stands before the colon of each `file.py:Name` in plain data."""
+    """Yield what is before the colon of each `file.py:Name` in plain data."""
     if isinstance(value, str):
         if found := REFERENCE.fullmatch(value):
             yield found["location"]

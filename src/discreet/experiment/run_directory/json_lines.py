@@ -1,4 +1,4 @@
-"""Files of JSON lines that grow while something runs, and are held by one process at a time."""
+"""Files of JSON lines that grow while a run goes on, and that one process at a time may write."""
 
 import fcntl
 import json
@@ -11,7 +11,7 @@ from discreet.errors import InvalidInput
 
 
 def append_line(path: Path, line: Mapping[str, Any]) -> None:
-    """One line more, on the disk when this returns."""
+    """Append a line; it is on the disk when this returns."""
     with open(path, "ab") as file:
         file.write(json.dumps(line).encode() + b"\n")
         file.flush()
@@ -19,7 +19,7 @@ def append_line(path: Path, line: Mapping[str, Any]) -> None:
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """All whole lines, in order. A writer that was killed may have left its last line unfinished."""
+    """Return all whole lines, in order. A writer that was killed may have left its last line unfinished."""
     if not path.is_file():
         return []
     *lines, _ = path.read_bytes().split(b"\n")
@@ -27,7 +27,7 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def lock_file(file: IO[bytes], busy: str, fix: str = "") -> None:
-    """Lock an open file until it is closed; refused with this sentence while another process holds it."""
+    """Lock an open file until it is closed. If another process holds it, raise InvalidInput with `busy` and `fix`."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

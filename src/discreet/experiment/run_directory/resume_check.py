@@ -1,8 +1,7 @@
-"""Whether a run may go on here: with the version, the data and the code that it was started with, or not at all.
+"""Whether a run may be resumed here: only with the version, the data and the code that it was started with.
 
-The noise of a run is a function of its key. A run that goes on with other data adds the same noise to other numbers,
-whose difference then holds none; one that goes on with other code may draw other noise for a round that was counted
-once.
+The noise of a run is a function of its key. With other data, the same noise would be added to other numbers, and
+would cancel in their difference; with other code, other noise might be drawn for a round that was counted once.
 """
 
 import json
@@ -27,7 +26,7 @@ REASONS = {
 
 
 def check_version(record: RunRecord) -> Fingerprint:
-    """The fingerprint of a run that this version started; the others are refused before more of them is read."""
+    """Return the fingerprint of a run that this version started. Refuse other runs before more of them is read."""
     before, now = record.identity.fingerprint, versions()
     if before is None:
         raise InvalidInput(
@@ -61,12 +60,12 @@ def check_unchanged(job: Job, record: RunRecord) -> None:
         )
     changed = [name for name in REASONS if getattr(before, name) != getattr(now, name)]
     if record.has_checkpoint() and "first_weights" in changed:
-        changed.remove("first_weights")  # those of the checkpoint are taken
+        changed.remove("first_weights")  # the weights of the checkpoint are used
     if changed:
         reasons = [REASONS[name].format(**now.versions) for name in changed]
         raise InvalidInput(
-            f"The run in {record.path} was started with {_listed(reasons)}, and can't go on with what is here now: its "
-            "noise would be added to other numbers too, and cancel in their difference.",
+            f"The run in {record.path} was started with {_join_reasons(reasons)}, and can't go on with what is here "
+            "now: its noise would be added to other numbers too, and cancel in their difference.",
             fix=f"Restore what it was started with, or {ANEW}.",
         )
 
@@ -75,9 +74,9 @@ def _started_by(record: RunRecord) -> str:
     try:
         return str(json.loads(record.read_text("environment.json"))["discreet"])
     except (InvalidInput, ValueError, KeyError, TypeError):
-        return "nobody knows which"
+        return "unknown"
 
 
-def _listed(reasons: list[str]) -> str:
+def _join_reasons(reasons: list[str]) -> str:
     *others, last = reasons
     return f"{', '.join(others)} and {last}" if others else last

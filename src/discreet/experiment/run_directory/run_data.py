@@ -1,4 +1,4 @@
-"""What a run directory says, as far as it says anything: nothing is required, and nothing is guessed."""
+"""A run as its directory describes it, for pages: no file is required, and nothing is guessed."""
 
 import tomllib
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ class Promise:
 
 @dataclass(frozen=True)
 class RunData:
-    """One run, from its directory alone; `problems` says what could not be read."""
+    """One run, read from its directory alone. `problems` says what could not be read."""
 
     name: str
     resolved_text: str
@@ -82,7 +82,7 @@ class RunData:
 
     @property
     def rows_left_out(self) -> int | None:
-        """How many rows were left out because a person had more; None where no person is promised anything."""
+        """Rows that were left out because a person had more. None if the promise is not for persons."""
         found = self.outcome.get("rows_left_out")
         return found if isinstance(found, int) else None
 
@@ -94,7 +94,7 @@ class RunData:
 
     @property
     def certified_rounds(self) -> int:
-        """How many rounds the guarantees speak of: fewer than were made, when a stopped run went on."""
+        """Number of rounds that the guarantees cover: fewer than were completed while a resumed run goes on."""
         rounds = self.outcome.get("rounds")
         return rounds if isinstance(rounds, int) else len(self.rounds)
 
@@ -128,23 +128,23 @@ class RunData:
         return next((card.ledger for card in self.guarantees if card.ledger), None)
 
     def value(self, *path: str) -> Any:
-        """A field of the experiment, such as part("algorithm", "mechanism", "clip_norm"); None where there is none."""
+        """Return a field of the experiment, such as value("algorithm", "mechanism", "clip_norm"), or None."""
         return run_files.value_at(self.experiment, path)
 
     def series(self, *paths: str) -> Series:
-        """A number by round; of several names for it ("norms.mean") the first that a round knows."""
+        """Return a number by round. If there are several names for it ("norms.mean"), the first one present counts."""
         found = {at: _first_number(row, paths) for at, row in self.rounds.items()}
         return {at: value for at, value in found.items() if value is not None}
 
     def metrics(self) -> dict[str, Series]:
-        """All that was measured by evaluating the model, accuracy first."""
+        """Return every metric of the model by round, accuracy first."""
         names = {name: None for row in self.rounds.values() for name in _metric_names(row)}
         found = {name: self._metric(name) or self.series(name) for name in sorted(names, key=_rank)}
         return {name: series for name, series in found.items() if series and name != CONSTANT}
 
     @property
     def training_metrics(self) -> dict[str, Series]:
-        """The same metrics on training examples, where the model was tried on those too."""
+        """The metrics on training examples by round, where the model was evaluated on those too."""
         found = {name: self._metric(name, "training") for name in self.metrics()}
         return {name: series for name, series in found.items() if series}
 

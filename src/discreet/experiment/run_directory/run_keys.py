@@ -1,6 +1,6 @@
-"""Where a run's key lies while the run may still be resumed: with the user, never in the run directory.
+"""The key of a run that may still be resumed: it is kept in the user's folder, never in the run directory.
 
-Whoever holds the key can draw the run's noise again and take it off, and run directories are passed around.
+Someone who has the key can draw the run's noise again and remove it, and run directories are passed around.
 """
 
 import os
@@ -11,12 +11,13 @@ from discreet.randomness.streams import RunKey
 
 
 def default_folder() -> Path:
+    """Return the folder of keys: $XDG_STATE_HOME/discreet/keys, or ~/.local/state/discreet/keys."""
     state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
     return Path(state).expanduser() / "discreet" / "keys"
 
 
 def store_key(key: RunKey, run: str, folder: Path | None) -> None:
-    """Keep the key for a resume, readable by its owner alone; a seed needs no keeping."""
+    """Store the key for a resume, readable only by its owner. A seeded run needs no stored key."""
     if key.is_seeded:
         return
     path = _path(run, folder)
@@ -36,6 +37,7 @@ def store_key(key: RunKey, run: str, folder: Path | None) -> None:
 
 
 def load_key(run: str, folder: Path | None) -> RunKey:
+    """Load the key of a run that is resumed."""
     path = _path(run, folder)
     try:
         return RunKey(path.read_bytes())
@@ -47,7 +49,7 @@ def load_key(run: str, folder: Path | None) -> RunKey:
 
 
 def delete_key(run: str, folder: Path | None) -> None:
-    """Drop the key once nothing is left to resume: from then on nobody can draw the noise again."""
+    """Delete the key of a finished run: from then on nobody can draw its noise again."""
     _path(run, folder).unlink(missing_ok=True)
 
 

@@ -1,17 +1,17 @@
-"""The run directory: the one place that writes run files, each of them whole or not at all.
+"""The run directory: the one file that writes run files, each of them whole or not at all.
 
-experiment.toml           as it was given, with its comments
+experiment.toml           as it was written, with its comments
 resolved.toml             all parts in full, with the noise that was computed
 run.json                  the run's id, its ledger, what file names are relative to, and a fingerprint of data and code
 environment.json          versions and the machine
-rounds.jsonl              a line a round; nothing in it is covered by a guarantee but `epsilon`
+rounds.jsonl              one line for each round; a guarantee covers only its `epsilon`
 checkpoint.safetensors    the server's state after the last round that is safe, and which round that is
-ledger.jsonl              the run's own ledger, where it was given none
+ledger.jsonl              the run's own ledger, if it shares none
 model.safetensors         the model at the end
-guarantee.json, .txt      what may be said of the run
-report.html               the same, to look at; report-public.html, to hand on
+guarantee.json, .txt      what is certified about the run
+report.html               the report; report-public.html, the one to publish
 
-The last three are there when a run has ended or was stopped, and are removed when it goes on.
+The last three are written when a run has ended or was stopped, and removed when it is resumed.
 """
 
 import hashlib
@@ -95,7 +95,12 @@ class RunRecord:
         texts: Mapping[str, str],
         prepare: Callable[[Path], None] = lambda _: None,
     ) -> "RunRecord":
-        """Make the directory with all that is known before the first round: it appears whole, or not at all."""
+        """Create the directory with everything that is known before the first round, whole or not at all.
+
+        Args:
+            texts: Further files, by name.
+            prepare: Called with the draft of the directory before it gets its name.
+        """
         check_path_is_free(path)
         draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
         with explain_os_errors("run directory", path):
@@ -117,25 +122,25 @@ class RunRecord:
             return cls(path, RunIdentity.read(RunFiles(path).json(run_files.IDENTITY)))
         except (TypeError, AttributeError):
             raise InvalidInput(
-                f"{path} is no run directory: it has no run.json that can be read.",
+                f"{path} is not a run directory: it has no run.json that can be read.",
                 fix="Name a directory that `discreet run` has made.",
             ) from None
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """While one process trains, another can't."""
+        """Lock the run, so that only one process trains it."""
         with open(self.path / "run.json", "rb") as file:
             json_lines.lock_file(file, f"The run in {self.path} is going on in another process.")
             yield
 
     @property
     def resume_command(self) -> str:
-        """The command that goes on with the run."""
+        """The command that resumes the run."""
         return self.identity.again or f"discreet run --resume {shlex.quote(str(self.path))}"
 
     @property
     def ledger_path(self) -> Path | None:
-        """Where the run is accounted; None when it promises nothing and so has nothing to account."""
+        """The ledger that the run is counted in. None if it promises nothing, so that there is nothing to count."""
         if self.identity.ledger is not None:
             return Path(self.identity.ledger)
         return self.path / "ledger.jsonl" if self.identity.private else None
@@ -150,7 +155,7 @@ class RunRecord:
         return text
 
     def experiment_digest(self) -> str:
-        """One short name for the resolved experiment as it lies here: a checkpoint belongs to exactly one."""
+        """Return a digest of the resolved experiment. A checkpoint belongs to exactly one."""
         return hashlib.sha256(self.read_text("resolved.toml").encode()).hexdigest()
 
     def save_checkpoint(self, checkpoint: Checkpoint) -> None:
@@ -169,9 +174,9 @@ class RunRecord:
         return (self.path / "checkpoint.safetensors").exists()
 
     def load_checkpoint(self, like: ServerState) -> Checkpoint | None:
-        """The last one, if a round was ever finished; it must be of this run and of this very experiment.
+        """Load the last checkpoint, which must belong to this run and its experiment. None before the first.
 
-        Its tensors come in the order of `like`, since the noise is drawn for one after the other.
+        Its tensors come in the order of `like`, since noise is drawn for one after the other.
         """
         path = self.path / "checkpoint.safetensors"
         if not self.has_checkpoint():
@@ -200,14 +205,14 @@ class RunRecord:
         json_lines.append_line(self.path / "rounds.jsonl", line)
 
     def read_rounds(self) -> list[RoundRecord]:
-        """A line a round, in order."""
+        """Return the records of all rounds, in order."""
         files = RunFiles(self.path)
         records = list(files.rounds().values())
         files.require()
         return records
 
     def rewind(self, checkpoint: Checkpoint | None) -> None:
-        """Bring the lines to where the checkpoint stands: later rounds happen again, and its own is never missing."""
+        """Cut rounds.jsonl back to the checkpoint: later rounds are repeated, and its own line is never missing."""
         kept = [line for line in self.read_rounds() if checkpoint and line["round"] < checkpoint.completed]
         wanted = [*kept, checkpoint.line] if checkpoint else []
         try:
@@ -221,8 +226,9 @@ class RunRecord:
         _write_whole(self.path / "guarantee.json", _json_bytes(guarantee))  # last: with it the run counts as ended
 
     def remove_outcome(self) -> None:
-        """Take away what an earlier stop has left. A run that goes on spends more than its old card says, so the card
-        must be gone before the next round is reserved.
+        """Remove the outcome of an earlier stop, before the next round is reserved.
+
+        A resumed run spends more than its old card says.
         """
         try:
             for name in OUTCOME:
@@ -232,7 +238,7 @@ class RunRecord:
         sync_directory(self.path)
 
     def is_finished(self) -> bool:
-        """Whether the last round was made, and what a run leaves at its end is here."""
+        """Whether the run completed its last round and wrote its outcome."""
         return RunFiles(self.path).outcome().get("stopped", "unfinished") is None
 
     def load_model(self) -> dict[str, Tensor]:
@@ -242,7 +248,7 @@ class RunRecord:
         return safetensors.torch.load_file(path)
 
     def read_outcome(self) -> dict[str, Any]:
-        """How the run ended, its metrics and its cards, as plain data."""
+        """Return how the run ended, its metrics and its cards, as plain data."""
         if not (self.path / "guarantee.json").exists():
             raise self._unfinished("guarantee")
         files = RunFiles(self.path)
@@ -253,39 +259,39 @@ class RunRecord:
     def _unfinished(self, missing: str) -> InvalidInput:
         return InvalidInput(
             f"The run in {self.path} is unfinished: it has no {missing} yet.",
-            fix=f"Go on with it: {self.resume_command}",
+            fix=f"Resume it: {self.resume_command}",
         )
 
     def _unwritable(self, error: OSError) -> InvalidInput:
         return InvalidInput(
-            f"{self.path} can't be written to ({error.strerror}), so the run in it can't go on.",
-            fix="Go on as the user whose run it is, on a disk with room.",
+            f"{self.path} can't be written to ({error.strerror}), so the run in it can't be resumed.",
+            fix="Resume it as the user who owns the run, on a disk with free space.",
         )
 
 
 def check_path_is_free(path: Path) -> None:
-    """A run never writes over what is there."""
+    """Refuse a path at which something exists: a run never overwrites anything."""
     try:
         taken = path.exists() and (not path.is_dir() or any(path.iterdir()))
     except OSError as error:
         raise InvalidInput(
-            f"Nobody can say what lies at {path} ({error.strerror}).", fix="Name a directory of your own."
+            f"{path} can't be looked into ({error.strerror}).", fix="Name a directory of your own."
         ) from None
     if taken:
-        raise InvalidInput(f"{path} is there already, and not empty.", fix="Name a directory that is new or empty.")
+        raise InvalidInput(f"{path} already exists, and is not empty.", fix="Name a directory that is new or empty.")
 
 
 @contextmanager
 def explain_os_errors(what: str, path: Path) -> Iterator[None]:
-    """Says in a sentence that this machine does not let it be made."""
+    """Turn an OSError inside into InvalidInput that names what could not be created."""
     try:
         yield
     except OSError as error:
-        raise InvalidInput(f"No {what} could be made at {path} ({error.strerror}).") from None
+        raise InvalidInput(f"The {what} can't be created at {path} ({error.strerror}).") from None
 
 
 def _write_whole(path: Path, content: bytes) -> None:
-    """The whole content under this name, on the disk, or what was there before."""
+    """Write a file whole: after a crash it has either its new content or its old."""
     draft = path.with_name(f".{path.name}.draft")
     with open(draft, "wb") as file:
         file.write(content)
