@@ -212,7 +212,7 @@ def test_ranges_from_data_are_accepted_by_the_server_and_by_every_client(
 def test_a_run_on_accepted_ranges_warns_and_its_card_never_calls_them_public(tmp_path: Path) -> None:
     site = enrolled(tmp_path, deployment(tmp_path, EXAMPLE, TAKEN, accept=True), "abcd", accept=True)
     written = card_of(tmp_path, site)
-    assert "they were taken from the data itself" in written
+    assert "they were taken from the data, and reveal" in written
     assert "ranges are public" not in written
     edit_policy(tmp_path / "north", "data_ranges = true", "data_ranges = false")
     with pytest.raises(PolicyRefusal, match="its owner sets data_ranges = true"):

@@ -159,7 +159,7 @@ class OwnNet(nn.Module):
 
 @pytest.mark.parametrize(
     ("module", "said"),
-    [(nn.Linear(4, 3), "runs nothing but torch's own layers"), (OwnNet(), "gets one example at a time")],
+    [(nn.Linear(4, 3), "runs only torch's own layers"), (OwnNet(), "gets one example at a time")],
 )
 def test_the_card_of_an_own_model_says_what_was_verified(module: nn.Module, said: str, tmp_path: Path):
     torch.manual_seed(0)

@@ -86,7 +86,7 @@ def test_the_warning_stands_next_to_the_promise_at_the_start_and_at_the_end(caps
 def test_the_card_never_calls_them_public(here: Path):
     assert run(["run", "experiment.toml", "--out", "out", ACCEPT]) == 0
     written = words((here / "out" / "guarantee.txt").read_text())
-    assert "they were taken from the data itself" in written
+    assert "they were taken from the data, and reveal" in written
     assert "ranges are public" not in written
     assert "public ranges" not in written
     assert "nothing was fitted" not in written
