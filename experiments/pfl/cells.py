@@ -3,7 +3,7 @@
 import json
 import tomllib
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +11,18 @@ HERE = Path(__file__).parent
 RESULTS = HERE / "results.jsonl"
 TABLES = ("table2", "table3", "table4", "table5-mnist", "table5-fashion", "table5-cifar")
 
+SPLITS, CLIENTS = TABLES[:3], TABLES[3:]  # Tables 2 to 4, and the parts of Table 5
+SETTINGS = ("paper", "better", "authors")
+
 Result = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One number of a table: `epsilon` is the paper's, None without privacy; `overlapping` is how clients are dealt."""
+    """One number of a table: `epsilon` is the paper's, None without privacy; `overlapping` is how clients are dealt.
+
+    `settings` are ours ("paper": what the paper says, and a batch of 256), "better" ones, or the authors'.
+    """
 
     data: str
     model: str
@@ -44,6 +50,14 @@ def cells(table: dict[str, Any]) -> Iterator[Cell]:
                         yield Cell(table["data"], model, epsilon, epochs, rounds, clients, overlapping)
 
 
+def under(settings: str, cells: list[Cell]) -> list[Cell]:
+    """The same cells with other settings; in the authors' code all clients but a single one overlap."""
+    if settings != "authors":
+        return [replace(cell, settings=settings) for cell in cells]
+    changed = [replace(cell, settings=settings, overlapping=cell.clients > 1) for cell in cells]
+    return list(dict.fromkeys(changed))
+
+
 def results() -> list[Result]:
     return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
 
@@ -52,7 +66,12 @@ def chosen(results: list[Result], **wanted: Any) -> list[Result]:
     return [each for each in results if all(each[name] == value for name, value in wanted.items())]
 
 
-def were_run(table: dict[str, Any], results: list[Result]) -> tuple[int, int]:
+def ten_clients(results: list[Result], settings: str) -> list[Result]:
+    """Of ten clients: disjoint, or, in the authors' code, each with a tenth that it drew by itself."""
+    return chosen(results, clients=10, settings=settings, overlapping=settings == "authors")
+
+
+def were_run(table: dict[str, Any], results: list[Result], settings: str = "paper") -> tuple[int, int]:
     """How many cells of a table have a result, and how many there are."""
-    asked = list(cells(table))
+    asked = under(settings, list(cells(table)))
     return sum(bool(chosen(results, **asdict(cell))) for cell in asked), len(asked)

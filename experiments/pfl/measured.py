@@ -7,6 +7,7 @@ from experiments.common.means import Mean
 from experiments.pfl.cells import Result, chosen
 
 NAMES = {"cnn-relu": "CNN+ReLU", "cnn-ts": "CNN+TS", "sn-linear": "SN+Linear", "sn-cnn": "SN+CNN"}
+WHOSE = {"paper": "ours", "authors": "the authors'"}  # settings
 SETS = {"mnist": "MNIST", "fashion": "Fashion-MNIST", "cifar": "CIFAR-10"}
 
 

@@ -4,12 +4,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from experiments.pfl.cells import HERE, TABLES, Result, chosen, table, were_run
-from experiments.pfl.measured import NAMES, SETS, mean, said
+from experiments.common.means import SEEDS
+from experiments.pfl.agreement import agreement
+from experiments.pfl.cells import CLIENTS, HERE, SPLITS, TABLES, Result, chosen, table, ten_clients, were_run
+from experiments.pfl.measured import NAMES, SETS, WHOSE, mean, said
 from experiments.pfl.theorems import collapse, theorem_2, theorem_3
 
 DOCS = HERE.parents[1] / "docs" / "results"
-SPLITS, CLIENTS = TABLES[:3], TABLES[3:]  # Tables 2 to 4, and the parts of Table 5
+AT_ONCE = 14  # runs that shared the GPU
 GOALS = [  # data, model, epsilon, settings, the least that will do, why
     ("mnist", "sn-linear", 2.93, "paper", 97.5, "paper 97.52"),
     ("mnist", "cnn-ts", 2.93, "paper", 93.5, "paper 93.56"),
@@ -26,14 +28,23 @@ GOALS = [  # data, model, epsilon, settings, the least that will do, why
     ("cifar", "sn-cnn", 3.0, "paper", 44.82, "paper 45.82, within 1"),
 ]
 
-INTRODUCTION = """# PFL (paper 000): its tables, measured again
+INTRODUCTION = """# PFL (Bhaskar et al. 2025): its tables, measured again
 
-Written by `experiments/pfl/reproduce.py --write` from `experiments/pfl/results.jsonl`. Each number is the test
-accuracy in percent after the last round: the paper's, then **ours** as a mean over three seeds ± its standard error;
-n says how many seeds there are where there are fewer. A dash is a cell that was not run. The paper averages ten runs
-and gives neither its batch size nor its delta: ours are 256 and 1e-5; the rest is its own (clip 1, learning rate 0.3,
-momentum 0.5 that starts anew each round). It doesn't say how features are normalised before SN+Linear: ours are by
-groups of channels, each example by itself.
+Written by `python -m experiments.pfl.reproduce --write` from `experiments/pfl/results.jsonl`. Each number is the test
+accuracy in percent after the last round. In the tables of splits a cell has the paper's number, then **ours**, then
+**ours with the settings of the authors' code**: means over three seeds ± their standard error; n says how many seeds
+there are where there are fewer. A dash is a cell that was not run. The paper averages ten runs, and prints no errors.
+
+- **Our settings** were chosen before the authors' code was found: the paper gives neither its batch size nor its
+  delta, and ours are 256 and 1e-5. Clients are disjoint, pixels lie between 0 and 1, the CNNs are those of the papers
+  that it cites, and features are normalised without anything to learn.
+- **The authors' settings** are those of their public code (BhaskarSteve/pfl, commit 1f32f15): a batch of 64; each of
+  ten clients draws a tenth of the data by itself, so that they overlap; standardised pixels; a CNN of 10,650 parameters
+  on grey pictures, whose dense layer has ReLU in any case; GroupNorm with 27 groups and learned factors before
+  SN+Linear and SN+CNN. Their networks are built anew in `experiments/pfl/authors/networks.py`.
+
+Clip 1, learning rate 0.3 and momentum 0.5, which starts anew each round, are the paper's in both; the defaults of the
+code's program for CNNs are 0.1 and 0.9, so its defaults don't prove what was run.
 """
 
 GOALS_NOTE = """SN+Linear and one CNN had to hold on each data set. On Fashion-MNIST the CNN that holds is SN+CNN;
@@ -41,6 +52,14 @@ CNN+TS was run too, and misses.
 
 The better settings were chosen by test accuracy on seeds 100 to 102: on other splits and other noise, but on the same
 test set, which flatters their number a little.
+"""
+
+HARDWARE = """The runs with the authors' settings were made on one NVIDIA H200 (PyTorch 2.11, CUDA 13), with about 14
+runs at the same time, by
+
+    python -m experiments.pfl.reproduce table2 table3 --epsilons 2.93 2.7 1.2 --settings authors --part 1/10
+
+and the like; a run took about {seconds:.0f} seconds of the GPU.
 """
 
 OVERLAP = """Every noise is that of ε = {epsilon:g} for one client alone. More than ten clients with a tenth each
@@ -57,27 +76,37 @@ def write(results: list[Result], folder: Path = DOCS) -> Path:
 
 
 def _page(results: list[Result], folder: Path) -> Iterator[str]:
-    ten = chosen(results, clients=10, overlapping=False)
+    splits = [table(name) for name in SPLITS]
     yield INTRODUCTION
     yield from _run_so_far(results)
+    yield from agreement(splits, results)
     yield from _goals(results)
-    yield from collapse([table(name) for name in SPLITS], ten)
-    for name in SPLITS:
-        yield from _splits(table(name), ten)
+    yield from collapse(splits, results)
+    for each in splits:
+        yield from _splits(each, results)
     for name in CLIENTS:
         yield from _clients(table(name), results)
-    yield from theorem_2(ten, folder)
+    yield from theorem_2(results, folder)
     yield from theorem_3(results, folder)
 
 
 def _run_so_far(results: list[Result]) -> Iterator[str]:
-    yield "Cells that were run:"
+    yield "Cells that were run, with our settings and with the authors':"
     yield ""
+    missing = 0
     for name in TABLES:
-        done, asked = were_run(table(name), results)
-        yield f"- {table(name)['title']}: {done} of {asked}"
+        (done, asked), (theirs, of) = (were_run(table(name), results, settings) for settings in ("paper", "authors"))
+        missing += of - theirs
+        yield f"- {table(name)['title']}: {done} of {asked}, and {theirs} of {of}"
     yield ""
     yield "Ten clients of Table 5 are (1, 20) of Tables 2 to 4; where nothing else of it was run, it is not shown."
+    yield ""
+    found = chosen(results, settings="authors")
+    seconds = sum(each["seconds"] for each in found) / len(found) / AT_ONCE if found else 0.0
+    yield HARDWARE.format(seconds=seconds)
+    minutes = missing * SEEDS * seconds / 60
+    yield f"Not run: {missing} cells of the authors' settings, at least {minutes:.0f} GPU-minutes for three seeds."
+    yield "The CNNs on CIFAR-10 have 605,226 parameters, and take several times as long as that."
     yield ""
 
 
@@ -96,7 +125,7 @@ def _goals(results: list[Result]) -> Iterator[str]:
     yield GOALS_NOTE
     below = [line for name in SPLITS for line in _below(table(name), results)]
     if below:
-        yield "Cells of (1, 20) that lie more than a point below the paper's; why, these runs don't tell:"
+        yield "Cells of (1, 20) more than a point below the paper's, and what the authors' settings give there:"
         yield ""
         yield from below
         yield ""
@@ -109,10 +138,12 @@ def _below(table: dict[str, Any], results: list[Result]) -> Iterator[str]:
             found = chosen(results, **cell, epochs=1, clients=10, overlapping=False)
             if found and mean(found).value < theirs - 1:
                 promise = f"ε = {column['epsilon']:g}" if "epsilon" in column else "no privacy"
-                yield f"- {SETS[table['data']]}, {NAMES[model]}, {promise}: {said(found)}, the paper {theirs:.2f}"
+                other = chosen(ten_clients(results, "authors"), **(cell | {"settings": "authors"}), epochs=1)
+                told = f"{said(found)}, the paper {theirs:.2f}, with the authors' settings {said(other)}"
+                yield f"- {SETS[table['data']]}, {NAMES[model]}, {promise}: {told}"
 
 
-def _splits(table: dict[str, Any], ten: list[Result]) -> Iterator[str]:
+def _splits(table: dict[str, Any], results: list[Result]) -> Iterator[str]:
     """Tables 2 to 4: how the epochs are split into rounds."""
     yield f"## {table['title']}"
     for column in table["column"]:
@@ -123,11 +154,11 @@ def _splits(table: dict[str, Any], ten: list[Result]) -> Iterator[str]:
         yield "| (E, R) | " + " | ".join(NAMES[model] for model in table["models"]) + " |"
         yield "|---|" + "---:|" * len(table["models"])
         for (epochs, rounds), paper in zip(table["splits"], column["paper"], strict=True):
-            cells = [
-                f"{theirs:.2f} · "
-                + said(chosen(ten, data=table["data"], model=model, epsilon=epsilon, epochs=epochs, settings="paper"))
-                for model, theirs in zip(table["models"], paper, strict=True)
-            ]
+            cells = []
+            for model, theirs in zip(table["models"], paper, strict=True):
+                cell = {"data": table["data"], "model": model, "epsilon": epsilon, "epochs": epochs}
+                ours = [said(chosen(ten_clients(results, each), **cell)) for each in ("paper", "authors")]
+                cells.append(" · ".join([f"{theirs:.2f}", *ours]))
             yield f"| ({epochs}, {rounds}) | " + " | ".join(cells) + " |"
     yield ""
 
@@ -135,17 +166,19 @@ def _splits(table: dict[str, Any], ten: list[Result]) -> Iterator[str]:
 def _clients(table: dict[str, Any], results: list[Result]) -> Iterator[str]:
     """Table 5: how many clients, and what is certified when they overlap."""
     (column,) = table["column"]
-    found = chosen(results, data=table["data"], epsilon=column["epsilon"], epochs=1, settings="paper")
+    every = chosen(results, data=table["data"], epsilon=column["epsilon"], epochs=1)
+    found = [each for each in every if each["settings"] in ("paper", "authors")]
     if not chosen(found, clients=25):
         return
     yield f"## {table['title']}"
     yield ""
     yield OVERLAP.format(epsilon=column["epsilon"])
-    yield "| clients | certified ε | " + " | ".join(NAMES[model] for model in table["models"]) + " |"
-    yield "|---|---:|" + "---:|" * len(table["models"])
+    yield "| clients | settings | certified ε | " + " | ".join(NAMES[model] for model in table["models"]) + " |"
+    yield "|---|---|---:|" + "---:|" * len(table["models"])
     for clients, paper in zip(table["clients"], column["paper"], strict=True):
-        for overlapping in (True, False) if clients > 10 else (False,):
-            cells = chosen(found, clients=clients, overlapping=overlapping)
+        ways = [(overlapping, settings) for overlapping in (True, False) for settings in ("authors", "paper")]
+        for overlapping, settings in ways:
+            cells = chosen(found, clients=clients, overlapping=overlapping, settings=settings)
             if not cells:
                 continue
             certified = max(each["certified"] for each in cells)
@@ -155,5 +188,5 @@ def _clients(table: dict[str, Any], results: list[Result]) -> Iterator[str]:
             theirs = [f"{each:.2f} · " if overlapping or clients <= 10 else "" for each in paper]
             ours = [said(chosen(cells, model=model)) for model in table["models"]]
             row = " | ".join(f"{paper}{own}" for paper, own in zip(theirs, ours, strict=True))
-            yield f"| {way} | {certified:.2f} | {row} |"
+            yield f"| {way} | {WHOSE[settings]} | {certified:.2f} | {row} |"
     yield ""

@@ -1,6 +1,7 @@
 """Runs the cells of paper 000's tables and keeps what each gave; run again, it goes on where it stopped.
 
 python -m experiments.pfl.reproduce table2 --models cnn-ts sn-linear --splits 1x20 20x1 --seeds 3
+python -m experiments.pfl.reproduce table2 table3 --settings authors --part 1/10    # and nine more beside it
 python -m experiments.pfl.reproduce --write     # the page, from all results so far
 """
 
@@ -9,7 +10,7 @@ import json
 import tempfile
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NoReturn
@@ -26,7 +27,8 @@ from discreet.experiment.promise import calibrate
 from discreet.paths import Paths
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import RunKey
-from experiments.pfl.cells import HERE, RESULTS, TABLES, Cell, cells, results, table
+from experiments.common.parts import part
+from experiments.pfl.cells import HERE, RESULTS, SETTINGS, TABLES, Cell, cells, results, table, under
 
 FILTERS: dict[str, Callable[[Cell], str]] = {  # what an option of this name holds a cell against
     "models": lambda cell: cell.model,
@@ -47,14 +49,15 @@ def experiment(cell: Cell) -> Experiment:
 
 
 def _file(cell: Cell) -> Path:
-    kind = "-fedavg" if cell.epsilon is None else "" if cell.settings == "paper" else f"-{cell.settings}"
-    return HERE / f"{cell.data}-{cell.model}{kind}.toml"
+    kind = "-fedavg" if cell.epsilon is None else "-better" if cell.settings == "better" else ""
+    return (HERE / "authors" if cell.settings == "authors" else HERE) / f"{cell.data}-{cell.model}{kind}.toml"
 
 
 def measured(cell: Cell, seed: int, device: str, data_dir: Path | None) -> dict[str, Any]:
     """Train one cell, and say how good its model is and what is certified of it."""
     began, key, asked = time.perf_counter(), RunKey.from_seed(seed), experiment(cell)
-    examples = _examples(asked.task, Paths.default(HERE, data_dir))
+    folder = _file(cell).parent
+    examples = _examples(_DataSet(repr(asked.task), asked.task), Paths.default(folder, data_dir))
     partition = OverlappingSplit(fraction=0.1) if cell.overlapping else Iid()
     task = examples.build_task(cell.clients, partition, key.generator(Purpose.TASK))
     algorithm, privacy = asked.algorithm, asked.privacy
@@ -64,7 +67,7 @@ def measured(cell: Cell, seed: int, device: str, data_dir: Path | None) -> dict[
         algorithm, privacy = calibrate.calibrate_noise(algorithm, privacy, cell.rounds, apart), None
     ready = job_builder.build_job_from_objects(
         task,
-        asked.model.build(task, key.generator(Purpose.MODEL)),
+        job_builder.build_model(asked, task, folder, key.generator(Purpose.MODEL)),
         {"loss": None, "metric": None},
         key=key,
         algorithm=algorithm,
@@ -77,8 +80,8 @@ def measured(cell: Cell, seed: int, device: str, data_dir: Path | None) -> dict[
             device=device,  # type: ignore[arg-type]
         ),
     )
-    with tempfile.TemporaryDirectory() as folder:
-        ended = training_loop.start(ready, Path(folder) / "run", None, Path(folder) / "keys", lambda line: None)
+    with tempfile.TemporaryDirectory() as temporary:
+        ended = training_loop.start(ready, Path(temporary) / "run", None, Path(temporary) / "keys", lambda line: None)
     first = ended.guarantees[0] if ended.guarantees else None
     return asdict(cell) | {
         "seed": seed,
@@ -91,10 +94,18 @@ def measured(cell: Cell, seed: int, device: str, data_dir: Path | None) -> dict[
     }
 
 
+@dataclass(frozen=True)
+class _DataSet:
+    """A task, equal to all others that load the same examples; one with an extractor of its own can't be hashed."""
+
+    description: str
+    task: Any = field(compare=False)
+
+
 @lru_cache(maxsize=1)
-def _examples(task: Any, paths: Paths) -> Examples:
-    """Loaded once for all cells that share them."""
-    return task.examples(paths)  # type: ignore[no-any-return]
+def _examples(data: _DataSet, paths: Paths) -> Examples:
+    """Load the examples once for all cells that share them."""
+    return data.task.examples(paths)  # type: ignore[no-any-return]
 
 
 def wanted(arguments: argparse.Namespace, refuse: Callable[[str], NoReturn]) -> list[tuple[Cell, int]]:
@@ -107,7 +118,7 @@ def wanted(arguments: argparse.Namespace, refuse: Callable[[str], NoReturn]) -> 
         if asked := getattr(arguments, option):
             _known(refuse, f"--{option}", asked, dict.fromkeys(map(of, found)))
             chosen = [cell for cell in chosen if of(cell) in asked]
-    chosen = [replace(cell, settings=arguments.settings) for cell in chosen]
+    chosen = under(arguments.settings, chosen)
     if not chosen:
         refuse("no cell of these tables is all of what was asked for")
     if lacking := [_file(cell).name for cell in chosen if not _file(cell).exists()]:
@@ -115,7 +126,8 @@ def wanted(arguments: argparse.Namespace, refuse: Callable[[str], NoReturn]) -> 
     there = {(*(each[name] for name in Cell.__dataclass_fields__), each["seed"]) for each in results()}
     pairs = [(cell, seed) for cell in chosen for seed in range(arguments.seeds)]
     pairs.sort(key=lambda pair: (pair[0].data, pair[0].model.startswith("sn")))
-    return [pair for pair in pairs if (*asdict(pair[0]).values(), pair[1]) not in there]
+    first, parts = arguments.part
+    return [pair for pair in pairs if (*asdict(pair[0]).values(), pair[1]) not in there][first - 1 :: parts]
 
 
 def _known(refuse: Callable[[str], NoReturn], what: str, asked: Iterable[str], known: Iterable[str]) -> None:
@@ -131,7 +143,10 @@ def main() -> None:
     parser.add_argument("--splits", nargs="+", metavar="ExR")
     parser.add_argument("--clients", nargs="+", metavar="K")
     parser.add_argument("--seeds", type=int, default=3, metavar="N")
-    parser.add_argument("--settings", default="paper", help="'paper', or the name of another file of the same cell")
+    parser.add_argument(
+        "--settings", default="paper", choices=SETTINGS, help="ours, better ones, or the authors' code's"
+    )
+    parser.add_argument("--part", type=part, default=(1, 1), metavar="I/N", help="this process's share of the runs")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--data-dir", type=Path)
     parser.add_argument("--limit-s", type=float, default=float("inf"), help="start no cell after so many seconds")

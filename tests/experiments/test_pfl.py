@@ -1,22 +1,29 @@
 """The files of paper 000's tables: each is an experiment that can be run, with the noise that its promise takes."""
 
+import argparse
 import re
 import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+import torch
+from torch import nn
 
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.population import Population
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.promise.calibrate import calibrate_noise
 from experiments.common import means
+from experiments.common.parts import part
 from experiments.pfl import cells, measured, page, reproduce
+from experiments.pfl.authors import networks
 
 FOLDER = Path(__file__).parents[2] / "experiments" / "pfl"
 EXPERIMENTS = sorted(path for path in FOLDER.glob("*.toml") if not path.stem.startswith("table"))
+AUTHORS = sorted((FOLDER / "authors").glob("*.toml"))
 TABLES = sorted(FOLDER.glob("table*.toml"))
+AUTHORS_NOISE = {2.93: 0.957, 2.7: 0.996, 7.53: 0.685}  # the same in batches of 64
 NOISE = {2.93: 1.531, 2.7: 1.619, 7.53: 0.943}  # by the privacy-loss distribution, 20 epochs in batches of 256
 
 
@@ -36,6 +43,66 @@ def test_every_file_can_be_read_and_its_noise_keeps_its_promise(path: Path):
         assert algorithm.planned_releases(20, population) == []
     else:
         assert algorithm.trainer.noise_multiplier == pytest.approx(NOISE[experiment.privacy.epsilon], abs=2e-3)
+
+
+def test_the_authors_settings_have_the_same_files():
+    ours = {path.stem for path in EXPERIMENTS if not path.stem.endswith("-better")}
+    assert {path.stem for path in AUTHORS} == ours
+
+
+@pytest.mark.parametrize("path", AUTHORS, ids=lambda path: path.stem)
+def test_the_authors_clients_overlap_and_one_alone_takes_the_noise_of_a_batch_of_64(path: Path):
+    experiment = experiment_file.load_experiment(path).experiment
+    assert experiment.task.partition.kind == "overlapping"
+    examples = 5000 if path.stem.startswith("cifar") else 6000
+    alone = Population(examples=(examples,) * 10)
+    algorithm: Algorithm = calibrate_noise(experiment.algorithm, experiment.privacy, experiment.rounds, alone)
+    if experiment.privacy is None:
+        assert algorithm.planned_releases(20, alone) == []
+    else:
+        assert algorithm.trainer.noise_multiplier == pytest.approx(AUTHORS_NOISE[experiment.privacy.epsilon], abs=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("network", "shape", "parameters"),
+    [
+        (networks.grey_cnn("relu"), (1, 28, 28), 10_650),
+        (networks.colour_cnn("tempered_sigmoid"), (3, 32, 32), 605_226),
+        (networks.scatter_linear(3969), (81, 7, 7), 47_638),
+        (networks.scatter_cnn_grey(), (81, 7, 7), 20_940),
+        (networks.scatter_cnn_colour(), (243, 8, 8), 180_016),
+    ],
+)
+def test_the_authors_networks_have_the_parameters_of_their_code(
+    network: nn.Module, shape: tuple[int, ...], parameters: int
+):
+    assert network(torch.zeros(2, *shape)).shape == (2, 10)
+    assert sum(value.numel() for value in network.parameters()) == parameters
+
+
+def test_pixels_are_standardised_channel_by_channel():
+    layer = networks.standardise([0.1, 0.2], [0.5, 0.25])
+    found = layer(torch.full((1, 2, 1, 1), 0.6)).flatten().tolist()
+    assert found == pytest.approx([1.0, 1.6])
+
+
+def test_with_the_authors_settings_all_clients_but_a_single_one_overlap():
+    found = cells.under("authors", list(cells.cells(cells.table("table5-mnist"))))
+    assert {(cell.clients, cell.overlapping) for cell in found} == {
+        (10, True),
+        (25, True),
+        (50, True),
+        (100, True),
+        (1, False),
+    }
+    assert len(found) == len(set(found)) == 20
+
+
+def test_processes_share_the_runs():
+    assert part("3/10") == (3, 10)
+    for text in ("0/10", "11/10", "3", "a/b"):
+        with pytest.raises(argparse.ArgumentTypeError, match="must be I/N"):
+            part(text)
 
 
 @pytest.mark.parametrize("path", TABLES, ids=lambda path: path.stem)
@@ -88,7 +155,7 @@ def test_fewer_than_three_seeds_are_said():
         (["table2", "--epsilons", "2.7"], "--epsilons must be one of none, 2.93, 1.2, and got '2.7'"),
         (["--clients", "7"], "--clients must be one of 10, 25, 50, 100, 1, and got '7'"),
         (["--clients", "25", "--splits", "20x1"], "no cell of these tables"),
-        (["table2", "--settings", "worse"], "there is no mnist-cnn-relu-worse.toml"),
+        (["table2", "--settings", "better"], "there is no mnist-cnn-relu-better.toml"),
     ],
 )
 def test_what_no_table_has_is_refused_in_a_sentence(

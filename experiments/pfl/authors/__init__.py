@@ -1,0 +1,1 @@
+"""The settings of the authors' code, as files that can be run, and its networks."""
