@@ -51,8 +51,8 @@ def _smallest(tables: list[dict[str, Any]], results: list[Result]) -> Iterator[s
     if biases[True] and biases[False]:
         smaller, larger = (statistics.fmean(biases[which]) for which in (True, False))
         yield (
-            f"At the smaller ε of a data set ours are {-smaller:.1f} points below the paper's on average, at the larger "
-            f"one {-larger:.1f}. Why, these runs don't tell: a setting that the code doesn't show may differ."
+            f"At the smaller ε of a data set ours are {-smaller:.1f} points below the paper's on average, at the "
+            f"larger one {-larger:.1f}. Why, these runs don't tell: a setting that the code doesn't show may differ."
         )
         yield ""
 

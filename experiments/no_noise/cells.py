@@ -1,0 +1,62 @@
+"""Its Fashion-MNIST settings with the noise that the paper claims and without any, on pixels as its code has them."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from discreet.experiment.comparison.cells import Cell
+from discreet.experiment.comparison.comparison_results import Result, ResultsFile
+from discreet.experiment.configuration import experiment_file
+from experiments.common.tuning import written
+from experiments.distributed.published import EPOCH, STEP, Settings
+
+HERE = Path(__file__).parent
+SEEDS = 5  # the paper's
+ROUNDS = 20
+SILENT = 0.01  # so little that no guarantee is left (ε of 25,000 and more): 0.2 on a sum of hundreds of gradients
+WORK: dict[str, tuple[Settings, dict[str, Any]]] = {
+    "epoch": (EPOCH["fashion", ROUNDS], {"epochs": [1], "batch_size": 512}),
+    "step": (STEP["fashion", ROUNDS], {"steps": [1], "batch_size": 128}),
+}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One epoch or one step a round, with or without noise."""
+
+    work: str
+    noisy: bool
+
+    @property
+    def swept(self) -> dict[str, str]:
+        return {"work": self.work, "noise": "yes" if self.noisy else "no"}
+
+    def cell(self, settings: tuple[str, ...] = (), data_dir: Path | None = None) -> Cell:
+        overrides = (f"algorithm={written(self.algorithm())}", *settings)
+        return Cell("no_noise", self.swept, experiment_file.load_experiment(HERE / "fashion.toml", overrides, data_dir))
+
+    def algorithm(self) -> dict[str, Any]:
+        given, work = WORK[self.work]
+        trainer = {
+            "kind": "dp_sgd",
+            **work,
+            "clip_norm": given.clip_norm,
+            "learning_rate": given.learning_rate,
+            "momentum": given.momentum,
+            "noise_multiplier": given.noise_multiplier if self.noisy else SILENT,
+        }
+        server = {"kind": "sgd", "learning_rate": given.server_learning_rate, "momentum": given.server_momentum}
+        return {"trainer": trainer, "server": server, "as_published": self.work == "epoch"}
+
+
+def asked() -> list[Asked]:
+    return [Asked(work, noisy) for work in WORK for noisy in (True, False)]
+
+
+def chosen(results: list[Result], wanted: Asked) -> dict[int, Result]:
+    """By seed."""
+    return {each["seed"]: each for each in results if each["swept"] == wanted.swept}
+
+
+def results() -> list[Result]:
+    return list(ResultsFile(HERE).read_by_key().values())

@@ -1,0 +1,99 @@
+"""Settings are chosen on validation data alone: what is held out, who chooses, and the page of what was chosen."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from discreet.data.federation import Federation
+from discreet.data.tasks.task import Task
+from discreet.experiment.comparison.cells import Cell
+from discreet.experiment.configuration import experiment_file
+from experiments.tuned import fedsam, fu, heikkila, page
+from experiments.tuned.families import Family
+from experiments.tuned.validation import hold_out
+
+
+@pytest.fixture
+def task() -> Task:
+    inputs = torch.arange(30.0)[:, None]
+    train = Federation(inputs, torch.zeros(30, dtype=torch.int64), (10, 5), order=torch.arange(29, 14, -1))
+    test = (torch.full((4, 1), -1.0), torch.zeros(4, dtype=torch.int64))
+    return Task("small", train, *test, kind="classification", classes=2, client_names=("a", "b"))
+
+
+def held_by(task: Task, client: int) -> set[float]:
+    start, size = task.train.starts[client], task.train.sizes[client]
+    return set(task.train.examples_at(torch.arange(start, start + size))[0].flatten().tolist())
+
+
+def test_a_fifth_of_each_clients_training_examples_is_held_out_and_no_test_example_is_seen(task: Task):
+    smaller = hold_out(task)
+    assert smaller.train.sizes == (8, 4)
+    validation = set(smaller.test_inputs.flatten().tolist())
+    assert -1.0 not in validation
+    for client in (0, 1):
+        kept, before = held_by(smaller, client), held_by(task, client)
+        assert kept < before
+        assert before - kept <= validation
+    assert len(validation) == 3
+
+
+def family(*names: str, each_seed_chooses: bool = False) -> Family:
+    source = experiment_file.load_experiment(fedsam.FEDSAM / "dp_fedavg.toml")
+    return Family(("small",), tuple(Cell("small", {"knob": name}, source) for name in names), each_seed_chooses)
+
+
+def made(knob: str, seed: int, accuracy: float) -> dict[str, Any]:
+    return {"name": "small", "swept": {"knob": knob}, "seed": seed, "metrics": {"accuracy": accuracy}}
+
+
+def test_the_best_on_validation_data_is_chosen_once_all_were_tried():
+    tried = family("1", "2")
+    assert tried.choose([made("1", 0, 0.5)], seed=2) is None
+    chosen = tried.choose([made("1", 0, 0.5), made("2", 0, 0.6)], seed=2)
+    assert chosen is tried.cells[1]
+
+
+def test_where_each_seed_has_its_own_test_examples_each_chooses_for_itself():
+    tried = family("1", "2", each_seed_chooses=True)
+    found = [made(knob, seed, 0.5 + 0.1 * (seed == int(knob))) for knob in "12" for seed in (0, 1, 2)]
+    assert tried.choose(found, seed=1) is tried.cells[0]
+    assert tried.choose(found, seed=2) is tried.cells[1]
+    assert len(tried.validation_runs()) == 6
+    assert len(family("1", "2").validation_runs()) == 2
+
+
+def test_only_what_was_chosen_is_told():
+    tried = family("1", "2")
+    validated = [made("1", 0, 0.5), made("2", 0, 0.6)]
+    final = [made("1", 0, 0.9), made("2", 0, 0.7), made("2", 1, 0.8)]
+    told = tried.told(validated, final)
+    assert {seed: each["metrics"]["accuracy"] for seed, each in told.items()} == {0: 0.7, 1: 0.8}
+
+
+def test_all_but_the_claim_promise_what_they_are_compared_at():
+    for each in heikkila.families():
+        promises = {cell.source.experiment.privacy for cell in each.cells}
+        assert len(promises) == 1
+        (promise,) = promises
+        assert (promise is None) == (each.key == ("claim",))
+        assert promise is None or (promise.epsilon, promise.unit) == (1.0, "example")
+
+
+def test_every_method_of_fedsam_has_the_same_clips_and_the_same_promise():
+    for each in fedsam.families():
+        assert {float(cell.swept["clip"]) for cell in each.cells} == set(fedsam.CLIPS)
+        assert all(cell.source.experiment.privacy.epsilon == 8.0 for cell in each.cells)
+
+
+def test_every_point_of_fu_has_a_rate_of_its_own():
+    found = list(fu.families())
+    assert len({each.key for each in found}) == len(found) == 10
+    assert all([float(cell.swept["rate"]) for cell in each.cells] == list(fu.RATES) for each in found)
+
+
+def test_the_page_is_what_the_results_say(tmp_path: Path):
+    page.write(tmp_path)
+    assert (tmp_path / "tuned.md").read_bytes() == (page.DOCS / "tuned.md").read_bytes()
