@@ -39,6 +39,9 @@ example is protected at δ = 1e-5. The paper claims ε = 1 for all of its settin
 [does not hold](../notes/local_steps.md) for more than one step at a client's own state. Of those a card certifies what
 one client's own noise is worth, which is in the tables. Everything else here is certified at ε = 1.
 
+Two more pages belong to it: its public code [adds no noise](no_noise.md), and sound schemes on its network are compared
+with [settings chosen on validation data](tuned.md). Here they were chosen on the test data of another seed.
+
 ## Its Table 1: the mean of models that were trained apart
 
 Each model has ε = 5 by its own noise, at a sampling rate of 0.1 and δ = 1e-5.

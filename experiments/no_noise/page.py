@@ -21,8 +21,8 @@ INTRODUCTION = """# Heikkilä (2025): the noise of its public code
 Written by `python -m experiments.no_noise.reproduce --page` from `experiments/no_noise/draws.jsonl` and
 `experiments/no_noise/results.jsonl`. The paper's algorithm adds Skellam noise to every sum of gradients. Its public
 code (mixheikk/DPFL-with-SecAgg-paper, commit 39a206f, `skellam_utils.py`) draws it as the difference of two numbers
-from `torch.poisson`, in single precision, at a rate that has the scale of the lattice to the fourth power instead of the
-second. `experiments/no_noise/draws.py` computes that rate for four of its settings, and draws as the code does.
+from `torch.poisson`, in single precision, at a rate that has the scale of the lattice to the fourth power instead of
+the second. `experiments/no_noise/draws.py` computes that rate for four of its settings, and draws as the code does.
 
 ## What is drawn
 

@@ -69,7 +69,7 @@ def accuracies(results: Sequence[Result], cell: Cell) -> dict[int, float]:
 
 
 def results(study: str, phase: str) -> list[Result]:
-    return list(ResultsFile(HERE / study / phase).read_by_key().values())
+    return list(ResultsFile(HERE / "results" / study / phase).read_by_key().values())
 
 
 def _runs(found: Sequence[Cell]) -> list[CellRun]:

@@ -15,7 +15,7 @@ AT_ONCE = 14  # runs that shared the GPU
 
 INTRODUCTION = """# Settings chosen on validation data
 
-Written by `python -m experiments.tuned.reproduce --page` from `experiments/tuned/*/*/results.jsonl`. Every setting here
+Written by `python -m experiments.tuned.reproduce --page` from `experiments/tuned/results`. Every setting here
 was chosen on a fifth of each client's training examples, held out for that; the run that is told was then made on all
 training examples, and test examples chose nothing. No ε covers the choice. Numbers are test accuracies in percent after
 the last round: means over three seeds ± their standard error. Differences are taken seed by seed; one is clear by a
@@ -65,9 +65,9 @@ told from two T.
 """
 
 FEDSAM_READING = """Two verdicts differ from those at the paper's clip of 0.2 for all: Fed-SMP-top_k failed there and
-holds here, and Fed-SMP-rand_k failed there and can't be told. A sparse update is shorter and has less noise, so it takes a
-larger clip; one clip for all doesn't fit it. 0.4 is the largest that was tried: both may do better still. Fed-SMP-top_k
-has its mask from public writers, whom the others don't use.
+holds here, and Fed-SMP-rand_k failed there and can't be told. A sparse update is shorter and has less noise, so it
+takes a larger clip; one clip for all doesn't fit it. 0.4 is the largest that was tried: both may do better still.
+Fed-SMP-top_k has its mask from public writers, whom the others don't use.
 """
 
 

@@ -69,7 +69,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _conduct(study: str, phase: str, families: list[Family], given: argparse.Namespace, began: float) -> None:
-    kept = ResultsFile(given.out or HERE / study / phase)
+    kept = ResultsFile(given.out or HERE / "results" / study / phase)
     there = {identity(each) for each in (*results(study, phase), *kept.read_by_key().values())}
     first, parts = given.part
     asked = {identity_of(run): run for run in wanted_runs(families, phase, results(study, "validation"))}

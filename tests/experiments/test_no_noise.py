@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from discreet.algorithms.training import DpSgd
+from experiments.common import means
 from experiments.no_noise import cells, draws, page
 from experiments.no_noise.cells import Asked
 
@@ -35,3 +36,12 @@ def test_runs_have_the_settings_of_its_code_with_its_noise_or_next_to_none():
 def test_the_page_is_what_the_results_say(tmp_path: Path):
     page.write(cells.results(), tmp_path)
     assert (tmp_path / "no_noise.md").read_bytes() == (page.DOCS / "no_noise.md").read_bytes()
+
+
+def test_the_errata_say_what_was_measured():
+    errata = (page.DOCS.parent / "errata.md").read_text()
+    for noisy in (True, False):
+        values = [
+            100 * run["metrics"]["accuracy"] for run in cells.chosen(cells.results(), Asked("epoch", noisy)).values()
+        ]
+        assert means.said(values).replace("**", "") + " %" in errata

@@ -97,3 +97,16 @@ def test_every_point_of_fu_has_a_rate_of_its_own():
 def test_the_page_is_what_the_results_say(tmp_path: Path):
     page.write(tmp_path)
     assert (tmp_path / "tuned.md").read_bytes() == (page.DOCS / "tuned.md").read_bytes()
+
+
+def test_the_errata_say_what_was_measured():
+    errata = (page.DOCS.parent / "errata.md").read_text()
+    study = page.Study.read("fu", list(fu.families()))
+    for epsilon in ("10", "30"):
+        gap = study.gap((epsilon, "240", "24"), (epsilon, "240", "1"))
+        assert gap is not None
+        assert f"{gap.value:.1f} ± {gap.error:.1f}" in errata
+    study = page.Study.read("fedsam", list(fedsam.families()))
+    gap = study.gap(("femnist", "dp_fedavg", "10"), ("femnist", "fed_smp_top", "10"))
+    assert gap is not None
+    assert f"wins by {gap.value:.1f} points" in errata
