@@ -13,7 +13,7 @@ from experiments.distributed.published import EPOCH, STEP, Settings
 HERE = Path(__file__).parent
 SEEDS = 5  # the paper's
 ROUNDS = 20
-SILENT = 0.01  # so little that no guarantee is left (ε of 25,000 and more): 0.2 on a sum of hundreds of gradients
+SILENT = 0.01  # a noise multiplier must be above 0; this one leaves no guarantee (ε of 25,000 and more)
 WORK: dict[str, tuple[Settings, dict[str, Any]]] = {
     "epoch": (EPOCH["fashion", ROUNDS], {"epochs": [1], "batch_size": 512}),
     "step": (STEP["fashion", ROUNDS], {"steps": [1], "batch_size": 128}),

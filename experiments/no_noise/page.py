@@ -9,7 +9,7 @@ from scipy import stats
 
 from discreet.experiment.comparison.comparison_results import Result
 from experiments.common.means import Mean, mean, said
-from experiments.no_noise.cells import HERE, SEEDS, Asked, asked, chosen, results
+from experiments.no_noise.cells import HERE, SEEDS, SILENT, WORK, Asked, asked, chosen, results
 from experiments.no_noise.reproduce import DRAWS
 
 DOCS = HERE.parents[1] / "docs" / "results"
@@ -35,8 +35,10 @@ RUNS = """## Its Fashion-MNIST setting, with and without noise
 
 All settings are those of its code: pixels from 0 to 255, ten clients, 20 rounds, its clips, learning rates and momenta,
 with one epoch of 11 steps a round or with one step; {seeds} seeds, as in the paper. *With noise* has the noise that the
-paper claims, Gaussian, of each client's own. *Without* has a noise multiplier of 0.01, the deviation of which is below
-half a percent of the other one: its ε is 25,000 and more, so there is no guarantee. No run here keeps ε = 1.
+paper claims: each client adds its own Gaussian noise. *Without* has a noise multiplier of {silent:g}, because the
+trainer needs one above 0. That is {epoch_share:.1f} % of the claimed noise for one epoch a round and
+{step_share:.1f} % for one step a round. The certified ε of these runs is at least {least_epsilon:,.0f}, so there is no
+guarantee. No run here keeps ε = 1.
 
 The paper prints no numbers beside its Figure 1. It says that an epoch is better than a step by roughly 16 points,
 which is 23 %: so about {base:.1f} % and {top:.1f} %; by the rounding of both, the second lies between {least:.1f} and
@@ -68,7 +70,17 @@ def _page(found: list[Result]) -> Iterator[str]:
     yield from _draws(lines)
     base = GAIN / RATIO
     least, most = (each / share + each for each, share in ((GAIN - 0.5, RATIO + 0.005), (GAIN + 0.5, RATIO - 0.005)))
-    yield RUNS.format(seeds=SEEDS, base=base, top=base + GAIN, least=least, most=most)
+    yield RUNS.format(
+        seeds=SEEDS,
+        silent=SILENT,
+        epoch_share=_percent_of_claimed_noise("epoch"),
+        step_share=_percent_of_claimed_noise("step"),
+        least_epsilon=min(each["epsilon"] for each in found if each["swept"]["noise"] == "no"),
+        base=base,
+        top=base + GAIN,
+        least=least,
+        most=most,
+    )
     yield from _runs(found, least, most)
     yield FAIR
     seconds = sum(each["seconds"] for each in found)
@@ -76,6 +88,10 @@ def _page(found: list[Result]) -> Iterator[str]:
         f"{len(found)} of {len(asked()) * SEEDS} runs were made, on one NVIDIA H200 that others shared: {seconds:.0f} "
         "seconds, added up over runs. Draws: PyTorch " + ", ".join(sorted({each["torch"] for each in lines})) + "."
     )
+
+
+def _percent_of_claimed_noise(work: str) -> float:
+    return 100 * SILENT / WORK[work][0].noise_multiplier
 
 
 def _draws(lines: list[dict[str, Any]]) -> Iterator[str]:

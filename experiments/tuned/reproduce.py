@@ -31,7 +31,7 @@ class _Printer:
     def round(self, run: CellRun, line: RoundRecord) -> None:
         """Rounds are not printed."""
 
-    def ended(self, run: CellRun, result: Result) -> None:
+    def finish_run(self, run: CellRun, result: Result) -> None:
         print(f"{run.label}: {100 * result['metrics']['accuracy']:.2f} % in {result['seconds']} s", flush=True)
 
 

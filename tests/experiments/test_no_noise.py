@@ -33,6 +33,12 @@ def test_runs_have_the_settings_of_its_code_with_its_noise_or_next_to_none():
             assert trainer.noise_multiplier == (noise if noisy else cells.SILENT)
 
 
+def test_the_page_says_how_much_of_the_claimed_noise_the_runs_without_noise_have():
+    said = " ".join((page.DOCS / "no_noise.md").read_text().split())
+    assert "0.5 % of the claimed noise for one epoch a round and 2.3 % for one step a round" in said
+    assert pytest.approx((0.005, 0.023), abs=5e-4) == (0.01 / 2.1573, 0.01 / 0.4327)
+
+
 def test_the_page_is_what_the_results_say(tmp_path: Path):
     page.write(cells.results(), tmp_path)
     assert (tmp_path / "no_noise.md").read_bytes() == (page.DOCS / "no_noise.md").read_bytes()

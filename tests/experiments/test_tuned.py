@@ -10,7 +10,7 @@ from discreet.data.federation import Federation
 from discreet.data.tasks.task import Task
 from discreet.experiment.comparison.cells import Cell
 from discreet.experiment.configuration import experiment_file
-from experiments.tuned import fedsam, fu, heikkila, page
+from experiments.tuned import families, fedsam, fu, heikkila, page
 from experiments.tuned.families import Family
 from experiments.tuned.validation import hold_out
 
@@ -97,6 +97,18 @@ def test_every_point_of_fu_has_a_rate_of_its_own():
 def test_the_page_is_what_the_results_say(tmp_path: Path):
     page.write(tmp_path)
     assert (tmp_path / "tuned.md").read_bytes() == (page.DOCS / "tuned.md").read_bytes()
+
+
+def test_the_half_of_the_grid_of_shards_that_was_cut_was_the_better_one_as_the_page_says():
+    tried = [run for run in families.results("heikkila", "validation") if run["name"] == "shards" and run["seed"] == 0]
+    best = max(tried, key=lambda run: run["metrics"]["accuracy"])
+    assert best["swept"]["shards"] == "300"
+    assert heikkila.GRIDS["shards"]["shards"] == (100,)
+
+
+def test_the_best_step_of_the_claim_is_the_largest_that_was_tried_as_the_page_says():
+    claim = page.Study.read("heikkila", list(heikkila.families())).chosen("claim")
+    assert claim == f"step {max(heikkila.STEPS)}, momentum 0"
 
 
 def test_the_errata_say_what_was_measured():
