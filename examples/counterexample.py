@@ -1,4 +1,4 @@
-"""Paper 002's Theorem 4.6 does not hold: local steps at a client's own state tell more than it allows.
+"""Theorem 4.6 of Heikkilä 2025 does not hold: local steps at a client's own state tell more than it allows.
 
     python examples/counterexample.py
 

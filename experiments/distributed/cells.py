@@ -1,4 +1,4 @@
-"""What is run: paper 002's settings, and beside them what is certified, each over a small grid of its own."""
+"""What is run: Heikkilä's settings, and beside them what is certified, each over a small grid of its own."""
 
 import itertools
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""docs/results/distributed.md from the results: what paper 002 claims, and what is certified beside it."""
+"""docs/results/distributed.md from the results: what Heikkilä 2025 claims, and what is certified beside it."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -32,7 +32,7 @@ DOCS = HERE.parents[1] / "docs" / "results"
 DELTA = 1e-5
 CLAIM, STEP_ALONE = "published", "published_step"
 
-INTRODUCTION = """# Distributed DP (paper 002): claimed and certified
+INTRODUCTION = """# Distributed DP (Heikkilä 2025): claimed and certified
 
 Written by `python -m experiments.distributed.reproduce --page` from `experiments/distributed/results.jsonl`. One
 example is protected at δ = 1e-5. The paper claims ε = 1 for all of its settings, by Theorem 4.6, which

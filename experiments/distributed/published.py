@@ -1,4 +1,4 @@
-"""Paper 002's own settings, as its code has them, and what it says they reach."""
+"""Heikkilä's own settings, as its code has them, and what it says they reach."""
 
 import math
 from typing import NamedTuple

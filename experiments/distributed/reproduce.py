@@ -1,4 +1,4 @@
-"""Runs paper 002's settings and what is certified beside them; run again, it goes on where it stopped.
+"""Runs Heikkilä's settings and what is certified beside them; run again, it goes on where it stopped.
 
 python -m experiments.distributed.reproduce --device cuda --data-dir DATA
 python -m experiments.distributed.reproduce --only cifar --rounds 10 20 --limit-s 500 --out OUT

@@ -1,4 +1,4 @@
-"""Table 1 of paper 002, the mean of models trained apart: as printed, as its accountant says, and as certified.
+"""Table 1 of Heikkilä 2025, the mean of models trained apart: as printed, as its accountant says, and as certified.
 
 python -m experiments.distributed.table1
 """

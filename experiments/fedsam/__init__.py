@@ -1,1 +1,1 @@
-"""Paper 004: DP-FedSAM and its baselines at one certified ε."""
+"""DP-FedSAM (Shi et al. 2023) and its baselines at one certified ε."""

@@ -1,4 +1,4 @@
-"""What is compared: paper 004's algorithms on three federations, and SAM with other radii on the first."""
+"""What is compared: Shi et al.'s algorithms on three federations, and SAM with other radii on the first."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""docs/results/fedsam.md from the results: paper 004's algorithms at one certified ε, and whether its claims hold."""
+"""docs/results/fedsam.md from the results: Shi et al.'s algorithms at one certified ε, and whether its claims hold."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,7 +22,7 @@ CLAIMS = [  # less, found, what the paper says of them
     ("dp_fedavg", "fed_smp_top", "sparsified ≥ dense: Fed-SMP-top_k ≥ DP-FedAvg"),
 ]
 
-INTRODUCTION = """# DP-FedSAM (paper 004): its algorithms at one certified ε
+INTRODUCTION = """# DP-FedSAM (Shi et al. 2023): its algorithms at one certified ε
 
 Written by `python -m experiments.fedsam.reproduce --page` from `experiments/fedsam/results.jsonl`. Every run keeps the
 same promise, ε = 8 at δ = 1e-5 for a whole client against everybody who sees released models, and takes the same noise

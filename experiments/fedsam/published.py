@@ -1,4 +1,4 @@
-"""The ε of paper 004's own noise: as its code counts it, as it is certified, and as what the code does deserves."""
+"""The ε of Shi et al.'s own noise: as its code counts it, as it is certified, and as what the code does deserves."""
 
 import math
 from collections.abc import Iterator

@@ -1,1 +1,1 @@
-"""Paper 003: how many iterations, and how many of them between two uploads, when every client adds its own noise."""
+"""Fu et al. 2021: how many iterations, and how many between two uploads, when every client adds its own noise."""

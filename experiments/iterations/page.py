@@ -1,4 +1,4 @@
-"""docs/results/iterations.md from the results: whether paper 003's claims hold here, with every number."""
+"""docs/results/iterations.md from the results: whether Fu et al.'s claims hold here, with every number."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -20,7 +20,7 @@ PAPERS = {  # Tables II and IV: ε, the best T or E, the metric there, the worst
 }
 OF_THEOREM_3 = ("linear", "linear_decaying", "laplace_decaying", "regression_decaying")
 
-INTRODUCTION = """# Tuning iterations (paper 003): its figures, measured again
+INTRODUCTION = """# Tuning iterations (Fu et al. 2021): its figures, measured again
 
 Written by `python -m experiments.iterations.reproduce --page` from `experiments/iterations/results.jsonl`. T is the
 number of local iterations in all, E how many a client makes between two uploads; each client adds its own noise to

@@ -34,8 +34,8 @@ their standard error.
 
 - **S = 1**: one full-batch step a round, gradients clipped, noise of all clients (`ddp_fedavg`).
 - **LDP**: S local steps of DP-SGD, each client with noise enough for itself (`ddp_fedavg`, `gradients = "local"`).
-- **the claim**: the same steps with the noise that Theorem 4.6 of paper 002 asks for. It is unsound, and not at ε = 1:
-  the last table has what is certified of it.
+- **the claim**: the same steps with the noise that Theorem 4.6 of Heikkilä 2025 asks for. It is unsound, and not at
+  ε = 1: the last table has what is certified of it.
 - `convex_local`, `proximal_local`, `denoised_release`, `shards`: [proven](../notes/local_steps.md).
 
 Every method has eight settings or more, tried on seed 0 for each number of rounds by itself; the best by test accuracy

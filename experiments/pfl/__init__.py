@@ -1,1 +1,1 @@
-"""Paper 000 (PFL): its tables, cell by cell."""
+"""PFL (Bhaskar et al. 2025): its tables, cell by cell."""

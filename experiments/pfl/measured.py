@@ -1,4 +1,4 @@
-"""Accuracies of paper 000's cells: their means over seeds, and how its page says them."""
+"""Accuracies of PFL's cells: their means over seeds, and how its page says them."""
 
 import statistics
 

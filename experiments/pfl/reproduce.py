@@ -1,4 +1,4 @@
-"""Runs the cells of paper 000's tables and keeps what each gave; run again, it goes on where it stopped.
+"""Runs the cells of PFL's tables and keeps what each gave; run again, it goes on where it stopped.
 
 python -m experiments.pfl.reproduce table2 --models cnn-ts sn-linear --splits 1x20 20x1 --seeds 3
 python -m experiments.pfl.reproduce table2 table3 --settings authors --part 1/10    # and nine more beside it

@@ -1,1 +1,1 @@
-"""Paper 003's Theorem 3 beside what really happens on a strongly convex task."""
+"""Theorem 3 of Fu et al. 2021 beside what really happens on a strongly convex task."""

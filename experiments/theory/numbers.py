@@ -1,4 +1,4 @@
-"""Paper 003's own numbers, as printed and corrected: what the planner's formulas give for its settings."""
+"""Fu et al.'s own numbers, as printed and corrected: what the planner's formulas give for its settings."""
 
 import math
 from collections.abc import Iterator

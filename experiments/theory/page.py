@@ -15,7 +15,7 @@ from experiments.theory.tables import NAMES, NOISES
 
 DOCS = cases.HERE.parents[1] / "docs" / "results"
 
-INTRODUCTION = f"""# Theory beside simulation: paper 003's Theorem 3
+INTRODUCTION = f"""# Theory beside simulation: Theorem 3 of Fu et al. 2021
 
 Written by `python -m experiments.theory.reproduce` from `experiments/theory/results.jsonl`. Theorem 3 bounds
 Y_T = E‖θ_T − θ*‖² after T local iterations, E of them between two uploads, each of which carries noise of the client's

@@ -71,7 +71,7 @@ def prepared(case: Case, seed: int) -> Job:
 
 
 def recipe(case: Case) -> Algorithm:
-    """Paper 003's algorithm with the learning rate of Theorem 3: η_k = (2/μ)/(k + γ)."""
+    """Fu et al.'s algorithm with the learning rate of Theorem 3: η_k = (2/μ)/(k + γ)."""
     setting = case.setting
     return ldp_fedavg(
         learning_rate=2 / setting.constants.convexity,

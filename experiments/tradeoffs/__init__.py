@@ -1,1 +1,1 @@
-"""Paper 001: privacy, utility and transmission rate together, and clients who differ."""
+"""Kim, Günlü & Schaefer 2021: privacy, utility and transmission rate together, and clients who differ."""

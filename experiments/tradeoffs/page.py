@@ -1,4 +1,4 @@
-"""docs/results/tradeoffs.md from the results: whether paper 001's trade-offs show here, with every number."""
+"""docs/results/tradeoffs.md from the results: whether Kim et al.'s trade-offs show here, with every number."""
 
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ from experiments.tradeoffs.rate import STEP
 
 DOCS = HERE.parents[1] / "docs" / "results"
 
-INTRODUCTION = """# Privacy, utility and rate (paper 001): its trade-offs, measured
+INTRODUCTION = """# Privacy, utility and rate (Kim, Günlü & Schaefer 2021): its trade-offs, measured
 
 Written by `python -m experiments.tradeoffs.reproduce --page` from `experiments/tradeoffs/results.jsonl`. The paper has
 bounds and no experiment: more privacy (a smaller ε) means more noise, less utility and a higher transmission rate, and

@@ -145,7 +145,7 @@ def test_pfls_noise_follows_from_all_its_epochs(epsilon: float, examples: int, s
         assert trainer.noise_multiplier == pytest.approx(sigma, abs=2e-3)
 
 
-def test_algorithm_1_of_paper_000_reads_an_epoch_as_one_minibatch() -> None:
+def test_algorithm_1_of_pfl_reads_an_epoch_as_one_minibatch() -> None:
     population = Population(examples=(6000,) * 10)
     algorithm = pfl(learning_rate=1, clip_norm=1, batch_size=256, epochs=5, epoch="minibatch", noise_multiplier=1.0)
     (release,) = algorithm.planned_releases(4, population)
@@ -160,7 +160,7 @@ def test_rounds_that_differ_are_refused_where_clients_take_turns() -> None:
 
 
 def test_noise_of_ones_own_protects_a_clients_whole_data_from_the_server() -> None:
-    """Paper 003's setting: exact composition over the rounds that a client joins; taking turns amplifies nothing."""
+    """Fu et al.'s setting: exact composition over the rounds that a client joins; taking turns amplifies nothing."""
     algorithm = Algorithm(
         sampling=RoundRobin(cohort=2),
         trainer=LocalSgd(**LOCAL, epochs=1),
@@ -229,14 +229,14 @@ def test_noise_without_a_clip_needs_training_that_bounds_its_updates() -> None:
         Algorithm(trainer=LocalSgd(**LOCAL, epochs=1), mechanism=LocalNoise(kind="local_laplace"))
 
 
-def test_the_last_of_paper_003s_rounds_is_shorter() -> None:
+def test_the_last_of_fu_et_als_rounds_is_shorter() -> None:
     algorithm = ldp_fedavg(learning_rate=0.1, gradient_bound=2.0, local_iterations=4, total_iterations=10)
     assert algorithm.trainer.iterations == (4, 4, 2)
     assert [algorithm.trainer.max_update_norm(round) for round in range(3)] == pytest.approx([0.8, 0.8, 0.4])  # ηEζ
 
 
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
-def test_as_published_paper_003s_half_is_a_claim_beside_what_is_certified(noise: str) -> None:
+def test_as_published_fu_et_als_half_is_a_claim_beside_what_is_certified(noise: str) -> None:
     arguments = {"learning_rate": 0.1, "gradient_bound": 1.0, "noise": noise, "cohort": 2, "noise_multiplier": 20.0}
     assert paper_claims(ldp_fedavg(**arguments), 10, TEN) == []
     published = ldp_fedavg(**arguments, as_published=True)
@@ -247,7 +247,7 @@ def test_as_published_paper_003s_half_is_a_claim_beside_what_is_certified(noise:
     assert certified > 1.9 * claimed
 
 
-def test_paper_004s_own_order_is_refused_unless_it_is_run_as_published() -> None:
+def test_shi_et_als_own_order_is_refused_unless_it_is_run_as_published() -> None:
     """With its numbers: z = 0.95, 50 of 500 clients, 200 rounds. The claim is 7.30, as in its accountant's PLD."""
     common = {"learning_rate": 0.1, "batch_size": 5, "clip_norm": 0.2, "noise_multiplier": 0.95}
     with pytest.raises(UnsoundCombination, match="as_published"):

@@ -198,7 +198,7 @@ def test_extremes_are_answered_or_refused_in_a_sentence(line: str, code: int, di
 AVERAGING = "account averaging --local-epsilon 5 --parties 10 --sampling-rate 0.1 --delta 1e-5"
 
 
-def test_the_mean_of_models_trained_apart_as_paper_002_claims_and_as_it_is_certified(discreet: Discreet):
+def test_the_mean_of_models_trained_apart_as_heikkila_claims_and_as_it_is_certified(discreet: Discreet):
     found = discreet(f"{AVERAGING} --steps 10 --json").json
     assert round(found["sigma_total"], 2) == 2.85
     assert round(found["claimed_epsilon"], 2) == 0.72

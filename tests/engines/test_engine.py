@@ -26,7 +26,7 @@ def test_blocks_are_summed_and_their_clients_listed() -> None:
     found = CohortSum.from_blocks(blocks, Broadcast(0, MODEL, {}), Gaussian(clip_norm=2.0))
     assert float(found.total["w"]) == 7
     assert found.contributors == (2, 0, 1)
-    assert found.kept.tolist() == [1, 1, 0.5]  # paper 004's alpha: min(1, C/‖Δ‖)
+    assert found.kept.tolist() == [1, 1, 0.5]  # Shi et al.'s alpha: min(1, C/‖Δ‖)
     assert found.clipped_share == 1 / 3
 
 

@@ -1,4 +1,4 @@
-"""The counterexample to paper 002's Theorem 4.6, on 10,000 trials with a target example and as many without."""
+"""The counterexample to Heikkilä's Theorem 4.6, on 10,000 trials with a target example and as many without."""
 
 import math
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Paper 002's page: its settings come to what it claims, all else keeps the promise, and the page is what was run."""
+"""Heikkilä's page: its settings come to what it claims, all else keeps the promise, and the page is what was run."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Paper 004's page: one setting for all files, so that only the algorithm differs; its verdicts, and its own ε."""
+"""Shi et al.'s page: one setting for all files, so that only the algorithm differs; its verdicts, and its own ε."""
 
 import tomllib
 from pathlib import Path
@@ -39,7 +39,7 @@ def runs(method: str, *accuracies: float, **radius: str) -> list[dict[str, Any]]
     return [run(method, seed, accuracy, **radius) for seed, accuracy in enumerate(accuracies)]
 
 
-def test_all_of_paper_004s_algorithms_are_there():
+def test_all_of_shi_et_als_algorithms_are_there():
     assert {path.stem for path in FILES} == set(cells.METHODS)
 
 

@@ -1,4 +1,4 @@
-"""Paper 003's figures: our noise is the paper's beside the signal, and the page is what the results say."""
+"""Fu et al.'s figures: our noise is the paper's beside the signal, and the page is what the results say."""
 
 import math
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The files of paper 000's tables: each is an experiment that can be run, with the noise that its promise takes."""
+"""The files of PFL's tables: each is an experiment that can be run, with the noise that its promise takes."""
 
 import argparse
 import re

@@ -1,4 +1,4 @@
-"""Paper 001's trade-offs: bits are counted right, rows are what they promise, and the page is what the results say."""
+"""Kim et al.'s trade-offs: bits are counted right, rows are what they promise, and the page is what the results say."""
 
 import math
 from pathlib import Path

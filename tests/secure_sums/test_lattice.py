@@ -218,7 +218,7 @@ class TestRing:
 
 
 def plan(**changed: object) -> SumPlan:
-    """Paper 002's Fashion-MNIST network: ten clients, σ = 6.822."""
+    """Heikkilä's Fashion-MNIST network: ten clients, σ = 6.822."""
     paper = {"bits": 24, "vectors": 10, "clip_norm": 1.0, "dimension": 26_010, "noise_deviation": 6.822, "shares": 10}
     return SumPlan(**(paper | changed))  # type: ignore[arg-type]
 

@@ -214,7 +214,7 @@ def test_a_share_of_noise_protects_an_upload_by_itself_less() -> None:
     assert mechanism.shares == 50
     noise = mechanism.upload_noise()
     assert isinstance(noise, GaussianNoise)
-    assert noise.noise_multiplier == pytest.approx(0.1343, abs=1e-4)  # paper 004's, seen in clear
+    assert noise.noise_multiplier == pytest.approx(0.1343, abs=1e-4)  # Shi et al.'s, seen in clear
 
 
 @pytest.mark.parametrize("known", [0, 1, 3])

@@ -92,7 +92,7 @@ def test_sums_are_counted_at_the_whole_noise_and_uploads_at_one_share():
 
 
 def test_at_the_local_state_only_the_share_is_certified_and_the_theorem_is_a_claim():
-    """Table 1 of paper 002: 10 steps at rate 0.1 of noise 0.9020 are ε = 3.53, and 10 clients' noise 0.48 (exact)."""
+    """Heikkilä's Table 1: 10 steps at rate 0.1 of noise 0.9020 are ε = 3.53, and 10 clients' noise 0.48 (exact)."""
     population = Population(examples=(100,) * 10)
     algorithm = ddp_fedavg(
         learning_rate=1,

@@ -185,7 +185,7 @@ def test_a_step_is_divided_by_the_expected_batch_and_not_by_the_realised_one() -
 
 
 def test_an_epoch_is_as_many_steps_as_see_every_example_once():
-    """Opacus's convention, which paper 000 used: 6,000 examples in batches of 256 are 24 steps at rate 1/24."""
+    """Opacus's convention, which PFL used: 6,000 examples in batches of 256 are 24 steps at rate 1/24."""
     local = DpSgd(epochs=(1,), batch_size=256, clip_norm=1, learning_rate=0.3)
     fitted = local.for_population(Population(examples=(6000, 5999)))
     assert (fitted.steps, fitted.sampling_rate) == ((24,), 1 / 24)

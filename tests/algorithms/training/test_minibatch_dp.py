@@ -1,4 +1,4 @@
-"""Paper 001's clipped minibatches: the mean that is clipped, twice the sensitivity, and noise as the event claims."""
+"""Kim et al.'s clipped minibatches: the mean that is clipped, twice the sensitivity, and noise as the event claims."""
 
 import math
 
