@@ -340,7 +340,7 @@ def test_row_15_two_updates_lie_twice_the_bound_apart_and_the_papers_half_is_a_c
     """
     first = cards(job(tmp_path, published))[0]
     assert (first.unit, first.relation, first.view) == ("client", "replace", "server")
-    claim = claimed(first, "Fu et al. 2022", "twice as far apart")
+    claim = claimed(first, "Fu et al. 2021", "twice as far apart")
     assert first.epsilon > 1.9 * claim
     sound = cards(job(tmp_path, published.replace("as_published = true", "")))[0]
     assert (sound.claims, sound.epsilon) == ((), first.epsilon)

@@ -149,7 +149,7 @@ def test_under_gaussian_noise_of_their_own_more_iterations_are_of_no_use(
     asked = ("privacy.unit=client", f"privacy.epsilon={epsilon}", f"rounds={rounds}")
     found = recommend_local_work(prepared(own("gaussian", cohort), *asked))
     assert found.recommended == 1
-    assert "nothing in the bound of Fu et al. 2022 falls with E" in found.why
+    assert "nothing in the bound of Fu et al. 2021 falls with E" in found.why
     assert "E = 1 with Gaussian noise is as good as the best E" in found.why
 
 

@@ -56,7 +56,7 @@ def paper_claims(algorithm: "Algorithm", rounds: int, population: Population) ->
     if alone is not None and isinstance(mechanism, LocalNoise):
         event = Repeated(count=joined, event=alone)
         release = Release(unit="client", relation="add_or_remove", view="server", event=event)
-        found.append(PaperClaim(release, "as Fu et al. 2022 count", HALF_SENSITIVITY))
+        found.append(PaperClaim(release, "as Fu et al. 2021 count", HALF_SENSITIVITY))
     local = algorithm.trainer.training_event(population, range(joined))
     if isinstance(algorithm.trainer, DpSgd) and local is not None:
         whole = _with_scaled_noise(local, math.sqrt(population.clients))

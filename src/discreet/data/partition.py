@@ -190,7 +190,7 @@ class Shards:
     Clients are disjoint, all examples are used, and shards differ in size by at most one example.
 
     Attributes:
-        per_client: Shards per client. 1 is what Fu et al. 2022 do with loans sorted by interest rate; 2 is what
+        per_client: Shards per client. 1 is what Fu et al. 2021 do with loans sorted by interest rate; 2 is what
             McMahan et al. 2017 do.
     """
 

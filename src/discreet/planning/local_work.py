@@ -78,7 +78,7 @@ def _recommend_one_pass(trainer: DpSgd) -> LocalWork:
 
 
 def _recommend_iterations(job: Job, trainer: GradientDescent, mechanism: LocalNoise, privacy: Privacy) -> LocalWork:
-    """Recommend the E with the least bound of Fu et al. 2022, for today's total where all clients join equally often.
+    """Recommend the E with the least bound of Fu et al. 2021, for today's total where all clients join equally often.
 
     With Gaussian noise it is one. With Laplace noise μ = λ = 1, Γ = Y_0 = 0, and G is the clip, the largest possible,
     which makes drift large and E* small. E is at most 8λ/μ: above it the bound falls only with its learning rate,
@@ -105,7 +105,7 @@ def _recommend_iterations(job: Job, trainer: GradientDescent, mechanism: LocalNo
     local = int(best.value)
     remark = f", {best.reason}" if best.reason else ""
     reasons = [
-        f"The bound of Fu et al. 2022 is least there, among E up to {setting.least_gamma:g} at {total:,} iterations"
+        f"The bound of Fu et al. 2021 is least there, among E up to {setting.least_gamma:g} at {total:,} iterations"
         f"{remark}.",
         BOUND_ASSUMPTIONS,
         *([] if convergence_bound(setting, total, local).total < FURTHEST else [VACUOUS]),
@@ -125,7 +125,7 @@ PAID_BY_STEP = (
 )
 NO_CLIP = (
     "Without a clip, more iterations per round move an update further, and its noise grows with them. The bound of Fu "
-    "et al. 2022 is for clients with one ε, so it doesn't say here which number is best."
+    "et al. 2021 is for clients with one ε, so it doesn't say here which number is best."
 )
 ONE_PASS = (
     "One pass over a client's data per round. The noise depends on the steps of all rounds together, so rounds may go "
@@ -155,7 +155,7 @@ PULLED_BACK = (
 )
 RESULTS = "(docs/results/theory.md)"
 GAUSSIAN_BOUND = (
-    "With each client's own Gaussian noise nothing in the bound of Fu et al. 2022 falls with E in a long run, and "
+    "With each client's own Gaussian noise nothing in the bound of Fu et al. 2021 falls with E in a long run, and "
     "drift grows."
 )
 BOUND_ASSUMPTIONS = (

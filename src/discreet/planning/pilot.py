@@ -1,4 +1,4 @@
-"""A pilot: the constants that Theorem 3 of Fu et al. 2022 assumes about clients' losses, measured on data.
+"""A pilot: the constants that Theorem 3 of Fu et al. 2021 assumes about clients' losses, measured on data.
 
 A pilot reads the data itself, without noise. Use public or synthetic data: on private data no ε covers this release.
 """

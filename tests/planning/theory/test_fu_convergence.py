@@ -1,4 +1,4 @@
-"""Theorem 3 of Fu et al. 2022: its terms by hand, and its bound above the recursion that it is proven from."""
+"""Theorem 3 of Fu et al. 2021: its terms by hand, and its bound above the recursion that it is proven from."""
 
 import math
 
@@ -105,7 +105,7 @@ def test_a_client_pays_for_a_turn_even_where_t_l_is_less_than_whole() -> None:
 def test_the_bound_is_never_below_the_recursion_that_it_is_proven_from(
     setting: Setting, local: int, rounds: int, form: Form
 ) -> None:
-    """Y_{k+1} = (1 − μη_k)·Y_k + η_k²·ω_0, and η_k²·ω_1 more with each upload (Fu et al. 2022, Appendix F)."""
+    """Y_{k+1} = (1 − μη_k)·Y_k + η_k²·ω_0, and η_k²·ω_1 more with each upload (Fu et al. 2021, Appendix F)."""
     total, convexity = local * rounds, setting.constants.convexity
     omega0, omega1 = setting.omega0(local), setting.omega1(rounds, local, form)
     error = setting.constants.start

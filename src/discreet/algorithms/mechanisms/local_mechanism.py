@@ -24,7 +24,7 @@ class LocalNoise:
     """Clip the update to `clip_norm`, add Gaussian or Laplace noise of noise_multiplier·clip_norm to each coordinate.
 
     Gaussian noise goes with the L2 norm, Laplace noise with L1. Without `clip_norm`, training bounds the update: ζ·Ση
-    over a round's local iterations (Fu et al. 2022). noise_multiplier may be a list of one value for each client.
+    over a round's local iterations (Fu et al. 2021). noise_multiplier may be a list of one value for each client.
 
     Guarantee: all of a client's data, replaced by any other, against the server and everyone who sees less than the
     server. Two updates may be 2·clip_norm apart, which the relation counts. Laplace noise is pure: delta is 0.

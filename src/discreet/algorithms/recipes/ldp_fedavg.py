@@ -1,4 +1,4 @@
-"""Fu et al. 2022: DP-FedAvg in which each client adds Laplace or Gaussian noise to its update."""
+"""Fu et al. 2021: DP-FedAvg in which each client adds Laplace or Gaussian noise to its update."""
 
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -28,7 +28,7 @@ def ldp_fedavg(
     server: AnyServer = ServerSgd(),
     as_published: bool = False,
 ) -> Algorithm:
-    """DP-FedAvg with noise added by each client (Fu et al. 2022): E full-batch iterations, then noise once.
+    """DP-FedAvg with noise added by each client (Fu et al. 2021): E full-batch iterations, then noise once.
 
     θ ← θ − η·clip(∇L, ζ) for E local iterations. The update, of norm at most ζΣη, gets Laplace noise (ζ in L1) or
     Gaussian noise (ζ in L2). Clients take turns, `cohort` at a time. With T iterations in all, the last of ⌈T/E⌉ rounds

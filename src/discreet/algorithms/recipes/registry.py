@@ -11,7 +11,7 @@ from discreet.algorithms.recipes.recipe import Recipe
 PFL = "PFL (Bhaskar et al. 2025)"
 KIM = "Kim, Günlü & Schaefer 2021"
 HEIKKILA = "Heikkilä 2025"
-FU = "Fu et al. 2022"
+FU = "Fu et al. 2021"
 DP_FEDSAM = "DP-FedSAM (Shi et al. 2023)"
 
 LOCAL: dict[str, Any] = {"learning_rate": 0.1, "batch_size": 32, "epochs": 1}

@@ -1,4 +1,4 @@
-"""Full-batch gradient descent on the client, a few iterations a round (Fu et al. 2022)."""
+"""Full-batch gradient descent on the client, a few iterations a round (Fu et al. 2021)."""
 
 from dataclasses import replace
 from typing import Literal, Self

@@ -41,7 +41,7 @@ class Inverse:
 
 @part
 class Harmonic:
-    """1/(k + gamma): η_k = (2/μ)/(k + γ) of Fu et al. 2022, with a learning rate of 2/μ."""
+    """1/(k + gamma): η_k = (2/μ)/(k + γ) of Fu et al. 2021, with a learning rate of 2/μ."""
 
     kind: Literal["harmonic"] = "harmonic"
     gamma: Positive

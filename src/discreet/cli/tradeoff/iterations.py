@@ -1,4 +1,4 @@
-"""`discreet tradeoff iterations`: how long to train and how often to upload (Fu et al. 2022)."""
+"""`discreet tradeoff iterations`: how long to train and how often to upload (Fu et al. 2021)."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
@@ -68,7 +68,7 @@ def iterations(
     picture: PictureFile = None,
     as_json: Json = False,
 ) -> None:
-    """How long to train, how often to upload (Fu et al. 2022).
+    """How long to train, how often to upload (Fu et al. 2021).
 
     Theorem 3's bound as printed and corrected, the E and T at which it is least, and whether it converges. The defaults
     are the paper's for Lending Club; the constants mu, lambda, G, Gamma and Y_0, which the paper doesn't give, are

@@ -1,4 +1,4 @@
-"""The convolutional network of Fu et al. 2022 for FEMNIST."""
+"""The convolutional network of Fu et al. 2021 for FEMNIST."""
 
 from typing import Literal
 

@@ -14,7 +14,7 @@ CORRECTED, PRINTED, SILENT = "corrected", "as printed", "without noise"
 UP = "bound on the mean of ‖θ − θ*‖²"
 TOTAL_AXES = ("local iterations in all, T", UP)
 POINTS = 60  # of a curve over iterations
-RULES: dict[str, Callable[[int], float]] = {  # Fu et al. 2022, Figure 7
+RULES: dict[str, Callable[[int], float]] = {  # Fu et al. 2021, Figure 7
     "E = 1": lambda total: 1,
     "E = T^(1/3)": lambda total: total ** (1 / 3),
     "E = T^(1/2)": lambda total: total ** (1 / 2),
@@ -28,7 +28,7 @@ def draw_iterations(tradeoff: IterationsTradeoff) -> Picture:
     noise = tradeoff.setting.noise
     return Picture(
         title=f"DP-FedAvg, each client's own {NOISE_NAMES[noise.kind]} noise, ε = {compact(noise.epsilon)} "
-        "(Fu et al. 2022)",
+        "(Fu et al. 2021)",
         panels=(_training_panel(tradeoff), _local_panel(tradeoff), _total_panel(tradeoff), _rule_panel(tradeoff)),
         notes=tuple(f"{note}." for note in [*_edge_notes(tradeoff), *tradeoff.notes()]),
     )

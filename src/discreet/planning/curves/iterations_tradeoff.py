@@ -1,4 +1,4 @@
-"""How long to train and how often to upload, by Theorem 3 of Fu et al. 2022."""
+"""How long to train and how often to upload, by Theorem 3 of Fu et al. 2021."""
 
 import math
 from collections.abc import Iterator
@@ -101,7 +101,7 @@ class IterationsTradeoff:
         setting, noise = self.setting, self.setting.noise
         delta = f" at δ = {compact(noise.delta)}" if noise.kind == "gaussian" else ""
         yield (
-            f"DP-FedAvg (Fu et al. 2022): {format_count(setting.clients, 'clients')}, {setting.cohort:,} per round; "
+            f"DP-FedAvg (Fu et al. 2021): {format_count(setting.clients, 'clients')}, {setting.cohort:,} per round; "
             f"each adds its own {NOISE_NAMES[noise.kind]} noise to {format_count(setting.parameters, 'parameters')}."
         )
         yield f"ε = {compact(noise.epsilon)}{delta} for all of a client's data, against the server."

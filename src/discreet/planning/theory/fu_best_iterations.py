@@ -1,4 +1,4 @@
-"""Fu et al. 2022: how many iterations are best, and how many between two uploads; Theorems 4 and 5, Corollary 5.1.
+"""Fu et al. 2021: how many iterations are best, and how many between two uploads; Theorems 4 and 5, Corollary 5.1.
 
 There are T = `total` local iterations, E = `local` of them between two uploads, so T_g = T/E rounds, and each client
 joins T_l = b·T_g/N of them.

@@ -1,4 +1,4 @@
-"""Fu et al. 2022: how much noise a client's uploads need, and how much remains in an average; Theorems 1 and 2.
+"""Fu et al. 2021: how much noise a client's uploads need, and how much remains in an average; Theorems 1 and 2.
 
 What is proved: noise for updates that are at most Ξ apart. What is wrong: Ξ bounds the norm of one update, and two
 updates of that norm can be 2Ξ apart; and the variance of Gaussian noise has a factor 2 that belongs to Laplace noise.
@@ -36,7 +36,7 @@ class UpdateSensitivity(NamedTuple):
 def update_sensitivity(
     learning_rate: float, local: int, clip_norm: float, examples: int | None = None
 ) -> UpdateSensitivity:
-    """Return the sensitivity of an update; printed Ξ = η̃Eζ (Fu et al. 2022, Theorems 1 and 2, ξ = ζ), true 2η̃Eζ.
+    """Return the sensitivity of an update; printed Ξ = η̃Eζ (Fu et al. 2021, Theorems 1 and 2, ξ = ζ), true 2η̃Eζ.
 
     Wrong in the paper: Ξ bounds an update's norm, and two updates of that norm can be 2Ξ apart. Its proof also takes
     ξ for all E iterations at one model, while from the second on the models differ, and only the clip bounds them.

@@ -1,4 +1,4 @@
-"""Fu et al. 2022: how far DP-FedAvg ends from the best model; Theorem 3, as printed and corrected.
+"""Fu et al. 2021: how far DP-FedAvg ends from the best model; Theorem 3, as printed and corrected.
 
 What is proved: a bound on E‖θ_k − θ*‖² for strongly convex losses, without a clip and with cohorts drawn at random.
 What is wrong: the algorithm's cohorts take turns, the clip is ignored, G is taken to bound gradients that noise makes
