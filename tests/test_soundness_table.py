@@ -554,7 +554,7 @@ def test_row_27_noise_and_seeds_are_named_on_the_card_and_the_last_round_is_what
     prepared = job(tmp_path, PFL, "seed=1", "algorithm.noise_multiplier=1000.0")
     words = said(cards(prepared)[0])
     assert "computed in floating point" in words
-    assert "no cryptographic source" in words
+    assert "not a cryptographic source" in words
     assert "computed without noise on test examples" in words
     ended = training_loop.start(prepared, tmp_path / "run", None, tmp_path / "keys", lambda line: None)
     evaluated = [line["evaluation"]["accuracy"] for line in ended.record.read_rounds()]

@@ -120,7 +120,7 @@ def test_ctrl_c_keeps_what_is_done_says_how_to_go_on_and_going_on_ends_as_if_not
 ):
     line = "compare small.toml --seeds 3 --sweep algorithm.learning_rate=1,4"
     whole = discreet(f"{line} --out whole --json").json
-    rounds, told = list[int](), loop._Training._told
+    rounds, told = list[int](), loop._Training._complete_record
 
     def interrupted(*given: Any) -> Any:
         rounds.append(1)
