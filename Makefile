@@ -28,6 +28,7 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/names.py
 
 bench: .venv-bench/.ready ## accounting, DP-SGD and secure sums beside their peers, integer noise, and a round where there is a GPU
 	.venv-bench/bin/python benchmarks/accounting.py

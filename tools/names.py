@@ -13,7 +13,9 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent / "src" / "discreet"
 WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-PARTICLES, PARTICIPLES, USUAL = (frozenset(WORDS[name].split()) for name in ("particles", "participles", "usual"))
+PARTICLES, PARTICIPLES, USUAL, CLASSES = (
+    frozenset(WORDS[name].split()) for name in ("particles", "participles", "usual", "classes")
+)
 
 
 def is_participle(word: str) -> bool:
@@ -34,7 +36,7 @@ def defined_names(tree: ast.Module) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node.lineno, node.name
-        elif isinstance(node, ast.ClassDef):
+        elif isinstance(node, ast.ClassDef) and node.name not in CLASSES:
             yield node.lineno, re.sub(r"(?<=[a-z])(?=[A-Z])", "_", node.name)
 
 

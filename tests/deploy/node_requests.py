@@ -43,7 +43,7 @@ def are_equal(left: Params, right: Params) -> bool:
 
 
 def sign_header(head: bytes, key: bytes) -> bytes:
-    said = Writer().blob(head).done()
+    said = Writer().blob(head).to_bytes()
     return key_agreement.sign(key, signed_messages.REQUEST_PURPOSE + said) + said
 
 

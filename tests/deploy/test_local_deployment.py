@@ -8,7 +8,7 @@ import torch
 
 from discreet.deploy.app_folder import AppFolder
 from discreet.deploy.deployed_run import train_deployed
-from discreet.deploy.entry_points import answering
+from discreet.deploy.entry_points import build_responder
 from discreet.deploy.flower_simulation import simulate
 from discreet.deploy.learner import Learner
 from discreet.deploy.local_deployment import CLIENTS_FOLDER, prepare_rehearsal
@@ -76,11 +76,11 @@ def test_in_a_simulation_each_node_plays_the_client_of_its_number(tmp_path: Path
     made = prepare_rehearsal(copy_site(tmp_path, SECURE), "first")
     run = {"folder": str(made.folder), "nodes": str(made.folder / CLIENTS_FOLDER)}
     heard: list[str] = []
-    replies = [answering({"partition-id": number}, run, heard.append)(b"no request") for number in range(3)]
+    replies = [build_responder({"partition-id": number}, run, heard.append)(b"no request") for number in range(3)]
     assert len(heard) == 3
     assert len(set(replies)) == 1  # each opened its folder, and refused
     with pytest.raises(InvalidInput, match="The client's folder is not named"):
-        answering({"partition-id": 0}, {}, heard.append)
+        build_responder({"partition-id": 0}, {}, heard.append)
 
 
 def test_without_a_seed_the_clients_of_a_rehearsal_share_out_one_task_and_one_first_model(tmp_path: Path) -> None:

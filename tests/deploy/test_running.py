@@ -12,7 +12,7 @@ from discreet.deploy.app_folder import AppFolder
 from discreet.deploy.certificates import check_certificates, read_key
 from discreet.deploy.client_node import ClientNode
 from discreet.deploy.deployment import DEPLOYMENT_FILE, DeclaredClient, Deployment
-from discreet.deploy.entry_points import answering, main
+from discreet.deploy.entry_points import build_responder, main
 from discreet.deploy.flower_commands import check_server_files, server_command, superlink_command
 from discreet.deploy.learner import Learner
 from discreet.deploy.policy import ClientFolder
@@ -165,7 +165,10 @@ def test_flowers_own_process_opens_the_folder_for_each_message_and_leaves_it(ask
     folder, _, node, about, body, key = asked
     node.close()
     good, bad = signed_messages.sign_request(about, body, key), sign_header(b"null", key)
-    told = [answering({"node": str(folder / "client-0")}, {}, lambda text: None)(each)[0] for each in (good, bad, good)]
+    told = [
+        build_responder({"node": str(folder / "client-0")}, {}, lambda text: None)(each)[0]
+        for each in (good, bad, good)
+    ]
     assert told == [signed_messages.ANSWERED, signed_messages.REFUSED, signed_messages.ANSWERED]
 
 

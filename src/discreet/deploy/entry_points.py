@@ -1,4 +1,4 @@
-"""The functions that Flower's processes call: `main` trains at the server, `answering` answers at a client."""
+"""The functions that Flower's processes call: `main` trains at the server, `build_responder` answers at a client."""
 
 import json
 import logging
@@ -47,7 +47,7 @@ def _run_and_report(
     _write_end(site.end_file(name), {"error": None, "exit_code": outcome.exit_code, **outcome.summary()})
 
 
-def answering(node: Mapping[str, Any], run: Mapping[str, Any], say: Callable[[str], None]) -> Responder:
+def build_responder(node: Mapping[str, Any], run: Mapping[str, Any], say: Callable[[str], None]) -> Responder:
     """Return a client's responder.
 
     Args:

@@ -41,19 +41,19 @@ app = server_app(main)
 CLIENT_APP = '''\
 """A client's half, for a stock SuperNode; `discreet deploy client` runs the same code, and imports no bundle."""
 
-from task import answering
+from task import build_responder
 
 from discreet.engines.flower.flower_apps import client_app
 
-app = client_app(answering)
+app = client_app(build_responder)
 '''
 
 TASK = '''\
 """What both halves do: the code is the installed package's, and all that it reads lies on the machine it runs on."""
 
-from discreet.deploy.entry_points import answering, main
+from discreet.deploy.entry_points import build_responder, main
 
-__all__ = ["answering", "main"]
+__all__ = ["build_responder", "main"]
 '''
 
 

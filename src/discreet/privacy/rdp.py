@@ -213,10 +213,10 @@ def _poisson_curve(rate: float, orders: Array, base: Curve) -> Array:
     The expectation is summed as 1 + E(e^… − 1), so that a tiny rate loses nothing.
     """
 
-    def amplified(order: int, drawn: Array, log_chance: Array, values: Array) -> float:
+    def log_amplified_sum(order: int, drawn: Array, log_chance: Array, values: Array) -> float:
         return float(np.logaddexp.reduce(log_chance + log_expm1((drawn - 1) * values)))
 
-    return _binomial_sum(orders, base, amplified, lambda order, k: _log_binomial(order, k, rate))
+    return _binomial_sum(orders, base, log_amplified_sum, lambda order, k: _log_binomial(order, k, rate))
 
 
 def _without_replacement_curve(rate: float, orders: Array, base: Curve) -> Array:
@@ -224,19 +224,19 @@ def _without_replacement_curve(rate: float, orders: Array, base: Curve) -> Array
     pure = float(base(np.array([np.inf]))[0])
     log_pure = log_expm1(np.array([pure]))[0] if math.isfinite(pure) else math.inf
 
-    def amplified(order: int, drawn: Array, log_chance: Array, values: Array) -> float:
+    def log_amplified_sum(order: int, drawn: Array, log_chance: Array, values: Array) -> float:
         terms = log_chance + (drawn - 1) * values + np.minimum(math.log(2), drawn * log_pure)
         second = values[0] + min(math.log(2), 2 * log_pure)
         terms[0] = log_chance[0] + min(math.log(4) + log_expm1(values[:1])[0], second)
         return float(np.logaddexp.reduce(terms))
 
-    return _binomial_sum(orders, base, amplified, lambda order, k: _log_choose(order, k) + k * math.log(rate))
+    return _binomial_sum(orders, base, log_amplified_sum, lambda order, k: _log_choose(order, k) + k * math.log(rate))
 
 
 def _binomial_sum(
     orders: Array,
     base: Curve,
-    amplified: Callable[[int, Array, Array, Array], float],
+    log_amplified_sum: Callable[[int, Array, Array, Array], float],
     log_chance: Callable[[int, Array], Array],
 ) -> Array:
     """log(1 + Σ_{k ≥ 2} …)/(α − 1) at each integer order; above LARGEST_SUM, what no sampling at all would give."""
@@ -248,7 +248,7 @@ def _binomial_sum(
     for i in small:
         order = int(orders[i])
         drawn = np.arange(2, order + 1, dtype=np.float64)
-        log_sum = amplified(order, drawn, log_chance(order, drawn), values[: order - 1])
+        log_sum = log_amplified_sum(order, drawn, log_chance(order, drawn), values[: order - 1])
         result[i] = np.logaddexp(0.0, log_sum + ROUNDING) / (order - 1)
     return result
 

@@ -54,7 +54,7 @@ class RequestHeader:
 
 def sign_request(about: RequestHeader, body: bytes, key: bytes) -> bytes:
     """Encode a request, signed by the server so that the network can't change it."""
-    content = Writer().blob(json.dumps(to_plain(about)).encode()).raw(body).done()
+    content = Writer().blob(json.dumps(to_plain(about)).encode()).raw(body).to_bytes()
     return key_agreement.sign(key, REQUEST_PURPOSE + content) + content
 
 
@@ -188,12 +188,12 @@ def encode_mask_request(number: int, members: bytes, broadcast: bytes) -> bytes:
         members: The last message of the set-up if this is the session's first round, else empty.
         broadcast: The encoded broadcast.
     """
-    return Writer().number(number, 4).blob(members).blob(broadcast).done()
+    return Writer().number(number, 4).blob(members).blob(broadcast).to_bytes()
 
 
 def decode_mask_request(body: bytes) -> tuple[int, bytes, bytes]:
     """Decode a mask request into the three arguments of `encode_mask_request`."""
     reader = Reader(body)
     request = reader.number(4), reader.blob(), reader.blob()
-    reader.done()
+    reader.check_end()
     return request

@@ -83,17 +83,17 @@ class DataCache:
         record: Any = source.experiment.task
         person = None if source.experiment.privacy is None else source.experiment.privacy.person
         whole = f"{data_key(source)} {to_plain(record)} {person} {key.secret.hex()}"
-        task: Task = self._once("task", whole, lambda: self._load_task(record, source, key))
+        task: Task = self._cached_value("task", whole, lambda: self._load_task(record, source, key))
         return task
 
     def _load_task(self, record: Any, source: Source, key: RunKey) -> Task:
         drawn = key.generator(Purpose.TASK)
         if not hasattr(record, "examples"):
             return source.experiment.load_task(drawn, source.paths)
-        examples: Examples = self._once("examples", data_key(source), lambda: record.examples(source.paths))
+        examples: Examples = self._cached_value("examples", data_key(source), lambda: record.examples(source.paths))
         return examples.build_task(record.clients, record.partition, drawn)
 
-    def _once(self, what: str, key: str, make: Callable[[], Any]) -> Any:
+    def _cached_value(self, what: str, key: str, make: Callable[[], Any]) -> Any:
         if what not in self._held or self._held[what][0] != key:
             self._held.pop(what, None)  # so that two of them never need memory at once
             self._held[what] = (key, make())

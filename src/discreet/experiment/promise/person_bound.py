@@ -66,7 +66,7 @@ def assumption(person: Person, *, deployed: bool) -> str:
     )
 
 
-def not_covered(person: Person) -> str:
+def uncovered_sentence(person: Person) -> str:
     """Return what the card lists as not covered by the guarantee."""
     return f"How many rows were left out because a person, by column {person.column!r}, has more or is in two clients."
 

@@ -61,7 +61,7 @@ def certify_run(
     delta = job.privacy.delta if job.privacy else spending.DEFAULT_DELTA
     others = () if job.deployment is None else job.deployment.other_runs()
     found, assumed = [], list(_assumptions(job, completed, released, others, shared=shared))
-    uncovered = list(_not_covered(job, state["budgets"] if state and shared else [], others))
+    uncovered = list(_uncovered_sentences(job, state["budgets"] if state and shared else [], others))
     for kind in client_groups(job.algorithm, job.privacy, job.population):
         joined = spending.rounds_joined(kind, completed, job.round_limits)
         happened = spending.first_rounds(released, joined)
@@ -203,7 +203,7 @@ def _mask_graph_assumption(degree: Degree, rounds: int) -> Iterator[str]:
     )
 
 
-def _not_covered(job: Job, shared_budgets: list[dict[str, Any]], others: Sequence[str]) -> Iterator[str]:
+def _uncovered_sentences(job: Job, shared_budgets: list[dict[str, Any]], others: Sequence[str]) -> Iterator[str]:
     for budget in shared_budgets:
         yield (
             f"Other runs on the same data. With all that its ledger counts, ε = {round_up(budget['spent'])} of "
@@ -217,7 +217,7 @@ def _not_covered(job: Job, shared_budgets: list[dict[str, Any]], others: Sequenc
         )
     yield from job.task.not_covered
     if job.task.person is not None:
-        yield person_bound.not_covered(job.task.person)
+        yield person_bound.uncovered_sentence(job.task.person)
     if len(job.test_data[0]):
         yield "Accuracy and loss, computed without noise on test examples."
         if job.task.kind == "regression":

@@ -64,7 +64,7 @@ class _Walk:
         elif isinstance(value, CodeType):
             self._code(value)
         elif type(value) is tuple:
-            self._each("tuple", value)
+            self._visit_all("tuple", value)
         else:
             if id(value) not in self._numbers:
                 self._numbers[id(value)] = len(self._found)
@@ -81,19 +81,19 @@ class _Walk:
         if isinstance(value, FunctionType):
             self._function(value)
         elif isinstance(value, MethodType):
-            self._each("method", (value.__func__, value.__self__))
+            self._visit_all("method", (value.__func__, value.__self__))
         elif isinstance(value, functools.partial):
-            self._each("partial", (value.func, value.args, value.keywords))
+            self._visit_all("partial", (value.func, value.args, value.keywords))
         elif isinstance(value, staticmethod | classmethod):
-            self._each(type(value).__name__, (value.__func__,))
+            self._visit_all(type(value).__name__, (value.__func__,))
         elif isinstance(value, property):
-            self._each("property", (value.fget, value.fset, value.fdel))
+            self._visit_all("property", (value.fget, value.fset, value.fdel))
         elif type(value) is list:
-            self._each("list", value)
+            self._visit_all("list", value)
         elif isinstance(value, AbstractSet):
             self._set(value)
         elif type(value) in (dict, MappingProxyType):
-            self._each("mapping", (each for pair in value.items() for each in pair))
+            self._visit_all("mapping", (each for pair in value.items() for each in pair))
         elif isinstance(value, ModuleType):
             self._module(value)
         elif isinstance(value, type):
@@ -103,11 +103,11 @@ class _Walk:
         elif isinstance(value, torch.jit.ScriptFunction):
             self._script(value)
         elif isinstance(value, BuiltinFunctionType):
-            self._each(f"builtin {_named(value)}", (value.__self__,))
+            self._visit_all(f"builtin {_qualified_name(value)}", (value.__self__,))
         else:
             self._object(value)
 
-    def _each(self, what: str, values: Iterable[Any]) -> None:
+    def _visit_all(self, what: str, values: Iterable[Any]) -> None:
         held = list(values)
         self.lines.append(f"{what} of {len(held)}")
         for each in held:
@@ -121,7 +121,7 @@ class _Walk:
 
     def _array(self, value: Any) -> None:
         if value.dtype.hasobject:
-            self._each("objects", value.ravel().tolist())
+            self._visit_all("objects", value.ravel().tolist())
         else:
             content = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
             self.lines.append(f"array {value.dtype} {value.shape} {content}")
@@ -131,15 +131,15 @@ class _Walk:
         about = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
         names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
         self.lines.append(f"code {about} {names} {code.co_code.hex()} {code.co_exceptiontable.hex()}")
-        self._each("constants", code.co_consts)
+        self._visit_all("constants", code.co_consts)
 
     def _function(self, function: FunctionType) -> None:
         cells = tuple(_contents(cell) for cell in function.__closure__ or ())
         if not self._is_own(function):
             # A decorator of a library holds the user's function in its closure.
-            self._each(f"function {_named(function)}", (cells, vars(function).get("__wrapped__")))
+            self._visit_all(f"function {_qualified_name(function)}", (cells, vars(function).get("__wrapped__")))
             return
-        self._each("function", (function.__code__, function.__defaults__, function.__kwdefaults__, cells))
+        self._visit_all("function", (function.__code__, function.__defaults__, function.__kwdefaults__, cells))
         self._fields(vars(function))
         home = _home(function)
         self._files.add_module(home)
@@ -159,10 +159,10 @@ class _Walk:
     def _class(self, kind: type) -> None:
         methods = (each for each in vars(kind).values() if isinstance(each, FunctionType) and _file(each) is not None)
         if not self._is_own(kind) and not any(self._is_own(each) for each in methods):
-            self.lines.append(f"class {_named(kind)}")
+            self.lines.append(f"class {_qualified_name(kind)}")
             return
         self._files.add_module(_home(kind))
-        self._each(f"class {kind.__name__}", kind.__bases__)
+        self._visit_all(f"class {kind.__name__}", kind.__bases__)
         for name, value in sorted(vars(kind).items()):
             if name not in NOT_CODE:
                 self.lines.append(f"attribute {name}")
@@ -174,12 +174,12 @@ class _Walk:
             self.lines.append(f"module {hashlib.sha256(file.read_bytes()).hexdigest()}")
             self._files.add_module(module.__name__)
         else:
-            self.lines.append(f"module {_named(module)}")
+            self.lines.append(f"module {_qualified_name(module)}")
 
     def _set(self, value: AbstractSet[Any]) -> None:
         """A set's order differs from process to process."""
         self.visit(type(value))
-        self._each("set", sorted(value, key=lambda each: ADDRESS.sub("", repr(each))))
+        self._visit_all("set", sorted(value, key=lambda each: ADDRESS.sub("", repr(each))))
         if self._is_own(type(value)):
             self._state(object.__getstate__(value))
 
@@ -187,34 +187,34 @@ class _Walk:
         """What TorchScript compiled from a function or a module, and its constants, which the text only names."""
         graph = script.inlined_graph  # whose nodes live as long as it does
         constants = [each.output().toIValue() for each in graph.findAllNodes("prim::Constant")]
-        self._each(f"script {script.code}", constants)
+        self._visit_all(f"script {script.code}", constants)
 
     def _network(self, network: nn.Module) -> None:
-        self._each("network", (type(network), network.training))
+        self._visit_all("network", (type(network), network.training))
         if isinstance(network, torch.jit.ScriptModule) and network._c._has_method("forward"):
             self._script(network)
         inside = vars(nn.Module())
         if not _home(type(network)).startswith(COMPILERS):
             self._fields({name: value for name, value in vars(network).items() if name not in inside})
         for hooks in HOOKS:
-            self._each(hooks, getattr(network, hooks).values())
+            self._visit_all(hooks, getattr(network, hooks).values())
         for held in (network._parameters, network._buffers, network._modules):
-            self._each("held", (each for pair in held.items() for each in pair))
+            self._visit_all("held", (each for pair in held.items() for each in pair))
 
     def _object(self, value: Any) -> None:
         """Its class and its state: all fields, and what a pickle would hold. Where neither is known, the class only."""
         self.visit(type(value))
         if _home(type(value)).startswith(COMPILERS):
             return
-        reduced = _reduced(value)
+        reduced = _pickle_parts(value)
         if reduced is None or isinstance(reduced, str) or self._is_own(type(value)):
             self._state(object.__getstate__(value))
         if isinstance(reduced, tuple):
             make, arguments, state, items, pairs, *_ = (*reduced, None, None, None)
-            self._each("reduced", (make, arguments))
+            self._visit_all("reduced", (make, arguments))
             self._state(state)
-            self._each("items", items or ())
-            self._each("pairs", pairs or ())
+            self._visit_all("items", items or ())
+            self._visit_all("pairs", pairs or ())
         elif reduced is not None:
             self.lines.append(f"global {reduced}")
 
@@ -228,7 +228,7 @@ class _Walk:
 
     def _fields(self, fields: Mapping[str, Any]) -> None:
         kept = {name: value for name, value in fields.items() if name not in NOT_CODE}
-        self._each("fields", (each for pair in sorted(kept.items(), key=lambda pair: pair[0]) for each in pair))
+        self._visit_all("fields", (each for pair in sorted(kept.items(), key=lambda pair: pair[0]) for each in pair))
 
     def _is_own(self, value: Any) -> bool:
         """Whether it is the user's: neither of a library nor installed, unless it is what was asked about."""
@@ -238,7 +238,7 @@ class _Walk:
         return not is_library(file) and (package in self._own or not is_installed(file))
 
 
-def _reduced(value: Any) -> Any:
+def _pickle_parts(value: Any) -> Any:
     """What a pickle of the object would hold; None where it can't be pickled."""
     try:
         return value.__reduce_ex__(2)
@@ -282,7 +282,7 @@ def _package(value: Any) -> str:
     return _home(value).partition(".")[0]
 
 
-def _named(value: Any) -> str:
+def _qualified_name(value: Any) -> str:
     name = getattr(value, "__qualname__", "")
     version = getattr(sys.modules.get(_package(value)), "__version__", "")
     return f"{_home(value)} {name} {version}".strip()

@@ -66,21 +66,21 @@ def take_fingerprint(job: "Job") -> Fingerprint:
     network = job.model.loss.module
     trained = [value for value in network.parameters() if value.requires_grad]
 
-    def keyed_as(name: str, content: Any) -> str:
+    def keyed_value(name: str, content: Any) -> str:
         return keyed_digest(job.key.secret, f"{name} {json.dumps(content, sort_keys=True)}")
 
     return Fingerprint(
         versions=versions(),
-        key=keyed_as("key", None),
-        experiment=keyed_as("experiment", _experiment(job)),
-        training_data=keyed_as("training data", _examples(job.data) if job.holds_data else None),
-        public_data=keyed_as("public data", None if job.public_data is None else _examples(job.public_data)),
-        test_data=keyed_as("test data", [tensor_digest(each) for each in job.test_data]),
-        model=keyed_as("model", code_digest(network, trained=trained)),
-        own_code=keyed_as("own code", [code_digest(*job.model.user_functions), *_own_files(job)]),
-        source=keyed_as("source", discreet_source()),
-        device=keyed_as("device", job.device.type),
-        first_weights=keyed_as("first weights", params_digest(job.params).hex()),
+        key=keyed_value("key", None),
+        experiment=keyed_value("experiment", _experiment(job)),
+        training_data=keyed_value("training data", _examples(job.data) if job.holds_data else None),
+        public_data=keyed_value("public data", None if job.public_data is None else _examples(job.public_data)),
+        test_data=keyed_value("test data", [tensor_digest(each) for each in job.test_data]),
+        model=keyed_value("model", code_digest(network, trained=trained)),
+        own_code=keyed_value("own code", [code_digest(*job.model.user_functions), *_own_files(job)]),
+        source=keyed_value("source", discreet_source()),
+        device=keyed_value("device", job.device.type),
+        first_weights=keyed_value("first weights", params_digest(job.params).hex()),
     )
 
 

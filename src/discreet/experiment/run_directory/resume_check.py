@@ -30,8 +30,9 @@ def check_version(record: RunRecord) -> Fingerprint:
     before, now = record.identity.fingerprint, versions()
     if before is None:
         raise InvalidInput(
-            f"The run in {record.path} was started by another version of discreet ({_started_by(record)}), which kept "
-            f"no fingerprint of data and code that this one ({now['discreet']}) could compare, so it can't go on here.",
+            f"The run in {record.path} was started by another version of discreet ({_starting_version(record)}), which "
+            f"kept no fingerprint of data and code that this one ({now['discreet']}) could compare, so it can't "
+            "go on here.",
             fix=f"Go on with the version that started it, or {ANEW}.",
         )
     if (started := before.versions.get("discreet")) != now["discreet"]:
@@ -70,7 +71,7 @@ def check_unchanged(job: Job, record: RunRecord) -> None:
         )
 
 
-def _started_by(record: RunRecord) -> str:
+def _starting_version(record: RunRecord) -> str:
     try:
         return str(json.loads(record.read_text("environment.json"))["discreet"])
     except (InvalidInput, ValueError, KeyError, TypeError):

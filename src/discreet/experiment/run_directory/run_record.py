@@ -244,19 +244,19 @@ class RunRecord:
     def load_model(self) -> dict[str, Tensor]:
         path = self.path / "model.safetensors"
         if not path.exists():
-            raise self._unfinished("model")
+            raise self._unfinished_error("model")
         return safetensors.torch.load_file(path)
 
     def read_outcome(self) -> dict[str, Any]:
         """Return how the run ended, its metrics and its cards, as plain data."""
         if not (self.path / "guarantee.json").exists():
-            raise self._unfinished("guarantee")
+            raise self._unfinished_error("guarantee")
         files = RunFiles(self.path)
         outcome = files.outcome()
         files.require()
         return outcome
 
-    def _unfinished(self, missing: str) -> InvalidInput:
+    def _unfinished_error(self, missing: str) -> InvalidInput:
         return InvalidInput(
             f"The run in {self.path} is unfinished: it has no {missing} yet.",
             fix=f"Resume it: {self.resume_command}",

@@ -70,7 +70,7 @@ class ClientState:
         writer.blob(self.published).blob(self.roster).clients(self.present, total)
         writer.clients(self.neighbours, total).table(self.mask_publics).table(self.channels)
         writer.clients(self.members, total).table(self.key_shares).table(self.self_shares)
-        content = writer.clients(self.survivors, total).blob(self.last_digest).blob(self.last_reply).done()
+        content = writer.clients(self.survivors, total).blob(self.last_digest).blob(self.last_reply).to_bytes()
         return content + key_agreement.digest(content)
 
     @classmethod
@@ -109,5 +109,5 @@ class ClientState:
             last_digest=reader.blob(),
             last_reply=reader.blob(),
         )
-        reader.done()
+        reader.check_end()
         return state

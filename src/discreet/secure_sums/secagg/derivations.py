@@ -9,7 +9,7 @@ from discreet.secure_sums.secagg.wire import Writer
 
 def roster_digest(digests: Mapping[int, bytes]) -> bytes:
     """Return one digest of everybody's keys. It places the clients on the circle, and every seal depends on it."""
-    return key_agreement.digest(Writer().table(digests).done())
+    return key_agreement.digest(Writer().table(digests).to_bytes())
 
 
 def pair_masks(
@@ -40,5 +40,5 @@ def survivors_statement(
     terms: Terms, roster: bytes, members: Collection[int], number: int, survivors: Collection[int]
 ) -> bytes:
     """Return what all clients must agree on before a share is revealed: keys, members, round and survivors."""
-    lists = [Writer().clients(each, terms.clients).done() for each in (members, survivors)]
+    lists = [Writer().clients(each, terms.clients).to_bytes() for each in (members, survivors)]
     return key_agreement.statement(terms.context, "survivors", roster, number, *lists)

@@ -31,7 +31,7 @@ class LocalSession:
         self.terms = terms
         self.server = Server(terms)
         self.clients = [Client(terms, client, identity=key) for client, key in enumerate(keys)]
-        present = _staying(range(terms.clients), dropouts, SETUP[0])
+        present = _remaining_clients(range(terms.clients), dropouts, SETUP[0])
         self._exchange(SETUP, (self.clients[client].start() for client in present), dropouts)
         self._replies(self.server.close_stage())
 
@@ -47,7 +47,8 @@ class LocalSession:
             raise InvalidInput(f"Each member needs a vector, and {sorted(members - vectors.keys())} have none.")
         self.server.open_round(number)
         stages = round_stages(signed=self.terms.has_signatures)
-        present = _staying((client for client in members if not self.clients[client].is_over), dropouts, stages[0])
+        active = (client for client in members if not self.clients[client].is_over)
+        present = _remaining_clients(active, dropouts, stages[0])
         self._exchange(stages, (self.clients[client].mask(number, vectors[client]) for client in present), dropouts)
         return self.server.unmask()
 
@@ -56,7 +57,7 @@ class LocalSession:
         for stage in stages:
             if stage is not stages[0]:
                 replies = self._replies(self.server.close_stage())
-                messages = [replies[client] for client in _staying(replies, dropouts, stage)]
+                messages = [replies[client] for client in _remaining_clients(replies, dropouts, stage)]
             for message in messages:
                 self.server.receive(message)
 
@@ -73,7 +74,7 @@ class LocalSession:
         return replies
 
 
-def _staying(clients: Iterable[int], dropouts: Dropouts, stage: Stage) -> list[int]:
+def _remaining_clients(clients: Iterable[int], dropouts: Dropouts, stage: Stage) -> list[int]:
     """Return the clients that have not dropped out before or in this stage."""
     missed = ORDER[: ORDER.index(stage.name) + 1]
     return [client for client in clients if dropouts.get(client) not in missed]

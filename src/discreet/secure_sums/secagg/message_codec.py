@@ -13,7 +13,7 @@ def encode(message: Message, terms: Terms) -> bytes:
     """Return the message as bytes, bound to these terms by their digest."""
     writer = Writer().number(VERSION, 1).number(message.KIND, 1).raw(terms.context)
     message.body(writer, terms)
-    return writer.done()
+    return writer.to_bytes()
 
 
 def parse(data: bytes, terms: Terms) -> Message:
@@ -31,5 +31,5 @@ def parse(data: bytes, terms: Terms) -> Message:
     if context != terms.context:
         reader.refuse("belongs to another session, or to other terms")
     message = KINDS[kind].read(reader, terms)
-    reader.done()
+    reader.check_end()
     return message

@@ -66,7 +66,7 @@ class Cohort:
     def to_bytes(self, next_round: int) -> bytes:
         """Return the cohort and the next round that may be opened as bytes."""
         writer = Writer().raw(MARK).blob(self.terms.to_bytes()).number(next_round, 4)
-        content = writer.table(self.published).clients(self.members, self.terms.clients).done()
+        content = writer.table(self.published).clients(self.members, self.terms.clients).to_bytes()
         return content + key_agreement.digest(content)
 
     @classmethod
@@ -79,7 +79,7 @@ class Cohort:
         reader.raw(len(MARK))
         terms, number = Terms.from_bytes(reader.blob()), reader.number(4)
         published, members = reader.table(keys_bytes(terms), terms.clients), reader.clients(terms.clients)
-        reader.done()
+        reader.check_end()
         return cls(terms, published, members), number
 
 

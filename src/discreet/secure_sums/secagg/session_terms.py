@@ -207,10 +207,9 @@ class Terms:
             writer.number(number, 8)
         writer.number(len(self.identities), 4).raw(b"".join(self.identities))
         if self.assumptions is None:
-            return writer.number(0, 1).done()
-        return (
-            writer.number(1, 1).raw(struct.pack(ASSUMED, *(getattr(self.assumptions, each) for each in SHARES))).done()
-        )
+            return writer.number(0, 1).to_bytes()
+        assumed = struct.pack(ASSUMED, *(getattr(self.assumptions, name) for name in SHARES))
+        return writer.number(1, 1).raw(assumed).to_bytes()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Terms":
@@ -226,7 +225,7 @@ class Terms:
             assumptions = Assumptions(**dict(zip(SHARES, shares, strict=True)))
         elif graph:
             reader.refuse(f"has a {graph} where only 0 or 1 may stand")
-        reader.done()
+        reader.check_end()
         return cls(session=session, purpose=purpose, identities=identities, assumptions=assumptions, **numbers)
 
     def _numbers(self) -> tuple[int, ...]:

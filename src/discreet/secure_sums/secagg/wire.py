@@ -40,7 +40,8 @@ class Writer:
         bits = sum(1 << client for client in chosen)
         return self.number(bits, -(-total // 8))
 
-    def done(self) -> bytes:
+    def to_bytes(self) -> bytes:
+        """Return all that was written."""
         return b"".join(self._pieces)
 
 
@@ -92,7 +93,8 @@ class Reader:
             self.refuse(f"marks a client beyond the last of {total}")
         return frozenset(client for client in range(total) if bits >> client & 1)
 
-    def done(self) -> None:
+    def check_end(self) -> None:
+        """Refuse a message that holds more than was read."""
         if self._at != len(self._data):
             self.refuse(f"has {len(self._data)} bytes, and {self._at} were expected")
 
