@@ -37,19 +37,19 @@ class Conductor:
     def settings(self) -> tuple[str, ...]:
         return (f"device={self.given.device}",)
 
-    def there(self) -> list[Result]:
+    def all_results(self) -> list[Result]:
         """All runs that are made, here or where new ones go."""
         return list(
             (ResultsFile(self.home).read_by_key() | ResultsFile(self.given.out or self.home).read_by_key()).values()
         )
 
-    def made(self, found: list[Cell], seeds: int) -> bool:
+    def run_all(self, found: list[Cell], seeds: int) -> bool:
         """Whether all of these are there now."""
         left = self.given.limit_s - (time.perf_counter() - self.began)
         return conduct(found, seeds, self.home, self.given.out, left)
 
 
-def said(done: bool) -> str:
+def completion_message(done: bool) -> str:
     return "All runs are made." if done else "Some runs are still to be made: the same command goes on."
 
 

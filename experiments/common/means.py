@@ -31,14 +31,14 @@ def paired(less: Mapping[int, float], found: Mapping[int, float]) -> Mean:
     return mean([found[seed] - less[seed] for seed in sorted(set(found) & set(less))])
 
 
-def said(values: Sequence[float], digits: int = 2) -> str:
+def mean_text(values: Sequence[float], digits: int = 2) -> str:
     if not values:
         return "–"
     value, error, runs = mean(values)
     return f"**{value:.{digits}f}**{_spread(error, runs, digits)}"
 
 
-def gap_said(gap: Mean, digits: int = 2) -> str:
+def gap_text(gap: Mean, digits: int = 2) -> str:
     return f"{gap.value:+.{digits}f}{_spread(gap.error, gap.runs, digits)}"
 
 

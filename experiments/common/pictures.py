@@ -27,7 +27,7 @@ def line(axes: Any, by: Mapping[Any, Sequence[float]], label: str, **style: Any)
     axes.errorbar(list(means), heights, errors, marker="o", capsize=3, label=label, **style)
 
 
-def labelled(axes: Any, title: str, across: str, up: str) -> None:
+def label_axes(axes: Any, title: str, across: str, up: str) -> None:
     axes.set_title(title, fontsize=10)
     axes.set_xlabel(across)
     axes.set_ylabel(up)
@@ -43,7 +43,7 @@ def logarithmic(axes: Any) -> None:
     axes.minorticks_off()
 
 
-def saved(drawn: Any, path: Path, said: str) -> str:
+def save_picture(drawn: Any, path: Path, said: str) -> str:
     """The picture as a file, and the line of Markdown that shows it."""
     drawn.tight_layout()
     with matplotlib.rc_context({"svg.hashsalt": "discreet"}):  # the same names within a picture each time

@@ -6,10 +6,10 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-def written(value: Any) -> str:
+def format_toml(value: Any) -> str:
     """As a TOML file has it."""
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{name} = {written(each)}" for name, each in value.items()) + "}"
+        return "{" + ", ".join(f"{name} = {format_toml(each)}" for name, each in value.items()) + "}"
     return f'"{value}"' if isinstance(value, str) else str(value).lower()
 
 

@@ -10,7 +10,7 @@ from discreet.experiment.comparison.cells import Cell
 from discreet.experiment.comparison.comparison_results import Result, ResultsFile
 from discreet.experiment.configuration import experiment_file
 from experiments.common import tuning
-from experiments.common.tuning import written
+from experiments.common.tuning import format_toml
 from experiments.distributed.published import EPOCH, STEP
 
 HERE = Path(__file__).parent
@@ -119,7 +119,7 @@ class Asked:
     def cell(self, settings: tuple[str, ...] = (), data_dir: Path | None = None) -> Cell:
         method = METHODS[self.method]
         against = f'privacy.against="{method.against}"'
-        overrides = (f"algorithm={written(self.algorithm())}", f"rounds={self.rounds}", against, *settings)
+        overrides = (f"algorithm={format_toml(self.algorithm())}", f"rounds={self.rounds}", against, *settings)
         source = experiment_file.load_experiment(HERE / f"{self.data}.toml", overrides, data_dir)
         if method.claim:  # it keeps no promise
             source = replace(source, experiment=replace(source.experiment, privacy=None))

@@ -8,7 +8,7 @@ from discreet.experiment.comparison.comparison_results import Result
 from discreet.planning.theory.heikkila_model_averaging import paper_epsilon
 from discreet.privacy import accountant
 from discreet.privacy.wording import round_up
-from experiments.common.means import gap_said, paired, said
+from experiments.common.means import gap_text, mean_text, paired
 from experiments.distributed import table1
 from experiments.distributed.cells import (
     HERE,
@@ -158,7 +158,7 @@ def _accuracies(found: list[Result], data: str) -> Iterator[str]:
         yield "|---|---:|---:|---:|---:|"
         for name in methods(data):
             asked = best(found, data, name, rounds)
-            final, largest = said(told(found, asked, finals)), said(told(found, asked, bests))
+            final, largest = mean_text(told(found, asked, finals)), mean_text(told(found, asked, bests))
             shown = f"{claimed(data, name, rounds) if METHODS[name].claim else ''} | {certified(found, asked)}"
             yield f"| {METHODS[name].label} | {final} | {largest} | {shown} |"
     yield ""
@@ -189,7 +189,7 @@ def _gap(found: list[Result], data: str, rounds: int, less: str, more: str) -> s
         asked = best(found, data, method, rounds) if method in methods(data) else None
         there = {} if asked is None else finals(found, asked)
         both.append({seed: value for seed, value in there.items() if seed in seeds(method)})
-    return gap_said(paired(*both)) if set(both[0]) & set(both[1]) else "–"
+    return gap_text(paired(*both)) if set(both[0]) & set(both[1]) else "–"
 
 
 def _grids(found: list[Result]) -> Iterator[str]:

@@ -7,7 +7,7 @@ python -m experiments.distributed.reproduce --page    # docs/results/distributed
 
 import torch
 
-from experiments.common.conduct import Conductor, parser, said
+from experiments.common.conduct import Conductor, completion_message, parser
 from experiments.distributed.cells import HERE, METHODS, SEEDS, SETS, TUNED_ON, Asked, best, grid, methods, seeds
 
 
@@ -24,7 +24,7 @@ def main(arguments: list[str] | None = None) -> None:
         return
     torch.set_float32_matmul_precision("highest")
     conductor = Conductor(given, HERE)
-    print(said(all(_made(data, conductor) for data in SETS if given.only in (None, data))))
+    print(completion_message(all(_made(data, conductor) for data in SETS if given.only in (None, data))))
 
 
 def _made(data: str, conductor: Conductor) -> bool:
@@ -37,7 +37,7 @@ def _made(data: str, conductor: Conductor) -> bool:
         points = [each for method in wanted if METHODS[method].tuned for each in grid(data, method, rounds)]
         if not _conducted(points, TUNED_ON + 1, conductor):
             return False
-        there = conductor.there()
+        there = conductor.all_results()
         winners = [each for method in wanted if (each := best(there, data, method, rounds)) is not None]
         for stop in (given.seeds, TUNED_ON + 1 + given.seeds):  # of what is not tuned, and of what is
             told = [each for each in winners if seeds(each.method)[: given.seeds].stop == stop]
@@ -47,7 +47,7 @@ def _made(data: str, conductor: Conductor) -> bool:
 
 
 def _conducted(asked: list[Asked], seeds: int, conductor: Conductor) -> bool:
-    return conductor.made([each.cell(conductor.settings, conductor.given.data_dir) for each in asked], seeds)
+    return conductor.run_all([each.cell(conductor.settings, conductor.given.data_dir) for each in asked], seeds)
 
 
 if __name__ == "__main__":

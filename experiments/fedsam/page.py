@@ -6,7 +6,7 @@ from pathlib import Path
 from discreet.experiment.comparison.comparison_results import Result
 from discreet.privacy.wording import round_up
 from experiments.common import pictures
-from experiments.common.means import Mean, gap_said, is_clear, paired, said
+from experiments.common.means import Mean, gap_text, is_clear, mean_text, paired
 from experiments.fedsam import coverage, published
 from experiments.fedsam.cells import HERE, METHODS, RADII, SETTINGS, chosen
 
@@ -114,7 +114,7 @@ def _measured(results: list[Result], data: str) -> Iterator[str]:
 
 
 def _row(runs: list[Result], baseline: list[Result]) -> str:
-    cells = [said(list(_accuracy(runs).values())), _against(baseline, runs)]
+    cells = [mean_text(list(_accuracy(runs).values())), _against(baseline, runs)]
     for name, scale, digits in (("norm", 1, 3), ("kept", 1, 3), ("deviation", 1, 3), ("clipped", 100, 1)):
         cells.append(_plain([scale * value for value in _diagnosed(runs, name).values()], digits))
     cells.append(_plain(list(_diagnosed(runs, "signal_to_noise").values()), 3))
@@ -158,7 +158,7 @@ def _radii(results: list[Result]) -> Iterator[str]:
         cells = [
             "ASAM" if adaptive == "true" else "SAM",
             rho,
-            said(list(_accuracy(runs).values())),
+            mean_text(list(_accuracy(runs).values())),
             _against(baseline, runs),
             _plain(list(_diagnosed(runs, "norm").values()), 3),
             _plain(list(_diagnosed(runs, "deviation").values()), 4),
@@ -180,8 +180,8 @@ def _picture(results: list[Result], folder: Path, federations: list[str]) -> str
                 pictures.line(axes, by_round, name, markersize=2, linewidth=1)
         title = f"{NAMES[data]}, ε = 8"
         if axes.lines or axes.containers:
-            pictures.labelled(axes, title, "round", "test accuracy, %")
-    return pictures.saved(figure, folder / "fedsam.svg", "Accuracy against rounds")
+            pictures.label_axes(axes, title, "round", "test accuracy, %")
+    return pictures.save_picture(figure, folder / "fedsam.svg", "Accuracy against rounds")
 
 
 def _compared(
@@ -199,19 +199,19 @@ def _verdict(gap: Mean | None, digits: int = 2, better: int = 1) -> str:
     if gap is None:
         return "not run"
     if not is_clear(gap):
-        return f"{gap_said(gap, digits)}: no clear difference"
-    return f"{gap_said(gap, digits)}: **{'holds' if better * gap.value > 0 else 'fails'}**"
+        return f"{gap_text(gap, digits)}: no clear difference"
+    return f"{gap_text(gap, digits)}: **{'holds' if better * gap.value > 0 else 'fails'}**"
 
 
 def _against(baseline: list[Result], runs: list[Result]) -> str:
     one, other = _accuracy(baseline), _accuracy(runs)
     if runs == baseline or not one.keys() & other.keys():
         return "–"
-    return gap_said(paired(one, other))
+    return gap_text(paired(one, other))
 
 
 def _plain(values: list[float], digits: int) -> str:
-    return said(values, digits).replace("**", "")
+    return mean_text(values, digits).replace("**", "")
 
 
 def _accuracy(runs: list[Result]) -> dict[int, float]:

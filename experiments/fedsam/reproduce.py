@@ -7,7 +7,7 @@ python -m experiments.fedsam.reproduce --page                                   
 
 import torch
 
-from experiments.common.conduct import Conductor, parser, said
+from experiments.common.conduct import Conductor, completion_message, parser
 from experiments.fedsam.cells import HERE, SETTINGS, asked, results
 
 
@@ -28,8 +28,8 @@ def main(arguments: list[str] | None = None) -> None:
     settings = (*conductor.settings, *([f"rounds={given.rounds}"] if given.rounds else []))
     for radii in (False, True):  # every seed of the methods, and then what is looked at beside
         found = [each.cell(settings, given.data_dir) for each in asked(given.only) if bool(each.radius) == radii]
-        done = conductor.made(found, given.seeds) and done
-    print(said(done))
+        done = conductor.run_all(found, given.seeds) and done
+    print(completion_message(done))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from experiments.common.means import Mean, gap_said, is_clear, mean, paired
+from experiments.common.means import Mean, gap_text, is_clear, mean, paired
 from experiments.common.verdicts import Verdict
 from experiments.iterations.measured import Measured, best
 from experiments.iterations.noise import FEDERATIONS
@@ -145,7 +145,7 @@ def _levels_off(sweeps: Sweeps, curves: dict[float | None, Curve]) -> Verdict:
         held[epsilon] = abs(step.value) <= LEVEL and fall.value >= -LEVEL
         learned = learned and mean(list(curve[at].values())).value > CHANCE
         told.append(
-            f"ε = {epsilon:g}: {gap_said(step)} points from T = {before} to {last}, and {gap_said(fall)} beside the "
+            f"ε = {epsilon:g}: {gap_text(step)} points from T = {before} to {last}, and {gap_text(fall)} beside the "
             f"best (T = {at})"
         )
     verdict = _where(held) if learned else f"Can't be told where less than {CHANCE:g} % is learned"

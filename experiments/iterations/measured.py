@@ -30,7 +30,7 @@ class Measured:
     found: dict[tuple[str, ...], list[Result]]
 
     @classmethod
-    def of(cls, kind: str, found: Sequence[Result]) -> "Measured":
+    def from_results(cls, kind: str, found: Sequence[Result]) -> "Measured":
         by: dict[tuple[str, ...], list[Result]] = {}
         for each in found:
             if each["name"] == kind:
@@ -89,7 +89,7 @@ def best(by: dict[int, dict[int, float]], grid: Grid) -> int:
 
 def chosen(found: Sequence[Result], kind: str) -> tuple[float, float]:
     """The rate that is best without noise at the paper's clip; then the smallest clip that costs next to nothing."""
-    measured, grid = Measured.of(kind, found), GRIDS[kind]
+    measured, grid = Measured.from_results(kind, found), GRIDS[kind]
     values = {point: mean(list(measured.at(point).values())).value for point in tuning(kind)}
     sign = 1 if grid.least else -1
     top = min((point for point in values if point.clip == grid.clips[-1]), key=lambda point: sign * values[point])

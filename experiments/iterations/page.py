@@ -129,7 +129,7 @@ def _run_so_far(results: Sequence[Result], sweeps: dict[str, Sweeps]) -> Iterato
 
 
 def _sweeps(results: Sequence[Result], kind: str) -> Sweeps | None:
-    measured = Measured.of(kind, results)
+    measured = Measured.from_results(kind, results)
     if not all(measured.at(point) for point in tuning(kind)):
         return None
     return Sweeps(measured, *chosen(results, kind))
@@ -198,6 +198,6 @@ def _drawn(sweeps: Sweeps, curves: dict[str, Curve], path: Path, title: str, wha
     if sweeps.measured.grid.least:
         axes.set_ylim(LOWEST, HIGHEST)
         up += f" up to {HIGHEST}"
-    pictures.labelled(axes, title, across, up)
-    yield pictures.saved(figure, path, f"{title}: {up} against {what}")
+    pictures.label_axes(axes, title, across, up)
+    yield pictures.save_picture(figure, path, f"{title}: {up} against {what}")
     yield ""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from experiments.common.conduct import Conductor, parser, said
+from experiments.common.conduct import Conductor, completion_message, parser
 from experiments.iterations.measured import Measured, chosen, results
 from experiments.iterations.noise import FEDERATIONS
 from experiments.iterations.points import HERE, Point, sweeps, tuning
@@ -18,7 +18,7 @@ from experiments.iterations.points import HERE, Point, sweeps, tuning
 
 def lacking(points: list[Point], kind: str, seeds: int, out: Path | None) -> list[Point]:
     """Those without a result of every seed."""
-    measured = Measured.of(kind, results(out))
+    measured = Measured.from_results(kind, results(out))
     return [point for point in points if not set(range(seeds)) <= set(measured.at(point))]
 
 
@@ -36,7 +36,7 @@ def main(arguments: list[str] | None = None) -> None:
 
     def made(kind: str, points: list[Point]) -> bool:
         missing = lacking(points, kind, given.seeds, given.out)
-        return conductor.made([point.cell(conductor.settings, given.data_dir) for point in missing], given.seeds)
+        return conductor.run_all([point.cell(conductor.settings, given.data_dir) for point in missing], given.seeds)
 
     done = True
     for kind in [given.only] if given.only else FEDERATIONS:
@@ -45,7 +45,7 @@ def main(arguments: list[str] | None = None) -> None:
             rate, clip = chosen(results(given.out), kind)
             print(f"{kind}: a learning rate of {rate:g} and a clip of {clip:g} are chosen", flush=True)
             done = made(kind, sweeps(kind, rate, clip))
-    print(said(done))
+    print(completion_message(done))
 
 
 if __name__ == "__main__":

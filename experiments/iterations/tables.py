@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
-from experiments.common.means import mean, said
+from experiments.common.means import mean, mean_text
 from experiments.iterations.claims import Curve, Sweeps, name
 from experiments.iterations.noise import FEDERATIONS, Federation
 from experiments.iterations.points import GRIDS, Grid, Point
@@ -60,7 +60,7 @@ def tuned(sweeps: Sweeps) -> Iterator[str]:
     yield "|---:|" + "---:|" * len(grid.clips)
     for rate in grid.rates:
         points = [Point(kind, None, grid.tuned, grid.fixed_local, rate, clip) for clip in grid.clips]
-        yield f"| {rate:g} | " + " | ".join(said(list(measured.at(point).values())) for point in points) + " |"
+        yield f"| {rate:g} | " + " | ".join(mean_text(list(measured.at(point).values())) for point in points) + " |"
     yield ""
 
 
@@ -89,7 +89,7 @@ def _extremes(sweeps: Sweeps, curve: Curve, among: Collection[int]) -> list[str]
     at = sweeps.best(curve)
     values = [mean(list(found.values())).value for place, found in curve.items() if place in among]
     worst = max(values) if sweeps.measured.grid.least else min(values)
-    return [str(at), said(list(curve[at].values())), f"{worst:.2f}"]
+    return [str(at), mean_text(list(curve[at].values())), f"{worst:.2f}"]
 
 
 def unit(grid: Grid) -> str:
@@ -112,6 +112,6 @@ def every_mean(curves: dict[Any, Curve], what: str, heading: Callable[[Any], str
     yield f"| {what} | " + " | ".join(map(heading, curves)) + " |"
     yield "|---:|" + "---:|" * len(curves)
     for place in places:
-        row = " | ".join(said(list(curve.get(place, {}).values())) for curve in curves.values())
+        row = " | ".join(mean_text(list(curve.get(place, {}).values())) for curve in curves.values())
         yield f"| {place} | {row} |"
     yield ""

@@ -117,11 +117,11 @@ def _picture(folder: Path) -> str:
         (utility, "utility", "lower bound on utility"),
         (rate, "rate", "bits a gradient"),
     ):
-        pictures.labelled(axes, title, "ε", up)
+        pictures.label_axes(axes, title, "ε", up)
         axes.set_xscale("log")
     noise.set_yscale("log")
     utility.set_yscale("log")
     figure.tight_layout()
-    return pictures.saved(figure, folder / "kim.svg", "Noise, utility and rate against ε").replace(
+    return pictures.save_picture(figure, folder / "kim.svg", "Noise, utility and rate against ε").replace(
         ", with standard errors", ""
     )

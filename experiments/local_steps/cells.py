@@ -15,7 +15,7 @@ from discreet.privacy import calibration
 from discreet.privacy.calibration import EpsilonTarget
 from discreet.privacy.events import sampled_gaussian
 from experiments.common import tuning
-from experiments.common.tuning import written
+from experiments.common.tuning import format_toml
 
 HERE = Path(__file__).parent
 SETS = {"mnist": "MNIST, linear", "fashion": "Fashion-MNIST, ScatterNet + linear"}
@@ -111,7 +111,7 @@ class Asked:
 
     def cell(self, settings: tuple[str, ...] = (), data_dir: Path | None = None) -> Cell:
         method = METHODS[self.method]
-        table = written(self._arguments())
+        table = format_toml(self._arguments())
         overrides = (f"algorithm={table}", f"rounds={self.rounds}", f"evaluate_every={self.rounds}", *settings)
         source = experiment_file.load_experiment(HERE / f"{self.data}.toml", overrides, data_dir)
         if method.claim:  # it keeps no promise

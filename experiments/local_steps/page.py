@@ -5,7 +5,7 @@ from pathlib import Path
 
 from discreet.experiment.comparison.comparison_results import Result
 from discreet.privacy.wording import round_up
-from experiments.common.means import Mean, gap_said, paired, said
+from experiments.common.means import Mean, gap_text, mean_text, paired
 from experiments.local_steps.cells import (
     HERE,
     METHODS,
@@ -100,7 +100,7 @@ def _goal(found: list[Result]) -> Iterator[str]:
 def _judged(less: Mean | None) -> str:
     if less is None:
         return "– | not run"
-    return f"{gap_said(less)} | {'met' if less.value >= -ALLOWED else 'missed'}"
+    return f"{gap_text(less)} | {'met' if less.value >= -ALLOWED else 'missed'}"
 
 
 def _accuracies(found: list[Result], data: str) -> Iterator[str]:
@@ -116,7 +116,7 @@ def _accuracies(found: list[Result], data: str) -> Iterator[str]:
 
 
 def _accuracy(found: list[Result], label: str, grids: list[list[Asked]]) -> str:
-    return f"| {label} | " + " | ".join(said(list(final(found, points).values())) for points in grids) + " |"
+    return f"| {label} | " + " | ".join(mean_text(list(final(found, points).values())) for points in grids) + " |"
 
 
 def _grids(found: list[Result]) -> Iterator[str]:

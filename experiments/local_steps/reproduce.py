@@ -7,7 +7,7 @@ python -m experiments.local_steps.reproduce --page                              
 
 import torch
 
-from experiments.common.conduct import Conductor, parser, said
+from experiments.common.conduct import Conductor, completion_message, parser
 from experiments.local_steps.cells import HERE, METHODS, ROUNDS, SEEDS, SETS, TUNED_ON, Asked, best, grid, one_pass
 
 
@@ -23,7 +23,7 @@ def main(arguments: list[str] | None = None) -> None:
         return
     torch.set_float32_matmul_precision("highest")
     conductor = Conductor(given, HERE)
-    print(said(all(_made(data, conductor) for data in SETS if given.only in (None, data))))
+    print(completion_message(all(_made(data, conductor) for data in SETS if given.only in (None, data))))
 
 
 def _made(data: str, conductor: Conductor) -> bool:
@@ -33,7 +33,7 @@ def _made(data: str, conductor: Conductor) -> bool:
     points = [each for method, rounds in wanted for each in grid(data, method, rounds)]
     if not _conducted(points, TUNED_ON + 1, conductor):
         return False
-    there = conductor.there()
+    there = conductor.all_results()
     grids = [grid(data, method, rounds) for method, rounds in wanted]
     grids += [one_pass(data, rounds) for method, rounds in wanted if method == "claim"]
     winners = dict.fromkeys(best(there, points) for points in grids)  # one may win in two
@@ -41,7 +41,7 @@ def _made(data: str, conductor: Conductor) -> bool:
 
 
 def _conducted(asked: list[Asked], seeds: int, conductor: Conductor) -> bool:
-    return conductor.made([each.cell(conductor.settings, conductor.given.data_dir) for each in asked], seeds)
+    return conductor.run_all([each.cell(conductor.settings, conductor.given.data_dir) for each in asked], seeds)
 
 
 if __name__ == "__main__":

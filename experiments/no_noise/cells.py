@@ -7,7 +7,7 @@ from typing import Any
 from discreet.experiment.comparison.cells import Cell
 from discreet.experiment.comparison.comparison_results import Result, ResultsFile
 from discreet.experiment.configuration import experiment_file
-from experiments.common.tuning import written
+from experiments.common.tuning import format_toml
 from experiments.distributed.published import EPOCH, STEP, Settings
 
 HERE = Path(__file__).parent
@@ -32,7 +32,7 @@ class Asked:
         return {"work": self.work, "noise": "yes" if self.noisy else "no"}
 
     def cell(self, settings: tuple[str, ...] = (), data_dir: Path | None = None) -> Cell:
-        overrides = (f"algorithm={written(self.algorithm())}", *settings)
+        overrides = (f"algorithm={format_toml(self.algorithm())}", *settings)
         return Cell("no_noise", self.swept, experiment_file.load_experiment(HERE / "fashion.toml", overrides, data_dir))
 
     def algorithm(self) -> dict[str, Any]:

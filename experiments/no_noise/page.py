@@ -8,7 +8,7 @@ from typing import Any
 from scipy import stats
 
 from discreet.experiment.comparison.comparison_results import Result
-from experiments.common.means import Mean, mean, said
+from experiments.common.means import Mean, mean, mean_text
 from experiments.no_noise.cells import HERE, SEEDS, SILENT, WORK, Asked, asked, chosen, results
 from experiments.no_noise.reproduce import DRAWS
 
@@ -115,7 +115,7 @@ def _runs(found: list[Result], least: float, most: float) -> Iterator[str]:
             continue
         means[each] = mean(values)
         low, high = _interval(means[each])
-        yield f"| {NAMES[each.work]} | {each.swept['noise']} | {said(values)} | {low:.2f} to {high:.2f} |"
+        yield f"| {NAMES[each.work]} | {each.swept['noise']} | {mean_text(values)} | {low:.2f} to {high:.2f} |"
     yield ""
     epoch = {noisy: means.get(Asked("epoch", noisy)) for noisy in (True, False)}
     for noisy, reached in epoch.items():

@@ -9,7 +9,7 @@ import json
 
 import torch
 
-from experiments.common.conduct import Conductor, parser, said
+from experiments.common.conduct import Conductor, completion_message, parser
 from experiments.no_noise import draws
 from experiments.no_noise.cells import HERE, SEEDS, WORK, asked
 
@@ -34,7 +34,7 @@ def main(arguments: list[str] | None = None) -> None:
     torch.set_float32_matmul_precision("highest")
     conductor = Conductor(given, HERE)
     cells = [each.cell(conductor.settings, given.data_dir) for each in asked() if given.only in (None, each.work)]
-    print(said(conductor.made(cells, SEEDS)))
+    print(completion_message(conductor.run_all(cells, SEEDS)))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from experiments.pfl.cells import Result, chosen, ten_clients
-from experiments.pfl.measured import NAMES, SETS, WHOSE, mean, said
+from experiments.pfl.measured import NAMES, SETS, WHOSE, mean, mean_text
 
 NEAR = 2.0  # points
 QUESTIONS = (  # cells of (1, 20) that our settings missed
@@ -33,7 +33,7 @@ def differences(
     return found
 
 
-def _told(gaps: list[float]) -> str:
+def _gaps_text(gaps: list[float]) -> str:
     if not gaps:
         return "0 | – | – | –"
     distance, bias = statistics.fmean(map(abs, gaps)), statistics.fmean(gaps)
@@ -72,17 +72,17 @@ def agreement(tables: list[dict[str, Any]], results: list[Result]) -> Iterator[s
                 gaps = {each: differences(table, column, model, results, each) for each in WHOSE}
                 if gaps["authors"]:
                     promise = "none" if column.get("epsilon") is None else f"{column['epsilon']:g}"
-                    told = " | ".join(_told(found) for found in gaps.values())
+                    told = " | ".join(_gaps_text(found) for found in gaps.values())
                     yield f"| {SETS[table['data']]} | {promise} | {NAMES[model]} | {told} |"
                     every = {settings: every[settings] + found for settings, found in gaps.items()}
-    yield "| all of these | | | " + " | ".join(_told(found) for found in every.values()) + " |"
+    yield "| all of these | | | " + " | ".join(_gaps_text(found) for found in every.values()) + " |"
     yield ""
     yield from _smallest(tables, results)
     yield "The cells of (1, 20) that our settings missed:"
     yield ""
     for data, model, epsilon, theirs in QUESTIONS:
         cell = {"data": data, "model": model, "epsilon": epsilon, "epochs": 1}
-        ours = [said(chosen(ten_clients(results, settings), **cell)) for settings in WHOSE]
+        ours = [mean_text(chosen(ten_clients(results, settings), **cell)) for settings in WHOSE]
         named = f"{SETS[data]}, {NAMES[model]}, ε = {epsilon:g}"
         yield f"- {named}: the paper {theirs:.2f}, our settings {ours[0]}, the authors' {ours[1]}"
     yield ""

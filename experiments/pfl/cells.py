@@ -50,7 +50,7 @@ def cells(table: dict[str, Any]) -> Iterator[Cell]:
                         yield Cell(table["data"], model, epsilon, epochs, rounds, clients, overlapping)
 
 
-def under(settings: str, cells: list[Cell]) -> list[Cell]:
+def with_settings(settings: str, cells: list[Cell]) -> list[Cell]:
     """The same cells with other settings; in the authors' code all clients but a single one overlap."""
     if settings != "authors":
         return [replace(cell, settings=settings) for cell in cells]
@@ -73,5 +73,5 @@ def ten_clients(results: list[Result], settings: str) -> list[Result]:
 
 def were_run(table: dict[str, Any], results: list[Result], settings: str = "paper") -> tuple[int, int]:
     """How many cells of a table have a result, and how many there are."""
-    asked = under(settings, list(cells(table)))
+    asked = with_settings(settings, list(cells(table)))
     return sum(bool(chosen(results, **asdict(cell))) for cell in asked), len(asked)

@@ -19,8 +19,8 @@ def mean(found: list[Result]) -> Mean:
     return means.mean(accuracies(found))
 
 
-def said(found: list[Result]) -> str:
-    return means.said(accuracies(found))
+def mean_text(found: list[Result]) -> str:
+    return means.mean_text(accuracies(found))
 
 
 def paired(less: list[Result], found: list[Result]) -> Mean:

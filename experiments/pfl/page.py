@@ -7,7 +7,7 @@ from typing import Any
 from experiments.common.means import SEEDS
 from experiments.pfl.agreement import agreement
 from experiments.pfl.cells import CLIENTS, HERE, SPLITS, TABLES, Result, chosen, table, ten_clients, were_run
-from experiments.pfl.measured import NAMES, SETS, WHOSE, mean, said
+from experiments.pfl.measured import NAMES, SETS, WHOSE, mean, mean_text
 from experiments.pfl.theorems import collapse, theorem_2, theorem_3
 
 DOCS = HERE.parents[1] / "docs" / "results"
@@ -140,7 +140,7 @@ def _goals(results: list[Result]) -> Iterator[str]:
         found = chosen(results, **cell, epochs=1, clients=10, overlapping=False)
         verdict = "not run" if not found else "met" if mean(found).value >= least else "missed"
         named = f"{SETS[data]} | {NAMES[model]} | {epsilon:g} | {settings}"
-        yield f"| {named} | {said(found)} | {least:.2f} ({why}) | {verdict} |"
+        yield f"| {named} | {mean_text(found)} | {least:.2f} ({why}) | {verdict} |"
     yield ""
     yield GOALS_NOTE
     below = [line for name in SPLITS for line in _below(table(name), results)]
@@ -159,7 +159,7 @@ def _below(table: dict[str, Any], results: list[Result]) -> Iterator[str]:
             if found and mean(found).value < theirs - 1:
                 promise = f"ε = {column['epsilon']:g}" if "epsilon" in column else "no privacy"
                 other = chosen(ten_clients(results, "authors"), **(cell | {"settings": "authors"}), epochs=1)
-                told = f"{said(found)}, the paper {theirs:.2f}, with the authors' settings {said(other)}"
+                told = f"{mean_text(found)}, the paper {theirs:.2f}, with the authors' settings {mean_text(other)}"
                 yield f"- {SETS[table['data']]}, {NAMES[model]}, {promise}: {told}"
 
 
@@ -177,7 +177,7 @@ def _splits(table: dict[str, Any], results: list[Result]) -> Iterator[str]:
             cells = []
             for model, theirs in zip(table["models"], paper, strict=True):
                 cell = {"data": table["data"], "model": model, "epsilon": epsilon, "epochs": epochs}
-                ours = [said(chosen(ten_clients(results, each), **cell)) for each in ("paper", "authors")]
+                ours = [mean_text(chosen(ten_clients(results, each), **cell)) for each in ("paper", "authors")]
                 cells.append(" · ".join([f"{theirs:.2f}", *ours]))
             yield f"| ({epochs}, {rounds}) | " + " | ".join(cells) + " |"
     yield ""
@@ -206,7 +206,7 @@ def _clients(table: dict[str, Any], results: list[Result]) -> Iterator[str]:
             way = f"{clients} overlapping (an example in up to {most})" if overlapping else f"{clients} disjoint"
             way = "1 (the whole training set)" if clients == 1 else way
             theirs = [f"{each:.2f} · " if overlapping or clients <= 10 else "" for each in paper]
-            ours = [said(chosen(cells, model=model)) for model in table["models"]]
+            ours = [mean_text(chosen(cells, model=model)) for model in table["models"]]
             row = " | ".join(f"{paper}{own}" for paper, own in zip(theirs, ours, strict=True))
             yield f"| {way} | {WHOSE[settings]} | {certified:.2f} | {row} |"
     yield ""

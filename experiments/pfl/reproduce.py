@@ -28,7 +28,7 @@ from discreet.paths import Paths
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import RunKey
 from experiments.common.parts import part
-from experiments.pfl.cells import HERE, RESULTS, SETTINGS, TABLES, Cell, cells, results, table, under
+from experiments.pfl.cells import HERE, RESULTS, SETTINGS, TABLES, Cell, cells, results, table, with_settings
 
 FILTERS: dict[str, Callable[[Cell], str]] = {  # what an option of this name holds a cell against
     "models": lambda cell: cell.model,
@@ -108,7 +108,7 @@ def _examples(data: _DataSet, paths: Paths) -> Examples:
     return data.task.examples(paths)  # type: ignore[no-any-return]
 
 
-def wanted(arguments: argparse.Namespace, refuse: Callable[[str], NoReturn]) -> list[tuple[Cell, int]]:
+def select_runs(arguments: argparse.Namespace, refuse: Callable[[str], NoReturn]) -> list[tuple[Cell, int]]:
     """The cells that were asked for and are not there yet, those that share their data together."""
     names = arguments.tables or TABLES
     _known(refuse, "TABLE", names, TABLES)
@@ -118,7 +118,7 @@ def wanted(arguments: argparse.Namespace, refuse: Callable[[str], NoReturn]) -> 
         if asked := getattr(arguments, option):
             _known(refuse, f"--{option}", asked, dict.fromkeys(map(of, found)))
             chosen = [cell for cell in chosen if of(cell) in asked]
-    chosen = under(arguments.settings, chosen)
+    chosen = with_settings(arguments.settings, chosen)
     if not chosen:
         refuse("no cell of these tables is all of what was asked for")
     if lacking := [_file(cell).name for cell in chosen if not _file(cell).exists()]:
@@ -157,7 +157,7 @@ def main() -> None:
 
         print(write(results()))
         return
-    began, asked = time.perf_counter(), wanted(arguments, parser.error)
+    began, asked = time.perf_counter(), select_runs(arguments, parser.error)
     torch.set_float32_matmul_precision("highest")
     for number, (cell, seed) in enumerate(asked, start=1):
         if time.perf_counter() - began > arguments.limit_s:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from scipy import stats
 
 from experiments.common import pictures
-from experiments.common.means import Mean, gap_said, is_clear
+from experiments.common.means import Mean, gap_text, is_clear
 from experiments.pfl.cells import SPLITS, Result, chosen, table, ten_clients
 from experiments.pfl.measured import NAMES, SETS, WHOSE, accuracies, mean, paired
 
@@ -61,7 +61,7 @@ class Fall(NamedTuple):
 def _fall_said(fall: Mean | None) -> str:
     if fall is None:
         return "–"
-    return f"{gap_said(fall)}, " + ("clearly worse" if fall.value < 0 and is_clear(fall) else "can't be told")
+    return f"{gap_text(fall)}, " + ("clearly worse" if fall.value < 0 and is_clear(fall) else "can't be told")
 
 
 def collapse(tables: list[dict[str, Any]], results: list[Result]) -> Iterator[str]:
@@ -130,11 +130,11 @@ def theorem_2(results: list[Result], folder: Path) -> Iterator[str]:
                 pictures.line(axes, {epochs: accuracies(each) for epochs, each in by_epochs.items()}, label)
             yield _first_epoch(label, by_epochs)
         yield ""
-        pictures.labelled(axes, named, "local epochs a round, E (E·R = 20)", "test accuracy, %")
+        pictures.label_axes(axes, named, "local epochs a round, E (E·R = 20)", "test accuracy, %")
         pictures.logarithmic(axes)
     yield from _pooled(results)
     yield from _papers_own()
-    yield pictures.saved(figure, folder / "pfl-epochs.svg", "Accuracy against local epochs at the larger ε")
+    yield pictures.save_picture(figure, folder / "pfl-epochs.svg", "Accuracy against local epochs at the larger ε")
     yield ""
 
 
@@ -186,7 +186,7 @@ def _first_epoch(label: str, by_epochs: dict[int, list[Result]]) -> str:
     verdict = "can't be told"
     if is_clear(gap):
         verdict = "holds" if gap.value > 0 else "fails"
-    line = f"- {label}: best at E = {best}; E = 1 less the best other (E = {rival}) is {gap_said(gap)} points: "
+    line = f"- {label}: best at E = {best}; E = 1 less the best other (E = {rival}) is {gap_text(gap)} points: "
     return f"{line}**{verdict}**."
 
 
@@ -218,7 +218,7 @@ def _more_clients(label: str, by_clients: dict[int, list[Result]]) -> str:
     if is_clear(gain):
         verdict = "helps" if gain.value > 0 else "hurts"
     certified = max(each["certified"] for each in by_clients[last])
-    told = f"from {first} to {last} clients {gap_said(gain)} points, which **{verdict}** (certified ε {certified:.2f})"
+    told = f"from {first} to {last} clients {gap_text(gain)} points, which **{verdict}** (certified ε {certified:.2f})"
     return f"- {label}: {told}."
 
 
@@ -230,6 +230,6 @@ def _series(results: list[Result], varied: str) -> list[tuple[str, str, float]]:
 
 
 def _picture(figure: Any, axes: Any, path: Path, across: str, title: str) -> str:
-    pictures.labelled(axes, title, across, "test accuracy, %")
+    pictures.label_axes(axes, title, across, "test accuracy, %")
     pictures.logarithmic(axes)
-    return pictures.saved(figure, path, title)
+    return pictures.save_picture(figure, path, title)

@@ -131,7 +131,7 @@ def _agrees(kind: str, sweeps: list[Sweep]) -> Verdict:
             f". In {len(ended)} of these {len(sweeps)} the best is the largest E that whole turns allow, so where the "
             "error would be least isn't known"
         )
-    return Verdict(f"{NOISES[kind]}: is the bound's E* as good as the measured best?", _of(good, sweeps), told + ".")
+    return Verdict(f"{NOISES[kind]}: is the bound's E* as good as the measured best?", _count(good, sweeps), told + ".")
 
 
 def _advised(kind: str, sweeps: list[Sweep]) -> Verdict:
@@ -147,10 +147,10 @@ def _advised(kind: str, sweeps: list[Sweep]) -> Verdict:
             f" In {sum(each.is_cut for each in sweeps)} of {len(sweeps)} cases that was a cut, {each_cut}, the largest "
             f"E there is: what {rule} itself would cost was not measured."
         )
-    return Verdict(f"{NOISES[kind]}: is Theorem 5's E = {rule} as good?", _of(good, sweeps), told)
+    return Verdict(f"{NOISES[kind]}: is Theorem 5's E = {rule} as good?", _count(good, sweeps), told)
 
 
-def _of(good: list[Sweep], all_: list[Sweep]) -> str:
+def _count(good: list[Sweep], all_: list[Sweep]) -> str:
     return {0: "Does not hold", len(all_): "Holds"}.get(len(good), f"Holds in {len(good)} of {len(all_)} cases")
 
 
@@ -203,7 +203,7 @@ def _picture(measured: Measured, path: Path) -> str:
             panel.plot([sweep.chosen.local], [sweep.chosen.bound.total], "*", color=colour, markersize=12)
         panel.set_yscale("log")
         across, up = "iterations between two uploads, E (★ least)", "E‖θ_T − θ*‖²"
-        pictures.labelled(panel, f"{NOISES[kind]}, {NAMES[TURNS.name]}, T = {TURNS.total}", across, up)
+        pictures.label_axes(panel, f"{NOISES[kind]}, {NAMES[TURNS.name]}, T = {TURNS.total}", across, up)
         panel.legend(fontsize=7, loc="center right", bbox_to_anchor=(1, 0.57))  # between bounds and runs
         pictures.logarithmic(panel)
-    return pictures.saved(figure, path, "The measured error and Theorem 3's bound against E")
+    return pictures.save_picture(figure, path, "The measured error and Theorem 3's bound against E")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from itertools import pairwise
 
-from experiments.common.means import Mean, gap_said, is_clear, mean, paired, said
+from experiments.common.means import Mean, gap_text, is_clear, mean, mean_text, paired
 from experiments.common.verdicts import Verdict
 from experiments.tradeoffs import accountants
 from experiments.tradeoffs.measured import BySeed, Measured
@@ -49,8 +49,8 @@ def _ordered(claim: str, by: dict[float, BySeed], digits: int, unit: str, sign: 
     else:
         verdict = "Holds" if not back else "Holds from end to end, not in every step"
     told = (
-        f"{said(list(by[last].values()), digits)} at ε = {last:g}, {said(list(by[first].values()), digits)} at "
-        f"ε = {first:g}: {gap_said(ends, digits)}{unit}."
+        f"{mean_text(list(by[last].values()), digits)} at ε = {last:g}, {mean_text(list(by[first].values()), digits)} "
+        f"at ε = {first:g}: {gap_text(ends, digits)}{unit}."
     )
     told += f" The wrong way: {_pairs(back)}." if back else " Every step goes the same way."
     told += f" Not clear by themselves: {_pairs(unclear)}." if unclear else ""
@@ -96,7 +96,7 @@ def clip(measured: Measured) -> Verdict:
         codes = [mean(list(measured.plan("alike", what).code.values())).value for what in (example, minibatch)]
         bits[epsilon] = codes[1] - codes[0]
     holds = all(gap.value > 0 and is_clear(gap) for gap in gaps.values())
-    told = ", ".join(f"{gap_said(gap)} at ε = {epsilon:g}" for epsilon, gap in gaps.items())
+    told = ", ".join(f"{gap_text(gap)} at ε = {epsilon:g}" for epsilon, gap in gaps.items())
     told = f"{told} points; and minibatches take {min(bits.values()):.1f} to {max(bits.values()):.1f} bits more."
     return Verdict("Is clipping examples better than clipping minibatches at equal certified ε?", _yes(holds), told)
 
@@ -116,8 +116,8 @@ def promises(measured: Measured) -> Iterator[Verdict]:
         gap = paired(rows[promise].accuracy, rows["own"].accuracy)
         claim = f"Own budgets {'beat' if better else 'lose to'} everyone at the {promise} ({PROMISES[promise]:g})?"
         verdict = _yes((gap.value > 0) == better) if is_clear(gap) else _unclear(gap, better)
-        accuracies = (said(list(rows[each].accuracy.values())) for each in ("own", promise))
-        yield Verdict(claim, verdict, "{} against {}: {} points.".format(*accuracies, gap_said(gap)))
+        accuracies = (mean_text(list(rows[each].accuracy.values())) for each in ("own", promise))
+        yield Verdict(claim, verdict, "{} against {}: {} points.".format(*accuracies, gap_text(gap)))
 
 
 def leaving(measured: Measured) -> Verdict:
@@ -128,9 +128,9 @@ def leaving(measured: Measured) -> Verdict:
     gap = paired(stopped.accuracy, ended.accuracy)
     gone = sum(each < last for each in rounds)
     told = (
-        f"{said(list(ended.accuracy.values()))} after {last} rounds, of which {gone} of {len(rounds)} clients could "
-        f"pay for a part only; {said(list(stopped.accuracy.values()))} after {first}, when the first one's budget is "
-        f"spent: {gap_said(gap)} points."
+        f"{mean_text(list(ended.accuracy.values()))} after {last} rounds, of which {gone} of {len(rounds)} clients "
+        f"could pay for a part only; {mean_text(list(stopped.accuracy.values()))} after {first}, when the first one's "
+        f"budget is spent: {gap_text(gap)} points."
     )
     verdict = _yes(gap.value > 0) if is_clear(gap) else _unclear(gap, better=True)
     return Verdict("Is going on without those who left better than stopping at the first?", verdict, told)

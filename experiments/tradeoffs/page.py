@@ -7,7 +7,7 @@ from typing import Any
 
 from discreet.experiment.comparison.comparison_results import Result
 from experiments.common import pictures
-from experiments.common.means import mean, said
+from experiments.common.means import mean, mean_text
 from experiments.tradeoffs import tables
 from experiments.tradeoffs.claims import CLIPPINGS, verdicts
 from experiments.tradeoffs.measured import Measured
@@ -133,8 +133,8 @@ def _alike(measured: Measured, folder: Path) -> Iterator[str]:
             last=EPSILONS[-1],
             step=STEP,
             sent=plan.lines[0]["sent"],
-            ceiling=said(list(without.accuracy.values())),
-            least=said(list(without.loss.values()), 3),
+            ceiling=mean_text(list(without.accuracy.values())),
+            least=mean_text(list(without.loss.values()), 3),
         )
     )
     for clipping in CLIPPINGS:
@@ -163,9 +163,9 @@ def _tradeoff(measured: Measured, path: Path) -> str:
     for axes in (utility, rate):
         pictures.logarithmic(axes)
         axes.set_ylim(bottom=0)
-    pictures.labelled(utility, "Utility", "certified ε", "test accuracy, %")
-    pictures.labelled(rate, f"Rate, at steps of {STEP:g}·C", "certified ε", "bits a coordinate")
-    return pictures.saved(figure, path, "Test accuracy and bits a coordinate against ε, for both ways to clip")
+    pictures.label_axes(utility, "Utility", "certified ε", "test accuracy, %")
+    pictures.label_axes(rate, f"Rate, at steps of {STEP:g}·C", "certified ε", "bits a coordinate")
+    return pictures.save_picture(figure, path, "Test accuracy and bits a coordinate against ε, for both ways to clip")
 
 
 def _leaving(measured: Measured, folder: Path) -> Iterator[str]:
@@ -190,8 +190,8 @@ def _over_rounds(measured: Measured, path: Path) -> str:
     stopped = measured.row("leaving", "leaving", after=first)
     height = mean(list(stopped.accuracy.values())).value
     axes.plot([first, max(lasts)], [height] * 2, "k--", label=f"stopped at the first, η = {stopped.rate:g}")
-    pictures.labelled(axes, "One noise, own budgets: those who are spent leave", "round", "test accuracy, %")
-    return pictures.saved(figure, path, "Test accuracy over rounds while clients leave")
+    pictures.label_axes(axes, "One noise, own budgets: those who are spent leave", "round", "test accuracy, %")
+    return pictures.save_picture(figure, path, "Test accuracy over rounds while clients leave")
 
 
 def _band(heights: list[float], errors: list[float]) -> tuple[list[float], list[float]]:

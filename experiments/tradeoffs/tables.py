@@ -6,7 +6,7 @@ from itertools import accumulate
 
 from discreet.planning.theory.kim_noise_bounds import noise_bound
 from discreet.privacy.wording import round_up
-from experiments.common.means import mean, said
+from experiments.common.means import mean, mean_text
 from experiments.tradeoffs import accountants
 from experiments.tradeoffs.measured import Measured
 from experiments.tradeoffs.points import EPSILONS, PROMISES
@@ -27,10 +27,10 @@ def alike(measured: Measured, clipping: str) -> Iterator[str]:
             _square(plan.each("noise_multiplier")[0]),
             f"{upload.deviation:.3g}",
             f"{row.rate:g}",
-            said(list(row.accuracy.values())),
-            said(list(row.loss.values()), 3),
+            mean_text(list(row.accuracy.values())),
+            mean_text(list(row.loss.values()), 3),
             f"{upload.at_least():.2f}",
-            said(list(plan.code.values())),
+            mean_text(list(plan.code.values())),
             f"{upload.at_most():.2f}",
             *([f"{upload.as_printed():.2f}"] if minibatch else []),
         ]
@@ -77,8 +77,8 @@ def promises(measured: Measured) -> Iterator[str]:
     for promise, epsilon in PROMISES.items():
         row, plan = measured.row("own", promise), measured.plan("own", promise)
         name = "each its own" if epsilon is None else f"everyone ε = {epsilon:g}, the {promise}"
-        told = [f"{plan.noise:.4f}", f"{row.rate:g}", said(list(row.accuracy.values()))]
-        yield f"| {name} | " + " | ".join([*told, said(list(row.loss.values()), 3)]) + " |"
+        told = [f"{plan.noise:.4f}", f"{row.rate:g}", mean_text(list(row.accuracy.values()))]
+        yield f"| {name} | " + " | ".join([*told, mean_text(list(row.loss.values()), 3)]) + " |"
     yield ""
 
 
@@ -126,6 +126,6 @@ def departures(measured: Measured) -> Iterator[str]:
         who = ", ".join(str(client) for client, each in enumerate(lasts) if each == after < end) or "–"
         stopped = measured.row("leaving", "leaving", after=after)
         on_the_way = measured.history("leaving", "leaving", chosen.rate)[after]
-        best = f"{said(list(stopped.accuracy.values()))} (η = {stopped.rate:g})"
-        yield f"| {after} | {who} | {len(lasts) - so_far} | {best} | {said(on_the_way)} (η = {chosen.rate:g}) |"
+        best = f"{mean_text(list(stopped.accuracy.values()))} (η = {stopped.rate:g})"
+        yield f"| {after} | {who} | {len(lasts) - so_far} | {best} | {mean_text(on_the_way)} (η = {chosen.rate:g}) |"
     yield ""

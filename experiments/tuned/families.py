@@ -39,7 +39,7 @@ class Family:
         chosen = {seed: self.choose(validated, seed) for seed in SEEDS}
         return [run for run in _runs(self.cells) if run.cell is chosen[run.seed]]
 
-    def told(self, validated: Sequence[Result], final: Sequence[Result]) -> dict[int, Result]:
+    def reported_results(self, validated: Sequence[Result], final: Sequence[Result]) -> dict[int, Result]:
         """The final result of each seed with the settings that were chosen for it."""
         found: dict[int, Result] = {}
         for seed in SEEDS:
@@ -55,7 +55,7 @@ def identity(result: Result) -> tuple[Any, ...]:
     return (result["name"], *sorted(result["swept"].items()), result["seed"])
 
 
-def identity_of(run: CellRun) -> tuple[Any, ...]:
+def run_identity(run: CellRun) -> tuple[Any, ...]:
     return (run.cell.name, *sorted(run.cell.swept.items()), run.seed)
 
 

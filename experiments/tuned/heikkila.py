@@ -8,7 +8,7 @@ from typing import Any
 
 from discreet.experiment.comparison.cells import Cell
 from discreet.experiment.configuration import experiment_file
-from experiments.common.tuning import written
+from experiments.common.tuning import format_toml
 from experiments.distributed.cells import HERE as DISTRIBUTED
 from experiments.distributed.published import EPOCH
 from experiments.tuned.families import Family
@@ -70,7 +70,7 @@ def families(settings: tuple[str, ...] = (), data_dir: Path | None = None) -> It
 
 def _cell(method: str, knobs: dict[str, float], settings: tuple[str, ...], data_dir: Path | None) -> Cell:
     against = f'privacy.against="{AGAINST.get(method, "server")}"'
-    overrides = (f"algorithm={written(algorithm(method, knobs))}", against, f"evaluate_every={ROUNDS}", *settings)
+    overrides = (f"algorithm={format_toml(algorithm(method, knobs))}", against, f"evaluate_every={ROUNDS}", *settings)
     source = experiment_file.load_experiment(DISTRIBUTED / "fashion.toml", overrides, data_dir)
     if method == "claim":  # it keeps no promise
         source = replace(source, experiment=replace(source.experiment, privacy=None))

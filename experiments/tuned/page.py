@@ -5,10 +5,10 @@ from pathlib import Path
 
 from discreet.experiment.comparison.comparison_results import Result
 from discreet.privacy.wording import round_up
-from experiments.common.means import Mean, gap_said, is_clear, paired, said
+from experiments.common.means import Mean, gap_text, is_clear, mean_text, paired
 from experiments.fedsam.cells import METHODS as FEDSAM_METHODS
 from experiments.tuned import fedsam, fu, heikkila
-from experiments.tuned.families import HERE, SEEDS, Family, identity, identity_of, results
+from experiments.tuned.families import HERE, SEEDS, Family, identity, results, run_identity
 
 DOCS = HERE.parents[1] / "docs" / "results"
 AT_ONCE = 14  # runs that shared the GPU
@@ -107,11 +107,11 @@ class Study:
     def read(cls, name: str, families: list[Family]) -> "Study":
         return cls(families, results(name, "validation"), results(name, "final"))
 
-    def told(self, *key: str) -> dict[int, Result]:
-        return self.families[key].told(self.validated, self.final)
+    def reported_results(self, *key: str) -> dict[int, Result]:
+        return self.families[key].reported_results(self.validated, self.final)
 
     def accuracy(self, *key: str) -> dict[int, float]:
-        return {seed: 100 * each["metrics"]["accuracy"] for seed, each in self.told(*key).items()}
+        return {seed: 100 * each["metrics"]["accuracy"] for seed, each in self.reported_results(*key).items()}
 
     def gap(self, less: tuple[str, ...], found: tuple[str, ...]) -> Mean | None:
         one, other = self.accuracy(*less), self.accuracy(*found)
@@ -147,8 +147,8 @@ class Study:
 
     def _missing(self, family: Family) -> int:
         validated = {identity(each) for each in self.validated}
-        lacking = [run for run in family.validation_runs() if identity_of(run) not in validated]
-        return len(lacking) + len(SEEDS) - len(self.told(*family.key))
+        lacking = [run for run in family.validation_runs() if run_identity(run) not in validated]
+        return len(lacking) + len(SEEDS) - len(self.reported_results(*family.key))
 
     def _seconds(self, family: Family) -> float:
         """Of a run of the same algorithm, on average; of any run where none was made."""
@@ -160,8 +160,8 @@ def _verdict(gap: Mean | None) -> str:
     if gap is None:
         return "not run"
     if not is_clear(gap):
-        return f"{gap_said(gap)}: can't be told"
-    return f"{gap_said(gap)}: **{'holds' if gap.value > 0 else 'fails'}**"
+        return f"{gap_text(gap)}: can't be told"
+    return f"{gap_text(gap)}: **{'holds' if gap.value > 0 else 'fails'}**"
 
 
 def _heikkila(study: Study) -> Iterator[str]:
@@ -169,9 +169,9 @@ def _heikkila(study: Study) -> Iterator[str]:
     yield "| | test accuracy | ε certified, against | chosen, by seed |"
     yield "|---|---:|---|---|"
     for method, label in heikkila.METHODS.items():
-        runs = study.told(method)
+        runs = study.reported_results(method)
         card = f"{round_up(max(r['epsilon'] for r in runs.values()), 3)}, {_against(runs)}" if runs else "–"
-        yield f"| {label} | {said(list(study.accuracy(method).values()))} | {card} | {study.chosen(method)} |"
+        yield f"| {label} | {mean_text(list(study.accuracy(method).values()))} | {card} | {study.chosen(method)} |"
     yield ""
     for claim, less, found in (
         ("a sound scheme beats LDP: `denoised_release` less LDP", "ldp", "denoised_release"),
@@ -220,7 +220,7 @@ def _fu(study: Study) -> Iterator[str]:
     yield "|---:|---:|---:|---:|---|"
     for key in sorted(study.families, key=lambda key: tuple(map(float, key))):
         epsilon, total, local = key
-        told = said(list(study.accuracy(*key).values()))
+        told = mean_text(list(study.accuracy(*key).values()))
         yield f"| {epsilon} | {total} | {local} | {told} | {study.chosen(*key).removeprefix('rate ')} |"
     yield ""
     total = str(fu.TOTAL)
@@ -246,8 +246,8 @@ def _fedsam(study: Study) -> Iterator[str]:
     yield "|---|---|---:|---:|---|"
     for data, method, steps in study.families:
         gap = None if method == "dp_fedavg" else study.gap((data, "dp_fedavg", steps), (data, method, steps))
-        told = said(list(study.accuracy(data, method, steps).values()))
-        less = "–" if gap is None else gap_said(gap)
+        told = mean_text(list(study.accuracy(data, method, steps).values()))
+        less = "–" if gap is None else gap_text(gap)
         named = f"{FEDSAM_METHODS[method]} | {data}, {steps}"
         yield f"| {named} | {told} | {less} | {study.chosen(data, method, steps)} |"
     yield ""

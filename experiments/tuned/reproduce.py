@@ -18,7 +18,7 @@ from discreet.experiment.comparison.comparison_results import Result, ResultsFil
 from discreet.experiment.run_directory.run_files import RoundRecord
 from experiments.common.parts import part
 from experiments.tuned import fedsam, fu, heikkila
-from experiments.tuned.families import HERE, Family, identity, identity_of, results
+from experiments.tuned.families import HERE, Family, identity, results, run_identity
 from experiments.tuned.validation import ValidationData
 
 STUDIES = {"heikkila": heikkila.families, "fu": fu.families, "fedsam": fedsam.families}
@@ -72,7 +72,7 @@ def _conduct(study: str, phase: str, families: list[Family], given: argparse.Nam
     kept = ResultsFile(given.out or HERE / "results" / study / phase)
     there = {identity(each) for each in (*results(study, phase), *kept.read_by_key().values())}
     first, parts = given.part
-    asked = {identity_of(run): run for run in wanted_runs(families, phase, results(study, "validation"))}
+    asked = {run_identity(run): run for run in wanted_runs(families, phase, results(study, "validation"))}
     missing = [run for name, run in asked.items() if name not in there][first - 1 :: parts]
     data = ValidationData() if phase == "validation" else comparison.DataCache()
     for run in missing:

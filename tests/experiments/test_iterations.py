@@ -101,7 +101,7 @@ def given(kind: str, by: dict[tuple[float | None, int, int], list[float]]) -> Me
         for (epsilon, total, local), values in by.items()
         for seed, value in enumerate(values)
     ]
-    return Measured.of(kind, lines)
+    return Measured.from_results(kind, lines)
 
 
 def valley(low: int) -> dict[tuple[float | None, int, int], list[float]]:

@@ -50,4 +50,4 @@ def test_the_errata_say_what_was_measured():
         values = [
             100 * run["metrics"]["accuracy"] for run in cells.chosen(cells.results(), Asked("epoch", noisy)).values()
         ]
-        assert means.said(values).replace("**", "") + " %" in errata
+        assert means.mean_text(values).replace("**", "") + " %" in errata

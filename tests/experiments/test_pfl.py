@@ -87,7 +87,7 @@ def test_pixels_are_standardised_channel_by_channel():
 
 
 def test_with_the_authors_settings_all_clients_but_a_single_one_overlap():
-    found = cells.under("authors", list(cells.cells(cells.table("table5-mnist"))))
+    found = cells.with_settings("authors", list(cells.cells(cells.table("table5-mnist"))))
     assert {(cell.clients, cell.overlapping) for cell in found} == {
         (10, True),
         (25, True),
@@ -142,7 +142,7 @@ def test_a_difference_is_clear_by_students_t():
 
 
 def test_fewer_than_three_seeds_are_said():
-    said = [measured.said(runs(*accuracies)) for accuracies in ((), (90,), (90, 92), (90, 91, 92))]
+    said = [measured.mean_text(runs(*accuracies)) for accuracies in ((), (90,), (90, 92), (90, 91, 92))]
     assert said == ["–", "**90.00** (n = 1)", "**91.00** ± 1.00 (n = 2)", "**91.00** ± 0.58"]
 
 

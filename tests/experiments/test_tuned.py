@@ -69,7 +69,7 @@ def test_only_what_was_chosen_is_told():
     tried = family("1", "2")
     validated = [made("1", 0, 0.5), made("2", 0, 0.6)]
     final = [made("1", 0, 0.9), made("2", 0, 0.7), made("2", 1, 0.8)]
-    told = tried.told(validated, final)
+    told = tried.reported_results(validated, final)
     assert {seed: each["metrics"]["accuracy"] for seed, each in told.items()} == {0: 0.7, 1: 0.8}
 
 
