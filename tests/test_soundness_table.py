@@ -38,7 +38,7 @@ from discreet.errors import InvalidInput, UnsoundCombination, Unsupported
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.loop import training_loop
 from discreet.experiment.loop.job import Job
-from discreet.experiment.promise import calibrate, run_guarantees, spending
+from discreet.experiment.promise import calibrate, run_guarantees, run_spending
 from discreet.experiment.promise.promise import Privacy
 from discreet.models import AnyModel
 from discreet.params import norms, sum_clients
@@ -495,7 +495,7 @@ def test_row_24_sharpness_aware_steps_change_no_guarantee() -> None:
 
 def test_row_25_delta_is_small_unless_somebody_says_so_and_attacks_are_told_without_it(tmp_path: Path) -> None:
     (found,) = cards(job(tmp_path, PFL))
-    assert found.delta == spending.DEFAULT_DELTA == 1e-5
+    assert found.delta == run_spending.DEFAULT_DELTA == 1e-5
     assert found.accountant == "pld"
     loose = "privacy={unit='example', against='server', epsilon=100.0, delta=0.25}"  # 1/M for four clients
     (other,) = cards(job(tmp_path, PFL, loose))

@@ -21,7 +21,7 @@ from discreet.engines.engine import Simulation
 from discreet.engines.reference import ReferenceEngine
 from discreet.engines.secure import SecureEngine
 from discreet.errors import InvalidInput, UnsoundCombination
-from discreet.experiment.promise import calibrate, spending
+from discreet.experiment.promise import calibrate, run_spending
 from discreet.experiment.promise.promise import Privacy
 from discreet.params import Params, norms
 from discreet.part import from_plain, to_plain
@@ -182,7 +182,7 @@ def test_the_promise_finds_noise_and_scale_together():
     open_noise = ddp_fedavg(**(COMMON | {"noise_multiplier": None}))  # type: ignore[arg-type]
     kept = calibrate.calibrate_noise(open_noise, wanted, 5, HELD.population, DIMENSION)
     assert kept.aggregation.scale is not None  # type: ignore[union-attr]
-    spent = spending.spent_epsilon(kept, wanted, 5, HELD.population)
+    spent = run_spending.spent_epsilon(kept, wanted, 5, HELD.population)
     assert spent is not None
     assert 1.99 < spent <= 2.0
     trusted = ddp_fedavg(noise="gaussian", **(COMMON | {"noise_multiplier": None}))  # type: ignore[arg-type]

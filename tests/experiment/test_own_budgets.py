@@ -13,7 +13,7 @@ from discreet.algorithms.recipes.fl_sgd_gaussian import fl_sgd_gaussian
 from discreet.algorithms.recipes.pfl import pfl
 from discreet.errors import BudgetRefused, InvalidInput, UnsoundCombination, Unsupported
 from discreet.experiment.loop import training_loop
-from discreet.experiment.promise import calibrate, spending
+from discreet.experiment.promise import calibrate, run_spending
 from discreet.experiment.promise.promise import Privacy, client_groups
 from discreet.experiment.run_directory.run_data import read_run
 from discreet.privacy import accountant
@@ -45,18 +45,18 @@ def test_each_client_gets_the_noise_that_its_own_epsilon_takes():
     assert epsilon(first, 30) == pytest.approx(1.0, rel=1e-3)
     assert others[0] == others[1]
     assert epsilon(others[0], 30) == pytest.approx(2.0, rel=1e-3)
-    assert spending.spent_epsilon(kept, OWN, 30, PEOPLE) == pytest.approx(2.0, rel=1e-3)
-    assert spending.round_limits(kept, OWN, 30, PEOPLE) == {}
+    assert run_spending.spent_epsilon(kept, OWN, 30, PEOPLE) == pytest.approx(2.0, rel=1e-3)
+    assert run_spending.round_limits(kept, OWN, 30, PEOPLE) == {}
 
 
 def test_a_client_with_little_noise_can_pay_for_fewer_rounds():
     given = fl_sgd_gaussian(learning_rate=1.0, clip_norm=1.0, sampling_rate=0.1, noise_multiplier=(1.1, 2.0, 2.0))
     wanted = Privacy(unit="example", against="server", epsilon=2.0, delta=1e-5)
     assert calibrate.calibrate_noise(given, wanted, 30, PEOPLE) == given
-    left = spending.round_limits(given, wanted, 30, PEOPLE)
+    left = run_spending.round_limits(given, wanted, 30, PEOPLE)
     assert set(left) == {0}
     assert epsilon(1.1, left[0]) <= 2.0 < epsilon(1.1, left[0] + 1)
-    spent = spending.spent_epsilon(given, wanted, 30, PEOPLE, left)
+    spent = run_spending.spent_epsilon(given, wanted, 30, PEOPLE, left)
     assert spent == max(epsilon(1.1, left[0]), epsilon(2.0, 30))
 
 
@@ -76,7 +76,7 @@ def test_a_client_that_can_not_pay_for_one_round_is_refused_by_name():
 
 def test_own_budgets_are_budgets_of_the_ledger(tmp_path: Path):
     kept = calibrate.calibrate_noise(OPEN, OWN, 30, PEOPLE)
-    budgets = spending.run_budgets(kept, OWN, 30, PEOPLE)
+    budgets = run_spending.run_budgets(kept, OWN, 30, PEOPLE)
     assert [(each.clients, each.epsilon) for each in budgets] == [((0,), 1.0), ((1, 2), 2.0)]
     ledger = Ledger.create(tmp_path / "ledger.jsonl", budgets)
     ledger.reserve("all", kept.planned_releases(30, PEOPLE))
@@ -215,7 +215,7 @@ def test_the_promised_card_comes_first_and_the_least_protected_of_its_kind():
     promised = [
         Guarantee.certify(release, 1e-5)
         for kind in client_groups(kept, OWN, PEOPLE)
-        for release in spending.certifiable_releases(kind, 30, PEOPLE)
+        for release in run_spending.certifiable_releases(kind, 30, PEOPLE)
     ]
     other = replace(promised[0], view="client", epsilon=50.0)
     first, rest = split_by_largest_epsilon([*promised, other])

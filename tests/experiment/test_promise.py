@@ -11,7 +11,7 @@ from discreet.algorithms.recipes.pfl import pfl
 from discreet.algorithms.sampling import FixedSize, RoundRobin
 from discreet.algorithms.training import DpSgd
 from discreet.errors import BudgetRefused, InvalidInput
-from discreet.experiment.promise import calibrate, spending
+from discreet.experiment.promise import calibrate, run_spending
 from discreet.experiment.promise.promise import ClientGroup, Privacy, client_groups
 from discreet.privacy import accountant
 from discreet.privacy.release import Person, Release, Unit, View
@@ -29,7 +29,7 @@ def cards(algorithm: Algorithm, wanted: Privacy | None, rounds: int = 30) -> lis
     return [
         release
         for kind in client_groups(algorithm, wanted, PEOPLE)
-        for release in spending.certifiable_releases(kind, rounds, PEOPLE)
+        for release in run_spending.certifiable_releases(kind, rounds, PEOPLE)
     ]
 
 
@@ -53,7 +53,7 @@ def cards(algorithm: Algorithm, wanted: Privacy | None, rounds: int = 30) -> lis
 )
 def test_open_noise_is_the_least_that_keeps_the_promise(algorithm: Algorithm, wanted: Privacy):
     kept = calibrate.calibrate_noise(algorithm, wanted, 30, PEOPLE)
-    spent = spending.spent_epsilon(kept, wanted, 30, PEOPLE)
+    spent = run_spending.spent_epsilon(kept, wanted, 30, PEOPLE)
     assert spent == pytest.approx(wanted.epsilon, rel=1e-3)
     assert spent is not None
     assert spent <= wanted.epsilon
@@ -101,7 +101,7 @@ def test_open_noise_without_a_promise_is_refused_and_no_noise_without_one_is_not
         calibrate.calibrate_noise(PFL, None, 30, PEOPLE)
     plain = fedavg(learning_rate=0.1, batch_size=10)
     assert calibrate.calibrate_noise(plain, None, 30, PEOPLE) == plain
-    assert spending.spent_epsilon(plain, None, 30, PEOPLE) is None
+    assert run_spending.spent_epsilon(plain, None, 30, PEOPLE) is None
     assert cards(plain, None) == []
 
 
@@ -123,9 +123,9 @@ def test_an_example_in_two_clients_is_not_protected_by_protecting_one_of_them():
     with pytest.raises(InvalidInput, match="protects one client against the public"):
         calibrate.calibrate_noise(DP_FEDAVG, privacy("example", "public"), 30, overlapping)
     kept = calibrate.calibrate_noise(DP_FEDAVG, privacy("client", "public"), 30, overlapping)
-    assert [each.unit for each in spending.certifiable_releases(ClientGroup(None, kept, None), 30, overlapping)] == [
-        "client"
-    ]
+    assert [
+        each.unit for each in run_spending.certifiable_releases(ClientGroup(None, kept, None), 30, overlapping)
+    ] == ["client"]
 
 
 PATIENT = Person(column="patient", max_examples=3)
@@ -143,7 +143,7 @@ PATIENT = Person(column="patient", max_examples=3)
 def test_a_run_keeps_a_budget_for_what_its_releases_hide(algorithm: Algorithm, wanted: Privacy, relation: str):
     """How many examples a client holds is public, so nothing about one is promised under add-or-remove."""
     kept = calibrate.calibrate_noise(algorithm, wanted, 30, PEOPLE)
-    (budget,) = spending.run_budgets(kept, wanted, 30, PEOPLE)
+    (budget,) = run_spending.run_budgets(kept, wanted, 30, PEOPLE)
     assert (budget.unit, budget.relation) == (wanted.unit, relation)
 
 
@@ -157,5 +157,5 @@ def test_a_blank_in_its_place_takes_the_noise_that_a_removal_took(unit: Unit):
 
 
 def test_nothing_is_spent_before_the_first_round():
-    assert spending.spent_epsilon(PFL.with_noise(1.0), privacy("example", "server"), 0, PEOPLE) == 0
+    assert run_spending.spent_epsilon(PFL.with_noise(1.0), privacy("example", "server"), 0, PEOPLE) == 0
     assert cards(PFL.with_noise(1.0), None, rounds=0) == []

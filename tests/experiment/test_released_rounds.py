@@ -13,7 +13,7 @@ from discreet.algorithms.recipes.dp_fedavg import dp_fedavg
 from discreet.algorithms.sampling import RoundRobin
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.loop.training_loop import start
-from discreet.experiment.promise import calibrate, spending
+from discreet.experiment.promise import calibrate, run_spending
 from discreet.experiment.promise.promise import Privacy
 from discreet.experiment.promise.released_rounds import ReleasedRound, compose_rounds, parse_rounds
 from discreet.privacy.events import steps
@@ -61,7 +61,7 @@ def test_what_went_as_planned_is_the_plan_itself():
 def test_less_is_spent_the_more_come_and_nothing_where_nothing_was_made():
     algorithm = planned()
     spent = [
-        spending.spent_epsilon(algorithm, PROMISE, 6, TEN, released=made)
+        run_spending.spent_epsilon(algorithm, PROMISE, 6, TEN, released=made)
         for made in (
             None,
             [ReleasedRound(each, 7) for each in range(6)],

@@ -14,7 +14,7 @@ from discreet.algorithms.population import Population
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.loop.job import Job
 from discreet.experiment.promise.calibrate import calibrate_noise
-from discreet.experiment.promise.spending import round_limits
+from discreet.experiment.promise.run_spending import round_limits
 from experiments.tradeoffs import accountants, claims, page, plans, reproduce
 from experiments.tradeoffs.measured import Measured
 from experiments.tradeoffs.points import EPSILONS, OWN, Point, alike, first_rates, leaving, own, points

@@ -22,7 +22,7 @@ from discreet.engines.flower import signed_messages
 from discreet.engines.flower.flower_errors import RequestRefused
 from discreet.errors import InvalidInput
 from discreet.experiment.loop.job_builder import build_model
-from discreet.experiment.promise import data_ranges, person_bound, spending
+from discreet.experiment.promise import data_ranges, person_bound, run_spending
 from discreet.experiment.run_directory.fingerprint import client_fingerprint
 from discreet.models.user_module.supervised_module import SupervisedModule
 from discreet.params import Params
@@ -84,7 +84,7 @@ class Learner:
         params = {name: value.to(dtype) for name, value in model.params.items()}
         model.verify_isolation(loaded, params)
         data, algorithm = loaded.train.move_to(CPU, dtype), experiment.algorithm
-        last_rounds = spending.round_limits(algorithm, experiment.privacy, experiment.rounds, app.population)
+        last_rounds = run_spending.round_limits(algorithm, experiment.privacy, experiment.rounds, app.population)
         warned = (f"Warning: {each}" for each in data_ranges.warnings(loaded.ranges_from_data))
         return cls(
             experiment=app.digest,

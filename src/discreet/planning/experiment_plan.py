@@ -11,7 +11,7 @@ from discreet.algorithms.message_sizes import message_bits
 from discreet.algorithms.noise_to_signal import noise_multiplier, noise_to_signal
 from discreet.experiment.configuration.experiment_file import Source
 from discreet.experiment.loop.job import Job
-from discreet.experiment.promise import data_ranges, person_bound, run_guarantees, spending
+from discreet.experiment.promise import data_ranges, person_bound, run_guarantees, run_spending
 from discreet.experiment.promise.promise import client_groups
 from discreet.params import count_values
 from discreet.part import to_plain
@@ -108,7 +108,7 @@ def _by_client(job: Job, cards: Sequence[Guarantee]) -> list[dict[str, Any]]:
                     "clients": list(kind.clients),
                     **numbers,
                     "noise_multiplier": noise_multiplier(kind.algorithm),
-                    "rounds": spending.rounds_joined(kind, job.rounds, job.round_limits),
+                    "rounds": run_spending.rounds_joined(kind, job.rounds, job.round_limits),
                     "promised": None if kind.privacy is None else kind.privacy.largest_epsilon,
                     "epsilon": own,
                 }

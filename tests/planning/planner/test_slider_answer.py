@@ -8,7 +8,7 @@ import pytest
 
 from discreet.algorithms.noise_to_signal import noise_multiplier
 from discreet.errors import InvalidInput
-from discreet.experiment.promise import calibrate, spending
+from discreet.experiment.promise import calibrate, run_spending
 from discreet.planning.planner.slider_answer import answer_question
 from discreet.planning.planner.slider_question import LARGEST_DELTA, MECHANISMS, MOST, RANGES, Question, slider_stops
 from discreet.privacy import accountant, calibration
@@ -29,7 +29,7 @@ def test_the_noise_is_the_least_that_keeps_the_promise(mechanism: str):
     assert found["reason"] == ""
     assert found["noise_multiplier"] == noise_multiplier(kept)
     assert 1.999 < found["epsilon"] <= 2
-    assert found["epsilon"] == spending.spent_epsilon(kept, question.privacy(), 20, question.population())
+    assert found["epsilon"] == run_spending.spent_epsilon(kept, question.privacy(), 20, question.population())
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)

@@ -15,7 +15,7 @@ from discreet.data.tasks.task import Task
 from discreet.engines.engine import Engine, Simulation
 from discreet.engines.engine_table import EngineSetup
 from discreet.experiment.configuration.run_settings import RunSettings
-from discreet.experiment.promise import spending
+from discreet.experiment.promise import run_spending
 from discreet.experiment.promise.promise import Privacy
 from discreet.experiment.promise.released_rounds import ReleasedRound
 from discreet.models.user_module.supervised_module import SupervisedModule
@@ -141,14 +141,14 @@ class Job:
         Args:
             released: The rounds that took place. None counts every round as planned.
         """
-        return spending.spent_epsilon(
+        return run_spending.spent_epsilon(
             self.algorithm, self.privacy, completed, self.population, self.round_limits, released
         )
 
     @cached_property
     def round_limits(self) -> dict[int, int]:
         """The clients whose budget is spent before the last round, and the number of rounds that each can pay for."""
-        return spending.round_limits(self.algorithm, self.privacy, self.rounds, self.population)
+        return run_spending.round_limits(self.algorithm, self.privacy, self.rounds, self.population)
 
     def spent_clients(self, round: int) -> frozenset[int]:
         """Return the clients whose budget is spent before this round."""

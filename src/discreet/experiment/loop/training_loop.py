@@ -15,7 +15,7 @@ from discreet.experiment.loop.diagnostics import json_number, json_numbers
 from discreet.experiment.loop.interrupt import catch_interrupts
 from discreet.experiment.loop.job import Job
 from discreet.experiment.loop.outcome import Outcome
-from discreet.experiment.promise import data_ranges, released_rounds, run_guarantees, spending
+from discreet.experiment.promise import data_ranges, released_rounds, run_guarantees, run_spending
 from discreet.experiment.promise.budget_check import check_budgets
 from discreet.experiment.promise.released_rounds import ReleasedRound
 from discreet.experiment.promise.round_releases import draw_cohort, paying_clients, planned_releases, releases_of_round
@@ -74,7 +74,7 @@ def start(job: Job, out: Path, ledger: Path | None, key_dir: Path | None, watch:
 
     def own_ledger(folder: Path) -> None:
         if private and ledger is None:
-            budgets = spending.run_budgets(job.algorithm, job.privacy, job.rounds, job.population)
+            budgets = run_spending.run_budgets(job.algorithm, job.privacy, job.rounds, job.population)
             Ledger.create(folder / "ledger.jsonl", budgets)
 
     texts = {"resolved.toml": job.resolved_text, "environment.json": environment.describe_environment(job.device)}

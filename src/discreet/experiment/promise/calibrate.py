@@ -4,7 +4,7 @@
 2. `client_groups` (promise.py) groups the clients for whom the same is promised and done.
 3. `promise_event` (promise.py) composes the planned rounds into the one event that the promise is about.
 4. `privacy.calibration` finds the least noise with which that event costs at most the promised ε; or, where the noise
-   is given, `affordable_rounds` (spending.py) checks that the promise pays for every round.
+   is given, `affordable_rounds` (run_spending.py) checks that the promise pays for every round.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.population import Population
 from discreet.errors import BudgetRefused, InvalidInput
 from discreet.experiment.promise.promise import ClientGroup, Privacy, PromiseEvent, client_groups, promise_event
-from discreet.experiment.promise.spending import affordable_rounds, group_epsilon
+from discreet.experiment.promise.run_spending import affordable_rounds, group_epsilon
 from discreet.privacy import calibration
 from discreet.privacy.calibration import EpsilonTarget
 from discreet.privacy.release import describe_clients

@@ -7,7 +7,7 @@ from typing import Any
 from discreet.algorithms import claims, failure_odds
 from discreet.algorithms.mechanisms import IntegerNoise
 from discreet.experiment.loop.job import Job
-from discreet.experiment.promise import person_bound, spending
+from discreet.experiment.promise import person_bound, run_spending
 from discreet.experiment.promise.promise import client_groups
 from discreet.experiment.promise.released_rounds import ReleasedRound
 from discreet.part import from_plain, to_plain
@@ -58,16 +58,16 @@ def certify_run(
     """
     state = None if ledger is None else ledger.summary()
     mark = None if state is None else LedgerMark(head=state["head"], length=state["records"])
-    delta = job.privacy.delta if job.privacy else spending.DEFAULT_DELTA
+    delta = job.privacy.delta if job.privacy else run_spending.DEFAULT_DELTA
     others = () if job.deployment is None else job.deployment.other_runs()
     found, assumed = [], list(_assumptions(job, completed, released, others, shared=shared))
     uncovered = list(_uncovered_sentences(job, state["budgets"] if state and shared else [], others))
     for kind in client_groups(job.algorithm, job.privacy, job.population):
-        joined = spending.rounds_joined(kind, completed, job.round_limits)
-        happened = spending.first_rounds(released, joined)
+        joined = run_spending.rounds_joined(kind, completed, job.round_limits)
+        happened = run_spending.first_rounds(released, joined)
         claimed = joined if happened is None else len(happened)
         stated = claims.paper_claims(kind.algorithm, claimed, job.population) if claimed else []
-        for release in spending.certifiable_releases(kind, joined, job.population, happened):
+        for release in run_spending.certifiable_releases(kind, joined, job.population, happened):
             certified = Guarantee.certify(
                 release,
                 delta,

@@ -218,7 +218,7 @@ class RunRecord:
         try:
             _write_whole(self.path / "rounds.jsonl", b"".join(json.dumps(line).encode() + b"\n" for line in wanted))
         except OSError as error:
-            raise self._unwritable(error) from None
+            raise self._unwritable_error(error) from None
 
     def write_outcome(self, model: Mapping[str, Tensor], guarantee: Mapping[str, Any], card: str) -> None:
         _write_whole(self.path / "model.safetensors", _tensor_bytes(model, None))
@@ -234,7 +234,7 @@ class RunRecord:
             for name in OUTCOME:
                 (self.path / name).unlink(missing_ok=True)
         except OSError as error:
-            raise self._unwritable(error) from None
+            raise self._unwritable_error(error) from None
         sync_directory(self.path)
 
     def is_finished(self) -> bool:
@@ -262,7 +262,7 @@ class RunRecord:
             fix=f"Resume it: {self.resume_command}",
         )
 
-    def _unwritable(self, error: OSError) -> InvalidInput:
+    def _unwritable_error(self, error: OSError) -> InvalidInput:
         return InvalidInput(
             f"{self.path} can't be written to ({error.strerror}), so the run in it can't be resumed.",
             fix="Resume it as the user who owns the run, on a disk with free space.",

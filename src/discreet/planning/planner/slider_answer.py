@@ -13,7 +13,7 @@ from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.message_sizes import message_bits
 from discreet.algorithms.noise_to_signal import noise_multiplier, noise_to_signal
 from discreet.errors import InvalidInput
-from discreet.experiment.promise import calibrate, spending
+from discreet.experiment.promise import calibrate, run_spending
 from discreet.experiment.promise.promise import PromiseEvent, promise_event
 from discreet.planning.plan_warnings import plan_warnings
 from discreet.planning.planner.slider_question import MOST, Question
@@ -111,7 +111,7 @@ def _epsilon_at(question: Question, noise: float) -> float | None:
             .with_noise(noise)
             .for_population(population)
         )
-        return spending.spent_epsilon(algorithm, question.privacy(), question.rounds, population)
+        return run_spending.spent_epsilon(algorithm, question.privacy(), question.rounds, population)
     except InvalidInput:
         return None
 

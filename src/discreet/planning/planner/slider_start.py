@@ -12,7 +12,7 @@ from discreet.algorithms.sampling import Everyone, Poisson, RoundRobin
 from discreet.algorithms.training.per_round import value_in_round
 from discreet.errors import InvalidInput
 from discreet.experiment.loop.job import Job
-from discreet.experiment.promise import spending
+from discreet.experiment.promise import run_spending
 from discreet.params import count_values
 from discreet.planning import experiment_plan
 from discreet.planning.planner.slider_answer import calibrate_algorithm, question_traffic
@@ -40,7 +40,7 @@ def start_position(job: Job) -> StartPosition:
         mechanism=mechanism,
         view="public" if in_public else "server",
         epsilon=2.0 if privacy is None else privacy.largest_epsilon,
-        delta=spending.DEFAULT_DELTA if privacy is None else min(privacy.delta, LARGEST_DELTA),
+        delta=run_spending.DEFAULT_DELTA if privacy is None else min(privacy.delta, LARGEST_DELTA),
         clients=min(population.clients, MOST["clients"]),
         sampling_rate=rate,
         rounds=min(job.rounds, MOST["rounds"]),
