@@ -43,7 +43,7 @@ class SkellamNoise:
 
     @property
     def l1_sensitivity(self) -> float:
-        """The L1 sensitivity: ‖k‖₁ ≤ ‖k‖₂·min(√d, ‖k‖₂), by Cauchy–Schwarz and |k| ≤ k² for integers."""
+        """The L1 sensitivity: ‖k‖₁ ≤ ‖k‖₂·min(√d, ‖k‖₂), by Cauchy–Schwarz and abs(k) ≤ k² for integers."""
         return self.l2_sensitivity * min(math.sqrt(self.dimension), self.l2_sensitivity)
 
 

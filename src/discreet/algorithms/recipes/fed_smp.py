@@ -78,7 +78,7 @@ def fed_smp_top(
     weight_decay: float = 0.0,
     decay: float = 1.0,
 ) -> Algorithm:
-    """Fed-SMP with a mask from public data (Hu et al.): each round, the k largest |Δ⁰| of the server's own update Δ⁰.
+    """Fed-SMP with a mask from public data (Hu et al.): each round, the k largest entries of the server's update Δ⁰.
 
     The server trains the broadcast model on public data as a client would. All clients then send those coordinates
     only: clip(m∘Δ_i, C), sum, m∘N(0, σ²C²), divide by qM.
