@@ -546,7 +546,7 @@ def test_row_26_every_guarantee_names_its_unit_its_relation_and_who_looks() -> N
     assert found["ldp_fedavg"] == {("client", "replace", "server")}
     assert found["dp_fedavg"] == found["dp_fedsam"] == {("client", "add_or_remove", "public")}
     words = said(Guarantee.certify(Release(**whole), 1e-5))
-    assert all(entry in words for entry in ("Unit", "Neighbours", "Who looks"))
+    assert all(entry in words for entry in ("Unit", "Neighbours", "Observer"))
 
 
 def test_row_27_noise_and_seeds_are_named_on_the_card_and_the_last_round_is_what_is_reported(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def drawn(page: Any, name: str) -> str:
 
 def test_the_first_answer_is_that_of_the_accountants(page: Any):
     expect(noise(page)).to_have_text(said(QUESTION))
-    expect(page.locator("#sentence")).to_contain_text("Whoever sees what the server sees")
+    expect(page.locator("#sentence")).to_contain_text("Anyone who sees what the server sees")
     for name in CHARTS:
         expect(page.locator(f"#chart-{name} .scatterlayer .trace").first).to_be_visible()
         assert len(drawn(page, name)) > 20

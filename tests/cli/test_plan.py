@@ -48,7 +48,7 @@ def test_a_person_reads_the_promise_in_words(discreet: Discreet):
     ran = discreet("plan")
     assert (ran.code, ran.err) == (0, "")
     assert "100 rounds, 10 clients with 1,438 examples" in ran.out
-    assert "Certified: ε = 2 at δ = 0.0001. Whoever sees what the server sees" in ran.out
+    assert "Certified: ε = 2 at δ = 0.0001. Anyone who sees what the server sees" in ran.out
     said = " ".join(ran.out.split())
     assert "all clients together receive 2.6 MB and send 2.6 MB" in said
     assert "Noise to signal of a round's mean: 0.982 at best" in said

@@ -602,7 +602,7 @@ def test_a_run_of_which_every_round_is_lost_has_released_nothing(prepared: Prepa
     assert all("lost" in line and line["epsilon"] == 0 for line in ended.record.read_rounds())
     assert [(card.epsilon, steps(card.event)) for card in ended.guarantees] == [(0.0, {})] * len(ended.guarantees)
     assert summary(tmp_path / "run")["budgets"][0]["spent"] == 0
-    assert "What happened   nothing" in ended.record.read_text("guarantee.txt")
+    assert "Mechanism       nothing" in ended.record.read_text("guarantee.txt")
 
 
 def test_without_drop_outs_more_noise_is_there_than_was_planned_and_the_card_says_so(

@@ -85,7 +85,7 @@ def test_the_plain_sentence_is_exact(unit: Unit, relation: Relation, view: View,
 def test_the_plain_sentence_tells_what_an_attack_achieves(card: Guarantee):
     attack = Attack(false_positive_rate=0.001, true_positive_rate=0.00512)
     assert dataclasses.replace(card, attacks=(attack,)).sentence() == (
-        "Whoever sees what the server sees can tell whether any one example or a blank in its place was used no better "
+        "Anyone who sees what the server sees can tell whether any one example or a blank in its place was used no better "
         "than this: allowed 1 false alarm in 1,000, the best possible attack recognises at most 5.2 in 1,000, where "
         "blind guessing recognises 1."
     )
@@ -110,7 +110,7 @@ def test_a_card_for_blanks_says_that_sizes_are_public(unit: Unit):
 
 def test_a_card_for_removals_assumes_a_divisor_that_no_removal_changes():
     card = Guarantee.certify(dataclasses.replace(PFL, relation="add_or_remove"), 1e-4)
-    assert "Whatever a sum is divided by is a public constant, never counted from the data." in card.assumptions
+    assert "Sums are divided by public constants, never by counts from the data." in card.assumptions
     assert "Whether a client holds one example more or less." not in card.not_covered
 
 
@@ -127,7 +127,7 @@ def test_an_infinite_epsilon_is_said_and_saved(card: Guarantee):
     assert (
         nothing.as_text()
         .splitlines()[2]
-        .startswith("Nothing is promised: whoever sees what the server sees can tell for")
+        .startswith("Nothing is promised: anyone who sees what the server sees can tell for")
     )
     assert "ε = inf" in nothing.as_text()
 

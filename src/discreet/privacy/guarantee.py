@@ -181,11 +181,11 @@ def card_entries(card: Guarantee) -> list[tuple[str, str]]:
         ("Certified", f"ε = {round_up(card.epsilon)} at δ = {compact(card.delta)}"),
         ("Unit", wording.describe_unit(card.unit, card.view, card.clients)),
         ("Neighbours", wording.describe_relation(card.relation, card.unit)),
-        ("Who looks", wording.VIEWS[card.view]),
-        ("What happened", wording.describe_event(card.event)),
-        ("Counted by", _ACCOUNTANTS.get(card.accountant, card.accountant)),
+        ("Observer", wording.VIEWS[card.view]),
+        ("Mechanism", wording.describe_event(card.event)),
+        ("Accountant", _ACCOUNTANTS.get(card.accountant, card.accountant)),
         ("Confirmed by", _describe_second(card.second)),
-        ("As Gaussian DP", f"μ = {round_up(card.mu)}, the same (ε, δ) on another scale: no bound"),
+        ("As Gaussian DP", f"μ = {round_up(card.mu)}, for comparison only; it is not a bound"),
     ]
 
 

@@ -19,9 +19,9 @@ from discreet.privacy.events import (
 from discreet.privacy.release import Person, Relation, Release, Unit, View, describe_clients
 
 VIEWERS: dict[View, str] = {
-    "server": "Whoever sees what the server sees",
+    "server": "Anyone who sees what the server sees",
     "client": "A client that sees the released models and knows its own share of the noise",
-    "public": "Whoever sees only the released models",
+    "public": "Anyone who sees only the released models",
 }
 VIEWS: dict[View, str] = {
     "server": "the server: all that it receives",
@@ -137,16 +137,16 @@ def release_assumptions(release: Release) -> Iterator[str]:
     name = unit_name(release.unit)
     yield f"One {name} moves each sum by no more than the sensitivity that the noise was scaled to."
     if release.unit == "example":
-        yield "An example lies in one client only, or what happened counts every client that it lies in."
+        yield "An example is in one client only, or the mechanism counts every client that holds it."
     if isinstance(release.unit, Person):
         yield f"No person has more than {release.unit.max_examples} rows, and none has rows in two clients."
-    yield "The noise is fresh, comes from a secret source, and nobody with this view can take it off" + (
+    yield "The noise is fresh, comes from a secret source, and nobody with this view can remove it" + (
         " beyond their own share." if release.view == "client" else "."
     )
     if has_sampling(release.event):
         yield "Who is sampled is drawn in secret, afresh for every step, and stays unknown to this view."
     if release.relation == "add_or_remove":
-        yield "Whatever a sum is divided by is a public constant, never counted from the data."
+        yield "Sums are divided by public constants, never by counts from the data."
     elif release.relation == "zero_out" and release.unit != "client":
         yield (
             "Divisors, sampling rates and numbers of steps follow from how many examples each client holds, which is "
@@ -161,14 +161,14 @@ def release_assumptions(release: Release) -> Iterator[str]:
 def release_exclusions(release: Release) -> Iterator[str]:
     """Yield what a reader might expect the guarantee to cover, but it doesn't."""
     yield {
-        "server": "Whoever sees inside a client, before its noise is added.",
+        "server": "Observers inside a client, before its noise is added.",
         "client": "Clients that pool what they know; the server.",
         "public": "The server, which sees more than the released models.",
     }[release.view]
     if isinstance(release.unit, Person):
         yield f"One person under several values of {release.unit.column!r}."
     else:
-        yield f"Several {release.unit}s together: whoever stands behind many is protected less."
+        yield f"Several {release.unit}s together: a person behind many of them is protected less."
     if release.relation == "zero_out" and release.unit != "client":
         yield "Whether a client holds one example more or less."
     yield "Tuning, model selection and evaluation on the same data."
