@@ -101,7 +101,8 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 
 def _title(recipe: dict[str, Any]) -> str:
-    return f"{recipe['name']} · {recipe['paper'] or 'baseline'}"
+    source = "this package" if recipe["protects"] else "baseline"
+    return f"{recipe['name']} · {recipe['paper'] or source}"
 
 
 def _describe_protection(recipe: dict[str, Any]) -> str:
