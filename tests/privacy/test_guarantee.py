@@ -85,9 +85,9 @@ def test_the_plain_sentence_is_exact(unit: Unit, relation: Relation, view: View,
 def test_the_plain_sentence_tells_what_an_attack_achieves(card: Guarantee):
     attack = Attack(false_positive_rate=0.001, true_positive_rate=0.00512)
     assert dataclasses.replace(card, attacks=(attack,)).sentence() == (
-        "Anyone who sees what the server sees can tell whether any one example or a blank in its place was used no better "
-        "than this: allowed 1 false alarm in 1,000, the best possible attack recognises at most 5.2 in 1,000, where "
-        "blind guessing recognises 1."
+        "Anyone who sees what the server sees can tell whether any one example or a blank in its place was used no "
+        "better than this: allowed 1 false alarm in 1,000, the best possible attack recognises at most 5.2 in 1,000, "
+        "where blind guessing recognises 1."
     )
 
 
