@@ -29,6 +29,12 @@ def _check_reference(value: Any) -> str:
 Reference = Annotated[str, BeforeValidator(_check_reference)]
 
 
+def kind_tag(value: Any) -> str:
+    """Return the `kind` of a record or table, for unions that also take a user's own: "own" if a colon marks it."""
+    kind = str(value.get("kind") if isinstance(value, dict) else getattr(value, "kind", None))
+    return "own" if ":" in kind else kind
+
+
 def build_module(
     reference: str, arguments: dict[str, Any], folder: Path | None = None, offered: dict[str, Any] | None = None
 ) -> nn.Module:

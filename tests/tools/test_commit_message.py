@@ -1,22 +1,15 @@
 """The check of commit messages that the pre-commit configuration runs."""
 
-import importlib.util
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.tools.tool_loader import load_tool
 
 
 @pytest.fixture(scope="module")
 def tool() -> ModuleType:
-    found = importlib.util.spec_from_file_location("commit_message", ROOT / "tools" / "commit_message.py")
-    assert found is not None
-    assert found.loader is not None
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    return module
+    return load_tool("commit_message")
 
 
 def test_a_short_subject_with_a_body_is_accepted(tool: ModuleType) -> None:

@@ -1,22 +1,16 @@
 """The check of names that `make lint` runs."""
 
-import importlib.util
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.tools.tool_loader import load_tool
 
 
 @pytest.fixture(scope="module")
 def names() -> ModuleType:
-    found = importlib.util.spec_from_file_location("names", ROOT / "tools" / "names.py")
-    assert found is not None
-    assert found.loader is not None
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    return module
+    return load_tool("names")
 
 
 @pytest.mark.parametrize("name", ["made", "_said", "of", "at_most", "checked", "watching", "not_covered", "Opened"])

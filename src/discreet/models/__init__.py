@@ -1,6 +1,6 @@
 """The networks to train: those of this package, and a user's own by `file.py:Class`."""
 
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, TypeAlias
 
 from pydantic import Discriminator, Tag
 
@@ -12,13 +12,7 @@ from discreet.models.networks.papernot_cnn import PapernotCnn
 from discreet.models.networks.resnet18 import Resnet18
 from discreet.models.networks.scatter_cnn import ScatterCnn
 from discreet.models.networks.user_model import UserModel
-
-
-def _model_tag(value: Any) -> str:
-    """Return which model a `kind` names; a colon marks the user's own."""
-    kind = str(value.get("kind") if isinstance(value, dict) else getattr(value, "kind", None))
-    return "own" if ":" in kind else kind
-
+from discreet.user_code import kind_tag
 
 AnyModel: TypeAlias = Annotated[
     Annotated[Linear, Tag("linear")]
@@ -30,7 +24,7 @@ AnyModel: TypeAlias = Annotated[
     | Annotated[Resnet18, Tag("resnet18")]
     | Annotated[UserModel, Tag("own")],
     Discriminator(
-        _model_tag,
+        kind_tag,
         custom_error_type="unknown_model",
         custom_error_message="kind must be 'linear', 'mlp', 'papernot_cnn', 'scatter_cnn', 'femnist_cnn', "
         "'emnist_cnn', 'resnet18' or your own as 'file.py:Class' or 'module:Class'",

@@ -6,7 +6,6 @@ from discreet.algorithms.recipes.local_training import exponential_schedule, loc
 from discreet.algorithms.sampling import AnySampling
 from discreet.algorithms.server_optimizers import AnyServer, ServerSgd
 from discreet.algorithms.sparsifiers import TopK
-from discreet.algorithms.training import LocalSgd
 from discreet.algorithms.training.gradient_rules import Blur
 
 
@@ -54,15 +53,7 @@ def dp_fedavg(
         >>> dp_fedavg(learning_rate=0.1, batch_size=32, clip_norm=0.5, sampling_rate=0.1).mechanism.kind
         'gaussian'
     """
-    trainer = local_sgd(
-        learning_rate,
-        batch_size,
-        epochs,
-        steps,
-        momentum,
-        weight_decay=weight_decay,
-        schedule=exponential_schedule(decay),
-    )
+    trainer = local_sgd(learning_rate, batch_size, epochs, steps, momentum, weight_decay, exponential_schedule(decay))
     return compose_central_gaussian(trainer, clip_norm, noise_multiplier, sampling_rate, sampling, server)
 
 
@@ -109,7 +100,10 @@ def dp_fedavg_blur(
         >>> dp_fedavg_blur(learning_rate=0.1, batch_size=32, clip_norm=0.5, strength=0.1).trainer.regulariser.radius
         0.5
     """
-    trainer = _blur_sgd(learning_rate, batch_size, clip_norm, strength, epochs, steps, momentum, weight_decay, decay)
+    blur = Blur(radius=clip_norm, strength=strength)
+    trainer = local_sgd(
+        learning_rate, batch_size, epochs, steps, momentum, weight_decay, exponential_schedule(decay), regulariser=blur
+    )
     return compose_central_gaussian(trainer, clip_norm, noise_multiplier, sampling_rate)
 
 
@@ -159,29 +153,9 @@ def dp_fedavg_blurs(
         >>> dp_fedavg_blurs(learning_rate=0.1, batch_size=32, clip_norm=0.5, strength=0.1).sparsifier.fraction
         0.4
     """
-    trainer = _blur_sgd(learning_rate, batch_size, clip_norm, strength, epochs, steps, momentum, weight_decay, decay)
+    blur = Blur(radius=clip_norm, strength=strength)
+    trainer = local_sgd(
+        learning_rate, batch_size, epochs, steps, momentum, weight_decay, exponential_schedule(decay), regulariser=blur
+    )
     sparsifier = TopK(fraction=fraction)
     return compose_central_gaussian(trainer, clip_norm, noise_multiplier, sampling_rate, sparsifier=sparsifier)
-
-
-def _blur_sgd(
-    learning_rate: float,
-    batch_size: int,
-    clip_norm: float,
-    strength: float,
-    epochs: int | None,
-    steps: int | None,
-    momentum: float,
-    weight_decay: float,
-    decay: float,
-) -> LocalSgd:
-    return local_sgd(
-        learning_rate,
-        batch_size,
-        epochs,
-        steps,
-        momentum,
-        weight_decay=weight_decay,
-        schedule=exponential_schedule(decay),
-        regulariser=Blur(radius=clip_norm, strength=strength),
-    )

@@ -6,7 +6,6 @@ from discreet.algorithms.recipes.central_noise import compose_central_gaussian
 from discreet.algorithms.recipes.local_training import exponential_schedule, local_sgd
 from discreet.algorithms.sampling import Everyone, FixedSize
 from discreet.algorithms.sparsifiers import PublishedTopK, TopK
-from discreet.algorithms.training import LocalSgd
 from discreet.algorithms.training.gradient_rules import Asam, Sam
 from discreet.errors import InvalidInput
 
@@ -56,7 +55,10 @@ def dp_fedsam(
         >>> dp_fedsam(learning_rate=0.1, batch_size=32, clip_norm=0.5, adaptive=True).trainer.perturbation.kind
         'asam'
     """
-    trainer = _sam_sgd(learning_rate, batch_size, rho, adaptive, epochs, steps, momentum, weight_decay, decay)
+    sam = Asam(rho=rho) if adaptive else Sam(rho=rho)
+    trainer = local_sgd(
+        learning_rate, batch_size, epochs, steps, momentum, weight_decay, exponential_schedule(decay), perturbation=sam
+    )
     return compose_central_gaussian(trainer, clip_norm, noise_multiplier, sampling_rate)
 
 
@@ -113,7 +115,10 @@ def dp_fedsam_top(
         >>> dp_fedsam_top(learning_rate=0.1, batch_size=32, clip_norm=0.5).sparsifier.kind
         'top_k'
     """
-    trainer = _sam_sgd(learning_rate, batch_size, rho, adaptive, epochs, steps, momentum, weight_decay, decay)
+    sam = Asam(rho=rho) if adaptive else Sam(rho=rho)
+    trainer = local_sgd(
+        learning_rate, batch_size, epochs, steps, momentum, weight_decay, exponential_schedule(decay), perturbation=sam
+    )
     if not as_published and cohort is not None:
         raise InvalidInput("cohort goes with as_published.", fix="Give sampling_rate instead.")
     if not as_published:
@@ -127,27 +132,4 @@ def dp_fedsam_top(
         sparsifier=PublishedTopK(fraction=fraction),
         mechanism=DistributedGaussian(clip_norm=clip_norm, noise_multiplier=noise_multiplier),
         as_published=True,
-    )
-
-
-def _sam_sgd(
-    learning_rate: float,
-    batch_size: int,
-    rho: float,
-    adaptive: bool,
-    epochs: int | None,
-    steps: int | None,
-    momentum: float,
-    weight_decay: float,
-    decay: float,
-) -> LocalSgd:
-    return local_sgd(
-        learning_rate,
-        batch_size,
-        epochs,
-        steps,
-        momentum,
-        weight_decay=weight_decay,
-        schedule=exponential_schedule(decay),
-        perturbation=Asam(rho=rho) if adaptive else Sam(rho=rho),
     )

@@ -51,15 +51,7 @@ def fed_smp_rand(
         >>> fed_smp_rand(learning_rate=0.1, batch_size=32, clip_norm=0.5).sparsifier.kind
         'random_k'
     """
-    trainer = local_sgd(
-        learning_rate,
-        batch_size,
-        epochs,
-        steps,
-        momentum,
-        weight_decay=weight_decay,
-        schedule=exponential_schedule(decay),
-    )
+    trainer = local_sgd(learning_rate, batch_size, epochs, steps, momentum, weight_decay, exponential_schedule(decay))
     sparsifier = RandomK(fraction=fraction, scaled=scaled)
     return compose_central_gaussian(trainer, clip_norm, noise_multiplier, sampling_rate, sparsifier=sparsifier)
 
@@ -108,14 +100,6 @@ def fed_smp_top(
         >>> fed_smp_top(learning_rate=0.1, batch_size=32, clip_norm=0.5).sparsifier.kind
         'public_top_k'
     """
-    trainer = local_sgd(
-        learning_rate,
-        batch_size,
-        epochs,
-        steps,
-        momentum,
-        weight_decay=weight_decay,
-        schedule=exponential_schedule(decay),
-    )
+    trainer = local_sgd(learning_rate, batch_size, epochs, steps, momentum, weight_decay, exponential_schedule(decay))
     sparsifier = PublicTopK(fraction=fraction)
     return compose_central_gaussian(trainer, clip_norm, noise_multiplier, sampling_rate, sparsifier=sparsifier)

@@ -135,9 +135,7 @@ def shards(
         trainer=Shards(
             shards=shards,
             clip_norm=clip_norm,
-            local=local_sgd(
-                learning_rate, batch_size, epochs, steps, momentum, weight_decay=weight_decay, schedule=schedule
-            ),
+            local=local_sgd(learning_rate, batch_size, epochs, steps, momentum, weight_decay, schedule),
         ),
         server=server,
         **distributed_noise(noise, noise_multiplier, bits=bits, colluding=colluding, dropouts=dropouts),

@@ -7,7 +7,14 @@ from discreet.algorithms.training.schedules import Constant, Exponential, Schedu
 
 
 def local_sgd(
-    learning_rate: float, batch_size: int, epochs: int | None, steps: int | None, momentum: float, **fields: Any
+    learning_rate: float,
+    batch_size: int,
+    epochs: int | None,
+    steps: int | None,
+    momentum: float,
+    weight_decay: float = 0.0,
+    schedule: Schedule = Constant(),
+    **fields: Any,
 ) -> LocalSgd:
     """Build plain local SGD: one epoch a round unless epochs or steps are given.
 
@@ -17,7 +24,9 @@ def local_sgd(
         epochs: Passes over a client's data in a round.
         steps: Local steps in a round, instead of epochs.
         momentum: Momentum of the local steps.
-        fields: Further fields of `LocalSgd`, such as weight_decay, schedule or regulariser.
+        weight_decay: Weight decay of the local steps.
+        schedule: How the learning rate changes from round to round.
+        fields: Further fields of `LocalSgd`, such as perturbation or regulariser.
     """
     return LocalSgd(
         learning_rate=learning_rate,
@@ -25,6 +34,8 @@ def local_sgd(
         epochs=1 if epochs is None and steps is None else epochs,
         steps=steps,
         momentum=momentum,
+        weight_decay=weight_decay,
+        schedule=schedule,
         **fields,
     )
 

@@ -20,7 +20,7 @@ from discreet.errors import InvalidInput
 from discreet.part import Count, part
 from discreet.paths import Paths
 from discreet.randomness.streams import seed_torch
-from discreet.user_code import Reference, build_module
+from discreet.user_code import Reference, build_module, kind_tag
 
 
 @dataclass(frozen=True)
@@ -110,15 +110,10 @@ class UserExtractor:
         )
 
 
-def _extractor_tag(value: Any) -> str:
-    kind = str(value.get("kind") if isinstance(value, dict) else getattr(value, "kind", None))
-    return "own" if ":" in kind else kind
-
-
 AnyExtractor: TypeAlias = Annotated[
     Annotated[Scatternet, Tag("scatternet")] | Annotated[UserExtractor, Tag("own")],
     Discriminator(
-        _extractor_tag,
+        kind_tag,
         custom_error_type="unknown_extractor",
         custom_error_message="kind must be 'scatternet' or your own as 'file.py:Class' or 'module:Class'",
     ),

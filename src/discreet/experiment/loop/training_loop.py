@@ -48,9 +48,8 @@ def start(job: Job, out: Path, ledger: Path | None, key_dir: Path | None, watch:
     check_path_is_free(out)
     data_ranges.check_accepted(job.task.ranges_from_data, accepted=job.accept_data_ranges)
     private = bool(job.algorithm.releases(job.population, 0))
-    run_guarantees.certify_run(
-        job, job.rounds, None, shared=False
-    )  # refuse to train what can't be certified afterwards
+    # what can't be certified afterwards is refused before training
+    run_guarantees.certify_run(job, job.rounds, None, shared=False)
     job.settings.engine.check_reachable(job.device)
     if ledger is not None:
         if not ledger.exists():
