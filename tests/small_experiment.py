@@ -8,7 +8,7 @@ import torch
 
 from discreet import api
 from discreet.experiment.configuration import experiment_file
-from discreet.experiment.loop.job import Job
+from discreet.experiment.job import Job
 
 SMALL = """\
 rounds = 4

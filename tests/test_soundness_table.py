@@ -36,9 +36,9 @@ from discreet.engines.embedded import EmbeddedEngine
 from discreet.engines.engine import Simulation
 from discreet.errors import InvalidInput, UnsoundCombination, Unsupported
 from discreet.experiment.configuration import experiment_file
-from discreet.experiment.loop import training_loop
-from discreet.experiment.loop.job import Job
-from discreet.experiment.promise import calibrate, run_guarantees, run_spending
+from discreet.experiment.job import Job
+from discreet.experiment.loop import run_guarantees, training_loop
+from discreet.experiment.promise import calibrate, run_spending
 from discreet.experiment.promise.promise import Privacy
 from discreet.models import AnyModel
 from discreet.params import norms, sum_clients

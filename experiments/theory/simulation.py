@@ -10,8 +10,8 @@ from discreet.algorithms.training.schedules import Harmonic
 from discreet.data.tasks.from_arrays import clients_from_arrays
 from discreet.experiment.comparison.comparison_results import Result
 from discreet.experiment.configuration.run_settings import Settings
+from discreet.experiment.job import Job
 from discreet.experiment.loop import job_builder
-from discreet.experiment.loop.job import Job
 from discreet.experiment.promise.promise import Privacy
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import RunKey

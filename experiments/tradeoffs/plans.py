@@ -11,8 +11,8 @@ from discreet.algorithms.training import MinibatchDp
 from discreet.experiment.comparison.cells import CellRun
 from discreet.experiment.comparison.comparison import DataCache
 from discreet.experiment.comparison.comparison_results import Result
-from discreet.experiment.loop.job import Job
-from discreet.experiment.promise import run_guarantees
+from discreet.experiment.job import Job
+from discreet.experiment.loop import run_guarantees
 from discreet.params import count_values
 from experiments.tradeoffs.rate import Clipping, Upload
 

@@ -22,8 +22,8 @@ from discreet.errors import InvalidInput
 from discreet.experiment.configuration import toml_document
 from discreet.experiment.configuration.experiment_file import Experiment, Source
 from discreet.experiment.configuration.run_settings import SettingKeywords, Settings
+from discreet.experiment.job import Job
 from discreet.experiment.loop import job_builder, progress, training_loop
-from discreet.experiment.loop.job import Job
 from discreet.experiment.loop.outcome import Outcome
 from discreet.experiment.promise.promise import Privacy
 from discreet.experiment.run_directory import run_keys

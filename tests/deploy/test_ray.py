@@ -20,8 +20,8 @@ from discreet.engines.ray.ray_engine import RayEngine
 from discreet.engines.ray.ray_workers import RayWorkers
 from discreet.errors import InvalidInput
 from discreet.experiment.configuration import experiment_file
+from discreet.experiment.job import Job
 from discreet.experiment.loop import training_loop
-from discreet.experiment.loop.job import Job
 from discreet.experiment.loop.job_builder import build_job
 from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.params import Params

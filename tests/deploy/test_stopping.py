@@ -20,7 +20,7 @@ from discreet.engines.flower.flower_errors import ClientsAway, ClientsRefused
 from discreet.errors import BudgetRefused, InvalidInput
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.loop import training_loop
-from discreet.experiment.promise.run_guarantees import DEPLOYED, FIRST_RUN, REHEARSED
+from discreet.experiment.loop.run_guarantees import DEPLOYED, FIRST_RUN, REHEARSED
 from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.privacy.ledger import Ledger
 from tests.deploy.example_sites import PLAIN, SECURE, Wire, connect_nodes, copy_site, write_experiment

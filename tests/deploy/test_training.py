@@ -12,8 +12,8 @@ from discreet.deploy.deployed_run import prepare_job, train_deployed
 from discreet.deploy.site import Site
 from discreet.engines.flower import signed_messages
 from discreet.experiment.configuration import experiment_file
+from discreet.experiment.job import Job
 from discreet.experiment.loop import training_loop
-from discreet.experiment.loop.job import Job
 from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.params import Params
 from discreet.randomness.streams import RunKey

@@ -17,8 +17,8 @@ from discreet.data.tasks.examples import Examples
 from discreet.data.tasks.from_arrays import clients_from_arrays
 from discreet.data.tasks.task import Task
 from discreet.experiment.configuration.run_settings import Settings
+from discreet.experiment.job import Job
 from discreet.experiment.loop import job_builder
-from discreet.experiment.loop.job import Job
 from discreet.randomness.streams import RunKey
 
 TARGETS = [1.0, 2.0, 3.0, 6.0]  # their mean is 3

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from discreet.engines.engine import CohortSum
+from discreet.experiment.job import Job
 from discreet.experiment.loop import diagnostics, training_loop
-from discreet.experiment.loop.job import Job
 from tests.small_experiment import Prepared
 
 CENTRAL = (  # three clients of a model of 650 numbers; z = 2
@@ -94,7 +94,7 @@ def test_the_model_is_tried_on_training_examples_where_that_is_asked_for(prepare
 def test_the_training_examples_are_the_same_few_in_every_round(
     prepared: Prepared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("discreet.experiment.loop.job.TRAINING_EXAMPLES", 50)
+    monkeypatch.setattr("discreet.experiment.job.TRAINING_EXAMPLES", 50)
     one, again, other = (prepared(f"seed={seed}") for seed in (1, 1, 2))
     assert len(one._training_examples[0]) == 50
     assert torch.equal(one._training_examples[0], again._training_examples[0])

@@ -170,10 +170,9 @@ def test_lists_of_the_wrong_length_and_promises_that_one_noise_can_not_keep_are_
 
 
 def test_all_alike_is_one_kind():
-    (one,) = client_groups(pfl(learning_rate=1, clip_norm=1, sampling_rate=0.1), OWN.scale_epsilon(2) and None, PEOPLE)
+    (one,) = client_groups(pfl(learning_rate=1, clip_norm=1, sampling_rate=0.1), None, PEOPLE)
     assert one.clients is None
     assert [kind.clients for kind in client_groups(OPEN, OWN, PEOPLE)] == [(0,), (1, 2)]
-    assert OWN.scale_epsilon(2).epsilon == (2.0, 4.0, 4.0)
 
 
 def test_the_page_judges_each_client_by_its_own_promise(prepared: Prepared, tmp_path: Path):

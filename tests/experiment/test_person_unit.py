@@ -12,8 +12,8 @@ from discreet import api
 from discreet.cli.main import run
 from discreet.errors import InvalidInput
 from discreet.experiment.configuration import experiment_file
-from discreet.experiment.loop.job import Job
-from discreet.experiment.promise import run_guarantees
+from discreet.experiment.job import Job
+from discreet.experiment.loop import run_guarantees
 from discreet.privacy.ledger import Budget, Ledger
 from discreet.privacy.release import Person, Unit
 

@@ -21,8 +21,8 @@ from discreet import api
 from discreet.data.federation import Federation
 from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
+from discreet.experiment.job import Job
 from discreet.experiment.loop import training_loop
-from discreet.experiment.loop.job import Job
 from discreet.experiment.run_directory import fingerprint
 from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.privacy.ledger import Budget, Ledger

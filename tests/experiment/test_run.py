@@ -17,10 +17,10 @@ from discreet.cli.main import run as command
 from discreet.engines.embedded import EmbeddedEngine
 from discreet.errors import BudgetRefused, InvalidInput, Unsupported
 from discreet.experiment.configuration import experiment_file
+from discreet.experiment.job import Job
 from discreet.experiment.loop import training_loop
-from discreet.experiment.loop.job import Job
 from discreet.experiment.loop.outcome import Outcome
-from discreet.experiment.promise.round_releases import draw_cohort
+from discreet.experiment.loop.round_releases import draw_cohort
 from discreet.experiment.run_directory import run_keys
 from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.privacy.events import steps

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from discreet import api
 from discreet.algorithms.population import Population
 from discreet.experiment.configuration import experiment_file
-from discreet.experiment.loop.job import Job
+from discreet.experiment.job import Job
 from discreet.experiment.promise.calibrate import calibrate_noise
 from discreet.experiment.promise.run_spending import round_limits
 from experiments.tradeoffs import accountants, claims, page, plans, reproduce

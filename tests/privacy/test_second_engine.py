@@ -164,3 +164,10 @@ def test_importing_the_file_does_not_import_dp_accounting():
 def test_the_same_question_is_not_computed_twice():
     event = GaussianNoise(noise_multiplier=1.7)
     assert second_engine.epsilon(event, 1e-5) is second_engine.epsilon(event, 1e-5)
+
+
+@pytest.mark.parametrize("relation", ["add_or_remove", "replace"])
+def test_noise_too_small_for_its_doubles_is_declined(relation):
+    noise = GaussianNoise(noise_multiplier=1e-6)
+    opinion = second_engine.epsilon(PoissonSampled(sampling_rate=0.1, event=noise), 1e-5, relation)
+    assert opinion.epsilon is None and "nothing finite" in opinion.reason

@@ -88,7 +88,7 @@ def _account_gaussian(question: Question, noise: float | None) -> Answer:
 def _training_chapter(trained: "Outcome") -> Chapter:
     """Show the built-in experiment as `discreet run` shows it: ten clients with digits, 100 rounds, the card."""
     from discreet import api
-    from discreet.experiment.promise import run_guarantees
+    from discreet.experiment.loop import run_guarantees
 
     page = api.write_page(trained.record.path)
     data = result_data(trained, page)

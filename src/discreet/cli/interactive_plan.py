@@ -11,7 +11,7 @@ from discreet.cli.options import Number
 from discreet.cli.output import emit
 
 if TYPE_CHECKING:
-    from discreet.experiment.loop.job import Job
+    from discreet.experiment.job import Job
 
 LAST_PORT = 65_535
 

@@ -16,7 +16,7 @@ from discreet.part import to_plain
 from discreet.privacy.wording import compact
 
 if TYPE_CHECKING:
-    from discreet.experiment.loop.job import Job
+    from discreet.experiment.job import Job
     from discreet.experiment.loop.outcome import Outcome
     from discreet.experiment.loop.training_loop import Watch
 
@@ -177,7 +177,7 @@ def result_data(ended: "Outcome", page: Path) -> dict[str, Any]:
 
 
 def _page(ended: "Outcome", page: Path) -> Iterator[RenderableType]:
-    from discreet.experiment.promise import run_guarantees
+    from discreet.experiment.loop import run_guarantees
 
     yield run_guarantees.card_text(list(ended.guarantees))
     yield ""

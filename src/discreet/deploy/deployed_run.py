@@ -17,8 +17,8 @@ from discreet.engines.flower.client_calls import ClientCalls
 from discreet.engines.flower.flower_engine import FlowerEngine
 from discreet.engines.flower.reply_deadline import ReplyDeadline
 from discreet.errors import InvalidInput
+from discreet.experiment.job import DeploymentFacts, Job
 from discreet.experiment.loop import job_builder, training_loop
-from discreet.experiment.loop.job import DeploymentFacts, Job
 from discreet.experiment.loop.outcome import Outcome
 from discreet.experiment.promise import data_ranges
 from discreet.experiment.run_directory import run_keys

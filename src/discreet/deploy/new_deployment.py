@@ -23,8 +23,8 @@ from discreet.engines.engine_table import Flower
 from discreet.errors import InvalidInput
 from discreet.experiment.configuration import toml_document
 from discreet.experiment.configuration.experiment_file import Source
+from discreet.experiment.job import Job
 from discreet.experiment.loop import job_builder
-from discreet.experiment.loop.job import Job
 from discreet.experiment.promise import data_ranges
 from discreet.experiment.run_directory.run_record import check_path_is_free, explain_os_errors
 from discreet.part import to_plain

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from discreet.algorithms.training import BroadcastGradients, DpSgd
 from discreet.algorithms.training.linear_head import LinearHead
 from discreet.errors import InvalidInput
-from discreet.experiment.loop.job import Job
+from discreet.experiment.job import Job
 
 
 def advice(job: Job) -> Iterator[str]:

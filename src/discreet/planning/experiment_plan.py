@@ -10,8 +10,9 @@ from discreet.algorithms.aggregation import Lattice
 from discreet.algorithms.message_sizes import message_bits
 from discreet.algorithms.noise_to_signal import noise_multiplier, noise_to_signal
 from discreet.experiment.configuration.experiment_file import Source
-from discreet.experiment.loop.job import Job
-from discreet.experiment.promise import data_ranges, person_bound, run_guarantees, run_spending
+from discreet.experiment.job import Job
+from discreet.experiment.loop import run_guarantees
+from discreet.experiment.promise import data_ranges, person_bound, run_spending
 from discreet.experiment.promise.promise import client_groups
 from discreet.params import count_values
 from discreet.part import to_plain

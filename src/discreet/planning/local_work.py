@@ -14,7 +14,7 @@ from discreet.algorithms.training import (
 )
 from discreet.algorithms.training.per_round import sum_over_rounds, value_in_round
 from discreet.errors import InvalidInput
-from discreet.experiment.loop.job import Job
+from discreet.experiment.job import Job
 from discreet.experiment.promise.promise import Privacy
 from discreet.params import count_values
 from discreet.planning.theory.fu_best_iterations import MEASURED_NOTES, best_local

@@ -8,7 +8,7 @@ from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.noise_to_signal import noise_multiplier, noise_to_signal, part_noise_multiplier
 from discreet.errors import InvalidInput
 from discreet.experiment.configuration.experiment_file import Source
-from discreet.experiment.loop.job import Job
+from discreet.experiment.job import Job
 from discreet.experiment.promise import calibrate
 from discreet.experiment.promise.promise import Privacy, client_groups
 from discreet.params import count_values

@@ -165,11 +165,11 @@ def _by_rdp(event: Event, delta: float, relation: Relation, engine: str) -> Seco
 def _ask_epsilon(accountant: Callable[[], Any], counts: dict[Step, int], delta: float) -> float:
     with _silence_warnings(), np.errstate(all="ignore"):
         asked = accountant()
-        for step, count in counts.items():
-            asked.compose(_to_their_step(step), count)
         try:
+            for step, count in counts.items():
+                asked.compose(_to_their_step(step), count)
             return float(asked.get_epsilon(delta))
-        except (ValueError, OverflowError):
+        except (ValueError, OverflowError):  # too little noise for its doubles
             return math.inf
 
 

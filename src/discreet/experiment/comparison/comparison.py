@@ -14,11 +14,11 @@ from discreet.data.tasks.task import Task
 from discreet.experiment.comparison.cells import CellRun, data_key, name_errors
 from discreet.experiment.comparison.comparison_results import Result, ResultsFile
 from discreet.experiment.configuration.experiment_file import Source
-from discreet.experiment.loop import job_builder
+from discreet.experiment.job import Job
+from discreet.experiment.loop import job_builder, run_guarantees
 from discreet.experiment.loop import training_loop as loop
 from discreet.experiment.loop.interrupt import catch_interrupts
-from discreet.experiment.loop.job import Job
-from discreet.experiment.promise import data_ranges, run_guarantees
+from discreet.experiment.promise import data_ranges
 from discreet.experiment.run_directory.run_files import RoundRecord
 from discreet.part import to_plain
 from discreet.paths import OnProgress

@@ -1,1 +1,1 @@
-"""The training loop, and the job that it runs."""
+"""The training loop: build a job, play its rounds, and certify what they revealed."""

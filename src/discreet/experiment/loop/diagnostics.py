@@ -7,7 +7,7 @@ import torch
 
 from discreet.algorithms.message_sizes import message_bits
 from discreet.engines.engine import CohortSum
-from discreet.experiment.loop.job import Job
+from discreet.experiment.job import Job
 from discreet.params import count_values
 
 QUANTILES = (5, 25, 75, 95)  # percent; the median is listed by its name

@@ -17,7 +17,7 @@ from discreet.errors import InvalidInput
 from discreet.experiment.configuration import toml_document
 from discreet.experiment.configuration.experiment_file import Experiment, Source
 from discreet.experiment.configuration.run_settings import RunSettings, Settings
-from discreet.experiment.loop.job import Job
+from discreet.experiment.job import Job
 from discreet.experiment.promise import calibrate, person_bound
 from discreet.experiment.promise.promise import Privacy
 from discreet.models import UserModel

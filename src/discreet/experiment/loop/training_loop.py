@@ -10,15 +10,15 @@ from typing import TypeAlias
 from discreet.algorithms.algorithm import ServerState
 from discreet.engines.engine import CohortSum, RoundRefused
 from discreet.errors import BudgetRefused, InvalidInput
-from discreet.experiment.loop import diagnostics
+from discreet.experiment.job import Job
+from discreet.experiment.loop import diagnostics, run_guarantees
 from discreet.experiment.loop.diagnostics import json_number, json_numbers
 from discreet.experiment.loop.interrupt import catch_interrupts
-from discreet.experiment.loop.job import Job
 from discreet.experiment.loop.outcome import Outcome
-from discreet.experiment.promise import data_ranges, released_rounds, run_guarantees, run_spending
+from discreet.experiment.loop.round_releases import draw_cohort, paying_clients, planned_releases, releases_of_round
+from discreet.experiment.promise import data_ranges, released_rounds, run_spending
 from discreet.experiment.promise.budget_check import check_budgets
 from discreet.experiment.promise.released_rounds import ReleasedRound
-from discreet.experiment.promise.round_releases import draw_cohort, paying_clients, planned_releases, releases_of_round
 from discreet.experiment.run_directory import environment, fingerprint, run_keys
 from discreet.experiment.run_directory.resume_check import check_unchanged
 from discreet.experiment.run_directory.run_files import RoundRecord

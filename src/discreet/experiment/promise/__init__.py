@@ -1,1 +1,1 @@
-"""From a promise to the noise that keeps it, and to the guarantees that a run may state."""
+"""From a promise to the noise that keeps it, and what a run has spent of it."""

@@ -47,11 +47,6 @@ class Privacy:
         """The person whose rows the data must bound; None where the promise is for another unit."""
         return self.unit if isinstance(self.unit, Person) else None
 
-    def scale_epsilon(self, factor: float) -> "Privacy":
-        """Return the promise with every client's epsilon multiplied by `factor`."""
-        own = self.epsilon
-        return replace(self, epsilon=tuple(each * factor for each in own) if isinstance(own, tuple) else own * factor)
-
 
 class ClientGroup(NamedTuple):
     """Clients for whom the same is promised and done, with single numbers throughout.

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,13 +20,11 @@ import discreet
 from discreet.data.features.feature_cache import tensor_digest
 from discreet.data.federation import Federation
 from discreet.experiment.configuration import toml_document
+from discreet.experiment.job import Job
 from discreet.experiment.run_directory.code_digest import code_digest
 from discreet.experiment.run_directory.module_files import ModuleFiles
-from discreet.randomness.streams import params_digest as params_digest
+from discreet.randomness.streams import params_digest
 from discreet.user_code import REFERENCE
-
-if TYPE_CHECKING:
-    from discreet.experiment.loop.job import Job
 
 
 @dataclass(frozen=True)
@@ -61,7 +59,7 @@ class Fingerprint:
         return cls(**data) if whole else None
 
 
-def take_fingerprint(job: "Job") -> Fingerprint:
+def take_fingerprint(job: Job) -> Fingerprint:
     """Take the fingerprint of a job. Data that real clients keep themselves is not part of it."""
     network = job.model.loss.module
     trained = [value for value in network.parameters() if value.requires_grad]
@@ -114,10 +112,10 @@ def discreet_source() -> str:
     return total.hexdigest()
 
 
-def _experiment(job: "Job") -> dict[str, Any]:
+def _experiment(job: Job) -> dict[str, Any]:
     """Return the experiment without how long a server waits for real clients, which changes no sum."""
     experiment = toml_document.parse_toml(job.resolved_text, "resolved.toml")
-    if experiment.get("engine", {}).get("kind") == "flower":
+    if not job.settings.engine.is_simulated:
         del experiment["engine"]
     return experiment
 
@@ -128,7 +126,7 @@ def _examples(data: Federation) -> dict[str, Any]:
     return {name: tensor_digest(value) if isinstance(value, torch.Tensor) else value for name, value in held.items()}
 
 
-def _own_files(job: "Job") -> list[str]:
+def _own_files(job: Job) -> list[str]:
     """Return digests of the Python files that an experiment names, and of the user's files that they import."""
     if job.folder is None:
         return []

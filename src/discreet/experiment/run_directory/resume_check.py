@@ -7,7 +7,7 @@ would cancel in their difference; with other code, other noise might be drawn fo
 import json
 
 from discreet.errors import InvalidInput
-from discreet.experiment.loop.job import Job
+from discreet.experiment.job import Job
 from discreet.experiment.run_directory.fingerprint import Fingerprint, take_fingerprint, versions
 from discreet.experiment.run_directory.run_record import RunRecord
 

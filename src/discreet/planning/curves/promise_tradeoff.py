@@ -9,7 +9,7 @@ from rich.console import RenderableType
 
 from discreet.errors import Unsupported
 from discreet.experiment.configuration.experiment_file import Source
-from discreet.experiment.loop.job import Job
+from discreet.experiment.job import Job
 from discreet.part import to_plain
 from discreet.planning.curves.number_tables import number_table
 from discreet.planning.curves.sweep_panels import geometric_steps, sweep_panel

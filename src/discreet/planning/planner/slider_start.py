@@ -11,7 +11,7 @@ from discreet.algorithms.noise_to_signal import noise_multiplier, noise_to_signa
 from discreet.algorithms.sampling import Everyone, Poisson, RoundRobin
 from discreet.algorithms.training.per_round import value_in_round
 from discreet.errors import InvalidInput
-from discreet.experiment.loop.job import Job
+from discreet.experiment.job import Job
 from discreet.experiment.promise import run_spending
 from discreet.params import count_values
 from discreet.planning import experiment_plan

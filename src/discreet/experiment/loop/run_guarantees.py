@@ -6,7 +6,7 @@ from typing import Any
 
 from discreet.algorithms import claims, failure_odds
 from discreet.algorithms.mechanisms import IntegerNoise
-from discreet.experiment.loop.job import Job
+from discreet.experiment.job import Job
 from discreet.experiment.promise import person_bound, run_spending
 from discreet.experiment.promise.promise import client_groups
 from discreet.experiment.promise.released_rounds import ReleasedRound

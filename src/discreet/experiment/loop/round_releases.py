@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from discreet.experiment.loop.job import Job
+from discreet.experiment.job import Job
 from discreet.privacy.release import Release
 from discreet.randomness.purposes import Purpose
 
