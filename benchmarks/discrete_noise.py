@@ -18,7 +18,9 @@ import results
 from randomgen import AESCounter
 
 from discreet.randomness.secret_streams import secret_generator
-from discreet.secure_sums.discrete_noise import Source, draw_discrete_gaussian, draw_skellam
+from discreet.secure_sums.discrete_noise.chunks import Source
+from discreet.secure_sums.discrete_noise.gaussian_sampler import draw_discrete_gaussian
+from discreet.secure_sums.discrete_noise.skellam_sampler import draw_skellam
 
 NUMBERS = 1_000_000  # the parameters of a model
 GOAL = 10.0  # million Skellam draws a second on two cores

@@ -59,7 +59,7 @@ from discreet.privacy.release import Release
 from discreet.privacy.wording import round_up
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import CPU, RunKey
-from discreet.secure_sums.discrete_noise import LARGEST_RATE
+from discreet.secure_sums.discrete_noise.skellam_sampler import LARGEST_RATE
 from tests.federations import federation, linear
 
 TABLE = {

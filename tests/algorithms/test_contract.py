@@ -25,7 +25,7 @@ from discreet.errors import DiscreetError, UnsoundCombination
 from discreet.params import Params, flatten
 from discreet.privacy import accountant
 from discreet.randomness.streams import CPU, RunKey
-from discreet.secure_sums.lattice import Encoding
+from discreet.secure_sums.lattice.lattice_encoding import Encoding
 from tests.algorithms.training.test_contract import HELD, PARAMS, TRAINERS, loss
 
 LOUD = {  # far beyond the clips of the mechanisms below

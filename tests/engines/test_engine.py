@@ -14,7 +14,7 @@ from discreet.engines.engine import CohortSum, Simulation
 from discreet.engines.reference import ReferenceEngine
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import RunKey
-from discreet.secure_sums.lattice import Encoding
+from discreet.secure_sums.lattice.lattice_encoding import Encoding
 from tests.federations import cross_entropy, federation, linear
 
 MODEL = {"w": torch.zeros(1)}

@@ -15,16 +15,10 @@ from discreet.algorithms.recipes.ddp_fedavg import ddp_fedavg, ddp_fedavg_client
 from discreet.errors import InvalidInput
 from discreet.experiment.promise import calibrate
 from discreet.experiment.promise.promise import Privacy
-from discreet.secure_sums.lattice import (
-    Load,
-    SumPlan,
-    fewest_bits,
-    fit_scale,
-    l2_after_rounding,
-    l2_of_rounded_sum,
-    wraparound_probability,
-)
-from discreet.secure_sums.lattice.scale import COARSEST
+from discreet.privacy.skellam import l2_after_rounding
+from discreet.secure_sums.lattice.grid import Load
+from discreet.secure_sums.lattice.rounding import l2_of_rounded_sum
+from discreet.secure_sums.lattice.scale import COARSEST, SumPlan, fewest_bits, fit_scale, wraparound_probability
 from discreet.secure_sums.secagg.ring_vectors import LEAST_BITS
 
 PAPER = Population(examples=(5600,) * 10)  # Fashion-MNIST of Heikkilä 2025

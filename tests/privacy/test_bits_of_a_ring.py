@@ -11,7 +11,7 @@ import pytest
 
 from discreet.privacy import rdp, skellam
 from discreet.privacy.events import PoissonSampled, Repeated, SkellamNoise
-from discreet.secure_sums.lattice import l2_after_rounding
+from discreet.privacy.skellam import l2_after_rounding
 
 ORDERS = np.arange(2.0, 256.0)
 SIGMA, CLIENTS = 6.822, 10

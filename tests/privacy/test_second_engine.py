@@ -170,4 +170,5 @@ def test_the_same_question_is_not_computed_twice():
 def test_noise_too_small_for_its_doubles_is_declined(relation):
     noise = GaussianNoise(noise_multiplier=1e-6)
     opinion = second_engine.epsilon(PoissonSampled(sampling_rate=0.1, event=noise), 1e-5, relation)
-    assert opinion.epsilon is None and "nothing finite" in opinion.reason
+    assert opinion.epsilon is None
+    assert "nothing finite" in opinion.reason

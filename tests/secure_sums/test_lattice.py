@@ -11,25 +11,16 @@ from torch import Tensor
 
 from discreet.errors import InvalidInput
 from discreet.params import unflatten
-from discreet.privacy.skellam import scale_for_bits
+from discreet.privacy.skellam import l2_after_rounding, scale_for_bits
 from discreet.randomness.secret_streams import secret_generator
 from discreet.randomness.streams import CPU, RunKey, Streams
-from discreet.secure_sums.discrete_noise import LARGEST_RATE, draw_discrete_gaussian, draw_skellam
-from discreet.secure_sums.lattice import (
-    Rotation,
-    SumPlan,
-    decode_sum,
-    fit_scale,
-    flatten_block,
-    l2_after_rounding,
-    l2_of_rounded_sum,
-    round_conditionally,
-    round_stochastically,
-    to_signed,
-    wrap_into_ring,
-    wraparound_probability,
-)
-from discreet.secure_sums.lattice.rotation import hadamard, padded_dimension
+from discreet.secure_sums.discrete_noise.gaussian_sampler import draw_discrete_gaussian
+from discreet.secure_sums.discrete_noise.skellam_sampler import LARGEST_RATE, draw_skellam
+from discreet.secure_sums.lattice.lattice_encoding import flatten_block
+from discreet.secure_sums.lattice.ring import decode_sum, to_signed, wrap_into_ring
+from discreet.secure_sums.lattice.rotation import Rotation, hadamard, padded_dimension
+from discreet.secure_sums.lattice.rounding import l2_of_rounded_sum, round_conditionally, round_stochastically
+from discreet.secure_sums.lattice.scale import SumPlan, fit_scale, wraparound_probability
 
 SEEDS = st.integers(min_value=0, max_value=2**32)
 KEY = RunKey.from_seed(5)

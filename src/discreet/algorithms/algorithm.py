@@ -25,7 +25,7 @@ from discreet.part import Flag, part
 from discreet.privacy.release import Release
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import Rows
-from discreet.secure_sums.lattice import Grid, Load
+from discreet.secure_sums.lattice.grid import Grid, Load
 
 
 class ServerState(NamedTuple):

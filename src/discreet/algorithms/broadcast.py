@@ -5,7 +5,7 @@ from functools import cached_property
 
 from discreet.params import Params
 from discreet.randomness.streams import params_digest, params_fingerprint
-from discreet.secure_sums.lattice import Encoding
+from discreet.secure_sums.lattice.lattice_encoding import Encoding
 
 CLIP = "clip"  # name of the announced norm that updates are measured in
 

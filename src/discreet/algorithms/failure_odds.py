@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from discreet.algorithms.aggregation import Lattice
 from discreet.algorithms.population import Population
 from discreet.privacy.wording import round_up
-from discreet.secure_sums.discrete_noise import skellam_error_probability
+from discreet.secure_sums.discrete_noise.skellam_sampler import skellam_error_probability
 
 if TYPE_CHECKING:
     from discreet.algorithms.algorithm import Algorithm

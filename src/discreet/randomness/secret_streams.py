@@ -18,7 +18,9 @@ from torch import Tensor
 from discreet.errors import InvalidInput, Unsupported
 from discreet.params import Params
 from discreet.randomness.purposes import Purpose, stream_name
-from discreet.secure_sums.discrete_noise import draw_discrete_gaussian, draw_noise_shares, draw_skellam
+from discreet.secure_sums.discrete_noise.gaussian_sampler import draw_discrete_gaussian
+from discreet.secure_sums.discrete_noise.noise_shares import draw_noise_shares
+from discreet.secure_sums.discrete_noise.skellam_sampler import draw_skellam
 
 KEY_BYTES = 32
 FLOATS = (torch.float32, torch.float64)

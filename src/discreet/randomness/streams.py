@@ -20,7 +20,9 @@ from discreet.errors import UnsoundCombination
 from discreet.params import Params, count_values, unflatten
 from discreet.randomness.purposes import Purpose, stream_name
 from discreet.randomness.secret_streams import SecretRows
-from discreet.secure_sums.discrete_noise import draw_discrete_gaussian, draw_noise_shares, draw_skellam
+from discreet.secure_sums.discrete_noise.gaussian_sampler import draw_discrete_gaussian
+from discreet.secure_sums.discrete_noise.noise_shares import draw_noise_shares
+from discreet.secure_sums.discrete_noise.skellam_sampler import draw_skellam
 
 CPU = torch.device("cpu")
 WORDS = 624  # in the state of a Mersenne twister, which is torch's generator on the host

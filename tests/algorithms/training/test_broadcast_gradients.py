@@ -24,7 +24,7 @@ from discreet.params import flatten
 from discreet.privacy import accountant
 from discreet.privacy.events import GaussianNoise, PoissonSampled, steps
 from discreet.randomness.streams import RunKey
-from discreet.secure_sums.lattice import Encoding
+from discreet.secure_sums.lattice.lattice_encoding import Encoding
 from examples import counterexample
 from tests.federations import cross_entropy, federation, linear
 

@@ -11,9 +11,11 @@ from discreet.errors import InvalidInput
 from discreet.params import Params, count_values
 from discreet.part import Count, Flag, Index, Positive, Probability, part
 from discreet.randomness.streams import Rows
-from discreet.secure_sums import lattice
-from discreet.secure_sums.lattice import Encoding, Grid, Load, Rotation, padded_dimension
+from discreet.secure_sums.lattice import scale as lattice_scale
+from discreet.secure_sums.lattice.grid import Grid, Load
+from discreet.secure_sums.lattice.lattice_encoding import Encoding
 from discreet.secure_sums.lattice.ring import MOST_BITS
+from discreet.secure_sums.lattice.rotation import Rotation, padded_dimension
 from discreet.secure_sums.secagg.ring_vectors import LEAST_BITS
 
 
@@ -49,22 +51,22 @@ class Lattice:
         if dimension is None or load is None:
             return lattice_sum
         if lattice_sum.bits is None:
-            fewest = lattice.fewest_bits(lattice_sum._plan(dimension, load), self.wraparound, self.scale)
+            fewest = lattice_scale.fewest_bits(lattice_sum._plan(dimension, load), self.wraparound, self.scale)
             lattice_sum = replace(lattice_sum, bits=max(LEAST_BITS, fewest))
         if lattice_sum.scale is None:
             lattice_sum = replace(
-                lattice_sum, scale=lattice.fit_scale(lattice_sum._plan(dimension, load), self.wraparound).scale
+                lattice_sum, scale=lattice_scale.fit_scale(lattice_sum._plan(dimension, load), self.wraparound).scale
             )
         return lattice_sum
 
     def check_load(self, load: Load | None) -> None:
         if self.scale is not None and self.dimension is not None and load is not None:
-            lattice.check_scale(self._plan(self.dimension, load), self.scale, self.wraparound)
+            lattice_scale.check_scale(self._plan(self.dimension, load), self.scale, self.wraparound)
 
     def wraparound_probability(self, load: Load | None) -> float | None:
         if self.scale is None or self.dimension is None or load is None:
             return None
-        return lattice.wraparound_probability(self._plan(self.dimension, load), self.scale)
+        return lattice_scale.wraparound_probability(self._plan(self.dimension, load), self.scale)
 
     def grid(self, times: int, added: int) -> Grid | None:
         if self.scale is None or self.dimension is None:
@@ -108,8 +110,8 @@ class Lattice:
                 fix="Leave aggregation.dimension out: it follows from the model.",
             )
 
-    def _plan(self, dimension: int, load: Load) -> lattice.SumPlan:
-        return lattice.SumPlan(
+    def _plan(self, dimension: int, load: Load) -> lattice_scale.SumPlan:
+        return lattice_scale.SumPlan(
             bits=self.bits or MOST_BITS,
             vectors=load.vectors,
             sums=load.sums,

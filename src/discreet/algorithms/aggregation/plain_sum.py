@@ -7,7 +7,8 @@ import torch
 from discreet.params import Params
 from discreet.part import part
 from discreet.randomness.streams import Rows
-from discreet.secure_sums.lattice import Encoding, Grid, Load
+from discreet.secure_sums.lattice.grid import Grid, Load
+from discreet.secure_sums.lattice.lattice_encoding import Encoding
 
 
 @part

@@ -16,7 +16,7 @@ from discreet.params import Params, add, norms, scale
 from discreet.part import Multiplier, Positive, Probability, Rate, part
 from discreet.privacy.events import GaussianNoise, Noise
 from discreet.randomness.streams import Rows
-from discreet.secure_sums.lattice import Grid
+from discreet.secure_sums.lattice.grid import Grid
 
 FLAG = "below the clip"
 

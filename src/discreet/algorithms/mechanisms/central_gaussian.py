@@ -14,7 +14,7 @@ from discreet.params import Params, add, scale
 from discreet.part import Multiplier, Positive, part
 from discreet.privacy.events import GaussianNoise, Noise
 from discreet.randomness.streams import Rows
-from discreet.secure_sums.lattice import Grid
+from discreet.secure_sums.lattice.grid import Grid
 
 
 @part

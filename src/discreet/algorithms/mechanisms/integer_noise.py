@@ -17,8 +17,10 @@ from discreet.errors import UnsoundCombination
 from discreet.params import Params, add, scale
 from discreet.part import Count, Index, Multiplier, Positive, part
 from discreet.privacy.events import DistributedDiscreteGaussianNoise, Noise, SkellamNoise
+from discreet.privacy.skellam import l2_after_rounding
 from discreet.randomness.streams import Rows
-from discreet.secure_sums.lattice import Grid, l2_after_rounding, l2_of_rounded_sum
+from discreet.secure_sums.lattice.grid import Grid
+from discreet.secure_sums.lattice.rounding import l2_of_rounded_sum
 
 
 @part

@@ -9,7 +9,7 @@ from discreet.algorithms.broadcast import Broadcast
 from discreet.params import Params
 from discreet.privacy.events import Noise
 from discreet.randomness.streams import Rows
-from discreet.secure_sums.lattice import Grid
+from discreet.secure_sums.lattice.grid import Grid
 
 State: TypeAlias = Params
 

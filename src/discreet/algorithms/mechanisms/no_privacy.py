@@ -11,7 +11,7 @@ from discreet.params import Params
 from discreet.part import part
 from discreet.privacy.events import Noise
 from discreet.randomness.streams import Rows
-from discreet.secure_sums.lattice import Grid
+from discreet.secure_sums.lattice.grid import Grid
 
 
 @part

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 import torch
 
 from discreet.params import Params, flatten, norms, unflatten
+from discreet.privacy.skellam import l2_after_rounding
 from discreet.secure_sums.lattice.ring import decode_sum
 from discreet.secure_sums.lattice.rotation import Rotation
-from discreet.secure_sums.lattice.rounding import Uniform, l2_after_rounding, round_conditionally, round_stochastically
+from discreet.secure_sums.lattice.rounding import Uniform, round_conditionally, round_stochastically
 
 ROTATED = "rotated"  # the name of a vector that no longer has a model's shape
 

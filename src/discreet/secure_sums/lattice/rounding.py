@@ -8,9 +8,6 @@ import torch
 from torch import Tensor
 
 from discreet.errors import InvalidInput
-from discreet.privacy.skellam import l1_of_integers, l2_after_rounding
-
-__all__ = ["l1_of_integers", "l2_after_rounding", "l2_of_rounded_sum", "round_conditionally", "round_stochastically"]
 
 Uniform: TypeAlias = Callable[[Sequence[int]], Tensor]  # `Streams.uniform`
 

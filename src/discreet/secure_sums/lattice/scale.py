@@ -13,7 +13,7 @@ from discreet.errors import InvalidInput
 from discreet.part import Count, Flag, NonNegative, Positive, part
 from discreet.privacy.skellam import RETRY, l1_of_integers, l2_after_rounding
 from discreet.privacy.wording import compact
-from discreet.secure_sums.discrete_noise import LARGEST_RATE, SMALLEST_RATE
+from discreet.secure_sums.discrete_noise.skellam_sampler import LARGEST_RATE, SMALLEST_RATE
 from discreet.secure_sums.lattice.ring import MOST_BITS
 
 IntegerNoise: TypeAlias = Literal["skellam", "discrete_gaussian"]
