@@ -12,6 +12,7 @@ from discreet.errors import DiscreetError
 from discreet.secure_sums.secagg import key_agreement, shamir
 from discreet.secure_sums.secagg.client_state import ClientState
 from discreet.secure_sums.secagg.message_codec import KINDS, encode, parse
+from discreet.secure_sums.secagg.message_fields import keys_bytes, sealed_bytes
 from discreet.secure_sums.secagg.server_state import Cohort
 from discreet.secure_sums.secagg.session_client import Client
 from discreet.secure_sums.secagg.session_errors import BadMessage, SecaggError
@@ -26,8 +27,6 @@ from discreet.secure_sums.secagg.session_messages import (
     Roster,
     Shares,
     Survivors,
-    keys_bytes,
-    sealed_bytes,
 )
 from discreet.secure_sums.secagg.session_server import Server
 from discreet.secure_sums.secagg.session_terms import Terms

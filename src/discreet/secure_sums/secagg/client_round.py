@@ -1,12 +1,12 @@
 """A client's part in a round: mask its vector, agree on the survivors, and reveal one share for each neighbour."""
 
 from discreet.secure_sums.secagg import key_agreement, shamir
-from discreet.secure_sums.secagg.client_setup import require_clients, seal_share, share_secret, unseal_shares
+from discreet.secure_sums.secagg.client_setup import seal_share, share_secret, unseal_shares
 from discreet.secure_sums.secagg.client_state import ClientState
 from discreet.secure_sums.secagg.derivations import pair_masks, self_mask, survivors_statement
 from discreet.secure_sums.secagg.masks import Masks
 from discreet.secure_sums.secagg.ring_vectors import Vector
-from discreet.secure_sums.secagg.session_errors import ListsDiffer, WrongList
+from discreet.secure_sums.secagg.session_errors import ListsDiffer, WrongList, require_clients
 from discreet.secure_sums.secagg.session_messages import Agreed, Agreement, Masked, Revealed, Survivors
 
 
@@ -16,11 +16,8 @@ def mask(state: ClientState, total: Vector) -> Masked:
     `total` is changed in place.
     """
     terms, number, me = state.terms, state.round, state.client
-    masks, seed, private = (
-        Masks(terms.ring),
-        key_agreement.random_bytes(key_agreement.KEY_BYTES),
-        state.mask_keys.pop(state.round),
-    )
+    masks, private = Masks(terms.ring), state.mask_keys.pop(state.round)
+    seed = key_agreement.random_bytes(key_agreement.KEY_BYTES)
     key, commitment = self_mask(terms, number, me, seed)
     masks.add(total, key)
     place = slice(key_agreement.KEY_BYTES * number, key_agreement.KEY_BYTES * (number + 1))

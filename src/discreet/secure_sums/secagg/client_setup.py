@@ -2,8 +2,8 @@
 
 from discreet.secure_sums.secagg import graph, key_agreement, shamir
 from discreet.secure_sums.secagg.client_state import ClientState
-from discreet.secure_sums.secagg.derivations import keys_statement, roster_digest, seal_key
-from discreet.secure_sums.secagg.session_errors import BadShares, BadSignature, TooFewClients, WrongKeys, WrongList
+from discreet.secure_sums.secagg.derivations import are_keys_signed, keys_statement, roster_digest, seal_key
+from discreet.secure_sums.secagg.session_errors import BadShares, BadSignature, WrongKeys, WrongList, require_clients
 from discreet.secure_sums.secagg.session_messages import Keys, Members, Roster, Shares, Table
 
 
@@ -56,15 +56,6 @@ def on_members(state: ClientState, message: Members) -> None:
     state.members = message.members
 
 
-def require_clients(count: int, needed: int, what: str) -> None:
-    """Raise TooFewClients unless `count` clients reach `needed`. `what` completes the sentence "N clients ..."."""
-    if count < needed:
-        raise TooFewClients(
-            f"{count} clients {what}, and {needed} are needed.",
-            fix="Wait for more clients, or begin a session with a lower threshold.",
-        )
-
-
 def share_secret(state: ClientState, secret: bytes) -> dict[int, bytes]:
     """Split the secret into a share for the client itself and for each neighbour.
 
@@ -101,15 +92,11 @@ def unseal_shares(state: ClientState, table: Table, what: str, number: int) -> d
 def _check_keys(state: ClientState, peer: int, published: bytes, expected: bytes) -> None:
     if key_agreement.digest(published) != expected:
         raise WrongKeys(f"The keys of client {peer} are not those in the list of everybody's keys.")
-    if state.terms.has_signatures:
-        public, signature = published[: -key_agreement.SIGNATURE_BYTES], published[-key_agreement.SIGNATURE_BYTES :]
-        if not key_agreement.is_signature_valid(
-            state.terms.identities[peer], keys_statement(state.terms, peer, public), signature
-        ):
-            raise BadSignature(
-                f"The keys that are said to be of client {peer} are not signed by it.",
-                fix="Compare the identity keys in the terms with their owners.",
-            )
+    if not are_keys_signed(state.terms, peer, published):
+        raise BadSignature(
+            f"The keys that are said to be of client {peer} are not signed by it.",
+            fix="Compare the identity keys in the terms with their owners.",
+        )
 
 
 def _share_mask_keys(state: ClientState) -> dict[int, bytes]:

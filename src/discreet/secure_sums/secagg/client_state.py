@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 from typing import get_args
 
 from discreet.secure_sums.secagg import key_agreement, shamir
-from discreet.secure_sums.secagg.session_errors import BadMessage
 from discreet.secure_sums.secagg.session_messages import ClientStage
 from discreet.secure_sums.secagg.session_terms import Terms
 from discreet.secure_sums.secagg.wire import Reader, Writer
@@ -70,20 +69,12 @@ class ClientState:
         writer.blob(self.published).blob(self.roster).clients(self.present, total)
         writer.clients(self.neighbours, total).table(self.mask_publics).table(self.channels)
         writer.clients(self.members, total).table(self.key_shares).table(self.self_shares)
-        content = writer.clients(self.survivors, total).blob(self.last_digest).blob(self.last_reply).to_bytes()
-        return content + key_agreement.digest(content)
+        return writer.clients(self.survivors, total).blob(self.last_digest).blob(self.last_reply).to_saved_bytes()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "ClientState":
         """Restore the state that `to_bytes` returned; raise BadMessage if a byte differs."""
-        content, checksum = data[: -key_agreement.KEY_BYTES], data[-key_agreement.KEY_BYTES :]
-        if not content.startswith(MARK) or key_agreement.digest(content) != checksum:
-            raise BadMessage(
-                "These bytes are not the saved state of a client of this version, or were changed since.",
-                fix="Restore the newest whole copy, or begin a new session.",
-            )
-        reader = Reader(content)
-        reader.raw(len(MARK))
+        reader = Reader.open_saved(data, MARK, "client")
         terms = Terms.from_bytes(reader.blob())
         total, rounds, key = terms.clients, terms.rounds, key_agreement.KEY_BYTES
         client, stage, number = reader.client(total), reader.number(1), reader.number(4)

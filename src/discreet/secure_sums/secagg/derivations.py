@@ -36,6 +36,14 @@ def keys_statement(terms: Terms, client: int, public: bytes) -> bytes:
     return key_agreement.statement(terms.context, "keys", client, public)
 
 
+def are_keys_signed(terms: Terms, client: int, published: bytes) -> bool:
+    """Return whether published keys end with their client's signature; true in a session without signatures."""
+    if not terms.has_signatures:
+        return True
+    public, signature = published[: -key_agreement.SIGNATURE_BYTES], published[-key_agreement.SIGNATURE_BYTES :]
+    return key_agreement.is_signature_valid(terms.identities[client], keys_statement(terms, client, public), signature)
+
+
 def survivors_statement(
     terms: Terms, roster: bytes, members: Collection[int], number: int, survivors: Collection[int]
 ) -> bytes:

@@ -1,5 +1,7 @@
 """Encode the messages of a secure session as bytes, and parse them back with every byte checked."""
 
+from dataclasses import fields
+
 from discreet.secure_sums.secagg.session_messages import ROUND, SETUP, Message
 from discreet.secure_sums.secagg.session_terms import Terms
 from discreet.secure_sums.secagg.wire import VERSION, Reader, Writer
@@ -12,7 +14,8 @@ KINDS: dict[int, type[Message]] = {
 def encode(message: Message, terms: Terms) -> bytes:
     """Return the message as bytes, bound to these terms by their digest."""
     writer = Writer().number(VERSION, 1).number(message.KIND, 1).raw(terms.context)
-    message.body(writer, terms)
+    for kind, field in zip(message.FIELDS, fields(message), strict=True):
+        kind.write(writer, getattr(message, field.name), terms)
     return writer.to_bytes()
 
 
@@ -30,6 +33,8 @@ def parse(data: bytes, terms: Terms) -> Message:
         reader.refuse(f"is of kind {kind}, which is not known")
     if context != terms.context:
         reader.refuse("belongs to another session, or to other terms")
-    message = KINDS[kind].read(reader, terms)
+    message = KINDS[kind](*(field.read(reader, terms) for field in KINDS[kind].FIELDS))
+    if problem := message.problem():
+        reader.refuse(problem)
     reader.check_end()
     return message

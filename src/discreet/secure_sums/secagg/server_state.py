@@ -8,9 +8,9 @@ import numpy as np
 
 from discreet.secure_sums.secagg import graph, key_agreement
 from discreet.secure_sums.secagg.derivations import roster_digest, survivors_statement
+from discreet.secure_sums.secagg.message_fields import keys_bytes
 from discreet.secure_sums.secagg.ring_vectors import Vector
-from discreet.secure_sums.secagg.session_errors import BadMessage
-from discreet.secure_sums.secagg.session_messages import Masked, Revealed, keys_bytes
+from discreet.secure_sums.secagg.session_messages import Masked, Revealed
 from discreet.secure_sums.secagg.session_terms import Terms
 from discreet.secure_sums.secagg.wire import Reader, Writer
 
@@ -66,17 +66,12 @@ class Cohort:
     def to_bytes(self, next_round: int) -> bytes:
         """Return the cohort and the next round that may be opened as bytes."""
         writer = Writer().raw(MARK).blob(self.terms.to_bytes()).number(next_round, 4)
-        content = writer.table(self.published).clients(self.members, self.terms.clients).to_bytes()
-        return content + key_agreement.digest(content)
+        return writer.table(self.published).clients(self.members, self.terms.clients).to_saved_bytes()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "tuple[Cohort, int]":
         """Restore the cohort, and the next round that may be opened."""
-        content, checksum = data[: -key_agreement.KEY_BYTES], data[-key_agreement.KEY_BYTES :]
-        if not content.startswith(MARK) or key_agreement.digest(content) != checksum:
-            raise BadMessage("These bytes are not the saved state of a server of this version, or were changed since.")
-        reader = Reader(content)
-        reader.raw(len(MARK))
+        reader = Reader.open_saved(data, MARK, "server")
         terms, number = Terms.from_bytes(reader.blob()), reader.number(4)
         published, members = reader.table(keys_bytes(terms), terms.clients), reader.clients(terms.clients)
         reader.check_end()

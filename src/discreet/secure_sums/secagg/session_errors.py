@@ -80,3 +80,12 @@ class ListsDiffer(Abort):
 
 class BadShares(Abort):
     """Encrypted shares that were changed, or meant for another client, round or session."""
+
+
+def require_clients(count: int, needed: int, what: str) -> None:
+    """Raise TooFewClients unless `count` clients reach `needed`. `what` completes the sentence "N clients ..."."""
+    if count < needed:
+        raise TooFewClients(
+            f"{count} clients {what}, and {needed} are needed.",
+            fix="Wait for more clients, or begin a session with a lower threshold.",
+        )

@@ -1,198 +1,142 @@
 """The messages of a secure session, and the table of stages that says in which order they are exchanged.
 
-Each message is a record that has exactly one encoding in bytes (message_codec.py). All sizes follow from the terms, so
-a reader knows each length in advance. `SETUP` and `ROUND`, at the end of this file, are the only place that holds the
-order of the stages: client, server, local session and network session all read it from there.
+Each message is a record that has exactly one encoding in bytes (message_codec.py), by the kinds of its fields
+(message_fields.py). `SETUP` and `ROUND`, at the end of this file, are the only place that holds the order of the
+stages: client, server, local session and network session all read it from there.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
-from discreet.secure_sums.secagg import key_agreement, shamir
-from discreet.secure_sums.secagg.session_terms import Terms
-from discreet.secure_sums.secagg.wire import Bytes, Reader, Writer
+from discreet.secure_sums.secagg import message_fields as fields
+from discreet.secure_sums.secagg import shamir
+from discreet.secure_sums.secagg.wire import Bytes
 
-ROUND_BYTES = 4
 Table: TypeAlias = Mapping[int, bytes]
 
 
-def sealed_bytes(shares: int) -> int:
-    """Return the length of `shares` Shamir shares under one seal."""
-    return key_agreement.SEAL_BYTES + shares * shamir.SHARE_BYTES
+@dataclass(frozen=True)
+class WireMessage:
+    """A message as a record whose fields are written one after the other.
 
+    Attributes:
+        KIND: The number that marks the message.
+        FIELDS: The kind of each field, in their order.
+    """
 
-def keys_bytes(terms: Terms) -> int:
-    """Return the length of a client's public keys: a sealing key, a mask key for each round, and any signature."""
-    return key_agreement.KEY_BYTES * (1 + terms.rounds) + (key_agreement.SIGNATURE_BYTES if terms.has_signatures else 0)
+    KIND: ClassVar[int]
+    FIELDS: ClassVar[tuple[fields.MessageField, ...]]
+
+    def problem(self) -> str:
+        """Return what is wrong with a message whose fields could all be read; empty if nothing is."""
+        return ""
 
 
 @dataclass(frozen=True)
-class Keys:
+class Keys(WireMessage):
     """A client's public keys.
 
     `published` holds the sealing key, one mask key for each round and, in a signed session, the signature over them.
     """
 
-    KIND: ClassVar[int] = 1
+    KIND = 1
+    FIELDS = (fields.CLIENT, fields.PUBLISHED_KEYS)
     client: int
     published: bytes
 
-    def body(self, writer: Writer, terms: Terms) -> None:
-        writer.number(self.client, 4).raw(self.published)
-
-    @classmethod
-    def read(cls, reader: Reader, terms: Terms) -> "Keys":
-        return cls(reader.client(terms.clients), reader.raw(keys_bytes(terms)))
-
 
 @dataclass(frozen=True)
-class Roster:
+class Roster(WireMessage):
     """The digest of every client's public keys, and the keys of the receiver's neighbours in full."""
 
-    KIND: ClassVar[int] = 2
+    KIND = 2
+    FIELDS = (fields.DIGESTS, fields.KEYS_OF_CLIENTS)
     digests: Table
     published: Table
 
-    def body(self, writer: Writer, terms: Terms) -> None:
-        writer.table(self.digests).table(self.published)
-
-    @classmethod
-    def read(cls, reader: Reader, terms: Terms) -> "Roster":
-        return cls(reader.table(key_agreement.KEY_BYTES, terms.clients), reader.table(keys_bytes(terms), terms.clients))
-
 
 @dataclass(frozen=True)
-class Shares:
+class Shares(WireMessage):
     """Shares of a client's mask keys of all rounds, sealed for each of its neighbours."""
 
-    KIND: ClassVar[int] = 3
+    KIND = 3
+    FIELDS = (fields.CLIENT, fields.SEALED_SHARES_OF_ALL_ROUNDS)
     client: int
     sealed: Table
 
-    def body(self, writer: Writer, terms: Terms) -> None:
-        writer.number(self.client, 4).table(self.sealed)
-
-    @classmethod
-    def read(cls, reader: Reader, terms: Terms) -> "Shares":
-        return cls(reader.client(terms.clients), reader.table(sealed_bytes(terms.rounds), terms.clients))
-
 
 @dataclass(frozen=True)
-class Members:
+class Members(WireMessage):
     """The clients that shared their keys and so belong to the session, and the shares sealed for the receiver."""
 
-    KIND: ClassVar[int] = 4
+    KIND = 4
+    FIELDS = (fields.CLIENTS, fields.SEALED_SHARES_OF_ALL_ROUNDS)
     members: frozenset[int]
     sealed: Table
 
-    def body(self, writer: Writer, terms: Terms) -> None:
-        writer.clients(self.members, terms.clients).table(self.sealed)
-
-    @classmethod
-    def read(cls, reader: Reader, terms: Terms) -> "Members":
-        return cls(reader.clients(terms.clients), reader.table(sealed_bytes(terms.rounds), terms.clients))
-
 
 @dataclass(frozen=True)
-class Masked:
+class Masked(WireMessage):
     """A masked vector, packed, with a commitment to the seed of its self-mask and sealed shares of that seed."""
 
-    KIND: ClassVar[int] = 5
+    KIND = 5
+    FIELDS = (fields.CLIENT, fields.ROUND_NUMBER, fields.DIGEST, fields.VECTOR, fields.SEALED_SHARES)
     client: int
     round: int
     commitment: bytes
     vector: Bytes
     sealed: Table
 
-    def body(self, writer: Writer, terms: Terms) -> None:
-        writer.number(self.client, 4).number(self.round, ROUND_BYTES).raw(self.commitment)
-        writer.raw(self.vector).table(self.sealed)
-
-    @classmethod
-    def read(cls, reader: Reader, terms: Terms) -> "Masked":
-        return cls(
-            reader.client(terms.clients),
-            _round(reader, terms),
-            reader.raw(key_agreement.KEY_BYTES),
-            reader.view(terms.ring.packed_bytes),
-            reader.table(sealed_bytes(1), terms.clients),
-        )
-
 
 @dataclass(frozen=True)
-class Survivors:
+class Survivors(WireMessage):
     """The clients whose vectors are in the sum, and the self-mask shares that were sealed for the receiver."""
 
-    KIND: ClassVar[int] = 6
+    KIND = 6
+    FIELDS = (fields.ROUND_NUMBER, fields.CLIENTS, fields.SEALED_SHARES)
     round: int
     survivors: frozenset[int]
     sealed: Table
 
-    def body(self, writer: Writer, terms: Terms) -> None:
-        writer.number(self.round, ROUND_BYTES).clients(self.survivors, terms.clients).table(self.sealed)
-
-    @classmethod
-    def read(cls, reader: Reader, terms: Terms) -> "Survivors":
-        round_ = _round(reader, terms)
-        return cls(round_, reader.clients(terms.clients), reader.table(sealed_bytes(1), terms.clients))
-
 
 @dataclass(frozen=True)
-class Agreed:
+class Agreed(WireMessage):
     """A client's signature of the survivor list that it received."""
 
-    KIND: ClassVar[int] = 7
+    KIND = 7
+    FIELDS = (fields.CLIENT, fields.ROUND_NUMBER, fields.SIGNATURE)
     client: int
     round: int
     signature: bytes
 
-    def body(self, writer: Writer, terms: Terms) -> None:
-        writer.number(self.client, 4).number(self.round, ROUND_BYTES).raw(self.signature)
-
-    @classmethod
-    def read(cls, reader: Reader, terms: Terms) -> "Agreed":
-        return cls(reader.client(terms.clients), _round(reader, terms), reader.raw(key_agreement.SIGNATURE_BYTES))
-
 
 @dataclass(frozen=True)
-class Agreement:
+class Agreement(WireMessage):
     """The signatures of the survivor list by the receiver's neighbours."""
 
-    KIND: ClassVar[int] = 8
+    KIND = 8
+    FIELDS = (fields.ROUND_NUMBER, fields.SIGNATURES)
     round: int
     signatures: Table
 
-    def body(self, writer: Writer, terms: Terms) -> None:
-        writer.number(self.round, ROUND_BYTES).table(self.signatures)
-
-    @classmethod
-    def read(cls, reader: Reader, terms: Terms) -> "Agreement":
-        return cls(_round(reader, terms), reader.table(key_agreement.SIGNATURE_BYTES, terms.clients))
-
 
 @dataclass(frozen=True)
-class Revealed:
+class Revealed(WireMessage):
     """One share for the client itself and each neighbour: of a survivor's self-mask or of a lost client's mask key."""
 
-    KIND: ClassVar[int] = 9
+    KIND = 9
+    FIELDS = (fields.CLIENT, fields.ROUND_NUMBER, fields.SHARES, fields.SHARES)
     client: int
     round: int
     self_masks: Table
     mask_keys: Table
 
-    def body(self, writer: Writer, terms: Terms) -> None:
-        writer.number(self.client, 4).number(self.round, ROUND_BYTES).table(self.self_masks).table(self.mask_keys)
-
-    @classmethod
-    def read(cls, reader: Reader, terms: Terms) -> "Revealed":
-        client, round_ = reader.client(terms.clients), _round(reader, terms)
-        tables = [reader.table(shamir.SHARE_BYTES, terms.clients) for _ in range(2)]
-        if any(not shamir.is_share(share) for table in tables for share in table.values()):
-            reader.refuse("holds a share outside the field")
-        if set(tables[0]) & set(tables[1]):
-            reader.refuse("holds both shares of one client")
-        return cls(client, round_, *tables)
+    def problem(self) -> str:
+        shares = [*self.self_masks.values(), *self.mask_keys.values()]
+        if not all(map(shamir.is_share, shares)):
+            return "holds a share outside the field"
+        return "holds both shares of one client" if self.self_masks.keys() & self.mask_keys.keys() else ""
 
 
 ClientMessage: TypeAlias = Keys | Shares | Masked | Agreed | Revealed
@@ -250,10 +194,3 @@ def next_stage(name: ServerStage, *, signed: bool) -> ServerStage:
         if name in names:
             return (*names, "ready")[names.index(name) + 1]
     raise AssertionError(f"no stage follows {name!r}")
-
-
-def _round(reader: Reader, terms: Terms) -> int:
-    number = reader.number(ROUND_BYTES)
-    if number >= terms.rounds:
-        reader.refuse(f"is of round {number}, and the last of this session is {terms.rounds - 1}")
-    return number

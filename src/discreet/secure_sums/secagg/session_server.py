@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from discreet.secure_sums.secagg import key_agreement
-from discreet.secure_sums.secagg.derivations import keys_statement
+from discreet.secure_sums.secagg.derivations import are_keys_signed
 from discreet.secure_sums.secagg.message_codec import encode, parse
 from discreet.secure_sums.secagg.server_state import Cohort, Round
 from discreet.secure_sums.secagg.session_errors import (
@@ -18,6 +18,7 @@ from discreet.secure_sums.secagg.session_errors import (
     SessionOver,
     TooFewClients,
     WrongRound,
+    require_clients,
 )
 from discreet.secure_sums.secagg.session_messages import (
     ROUND,
@@ -161,7 +162,8 @@ class Server:
             self._check_sender(client)
         match message:
             case Keys():
-                self._check_keys(message)
+                if not are_keys_signed(self.terms, client, message.published):
+                    raise BadMessage(f"The keys that claim to be client {client}'s are not signed by it.")
                 self._published[client] = message.published
             case Shares():
                 _check_clients(set(message.sealed), set(cohort.neighbours[client]))
@@ -195,18 +197,8 @@ class Server:
         if client not in allowed.get(self.stage, ()):
             raise NotAMember(f"Client {client} was not in the stage before this one, so it can't be in this one.")
 
-    def _check_keys(self, message: Keys) -> None:
-        if self.terms.has_signatures:
-            public, signature = (
-                message.published[: -key_agreement.SIGNATURE_BYTES],
-                message.published[-key_agreement.SIGNATURE_BYTES :],
-            )
-            statement = keys_statement(self.terms, message.client, public)
-            if not key_agreement.is_signature_valid(self.terms.identities[message.client], statement, signature):
-                raise BadMessage(f"The keys that claim to be client {message.client}'s are not signed by it.")
-
     def _close_keys(self) -> Mapping[int, ServerMessage]:
-        self._require(len(self._published), "sent their keys")
+        require_clients(len(self._published), self.terms.minimum, "sent their keys")
         self._cohort = cohort = Cohort(self.terms, self._published)
         return {
             client: Roster(cohort.digests, {peer: cohort.published[peer] for peer in cohort.neighbours[client]})
@@ -215,7 +207,7 @@ class Server:
 
     def _close_shares(self) -> Mapping[int, ServerMessage]:
         members = self.responders
-        self._require(len(members), "shared their keys")
+        require_clients(len(members), self.terms.minimum, "shared their keys")
         self._cohort = replace(self._cohort, members=members)
         sealed, self._sealed = self._sealed, {}
         return {
@@ -225,7 +217,7 @@ class Server:
 
     def _close_masked(self) -> Mapping[int, ServerMessage]:
         current, survivors = self._round, self.responders
-        self._require(len(survivors), "sent a masked vector")
+        require_clients(len(survivors), self.terms.minimum, "sent a masked vector")
         current.survivors = survivors
         return {
             client: Survivors(
@@ -238,22 +230,13 @@ class Server:
 
     def _close_agreed(self) -> Mapping[int, ServerMessage]:
         signatures, number = self._round.signatures, self._round.number
-        self._require(len(signatures), "signed the survivor list", self.terms.threshold)
+        require_clients(len(signatures), self.terms.threshold, "signed the survivor list")
         return {
             client: Agreement(
                 number, {peer: signatures[peer] for peer in self._cohort.partners(client) if peer in signatures}
             )
             for client in signatures
         }
-
-    def _require(self, count: int, what: str, needed: int | None = None) -> None:
-        """Check that enough clients are left in all. Each client checks its own neighbourhood itself."""
-        needed = needed or self.terms.minimum
-        if count < needed:
-            raise TooFewClients(
-                f"{count} clients {what}, and {needed} are needed.",
-                fix="Wait for more clients, or begin a session with a lower threshold.",
-            )
 
 
 def _check_clients(named: set[int], expected: set[int]) -> None:

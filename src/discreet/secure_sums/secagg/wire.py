@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import NoReturn, TypeAlias
 
+from discreet.secure_sums.secagg import key_agreement
 from discreet.secure_sums.secagg.session_errors import BadMessage
 
 VERSION = 1
@@ -44,6 +45,11 @@ class Writer:
         """Return all that was written."""
         return b"".join(self._pieces)
 
+    def to_saved_bytes(self) -> bytes:
+        """Return all that was written with its checksum, for `Reader.open_saved`."""
+        content = self.to_bytes()
+        return content + key_agreement.digest(content)
+
 
 class Reader:
     """Reads what `Writer` wrote, and nothing else: each value has one encoding, and no byte is left over."""
@@ -53,6 +59,19 @@ class Reader:
             raise BadMessage(f"A message must be bytes, and got {type(data).__name__}.")
         self._data = memoryview(data)
         self._at = 0
+
+    @classmethod
+    def open_saved(cls, data: bytes, mark: bytes, whose: str) -> "Reader":
+        """Return a reader of the state that `to_saved_bytes` returned, after its mark; refuse it if a byte differs."""
+        content, checksum = data[: -key_agreement.KEY_BYTES], data[-key_agreement.KEY_BYTES :]
+        if not content.startswith(mark) or key_agreement.digest(content) != checksum:
+            raise BadMessage(
+                f"These bytes are not the saved state of a {whose} of this version, or were changed since.",
+                fix="Restore the newest whole copy, or begin a new session.",
+            )
+        reader = cls(content)
+        reader.raw(len(mark))
+        return reader
 
     def raw(self, count: int) -> bytes:
         return bytes(self.view(count))
