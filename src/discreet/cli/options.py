@@ -1,5 +1,9 @@
 """Options that several commands share, and how their values are read: numbers, relations, units and views."""
 
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -68,9 +72,53 @@ def _parse_number(text: str) -> float:
         return int(number) if number.is_integer() else number  # 1e6 is a valid number of steps
 
 
-def number_option(kind: Number, metavar: str, text: str, *, default: str | bool = True) -> Any:
-    """Return an option that takes a number, with its help text; `default` replaces the default that the help shows."""
-    return typer.Option(click_type=kind, metavar=metavar, help=text, show_default=default)
+def number_option(  # click.ParamType has a type argument only since 8.5
+    kind: click.ParamType,  # type: ignore[type-arg]
+    metavar: str,
+    text: str,
+    *names: str,
+    default: str | bool = True,
+    **settings: Any,
+) -> Any:
+    """Return an option that takes a number.
+
+    Args:
+        kind: The type that checks the number.
+        metavar: What stands for the number in the help.
+        text: The help text.
+        names: The names of the option, such as "--clip". None: the name of the parameter.
+        default: A text to show in the help instead of the default.
+        settings: More arguments of typer's Option.
+    """
+    return typer.Option(*names, click_type=kind, metavar=metavar, help=text, show_default=default, **settings)
+
+
+def expand_records(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command take the fields of a record as options.
+
+    Every parameter of `command` whose type is a dataclass is replaced by the fields of that dataclass, each declared
+    as an option. The returned function takes all options as keywords.
+    """
+    signature = inspect.signature(command, eval_str=True)
+    types = {name: parameter.annotation for name, parameter in signature.parameters.items()}
+    records: dict[str, Any] = {name: kind for name, kind in types.items() if is_dataclass(kind)}
+    fields = {name: inspect.signature(record, eval_str=True).parameters for name, record in records.items()}
+
+    @functools.wraps(command)
+    def wrapper(**options: Any) -> None:
+        for name, record in records.items():
+            options[name] = record(**{field: options.pop(field) for field in fields[name]})
+        command(**options)
+
+    parameters = [
+        option.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for name, parameter in signature.parameters.items()
+        for option in fields.get(name, {name: parameter}).values()
+    ]
+    # typer reads these two attributes
+    wrapper.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return wrapper
 
 
 POSITIVE, RATE, PROBABILITY = Number("positive", Positive), Number("rate", Rate), Number("probability", Probability)

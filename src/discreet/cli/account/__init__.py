@@ -7,8 +7,8 @@ import typer
 
 from discreet.cli.account.answer import solve
 from discreet.cli.account.averaging import averaging
-from discreet.cli.account.question import Question, with_question_options
-from discreet.cli.options import COUNT, POSITIVE, number_option
+from discreet.cli.account.question import Question
+from discreet.cli.options import COUNT, POSITIVE, expand_records, number_option
 from discreet.cli.output import emit
 from discreet.privacy.events import DiscreteGaussianNoise, GaussianNoise, LaplaceNoise, Noise, SkellamNoise
 
@@ -49,37 +49,39 @@ L2Sensitivity: TypeAlias = Annotated[
 
 
 @app.command(epilog=TARGET_EPILOG)
-@with_question_options
+@expand_records
 def gaussian(
-    question: Question,
+    *,
     noise_multiplier: Annotated[
         float | None, number_option(POSITIVE, "Z", "Standard deviation divided by the L2 sensitivity.")
     ] = None,
+    question: Question,
 ) -> None:
     """Gaussian noise on a sum of bounded L2 norm."""
     _print_answer(question, "noise_multiplier", noise_multiplier, lambda z: GaussianNoise(noise_multiplier=z))
 
 
 @app.command(epilog=TARGET_EPILOG)
-@with_question_options
+@expand_records
 def laplace(
-    question: Question,
+    *,
     noise_multiplier: Annotated[
         float | None, number_option(POSITIVE, "B", "Scale divided by the L1 sensitivity.")
     ] = None,
+    question: Question,
 ) -> None:
     """Laplace noise on a sum of bounded L1 norm."""
     _print_answer(question, "noise_multiplier", noise_multiplier, lambda b: LaplaceNoise(noise_multiplier=b))
 
 
 @app.command(epilog=TARGET_EPILOG)
-@with_question_options
+@expand_records
 def skellam(
-    question: Question,
     *,
     variance: Variance = None,
     l2_sensitivity: L2Sensitivity,
     dimension: Annotated[int, number_option(COUNT, "N", "Number of coordinates of the sum.")],
+    question: Question,
 ) -> None:
     """Skellam noise on a secure sum of integers."""
     _print_answer(
@@ -91,8 +93,8 @@ def skellam(
 
 
 @app.command(epilog=TARGET_EPILOG)
-@with_question_options
-def discrete_gaussian(question: Question, *, variance: Variance = None, l2_sensitivity: L2Sensitivity) -> None:
+@expand_records
+def discrete_gaussian(*, variance: Variance = None, l2_sensitivity: L2Sensitivity, question: Question) -> None:
     """Discrete Gaussian noise on a sum of integers."""
     _print_answer(
         question, "variance", variance, lambda v: DiscreteGaussianNoise(variance=v, l2_sensitivity=l2_sensitivity)

@@ -1,11 +1,8 @@
 """The options that every mechanism of `discreet account` has: each field of `Question` is one."""
 
-import functools
-import inspect
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Option
 
@@ -127,27 +124,3 @@ class Question:
             return (near if near >= exact else near + Fraction(1, near.denominator)).as_integer_ratio()
         population = self.population or LARGE_POPULATION
         return max(1, round(rate * population)), population
-
-
-def with_question_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add every field of `Question` as an option to a command.
-
-    The decorated command takes all options as keywords, and calls `command` with one `Question` and the rest.
-    """
-    signature = inspect.signature(command, eval_str=True)
-    shared = inspect.signature(Question, eval_str=True).parameters
-    own = [
-        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-        for parameter in signature.parameters.values()
-        if parameter.name != "question"
-    ]
-    parameters = [*own, *shared.values()]
-
-    @functools.wraps(command)
-    def wrapper(**options: Any) -> None:
-        command(Question(**{name: options.pop(name) for name in shared}), **options)
-
-    # typer reads these two attributes
-    wrapper.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return wrapper

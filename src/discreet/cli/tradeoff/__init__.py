@@ -2,13 +2,14 @@
 
 import typer
 
-from discreet.cli.tradeoff.clients import clients
-from discreet.cli.tradeoff.cohort import cohort
-from discreet.cli.tradeoff.epochs import epochs
-from discreet.cli.tradeoff.iterations import iterations
-from discreet.cli.tradeoff.ldp import ldp
+from discreet.cli.tradeoff.clients import ClientsOptions
+from discreet.cli.tradeoff.cohort import CohortOptions
+from discreet.cli.tradeoff.epochs import EpochsOptions
+from discreet.cli.tradeoff.iterations import IterationsOptions
+from discreet.cli.tradeoff.ldp import LdpOptions
 from discreet.cli.tradeoff.promise import promise
-from discreet.cli.tradeoff.sam import sam
+from discreet.cli.tradeoff.sam import SamOptions
+from discreet.cli.tradeoff.tradeoff_output import tradeoff_command
 
 EPILOG = """\b
 Examples:
@@ -28,6 +29,10 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-
-for command in (ldp, iterations, epochs, clients, cohort, sam, promise):
-    app.command()(command)
+app.command("ldp")(tradeoff_command(LdpOptions))
+app.command("iterations")(tradeoff_command(IterationsOptions))
+app.command("epochs")(tradeoff_command(EpochsOptions))
+app.command("clients")(tradeoff_command(ClientsOptions))
+app.command("cohort")(tradeoff_command(CohortOptions))
+app.command("sam")(tradeoff_command(SamOptions))
+app.command("promise")(promise)

@@ -1,18 +1,17 @@
 """`discreet tradeoff ldp`: privacy, utility and bits of local noise (Kim, Günlü & Schaefer 2021)."""
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import click
 
-from discreet.cli.options import COUNT, RATE
-from discreet.cli.output import Json
+from discreet.cli.options import COUNT, RATE, number_option
 from discreet.cli.tradeoff import tradeoff_options
-from discreet.cli.tradeoff.tradeoff_options import SCALE, number_option
-from discreet.cli.tradeoff.tradeoff_output import PictureFile, show_tradeoff
+from discreet.cli.tradeoff.tradeoff_options import SCALE, build_record
 from discreet.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from discreet.planning.curves.tradeoff import Tradeoff
     from discreet.planning.theory.kim_client_groups import Group
 
 
@@ -41,75 +40,57 @@ class GroupParam(click.ParamType):  # type: ignore[type-arg]  # generic only fro
         return GroupOption._make([*numbers, None, None][: len(kinds)])
 
 
-Epsilon: TypeAlias = Annotated[float, number_option(SCALE, "E", "Epsilon promised to each example.")]
-SamplingRate: TypeAlias = Annotated[
-    float | None,
-    number_option(RATE, "Q", "Rate at which each round samples a client's examples.", show_default="1e-3"),
-]
-Clients: TypeAlias = Annotated[
-    int | None, number_option(COUNT, "K", "Number of clients, all with the same numbers.", show_default="100")
-]
-Examples: TypeAlias = Annotated[
-    int | None, number_option(COUNT, "N", "Training examples of each client, for its expected batch.")
-]
-Groups: TypeAlias = Annotated[
-    list[GroupOption] | None,
-    number_option(
-        GroupParam(),
-        "K:Q[:N[:E]]",
-        "K clients with sampling rate Q, N examples and epsilon E; repeat it for other groups, instead of --clients.",
-        "--group",
-    ),
-]
-GradientBound: TypeAlias = Annotated[float, number_option(SCALE, "G", "Largest norm of a gradient before clipping.")]
-Step: TypeAlias = Annotated[float, number_option(SCALE, "S", "Step to which clients round what they send.")]
-
-
-def ldp(
-    epsilon: Epsilon = 1.0,
-    delta: tradeoff_options.Delta = 1e-4,
-    sampling_rate: SamplingRate = None,
-    rounds: tradeoff_options.Rounds = 70_000,
-    dimension: tradeoff_options.Dimension = 10_000,
-    clients: Clients = None,
-    examples: Examples = None,
-    group: Groups = None,
-    clip: tradeoff_options.GradientClip = 1.0,
-    gradient_bound: GradientBound = 5.0,
-    smoothness: tradeoff_options.Smoothness = 1.0,
-    convexity: tradeoff_options.Convexity = 1.0,
-    step: Step = 1.0,
-    picture: PictureFile = None,
-    as_json: Json = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class LdpOptions:
     """Local noise: privacy, utility and bits (Kim et al. 2021).
 
     The noise that each of the paper's bounds asks for, and ours; the true epsilon of that noise; and the utility and
     bits that follow. The defaults are those of Kim, Günlü & Schaefer 2021.
     """
-    from discreet.planning.curves.ldp_tradeoff import compute_ldp_tradeoff
-    from discreet.planning.theory.kim_client_groups import Group
-    from discreet.planning.theory.kim_noise_bounds import Promise
-    from discreet.planning.theory.kim_utility import Learning
 
-    if group and not (clients is None and sampling_rate is None):
-        raise InvalidInput(
-            "A --group names its clients and their rate.", fix="Leave --clients and --sampling-rate out."
-        )
-    promise = Promise(epsilon=epsilon, delta=delta, sampling_rate=sampling_rate or 1e-3, rounds=rounds)
-    default = Group(clients=clients or 100, promise=promise, examples=examples)
-    groups = tuple(_build_group(option, default) for option in group or ()) or (default,)
-    if picture is not None and len(groups) > 1:
-        raise InvalidInput("A picture shows clients with the same numbers only.", fix="Give one --group, or none.")
-    learning = Learning(
-        rounds=rounds,
-        dimension=dimension,
-        clip_norm=clip,
-        gradient_bound=gradient_bound,
-        smoothness=smoothness,
-        convexity=convexity,
-    )
-    show_tradeoff(compute_ldp_tradeoff(groups, learning, step), picture, as_json=as_json)
+    epsilon: Annotated[float, number_option(SCALE, "E", "Epsilon promised to each example.")] = 1.0
+    delta: tradeoff_options.Delta = 1e-4
+    sampling_rate: Annotated[
+        float | None,
+        number_option(RATE, "Q", "Rate at which each round samples a client's examples.", default="1e-3"),
+    ] = None
+    rounds: tradeoff_options.Rounds = 70_000
+    dimension: tradeoff_options.Dimension = 10_000
+    clients: Annotated[
+        int | None, number_option(COUNT, "K", "Number of clients, all with the same numbers.", default="100")
+    ] = None
+    examples: Annotated[
+        int | None, number_option(COUNT, "N", "Training examples of each client, for its expected batch.")
+    ] = None
+    group: Annotated[
+        list[GroupOption] | None,
+        number_option(
+            GroupParam(),
+            "K:Q[:N[:E]]",
+            "K clients with sampling rate Q, N examples and epsilon E; repeat it for other groups, instead of "
+            "--clients.",
+        ),
+    ] = None
+    clip_norm: tradeoff_options.GradientClip = 1.0
+    gradient_bound: Annotated[float, number_option(SCALE, "G", "Largest norm of a gradient before clipping.")] = 5.0
+    smoothness: tradeoff_options.Smoothness = 1.0
+    convexity: Annotated[float, number_option(SCALE, "M", "Strong convexity constant of the loss.")] = 1.0
+    step: Annotated[float, number_option(SCALE, "S", "Step to which clients round what they send.")] = 1.0
+
+    def compute(self) -> "Tradeoff":
+        from discreet.planning.curves.ldp_tradeoff import compute_ldp_tradeoff
+        from discreet.planning.theory.kim_client_groups import Group
+        from discreet.planning.theory.kim_noise_bounds import Promise
+        from discreet.planning.theory.kim_utility import Learning
+
+        if self.group and not (self.clients is None and self.sampling_rate is None):
+            raise InvalidInput(
+                "A --group names its clients and their rate.", fix="Leave --clients and --sampling-rate out."
+            )
+        promise = build_record(Promise, self, sampling_rate=self.sampling_rate or 1e-3)
+        default = Group(clients=self.clients or 100, promise=promise, examples=self.examples)
+        groups = tuple(_build_group(option, default) for option in self.group or ()) or (default,)
+        return compute_ldp_tradeoff(groups, build_record(Learning, self), self.step)
 
 
 def _build_group(option: GroupOption, default: "Group") -> "Group":

@@ -6,10 +6,10 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from discreet.cli.options import DataDir, Overrides
+from discreet.cli.options import DataDir, Overrides, number_option
 from discreet.cli.output import Json
 from discreet.cli.progress_bar import show_preparation
-from discreet.cli.tradeoff.tradeoff_options import POSITIVES, number_option
+from discreet.cli.tradeoff.tradeoff_options import POSITIVES
 from discreet.cli.tradeoff.tradeoff_output import PictureFile, show_tradeoff
 
 File: TypeAlias = Annotated[Path | None, typer.Argument(metavar="[FILE]", hidden=True)]

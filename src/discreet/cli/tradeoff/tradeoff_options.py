@@ -1,13 +1,15 @@
 """Options that several `discreet tradeoff` commands share; each command sets its own default."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any, TypeAlias
+from dataclasses import fields
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 import click
-from typer import Option
 
-from discreet.cli.options import COUNT, POSITIVE, PROBABILITY, RATE, Number
+from discreet.cli.options import COUNT, POSITIVE, PROBABILITY, Number, number_option
 from discreet.part import Index, Moderate, Multiplier
+
+T = TypeVar("T")
 
 
 class NumberList(click.ParamType):  # type: ignore[type-arg]  # generic only from click 8.5 on
@@ -26,12 +28,6 @@ class NumberList(click.ParamType):  # type: ignore[type-arg]  # generic only fro
 COUNTS, POSITIVES = NumberList("counts", COUNT), NumberList("numbers", POSITIVE)
 SCALE, AMOUNT, INDEX = Number("scale", Multiplier), Number("amount", Moderate), Number("number", Index)
 
-
-def number_option(kind: click.ParamType, metavar: str, text: str, *names: str, **settings: Any) -> Any:  # type: ignore[type-arg]
-    """Build an option that holds a number; the help shows its default."""
-    return Option(*names, click_type=kind, metavar=metavar, help=text, **settings)
-
-
 Delta: TypeAlias = Annotated[float, number_option(PROBABILITY, "D", "Delta of the (epsilon, delta) guarantee.")]
 Clients: TypeAlias = Annotated[int, number_option(COUNT, "N", "Number of clients.")]
 ClientCounts: TypeAlias = Annotated[
@@ -46,13 +42,14 @@ BatchSize: TypeAlias = Annotated[int, number_option(COUNT, "B", "Expected exampl
 Dimension: TypeAlias = Annotated[int, number_option(COUNT, "P", "Number of model parameters.")]
 TotalEpsilon: TypeAlias = Annotated[float, number_option(SCALE, "E", "Epsilon of all rounds together.")]
 GradientClip: TypeAlias = Annotated[float, number_option(SCALE, "C", "Largest norm of a clipped gradient.", "--clip")]
-UpdateClip: TypeAlias = Annotated[float, number_option(SCALE, "C", "Largest norm of a clipped update.", "--clip")]
 LearningRate: TypeAlias = Annotated[float, number_option(SCALE, "A", "Learning rate of local steps.")]
 Lipschitz: TypeAlias = Annotated[
     float, number_option(SCALE, "B", "Lipschitz constant of the loss: no gradient is longer.")
 ]
-SamplingRate: TypeAlias = Annotated[
-    float, number_option(RATE, "Q", "Rate at which each step samples a client's examples.", show_default="1/11")
-]
 Smoothness: TypeAlias = Annotated[float, number_option(SCALE, "L", "Smoothness constant of the losses.")]
-Convexity: TypeAlias = Annotated[float, number_option(SCALE, "M", "Strong convexity constant of the loss.")]
+
+
+def build_record(record: type[T], options: Any, **others: Any) -> T:
+    """Build a record of the theory from the options that have the names of its fields, and from `others`."""
+    names = {field.name for field in fields(record)} - others.keys()  # type: ignore[arg-type]
+    return record(**{name: getattr(options, name) for name in names}, **others)

@@ -1,11 +1,13 @@
-"""How a trade-off is shown: the option `--picture FILE`, and the answer as text or JSON."""
+"""A trade-off as a command: its options, `--picture FILE`, and the answer as text or JSON."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Protocol, TypeAlias
 
 import typer
 
-from discreet.cli.output import emit, print_note, stderr_console
+from discreet.cli.options import expand_records
+from discreet.cli.output import Json, emit, print_note, stderr_console
 
 if TYPE_CHECKING:
     from discreet.planning.curves.tradeoff import Tradeoff
@@ -31,6 +33,24 @@ PictureFile: TypeAlias = Annotated[
 ]
 
 
+class TradeoffOptions(Protocol):
+    """The options of one command: a dataclass whose fields are the options and whose docstring is the help."""
+
+    def compute(self) -> "Tradeoff":
+        """Compute the answer."""
+
+
+def tradeoff_command(options: type[TradeoffOptions]) -> Callable[..., None]:
+    """Return the command that computes and shows a trade-off with these options."""
+
+    def command(*, question: TradeoffOptions, picture: PictureFile = None, as_json: Json = False) -> None:
+        show_tradeoff(question.compute(), picture, as_json=as_json)
+
+    command.__annotations__["question"] = options
+    command.__doc__ = options.__doc__
+    return expand_records(command)
+
+
 def show_tradeoff(tradeoff: "Tradeoff", picture: Path | None, *, as_json: bool) -> None:
     """Draw the picture if a file is given, and print the answer."""
     if picture is not None:
@@ -39,4 +59,4 @@ def show_tradeoff(tradeoff: "Tradeoff", picture: Path | None, *, as_json: bool) 
         if stderr_console().is_terminal:
             print_note(f"Drawing {picture} …")
         save_picture(tradeoff.picture(), picture)
-    emit(tradeoff.data, tradeoff.page, as_json=as_json)
+    emit(tradeoff.data, lambda: list(tradeoff.page()), as_json=as_json)  # an error prints no part of the page

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from rich.console import RenderableType
@@ -43,21 +44,33 @@ class ClientsTradeoff:
 
     Attributes:
         training: The training of one client; its `clients` is not used.
+        counts: Every k.
         loss: The excess loss at which the utility is asked.
         bias: The norm of the error in the mean of the models.
-        pool: The examples that all clients share in `sharing`.
-        own: The rows where each client has examples of its own.
-        sharing: The rows where the clients share the pool.
+        pool: The examples that all clients share in the rows of `sharing`.
     """
 
     training: Training
+    counts: Sequence[int]
     epsilon: float
     delta: float
     loss: float
     bias: float
     pool: int
-    own: tuple[ClientCount, ...]
-    sharing: tuple[ClientCount, ...]
+
+    @cached_property
+    def own(self) -> list[ClientCount]:
+        """The rows where each client has examples of its own."""
+        return [self._evaluate(replace(self.training, clients=clients)) for clients in self.counts]
+
+    @cached_property
+    def sharing(self) -> list[ClientCount]:
+        """The rows where the clients share the pool."""
+        shares = {clients: examples_per_client(self.pool, clients) for clients in self.counts}
+        return [self._evaluate(replace(self.training, clients=k, examples=share)) for k, share in shares.items()]
+
+    def _evaluate(self, training: Training) -> ClientCount:
+        return evaluate_client_count(training, self.epsilon, self.delta, self.loss, self.bias)
 
     def data(self) -> dict[str, Any]:
         return {
@@ -99,9 +112,9 @@ class ClientsTradeoff:
         yield from (f"{note}." for note in (SPREAD_NOTE, POOL_NOTE, UNBIASED_NOTE))
 
     def picture(self) -> Picture:
-        each = f"{self.training.examples:,} examples each"
+        own_examples = f"{self.training.examples:,} examples each"
         utility = sweep_panel(
-            f"Theorem 3, {each}",
+            f"Theorem 3, {own_examples}",
             (ACROSS, f"least probability to be within {compact(self.loss)}"),
             self.own,
             _clients,
@@ -116,29 +129,11 @@ class ClientsTradeoff:
             title=f"PFL: more clients at ε = {compact(self.epsilon)} each",
             panels=(
                 utility,
-                _noise_panel(f"Noise of the mean, {each}", self.own),
+                _noise_panel(f"Noise of the mean, {own_examples}", self.own),
                 _noise_panel(f"Noise of the mean, {self.pool:,} examples in all", self.sharing),
             ),
             notes=tuple(f"{note}." for note in NOTES),
         )
-
-
-def compute_clients_tradeoff(
-    training: Training, counts: Sequence[int], *, epsilon: float, delta: float, loss: float, bias: float, pool: int
-) -> ClientsTradeoff:
-    """Evaluate every number of clients, with examples of their own and sharing a pool of examples."""
-    own = [replace(training, clients=clients) for clients in counts]
-    sharing = [replace(each, examples=examples_per_client(pool, each.clients)) for each in own]
-    return ClientsTradeoff(
-        training=training,
-        epsilon=epsilon,
-        delta=delta,
-        loss=loss,
-        bias=bias,
-        pool=pool,
-        own=tuple(evaluate_client_count(each, epsilon, delta, loss, bias) for each in own),
-        sharing=tuple(evaluate_client_count(each, epsilon, delta, loss, bias) for each in sharing),
-    )
 
 
 def _clients(row: ClientCount) -> float:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from rich.console import RenderableType
@@ -41,28 +42,67 @@ class CohortTradeoff:
     """One row for every size of a cohort, and one for every ring.
 
     Attributes:
-        noise_multiplier: The noise of the sum that `epsilon` takes.
+        sizes: The sizes that were asked for.
         share: A client's noise multiplier, if it was given; None if each row has the share that it needs.
-        rows: With shares that allow for colluding clients and drop-outs, or with the given share.
-        paper_rows: With the paper's shares, which allow for none; empty if the share was given.
-        ring_cohort: The cohort that the rings are evaluated for.
-        left_out: The sizes that were asked for and are too small.
-        smallest: The clients that the given share takes; None if no share was given.
+        bits: The rings to evaluate, for a cohort of `ring_clients`.
+        examples: The examples of each client, which the lattice depends on.
+        dimension: The parameters of the model, which the lattice depends on.
     """
 
     work: ClientWork
+    sizes: Sequence[int]
     colluding: int
     dropouts: int
-    delta: float
-    noise_multiplier: float
     epsilon: float
+    delta: float
     share: float | None
-    rows: tuple[CohortRow, ...]
-    paper_rows: tuple[CohortRow, ...]
-    ring_cohort: Cohort
-    rings: tuple[RingBits, ...]
-    left_out: tuple[int, ...]
-    smallest: int | None
+    bits: Sequence[int]
+    ring_clients: int
+    examples: int
+    dimension: int
+
+    @cached_property
+    def noise_multiplier(self) -> float:
+        """The noise of the sum that `epsilon` takes."""
+        return heikkila_cohorts.calibrate_noise(self.work, self.epsilon, self.delta)
+
+    @cached_property
+    def rows(self) -> list[CohortRow]:
+        """The rows with shares that allow for colluding clients and drop-outs, or with the given share."""
+        if (share := self.share) is None:
+            return self._evaluate(heikkila_cohorts.planned_share)
+        return self._evaluate(lambda noise, cohort: share)
+
+    @cached_property
+    def paper_rows(self) -> list[CohortRow]:
+        """The rows with the paper's shares, which allow for none missing; empty if the share was given."""
+        return [] if self.share else self._evaluate(heikkila_cohorts.paper_share)
+
+    @property
+    def ring_cohort(self) -> Cohort:
+        """The cohort that the rings are evaluated for."""
+        return heikkila_cohorts.feasible_cohorts((self.ring_clients,), self.colluding, self.dropouts)[0]
+
+    @cached_property
+    def rings(self) -> list[RingBits]:
+        """One row for every ring."""
+        noise, sizes = self.noise_multiplier, {"examples": self.examples, "dimension": self.dimension}
+        return list(evaluate_rings(self.work, self.ring_cohort, noise, self.delta, self.bits, **sizes))
+
+    @property
+    def smallest(self) -> int | None:
+        """The clients that the given share takes; None if no share was given."""
+        missing = {"colluding": self.colluding, "dropouts": self.dropouts}
+        return heikkila_cohorts.smallest_cohort(self.noise_multiplier, self.share, **missing) if self.share else None
+
+    def _evaluate(self, choose_share: Callable[[float, Cohort], float]) -> list[CohortRow]:
+        """Evaluate every cohort that is large enough."""
+        cohorts = heikkila_cohorts.feasible_cohorts(tuple(self.sizes), self.colluding, self.dropouts)
+        shares = [choose_share(self.noise_multiplier, cohort) for cohort in cohorts]
+        return [
+            heikkila_cohorts.evaluate_share(self.work, cohort, share, self.delta)
+            for cohort, share in zip(cohorts, shares, strict=True)
+        ]
 
     def data(self) -> dict[str, Any]:
         papers = {row.clients: row for row in self.paper_rows}
@@ -123,8 +163,9 @@ class CohortTradeoff:
         yield f"{_claim_note(self.work)}."
         yield f"{HONEST_NOTE}."
         yield f"{ROUNDING_NOTE}."
-        if self.left_out:
-            sizes = ", ".join(f"{size:,}" for size in self.left_out)
+        too_small = [f"{size:,}" for size in self.sizes if size < self.rows[0].clients]
+        if too_small:
+            sizes = ", ".join(too_small)
             yield f"Left out: N = {sizes}, where no honest client would remain."
 
     def _noise_panel(self) -> Panel:
@@ -165,59 +206,6 @@ class CohortTradeoff:
                 "the paper's share, for none": heikkila_cohorts.paper_share(self.noise_multiplier, self.ring_cohort),
             }
         return dropout_panel(self.work, self.ring_cohort, shares, self.delta)
-
-
-def compute_cohort_tradeoff(
-    work: ClientWork,
-    sizes: Sequence[int],
-    *,
-    colluding: int,
-    dropouts: int,
-    epsilon: float,
-    delta: float,
-    share: float | None,
-    bits: Sequence[int],
-    ring_clients: int,
-    examples: int,
-    dimension: int,
-) -> CohortTradeoff:
-    """Calibrate the noise of the sum, and evaluate every cohort and every ring.
-
-    Args:
-        share: A client's noise multiplier; None plans the share for each cohort.
-        bits: The rings to evaluate, for a cohort of `ring_clients`.
-        examples: The examples of each client, which the lattice depends on.
-        dimension: The parameters of the model, which the lattice depends on.
-    """
-    noise = heikkila_cohorts.calibrate_noise(work, epsilon, delta)
-    cohorts = heikkila_cohorts.feasible_cohorts(tuple(sizes), colluding, dropouts)
-    (ring,) = heikkila_cohorts.feasible_cohorts((ring_clients,), colluding, dropouts)
-
-    def evaluate(choose_share: Callable[[float, Cohort], float]) -> tuple[CohortRow, ...]:
-        rows = (heikkila_cohorts.evaluate_share(work, cohort, choose_share(noise, cohort), delta) for cohort in cohorts)
-        return tuple(rows)
-
-    if share is None:
-        rows, paper_rows = evaluate(heikkila_cohorts.planned_share), evaluate(heikkila_cohorts.paper_share)
-        smallest = None
-    else:
-        rows, paper_rows = evaluate(lambda noise, cohort: share), ()
-        smallest = heikkila_cohorts.smallest_cohort(noise, share, colluding=colluding, dropouts=dropouts)
-    return CohortTradeoff(
-        work=work,
-        colluding=colluding,
-        dropouts=dropouts,
-        delta=delta,
-        noise_multiplier=noise,
-        epsilon=epsilon,
-        share=share,
-        rows=rows,
-        paper_rows=paper_rows,
-        ring_cohort=ring,
-        rings=tuple(evaluate_rings(work, ring, noise, delta, bits, examples=examples, dimension=dimension)),
-        left_out=tuple(size for size in sizes if size < cohorts[0].clients),
-        smallest=smallest,
-    )
 
 
 def _claim_note(work: ClientWork) -> str:

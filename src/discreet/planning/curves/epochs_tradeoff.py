@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from rich.console import RenderableType
@@ -25,19 +26,32 @@ class EpochsTradeoff:
 
     Attributes:
         epsilon: The ε of all epochs together, at `delta`.
-        noise_multiplier: The least noise that keeps it; the same for every E.
-        splits: The rows, by increasing E.
-        whole_run: The bound of Theorem 2's proof for the released mean after all rounds.
-        whole_noise: The expected norm of the noise in that mean.
     """
 
     training: Training
     epsilon: float
     delta: float
-    noise_multiplier: float
-    splits: tuple[Split, ...]
-    whole_run: float
-    whole_noise: float
+
+    @cached_property
+    def noise_multiplier(self) -> float:
+        """The least noise that keeps ε; the same for every E."""
+        return pfl_local_epochs.calibrate_noise(self.training, self.epsilon, self.delta)
+
+    @cached_property
+    def splits(self) -> list[Split]:
+        """The rows, by increasing E."""
+        return list(pfl_local_epochs.split_epochs(self.training, self.noise_multiplier, self.epsilon, self.delta))
+
+    @property
+    def whole_run(self) -> float:
+        """The bound of Theorem 2's proof for the released mean after all rounds."""
+        return pfl_local_epochs.theorem2_whole_run(self.training, self.noise_multiplier)
+
+    @property
+    def whole_noise(self) -> float:
+        """The expected norm of the noise in that mean."""
+        training = self.training
+        return pfl_local_epochs.expected_noise_norm(training, self.noise_multiplier, training.steps, training.clients)
 
     def data(self) -> dict[str, Any]:
         return {
@@ -121,20 +135,6 @@ class EpochsTradeoff:
             panels=(cost, bounds, noise),
             notes=(f"{TOTAL_COST_NOTE}.", f"{BEST_EPOCHS_NOTE}."),
         )
-
-
-def compute_epochs_tradeoff(training: Training, epsilon: float, delta: float) -> EpochsTradeoff:
-    """Calibrate the noise for all epochs, and evaluate every split of them into rounds."""
-    noise = pfl_local_epochs.calibrate_noise(training, epsilon, delta)
-    return EpochsTradeoff(
-        training=training,
-        epsilon=epsilon,
-        delta=delta,
-        noise_multiplier=noise,
-        splits=tuple(pfl_local_epochs.split_epochs(training, noise, epsilon, delta)),
-        whole_run=pfl_local_epochs.theorem2_whole_run(training, noise),
-        whole_noise=pfl_local_epochs.expected_noise_norm(training, noise, training.steps, training.clients),
-    )
 
 
 def _cells(split: Split) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from rich.console import RenderableType
 
+from discreet.errors import InvalidInput
 from discreet.part import to_plain
 from discreet.planning.curves.number_tables import format_whole, number_table
 from discreet.planning.theory import kim_client_groups
@@ -139,6 +140,8 @@ class LdpTradeoff:
         yield from self.notes
 
     def picture(self) -> Picture:
+        if len(self.groups) > 1:
+            raise InvalidInput("A picture shows clients with the same numbers only.", fix="Give one --group, or none.")
         from discreet.planning.curves.ldp_picture import draw_ldp
 
         return draw_ldp(self.groups[0], self.learning, self.step)
