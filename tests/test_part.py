@@ -153,6 +153,13 @@ def test_a_part_whose_method_was_replaced_is_refused() -> None:
         Algorithm(trainer=LocalSgd(learning_rate=1.0, batch_size=1, steps=1), mechanism=quiet)
 
 
+def test_a_part_whose_constant_was_replaced_is_refused() -> None:
+    quiet = Gaussian(clip_norm=1.0, noise_multiplier=1.0)
+    object.__setattr__(quiet, "is_private", False)
+    with pytest.raises(InvalidInput, match="its 'is_private' was replaced"):
+        Algorithm(trainer=LocalSgd(learning_rate=1.0, batch_size=1, steps=1), mechanism=quiet)
+
+
 class Registering:
     """A mixin with a hook of its own, which would hide ours."""
 

@@ -75,7 +75,7 @@ def _translate_errors(record: Any) -> Any:
 
 
 def check_exact(where: str, value: Any) -> None:
-    """Refuse an object that only looks like a part, or whose methods were replaced.
+    """Refuse an object that only looks like a part, or whose methods or constants were replaced.
 
     Args:
         where: Where the object is, for the message.
@@ -91,7 +91,7 @@ def check_exact(where: str, value: Any) -> None:
         if isinstance(value, tuple(PARTS)):
             raise InvalidInput(f"{where} must be a part itself, and got an object of the class {kind.__name__}.")
         return
-    replaced = [name for name in vars(value) if callable(getattr(kind, name, None))]
+    replaced = sorted(vars(value).keys() - kind.__dataclass_fields__.keys())
     if replaced:
         raise InvalidInput(f"{where} must be a {kind.__name__} as it is shipped, and its {replaced[0]!r} was replaced.")
 

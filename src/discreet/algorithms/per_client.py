@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -13,6 +13,17 @@ from discreet.params import Params, scale, scale_rows
 
 CLIENT_FIELDS = ("sampling_rate", "clip_norm", "noise_multiplier")  # the fields that may differ by client
 T = TypeVar("T")
+
+
+class HasNoise(Protocol):
+    """A part with a noise multiplier, which is None until it is computed from the promise."""
+
+    @property
+    def noise_multiplier(self) -> float | tuple[float, ...] | None:
+        """Noise deviation over the clip norm; a tuple has one for each client."""
+
+
+NoisyPart = TypeVar("NoisyPart", bound=HasNoise)
 
 
 def client_fields(part: Any) -> tuple[str, ...]:
@@ -61,6 +72,11 @@ def single_noise_error() -> Unsupported:
         "Clients differ in what they are promised, and one noise on the sum serves all of them.",
         fix="Promise one epsilon to all, or let each client add its own noise (pfl, fl_sgd_gaussian, ldp_fedavg).",
     )
+
+
+def fill_noise(part: NoisyPart, noise_multiplier: float | tuple[float, ...]) -> NoisyPart:
+    """Return the part with this noise multiplier if none is chosen yet."""
+    return part if part.noise_multiplier is not None else replace(part, noise_multiplier=noise_multiplier)  # type: ignore[type-var]
 
 
 def repeat_value(number: float | tuple[float, ...], clients: int) -> tuple[float, ...]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from discreet.algorithms import soundness
 from discreet.algorithms.population import Population
 from discreet.privacy.events import Event, Noise, Repeated
-from discreet.privacy.release import Release, View
+from discreet.privacy.release import Relation, Release, View
 
 if TYPE_CHECKING:
     from discreet.algorithms.algorithm import Algorithm
@@ -98,7 +98,8 @@ def _client_release(
     rounds: range,
     cohort: tuple[int, ...] | None,
 ) -> Release:
-    relation, seen = algorithm.sampling.relation, algorithm.sampling.amplify(noise, population)
+    relation: Relation = algorithm.sampling.relation
+    seen = algorithm.sampling.amplify(noise, population)
     if view != "public":  # the server, and every member of a sum, sees who joins
         seen = noise
     if relation == "add_or_remove" and (view != "public" or not _has_constant_noise(algorithm, population)):
@@ -111,7 +112,8 @@ def _client_release(
 def _has_constant_noise(algorithm: "Algorithm", population: Population) -> bool:
     """Return whether the sum has the same noise however many clients join, and with one fewer than the fewest."""
     fewest, most = algorithm.sampling.cohort_bounds(population)
-    return algorithm.mechanism.noise_deviation(range(fewest - 1)) == algorithm.mechanism.noise_deviation(range(most))
+    least, greatest = (algorithm.mechanism.noise_deviation(range(number)) for number in (fewest - 1, most))
+    return least is not None and least == greatest
 
 
 def _example_event(algorithm: "Algorithm", noise: Noise, population: Population, rounds: range) -> Event:

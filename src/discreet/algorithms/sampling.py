@@ -1,5 +1,6 @@
 """Which clients join a round, and how much a secret draw amplifies privacy."""
 
+from abc import abstractmethod
 from typing import Annotated, Literal, Protocol, TypeAlias
 
 import torch
@@ -13,40 +14,58 @@ from discreet.privacy.release import Relation
 
 
 class Sampling(Protocol):
-    """The contract of a sampling: it draws the cohort and prices the draw, so that the two can't differ."""
+    """The contract of a sampling: it draws the cohort and prices the draw, so that the two can't differ.
 
-    def sample(self, population: Population, round: int, generator: torch.Generator) -> list[int]:
-        """Draw the clients of a round, in ascending order."""
+    The draw, its relation and the divisor are for each sampling to state. The other members default to what costs most:
+    a draw that amplifies nothing, any number of clients in a round, and each client in all of them.
+    """
 
     @property
+    @abstractmethod
     def relation(self) -> Relation:
         """The neighbouring relation that `amplify` counts."""
 
+    @abstractmethod
+    def sample(self, population: Population, round: int, generator: torch.Generator) -> list[int]:
+        """Draw the clients of a round, in ascending order."""
+
+    @abstractmethod
     def expected_cohort(self, population: Population) -> float:
         """Return the expected cohort size, which divides the sum: the actual size is not public."""
 
     def cohort_bounds(self, population: Population) -> tuple[int, int]:
-        """Return the fewest and the most clients that may join a round."""
+        """Return the fewest and the most clients that may join a round; by default none and all.
+
+        With none, noise that clients bring through a secure sum is refused: there may be nobody to bring it.
+        """
+        return 0, population.clients
 
     def amplify(self, noise: Noise, population: Population) -> Event:
-        """Return the event of a client-level release with this noise, for an observer who doesn't see who joined."""
+        """Return the event of a client-level release with this noise, for an observer who doesn't see who joined.
+
+        By default the draw amplifies nothing.
+        """
+        return noise
 
     def public_cohort(self, population: Population, round: int) -> tuple[int, ...] | None:
-        """Return the cohort if it is public, and so amplifies nothing; None if it is drawn in secret."""
+        """Return the cohort if it is public, and so amplifies nothing; None if it is drawn in secret.
+
+        None costs no less: before a secret draw every client is charged.
+        """
+        return None
 
     def rounds_joined(self, population: Population, rounds: int) -> int:
-        """Return the most of `rounds` rounds that one client takes part in."""
+        """Return the most of `rounds` rounds that one client takes part in; by default all."""
+        return rounds
 
 
 @part
-class Everyone:
+class Everyone(Sampling):
     """All clients join every round."""
 
     kind: Literal["everyone"] = "everyone"
 
-    @property
-    def relation(self) -> Relation:
-        return "add_or_remove"
+    relation = "add_or_remove"
 
     def sample(self, population: Population, round: int, generator: torch.Generator) -> list[int]:
         return list(self.public_cohort(population, round))
@@ -57,26 +76,18 @@ class Everyone:
     def cohort_bounds(self, population: Population) -> tuple[int, int]:
         return population.clients, population.clients
 
-    def amplify(self, noise: Noise, population: Population) -> Event:
-        return noise
-
     def public_cohort(self, population: Population, round: int) -> tuple[int, ...]:
         return tuple(range(population.clients))
 
-    def rounds_joined(self, population: Population, rounds: int) -> int:
-        return rounds
-
 
 @part
-class Poisson:
+class Poisson(Sampling):
     """Each client joins with probability `rate`, independently and in secret."""
 
     kind: Literal["poisson"] = "poisson"
     rate: Rate
 
-    @property
-    def relation(self) -> Relation:
-        return "add_or_remove"
+    relation = "add_or_remove"
 
     def sample(self, population: Population, round: int, generator: torch.Generator) -> list[int]:
         coins = torch.rand(population.clients, generator=generator, dtype=torch.float64)
@@ -85,29 +96,18 @@ class Poisson:
     def expected_cohort(self, population: Population) -> float:
         return self.rate * population.clients
 
-    def cohort_bounds(self, population: Population) -> tuple[int, int]:
-        return 0, population.clients
-
     def amplify(self, noise: Noise, population: Population) -> Event:
         return PoissonSampled(sampling_rate=self.rate, event=noise)
 
-    def public_cohort(self, population: Population, round: int) -> tuple[int, ...] | None:
-        return None
-
-    def rounds_joined(self, population: Population, rounds: int) -> int:
-        return rounds
-
 
 @part
-class FixedSize:
+class FixedSize(Sampling):
     """Exactly `cohort` clients join, drawn in secret without replacement."""
 
     kind: Literal["fixed_size"] = "fixed_size"
     cohort: Count
 
-    @property
-    def relation(self) -> Relation:
-        return "replace"
+    relation = "replace"
 
     def sample(self, population: Population, round: int, generator: torch.Generator) -> list[int]:
         self._check(population)
@@ -125,12 +125,6 @@ class FixedSize:
         self._check(population)
         return SampledWithoutReplacement(cohort=self.cohort, population=population.clients, event=noise)
 
-    def public_cohort(self, population: Population, round: int) -> tuple[int, ...] | None:
-        return None
-
-    def rounds_joined(self, population: Population, rounds: int) -> int:
-        return rounds
-
     def _check(self, population: Population) -> None:
         if self.cohort > population.clients:
             raise InvalidInput(
@@ -140,15 +134,13 @@ class FixedSize:
 
 
 @part
-class RoundRobin:
+class RoundRobin(Sampling):
     """`cohort` clients join at a time, in a fixed public order, which amplifies nothing."""
 
     kind: Literal["round_robin"] = "round_robin"
     cohort: Count
 
-    @property
-    def relation(self) -> Relation:
-        return "add_or_remove"
+    relation = "add_or_remove"
 
     def sample(self, population: Population, round: int, generator: torch.Generator) -> list[int]:
         return list(self.public_cohort(population, round))
@@ -158,9 +150,6 @@ class RoundRobin:
 
     def cohort_bounds(self, population: Population) -> tuple[int, int]:
         return min(self.cohort, population.clients), min(self.cohort, population.clients)
-
-    def amplify(self, noise: Noise, population: Population) -> Event:
-        return noise
 
     def public_cohort(self, population: Population, round: int) -> tuple[int, ...]:
         first = round * self.cohort

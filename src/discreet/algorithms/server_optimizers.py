@@ -1,5 +1,6 @@
 """How the server moves the model by the mean update."""
 
+from abc import abstractmethod
 from typing import Annotated, Literal, Protocol, TypeAlias
 
 import torch
@@ -12,17 +13,19 @@ State: TypeAlias = Params
 
 
 class ServerOptimizer(Protocol):
-    """The contract of a server optimiser."""
+    """The contract of a server optimiser, which sees only what is released: no guarantee depends on it."""
 
     def init(self, params: Params) -> State:
-        """Return the state before the first round."""
+        """Return the state before the first round; by default there is none."""
+        return {}
 
+    @abstractmethod
     def step(self, params: Params, mean: Params, state: State) -> tuple[Params, State]:
         """Return the model moved by the mean update, and the next state."""
 
 
 @part
-class ServerSgd:
+class ServerSgd(ServerOptimizer):
     """w ← w + rate·v with v ← momentum·v + mean. A rate of 1 without momentum is federated averaging."""
 
     kind: Literal["sgd"] = "sgd"
@@ -40,7 +43,7 @@ class ServerSgd:
 
 
 @part
-class ServerAdam:
+class ServerAdam(ServerOptimizer):
     """Adam on the mean update (Reddi et al. 2021, FedAdam), with bias correction."""
 
     kind: Literal["adam"] = "adam"

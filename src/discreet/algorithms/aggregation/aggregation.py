@@ -1,5 +1,6 @@
 """The contract of an aggregation: how updates are encoded for their sum, and how the sum is decoded."""
 
+from abc import abstractmethod
 from typing import Protocol, Self
 
 import torch
@@ -11,34 +12,51 @@ from discreet.secure_sums.lattice.lattice_encoding import Encoding
 
 
 class Aggregation(Protocol):
-    """Encodes updates, sums them, and decodes the sum."""
+    """Encodes updates, sums them, and decodes the sum.
+
+    Whether the server learns only the sum decides against whom a guarantee holds, so each aggregation states it. The
+    other members have defaults that sum real numbers as they are: bounded rows stay bounded, and without a lattice
+    integer noise has no price and is refused.
+    """
 
     @property
+    @abstractmethod
     def is_secure(self) -> bool:
         """Whether the server learns only the sum."""
 
     def for_sum(self, dimension: int | None, load: Load | None) -> Self:
         """Return a copy with the fields that follow from the model size and from what a sum carries, if known."""
+        return self
 
     def check_load(self, load: Load | None) -> None:
-        """Refuse a configured scale that doesn't suit what a sum carries."""
+        """Refuse a configured scale that doesn't suit what a sum carries.
+
+        By default there is no scale. A sum that wraps around is spoilt and reveals nothing, so no guarantee depends on
+        this check.
+        """
+        return
 
     def wraparound_probability(self, load: Load | None) -> float | None:
         """Bound the probability that a sum that carries this load wraps around; None without a ring, or if unknown."""
+        return None
 
     def grid(self, times: int, added: int) -> Grid | None:
         """Return the lattice that integer noise is priced on; None if updates are real numbers.
+
+        None is the refusing value: integer noise without a lattice protects nobody.
 
         Args:
             times: Sums that an update is made up of.
             added: Most vectors that are added up in one of them before rounding.
         """
+        return None
 
     def encoding(self, round: int, params: Params, times: int) -> Encoding | None:
         """Return how a round puts updates on the lattice; None if they are real numbers."""
+        return None
 
     def encode(self, unit: Params, encoding: Encoding | None, rows: Rows, *, bounded: bool) -> Params:
-        """Encode rows for the sum.
+        """Encode rows for the sum; by default they stay as they are.
 
         Args:
             unit: The rows, in units of the clip norm.
@@ -46,12 +64,19 @@ class Aggregation(Protocol):
             rows: Random streams for rounding, one for each client.
             bounded: Whether rows have a norm of at most 1. If not, integers from training stay as they are.
         """
+        return unit
 
     def decode(self, total: Params, encoding: Encoding | None, like: Params) -> Params:
-        """Decode the sum into the units of the rows and the shapes of `like`."""
+        """Decode the sum into the units of the rows and the shapes of `like`: post-processing of what is released."""
+        return total
 
     def coordinates(self, kept: int) -> int:
-        """Return how many values are sent for `kept` coordinates of an update."""
+        """Return how many values are sent for `kept` coordinates of an update; for traffic only."""
+        return kept
 
     def bits_per_coordinate(self, dtype: torch.dtype) -> int:
-        """Return the bits that one coordinate takes on its way to the server, for models of this precision."""
+        """Return the bits that one coordinate takes on its way to the server, for models of this precision.
+
+        By default those of the model; for traffic only.
+        """
+        return 8 * dtype.itemsize

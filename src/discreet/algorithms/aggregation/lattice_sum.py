@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 import torch
 from pydantic import Field
 
+from discreet.algorithms.aggregation.aggregation import Aggregation
 from discreet.errors import InvalidInput
 from discreet.params import Params, count_values
 from discreet.part import Count, Flag, Index, Positive, Probability, part
@@ -20,7 +21,7 @@ from discreet.secure_sums.secagg.ring_vectors import LEAST_BITS
 
 
 @part
-class Lattice:
+class Lattice(Aggregation):
     """Scale updates, round them at random, and sum modulo 2^bits.
 
     `bits` and `scale` follow from what a sum carries. The bits are the fewest with which rounding costs at most 1 %
@@ -39,9 +40,7 @@ class Lattice:
     wraparound: Probability = 1e-9
     dimension: Count | None = None  # of the model; follows from it
 
-    @property
-    def is_secure(self) -> bool:
-        return True
+    is_secure = True
 
     def for_sum(self, dimension: int | None, load: Load | None) -> Self:
         if dimension is not None:

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Literal, Self
 
 import torch
@@ -11,7 +10,7 @@ from torch import Tensor
 from discreet.algorithms import per_client
 from discreet.algorithms.broadcast import CLIP, Broadcast
 from discreet.algorithms.clipping import clip as clipped
-from discreet.algorithms.mechanisms.mechanism import State
+from discreet.algorithms.mechanisms.mechanism import Mechanism, State
 from discreet.params import Params, add, norms, scale
 from discreet.part import Multiplier, Positive, Probability, Rate, part
 from discreet.privacy.events import GaussianNoise, Noise
@@ -22,7 +21,7 @@ FLAG = "below the clip"
 
 
 @part
-class AdaptiveGaussian:
+class AdaptiveGaussian(Mechanism):
     """Each client sends its clipped update and a flag whether it was below the clip; the server adds noise to both.
 
     The vector is (a·Δ/C, ±c) with a² + c² = 1, so its norm is at most 1 and one Gaussian noise covers both: the
@@ -39,24 +38,13 @@ class AdaptiveGaussian:
     flag: Probability = 0.1  # c: a larger flag tracks the quantile better, and leaves less of the norm to the update
     noise_multiplier: Multiplier | None = None  # None: computed from the promise
 
-    @property
-    def is_private(self) -> bool:
-        return True
-
-    @property
-    def unit(self) -> Literal["client", "example"]:
-        return "client"
-
-    @property
-    def norm_order(self) -> int:
-        return 2
+    is_private = True
+    unit = "client"
+    norm_order = 2
+    extra_values = 1
 
     def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
-        noise = per_client.require_single(noise_multiplier)
-        return self if self.noise_multiplier is not None else replace(self, noise_multiplier=noise)
-
-    def for_cohort(self, fewest: int, most: int) -> Self:
-        return self
+        return per_client.fill_noise(self, per_client.require_single(noise_multiplier))
 
     def init(self, params: Params) -> State:
         device = next(iter(params.values())).device
@@ -100,10 +88,6 @@ class AdaptiveGaussian:
 
     def noise_deviation(self, clients: Sequence[int]) -> float | None:
         return self.noise_multiplier
-
-    @property
-    def extra_values(self) -> int:
-        return 1
 
     @property
     def _update_share(self) -> float:

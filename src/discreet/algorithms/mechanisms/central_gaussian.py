@@ -1,7 +1,6 @@
 """The central Gaussian mechanism: updates are clipped, and a trusted server adds the noise (McMahan et al. 2018)."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Literal, Self
 
 from torch import Tensor
@@ -9,7 +8,7 @@ from torch import Tensor
 from discreet.algorithms import per_client
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.clipping import clip as clipped
-from discreet.algorithms.mechanisms.mechanism import State
+from discreet.algorithms.mechanisms.mechanism import Mechanism, State
 from discreet.params import Params, add, scale
 from discreet.part import Multiplier, Positive, part
 from discreet.privacy.events import GaussianNoise, Noise
@@ -18,7 +17,7 @@ from discreet.secure_sums.lattice.grid import Grid
 
 
 @part
-class Gaussian:
+class Gaussian(Mechanism):
     """Clip each update to `clip_norm`, sum, add N(0, (noise_multiplier·clip_norm)²).
 
     Guarantee: client level, against those who see only the released models. The server sees updates in clear.
@@ -28,30 +27,13 @@ class Gaussian:
     clip_norm: Positive
     noise_multiplier: Multiplier | None = None  # None: computed from the promise
 
-    @property
-    def is_private(self) -> bool:
-        return True
-
-    @property
-    def unit(self) -> Literal["client", "example"]:
-        return "client"
-
-    @property
-    def norm_order(self) -> int:
-        return 2
+    is_private = True
+    unit = "client"
+    norm_order = 2
+    extra_values = 0
 
     def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
-        noise = per_client.require_single(noise_multiplier)
-        return self if self.noise_multiplier is not None else replace(self, noise_multiplier=noise)
-
-    def for_cohort(self, fewest: int, most: int) -> Self:
-        return self
-
-    def init(self, params: Params) -> State:
-        return {}
-
-    def announce(self, state: State, bound: float | None) -> Params:
-        return {}
+        return per_client.fill_noise(self, per_client.require_single(noise_multiplier))
 
     def bound(self, delta: Params, broadcast: Broadcast) -> Params:
         return scale(clipped(delta, self.clip_norm), 1 / self.clip_norm)
@@ -79,7 +61,3 @@ class Gaussian:
 
     def noise_deviation(self, clients: Sequence[int]) -> float | None:
         return self.noise_multiplier
-
-    @property
-    def extra_values(self) -> int:
-        return 0

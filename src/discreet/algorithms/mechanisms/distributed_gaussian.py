@@ -11,7 +11,7 @@ from discreet.algorithms import per_client
 from discreet.algorithms.broadcast import CLIP, Broadcast
 from discreet.algorithms.clipping import clip as clipped
 from discreet.algorithms.mechanisms import announced_clip
-from discreet.algorithms.mechanisms.mechanism import State
+from discreet.algorithms.mechanisms.mechanism import Mechanism, State
 from discreet.errors import UnsoundCombination
 from discreet.params import Params, add, scale
 from discreet.part import Count, Multiplier, Positive, part
@@ -21,7 +21,7 @@ from discreet.secure_sums.lattice.grid import Grid
 
 
 @part
-class DistributedGaussian:
+class DistributedGaussian(Mechanism):
     """Clip each update to `clip_norm`; each client adds one of `shares` of N(0, (noise_multiplier·clip_norm)²).
 
     Without `clip_norm` it protects examples: training bounds how far one example moves an update (Heikkilä 2025), and
@@ -40,21 +40,16 @@ class DistributedGaussian:
     noise_multiplier: Multiplier | None = None  # of the sum; None: computed from the promise
     shares: Count | None = None  # None: one for each client that may join
 
-    @property
-    def is_private(self) -> bool:
-        return True
+    is_private = True
+    norm_order = 2
+    extra_values = 0
 
     @property
     def unit(self) -> Literal["client", "example"]:
         return "example" if self.clip_norm is None else "client"
 
-    @property
-    def norm_order(self) -> int:
-        return 2
-
     def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
-        noise = per_client.require_single(noise_multiplier)
-        return self if self.noise_multiplier is not None else replace(self, noise_multiplier=noise)
+        return per_client.fill_noise(self, per_client.require_single(noise_multiplier))
 
     def for_cohort(self, fewest: int, most: int) -> Self:
         if self.shares is not None and self.shares > most:
@@ -109,7 +104,3 @@ class DistributedGaussian:
         if self.noise_multiplier is None or self.shares is None:
             return None
         return self.noise_multiplier * max(1.0, math.sqrt(len(clients) / self.shares))
-
-    @property
-    def extra_values(self) -> int:
-        return 0

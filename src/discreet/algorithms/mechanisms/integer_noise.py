@@ -12,7 +12,7 @@ from discreet.algorithms import per_client
 from discreet.algorithms.broadcast import CLIP, Broadcast
 from discreet.algorithms.clipping import clip as clipped
 from discreet.algorithms.mechanisms import announced_clip
-from discreet.algorithms.mechanisms.mechanism import State
+from discreet.algorithms.mechanisms.mechanism import Mechanism, State
 from discreet.errors import UnsoundCombination
 from discreet.params import Params, add, scale
 from discreet.part import Count, Index, Multiplier, Positive, part
@@ -24,7 +24,7 @@ from discreet.secure_sums.lattice.rounding import l2_of_rounded_sum
 
 
 @part
-class IntegerNoise:
+class IntegerNoise(Mechanism):
     """Clip to `clip_norm`, round onto the lattice, and add one of `shares` of integer noise: only the sum has enough.
 
     Without `clip_norm` it protects examples: training bounds how far one example moves an update. There are as many
@@ -43,21 +43,16 @@ class IntegerNoise:
     dropouts: Index = 0
     shares: Count | None = None  # follows from the smallest cohort
 
-    @property
-    def is_private(self) -> bool:
-        return True
+    is_private = True
+    norm_order = 2
+    extra_values = 0
 
     @property
     def unit(self) -> Literal["client", "example"]:
         return "example" if self.clip_norm is None else "client"
 
-    @property
-    def norm_order(self) -> int:
-        return 2
-
     def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
-        noise = per_client.require_single(noise_multiplier)
-        return self if self.noise_multiplier is not None else replace(self, noise_multiplier=noise)
+        return per_client.fill_noise(self, per_client.require_single(noise_multiplier))
 
     def for_cohort(self, fewest: int, most: int) -> Self:
         honest = fewest - self.colluding - self.dropouts
@@ -145,10 +140,6 @@ class IntegerNoise:
         if self.noise_multiplier is None or self.shares is None:
             return None
         return self.noise_multiplier * math.sqrt(len(clients) / self.shares)
-
-    @property
-    def extra_values(self) -> int:
-        return 0
 
     def _sensitivity(self, grid: Grid) -> float:
         if self.unit == "client":

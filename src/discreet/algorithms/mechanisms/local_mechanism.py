@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Literal, Self
 
 from torch import Tensor
@@ -11,7 +10,7 @@ from discreet.algorithms import per_client
 from discreet.algorithms.broadcast import CLIP, Broadcast
 from discreet.algorithms.clipping import clip as clipped
 from discreet.algorithms.mechanisms import announced_clip
-from discreet.algorithms.mechanisms.mechanism import State
+from discreet.algorithms.mechanisms.mechanism import Mechanism, State
 from discreet.params import Params, add, scale
 from discreet.part import Multiplier, PerClient, Positive, part
 from discreet.privacy.events import GaussianNoise, LaplaceNoise, Noise
@@ -20,7 +19,7 @@ from discreet.secure_sums.lattice.grid import Grid
 
 
 @part
-class LocalNoise:
+class LocalNoise(Mechanism):
     """Clip the update to `clip_norm`, add Gaussian or Laplace noise of noise_multiplier·clip_norm to each coordinate.
 
     Gaussian noise goes with the L2 norm, Laplace noise with L1. Without `clip_norm`, training bounds the update: ζ·Ση
@@ -34,23 +33,16 @@ class LocalNoise:
     clip_norm: Positive | None = None
     noise_multiplier: PerClient[Multiplier] | None = None  # None: computed from the promise
 
-    @property
-    def is_private(self) -> bool:
-        return True
-
-    @property
-    def unit(self) -> Literal["client", "example"]:
-        return "client"
+    is_private = True
+    unit = "client"
+    extra_values = 0
 
     @property
     def norm_order(self) -> int:
         return 1 if self.kind == "local_laplace" else 2
 
     def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
-        return self if self.noise_multiplier is not None else replace(self, noise_multiplier=noise_multiplier)
-
-    def for_cohort(self, fewest: int, most: int) -> Self:
-        return self
+        return per_client.fill_noise(self, noise_multiplier)
 
     def init(self, params: Params) -> State:
         return announced_clip.init_clip(params)
@@ -98,7 +90,3 @@ class LocalNoise:
         multipliers = (noise[client] if isinstance(noise, tuple) else noise for client in clients)
         variance = 2 if self.kind == "local_laplace" else 1  # of noise of multiplier 1
         return math.sqrt(variance * sum(multiplier**2 for multiplier in multipliers))
-
-    @property
-    def extra_values(self) -> int:
-        return 0

@@ -1,5 +1,6 @@
 """The contract of a mechanism: clients bound their updates, and clients or server add noise."""
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Literal, Protocol, Self, TypeAlias
 
@@ -15,43 +16,41 @@ State: TypeAlias = Params
 
 
 class Mechanism(Protocol):
-    """Bounds what one unit moves the sum by, adds noise, and states that noise for the accountant."""
+    """Bounds what one unit moves the sum by, adds noise, and states that noise for the accountant.
+
+    What it promises, in which norm it bounds, which noise it adds and what it sends have no default: every mechanism
+    states them. The other members default to values with which a mechanism that needs more than them certifies nothing.
+    """
 
     @property
+    @abstractmethod
     def is_private(self) -> bool:
         """Whether the mechanism promises anything."""
 
     @property
+    @abstractmethod
     def unit(self) -> Literal["client", "example"]:
         """What the noise protects: whole clients, which it clips itself, or single examples, which training bounds."""
 
     @property
+    @abstractmethod
     def norm_order(self) -> int:
         """Order of the norm that bounds an update: 1 or 2."""
 
-    def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
-        """Return a copy with this noise multiplier if none is chosen yet."""
+    @property
+    @abstractmethod
+    def extra_values(self) -> int:
+        """Number of values that each client sends in addition to its update."""
 
-    def for_cohort(self, fewest: int, most: int) -> Self:
-        """Return a copy with the fields that follow from the fewest and the most clients that may join a round."""
-
-    def init(self, params: Params) -> State:
-        """Return the state before the first round."""
-
-    def announce(self, state: State, bound: float | None) -> Params:
-        """Return what clients must know to bound their updates.
-
-        Args:
-            state: The mechanism's state, such as an adaptive clip.
-            bound: The bound on an update that training guarantees, if there is one.
-        """
-
+    @abstractmethod
     def bound(self, delta: Params, broadcast: Broadcast) -> Params:
         """Scale each row to a norm of at most 1, in units of the clip norm."""
 
+    @abstractmethod
     def add_noise_share(self, encoded: Params, broadcast: Broadcast, rows: Rows) -> Params:
         """Add each client's own noise, if the mechanism has clients add any."""
 
+    @abstractmethod
     def release_sum(
         self, total: Params, state: State, broadcast: Broadcast, cohort: float, contributors: int, noise: Rows
     ) -> tuple[Params, State]:
@@ -62,6 +61,7 @@ class Mechanism(Protocol):
             contributors: The number of clients in the sum.
         """
 
+    @abstractmethod
     def sum_noise(
         self, grid: Grid | None = None, known_shares: int = 0, contributors: int | None = None
     ) -> Noise | None:
@@ -73,15 +73,47 @@ class Mechanism(Protocol):
             contributors: Clients that contributed a noise share. None assumes the planned minimum.
         """
 
+    @abstractmethod
     def upload_noise(self, grid: Grid | None = None) -> Noise | None:
         """Return the noise on one upload, relative to the largest norm it may have; None if it carries none."""
 
+    def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
+        """Return a copy with this noise multiplier if none is chosen yet.
+
+        By default nothing is open: the promise is then checked against the noise as it is, and refused if it is short.
+        """
+        return self
+
+    def for_cohort(self, fewest: int, most: int) -> Self:
+        """Return a copy with the fields that follow from the fewest and the most clients that may join a round.
+
+        By default none follow. A field that stays open leaves the noise unknown, and nothing is certified.
+        """
+        return self
+
+    def init(self, params: Params) -> State:
+        """Return the state before the first round; by default there is none."""
+        return {}
+
+    def announce(self, state: State, bound: float | None) -> Params:
+        """Return what clients must know to bound their updates; by default nothing.
+
+        Safe by default: a client refuses an announcement that its own copy of the algorithm doesn't make.
+
+        Args:
+            state: The mechanism's state, such as an adaptive clip.
+            bound: The bound on an update that training guarantees, if there is one.
+        """
+        return {}
+
     def clip_threshold(self, broadcast: Broadcast) -> float | Tensor | None:
-        """Return the norm that updates were clipped to, for diagnostics; None if they were not clipped."""
+        """Return the norm that updates were clipped to, None if they were not clipped; for diagnostics only."""
+        return None
 
     def noise_deviation(self, clients: Sequence[int]) -> float | None:
-        """Return the deviation of all noise in a coordinate of these clients' sum, over the clip norm; None without."""
+        """Return the deviation of all noise in a coordinate of these clients' sum, over the clip norm; None if unknown.
 
-    @property
-    def extra_values(self) -> int:
-        """Number of values that each client sends in addition to its update."""
+        None is the refusing value: noise that is unknown may depend on who joins, and then a secret draw of the clients
+        amplifies nothing.
+        """
+        return None

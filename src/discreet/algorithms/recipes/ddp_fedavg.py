@@ -10,7 +10,7 @@ from discreet.algorithms.sampling import AnySampling, Everyone
 from discreet.algorithms.server_optimizers import AnyServer, ServerSgd
 from discreet.algorithms.training import BroadcastGradients, DpSgd
 from discreet.algorithms.training.per_round import as_tuple
-from discreet.algorithms.training.schedules import Constant, Schedule
+from discreet.algorithms.training.schedules import AnySchedule, Constant
 from discreet.errors import InvalidInput
 
 
@@ -29,7 +29,7 @@ def ddp_fedavg(
     rotated: bool = False,
     colluding: int = 0,
     dropouts: int = 0,
-    schedule: Schedule = Constant(),
+    schedule: AnySchedule = Constant(),
     server: AnyServer = ServerSgd(),
     as_published: bool = False,
 ) -> Algorithm:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.server_optimizers import AnyServer, ServerSgd
 from discreet.algorithms.training import AnyTrainer, DpSgd, MinibatchDp
-from discreet.algorithms.training.schedules import Constant, Schedule
+from discreet.algorithms.training.schedules import AnySchedule, Constant
 from discreet.errors import InvalidInput
 
 
@@ -17,7 +17,7 @@ def fl_sgd_gaussian(
     clip_norm: float | Sequence[float],
     clipping: Literal["example", "minibatch"] = "example",
     noise_multiplier: float | Sequence[float] | None = None,
-    schedule: Schedule = Constant(),
+    schedule: AnySchedule = Constant(),
     server: AnyServer = ServerSgd(),
 ) -> Algorithm:
     """Federated SGD with Gaussian noise (Kim, Günlü & Schaefer 2021): one noisy gradient of every client a round.

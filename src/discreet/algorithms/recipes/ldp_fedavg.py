@@ -9,7 +9,7 @@ from discreet.algorithms.sampling import AnySampling, Everyone, RoundRobin
 from discreet.algorithms.server_optimizers import AnyServer, ServerSgd
 from discreet.algorithms.training import GradientDescent
 from discreet.algorithms.training.gradient_rules import L1Clip, L2Clip
-from discreet.algorithms.training.schedules import Constant, Schedule
+from discreet.algorithms.training.schedules import AnySchedule, Constant
 from discreet.errors import InvalidInput
 
 MAX_ROUNDS = 10**6
@@ -24,7 +24,7 @@ def ldp_fedavg(
     noise: Literal["laplace", "gaussian"] = "laplace",
     cohort: int | None = None,
     noise_multiplier: float | Sequence[float] | None = None,
-    schedule: Schedule = Constant(),
+    schedule: AnySchedule = Constant(),
     server: AnyServer = ServerSgd(),
     as_published: bool = False,
 ) -> Algorithm:

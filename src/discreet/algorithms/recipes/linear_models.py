@@ -7,7 +7,7 @@ from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.recipes.shared_noise import ShareNoise, distributed_noise
 from discreet.algorithms.server_optimizers import AnyServer, ServerSgd
 from discreet.algorithms.training import ConvexLocal
-from discreet.algorithms.training.schedules import Constant, Schedule
+from discreet.algorithms.training.schedules import AnySchedule, Constant
 
 
 def convex_local(
@@ -23,7 +23,7 @@ def convex_local(
     bits: int | None = None,
     colluding: int = 0,
     dropouts: int = 0,
-    schedule: Schedule = Constant(),
+    schedule: AnySchedule = Constant(),
     server: AnyServer = ServerSgd(),
 ) -> Algorithm:
     """A noiseless local pass for linear models, whose steps never move two models apart, and noise once a round.
@@ -91,7 +91,7 @@ def proximal_local(
     bits: int | None = None,
     colluding: int = 0,
     dropouts: int = 0,
-    schedule: Schedule = Constant(),
+    schedule: AnySchedule = Constant(),
     server: AnyServer = ServerSgd(),
 ) -> Algorithm:
     """convex_local with several passes, pulled back to the broadcast model by (λ/2)·‖W−Wᵗ‖², λ = `strength`.

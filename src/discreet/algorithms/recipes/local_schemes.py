@@ -12,7 +12,7 @@ from discreet.algorithms.recipes.shared_noise import ShareNoise, distributed_noi
 from discreet.algorithms.server_optimizers import AnyServer, ServerSgd
 from discreet.algorithms.training import DenoisedRelease, Shards
 from discreet.algorithms.training.per_round import as_tuple
-from discreet.algorithms.training.schedules import Constant, Schedule
+from discreet.algorithms.training.schedules import AnySchedule, Constant
 
 
 def denoised_release(
@@ -26,7 +26,7 @@ def denoised_release(
     ratio: float = 1.0,
     noise_multiplier: float | None = None,
     shares: int | None = None,
-    schedule: Schedule = Constant(),
+    schedule: AnySchedule = Constant(),
     server: AnyServer = ServerSgd(),
 ) -> Algorithm:
     """Local DP-SGD for any model, whose noise drives the client's own state; what is sent is the gradients without it.
@@ -87,7 +87,7 @@ def shards(
     steps: int | None = None,
     momentum: float = 0.0,
     weight_decay: float = 0.0,
-    schedule: Schedule = Constant(),
+    schedule: AnySchedule = Constant(),
     noise_multiplier: float | None = None,
     noise: ShareNoise = "gaussian",
     bits: int | None = None,

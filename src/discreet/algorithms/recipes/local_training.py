@@ -3,7 +3,7 @@
 from typing import Any
 
 from discreet.algorithms.training import LocalSgd
-from discreet.algorithms.training.schedules import Constant, Exponential, Schedule
+from discreet.algorithms.training.schedules import AnySchedule, Constant, Exponential
 
 
 def local_sgd(
@@ -13,7 +13,7 @@ def local_sgd(
     steps: int | None,
     momentum: float,
     weight_decay: float = 0.0,
-    schedule: Schedule = Constant(),
+    schedule: AnySchedule = Constant(),
     **fields: Any,
 ) -> LocalSgd:
     """Build plain local SGD: one epoch a round unless epochs or steps are given.
@@ -40,6 +40,6 @@ def local_sgd(
     )
 
 
-def exponential_schedule(decay: float) -> Schedule:
+def exponential_schedule(decay: float) -> AnySchedule:
     """Return a schedule that multiplies the learning rate by `decay` after each round."""
     return Constant() if decay == 1 else Exponential(decay=decay)

@@ -7,7 +7,7 @@ from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.server_optimizers import AnyServer, ServerSgd
 from discreet.algorithms.training import DpSgd
 from discreet.algorithms.training.per_round import as_tuple
-from discreet.algorithms.training.schedules import Constant, Schedule
+from discreet.algorithms.training.schedules import AnySchedule, Constant
 from discreet.errors import InvalidInput
 
 
@@ -23,7 +23,7 @@ def pfl(
     noise_multiplier: float | Sequence[float] | None = None,
     momentum: float = 0.0,
     weight_decay: float = 0.0,
-    schedule: Schedule = Constant(),
+    schedule: AnySchedule = Constant(),
     server: AnyServer = ServerSgd(),
 ) -> Algorithm:
     """PFL (Bhaskar et al. 2025): DP-SGD on every client, then the plain mean of their models.

@@ -5,7 +5,7 @@ from typing import Literal
 
 import torch
 
-from discreet.algorithms.sparsifiers.sparsifier import PublicUpdate
+from discreet.algorithms.sparsifiers.sparsifier import PublicUpdate, Sparsifier
 from discreet.algorithms.sparsifiers.top_coordinates import apply_mask, count_kept, largest_mask
 from discreet.errors import InvalidInput
 from discreet.params import Params, count_values, scale, unflatten
@@ -13,7 +13,7 @@ from discreet.part import Flag, Index, Rate, part
 
 
 @part
-class RandomK:
+class RandomK(Sparsifier):
     """k = ceil(fraction·d) coordinates of all tensors together, drawn anew in each round (Fed-SMP's rand_k).
 
     The draw depends only on `seed` and the round, so it is public. `scaled` multiplies by d/k, which makes the
@@ -29,17 +29,12 @@ class RandomK:
     scaled: Flag = False
     seed: Index = 0
 
+    has_common_mask = True
+    unsound_reason = None
+
     @property
     def depends_on_data(self) -> bool:
         return self.scaled  # the factor d/k lets every example move it by more
-
-    @property
-    def has_common_mask(self) -> bool:
-        return True
-
-    @property
-    def unsound_reason(self) -> str | None:
-        return None
 
     def announce(self, params: Params, round: int, public: PublicUpdate | None = None) -> Params:
         coordinates = count_values(params)
@@ -56,9 +51,6 @@ class RandomK:
         coordinates = sum(value[0].numel() for value in delta.values())
         return scale(chosen, coordinates / count_kept(self.fraction, coordinates))
 
-    def finish(self, sent: Params, announcement: Params) -> Params:
-        return sent
-
     def expand(self, released: Params, announcement: Params) -> Params:
         return apply_mask(_announced_masks(released, announcement), released)
 
@@ -72,7 +64,7 @@ class RandomK:
 
 
 @part
-class PublicTopK:
+class PublicTopK(Sparsifier):
     """The k = ceil(fraction·d) largest coordinates of an update on public data (Fed-SMP's top_k).
 
     Guarantee: the mechanism's, if that data is public: the mask then doesn't depend on any client.
@@ -81,17 +73,9 @@ class PublicTopK:
     kind: Literal["public_top_k"] = "public_top_k"
     fraction: Rate
 
-    @property
-    def depends_on_data(self) -> bool:
-        return False
-
-    @property
-    def has_common_mask(self) -> bool:
-        return True
-
-    @property
-    def unsound_reason(self) -> str | None:
-        return None
+    depends_on_data = False
+    has_common_mask = True
+    unsound_reason = None
 
     def announce(self, params: Params, round: int, public: PublicUpdate | None = None) -> Params:
         if public is None:
@@ -102,9 +86,6 @@ class PublicTopK:
 
     def select(self, delta: Params, announcement: Params) -> Params:
         return apply_mask(_announced_masks(delta, announcement), delta)
-
-    def finish(self, sent: Params, announcement: Params) -> Params:
-        return sent
 
     def expand(self, released: Params, announcement: Params) -> Params:
         return apply_mask(_announced_masks(released, announcement), released)

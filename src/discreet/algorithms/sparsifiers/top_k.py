@@ -2,14 +2,14 @@
 
 from typing import Literal
 
-from discreet.algorithms.sparsifiers.sparsifier import PublicUpdate
+from discreet.algorithms.sparsifiers.sparsifier import Sparsifier
 from discreet.algorithms.sparsifiers.top_coordinates import apply_mask, largest_mask
 from discreet.params import Params
 from discreet.part import Flag, Rate, part
 
 
 @part
-class TopK:
+class TopK(Sparsifier):
     """Each client keeps its largest coordinates, a `fraction` of each tensor or of all together.
 
     Local update sparsification in an order that can be certified (LUS, Cheng et al. 2022): choose, then clip, then add
@@ -23,36 +23,16 @@ class TopK:
     fraction: Rate
     per_layer: Flag = True
 
-    @property
-    def depends_on_data(self) -> bool:
-        return True
-
-    @property
-    def has_common_mask(self) -> bool:
-        return False
-
-    @property
-    def unsound_reason(self) -> str | None:
-        return None
-
-    def announce(self, params: Params, round: int, public: PublicUpdate | None = None) -> Params:
-        return {}
+    depends_on_data = True
+    has_common_mask = False
+    unsound_reason = None
 
     def select(self, delta: Params, announcement: Params) -> Params:
         return apply_mask(largest_mask(delta, self.fraction, per_layer=self.per_layer), delta)
 
-    def finish(self, sent: Params, announcement: Params) -> Params:
-        return sent
-
-    def expand(self, released: Params, announcement: Params) -> Params:
-        return released
-
-    def coordinates(self, update: int) -> int:
-        return update
-
 
 @part
-class ServerTopK:
+class ServerTopK(Sparsifier):
     """The server keeps the largest coordinates of the noisy sum, a `fraction` of all tensors together.
 
     Guarantee: the mechanism's. This is post-processing.
@@ -61,38 +41,18 @@ class ServerTopK:
     kind: Literal["server_top_k"] = "server_top_k"
     fraction: Rate
 
-    @property
-    def depends_on_data(self) -> bool:
-        return False
-
-    @property
-    def has_common_mask(self) -> bool:
-        return False
-
-    @property
-    def unsound_reason(self) -> str | None:
-        return None
-
-    def announce(self, params: Params, round: int, public: PublicUpdate | None = None) -> Params:
-        return {}
-
-    def select(self, delta: Params, announcement: Params) -> Params:
-        return delta
-
-    def finish(self, sent: Params, announcement: Params) -> Params:
-        return sent
+    depends_on_data = False
+    has_common_mask = False
+    unsound_reason = None
 
     def expand(self, released: Params, announcement: Params) -> Params:
         one = {name: value[None] for name, value in released.items()}
         chosen = apply_mask(largest_mask(one, self.fraction, per_layer=False), one)
         return {name: value[0] for name, value in chosen.items()}
 
-    def coordinates(self, update: int) -> int:
-        return update
-
 
 @part
-class PublishedTopK:
+class PublishedTopK(Sparsifier):
     """The order of DP-FedSAM (Shi et al. 2023, Algorithm 1, Option II): clip, noise share, then largest coordinates.
 
     Not certified. The paper's ε is that of the sum's noise N(0, σ²C²), to which every client brings a share. Here each
@@ -104,33 +64,13 @@ class PublishedTopK:
     kind: Literal["published_top_k"] = "published_top_k"
     fraction: Rate
 
-    @property
-    def depends_on_data(self) -> bool:
-        return True
-
-    @property
-    def has_common_mask(self) -> bool:
-        return False
-
-    @property
-    def unsound_reason(self) -> str | None:
-        return (
-            "A client that drops coordinates of its noisy update by its own data deletes its share of noise there, "
-            "so the sum doesn't carry the noise that is accounted."
-        )
-
-    def announce(self, params: Params, round: int, public: PublicUpdate | None = None) -> Params:
-        return {}
-
-    def select(self, delta: Params, announcement: Params) -> Params:
-        return delta
+    depends_on_data = True
+    has_common_mask = False
+    unsound_reason = (
+        "A client that drops coordinates of its noisy update by its own data deletes its share of noise there, so the "
+        "sum doesn't carry the noise that is accounted."
+    )
 
     def finish(self, sent: Params, announcement: Params) -> Params:
         """Keep the largest of each tensor: "based on the magnitude of weight in each layer" (section 3.3)."""
         return apply_mask(largest_mask(sent, self.fraction, per_layer=True), sent)
-
-    def expand(self, released: Params, announcement: Params) -> Params:
-        return released
-
-    def coordinates(self, update: int) -> int:
-        return update

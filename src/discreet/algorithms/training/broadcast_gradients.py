@@ -13,7 +13,7 @@ from discreet.algorithms.training.batches import Batches
 from discreet.algorithms.training.gradient_step import round_learning_rate
 from discreet.algorithms.training.per_example import Clip
 from discreet.algorithms.training.per_round import PerRound, value_in_round
-from discreet.algorithms.training.schedules import Constant, Schedule
+from discreet.algorithms.training.schedules import AnySchedule, Constant
 from discreet.algorithms.training.trainer import Loss, UpdateSums
 from discreet.params import Params, add, repeat_for_clients, scale
 from discreet.part import Count, Flag, Positive, Rate, part
@@ -41,7 +41,7 @@ class BroadcastGradients:
     clip_norm: Positive
     automatic: Flag = False
     learning_rate: Positive
-    schedule: Schedule = Constant()
+    schedule: AnySchedule = Constant()
     piece: Count = 512  # examples of a client whose gradients are in memory at once; changes no result
     expected_batch: Positive | None = None  # of the mean client; follows from the client sizes
 

@@ -14,7 +14,7 @@ from discreet.algorithms.training.batches import Batch, Batches
 from discreet.algorithms.training.gradient_step import round_learning_rate
 from discreet.algorithms.training.linear_head import LinearHead
 from discreet.algorithms.training.margin_clip import MAX_GRADIENT_NORM, SMOOTHNESS, clip_by_margin
-from discreet.algorithms.training.schedules import Constant, Schedule
+from discreet.algorithms.training.schedules import AnySchedule, Constant
 from discreet.algorithms.training.trainer import Loss, UpdateSums
 from discreet.errors import InvalidInput
 from discreet.params import Params
@@ -54,7 +54,7 @@ class ConvexLocal:
     passes: Count = 1
     strength: NonNegative = 0.0
     sampling_rate: Rate = 1.0
-    schedule: Schedule = Constant()
+    schedule: AnySchedule = Constant()
     fewest_steps: Count | None = None  # of any client in a pass; follows from the clients
 
     def __post_init__(self) -> None:

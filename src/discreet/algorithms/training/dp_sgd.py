@@ -14,7 +14,7 @@ from discreet.algorithms.training.batches import Batches
 from discreet.algorithms.training.gradient_step import Descent, round_learning_rate
 from discreet.algorithms.training.per_example import Clip
 from discreet.algorithms.training.per_round import PerRound, value_in_round
-from discreet.algorithms.training.schedules import Constant, Schedule
+from discreet.algorithms.training.schedules import AnySchedule, Constant
 from discreet.algorithms.training.trainer import Loss, UpdateSums
 from discreet.params import Params, add, repeat_for_clients, subtract
 from discreet.part import Count, Flag, Multiplier, NonNegative, PerClient, Positive, Rate, part
@@ -48,7 +48,7 @@ class DpSgd:
     learning_rate: Positive
     momentum: NonNegative = 0.0
     weight_decay: NonNegative = 0.0
-    schedule: Schedule = Constant()
+    schedule: AnySchedule = Constant()
     piece: Count = 512  # examples of a client whose gradients are in memory at once; changes no result
 
     def __post_init__(self) -> None:

@@ -12,7 +12,7 @@ from discreet.algorithms.training.gradient_rules import AnyGradientClip, AnyPert
 from discreet.algorithms.training.gradient_step import step_learning_rate
 from discreet.algorithms.training.local_step import LocalStep
 from discreet.algorithms.training.per_round import PerRound, sum_over_rounds, value_in_round
-from discreet.algorithms.training.schedules import Constant, Schedule
+from discreet.algorithms.training.schedules import AnySchedule, Constant
 from discreet.algorithms.training.trainer import Loss, UpdateSums
 from discreet.params import Params
 from discreet.part import Positive, part
@@ -34,7 +34,7 @@ class GradientDescent:
     gradient_clip: AnyGradientClip | None = None
     perturbation: AnyPerturbation | None = None
     regulariser: AnyRegulariser | None = None
-    schedule: Schedule = Constant()
+    schedule: AnySchedule = Constant()
 
     def train(self, loss: Loss, broadcast: Broadcast, batches: Batches, rows: Rows) -> Params:
         whole = batches.full_batch()

@@ -11,7 +11,7 @@ from discreet.algorithms.training.batches import Batches
 from discreet.algorithms.training.gradient_rules import AnyGradientClip, AnyPerturbation, AnyRegulariser
 from discreet.algorithms.training.gradient_step import round_learning_rate
 from discreet.algorithms.training.local_step import LocalStep
-from discreet.algorithms.training.schedules import Constant, Schedule
+from discreet.algorithms.training.schedules import AnySchedule, Constant
 from discreet.algorithms.training.trainer import Loss, UpdateSums
 from discreet.errors import InvalidInput
 from discreet.params import Params
@@ -38,7 +38,7 @@ class LocalSgd:
     gradient_clip: AnyGradientClip | None = None
     perturbation: AnyPerturbation | None = None
     regulariser: AnyRegulariser | None = None
-    schedule: Schedule = Constant()
+    schedule: AnySchedule = Constant()
 
     def __post_init__(self) -> None:
         if (self.epochs is None) == (self.steps is None):

@@ -15,7 +15,7 @@ from discreet.algorithms.training.batches import Batches
 from discreet.algorithms.training.gradient_step import Descent, round_learning_rate
 from discreet.algorithms.training.local_step import client_gradients
 from discreet.algorithms.training.per_round import PerRound, sum_over_rounds, value_in_round
-from discreet.algorithms.training.schedules import Constant, Schedule
+from discreet.algorithms.training.schedules import AnySchedule, Constant
 from discreet.algorithms.training.trainer import Loss, UpdateSums
 from discreet.params import Params, add, repeat_for_clients, subtract, zeros_like
 from discreet.part import Count, Multiplier, PerClient, Positive, Rate, part
@@ -40,7 +40,7 @@ class MinibatchDp:
     clip_norm: PerClient[Positive]
     noise_multiplier: PerClient[Multiplier] | None = None  # None: computed from the promise
     learning_rate: Positive
-    schedule: Schedule = Constant()
+    schedule: AnySchedule = Constant()
     piece: Count = 4096  # examples of a client in memory at once; changes no result
 
     def for_population(self, population: Population) -> Self:

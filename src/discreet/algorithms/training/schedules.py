@@ -1,14 +1,27 @@
 """Learning rate schedules, as factors by k: the number of the round or, in gradient descent, of the iteration."""
 
-from typing import Annotated, Literal, TypeAlias
+from abc import abstractmethod
+from typing import Annotated, Literal, Protocol, TypeAlias
 
 from pydantic import Field
 
 from discreet.part import NonNegative, Positive, Rate, part
 
 
+class Schedule(Protocol):
+    """The contract of a schedule.
+
+    Trainers bound an update by the same factors that they train with, so a schedule may change no guarantee as long as
+    a factor depends on k alone, and is finite and not negative.
+    """
+
+    @abstractmethod
+    def factor(self, k: int) -> float:
+        """Return the factor on the learning rate in round or iteration k, starting at 0."""
+
+
 @part
-class Constant:
+class Constant(Schedule):
     """A factor of 1."""
 
     kind: Literal["constant"] = "constant"
@@ -18,7 +31,7 @@ class Constant:
 
 
 @part
-class Exponential:
+class Exponential(Schedule):
     """decay^k."""
 
     kind: Literal["exponential"] = "exponential"
@@ -29,7 +42,7 @@ class Exponential:
 
 
 @part
-class Inverse:
+class Inverse(Schedule):
     """1/(1 + decay·k)."""
 
     kind: Literal["inverse"] = "inverse"
@@ -40,7 +53,7 @@ class Inverse:
 
 
 @part
-class Harmonic:
+class Harmonic(Schedule):
     """1/(k + gamma): η_k = (2/μ)/(k + γ) of Fu et al. 2021, with a learning rate of 2/μ."""
 
     kind: Literal["harmonic"] = "harmonic"
@@ -50,4 +63,4 @@ class Harmonic:
         return 1 / (k + self.gamma)
 
 
-Schedule: TypeAlias = Annotated[Constant | Exponential | Inverse | Harmonic, Field(discriminator="kind")]
+AnySchedule: TypeAlias = Annotated[Constant | Exponential | Inverse | Harmonic, Field(discriminator="kind")]
