@@ -9,11 +9,11 @@ from typing import Annotated, Any, TypeAlias, TypeVar, dataclass_transform
 from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Strict, Tag, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass, rebuild_dataclass
 
+from discreet.contract import PARTS, contract_of
 from discreet.errors import InvalidInput
 from discreet.validation_errors import ONE_FOR_ALL, ONE_FOR_EACH, describe_error
 
 T = TypeVar("T")
-PARTS: set[type] = set()  # all classes that are parts
 PLAIN = frozenset({type(None), bool, int, float, str, tuple, dict, list})
 
 
@@ -21,7 +21,8 @@ PLAIN = frozenset({type(None), bool, int, float, str, tuple, dict, list})
 def part(cls: type[T]) -> type[T]:
     """Make `cls` a frozen record whose fields are validated when it is built, in Python or from a file.
 
-    A part can't be subclassed: the guarantee of the part would be reported for whatever the subclass does.
+    A part can't be subclassed, since the guarantee of the part would be reported for whatever the subclass does; unless
+    the subclass declares everything itself that a guarantee rests on. It is then a user's own part.
 
     Raises:
         InvalidInput: If `cls` is a subclass of a part; and from the record, if a field is not valid.
@@ -34,19 +35,29 @@ def part(cls: type[T]) -> type[T]:
         Clip(norm=0.5)
     """
     if any(parent in PARTS for parent in cls.__mro__):
-        _refuse_subclass(cls)
+        raise _subclass_error(cls)
     record: Any = dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))(cls)
     PARTS.add(record)
-    record.__init_subclass__ = classmethod(_refuse_subclass)
+    record.__init_subclass__ = classmethod(_check_subclass)
     return _translate_errors(record)  # type: ignore[no-any-return]
 
 
-def _refuse_subclass(subclass: type, /, **more: Any) -> None:
+def _check_subclass(subclass: type, /, **more: Any) -> None:
+    """Refuse a subclass of a part that doesn't declare itself what a guarantee is computed from."""
+    contract = contract_of(subclass)
+    if contract is None or not contract.declarations or not contract.is_declared_by(subclass):
+        raise _subclass_error(subclass)
+
+
+def _subclass_error(subclass: type) -> InvalidInput:
     parents = ", ".join(parent.__name__ for parent in subclass.__mro__[1:] if parent in PARTS)
-    raise InvalidInput(
+    contract = contract_of(subclass)
+    members = sorted(contract.declarations) if contract else []
+    declare = f", or declare in {subclass.__name__}: {', '.join(members)}" if members else ""
+    return InvalidInput(
         f"{subclass.__name__} is a subclass of {parents}, and a guarantee would be certified for what {parents} does, "
         "not for what the subclass does.",
-        fix=f"Use {parents} itself, with other fields.",
+        fix=f"Use {parents} itself, with other fields{declare}.",
     )
 
 

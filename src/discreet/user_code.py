@@ -6,6 +6,7 @@ import importlib.util
 import inspect
 import re
 import sys
+from collections.abc import Iterator
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -14,7 +15,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator
 from torch import nn
 
-from discreet.errors import InvalidInput
+from discreet.errors import DiscreetError, InvalidInput
 
 REFERENCE = re.compile(r"(?P<location>[^:]+(:[\\/][^:]+)?):(?P<name>[^\W\d]\w*)")  # a Windows drive has a colon too
 FILE_MODULE_PREFIX = "discreet_own_"  # of the names of modules that were imported from a file
@@ -50,16 +51,51 @@ def build_module(
         InvalidInput: The code can't be loaded or called, or returns something other than an nn.Module.
     """
     factory = load_object(reference, folder)
-    try:
-        module = factory(**arguments, **_accepted_arguments(factory, offered or {}))
-    except TypeError as error:
-        raise InvalidInput(
-            f"{reference} can't be called with {sorted(arguments) or 'no arguments'}: {error}.",
-            fix="Set what it needs as arguments = { name = value }.",
-        ) from error
+    module = call_factory(reference, factory, arguments | _accepted_arguments(factory, offered or {}))
     if not isinstance(module, nn.Module):
         raise InvalidInput(f"{reference} must return a torch.nn.Module, and returned {type(module).__name__}.")
     return module
+
+
+def call_factory(reference: str, factory: Any, arguments: dict[str, Any]) -> Any:
+    """Call a user's class or function with keyword arguments.
+
+    Raises:
+        InvalidInput: It takes other arguments, or fails.
+    """
+    try:
+        return factory(**arguments)
+    except DiscreetError:
+        raise
+    except TypeError as error:
+        raise InvalidInput(
+            f"{reference} can't be called with {sorted(arguments) or 'no arguments'}: {error}.",
+            fix="Give it the arguments that it needs, by name.",
+        ) from error
+    except Exception as error:  # a user's code may fail in any way
+        raise InvalidInput(f"{reference} failed: {type(error).__name__}: {error}.") from error
+
+
+def source_digest(reference: str, folder: Path | None = None) -> str | None:
+    """Return the SHA-256 of the file that a reference names, without running it; None if there is no such file."""
+    location = reference.rpartition(":")[0]
+    if not location.endswith(".py"):
+        spec = importlib.util.find_spec(location.partition(".")[0]) and importlib.util.find_spec(location)
+        path = Path(spec.origin) if spec and spec.origin else None
+    else:
+        path = (folder or Path()) / location
+    return None if path is None or not path.is_file() else hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def source_of(cls: type) -> tuple[str, str | None]:
+    """Return the reference of a class that a Python program uses, and the SHA-256 of its file if there is one."""
+    try:
+        path = Path(inspect.getfile(cls))
+    except (TypeError, OSError):  # typed into an interpreter
+        return f"python:{cls.__name__}", None
+    if not path.is_file():
+        return f"python:{cls.__name__}", None
+    return f"{path.name}:{cls.__name__}", hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _accepted_arguments(factory: Any, offered: dict[str, Any]) -> dict[str, Any]:
@@ -94,6 +130,16 @@ def load_object(reference: str, folder: Path | None = None) -> Any:
         raise InvalidInput(f"{location} has no {name!r}.", fix="Check the name after the colon.") from None
 
 
+def code_places(value: Any) -> Iterator[str]:
+    """Yield what is before the colon of each `file.py:Name` in plain data."""
+    if isinstance(value, str):
+        if match := REFERENCE.fullmatch(value):
+            yield match["location"]
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from code_places(item)
+
+
 def modules_from_files() -> list[ModuleType]:
     """Return the modules imported from files so far. Other processes can't import them by name."""
     return [module for name, module in sys.modules.items() if name.startswith(FILE_MODULE_PREFIX)]
@@ -111,6 +157,9 @@ def _import_file(path: Path) -> ModuleType:
     sys.modules[name] = module  # dataclasses and pickle look modules up there
     try:
         spec.loader.exec_module(module)
+    except DiscreetError:
+        del sys.modules[name]
+        raise
     except Exception as error:  # a user's file may fail in any way
         del sys.modules[name]
         raise InvalidInput(f"{path} can't be imported: {type(error).__name__}: {error}.") from error

@@ -10,6 +10,7 @@ from torch import Tensor
 from discreet.algorithms.population import Population
 from discreet.errors import InvalidInput, Unsupported
 from discreet.params import Params, scale, scale_rows
+from discreet.user_part import UserPart
 
 CLIENT_FIELDS = ("sampling_rate", "clip_norm", "noise_multiplier")  # the fields that may differ by client
 T = TypeVar("T")
@@ -27,7 +28,9 @@ NoisyPart = TypeVar("NoisyPart", bound=HasNoise)
 
 
 def client_fields(part: Any) -> tuple[str, ...]:
-    """Return the names of the fields in which clients differ."""
+    """Return the names of the fields in which clients differ. A user's own part has the same for all."""
+    if isinstance(part, UserPart):
+        return ()
     return tuple(name for name in CLIENT_FIELDS if isinstance(getattr(part, name, None), tuple))
 
 

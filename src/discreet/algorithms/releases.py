@@ -7,6 +7,7 @@ public, because that number divides its sums.
 from typing import TYPE_CHECKING
 
 from discreet.algorithms import soundness
+from discreet.algorithms.declarations import undeclared_parts
 from discreet.algorithms.population import Population
 from discreet.privacy.events import Event, Noise, Repeated
 from discreet.privacy.release import Relation, Release, View
@@ -22,7 +23,7 @@ def list_releases(
     cohort: tuple[int, ...] | None,
     contributors: int | None = None,
 ) -> list[Release]:
-    """List all releases of these rounds.
+    """List all releases of these rounds: none if a user's own part declares nothing of what it releases.
 
     Args:
         algorithm: The algorithm that runs.
@@ -31,6 +32,8 @@ def list_releases(
         cohort: The clients that the releases concern. None: all.
         contributors: Clients that contributed a noise share. None assumes the planned minimum.
     """
+    if undeclared_parts(algorithm):
+        return []
     uploads = []
     for clients, group_algorithm in algorithm.client_groups(population):
         payers = clients if cohort is None else cohort if clients is None else _intersection(clients, cohort)

@@ -7,12 +7,15 @@ import torch
 from pydantic import Field
 
 from discreet.algorithms.population import Population
+from discreet.contract import contract
 from discreet.errors import InvalidInput
 from discreet.part import Count, Rate, part
 from discreet.privacy.events import Event, Noise, PoissonSampled, SampledWithoutReplacement
 from discreet.privacy.release import Relation
+from discreet.user_part import OwnPart
 
 
+@contract("sampler", defaults=["amplify", "public_cohort", "cohort_bounds", "rounds_joined"], relation="replace")
 class Sampling(Protocol):
     """The contract of a sampling: it draws the cohort and prices the draw, so that the two can't differ.
 
@@ -159,4 +162,6 @@ class RoundRobin(Sampling):
         return min(rounds, -(-rounds * self.cohort // population.clients))
 
 
-AnySampling: TypeAlias = Annotated[Everyone | Poisson | FixedSize | RoundRobin, Field(discriminator="kind")]
+AnySampling: TypeAlias = Annotated[
+    Everyone | Poisson | FixedSize | RoundRobin, Field(discriminator="kind"), OwnPart(Sampling)
+]

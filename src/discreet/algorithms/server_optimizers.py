@@ -6,12 +6,15 @@ from typing import Annotated, Literal, Protocol, TypeAlias
 import torch
 from pydantic import Field
 
+from discreet.contract import contract
 from discreet.params import Params, add, map_params, scale, zeros_like
 from discreet.part import NonNegative, Positive, part
+from discreet.user_part import OwnPart
 
 State: TypeAlias = Params
 
 
+@contract("server optimiser", is_postprocessing=True)
 class ServerOptimizer(Protocol):
     """The contract of a server optimiser, which sees only what is released: no guarantee depends on it."""
 
@@ -75,4 +78,4 @@ class ServerAdam(ServerOptimizer):
         return moved, {"steps": steps} | after
 
 
-AnyServer: TypeAlias = Annotated[ServerSgd | ServerAdam, Field(discriminator="kind")]
+AnyServer: TypeAlias = Annotated[ServerSgd | ServerAdam, Field(discriminator="kind"), OwnPart(ServerOptimizer)]

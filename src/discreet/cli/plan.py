@@ -151,7 +151,7 @@ def _describe_promise(plan: dict[str, Any]) -> str:
     claimed = "".join(
         f" Claimed {claim.source}, but not certified: ε = {compact(claim.epsilon, 4)}." for claim in card.claims
     )
-    certified = f"Certified: ε = {round_up(card.epsilon)} at δ = {compact(card.delta)}. {card.sentence()}"
+    certified = f"{card.status}: ε = {round_up(card.epsilon)} at δ = {compact(card.delta)}. {card.sentence()}"
     return f"{certified}{claimed}{affords}{seeded}"
 
 

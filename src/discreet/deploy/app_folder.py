@@ -17,11 +17,13 @@ from discreet.experiment.configuration.experiment_file import Experiment, Source
 from discreet.part import to_plain
 from discreet.paths import Paths
 from discreet.randomness.streams import RunKey
+from discreet.user_part import load_user_parts
 
 RESOLVED_FILE = "resolved.toml"
 CERTIFICATE_FILE = "ca.crt"
 # Fields of an experiment that determine what clients do.
 AGREED_FIELDS = ("rounds", "seed", "task", "model", "loss", "privacy", "algorithm", "dtype")
+SERVER_FIELDS = ("server", "metric")  # whose code runs at the server only
 # Plain file names: they are written into owners' policies, where a line break would begin a line, and name no folder.
 PYTHON_NAME = re.compile(r"[\w-]+\.py", re.ASCII)
 WEIGHTS_NAME = re.compile(r"[\w-]+(\.[\w-]+)+", re.ASCII)
@@ -41,9 +43,10 @@ def user_files(experiment: Experiment) -> tuple[str, ...]:
     """
     whole = to_plain(experiment)
     named = {"kind": experiment.loss} if experiment.loss is not None else {}
+    run_by_clients = {name: part for name, part in whole["algorithm"].items() if name != "server"}
     found = set[str]()
     for reference, weights in (
-        each for part in (named, whole["model"], whole["task"]) for each in _find_references(part)
+        each for part in (named, whole["model"], whole["task"], run_by_clients) for each in _find_references(part)
     ):
         file = reference.rpartition(":")[0]
         if not PYTHON_NAME.fullmatch(file):
@@ -100,6 +103,10 @@ class AppFolder:
     @property
     def user_files(self) -> tuple[str, ...]:
         return user_files(self.experiment)
+
+    def load_user_parts(self) -> Experiment:
+        """Return the experiment with the parts of the user's own that clients run, which runs their code."""
+        return load_user_parts(self.experiment, self.folder, skip=SERVER_FIELDS)
 
     @cached_property
     def digest(self) -> str:

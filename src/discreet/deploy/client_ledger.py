@@ -14,7 +14,7 @@ from discreet.deploy.certificates import read_key
 from discreet.deploy.journal import write_durably
 from discreet.deploy.policy import PERIODS, Period, Policy, PolicyRefusal, period_name
 from discreet.errors import BudgetRefused, InvalidInput, Unsupported
-from discreet.privacy.events import Composed, Event
+from discreet.privacy.events import Composed, Event, Repeated
 from discreet.privacy.ledger import Budget, Ledger
 from discreet.privacy.ledger.charges import charges
 from discreet.privacy.ledger.entries import Mode
@@ -185,13 +185,15 @@ def _unprotected_error(unread: Unsupported) -> PolicyRefusal:
     )
 
 
-def expected_event(budget: Budget, algorithm: Algorithm, population: Population, rounds: int) -> Event | None:
-    """Return the event of a whole run, to which a ledger's filter is tuned; None if the budget can't count it.
+def expected_event(policy: Policy, algorithm: Algorithm, population: Population, rounds: int) -> Event | None:
+    """Return the event of a whole run, to which a ledger's filter is tuned; None if the first budget can't count it.
 
     The filter is tightest for this event and sound for every other.
     """
+    if priced := policy.owner_releases(algorithm):
+        return Repeated(count=rounds, event=priced[0].event)
     try:
-        return compose_charges(budget, algorithm.planned_releases(rounds, population))[0]
+        return compose_charges(policy.budgets[0], algorithm.planned_releases(rounds, population))[0]
     except Unsupported:
         return None
 

@@ -22,6 +22,7 @@ from discreet.engines.secure_terms import plan_session
 from discreet.errors import BudgetRefused, DiscreetError, InvalidInput, LedgerDamaged, LedgerUnavailable
 from discreet.experiment.promise.budget_check import check_budgets
 from discreet.params import flatten
+from discreet.privacy.release import Release
 from discreet.secure_sums.secagg import key_agreement
 from discreet.secure_sums.secagg.session_client import Client
 from discreet.secure_sums.secagg.session_errors import SecaggError, TooFewClients
@@ -71,6 +72,8 @@ class ClientNode:
         own_folder.policy.allow_algorithm(app.digest)  # before anything of the app is loaded: it may contain Python
         own_folder.policy.allow_seed(app.experiment.seed)
         own_folder.policy.allow_own_code(app.user_files)
+        own_folder.policy.allow_parts(app.experiment.algorithm)
+        app = replace(app, experiment=app.load_user_parts())
         experiment = app.experiment
         check_budgets(
             own_folder.policy.budgets, experiment.privacy, experiment.algorithm, app.population, "policy.toml"
@@ -83,8 +86,9 @@ class ClientNode:
         lock = FolderLock(folder, f"{own_folder.policy.client} is already running: another process works on {folder}.")
         try:
             learner = Learner.load(app, own_folder, read_key(folder / "noise.key"), data_dir)
-            budget, rounds = own_folder.policy.budgets[0], app.experiment.rounds
-            tuned_to = client_ledger.expected_event(budget, learner.algorithm, app.population, rounds)
+            tuned_to = client_ledger.expected_event(
+                own_folder.policy, learner.algorithm, app.population, app.experiment.rounds
+            )
             ledger = ClientLedger(folder, own_folder.policy, tuned_to)
             journal = Journal(folder / "runs" / app.digest)
             return cls(own_folder, app, learner, journal, ledger, read_key(folder / "identity.key"), say, lock)
@@ -96,8 +100,7 @@ class ClientNode:
         """Refuse what the first round would refuse, so that the owner learns it now and not the server later."""
         if self.learner.algorithm.aggregation.is_secure:
             self.client_folder.policy.allow_secure_sums()
-        first = client_ledger.round_releases(self.learner.algorithm, self.learner.population, self.learner.client, 0)
-        self.ledger.check(self.day(), first)
+        self.ledger.check(self.day(), self._round_releases(0))
 
     def close(self) -> None:
         """Unlock the folder for other processes."""
@@ -262,16 +265,14 @@ class ClientNode:
         A request that was counted before costs nothing again. If a secret draw decides who joins, its amplified price
         holds only if every round is paid, so the rounds before this one are reserved as well.
         """
-        algorithm, population, client = self.learner.algorithm, self.learner.population, self.learner.client
         first = about.round
-        if algorithm.sampling.public_cohort(population, about.round) is None:
+        if self.learner.algorithm.sampling.public_cohort(self.learner.population, about.round) is None:
             first = min(about.round, self.journal.counted_rounds(about.run))
         commits = []
         for round in range(first, about.round + 1):
             key = f"experiment {about.experiment} run {about.run} round {round} of {self.learner.fingerprint} "
             key += entry.name if round == about.round else "not asked"
-            releases = client_ledger.round_releases(algorithm, population, client, round)
-            commits.append(self.ledger.reserve(key, releases, self.day()))
+            commits.append(self.ledger.reserve(key, self._round_releases(round), self.day()))
         self.journal.store_counted_rounds(about.run, max(self.journal.counted_rounds(about.run), about.round + 1))
         self.journal.begin_attempt(about.run, about.round, entry)
 
@@ -280,6 +281,11 @@ class ClientNode:
                 commit_one()
 
         return commit
+
+    def _round_releases(self, round: int) -> tuple[Release, ...]:
+        """Return what a round costs: by the owner's prices if the experiment brings parts of its own."""
+        learner, priced = self.learner, self.client_folder.policy.owner_releases(self.learner.algorithm)
+        return priced or client_ledger.round_releases(learner.algorithm, learner.population, learner.client, round)
 
     def _report_answer(self, about: RequestHeader) -> None:
         """Tell the owner what the ledger has spent, after a round was answered for the first time."""

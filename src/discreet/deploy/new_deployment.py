@@ -29,6 +29,7 @@ from discreet.experiment.promise import data_ranges
 from discreet.experiment.run_directory.run_record import check_path_is_free, explain_os_errors
 from discreet.part import to_plain
 from discreet.randomness.purposes import Purpose
+from discreet.user_code import code_places
 
 STAND_IN = "stand_in"  # the server's public table with the clients' columns
 HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,250}[A-Za-z0-9])?")  # a host name or an IPv4 address
@@ -165,11 +166,14 @@ def _share_task(source: Source, app: Path) -> dict[str, Any]:
 
 
 def _share_code(source: Source, app: Path) -> None:
-    """Copy the user's files that the experiment names into the app folder. Only the server runs the metric's."""
-    metric = (source.experiment.metric or "").rpartition(":")[0]
-    if metric.endswith(".py") and Path(metric).name != metric:
-        raise InvalidInput(f"{metric} must be in the folder of the experiment's file to be copied into the app folder.")
-    named = {*user_files(source.experiment), *([metric] if metric.endswith(".py") else ())}
+    """Copy the user's files that the experiment names into the app folder, those that only the server runs too."""
+    whole = to_plain(source.experiment)
+    server = {place for place in code_places([whole["metric"], whole["algorithm"]["server"]]) if place.endswith(".py")}
+    if away := sorted(place for place in server if Path(place).name != place):
+        raise InvalidInput(
+            f"{away[0]} must be in the folder of the experiment's file to be copied into the app folder."
+        )
+    named = {*user_files(source.experiment), *server}
     if taken := sorted(named & BUNDLE_FILES.keys()):
         raise InvalidInput(f"{taken[0]} has the name of a file of the Flower app.", fix="Rename your file.")
     for name in named:

@@ -6,11 +6,14 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
+from discreet.algorithms.declarations import client_parts
 from discreet.deploy.deployment import Card, ClientName, Deployment, Hex256
 from discreet.errors import InvalidInput, UnsoundCombination
 from discreet.experiment.configuration import toml_document
 from discreet.part import Count, Flag, part
+from discreet.privacy.events import Composed, Noise
 from discreet.privacy.ledger import Budget
+from discreet.privacy.release import Release
 from discreet.secure_sums.secagg.session_terms import Terms
 
 if TYPE_CHECKING:  # heavy imports, needed for types only
@@ -27,6 +30,20 @@ class PolicyRefusal(UnsoundCombination):
 
 
 @part
+class AcceptedPart:
+    """A part of the experiment's own code that the owner has read, and what one round of it costs here.
+
+    Attributes:
+        sha256: The digest of its file.
+        price: What one round reveals, in the owner's own judgement: noise relative to the most that one unit of a
+            budget moves what leaves this client. What the part declares of itself is not counted.
+    """
+
+    sha256: Hex256
+    price: Noise
+
+
+@part
 class Policy:
     """The content of policy.toml.
 
@@ -40,6 +57,7 @@ class Policy:
         trust_server_with_updates: Whether the server may see updates that no noise protects from it.
         graphs: Whether large secure sums on a graph are allowed, which don't withstand a server that lies.
         own_code: Whether Python files of the app folder may run here.
+        parts: The experiment's own mechanisms, trainers, samplers and the like that may run here, each with its price.
         minimum_cohort: The fewest clients in a sum.
         ledgers: Folder of the ledgers, relative to this file. Deployments on the same data must name the same folder.
         period: How long a ledger counts before a new one begins.
@@ -59,6 +77,7 @@ class Policy:
     trust_server_with_updates: Flag = False
     graphs: Flag = False
     own_code: Flag = False
+    parts: tuple[AcceptedPart, ...] = ()
     minimum_cohort: Count = 3
     ledgers: str = "."
     period: Period = "year"
@@ -105,6 +124,30 @@ class Policy:
                 "policy allows none.",
                 fix="Read them in the app folder; if they may run here, its owner sets own_code = true in policy.toml.",
             )
+
+    def allow_parts(self, algorithm: "Algorithm") -> None:
+        """Refuse the experiment's own parts unless `parts` lists their files. Check it before any of them is loaded."""
+        for own in client_parts(algorithm):
+            if own.sha256 not in {accepted.sha256 for accepted in self.parts}:
+                raise PolicyRefusal(
+                    f"The experiment brings a {own.contract.name} of its own, {own.title}, whose noise nothing but "
+                    "itself vouches for, and the policy doesn't list it.",
+                    fix="Read its file; if it may run here, its owner adds to policy.toml: parts = [{ sha256 = "
+                    f'"{own.sha256}", price = {{ kind = "gaussian", noise_multiplier = … }} }}], the price of a round.',
+                )
+
+    def owner_releases(self, algorithm: "Algorithm") -> tuple[Release, ...]:
+        """Return what a round with the experiment's own parts costs each budget; nothing if it brings none."""
+        self.allow_parts(algorithm)
+        digests = {own.sha256 for own in client_parts(algorithm)}
+        prices = tuple(accepted.price for accepted in self.parts if accepted.sha256 in digests)
+        if not prices:
+            return ()
+        event = prices[0] if len(prices) == 1 else Composed(events=prices)
+        return tuple(
+            Release(unit=budget.unit, relation=budget.relation, view=budget.view, event=event)
+            for budget in self.budgets
+        )
 
     def allow_sum(self, algorithm: "Algorithm", *, secure: bool) -> None:
         """Refuse an update in clear that the policy forbids, or whose noise is enough only for a sum."""

@@ -71,7 +71,8 @@ class Guarantee:
     """Nobody with this view learns more than (ε, δ) about one unit from the event, if the assumptions hold.
 
     Guarantee: `epsilon` is an upper bound, computed by two accountants of this package and, where `second` has a value,
-    confirmed by it. The numbers in `claims` are not certified.
+    confirmed by it. The numbers in `claims` are not certified. With `on_word_of` nothing is certified: `epsilon` is
+    computed from what a user's own code declares of itself.
     """
 
     unit: Unit
@@ -90,6 +91,7 @@ class Guarantee:
     claims: tuple[Claim, ...] = ()
     ledger: LedgerMark | None = None
     clients: tuple[Index, ...] | None = None  # the clients whose units are protected; None for any client's
+    on_word_of: tuple[str, ...] = ()  # a user's own parts that declare what ε is computed from
 
     @classmethod
     def certify(
@@ -101,6 +103,7 @@ class Guarantee:
         assumptions: Iterable[str] = (),
         not_covered: Iterable[str] = (),
         ledger: LedgerMark | None = None,
+        on_word_of: Iterable[str] = (),
     ) -> Self:
         """Compute the guarantee of a release by every engine.
 
@@ -111,6 +114,7 @@ class Guarantee:
             assumptions: Sentences that only the caller can know, added to those that follow from the release.
             not_covered: Further sentences on what the guarantee doesn't cover.
             ledger: The ledger's last hash and length, if the release was counted there.
+            on_word_of: A user's own parts that declared the release. The card is then not certified.
 
         Raises:
             Unsupported: No accountant covers the release.
@@ -135,13 +139,25 @@ class Guarantee:
             claims=tuple(claims),
             ledger=ledger,
             clients=release.clients,
+            on_word_of=tuple(on_word_of),
         )
+
+    @property
+    def is_certified(self) -> bool:
+        """Whether ε is certified, and not computed from what a user's own code declares of itself."""
+        return not self.on_word_of
+
+    @property
+    def status(self) -> str:
+        """What ε is: Certified, or Declared by a user's own code."""
+        return "Certified" if self.is_certified else "Declared"
 
     def sentence(self) -> str:
         """Return the guarantee in one plain sentence, at the smallest false-alarm rate."""
         worst = self.attacks[0]
         viewer = wording.VIEWERS[self.view]
-        return wording.sentence(viewer, self.unit, self.relation, worst.false_positive_rate, worst.true_positive_rate)
+        bound = wording.sentence(viewer, self.unit, self.relation, worst.false_positive_rate, worst.true_positive_rate)
+        return bound if self.is_certified else f"On the word of {' and '.join(self.on_word_of)}, not certified: {bound}"
 
     def __str__(self) -> str:
         return self.as_text()
@@ -178,7 +194,7 @@ def split_by_largest_epsilon(cards: Iterable[Guarantee]) -> tuple[list[Guarantee
 def card_entries(card: Guarantee) -> list[tuple[str, str]]:
     """Return the labelled entries of a card, for text, terminal and web page alike."""
     return [
-        ("Certified", f"ε = {round_up(card.epsilon)} at δ = {compact(card.delta)}"),
+        (card.status, f"ε = {round_up(card.epsilon)} at δ = {compact(card.delta)}"),
         ("Unit", wording.describe_unit(card.unit, card.view, card.clients)),
         ("Neighbours", wording.describe_relation(card.relation, card.unit)),
         ("Observer", wording.VIEWS[card.view]),
@@ -207,7 +223,8 @@ def _refuse_what_no_accountant_covers(release: Release) -> None:
 
 
 def _card_lines(card: Guarantee) -> Iterator[str]:
-    yield f"{'Guarantee card':<{WIDTH - 20}}{f'discreet {card.version}':>20}"
+    title = "Guarantee card" if card.is_certified else "Declared by a user's own code, not certified"
+    yield f"{title:<{WIDTH - 20}}{f'discreet {card.version}':>20}"
     yield "─" * WIDTH
     yield from _paragraph(card.sentence())
     yield from ("", f"  {'false alarms':<20}{'recognised, at most':<24}by blind guessing")
@@ -223,7 +240,7 @@ def _card_lines(card: Guarantee) -> Iterator[str]:
         yield from ("", "Claimed, not certified")
     for claim in card.claims:
         claimed = f"ε = {compact(claim.epsilon)} at δ = {compact(claim.delta)}, {claim.source} and by our accountant"
-        yield from _item(f"{claimed}: {claim.reason.rstrip('.')}. Certified is ε = {round_up(card.epsilon)}.")
+        yield from _item(f"{claimed}: {claim.reason.rstrip('.')}. {card.status} is ε = {round_up(card.epsilon)}.")
     for title, items in (("Assumes", card.assumptions), ("Not covered", card.not_covered)):
         yield from ("", title)
         for item in items:

@@ -30,6 +30,7 @@ def guarantee_card(card: Guarantee, *, public: bool = False) -> Html:
     return tag(
         "article",
         tag("h3", f"For any one {unit}, against {onlooker_name(card.view)}"),
+        None if card.is_certified else tag("p", "Not certified: declared by a user's own code.", class_="claims"),
         tag("p", card.sentence(), class_="lead"),
         _attack_table(card),
         definition_list(_card_entries(card)),
@@ -62,7 +63,7 @@ def other_clients_table(cards: Sequence[Guarantee]) -> Html:
 
 
 def format_certified(card: Guarantee) -> str:
-    """Write the certified bound, rounded up: ε = 2 at δ = 1e-5."""
+    """Write a card's bound, rounded up: ε = 2 at δ = 1e-5."""
     return format_bound(round_up(card.epsilon), card.delta)
 
 
@@ -102,7 +103,7 @@ def _claims_box(card: Guarantee) -> Html:
         "aside",
         tag("h4", "Claimed, not certified"),
         bullet_list(_describe_claim(claim) for claim in card.claims),
-        tag("p", f"What is certified is {format_certified(card)}."),
+        tag("p", f"What is {card.status.lower()} is {format_certified(card)}."),
         class_="claims",
     )
 

@@ -28,7 +28,13 @@ class Verdict:
 
 def judge(run: RunData) -> Verdict:
     """Judge a run. The verdict is good only if a guarantee is certified, keeps the promise, and no seed voids it."""
-    verdict = _judge_privacy(run)
+    verdict, card = _judge_privacy(run), run.main_guarantee
+    if verdict.mood == "good" and card is not None and not card.is_certified:
+        verdict = Verdict(
+            "none",
+            f"Not certified: what protects here is only declared, by {' and '.join(card.on_word_of)}.",
+            ("If that is true:", verdict.sentence, *verdict.more),
+        )
     return Verdict(verdict.mood, verdict.sentence, (*verdict.more, *_warnings(run), *_describe_progress(run)))
 
 

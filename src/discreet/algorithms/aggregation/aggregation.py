@@ -5,12 +5,14 @@ from typing import Protocol, Self
 
 import torch
 
+from discreet.contract import contract
 from discreet.params import Params
 from discreet.randomness.streams import Rows
 from discreet.secure_sums.lattice.grid import Grid, Load
 from discreet.secure_sums.lattice.lattice_encoding import Encoding
 
 
+@contract("aggregation", defaults=["grid", "wraparound_probability"], is_secure=False)
 class Aggregation(Protocol):
     """Encodes updates, sums them, and decodes the sum.
 

@@ -7,6 +7,7 @@ from typing import Literal, Protocol, Self, TypeAlias
 from torch import Tensor
 
 from discreet.algorithms.broadcast import Broadcast
+from discreet.contract import contract
 from discreet.params import Params
 from discreet.privacy.events import Noise
 from discreet.randomness.streams import Rows
@@ -15,6 +16,16 @@ from discreet.secure_sums.lattice.grid import Grid
 State: TypeAlias = Params
 
 
+@contract(
+    "mechanism",
+    defaults=["noise_deviation"],
+    is_private=False,
+    unit="client",
+    norm_order=2,
+    sum_noise=None,
+    upload_noise=None,
+    extra_values=0,
+)
 class Mechanism(Protocol):
     """Bounds what one unit moves the sum by, adds noise, and states that noise for the accountant.
 

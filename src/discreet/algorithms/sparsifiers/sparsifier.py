@@ -4,12 +4,14 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import Literal, Protocol, TypeAlias
 
+from discreet.contract import contract
 from discreet.params import Params
 from discreet.part import part
 
 PublicUpdate: TypeAlias = Callable[[Params, int], Params]  # (model, round) -> its update on public data
 
 
+@contract("sparsifier", depends_on_data=True, has_common_mask=False, unsound_reason=None)
 class Sparsifier(Protocol):
     """Chooses coordinates: before the clip by anything, after the noise only by what the noise protects.
 

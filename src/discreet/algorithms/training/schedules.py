@@ -5,9 +5,12 @@ from typing import Annotated, Literal, Protocol, TypeAlias
 
 from pydantic import Field
 
+from discreet.contract import contract
 from discreet.part import NonNegative, Positive, Rate, part
+from discreet.user_part import OwnPart
 
 
+@contract("schedule", is_postprocessing=True)
 class Schedule(Protocol):
     """The contract of a schedule.
 
@@ -63,4 +66,6 @@ class Harmonic(Schedule):
         return 1 / (k + self.gamma)
 
 
-AnySchedule: TypeAlias = Annotated[Constant | Exponential | Inverse | Harmonic, Field(discriminator="kind")]
+AnySchedule: TypeAlias = Annotated[
+    Constant | Exponential | Inverse | Harmonic, Field(discriminator="kind"), OwnPart(Schedule)
+]

@@ -48,7 +48,13 @@ def load_task(task: AnyTask, generator: torch.Generator, paths: Paths, person: P
         return task.load(generator, paths, person)
     if isinstance(task, WholeDataSet):
         return task.examples(paths).build_task(task.clients, task.partition, generator)
-    return task.load(generator, paths)
+    loaded = task.load(generator, paths)
+    if not isinstance(loaded, Task):  # of a user's own code
+        raise InvalidInput(
+            f"The task {task.kind} must load a Task, and loaded an object of the class {type(loaded).__name__}.",
+            fix="Return what discreet.clients_from_arrays or discreet.clients_from_csv returns.",
+        )
+    return loaded
 
 
 def check_names_persons(task: AnyTask, person: Person) -> None:

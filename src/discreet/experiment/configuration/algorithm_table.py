@@ -1,15 +1,18 @@
 """The [algorithm] table of a file: a recipe with its arguments, or the parts one by one."""
 
+import inspect
 from collections.abc import Mapping
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import BeforeValidator
 
 from discreet.algorithms.algorithm import Algorithm
-from discreet.algorithms.recipes.recipe import Recipe
+from discreet.algorithms.recipes.recipe_arguments import validate_arguments
 from discreet.algorithms.recipes.registry import RECIPES
 from discreet.errors import InvalidInput
+from discreet.user_code import call_factory, load_object
 
 
 def build_algorithm(given: Any) -> Any:
@@ -20,13 +23,28 @@ def build_algorithm(given: Any) -> Any:
     if not isinstance(name, str) or name not in RECIPES:
         raise InvalidInput(f"There is no recipe {name!r}.", fix=f"There are: {', '.join(RECIPES)}.")
     recipe = RECIPES[name]
-    _check(name, recipe, arguments)
+    _check(name, recipe.parameters, arguments)
     return recipe(**arguments)
 
 
-def _check(name: str, recipe: Recipe, arguments: Mapping[str, Any]) -> None:
+def build_own_algorithm(reference: str, arguments: Mapping[str, Any], folder: Path) -> Algorithm:
+    """Build an algorithm by a recipe of the user's own: a function that returns an `Algorithm` made of parts.
+
+    Args:
+        reference: The function, as `file.py:function`.
+        arguments: Its arguments. A table becomes a part where the function's annotation says so.
+        folder: File names are relative to this folder.
+    """
+    function = load_object(reference, folder)
+    _check(reference, inspect.signature(function).parameters, arguments)
+    algorithm = call_factory(reference, function, validate_arguments(function, arguments))
+    if type(algorithm) is not Algorithm:
+        raise InvalidInput(f"{reference} must return an Algorithm, and returned a {type(algorithm).__name__}.")
+    return algorithm
+
+
+def _check(name: str, parameters: Mapping[str, inspect.Parameter], arguments: Mapping[str, Any]) -> None:
     """Refuse arguments that the recipe doesn't take, and name those that are missing."""
-    parameters = recipe.parameters
     for key in arguments:
         if key not in parameters:
             near = get_close_matches(key, parameters, n=1)

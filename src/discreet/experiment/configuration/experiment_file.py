@@ -1,37 +1,54 @@
 """An experiment's TOML file as one frozen record: data, model, promise, algorithm and settings."""
 
-from dataclasses import dataclass
+from abc import abstractmethod
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Protocol, TypeAlias
 
 import torch
+from torch import Tensor
 
 from discreet.algorithms.algorithm import Algorithm
+from discreet.contract import contract
 from discreet.data.tasks.any_task import AnyTask
 from discreet.data.tasks.task import Task
 from discreet.data.tasks.task_loading import load_task
 from discreet.errors import InvalidInput
 from discreet.experiment.configuration import toml_document
-from discreet.experiment.configuration.algorithm_table import AnyAlgorithm
+from discreet.experiment.configuration.algorithm_table import AnyAlgorithm, build_own_algorithm
 from discreet.experiment.configuration.run_settings import RunSettings
 from discreet.experiment.configuration.starter_files import BUILT_IN
 from discreet.experiment.promise.promise import Privacy
 from discreet.models import AnyModel
 from discreet.part import part, to_plain
 from discreet.paths import Paths
+from discreet.user_part import OwnPart, load_user_parts
+
+
+@contract("metric")
+class Metric(Protocol):
+    """The contract of a metric: a function of the model's outputs and the targets. No guarantee covers its values."""
+
+    @abstractmethod
+    def __call__(self, outputs: Tensor, targets: Tensor) -> Any:
+        """Return one number, or several in a dict by name."""
+
+
+AnyMetric: TypeAlias = Annotated[str | None, OwnPart(Metric)]
 
 
 @part
 class Experiment(RunSettings):
     """An experiment's file: its data, model, promise and algorithm, beside the settings of the run.
 
-    `loss` and `metric` name functions of the user as "file.py:function", where the task's own don't fit.
+    `loss` and `metric` name functions of the user as "file.py:function", where the task's own don't fit. A metric may
+    also be a table: its kind is a class, whose objects are called, and its other keys are the class's arguments.
     """
 
     task: AnyTask
     model: AnyModel
     loss: str | None = None
-    metric: str | None = None
+    metric: AnyMetric = None
     privacy: Privacy | None = None
     algorithm: AnyAlgorithm
 
@@ -52,6 +69,10 @@ class Source:
     text: str
     paths: Paths
 
+    def load_user_parts(self) -> "Source":
+        """Return the source with every part of the user's own built from its code, which runs that code."""
+        return replace(self, experiment=load_user_parts(self.experiment, self.paths.folder))
+
 
 def load_experiment(path: Path | None = None, overrides: tuple[str, ...] = (), data_dir: Path | None = None) -> Source:
     """Read an experiment's file.
@@ -70,9 +91,19 @@ def load_experiment(path: Path | None = None, overrides: tuple[str, ...] = (), d
     if overrides:
         text = toml_document.override_values(text, overrides)
         data = toml_document.parse_toml(text, name)
+    folder = Path.cwd() if path is None else path.resolve().parent
     try:
+        data = _build_own_recipe(data, folder)
         experiment = toml_document.build_record(Experiment, data)
     except InvalidInput as error:
         raise type(error)(f"{name}: {error.problem}", fix=error.fix) from None
-    folder = Path.cwd() if path is None else path.resolve().parent
-    return Source(experiment, text, Paths.default(folder, data_dir))
+    return Source(experiment, text, Paths.default(folder, data_dir)).load_user_parts()
+
+
+def _build_own_recipe(data: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Return the experiment with the algorithm that a recipe of the user's own composes, if it names one."""
+    table = data.get("algorithm")
+    if not isinstance(table, dict) or ":" not in str(table.get("recipe")):
+        return data
+    algorithm = build_own_algorithm(table["recipe"], {k: v for k, v in table.items() if k != "recipe"}, folder)
+    return {**data, "algorithm": algorithm}

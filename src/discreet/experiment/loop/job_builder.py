@@ -26,6 +26,7 @@ from discreet.part import check_exact, to_plain
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import RunKey
 from discreet.user_code import load_object
+from discreet.user_part import UserPart
 
 
 def build_job(
@@ -44,6 +45,7 @@ def build_job(
         declared: The public client sizes of clients who keep their data themselves.
         public: The key that deals the task and draws the first model, where others must draw the same; else `key`.
     """
+    source = source.load_user_parts()
     experiment, folder, public = source.experiment, source.paths.folder, public or key
     if task is None:
         task = experiment.load_task(public.generator(Purpose.TASK), source.paths)
@@ -51,7 +53,7 @@ def build_job(
     return _assemble(
         task,
         build_model(experiment, task, folder, public.generator(Purpose.MODEL)),
-        {what: None if name is None else load_object(name, folder) for what, name in names.items()},
+        {what: _load_function(name, folder) for what, name in names.items()},
         key,
         experiment.algorithm,
         experiment.privacy,
@@ -158,6 +160,13 @@ def build_model(experiment: Experiment, task: Task, folder: Path, generator: tor
     if isinstance(model, UserModel) and (folder / model.kind.rpartition(":")[0]).is_file():
         model = replace(model, kind=str(folder / model.kind))
     return model.build(task, generator)
+
+
+def _load_function(name: str | UserPart | None, folder: Path) -> Callable[..., Any] | None:
+    """Load a loss or a metric: a function by its reference, or an object that is called."""
+    if isinstance(name, UserPart):
+        return name.target  # type: ignore[no-any-return]
+    return None if name is None else load_object(name, folder)
 
 
 def _function_name(function: Callable[..., Any]) -> str:

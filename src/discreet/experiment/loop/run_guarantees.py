@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from discreet.algorithms import claims, failure_odds
+from discreet.algorithms.declarations import trusted_parts
 from discreet.algorithms.mechanisms import IntegerNoise
 from discreet.experiment.job import Job
 from discreet.experiment.promise import person_bound, run_spending
@@ -21,8 +22,8 @@ from discreet.secure_sums.secagg.degree import Degree
 NO_PRIVACY = """\
 No privacy
 ────────────────────────────────────────────────────────────────────────────────
-This run adds no noise, so nothing is promised: anyone who sees the updates or
-the model may learn anything about any example.
+This run adds no noise, or none that its parts declare, so nothing is promised:
+anyone who sees the updates or the model may learn anything about any example.
 """
 SEEDED = (
     "Nobody knows the seed. It is written in the experiment, so seeded noise protects nobody: the numbers here are "
@@ -75,6 +76,7 @@ def certify_run(
                 not_covered=uncovered,
                 claims=[_certify_claim(each, delta) for each in stated if each.release.unit == release.unit],
                 ledger=mark,
+                on_word_of=[own.title for own in trusted_parts(job.algorithm)],
             )
             found.append(certified)
     promised = None if job.privacy is None else (job.privacy.unit, job.privacy.against)

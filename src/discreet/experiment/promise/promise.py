@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from discreet.algorithms import per_client, soundness
 from discreet.algorithms.algorithm import Algorithm
+from discreet.algorithms.declarations import undeclared_parts
 from discreet.algorithms.mechanisms import LocalNoise
 from discreet.algorithms.population import Population
 from discreet.errors import InvalidInput, Unsupported
@@ -103,7 +104,7 @@ def promise_event(
         return PromiseEvent(
             event, "replace" if any(each.relation == "replace" for each in counted) else relation, budget
         )
-    raise _unsupported_promise(privacy, found)
+    raise _unsupported_promise(algorithm, privacy, found)
 
 
 def client_groups(algorithm: Algorithm, privacy: Privacy | None, population: Population) -> list[ClientGroup]:
@@ -130,8 +131,14 @@ def client_groups(algorithm: Algorithm, privacy: Privacy | None, population: Pop
     return found
 
 
-def _unsupported_promise(privacy: Privacy, releases: Sequence[Release]) -> InvalidInput:
+def _unsupported_promise(algorithm: Algorithm, privacy: Privacy, releases: Sequence[Release]) -> InvalidInput:
     asked = f"one {unit_name(privacy.unit)} against the {privacy.against}"
+    if undeclared := undeclared_parts(algorithm):
+        contract = undeclared[0].contract
+        return InvalidInput(
+            f"The promise is about {asked}, and {undeclared[0].kind} doesn't declare what it releases.",
+            fix=f"Declare {', '.join(contract.undeclared)} in it; or leave [privacy] out for a run without a card.",
+        )
     offered = [f"one {unit_name(each.unit)} against the {each.view}" for each in releases]
     if not offered:
         return InvalidInput(

@@ -7,7 +7,6 @@ is not secret: someone who knows it can test guesses, and can remove the noise t
 import hashlib
 import json
 import platform
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from functools import cache
 from pathlib import Path
@@ -24,7 +23,8 @@ from discreet.experiment.job import Job
 from discreet.experiment.run_directory.code_digest import code_digest
 from discreet.experiment.run_directory.module_files import ModuleFiles
 from discreet.randomness.streams import params_digest
-from discreet.user_code import REFERENCE
+from discreet.user_code import code_places
+from discreet.user_part import user_parts
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def take_fingerprint(job: Job) -> Fingerprint:
         public_data=keyed_value("public data", None if job.public_data is None else _examples(job.public_data)),
         test_data=keyed_value("test data", [tensor_digest(each) for each in job.test_data]),
         model=keyed_value("model", code_digest(network, trained=trained)),
-        own_code=keyed_value("own code", [code_digest(*job.model.user_functions), *_own_files(job)]),
+        own_code=keyed_value("own code", [code_digest(*_user_objects(job)), *_own_files(job)]),
         source=keyed_value("source", discreet_source()),
         device=keyed_value("device", job.device.type),
         first_weights=keyed_value("first weights", params_digest(job.params).hex()),
@@ -126,24 +126,19 @@ def _examples(data: Federation) -> dict[str, Any]:
     return {name: tensor_digest(value) if isinstance(value, torch.Tensor) else value for name, value in held.items()}
 
 
+def _user_objects(job: Job) -> list[Any]:
+    """Return the user's loss and metric, and the objects of the user's own parts."""
+    return [*job.model.user_functions, *(own.target for own in user_parts(job.algorithm))]
+
+
 def _own_files(job: Job) -> list[str]:
     """Return digests of the Python files that an experiment names, and of the user's files that they import."""
     if job.folder is None:
         return []
     files = ModuleFiles()
-    for place in {*_places(toml_document.parse_toml(job.resolved_text, "resolved.toml"))}:
+    for place in {*code_places(toml_document.parse_toml(job.resolved_text, "resolved.toml"))}:
         if place.endswith(".py"):
             files.add_file(job.folder / place)
         else:
             files.add_module(place)
     return files.lines()
-
-
-def _places(value: Any) -> Iterator[str]:
-    """Yield what is before the colon of each `file.py:Name` in plain data."""
-    if isinstance(value, str):
-        if found := REFERENCE.fullmatch(value):
-            yield found["location"]
-    elif isinstance(value, dict | list):
-        for each in value.values() if isinstance(value, dict) else value:
-            yield from _places(each)

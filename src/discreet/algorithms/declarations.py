@@ -1,0 +1,28 @@
+"""Which of a user's own parts a guarantee rests on: nothing that they declare of themselves is certified."""
+
+from typing import TYPE_CHECKING
+
+from discreet.user_part import UserPart, user_parts
+
+if TYPE_CHECKING:
+    from discreet.algorithms.algorithm import Algorithm
+
+
+def client_parts(algorithm: "Algorithm") -> list[UserPart]:
+    """List the user's parts that clients run: all but the server optimiser, which sees only what noise protects."""
+    return [own for own in user_parts(algorithm) if own not in user_parts(algorithm.server)]
+
+
+def undeclared_parts(algorithm: "Algorithm") -> list[UserPart]:
+    """List the user's parts that decide what is released and declare nothing: no release can be stated with them."""
+    return [own for own in client_parts(algorithm) if not own.contract.is_postprocessing and not own.is_declared]
+
+
+def trusted_parts(algorithm: "Algorithm") -> list[UserPart]:
+    """List the user's parts on whose word a guarantee would be given.
+
+    A learning rate schedule scales the noise with the update, and counts only where the bound on an update follows from
+    the learning rate.
+    """
+    bounded = algorithm.mechanism.is_private and algorithm.sensitivity(0) is not None
+    return [own for own in client_parts(algorithm) if bounded or not own.contract.is_postprocessing]

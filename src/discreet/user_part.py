@@ -1,0 +1,248 @@
+"""A user's own object as a part of an algorithm: which code it is, its arguments, and whether it declares anything.
+
+The object is wrapped, so that no check of a class takes it for a part of this package. What the wrapped object doesn't
+define comes from the default of its contract.
+"""
+
+import inspect
+import json
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from pathlib import Path
+from types import FunctionType
+from typing import Any, TypeVar, cast
+
+from pydantic import GetCoreSchemaHandler
+from pydantic_core import CoreSchema, core_schema
+
+from discreet.contract import CONTRACTS, PARTS, Contract, own_names
+from discreet.errors import InvalidInput
+from discreet.user_code import REFERENCE, call_factory, load_object, source_digest, source_of
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class UserPart:
+    """A user's own part. Before `load` it is only a reference: reading a file runs none of the code that it names.
+
+    Attributes:
+        contract: What such a part does.
+        kind: The class, as `file.py:Class` or `package.module:Class`.
+        arguments: Keyword arguments of the class.
+        sha256: Digest of the file. None before it is loaded, and for a class that no file defines.
+        target: The object itself; None before it is loaded.
+    """
+
+    contract: Contract
+    kind: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    sha256: str | None = None
+    target: Any = None
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the object is there."""
+        return self.target is not None
+
+    @property
+    def is_declared(self) -> bool:
+        """Whether the object declares what a guarantee is computed from."""
+        return self.contract.is_declared_by(type(self.target))
+
+    @property
+    def title(self) -> str:
+        """The part's name on a card: its class and the digest of its file."""
+        return f"{self.kind} ({f'sha256 {self.sha256}' if self.sha256 else 'defined in Python, in no file'})"
+
+    def table(self) -> dict[str, Any]:
+        """Return the part as a file writes it. Arguments that are no plain data are left out."""
+        digest = {"sha256": self.sha256} if self.sha256 else {}
+        return (
+            {"kind": self.kind} | digest | {name: value for name, value in self.arguments.items() if _is_plain(value)}
+        )
+
+    def load(self, folder: Path) -> "UserPart":
+        """Build the object from the code in this folder.
+
+        Raises:
+            InvalidInput: The code can't be loaded, is not what `sha256` says, or doesn't fulfil the contract.
+        """
+        if self.is_loaded:
+            return self
+        digest = source_digest(self.kind, folder)
+        if self.sha256 is not None and digest != self.sha256:
+            raise InvalidInput(
+                f"The {self.contract.name} {self.kind} has changed: its sha256 is {digest}, and was {self.sha256}.",
+                fix="Restore the file, or start a new run with the file as it is now.",
+            )
+        target = call_factory(self.kind, load_object(self.kind, folder), dict(self.arguments))
+        _check(self.contract, self.kind, target)
+        return replace(self, sha256=digest, target=target)
+
+    @classmethod
+    def wrap(cls, contract: Contract, target: Any) -> "UserPart":
+        """Wrap an object that a Python program passes as a part."""
+        kind, digest = source_of(type(target))
+        _check(contract, kind, target)
+        return cls(contract, kind, _constructor_arguments(target, {}), digest, target)
+
+    def with_noise(self, noise_multiplier: Any) -> "UserPart":
+        """Return a copy with this noise multiplier if the class takes one and none is chosen yet."""
+        if "with_noise" in _defined_names(self.target):
+            return self._call("with_noise", noise_multiplier)  # type: ignore[no-any-return]
+        if "noise_multiplier" not in _parameters(type(self.target)) or self.arguments.get("noise_multiplier"):
+            return self
+        arguments = {**self.arguments, "noise_multiplier": noise_multiplier}
+        return replace(self, arguments=arguments, target=call_factory(self.kind, type(self.target), arguments))
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or "target" not in vars(self):
+            raise AttributeError(name)
+        if not self.is_loaded:
+            raise InvalidInput(
+                f"The {self.contract.name} {self.kind} is not loaded yet.", fix="Call load_user_parts first."
+            )
+        value = self._member(name)
+        return (lambda *args, **more: self._call(name, *args, **more)) if callable(value) else value
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, UserPart)
+            and (self.contract, self.table()) == (other.contract, other.table())
+            and _is_equal(self.target, other.target)
+        )
+
+    def __hash__(self) -> int:
+        return hash(json.dumps(self.table(), sort_keys=True))
+
+    def _member(self, name: str) -> Any:
+        """Return a member of the object; else what declares nothing; else the contract's default."""
+        if name in _defined_names(self.target):
+            return getattr(self.target, name)
+        default = inspect.getattr_static(self.contract.protocol, name, None)
+        if name in self.contract.undeclared:
+            nothing = self.contract.undeclared[name]
+            return (lambda *args, **more: nothing) if isinstance(default, FunctionType) else nothing
+        return default.__get__(self) if isinstance(default, FunctionType | property) else getattr(self.target, name)
+
+    def _call(self, name: str, *args: Any, **more: Any) -> Any:
+        """Call a member. A copy of the object that it returns is wrapped like the object itself."""
+        result = self._member(name)(*args, **more)
+        if type(result) is not type(self.target):
+            return result
+        return replace(self, arguments=_constructor_arguments(result, self.arguments), target=result)
+
+
+class OwnPart:
+    """Marks a union of parts that also takes a user's own: a table whose kind has a colon, or an object of a class.
+
+    Annotated[A | B, Field(discriminator="kind"), OwnPart(Protocol)]
+    """
+
+    def __init__(self, protocol: type) -> None:
+        self._contract = CONTRACTS[protocol]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        shipped = handler(source)
+        return core_schema.no_info_wrap_validator_function(
+            self._validate,
+            shipped,
+            serialization=core_schema.wrap_serializer_function_ser_schema(self._serialise, schema=shipped),
+        )
+
+    def _validate(self, value: Any, shipped: Callable[[Any], Any]) -> Any:
+        if isinstance(value, UserPart):
+            if value.contract is not self._contract:
+                raise ValueError(f"must be a {self._contract.name}, and {value.kind} is a {value.contract.name}")
+            return value
+        if isinstance(value, Mapping):
+            return self._reference(value) if ":" in str(value.get("kind")) else shipped(value)
+        if type(value) in PARTS or value is None or isinstance(value, str | int | float | list | tuple):
+            return shipped(value)
+        return UserPart.wrap(self._contract, value)
+
+    def _reference(self, table: Mapping[str, Any]) -> UserPart:
+        arguments = {name: value for name, value in table.items() if name not in ("kind", "sha256")}
+        if not REFERENCE.fullmatch(table["kind"]) or "://" in table["kind"]:
+            raise ValueError(f"kind must be file.py:Class or package.module:Class, and got {table['kind']!r}")
+        return UserPart(self._contract, table["kind"], arguments, table.get("sha256"))
+
+    @staticmethod
+    def _serialise(value: Any, shipped: Callable[[Any], Any]) -> Any:
+        return value.table() if isinstance(value, UserPart) else shipped(value)
+
+
+def load_user_parts(part: T, folder: Path, skip: Collection[str] = ()) -> T:
+    """Return a part with every user's own part inside it loaded from this folder, except in fields named in `skip`."""
+    if isinstance(part, UserPart):
+        return cast(T, part.load(folder))
+    if not is_dataclass(part) or type(part) not in PARTS:
+        return part
+    before = {each.name: getattr(part, each.name) for each in fields(part)}
+    loaded = {name: load_user_parts(value, folder, skip) for name, value in before.items() if name not in skip}
+    changed = {name: value for name, value in loaded.items() if value is not before[name]}
+    return replace(part, **changed) if changed else part  # type: ignore[type-var]
+
+
+def user_parts(part: Any) -> list[UserPart]:
+    """List the user's own parts inside a part."""
+    if isinstance(part, UserPart):
+        return [part]
+    if type(part) not in PARTS:
+        return []
+    return [inner for each in fields(part) for inner in user_parts(getattr(part, each.name))]
+
+
+def _check(contract: Contract, kind: str, target: Any) -> None:
+    """Refuse an object that lacks what the contract needs, or that declares only some of it."""
+    cls = type(target)
+    if isinstance(target, tuple(PARTS)) and not (contract.declarations and contract.is_declared_by(cls)):
+        raise InvalidInput(f"A {contract.name} must be a part itself, and got an object of the class {cls.__name__}.")
+    defined = _defined_names(target)
+    if missing := sorted(contract.required_members - defined):
+        raise InvalidInput(
+            f"{kind} can't be a {contract.name}: it lacks {_join(missing)}.",
+            fix=f"Write {_join(missing)} as the contract {contract.protocol.__name__} describes.",
+        )
+    declared = sorted(contract.undeclared.keys() & defined)
+    if declared and (missing := sorted(contract.undeclared.keys() - defined)):
+        raise InvalidInput(
+            f"{kind} declares {_join(declared)}, and not {_join(missing)}.",
+            fix="Declare all of them, for a card on its word; or none, for a run without a card.",
+        )
+
+
+def _defined_names(target: Any) -> set[str]:
+    """Return the members that the object itself has, and doesn't get from a contract's default."""
+    inherited = {name for parent in type(target).__mro__ if parent in PARTS for name in vars(parent)}
+    return own_names(type(target)) | inherited | getattr(target, "__dict__", {}).keys()
+
+
+def _is_equal(first: Any, second: Any) -> bool:
+    """Return whether two objects are the same, or equal records."""
+    return first is second or (is_dataclass(first) and type(first) is type(second) and bool(first == second))
+
+
+def _parameters(cls: type) -> list[str]:
+    return [
+        name
+        for name, parameter in inspect.signature(cls).parameters.items()
+        if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    ]
+
+
+def _constructor_arguments(target: Any, known: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments that build an equal object: attributes named as the constructor's parameters."""
+    names = [name for name in _parameters(type(target)) if name in known or hasattr(target, name)]
+    return {name: getattr(target, name, known.get(name)) for name in names}
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return all(_is_plain(item) for item in value)
+    return isinstance(value, str | bool | int | float)
+
+
+def _join(names: list[str]) -> str:
+    return ", ".join(names[:-1]) + " and " + names[-1] if names[1:] else names[0]
