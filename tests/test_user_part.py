@@ -166,6 +166,7 @@ def test_the_noise_of_ones_own_mechanism_is_calibrated_and_stored(folder: Path) 
     (folder / "shipped.toml").write_text(LOUD.replace("mine.py:Loud", "gaussian"))
     shipped = api.prepare_job(experiment_file.load_experiment(folder / "shipped.toml"))
     assert stored["algorithm"]["mechanism"]["noise_multiplier"] == shipped.algorithm.mechanism.noise_multiplier
+    assert stored["algorithm"]["mechanism"]["kind"] == "mine.py:Loud"
     assert trained.guarantees[0].epsilon <= 50
 
 

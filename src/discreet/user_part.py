@@ -20,11 +20,12 @@ from discreet.errors import InvalidInput
 from discreet.user_code import REFERENCE, call_factory, load_object, source_digest, source_of
 
 T = TypeVar("T")
+RESERVED = ("kind", "sha256")  # keys of a part's table that are not arguments of its class
 
 
 @dataclass(frozen=True, eq=False)
 class UserPart:
-    """A user's own part. Before `load` it is only a reference: reading a file runs none of the code that it names.
+    """A user's own part. Before `load_code` it is only a reference: reading a file runs none of the code that it names.
 
     Attributes:
         contract: What such a part does.
@@ -62,7 +63,7 @@ class UserPart:
             {"kind": self.kind} | digest | {name: value for name, value in self.arguments.items() if _is_plain(value)}
         )
 
-    def load(self, folder: Path) -> "UserPart":
+    def load_code(self, folder: Path) -> "UserPart":
         """Build the object from the code in this folder.
 
         Raises:
@@ -163,7 +164,7 @@ class OwnPart:
         return UserPart.wrap(self._contract, value)
 
     def _reference(self, table: Mapping[str, Any]) -> UserPart:
-        arguments = {name: value for name, value in table.items() if name not in ("kind", "sha256")}
+        arguments = {name: value for name, value in table.items() if name not in RESERVED}
         if not REFERENCE.fullmatch(table["kind"]) or "://" in table["kind"]:
             raise ValueError(f"kind must be file.py:Class or package.module:Class, and got {table['kind']!r}")
         return UserPart(self._contract, table["kind"], arguments, table.get("sha256"))
@@ -176,7 +177,7 @@ class OwnPart:
 def load_user_parts(part: T, folder: Path, skip: Collection[str] = ()) -> T:
     """Return a part with every user's own part inside it loaded from this folder, except in fields named in `skip`."""
     if isinstance(part, UserPart):
-        return cast(T, part.load(folder))
+        return cast(T, part.load_code(folder))
     if not is_dataclass(part) or type(part) not in PARTS:
         return part
     before = {each.name: getattr(part, each.name) for each in fields(part)}
@@ -235,6 +236,7 @@ def _parameters(cls: type) -> list[str]:
 def _constructor_arguments(target: Any, known: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments that build an equal object: attributes named as the constructor's parameters."""
     names = [name for name in _parameters(type(target)) if name in known or hasattr(target, name)]
+    names = [name for name in names if name not in RESERVED]
     return {name: getattr(target, name, known.get(name)) for name in names}
 
 
