@@ -15,7 +15,7 @@ from typing import Any, TypeVar, cast
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
-from discreet.contract import CONTRACTS, PARTS, Contract, own_names
+from discreet.contract import CONTRACTS, PARTS, Contract, is_shipped, own_names
 from discreet.errors import InvalidInput
 from discreet.user_code import REFERENCE, call_factory, load_object, source_digest, source_of
 
@@ -159,7 +159,7 @@ class OwnPart:
             return value
         if isinstance(value, Mapping):
             return self._reference(value) if ":" in str(value.get("kind")) else shipped(value)
-        if type(value) in PARTS or value is None or isinstance(value, str | int | float | list | tuple):
+        if is_shipped(type(value)) or value is None or isinstance(value, str | int | float | list | tuple):
             return shipped(value)
         return UserPart.wrap(self._contract, value)
 
@@ -190,6 +190,8 @@ def user_parts(part: Any) -> list[UserPart]:
     """List the user's own parts inside a part."""
     if isinstance(part, UserPart):
         return [part]
+    if isinstance(part, tuple):
+        return [inner for item in part for inner in user_parts(item)]
     if type(part) not in PARTS:
         return []
     return [inner for each in fields(part) for inner in user_parts(getattr(part, each.name))]
@@ -198,7 +200,8 @@ def user_parts(part: Any) -> list[UserPart]:
 def _check(contract: Contract, kind: str, target: Any) -> None:
     """Refuse an object that lacks what the contract needs, or that declares only some of it."""
     cls = type(target)
-    if isinstance(target, tuple(PARTS)) and not (contract.declarations and contract.is_declared_by(cls)):
+    shipped = tuple(kind for kind in PARTS if is_shipped(kind))
+    if isinstance(target, shipped) and not (contract.declarations and contract.is_declared_by(cls)):
         raise InvalidInput(f"A {contract.name} must be a part itself, and got an object of the class {cls.__name__}.")
     defined = _defined_names(target)
     if missing := sorted(contract.required_members - defined):
@@ -216,7 +219,7 @@ def _check(contract: Contract, kind: str, target: Any) -> None:
 
 def _defined_names(target: Any) -> set[str]:
     """Return the members that the object itself has, and doesn't get from a contract's default."""
-    inherited = {name for parent in type(target).__mro__ if parent in PARTS for name in vars(parent)}
+    inherited = {name for parent in type(target).__mro__ if is_shipped(parent) for name in vars(parent)}
     return own_names(type(target)) | inherited | getattr(target, "__dict__", {}).keys()
 
 

@@ -51,14 +51,15 @@ def load_task(task: AnyTask, generator: torch.Generator, paths: Paths, person: P
     if isinstance(task, WholeDataSet):
         return task.examples(paths).build_task(task.clients, task.partition, generator)
     loaded = task.load(generator, paths)
-    if not isinstance(loaded, Task):  # of a user's own code
+    if type(loaded) is not Task:  # of a user's own code
         raise InvalidInput(
             f"The task {task.kind} must load a Task, and loaded an object of the class {type(loaded).__name__}.",
             fix="Return what discreet.clients_from_arrays or discreet.clients_from_csv returns.",
         )
     if isinstance(task, UserPart):
         own = f"What {task.title} computes from the data before training."
-        loaded = replace(loaded, not_covered=(*loaded.not_covered, own))
+        facts = tuple(f"On the word of {task.kind}: {fact}" for fact in loaded.facts)
+        loaded = replace(loaded, facts=facts, not_covered=(*loaded.not_covered, own))
     return loaded
 
 
