@@ -40,6 +40,14 @@ def test_zero_stays_zero() -> None:
     assert clip({"w": torch.zeros(2, 3)}, 1.0)["w"].abs().sum() == 0
 
 
+@pytest.mark.parametrize("order", [1, 2])
+def test_the_largest_numbers_of_single_precision_stay_within_the_bound(order: int) -> None:
+    """Their factors have few digits: 1e-45 is the smallest, and 0.8e-45 was rounded up to it."""
+    block = {"w": torch.full((2, 16384), torch.finfo(torch.float32).max)}
+    for norm in (1.0, 1e-2, 1e-3, 3.2e-5):
+        assert float(norms(clip(block, norm, order), order=order).max()) <= norm
+
+
 @given(
     rows=st.lists(
         st.lists(st.floats(allow_nan=True, allow_infinity=True, width=32), min_size=3, max_size=3), min_size=1

@@ -7,6 +7,7 @@ from discreet.params import Params, norms, scale_rows
 
 AUTOMATIC_OFFSET = 0.01
 ROUNDING = 1 - 1e-5  # norms and products in single precision are off by some 1e-6
+SMALLEST_FACTOR = 1e-37  # smaller ones lose digits in single precision, and could round up to twice their value
 
 
 def clip(block: Params, norm: float | Tensor, order: int = 2) -> Params:
@@ -17,8 +18,8 @@ def clip(block: Params, norm: float | Tensor, order: int = 2) -> Params:
         norm: One bound for all rows, or a tensor with one for each.
         order: Order of the norm, 2 or 1.
 
-    Guarantee: no row's norm exceeds `norm`, for any input; a zero row stays zero, and a row that holds NaN or
-    infinity becomes zero.
+    Guarantee: no row's norm exceeds `norm`, for any input; a zero row stays zero, and a row that holds NaN, infinity,
+    or numbers too large to be scaled exactly becomes zero.
     """
     row_norms = norms(block, order=order)
     return {
@@ -29,7 +30,9 @@ def clip(block: Params, norm: float | Tensor, order: int = 2) -> Params:
 
 
 def clip_factors(row_norms: Tensor, norm: float | Tensor, *, automatic: bool = False) -> Tensor:
-    """Return the factors that clip rows of these norms: min(1, norm/row_norms), and 0 for a norm that is not finite.
+    """Return the factors that clip rows of these norms: min(1, norm/row_norms).
+
+    The factor is 0 for a norm that is not finite, and instead of factors below 1e-37.
 
     Args:
         row_norms: Norms of the rows.
@@ -41,7 +44,8 @@ def clip_factors(row_norms: Tensor, norm: float | Tensor, *, automatic: bool = F
         shrunk = ROUNDING * norm / (row_norms + AUTOMATIC_OFFSET)
     else:
         shrunk = torch.where(row_norms > norm, ROUNDING * norm / row_norms, torch.ones_like(row_norms))
-    return torch.where(torch.isfinite(row_norms), shrunk, torch.zeros_like(row_norms))
+    usable = torch.isfinite(row_norms) & (shrunk >= SMALLEST_FACTOR)
+    return torch.where(usable, shrunk, torch.zeros_like(row_norms))
 
 
 def _is_finite(row_norms: Tensor, value: Tensor) -> Tensor:
