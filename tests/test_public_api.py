@@ -37,6 +37,7 @@ PUBLIC: dict[str, list[str]] = {
         "Unsupported",
     ],
     "discreet.part": ["check_exact", "complete_references", "from_plain", "part", "to_plain"],
+    "discreet.testing": ["PartFailed", "check_mechanism"],
     "discreet.privacy.accountant": [
         "Account",
         "account",

@@ -1,6 +1,7 @@
 """What every mechanism keeps: its bound for any input, and the noise that it claims, on the sum and on one upload."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,11 +20,13 @@ from discreet.algorithms.mechanisms import (
     Mechanism,
     NoPrivacy,
 )
+from discreet.algorithms.sampling import AnySampling, Everyone, Poisson
 from discreet.errors import InvalidInput, UnsoundCombination
 from discreet.params import Params, norms, sum_clients
 from discreet.part import from_plain, to_plain
 from discreet.privacy.events import GaussianNoise, LaplaceNoise
 from discreet.randomness.streams import CPU, RunKey
+from discreet.testing import check_mechanism
 from tests.federations import linear
 
 COHORT = 4
@@ -47,6 +50,22 @@ def broadcast(mechanism: Mechanism) -> Broadcast:
 
 def clip_of(mechanism: Mechanism) -> float:
     return getattr(mechanism, "clip_norm", None) or TRAINED_TO
+
+
+@pytest.mark.parametrize("sampling", [Everyone(), Poisson(rate=0.5)], ids=lambda s: s.kind)
+@pytest.mark.parametrize("mechanism", [*ALL, DistributedGaussian(noise_multiplier=1.3)], ids=str)
+def test_it_keeps_the_contract_in_whole_rounds(mechanism: Mechanism, sampling: AnySampling) -> None:
+    """If nobody may join, a sum of nobody must carry all the noise, or it would say that nobody was drawn."""
+    unfilled = replace(mechanism, shares=None) if isinstance(mechanism, DistributedGaussian) else mechanism
+    assert check_mechanism(unfilled, COHORT, sampling)
+
+
+@pytest.mark.parametrize("kind", ["skellam", "discrete_gaussian"])
+@pytest.mark.parametrize("clip_norm", [0.7, None])
+@pytest.mark.parametrize("colluding", [0, 1])
+def test_integer_noise_keeps_the_contract_in_whole_rounds(kind: Any, clip_norm: float | None, colluding: int) -> None:
+    mechanism = IntegerNoise(kind=kind, clip_norm=clip_norm, noise_multiplier=1.3, colluding=colluding)
+    assert kind in check_mechanism(mechanism, COHORT)[1]
 
 
 @pytest.mark.parametrize("mechanism", ALL, ids=lambda m: m.kind)
