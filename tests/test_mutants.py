@@ -66,11 +66,11 @@ def _parsed(file: str) -> list[ast.stmt]:
     return ast.parse((ROOT / file).read_text()).body
 
 
-def test_there_are_50_of_the_parts_and_15_of_what_surrounds_them() -> None:
+def test_there_are_at_least_50_of_the_parts_and_15_of_what_surrounds_them() -> None:
     areas = Counter(mutant.area for mutant in MUTANTS)
     assert set(areas) == set(AREAS)
-    assert sum(areas[area] for area in LATER) == 15
-    assert areas.total() == 65
+    assert sum(areas[area] for area in LATER) >= 15
+    assert areas.total() >= 65
 
 
 def test_the_page_lists_them_as_they_are() -> None:

@@ -1,6 +1,11 @@
 """Per-example gradients layer by layer: the same as by nested vmap, for every known layer and both ways to run them."""
 
+import inspect
 import math
+import re
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -9,9 +14,18 @@ from torch import Tensor, nn
 from discreet.algorithms.training import per_example
 from discreet.algorithms.training.batches import Batch
 from discreet.algorithms.training.example_isolation import isolates_examples
-from discreet.algorithms.training.layer_gradients import OuterProductGradient, supported_layers
+from discreet.algorithms.training.layer_gradients import (
+    LAYER_GRADIENTS,
+    DenseGradient,
+    Gradient,
+    OuterProductGradient,
+    Rule,
+    any_value,
+    supported_layers,
+)
 from discreet.algorithms.training.module_loss import ModuleLoss
-from discreet.algorithms.training.per_example import Clip, _sum_by_vmap, clipped_sum
+from discreet.algorithms.training.per_example import Clip, _sum_by_vmap, clipped_sum, plan_for
+from discreet.algorithms.training.shipped_modules import INDEPENDENT_LAYERS
 from discreet.params import Params, norms, repeat_for_clients
 
 IMAGES, VECTORS, SEQUENCES = (2, 8, 8), (6,), (4, 6)
@@ -38,10 +52,14 @@ def losses(outputs: Tensor, targets: Tensor) -> Tensor:
     return nn.functional.cross_entropy(outputs, targets, reduction="none")
 
 
-def case(name: str) -> tuple[ModuleLoss, Params, Batch]:
+def case(name: str, *, independent: bool = True) -> tuple[ModuleLoss, Params, Batch]:
+    """Return a network, the parameters of three clients and their batch.
+
+    Whole batches go through an `independent` one at once, and no trial compares the rules with autograd beforehand.
+    """
     torch.manual_seed(2)
     module, form = NETWORKS[name]
-    module = module.double()
+    module = deepcopy(module).double()
     params = {
         key: torch.stack([value.detach() * factor for factor in (1.0, 0.5, -1.0)])
         for key, value in module.named_parameters()
@@ -49,23 +67,104 @@ def case(name: str) -> tuple[ModuleLoss, Params, Batch]:
     mask = torch.tensor([[True] * 5, [True, False, True, False, False], [False] * 5])
     inputs = torch.randn(3, 5, *form, dtype=torch.float64)
     return (
-        ModuleLoss.from_module(module, losses),
+        replace(ModuleLoss.from_module(module, losses), independent=independent),
         params,
         Batch(inputs, torch.randint(3, (3, 5)), mask, mask.any(dim=1)),
     )
 
 
+def assert_rules_equal_autograd(loss: ModuleLoss, params: Params, batch: Batch) -> None:
+    """Assert that every layer is computed by its rule, and that the sums are those of autograd."""
+    plan = plan_for(loss, params, batch)
+    assert plan is not None
+    assert plan.whole == loss.independent
+    assert set(plan.layers) == {name.rpartition(".")[0] for name in params}
+    for clip in (Clip(0.7), Clip(1e6)):  # with most gradients clipped, and with none
+        found = clipped_sum(loss, params, batch, clip)
+        expected = _sum_by_vmap(loss, params, batch, clip)
+        for key in params:
+            assert torch.allclose(found[key], expected[key], rtol=1e-9, atol=1e-12), key
+        assert all(float(value[2].abs().sum()) == 0 for value in found.values())  # that client had no examples
+
+
 @pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("independent", [True, False], ids=["whole batches", "one example at a time"])
 @pytest.mark.parametrize("large", [1, 10**9], ids=["one by one", "stacked"])
-def test_layer_by_layer_is_example_by_example(name: str, large: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    loss, params, batch = case(name)
-    assert supported_layers(loss, params) is not None
+def test_layer_by_layer_is_example_by_example(
+    name: str, independent: bool, large: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(per_example, "LARGE_BATCH", large)
-    found = per_example.clipped_sum(loss, params, batch, Clip(0.7))
-    expected = per_example._sum_by_vmap(loss, params, batch, Clip(0.7))
-    for key in params:
-        assert torch.allclose(found[key], expected[key], rtol=1e-9, atol=1e-12)
-    assert all(float(value[2].abs().sum()) == 0 for value in found.values())  # that client had no examples
+    assert_rules_equal_autograd(*case(name, independent=independent))
+
+
+def test_every_layer_with_a_rule_is_in_a_network_here_and_takes_whole_batches() -> None:
+    assert set(LAYER_GRADIENTS) <= {type(layer) for module, _ in NETWORKS.values() for layer in module.modules()}
+    assert set(LAYER_GRADIENTS) <= set(INDEPENDENT_LAYERS)  # or the rule is used only one example at a time
+
+
+@pytest.mark.parametrize("kind", LAYER_GRADIENTS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("parameter", ["weight", "bias"])
+@pytest.mark.parametrize("large", [1, 10**9], ids=["one by one", "stacked"])
+def test_a_rule_that_doubles_a_gradient_is_noticed_by_the_comparison(
+    kind: type[nn.Module], parameter: str, large: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise the comparison above could pass on a wrong rule, for instance because autograd took its place."""
+    rule = LAYER_GRADIENTS[kind]
+
+    def doubled(layer: nn.Module, inputs: Tensor, outer: Tensor) -> dict[str, Gradient]:
+        right = rule.gradients(layer, inputs, outer)
+        ones = torch.full((1, len(inputs)), 2.0, dtype=outer.dtype)
+        wrong = torch.cat([right[parameter].weighted_sum(row[None] * ones) for row in torch.eye(len(inputs))])
+        return {**right, parameter: DenseGradient(wrong)}
+
+    monkeypatch.setattr(per_example, "LARGE_BATCH", large)
+    monkeypatch.setitem(LAYER_GRADIENTS, kind, replace(rule, gradients=doubled))  # type: ignore[arg-type]
+    name = next(name for name, (module, _) in NETWORKS.items() if kind in map(type, module.modules()))
+    with pytest.raises(AssertionError, match=r"weight|bias"):
+        assert_rules_equal_autograd(*case(name))
+
+
+@pytest.mark.parametrize("kind", LAYER_GRADIENTS, ids=lambda kind: kind.__name__)
+def test_a_rule_names_every_setting_of_its_layer(kind: type[nn.Module]) -> None:
+    assert set(LAYER_GRADIENTS[kind].settings) == set(kind.__constants__)
+
+
+def test_a_layer_with_a_setting_that_its_rule_does_not_name_goes_by_vmap() -> None:
+    forgetful = Rule(LAYER_GRADIENTS[nn.Conv2d].gradients, {"stride": any_value})
+    assert not forgetful.supports(nn.Conv2d(2, 2, 3))
+    assert LAYER_GRADIENTS[nn.Conv2d].supports(nn.Conv2d(2, 2, 3))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"groups": 2},
+        {"dilation": 2},
+        {"padding": "same"},
+        *({"padding": 1, "padding_mode": mode} for mode in ("reflect", "replicate", "circular")),
+    ],
+    ids=str,
+)
+def test_a_convolution_that_its_rule_can_not_compute_goes_by_vmap_and_is_right(settings: dict[str, Any]) -> None:
+    torch.manual_seed(0)
+    network = nn.Sequential(nn.Conv2d(2, 2, 3, **settings), nn.Flatten(), nn.LazyLinear(3)).double()
+    inputs = torch.randn(1, 4, *IMAGES, dtype=torch.float64)
+    network(inputs[0])
+    loss = replace(ModuleLoss.from_module(network, losses), independent=True)
+    params = {key: value.detach()[None] for key, value in network.named_parameters()}
+    batch = Batch(inputs, torch.randint(3, (1, 4)), torch.ones(1, 4, dtype=torch.bool), None)
+    assert plan_for(loss, params, batch) is None
+    found, expected = clipped_sum(loss, params, batch, Clip(0.7)), _sum_by_vmap(loss, params, batch, Clip(0.7))
+    assert all(torch.equal(found[key], expected[key]) for key in params)
+
+
+@pytest.mark.parametrize("kind", INDEPENDENT_LAYERS, ids=lambda kind: kind.__name__)
+def test_every_function_that_a_layer_calls_is_named_beside_it(kind: type[nn.Module]) -> None:
+    """They are what `runs_only_shipped_code` looks for patches in."""
+    methods = {name: value for owner in kind.__mro__ for name, value in vars(owner).items() if owner is not nn.Module}
+    sources = [inspect.getsource(value) for name, value in methods.items() if name.endswith("forward")]
+    called = {name for source in sources for name in re.findall(r"\bF\.(\w+)\(", source)}
+    assert called <= set(INDEPENDENT_LAYERS[kind])
 
 
 @pytest.mark.parametrize("large", [1, 10**9], ids=["one by one", "stacked"])

@@ -4,11 +4,11 @@ The gradient of a weight is a product of the two. Autograd would sum it over exa
 example by itself; forming the products directly costs no more than an ordinary backward pass (Goodfellow 2015).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -127,11 +127,62 @@ def _zero_nonfinite(value: Tensor) -> Tensor:
     return value.nan_to_num(0.0, 0.0, 0.0)
 
 
-LAYER_GRADIENTS: dict[type[nn.Module], LayerGradients] = {
-    nn.Linear: linear_gradients,
-    nn.Conv2d: convolution_gradients,
-    nn.GroupNorm: normalisation_gradients,
-    nn.LayerNorm: normalisation_gradients,
+@dataclass(frozen=True)
+class Rule:
+    """How the per-example gradients of one class of layers are computed, and for which settings of the layer.
+
+    Guarantee: a layer with a setting that is not named here, or with a value that fails its check, is never given to
+    `gradients`. It goes by vmap, which is slower and right.
+
+    Attributes:
+        gradients: The function from layer, inputs and gradients of the outputs to gradients of the parameters.
+        settings: The check that a value must pass, for each setting that torch lists in the class's `__constants__`.
+    """
+
+    gradients: LayerGradients
+    settings: Mapping[str, Callable[[Any], bool]]
+
+    def supports(self, layer: nn.Module) -> bool:
+        """Return whether `gradients` are right for this layer."""
+        names = getattr(type(layer), "__constants__", None)
+        return names is not None and all(
+            name in self.settings and self.settings[name](getattr(layer, name)) for name in names
+        )
+
+
+def any_value(value: object) -> bool:
+    """Accept every value of a setting: the rule reads it, or the gradients don't depend on it."""
+    return True
+
+
+def only(allowed: object) -> Callable[[Any], bool]:
+    """Return a check that accepts one value of a setting."""
+    return lambda value: bool(value == allowed)
+
+
+LAYER_GRADIENTS: Mapping[type[nn.Module], Rule] = {
+    nn.Linear: Rule(linear_gradients, {"in_features": any_value, "out_features": any_value}),
+    nn.Conv2d: Rule(
+        convolution_gradients,
+        {
+            "in_channels": any_value,
+            "out_channels": any_value,
+            "kernel_size": any_value,
+            "stride": any_value,
+            "padding": lambda padding: isinstance(padding, tuple),  # "same" and "valid" are words
+            "padding_mode": only("zeros"),
+            "output_padding": only((0, 0)),
+            "dilation": only((1, 1)),
+            "groups": only(1),
+        },
+    ),
+    nn.GroupNorm: Rule(
+        normalisation_gradients,
+        {"num_groups": any_value, "num_channels": any_value, "eps": any_value, "affine": any_value},
+    ),
+    nn.LayerNorm: Rule(
+        normalisation_gradients, {"normalized_shape": any_value, "eps": any_value, "elementwise_affine": any_value}
+    ),
 }
 
 
@@ -147,23 +198,13 @@ def _find_supported_layers(module: nn.Module, names: frozenset[str]) -> dict[str
     found = {
         name: layer
         for name, layer in module.named_modules()
-        if type(layer) in LAYER_GRADIENTS and is_shipped_layer(layer)
+        if type(layer) in LAYER_GRADIENTS and LAYER_GRADIENTS[type(layer)].supports(layer) and is_shipped_layer(layer)
     }
     held = {f"{name}.{own}" if name else own for name, layer in found.items() for own, _ in layer.named_parameters()}
     tied = len({id(value) for value in module.parameters()}) != len(
         list(module.named_parameters(remove_duplicate=False))
     )
-    odd = any(
-        isinstance(layer, nn.Conv2d)
-        and (
-            layer.groups != 1
-            or layer.dilation != (1, 1)
-            or layer.padding_mode != "zeros"
-            or isinstance(layer.padding, str)
-        )
-        for layer in found.values()
-    )
-    if tied or odd or not names <= held:
+    if tied or not names <= held:
         return None
     return {
         name: layer
@@ -234,7 +275,7 @@ def example_gradients(
     """Return the gradients of every example for the parameters in `names`."""
     found = {}
     for name, layer in layers.items():
-        for own, value in LAYER_GRADIENTS[type(layer)](layer, seen[name], outer[name]).items():
+        for own, value in LAYER_GRADIENTS[type(layer)].gradients(layer, seen[name], outer[name]).items():
             full = f"{name}.{own}" if name else own
             if full in names:
                 found[full] = value

@@ -6,7 +6,7 @@ it saw for the next call.
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, WrapperDescriptorType
@@ -20,37 +20,32 @@ from torch.overrides import _get_current_function_mode_stack
 from torch.utils._device import DeviceContext
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
-INDEPENDENT_LAYERS: frozenset[type[nn.Module]] = (
-    frozenset(  # in these layers no example's output depends on another example
-        {
-            nn.Sequential,
-            nn.Identity,
-            nn.Linear,
-            nn.Conv2d,
-            nn.GroupNorm,
-            nn.LayerNorm,
-            nn.MaxPool2d,
-            nn.AvgPool2d,
-            nn.AdaptiveAvgPool2d,
-            nn.Dropout,
-            nn.Dropout2d,
-            nn.Flatten,
-            nn.ReLU,
-            nn.LeakyReLU,
-            nn.ELU,
-            nn.SELU,
-            nn.GELU,
-            nn.SiLU,
-            nn.Tanh,
-            nn.Sigmoid,
-            nn.Softplus,
-        }
-    )
-)
-FUNCTIONAL_NAMES = (  # of torch.nn.functional
-    *("linear", "conv2d", "pad", "group_norm", "layer_norm", "max_pool2d", "avg_pool2d", "adaptive_avg_pool2d"),
-    *("dropout", "dropout2d", "relu", "leaky_relu", "elu", "selu", "gelu", "silu", "softplus", "cross_entropy"),
-)
+INDEPENDENT_LAYERS: Mapping[type[nn.Module], tuple[str, ...]] = {
+    # In these layers no example's output depends on another example, whatever their settings.
+    # Beside each: the functions of torch.nn.functional that it calls.
+    nn.Sequential: (),
+    nn.Identity: (),
+    nn.Linear: ("linear",),
+    nn.Conv2d: ("conv2d", "pad"),
+    nn.GroupNorm: ("group_norm",),
+    nn.LayerNorm: ("layer_norm",),
+    nn.MaxPool2d: ("max_pool2d",),
+    nn.AvgPool2d: ("avg_pool2d",),
+    nn.AdaptiveAvgPool2d: ("adaptive_avg_pool2d",),
+    nn.Dropout: ("dropout",),
+    nn.Dropout2d: ("dropout2d",),
+    nn.Flatten: (),
+    nn.ReLU: ("relu",),
+    nn.LeakyReLU: ("leaky_relu",),
+    nn.ELU: ("elu",),
+    nn.SELU: ("selu",),
+    nn.GELU: ("gelu",),
+    nn.SiLU: ("silu",),
+    nn.Tanh: (),
+    nn.Sigmoid: (),
+    nn.Softplus: ("softplus",),
+}
+FUNCTIONAL_NAMES = (*(name for names in INDEPENDENT_LAYERS.values() for name in names), "cross_entropy")
 CALLED_FUNCTIONS: tuple[tuple[Any, tuple[str, ...]], ...] = (  # called by those layers and by our models
     (functional, FUNCTIONAL_NAMES),
     (torch, ("tanh", "sigmoid", "relu", "group_norm", "layer_norm", "conv2d")),
