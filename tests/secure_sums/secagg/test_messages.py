@@ -16,7 +16,9 @@ from discreet.secure_sums.secagg.message_fields import keys_bytes, sealed_bytes
 from discreet.secure_sums.secagg.server_state import Cohort
 from discreet.secure_sums.secagg.session_client import Client
 from discreet.secure_sums.secagg.session_errors import BadMessage, SecaggError
+from discreet.secure_sums.secagg.session_messages import ROUND as STAGES
 from discreet.secure_sums.secagg.session_messages import (
+    SETUP,
     Agreed,
     Agreement,
     Keys,
@@ -124,9 +126,9 @@ def header(kind: int) -> bytes:
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (bytes([2, 1]) + AGREED.context, "has version 2, and this is version 1"),
-        (header(10), "is of kind 10"),
-        (bytes([1, 1]) + bytes(32), "another session"),
+        (bytes([VERSION + 1, 1]) + AGREED.context, f"has version {VERSION + 1}, and this is version {VERSION}"),
+        (header(max(KINDS) + 1), f"is of kind {max(KINDS) + 1}"),
+        (bytes([VERSION, 1]) + bytes(32), "another session"),
         (header(7) + (5).to_bytes(4, "little"), "names client 5, and the last of 5 is 4"),
         (header(7) + bytes(4) + (3).to_bytes(4, "little"), "is of round 3, and the last of this session is 2"),
         (header(6) + bytes(4) + b"\x20", "marks a client beyond the last of 5"),
@@ -155,7 +157,10 @@ def test_a_share_outside_the_field_and_both_shares_of_one_client_are_refused():
 # The machines: they meet bad bytes at every stage.
 
 
-@pytest.mark.parametrize("stage", range(4), ids=["roster", "members", "survivors", "agreement"])
+CLOSED = [stage.closed_by for stage in (*SETUP, *STAGES) if stage.closed_by is not None]  # by these, in this order
+
+
+@pytest.mark.parametrize("stage", range(len(CLOSED)), ids=[kind.__name__ for kind in CLOSED])
 def test_no_client_answers_a_server_message_with_a_changed_bit(stage: int):
     """All pairs, signed: each bit of what the server sends is checked, by parser, digest, seal or signature."""
     draw = random.Random(stage)
@@ -173,8 +178,8 @@ def first_message_of(stage: int) -> tuple[Client, bytes]:
     server = Server(AGREED)
     for client in clients:
         server.receive(client.start())
-    for step in range(4):
-        if step == 2:
+    for step in range(len(CLOSED)):
+        if step == len(SETUP):
             server.open_round(0)
             for client, vector in zip(clients, vectors(AGREED).values(), strict=True):
                 server.receive(client.mask(0, vector))

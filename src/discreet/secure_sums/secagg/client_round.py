@@ -2,7 +2,7 @@
 
 from discreet.secure_sums.secagg import key_agreement, shamir
 from discreet.secure_sums.secagg.client_setup import seal_share, share_secret, unseal_shares
-from discreet.secure_sums.secagg.client_state import ClientState
+from discreet.secure_sums.secagg.client_state import AnswerTable, ClientState
 from discreet.secure_sums.secagg.derivations import pair_masks, self_mask, survivors_statement
 from discreet.secure_sums.secagg.masks import Masks
 from discreet.secure_sums.secagg.ring_vectors import Vector
@@ -51,7 +51,7 @@ def on_survivors(state: ClientState, message: Survivors, identity: bytes | None)
     return Agreed(state.client, state.round, key_agreement.sign(identity, _statement(state)))
 
 
-def on_agreement(state: ClientState, message: Agreement) -> Revealed:
+def on_agreement(state: ClientState, message: Agreement, identity: bytes | None) -> Revealed:
     """Reveal the shares, once enough of the neighbourhood have signed the list that this client received."""
     signers = set(message.signatures) | {state.client}
     if not signers <= state.neighbourhood & state.survivors:
@@ -65,6 +65,9 @@ def on_agreement(state: ClientState, message: Agreement) -> Revealed:
             )
     require_clients(len(signers), state.terms.threshold, "of this neighbourhood signed the survivor list")
     return _reveal(state)
+
+
+ANSWERS: AnswerTable = {Survivors: on_survivors, Agreement: on_agreement}
 
 
 def _statement(state: ClientState) -> bytes:

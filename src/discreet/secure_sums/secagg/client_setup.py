@@ -1,7 +1,7 @@
 """A client's part in the set-up: publish keys, check the others' keys, share its own and store the others' shares."""
 
 from discreet.secure_sums.secagg import graph, key_agreement, shamir
-from discreet.secure_sums.secagg.client_state import ClientState
+from discreet.secure_sums.secagg.client_state import AnswerTable, ClientState
 from discreet.secure_sums.secagg.derivations import are_keys_signed, keys_statement, roster_digest, seal_key
 from discreet.secure_sums.secagg.session_errors import BadShares, BadSignature, WrongKeys, WrongList, require_clients
 from discreet.secure_sums.secagg.session_messages import Keys, Members, Roster, Shares, Table
@@ -19,7 +19,7 @@ def publish(state: ClientState, identity: bytes | None) -> Keys:
     return Keys(state.client, published)
 
 
-def on_roster(state: ClientState, roster: Roster) -> Shares:
+def on_roster(state: ClientState, roster: Roster, identity: bytes | None) -> Shares:
     """Check everybody's keys, and share this client's mask keys among its neighbours."""
     terms = state.terms
     if roster.digests.get(state.client) != key_agreement.digest(state.published):
@@ -43,7 +43,7 @@ def on_roster(state: ClientState, roster: Roster) -> Shares:
     return Shares(state.client, _share_mask_keys(state))
 
 
-def on_members(state: ClientState, message: Members) -> None:
+def on_members(state: ClientState, message: Members, identity: bytes | None) -> None:
     """Store the shares of the neighbours that belong to the session."""
     if state.client not in message.members or not message.members <= state.present:
         raise WrongList("The list of members lacks this client, or names one that sent no keys.")
@@ -54,6 +54,9 @@ def on_members(state: ClientState, message: Members) -> None:
         raise WrongList("The server sent the shares of other clients than the neighbours in its list of members.")
     state.key_shares = unseal_shares(state, message.sealed, "mask keys", 0)
     state.members = message.members
+
+
+ANSWERS: AnswerTable = {Roster: on_roster, Members: on_members}
 
 
 def share_secret(state: ClientState, secret: bytes) -> dict[int, bytes]:

@@ -1,15 +1,16 @@
 """The state of a client between two messages, and how it is saved and restored."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import get_args
+from typing import Any, TypeAlias, get_args
 
 from discreet.secure_sums.secagg import key_agreement, shamir
-from discreet.secure_sums.secagg.session_messages import ClientStage
+from discreet.secure_sums.secagg.session_messages import ClientMessage, ClientStage, ServerMessage
 from discreet.secure_sums.secagg.session_terms import Terms
 from discreet.secure_sums.secagg.wire import Reader, Writer
 
-STAGES: tuple[ClientStage, ...] = get_args(ClientStage)  # a saved state holds the index: a new order needs a new MARK
-MARK = b"discreet secagg client 1"
+STAGES: dict[bytes, ClientStage] = {stage.encode(): stage for stage in get_args(ClientStage)}
+MARK = b"discreet secagg client 2"
 
 
 @dataclass
@@ -65,7 +66,7 @@ class ClientState:
         """Return the state as bytes. They are secret. Save them before sending the reply that they hold."""
         total = self.terms.clients
         writer = Writer().raw(MARK).blob(self.terms.to_bytes()).number(self.client, 4)
-        writer.number(STAGES.index(self.stage), 1).number(self.round, 4).blob(self.sealing_key).table(self.mask_keys)
+        writer.blob(self.stage.encode()).number(self.round, 4).blob(self.sealing_key).table(self.mask_keys)
         writer.blob(self.published).blob(self.roster).clients(self.present, total)
         writer.clients(self.neighbours, total).table(self.mask_publics).table(self.channels)
         writer.clients(self.members, total).table(self.key_shares).table(self.self_shares)
@@ -77,13 +78,13 @@ class ClientState:
         reader = Reader.open_saved(data, MARK, "client")
         terms = Terms.from_bytes(reader.blob())
         total, rounds, key = terms.clients, terms.rounds, key_agreement.KEY_BYTES
-        client, stage, number = reader.client(total), reader.number(1), reader.number(4)
-        if stage >= len(STAGES) or number > rounds:
+        client, stage, number = reader.client(total), STAGES.get(reader.blob()), reader.number(4)
+        if stage is None or number > rounds:
             reader.refuse(f"is at stage {stage} of round {number}, which don't exist")
         state = cls(
             terms=terms,
             client=client,
-            stage=STAGES[stage],
+            stage=stage,
             round=number,
             sealing_key=reader.blob(),
             mask_keys=reader.table(key, rounds),
@@ -102,3 +103,8 @@ class ClientState:
         )
         reader.check_end()
         return state
+
+
+Answer: TypeAlias = Callable[[ClientState, Any, bytes | None], ClientMessage | None]
+"""From a client's state, a message of the server and the client's identity key to the reply; None if it needs none."""
+AnswerTable: TypeAlias = Mapping[type[ServerMessage], Answer]

@@ -20,18 +20,17 @@ from discreet.secure_sums.secagg.session_errors import (
 from discreet.secure_sums.secagg.session_messages import (
     ROUND,
     SETUP,
-    Agreement,
     ClientMessage,
-    Members,
     Message,
-    Roster,
     Survivors,
+    round_number,
 )
 from discreet.secure_sums.secagg.session_terms import Terms
 
 AWAITED = {stage.client_stage: stage.closed_by for stage in (*SETUP, *ROUND) if stage.closed_by is not None}
 AFTER_REPLY = {stage.reply: stage.client_stage for stage in (*SETUP, *ROUND)}
 IN_A_ROUND = tuple(stage.client_stage for stage in ROUND)
+ANSWERS = {**client_setup.ANSWERS, **client_round.ANSWERS}
 
 
 class Client:
@@ -150,24 +149,19 @@ class Client:
         return reply or None
 
     def _answer(self, state: ClientState, message: Message) -> bytes:
-        if isinstance(message, Survivors | Agreement) and (message.round != state.round or state.stage == "ready"):
-            raise WrongRound(f"The message is of round {message.round}, and this client is not in that round.")
+        number = round_number(message)
+        if number is not None and (number != state.round or state.stage == "ready"):
+            raise WrongRound(f"The message is of round {number}, and this client is not in that round.")
         awaited = AWAITED.get(state.stage)
         if awaited is None or not isinstance(message, awaited):
             self._refuse_second_list(state, message)
             raise OutOfTurn(f"{type(message).__name__} is not expected here: this client is at {state.stage!r}.")
-        match message:
-            case Roster():
-                return self._send(state, client_setup.on_roster(state, message))
-            case Survivors():
-                return self._send(state, client_round.on_survivors(state, message, self._identity))
-            case Agreement():
-                return self._send(state, client_round.on_agreement(state, message))
-            case Members():
-                client_setup.on_members(state, message)
-                state.stage = "ready"
-                return b""
-        raise AssertionError(f"{type(message).__name__} is no message of a server")
+        reply = ANSWERS[awaited](state, message, self._identity)
+        if reply is None:
+            assert awaited is SETUP[-1].closed_by  # every other message of a server is answered
+            state.stage = "ready"
+            return b""
+        return self._send(state, reply)
 
     def _send(self, state: ClientState, reply: ClientMessage) -> bytes:
         state.stage = AFTER_REPLY[type(reply)]

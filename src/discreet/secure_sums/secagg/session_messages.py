@@ -151,6 +151,9 @@ ClientStage: TypeAlias = Literal["new", "advertised", "shared", "ready", "masked
 class Stage(NamedTuple):
     """One exchange of a session: every client sends `reply`, then the server ends the stage with `closed_by`.
 
+    The client answers `closed_by` by the function in `ANSWERS` of client_setup.py or client_round.py. The server takes
+    `reply` and ends the stage in session_server.py. After a release, a new stage or message needs a new `wire.VERSION`.
+
     A stage is opened by the message that closed the one before it. The first stage of the set-up is opened by the
     terms, and the first stage of a round by the vectors to sum.
 
@@ -185,6 +188,12 @@ ROUND = (  # once for each sum
 def round_stages(*, signed: bool) -> tuple[Stage, ...]:
     """Return the stages of a round in order."""
     return tuple(stage for stage in ROUND if signed or not stage.needs_signatures)
+
+
+def round_number(message: Message) -> int | None:
+    """Return the round that a message belongs to; None for a message of the set-up."""
+    number: int | None = getattr(message, "round", None)
+    return number
 
 
 def next_stage(name: ServerStage, *, signed: bool) -> ServerStage:

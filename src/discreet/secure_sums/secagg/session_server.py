@@ -36,6 +36,7 @@ from discreet.secure_sums.secagg.session_messages import (
     Shares,
     Survivors,
     next_stage,
+    round_number,
 )
 from discreet.secure_sums.secagg.session_terms import Terms
 from discreet.secure_sums.secagg.unmasking import Total, unmask
@@ -98,8 +99,9 @@ class Server:
         awaited = AWAITED.get(self.stage)
         if awaited is None or not isinstance(parsed, awaited):
             raise OutOfTurn(f"{type(parsed).__name__} is not expected here: the server is at {self.stage!r}.")
-        if isinstance(parsed, Masked | Agreed | Revealed) and parsed.round != self._round.number:
-            raise WrongRound(f"The message is of round {parsed.round}, and round {self._round.number} is open.")
+        number = round_number(parsed)
+        if number is not None and number != self._round.number:
+            raise WrongRound(f"The message is of round {number}, and round {self._round.number} is open.")
         digest = key_agreement.digest(message)
         if self._received.get(parsed.client) == digest:
             return parsed.client
