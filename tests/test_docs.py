@@ -48,13 +48,15 @@ def test_a_page_shows_what_its_commands_and_programs_print(
 
 
 def played(page: str) -> Iterator[tuple[str, str]]:
-    """Run a page: what it shows, and what really came out."""
+    """Run a page: what it shows, and what really came out. A fence that begins with a file's name is that file."""
     names: dict[str, Any] = {"__name__": "page"}
     found = fences(page)
     for fence, following in zip(found, [*found[1:], Fence("", "")], strict=True):
-        if fence.language == "console":
+        if file := re.match(r"# (\w+\.(py|toml))\n", fence.body):
+            Path(file[1]).write_text(fence.body)
+        elif fence.language == "console":
             yield from commands(fence.body)
-        if fence.language == "python":
+        elif fence.language == "python":
             with captured() as out:
                 exec(compile(fence.body, "page", "exec"), names)
             yield following.body if following.language == "text" else "", out.getvalue()

@@ -275,9 +275,9 @@ def test_row_7_batches_are_drawn_by_poisson_or_promise_nothing() -> None:
     common = {"clip_norm": 1.0, "learning_rate": 1.0, "steps": 1, "noise_multiplier": 1.0}
     for shuffled in ({"shuffle": True}, {"sampling": "fixed_size"}, {"drop_last": True}):
         refused(AnyTrainer, kind="dp_sgd", sampling_rate=0.1, **common, **shuffled)
-    (event,) = steps(DpSgd(**common, batch_size=20).training_event(SAMPLE, range(1)))
+    (event,) = steps(DpSgd(**common, batch_size=20).for_population(SAMPLE).exposure(0).own_event(range(1)))
     assert event == PoissonSampled(sampling_rate=0.2, event=GaussianNoise(noise_multiplier=1.0))
-    assert TRAINER.training_event(SAMPLE, range(1)) is None  # batches of a shuffled pass: no event at all
+    assert TRAINER.exposure(0).own_event(range(1)) is None  # batches of a shuffled pass: no event at all
     with pytest.raises(InvalidInput, match='"pass" or "minibatch"'):
         RECIPES["pfl"](learning_rate=1, clip_norm=1, batch_size=5, epochs=1, epoch="batch")
 

@@ -10,22 +10,27 @@ import torch
 import discreet
 from discreet import api
 from discreet.algorithms.algorithm import Algorithm
+from discreet.algorithms.declarations import trusted_parts
 from discreet.algorithms.mechanisms import Gaussian
 from discreet.algorithms.population import Population
+from discreet.algorithms.server_optimizers import ServerOptimizer
 from discreet.algorithms.training import LocalSgd
 from discreet.errors import InvalidInput
 from discreet.experiment.configuration import experiment_file, toml_document
 from discreet.experiment.configuration.experiment_file import Experiment
 from discreet.experiment.loop import training_loop
 from discreet.experiment.run_directory.run_data import read_run
-from discreet.part import to_plain
+from discreet.part import part, to_plain
+from discreet.privacy.ledger import Budget, Ledger
 from discreet.report.verdict import judge
 from discreet.user_part import UserPart, load_user_parts, user_parts
 
 MINE = '''\
 import torch
 from discreet.algorithms.algorithm import Algorithm
+from discreet.algorithms.declarations import trusted_parts
 from discreet.algorithms.mechanisms import Gaussian
+from discreet.algorithms.server_optimizers import ServerOptimizer
 from discreet.algorithms.training import LocalSgd
 from discreet.privacy.events import GaussianNoise
 
@@ -166,6 +171,7 @@ def test_the_noise_of_ones_own_mechanism_is_calibrated_and_stored(folder: Path) 
     (folder / "shipped.toml").write_text(LOUD.replace("mine.py:Loud", "gaussian"))
     shipped = api.prepare_job(experiment_file.load_experiment(folder / "shipped.toml"))
     assert stored["algorithm"]["mechanism"]["noise_multiplier"] == shipped.algorithm.mechanism.noise_multiplier
+    assert stored["algorithm"]["mechanism"]["kind"] == "mine.py:Loud"
     assert trained.guarantees[0].epsilon <= 50
 
 
@@ -231,3 +237,47 @@ def test_an_undeclared_part_gets_no_card_and_no_promise() -> None:
 
     algorithm = Algorithm(trainer=LocalSgd(learning_rate=0.1, batch_size=8, steps=1), mechanism=Bounded())  # type: ignore[arg-type]
     assert algorithm.planned_releases(3, POPULATION) == []
+
+
+def test_own_code_that_replaces_a_method_of_a_part_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Gaussian, "release_sum", lambda self, total, state, *rest: (total, state))
+    with pytest.raises(InvalidInput, match="must be a Gaussian as it is shipped, and its 'release_sum' was replaced"):
+        discreet.dp_fedavg(learning_rate=0.1, batch_size=8, steps=1, clip_norm=1.0, sampling_rate=0.5)
+
+
+def test_what_is_only_declared_is_not_counted_in_a_ledger_that_other_runs_share(folder: Path) -> None:
+    (folder / "experiment.toml").write_text(LOUD)
+    job = api.prepare_job(experiment_file.load_experiment(folder / "experiment.toml"))
+    budget = Budget(unit="client", relation="add_or_remove", view="public", epsilon=100.0, delta=1e-4)
+    Ledger.create(folder / "shared.jsonl", [budget])
+    with pytest.raises(InvalidInput, match="and this noise is declared by mine"):
+        training_loop.start(job, folder / "run", folder / "shared.jsonl", None, no_watch)
+    assert not (folder / "run").exists()
+
+
+@part
+class OwnRecord(ServerOptimizer):
+    """A user's own part that is written as ours are."""
+
+    kind: str = "own"
+    rate: float = 0.5
+
+    def step(self, params: Any, mean: Any, state: Any) -> tuple[Any, Any]:
+        return {name: value + self.rate * mean[name] for name, value in params.items()}, state
+
+
+def test_a_users_own_record_is_a_users_own_part() -> None:
+    algorithm = discreet.fedavg(learning_rate=0.1, batch_size=8, steps=1, server=OwnRecord(rate=0.25))  # type: ignore[arg-type]
+    assert isinstance(algorithm.server, UserPart)
+    assert to_plain(algorithm)["server"]["rate"] == 0.25
+
+
+def test_a_schedule_of_ones_own_is_trusted_only_where_the_bound_follows_from_it() -> None:
+    class Halving:
+        def factor(self, k: int) -> float:
+            return 0.5**k
+
+    rates = {"learning_rate": 0.5, "sampling_rate": 0.1, "clip_norm": 1.0, "schedule": Halving()}
+    assert trusted_parts(discreet.pfl(local_steps=1, **rates)) == []  # type: ignore[arg-type]
+    (own,) = trusted_parts(discreet.ddp_fedavg(local_steps=1, **rates))  # type: ignore[arg-type]
+    assert own.contract.name == "schedule"

@@ -36,7 +36,7 @@ class Contract:
 
     def is_declared_by(self, cls: type) -> bool:
         """Return whether a class that a user wrote declares itself what a guarantee rests on, inheriting none of it."""
-        inherits = any(parent in PARTS for parent in cls.__mro__)
+        inherits = any(is_shipped(parent) for parent in cls.__mro__)
         return (self.declarations if inherits else self.undeclared.keys()) <= own_names(cls)
 
 
@@ -65,11 +65,16 @@ def contract_of(cls: type) -> Contract | None:
     return next((CONTRACTS[parent] for parent in cls.__mro__ if parent in CONTRACTS), None)
 
 
+def is_shipped(cls: type) -> bool:
+    """Return whether a class is a part of this package."""
+    return cls in PARTS and cls.__module__.partition(".")[0] == "discreet"
+
+
 def own_names(cls: type) -> set[str]:
     """Return the members that a class defines itself or inherits from classes of the user, not from a part."""
     own: set[str] = set()
     for parent in cls.__mro__:
-        if parent in PARTS:
+        if is_shipped(parent):
             break
         if parent not in CONTRACTS and parent not in (object, Generic, Protocol):
             own |= vars(parent).keys() | inspect.get_annotations(parent).keys()

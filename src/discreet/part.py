@@ -14,6 +14,7 @@ from discreet.errors import InvalidInput
 from discreet.validation_errors import ONE_FOR_ALL, ONE_FOR_EACH, describe_error
 
 T = TypeVar("T")
+_MEMBERS: dict[type, dict[str, Any]] = {}  # the members of every part as they were defined
 PLAIN = frozenset({type(None), bool, int, float, str, tuple, dict, list})
 
 
@@ -38,6 +39,7 @@ def part(cls: type[T]) -> type[T]:
         raise _subclass_error(cls)
     record: Any = dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))(cls)
     PARTS.add(record)
+    _MEMBERS[record] = {name: value for name, value in vars(record).items() if not name.startswith("__")}
     record.__init_subclass__ = classmethod(_check_subclass)
     return _translate_errors(record)  # type: ignore[no-any-return]
 
@@ -86,7 +88,7 @@ def _translate_errors(record: Any) -> Any:
 
 
 def check_exact(where: str, value: Any) -> None:
-    """Refuse an object that only looks like a part, or whose methods or constants were replaced.
+    """Refuse an object that only looks like a part, or whose methods or constants were replaced, here or in its class.
 
     Args:
         where: Where the object is, for the message.
@@ -103,6 +105,7 @@ def check_exact(where: str, value: Any) -> None:
             raise InvalidInput(f"{where} must be a part itself, and got an object of the class {kind.__name__}.")
         return
     replaced = sorted(vars(value).keys() - kind.__dataclass_fields__.keys())
+    replaced += [name for name, member in _MEMBERS[kind].items() if vars(kind).get(name) is not member]
     if replaced:
         raise InvalidInput(f"{where} must be a {kind.__name__} as it is shipped, and its {replaced[0]!r} was replaced.")
 

@@ -15,16 +15,17 @@ from typing import Any, TypeVar, cast
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
-from discreet.contract import CONTRACTS, PARTS, Contract, own_names
+from discreet.contract import CONTRACTS, PARTS, Contract, is_shipped, own_names
 from discreet.errors import InvalidInput
 from discreet.user_code import REFERENCE, call_factory, load_object, source_digest, source_of
 
 T = TypeVar("T")
+RESERVED = ("kind", "sha256")  # keys of a part's table that are not arguments of its class
 
 
 @dataclass(frozen=True, eq=False)
 class UserPart:
-    """A user's own part. Before `load` it is only a reference: reading a file runs none of the code that it names.
+    """A user's own part. Before `load_code` it is only a reference: reading a file runs none of the code that it names.
 
     Attributes:
         contract: What such a part does.
@@ -62,7 +63,7 @@ class UserPart:
             {"kind": self.kind} | digest | {name: value for name, value in self.arguments.items() if _is_plain(value)}
         )
 
-    def load(self, folder: Path) -> "UserPart":
+    def load_code(self, folder: Path) -> "UserPart":
         """Build the object from the code in this folder.
 
         Raises:
@@ -158,12 +159,12 @@ class OwnPart:
             return value
         if isinstance(value, Mapping):
             return self._reference(value) if ":" in str(value.get("kind")) else shipped(value)
-        if type(value) in PARTS or value is None or isinstance(value, str | int | float | list | tuple):
+        if is_shipped(type(value)) or value is None or isinstance(value, str | int | float | list | tuple):
             return shipped(value)
         return UserPart.wrap(self._contract, value)
 
     def _reference(self, table: Mapping[str, Any]) -> UserPart:
-        arguments = {name: value for name, value in table.items() if name not in ("kind", "sha256")}
+        arguments = {name: value for name, value in table.items() if name not in RESERVED}
         if not REFERENCE.fullmatch(table["kind"]) or "://" in table["kind"]:
             raise ValueError(f"kind must be file.py:Class or package.module:Class, and got {table['kind']!r}")
         return UserPart(self._contract, table["kind"], arguments, table.get("sha256"))
@@ -176,7 +177,7 @@ class OwnPart:
 def load_user_parts(part: T, folder: Path, skip: Collection[str] = ()) -> T:
     """Return a part with every user's own part inside it loaded from this folder, except in fields named in `skip`."""
     if isinstance(part, UserPart):
-        return cast(T, part.load(folder))
+        return cast(T, part.load_code(folder))
     if not is_dataclass(part) or type(part) not in PARTS:
         return part
     before = {each.name: getattr(part, each.name) for each in fields(part)}
@@ -189,6 +190,8 @@ def user_parts(part: Any) -> list[UserPart]:
     """List the user's own parts inside a part."""
     if isinstance(part, UserPart):
         return [part]
+    if isinstance(part, tuple):
+        return [inner for item in part for inner in user_parts(item)]
     if type(part) not in PARTS:
         return []
     return [inner for each in fields(part) for inner in user_parts(getattr(part, each.name))]
@@ -197,7 +200,8 @@ def user_parts(part: Any) -> list[UserPart]:
 def _check(contract: Contract, kind: str, target: Any) -> None:
     """Refuse an object that lacks what the contract needs, or that declares only some of it."""
     cls = type(target)
-    if isinstance(target, tuple(PARTS)) and not (contract.declarations and contract.is_declared_by(cls)):
+    shipped = tuple(kind for kind in PARTS if is_shipped(kind))
+    if isinstance(target, shipped) and not (contract.declarations and contract.is_declared_by(cls)):
         raise InvalidInput(f"A {contract.name} must be a part itself, and got an object of the class {cls.__name__}.")
     defined = _defined_names(target)
     if missing := sorted(contract.required_members - defined):
@@ -215,7 +219,7 @@ def _check(contract: Contract, kind: str, target: Any) -> None:
 
 def _defined_names(target: Any) -> set[str]:
     """Return the members that the object itself has, and doesn't get from a contract's default."""
-    inherited = {name for parent in type(target).__mro__ if parent in PARTS for name in vars(parent)}
+    inherited = {name for parent in type(target).__mro__ if is_shipped(parent) for name in vars(parent)}
     return own_names(type(target)) | inherited | getattr(target, "__dict__", {}).keys()
 
 
@@ -235,6 +239,7 @@ def _parameters(cls: type) -> list[str]:
 def _constructor_arguments(target: Any, known: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments that build an equal object: attributes named as the constructor's parameters."""
     names = [name for name in _parameters(type(target)) if name in known or hasattr(target, name)]
+    names = [name for name in names if name not in RESERVED]
     return {name: getattr(target, name, known.get(name)) for name in names}
 
 

@@ -232,7 +232,7 @@ def test_noise_without_a_clip_needs_training_that_bounds_its_updates() -> None:
 def test_the_last_of_fu_et_als_rounds_is_shorter() -> None:
     algorithm = ldp_fedavg(learning_rate=0.1, gradient_bound=2.0, local_iterations=4, total_iterations=10)
     assert algorithm.trainer.iterations == (4, 4, 2)
-    assert [algorithm.trainer.max_update_norm(round) for round in range(3)] == pytest.approx([0.8, 0.8, 0.4])  # ηEζ
+    assert [algorithm.sensitivity(round) for round in range(3)] == pytest.approx([0.8, 0.8, 0.4])  # ηEζ
 
 
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])

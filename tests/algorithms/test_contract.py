@@ -102,7 +102,7 @@ def test_no_client_sends_more_than_is_priced(name: str):
 def test_no_example_moves_what_its_client_sends_by_more_than_is_priced(name: str):
     """An example that is no number counts for nothing, and every other keeps its place and its coin."""
     algorithm = EVERY[name]
-    times = algorithm.trainer.update_sums(0).times
+    times = algorithm.trainer.exposure(0).sums(0).times
     integers = isinstance(algorithm.mechanism, IntegerNoise)
     # each of the sums by its own sensitivity; real ones by 1/√times each
     most = times * priced(algorithm) if integers else times**0.5
@@ -148,7 +148,7 @@ def test_a_number_that_follows_from_the_clients_lowers_no_price_when_it_is_given
     )
     if field != "shares":  # fewer shares are larger ones: more noise than is counted
         assert all(after[view] >= before[view] * (1 - 1e-6) for view in before)
-    times = changed.trainer.update_sums(0).times
+    times = changed.trainer.exposure(0).sums(0).times
     most = times * priced(changed) if isinstance(changed.mechanism, IntegerNoise) else times**0.5
     whole = sent(changed, HELD)
     for example in range(7):

@@ -9,10 +9,13 @@ from discreet.algorithms.mechanisms import AnyMechanism, Mechanism
 from discreet.algorithms.sampling import AnySampling, Sampling
 from discreet.algorithms.server_optimizers import AnyServer, ServerOptimizer
 from discreet.algorithms.sparsifiers import AnySparsifier, Sparsifier
+from discreet.algorithms.training import AnyTrainer, ExampleBound, Exposure, LocalTrainer
+from discreet.algorithms.training.exposure import UpdateSums
 from discreet.algorithms.training.schedules import AnySchedule, Schedule
 
 CONTRACTS: dict[type, Any] = {
     Mechanism: AnyMechanism,
+    LocalTrainer: AnyTrainer,
     Sparsifier: AnySparsifier,
     Aggregation: AnyAggregation,
     Sampling: AnySampling,
@@ -25,6 +28,7 @@ STATED: dict[type, set[str]] = {
         *("is_private", "unit", "norm_order", "extra_values"),
         *("bound", "add_noise_share", "release_sum", "sum_noise", "upload_noise"),
     },
+    LocalTrainer: {"train", "exposure"},
     Sparsifier: {"depends_on_data", "has_common_mask", "unsound_reason"},
     Aggregation: {"is_secure"},
     Sampling: {"relation", "sample", "expected_cohort"},
@@ -52,3 +56,10 @@ def test_a_class_that_misses_a_member_cannot_be_built(contract: type) -> None:
         assert type("Whole", (contract,), whole)() is not None
         with pytest.raises(TypeError, match=f"abstract method {name}"):
             type("Incomplete", (contract,), {each: None for each in whole if each != name})()
+
+
+@pytest.mark.parametrize("record", [Exposure, ExampleBound, UpdateSums])
+def test_no_fact_about_what_training_exposes_has_a_default(record: Any) -> None:
+    assert record._field_defaults == {}
+    with pytest.raises(TypeError, match="missing"):
+        record(*range(len(record._fields) - 1))

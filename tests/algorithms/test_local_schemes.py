@@ -49,7 +49,7 @@ def test_integers_say_what_real_numbers_say(name: str):
         total = EmbeddedEngine(sim).gather(broadcast, [0, 1, 2]).total
         after = algorithm.server_step(state, broadcast, total, 3, HELD.population, sim.rows(broadcast, [-1]))
         decoded.append(after.params)
-    reach = algorithm.trainer.example_sensitivity(0)
+    reach = algorithm.sensitivity(0)
     for key in PARAMS:
         torch.testing.assert_close(decoded[0][key], decoded[1][key], rtol=0, atol=0.02 * reach)
 
@@ -60,4 +60,4 @@ def test_what_the_proof_does_not_cover_is_refused():
     trainer = recipe("denoised_release").for_population(HELD.population).trainer
     noise = SkellamNoise(variance=1e6, l2_sensitivity=1e3, dimension=18)
     with pytest.raises(Unsupported):
-        trainer.example_event(noise, HELD.population, range(1))
+        trainer.for_population(HELD.population).exposure(0).example_event(noise, range(1))

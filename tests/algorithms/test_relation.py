@@ -87,13 +87,8 @@ def test_a_removed_example_changes_numbers_that_clients_divide_or_step_by(name: 
 
 
 def test_every_training_that_bounds_an_example_is_here():
-    noise = GaussianNoise(noise_multiplier=1.0)
-    bounding = {
-        trainer.kind
-        for trainer in TRAINERS.values()
-        if trainer.training_event(POPULATION, range(1))
-        or trainer.for_population(POPULATION).example_event(noise, POPULATION, range(1))
-    }
+    exposures = {trainer.kind: trainer.for_population(POPULATION).exposure(0) for trainer in TRAINERS.values()}
+    bounding = {kind for kind, each in exposures.items() if each.own_noise is not None or each.example is not None}
     assert bounding == {each.trainer.kind for each in PROTECTING.values()}
 
 

@@ -56,7 +56,7 @@ def test_a_point_is_an_experiment_that_keeps_its_promise_over_all_its_rounds(
     algorithm: Any = calibrate_noise(experiment.algorithm, experiment.privacy, experiment.rounds, population)
     assert experiment.rounds == math.ceil(total / local)
     assert algorithm.mechanism.noise_multiplier == pytest.approx(point.federation.matched(10, point.turns))
-    bounds = [algorithm.trainer.max_update_norm(round) for round in range(experiment.rounds)]
+    bounds = [algorithm.trainer.exposure(round).update_norm for round in range(experiment.rounds)]
     factors = [1 / (k + 25) if kind.endswith("decaying") else 1 for k in range(total)]  # Theorem 3: (2/μ)/(k + γ)
     assert sum(bounds) == pytest.approx(3.0 * 0.1 * sum(factors))
     assert algorithm.sampling.rounds_joined(population, experiment.rounds) == point.turns

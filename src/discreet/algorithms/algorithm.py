@@ -16,9 +16,9 @@ from discreet.algorithms.population import Population
 from discreet.algorithms.sampling import AnySampling, Everyone
 from discreet.algorithms.server_optimizers import AnyServer, ServerSgd
 from discreet.algorithms.sparsifiers import AllCoordinates, AnySparsifier, PublicUpdate
-from discreet.algorithms.training import AnyTrainer, Loss, UpdateSums
+from discreet.algorithms.training import AnyTrainer, Exposure, Loss
 from discreet.algorithms.training.batches import Batches
-from discreet.algorithms.training.trainer import NEGLIGIBLE
+from discreet.algorithms.training.exposure import NEGLIGIBLE, WHOLE_UPDATE, UpdateSums
 from discreet.algorithms.uploads import Uploads
 from discreet.params import Params, norms, scale
 from discreet.part import Flag, part
@@ -89,11 +89,10 @@ class Algorithm:
 
     def sensitivity(self, round: int) -> float | None:
         """Return how far one unit, a client or an example, can move an update of this round; None if unbounded."""
-        return (
-            self.trainer.max_update_norm(round)
-            if self.mechanism.unit == "client"
-            else self.trainer.example_sensitivity(round)
-        )
+        exposure = self._exposure(round)
+        if self.mechanism.unit == "client":
+            return exposure.update_norm
+        return None if exposure.example is None else exposure.example.sensitivity
 
     def rebuild_broadcast(self, round: int, params: Params, announcement: Params) -> Broadcast:
         """Rebuild the broadcast that a client received. The encoding is not sent: it follows from the algorithm."""
@@ -217,23 +216,34 @@ class Algorithm:
 
     def grid(self, population: Population) -> Grid | None:
         """Return the lattice that integer noise is priced on; None for real numbers, or if noise is still open."""
-        aggregation, sums = self.aggregation.for_sum(None, self._load(population)), self._sums(0)
+        aggregation, sums = self.aggregation.for_sum(None, self._load(population)), self._sums(0, population)
         return aggregation.grid(sums.times, sums.vectors_per_sum(max(population.examples)))
+
+    def has_uneven_rounds(self, population: Population) -> bool:
+        """Return whether rounds differ in what they reveal."""
+        return self._exposure(0, population).has_uneven_rounds
 
     def wraparound_probability(self, population: Population, rounds: int) -> float | None:
         """Bound the probability that any of `rounds` sums wraps around; None without a ring, or if unknown."""
         once = self.aggregation.wraparound_probability(self._load(population))
         return None if once is None else min(1.0, rounds * (once + NEGLIGIBLE))
 
-    def _sums(self, round: int) -> UpdateSums:
-        return self.trainer.update_sums(round) if self.mechanism.unit == "example" else UpdateSums()
+    def _exposure(self, round: int, population: Population | None = None) -> Exposure:
+        """Return what training exposes in this round, of the client that it exposes most."""
+        trainer = per_client.worst_case(self.trainer)
+        return (trainer if population is None else trainer.for_population(population)).exposure(round)
+
+    def _sums(self, round: int, population: Population | None = None) -> UpdateSums:
+        if self.mechanism.unit == "client":
+            return WHOLE_UPDATE
+        return self._exposure(round, population).sums(round)
 
     def _load(self, population: Population) -> Load | None:
         """Return what one sum on a lattice carries, in units of what one client or one example may move it by."""
         mechanism = self.mechanism
         if not isinstance(mechanism, IntegerNoise) or mechanism.noise_multiplier is None or mechanism.shares is None:
             return None
-        sums = self._sums(0)
+        sums = self._sums(0, population)
         most = self.sampling.cohort_bounds(population)[1]
         whole = mechanism.unit == "client"
         vectors = most if whole else sums.max_examples(sum(population.examples))

@@ -57,10 +57,11 @@ def paper_claims(algorithm: "Algorithm", rounds: int, population: Population) ->
         event = Repeated(count=joined, event=alone)
         release = Release(unit="client", relation="add_or_remove", view="server", event=event)
         found.append(PaperClaim(release, "as Fu et al. 2021 count", HALF_SENSITIVITY))
-    local = algorithm.trainer.training_event(population, range(joined))
+    exposure = algorithm.trainer.for_population(population).exposure(0)
+    local = exposure.own_event(range(joined))
     if isinstance(algorithm.trainer, DpSgd) and local is not None:
         whole = _with_scaled_noise(local, math.sqrt(population.clients))
-        later = max(algorithm.trainer.for_population(population).steps or (1,)) > 1
+        later = max(exposure.steps) > 1
         release = Release(unit="example", relation="zero_out", view="server", event=whole)
         found.append(
             PaperClaim(release, "by Theorem 4.6 of Heikkilä 2025", explain_local_state() if later else IN_CLEAR)

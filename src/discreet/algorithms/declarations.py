@@ -24,5 +24,6 @@ def trusted_parts(algorithm: "Algorithm") -> list[UserPart]:
     A learning rate schedule scales the noise with the update, and counts only where the bound on an update follows from
     the learning rate.
     """
-    bounded = algorithm.mechanism.is_private and algorithm.sensitivity(0) is not None
+    mechanism = algorithm.mechanism
+    bounded = mechanism.is_private and (mechanism.unit == "example" or algorithm.sensitivity(0) is not None)
     return [own for own in client_parts(algorithm) if bounded or not own.contract.is_postprocessing]

@@ -6,17 +6,7 @@ from typing import TYPE_CHECKING
 from discreet.algorithms import per_client
 from discreet.algorithms.mechanisms import AdaptiveGaussian, AnyMechanism, LocalNoise
 from discreet.algorithms.population import Population
-from discreet.algorithms.training import (
-    AnyTrainer,
-    BroadcastGradients,
-    ConvexLocal,
-    DenoisedRelease,
-    DpSgd,
-    MinibatchDp,
-    Shards,
-)
-from discreet.algorithms.training.margin_clip import MAX_GRADIENT_NORM
-from discreet.algorithms.training.per_round import value_in_round
+from discreet.algorithms.training import AnyTrainer
 
 if TYPE_CHECKING:
     from discreet.algorithms.algorithm import Algorithm
@@ -44,33 +34,13 @@ def noise_to_signal(algorithm: "Algorithm", population: Population, dimension: i
     in_training = part_noise_multiplier(algorithm.trainer) is not None
     if algorithm.sparsifier.unsound_reason is not None or (in_training and algorithm.mechanism.is_private):
         return None
-    ratio = _in_training(algorithm, population) if in_training else _on_updates(algorithm, population)
+    if in_training:
+        joining = math.sqrt(algorithm.sampling.expected_cohort(population) / population.clients)
+        own = algorithm.trainer.noise_to_signal(algorithm.weights(population), population)
+        ratio = None if own is None else own / joining
+    else:
+        ratio = _on_updates(algorithm, population)
     return None if ratio is None else math.sqrt(algorithm.sparsifier.coordinates(dimension)) * ratio
-
-
-def _in_training(algorithm: "Algorithm", population: Population) -> float:
-    """√(Σ (w_k·s_k)²) ÷ Σ w_k·C_k over the clients, times √(Σc²) ÷ Σc over a round's steps, ÷ √(the rate of joining).
-
-    s_k = z_k·C_k ÷ (q_k·n_k) is the noise in a step's mean gradient (DP-SGD; z_k·C_k where the mean itself is clipped),
-    w_k a client's weight, and c how far a step moves the round's end: 1, or more by momentum.
-    """
-    trainer = algorithm.trainer
-    assert isinstance(trainer, DpSgd | MinibatchDp)
-    assert trainer.noise_multiplier is not None
-    assert trainer.steps is not None
-    clients = population.clients
-    noises, clips = (per_client.repeat_value(each, clients) for each in (trainer.noise_multiplier, trainer.clip_norm))
-    batches = trainer.examples_per_step(population) if isinstance(trainer, DpSgd) else (1.0,) * clients
-    each = list(zip(algorithm.weights(population), noises, clips, batches, strict=True))
-    noise = math.sqrt(sum((w * z * C / batch) ** 2 for w, z, C, batch in each if batch))
-    signal = sum(w * C for w, _, C, batch in each if batch)
-    momentum = trainer.momentum if isinstance(trainer, DpSgd) else 0.0
-    reaches, reach = [], 0.0
-    for _ in range(value_in_round(trainer.steps, 0)):  # from the last step to the first
-        reach = 1 + momentum * reach
-        reaches.append(reach)
-    steps = math.sqrt(sum(c * c for c in reaches)) / sum(reaches)
-    return noise / signal * steps / math.sqrt(algorithm.sampling.expected_cohort(population) / clients)
 
 
 def _on_updates(algorithm: "Algorithm", population: Population) -> float | None:
@@ -90,27 +60,5 @@ def _on_updates(algorithm: "Algorithm", population: Population) -> float | None:
     if mechanism.unit == "client":
         kept = math.sqrt(1 - mechanism.flag**2) if isinstance(mechanism, AdaptiveGaussian) else 1.0
         return deviation / (cohort * kept)
-    reach, longest = algorithm.trainer.example_sensitivity(0), _longest_update(algorithm.trainer, population)
+    reach, longest = algorithm.sensitivity(0), algorithm.trainer.longest_update(population)
     return None if reach is None or longest is None else deviation * reach / (cohort * longest)
-
-
-def _longest_update(trainer: AnyTrainer, population: Population) -> float | None:
-    """Return the norm of the mean client's update if all that training clips is at the clip in the same direction."""
-    match trainer:
-        case BroadcastGradients() | DenoisedRelease() if trainer.steps is not None:
-            return (
-                value_in_round(trainer.steps, 0)
-                * trainer.learning_rate
-                * trainer.schedule.factor(0)
-                * trainer.clip_norm
-            )
-        case ConvexLocal() if trainer.batch_size is not None:
-            rate = trainer.learning_rate * trainer.schedule.factor(0)
-            steps = trainer.passes * sum(population.examples) / population.clients / trainer.batch_size
-            step = rate * min(trainer.clip_norm, MAX_GRADIENT_NORM) / trainer.feature_bound * trainer.sampling_rate
-            pull = rate * trainer.strength
-            return step * (steps if not pull else (1 - (1 - pull) ** steps) / pull)
-        case Shards():  # an empty shard sends nothing
-            return trainer.clip_norm * min(1.0, sum(population.examples) / population.clients / trainer.shards)
-        case _:
-            return None

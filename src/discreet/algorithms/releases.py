@@ -47,16 +47,14 @@ def _upload_releases(
 ) -> list[Release]:
     """List what the uploads of clients with equal settings reveal about each of them."""
     releases = []
-    local, alone = (
-        algorithm.trainer.training_event(population, rounds),
-        algorithm.mechanism.upload_noise(algorithm.grid(population)),
-    )
+    exposure = algorithm.trainer.for_population(population).exposure(rounds.start)
+    local, alone = exposure.own_event(rounds), algorithm.mechanism.upload_noise(algorithm.grid(population))
     if local is not None:
         # An example that m clients hold is used by each of them.
         event: Event = Repeated(count=population.max_multiplicity, event=local)
         releases.append(Release(unit="example", relation="zero_out", view="server", event=event, clients=payers))
     if alone is not None and algorithm.mechanism.unit == "example":
-        event = _example_event(algorithm, alone, population, rounds)
+        event = exposure.example_event(alone, rounds)
         releases.append(Release(unit="example", relation="zero_out", view="server", event=event, clients=payers))
     elif alone is not None:
         # The server knows whose upload it is, so what is hidden is which update it holds: the relation is replace.
@@ -86,7 +84,7 @@ def _sum_releases(
         if known and not algorithm.aggregation.is_secure and noise == mechanism.sum_noise(grid, 0, contributors):
             continue  # clients bring no shares: another client knows no more than the public
         if noise is not None and mechanism.unit == "example":
-            event = _example_event(algorithm, noise, population, rounds)
+            event = algorithm.trainer.for_population(population).exposure(rounds.start).example_event(noise, rounds)
             releases.append(Release(unit="example", relation="zero_out", view=view, event=event, clients=cohort))
         elif noise is not None:
             releases.append(_client_release(algorithm, noise, view, population, rounds, cohort))
@@ -117,12 +115,6 @@ def _has_constant_noise(algorithm: "Algorithm", population: Population) -> bool:
     fewest, most = algorithm.sampling.cohort_bounds(population)
     least, greatest = (algorithm.mechanism.noise_deviation(range(number)) for number in (fewest - 1, most))
     return least is not None and least == greatest
-
-
-def _example_event(algorithm: "Algorithm", noise: Noise, population: Population, rounds: range) -> Event:
-    event = algorithm.trainer.example_event(noise, population, rounds)
-    assert event is not None  # an algorithm whose training bounds no example is refused when it is built
-    return event
 
 
 def _intersection(clients: tuple[int, ...], cohort: tuple[int, ...]) -> tuple[int, ...]:

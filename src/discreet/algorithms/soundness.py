@@ -2,12 +2,13 @@
 
 from typing import TYPE_CHECKING
 
+from discreet.algorithms import per_client
 from discreet.algorithms.aggregation import Lattice
 from discreet.algorithms.mechanisms import DistributedGaussian, IntegerNoise, LocalNoise
 from discreet.algorithms.population import Population
 from discreet.algorithms.sampling import RoundRobin
+from discreet.algorithms.training import Exposure
 from discreet.errors import InvalidInput, UnsoundCombination
-from discreet.privacy.events import GaussianNoise
 
 if TYPE_CHECKING:
     from discreet.algorithms.algorithm import Algorithm
@@ -63,7 +64,7 @@ def _check_weights(algorithm: "Algorithm") -> None:
 
 
 def _check_turns(algorithm: "Algorithm") -> None:
-    if algorithm.trainer.has_uneven_rounds and isinstance(algorithm.sampling, RoundRobin):
+    if isinstance(algorithm.sampling, RoundRobin) and _exposure(algorithm).has_uneven_rounds:
         raise UnsoundCombination(
             "Clients that take turns would pay for different rounds, where rounds differ in their local steps.",
             fix='Use one number of steps or epochs for all rounds, or sampling = {kind = "everyone"}.',
@@ -75,7 +76,7 @@ def _check_update_bound(algorithm: "Algorithm") -> None:
     mechanism, trainer = algorithm.mechanism, algorithm.trainer
     if not isinstance(mechanism, LocalNoise) or mechanism.clip_norm is not None:
         return
-    if trainer.max_update_norm(0) is None:
+    if _exposure(algorithm).update_norm is None:
         raise InvalidInput(
             f"The mechanism {mechanism.kind!r} has no clip_norm, and the training doesn't bound updates.",
             fix="Give clip_norm, or clip gradients by gradient_clip and leave out momentum and weight decay.",
@@ -92,8 +93,7 @@ def _check_example_bound(algorithm: "Algorithm") -> None:
     """Refuse noise for single examples if training, or what follows it, doesn't bound what one example moves."""
     if algorithm.mechanism.unit != "example":
         return
-    one = Population(examples=(1,))
-    if algorithm.trainer.example_event(GaussianNoise(noise_multiplier=1), one, range(1)) is None:
+    if _exposure(algorithm).example is None:
         raise InvalidInput(
             f"The mechanism {algorithm.mechanism.kind!r} has no clip_norm, so it protects examples, and the training "
             f"{algorithm.trainer.kind!r} doesn't bound what one example moves.",
@@ -130,11 +130,16 @@ def _check_lattice(algorithm: "Algorithm") -> None:
             "sends only some.",
             fix="Use rotated = false, or leave the sparsifier out.",
         )
-    if on_lattice and algorithm.trainer.has_uneven_rounds:
+    if on_lattice and _exposure(algorithm).has_uneven_rounds:
         raise UnsoundCombination(
             "On a lattice every round has the same number of sums, and here rounds differ in their local steps.",
             fix="Use one number of steps or epochs for all rounds.",
         )
+
+
+def _exposure(algorithm: "Algorithm") -> Exposure:
+    """Return what training exposes of the smallest client: what it bounds doesn't depend on the client sizes."""
+    return per_client.worst_case(algorithm.trainer).for_population(Population(examples=(1,))).exposure(0)
 
 
 def _check_thinned_noise(algorithm: "Algorithm") -> None:

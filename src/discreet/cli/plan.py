@@ -140,7 +140,7 @@ def _describe_promise(plan: dict[str, Any]) -> str:
     from discreet.privacy.guarantee import Guarantee
 
     if not plan["guarantees"]:
-        return "No privacy: this experiment adds no noise, so nothing is promised."
+        return "No privacy: this experiment adds no noise, or none that its parts declare, so nothing is promised."
     card = from_plain(Guarantee, plan["guarantees"][0])
     seeded = " The experiment has a seed, so this run protects nobody." if plan["seeded"] else ""
     rounds = plan["affordable_rounds"]

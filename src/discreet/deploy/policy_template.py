@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from discreet.algorithms.algorithm import Algorithm
+from discreet.algorithms.declarations import client_parts
 from discreet.deploy.app_folder import AppFolder
 from discreet.deploy.client_ledger import budget_for_run
 from discreet.deploy.policy import Period
@@ -12,6 +13,7 @@ from discreet.engines.secure_terms import plan_degree, plan_session
 from discreet.errors import InvalidInput, Unsupported
 from discreet.experiment.configuration import toml_document
 from discreet.experiment.promise.budget_check import check_budgets
+from discreet.experiment.promise.promise import Privacy
 from discreet.part import to_plain
 from discreet.privacy.ledger import Budget, Ledger
 from discreet.privacy.ledger.charges import charges
@@ -69,6 +71,16 @@ CODE_WARNING = """
 # !!! The node does not start until you have read the files and set this to true. A changed file changes the digest in
 # !!! `algorithms`, and is refused.
 """
+PARTS_WARNING = """
+# !!! READ THIS. This experiment brings parts of its own that bound and noise updates, or choose who joins: {titles}.
+# !!! What they declare of themselves is not counted here. The node does not start until you have read their files and
+# !!! set a price: the noise, relative to the most that one unit of a budget moves what leaves this client in a round.
+{entries}"""
+PARTS_ENTRY = """\
+# [[parts]]
+# sha256 = "{sha256}"
+# price = {{ kind = "gaussian", noise_multiplier = … }}
+"""
 TRUST_COMMENT = (
     "# true: the server may see updates that no noise protects from it; this experiment does not need that\n"
 )
@@ -118,6 +130,10 @@ def write_policy(
         relations="".join(f"# {each}\n" for each in relations),
         budgets=AGREED_BUDGET if shared is None else LEDGER_BUDGET.format(ledger=shared[1].name),
     )
+    parts = client_parts(algorithm)
+    if parts:
+        entries = "".join(PARTS_ENTRY.format(sha256=own.sha256) for own in parts)
+        head += PARTS_WARNING.format(titles=", ".join(own.kind for own in parts), entries=entries)
     return head + toml_document.format_toml({"budgets": [to_plain(each) for each in budgets]})
 
 
@@ -140,6 +156,8 @@ def uses_graph(app: AppFolder) -> bool:
 def _experiment_budget(app: AppFolder, algorithm: Algorithm) -> Budget:
     """Compute the budget that the experiment needs, for the promised unit and view, or those of its first release."""
     privacy, rounds = app.experiment.privacy, app.experiment.rounds
+    if client_parts(algorithm):
+        return _promised_budget(privacy)
     releases: list[Release] = algorithm.planned_releases(rounds, app.population)
     if not releases:
         raise InvalidInput("The experiment adds no noise, so a policy can't allow it.")
@@ -157,6 +175,19 @@ def _experiment_budget(app: AppFolder, algorithm: Algorithm) -> Budget:
         except Unsupported:
             continue
     raise InvalidInput(f"The experiment does not protect one {unit} against the {view}.")
+
+
+def _promised_budget(privacy: Privacy | None) -> Budget:
+    """Return what the experiment promises as a budget, where only the owner's prices can say what it needs."""
+    if privacy is None:
+        raise InvalidInput("The experiment brings parts of its own and promises nothing, so a policy can't allow it.")
+    return Budget(
+        unit=privacy.unit,
+        relation=relations_for(privacy.unit)[-1],
+        view=privacy.against,
+        epsilon=privacy.largest_epsilon,
+        delta=privacy.delta,
+    )
 
 
 def _check_counted(budgets: Sequence[Budget], app: AppFolder, algorithm: Algorithm, ledger: str) -> None:

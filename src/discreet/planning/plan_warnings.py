@@ -6,7 +6,6 @@ from typing import Protocol
 
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.population import Population
-from discreet.algorithms.training import Shards
 from discreet.engines.engine import MIN_SECURE_CLIENTS
 from discreet.privacy.release import Person, Unit, View
 from discreet.privacy.wording import compact, round_up, unit_name
@@ -41,16 +40,7 @@ def plan_warnings(
         yield from _warn_epsilon(cards)
         yield from _warn_amplification(algorithm, population, cards[0])
     yield from _warn_secure_sums(algorithm, population)
-    yield from _warn_shards(algorithm, population)
-
-
-def _warn_shards(algorithm: Algorithm, population: Population) -> Iterator[str]:
-    trainer, most = algorithm.trainer, max(population.examples)
-    if isinstance(trainer, Shards) and trainer.shards > most:
-        yield (
-            f"There are {trainer.shards:,} shards and at most {most:,} examples per client: empty shards send "
-            "nothing, and only shrink the update compared to its noise. Choose fewer."
-        )
+    yield from algorithm.trainer.plan_warnings(population)
 
 
 def _warn_delta(population: Population, card: PromiseLike, distinct: int | None) -> Iterator[str]:

@@ -206,6 +206,8 @@ def notes(rows: Sequence[Row]) -> list[str]:
     sentences = [f"Mean ± standard error over {seeds}."] if max(counts) > 1 else []
     if any(row.results and row.epsilon is None for row in rows):
         sentences.append("ε = ∞: nothing is guaranteed.")
+    for title in sorted({title for row in rows for result in row.results for title in result.get("on_word_of", ())}):
+        sentences.append(f"Not certified, on the word of {title}.")
     if any(result.get("data_ranges") for row in rows for result in row.results):
         sentences.append(DATA_RANGES)
     return [*sentences, f"{SEEDED} {TUNING}"]

@@ -55,7 +55,7 @@ def test_one_example_more_moves_the_update_by_at_most_its_reach():
     moved = (update(TRAINER, held, 6.0) - update(TRAINER, fewer, 6.0)).norm()
     per_step = 2.0 * 0.5 / 6  # η·C/B in each of 3 sums, all alike here
     assert moved == pytest.approx(3 * per_step, rel=1e-4)
-    assert fitted.example_sensitivity(0) == pytest.approx(
+    assert fitted.exposure(0).example.sensitivity == pytest.approx(
         math.sqrt(3) * per_step
     )  # noise of z·reach is z for each of the 3
 
@@ -73,7 +73,7 @@ def test_noise_of_all_shares_is_the_noise_that_is_accounted():
     broadcast = algorithm.broadcast(state, 0)
     gathered = ReferenceEngine(sim).gather(broadcast, [0, 1, 2])
     after = algorithm.server_step(state, broadcast, gathered.total, 3, sim.population, sim.rows(broadcast, [-1]))
-    reach = algorithm.trainer.example_sensitivity(0)
+    reach = algorithm.sensitivity(0)
     assert reach is not None
     expected = (4.0 * reach / 3) ** 2  # the mean of three clients: the sum over 3
     assert after.params["weight"].var() == pytest.approx(expected, rel=5.5 * math.sqrt(2 / 4000))

@@ -36,7 +36,7 @@ POPULATION = HELD.population
 MODULE = torch.nn.Linear(5, 3).double()
 PARAMS = {name: value.detach().clone() for name, value in MODULE.named_parameters()}
 STEPS = {"steps": 2, "sampling_rate": 0.5, "clip_norm": 0.4, "learning_rate": 0.3}
-TRAINERS = {
+TRAINERS: dict[str, AnyTrainer] = {
     "local_sgd": LocalSgd(learning_rate=0.1, batch_size=4, epochs=1, momentum=0.5),
     "local_sgd, clipped": LocalSgd(learning_rate=0.1, batch_size=4, steps=3, gradient_clip=L2Clip(bound=0.2)),
     "gradient_descent": GradientDescent(learning_rate=0.2, iterations=3, gradient_clip=L1Clip(bound=0.5)),
@@ -84,13 +84,13 @@ def test_a_file_holds_it_before_and_after_it_is_fitted(name: str):
 
 @pytest.mark.parametrize("name", TRAINERS)
 def test_what_it_reveals_can_be_priced_and_more_rounds_reveal_no_less(name: str):
-    trainer = TRAINERS[name].for_population(POPULATION)
-    noise = GaussianNoise(noise_multiplier=2.0)
-    for event in (trainer.training_event, lambda *asked: trainer.example_event(noise, *asked)):
-        found = [event(POPULATION, range(rounds)) for rounds in (1, 3)]
-        if found[0] is None or found[1] is None:
-            assert found == [None, None]
-            continue
+    exposure = TRAINERS[name].for_population(POPULATION).exposure(0)
+    assert (exposure.own_noise is None) == (exposure.own_event(range(3)) is None)
+    events = [] if exposure.own_noise is None else [exposure.own_event]
+    if exposure.example is not None:
+        events.append(lambda rounds: exposure.example_event(GaussianNoise(noise_multiplier=2.0), rounds))
+    for event in events:
+        found = [event(range(rounds)) for rounds in (1, 3)]
         few, many = (accountant.epsilon(each, 1e-5, "zero_out") for each in found)  # type: ignore[arg-type]
         assert 0 < few <= many < math.inf
 
@@ -98,7 +98,7 @@ def test_what_it_reveals_can_be_priced_and_more_rounds_reveal_no_less(name: str)
 @pytest.mark.parametrize("name", TRAINERS)
 def test_no_update_exceeds_the_norm_that_it_is_bounded_by(name: str):
     sim = simulated(TRAINERS[name])
-    bound = sim.algorithm.trainer.max_update_norm(0)
+    bound = sim.algorithm.trainer.exposure(0).update_norm
     if bound is not None:
         order = 1 if name == "gradient_descent" else 2
         rows = sim.step(Broadcast(0, PARAMS, {}), [0, 1, 2]).rows
@@ -112,6 +112,5 @@ def test_clients_weigh_by_examples_and_a_brief_one_fits_too(name: str):
     assert [each / weights[0] for each in weights] == pytest.approx([1, 3 / 7, 12 / 7])
     assert trainer.model_copies(POPULATION) > 0
     assert trainer.with_two_steps().kind == trainer.kind
-    reach = trainer.example_sensitivity(0)
-    assert (reach is None) == (trainer.example_event(GaussianNoise(noise_multiplier=1), POPULATION, range(1)) is None)
-    assert reach is None or reach > 0
+    example = trainer.exposure(0).example
+    assert example is None or example.sensitivity > 0

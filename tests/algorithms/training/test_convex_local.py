@@ -1,5 +1,6 @@
 """Local passes for linear heads: leave one example out, and the update moves by no more than is said."""
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -60,9 +61,9 @@ def update(
 
 
 def reach(trainer: ConvexLocal, examples: int) -> float:
-    found = trainer.for_population(Population(examples=(examples,))).example_sensitivity(0)
+    found = trainer.for_population(Population(examples=(examples,))).exposure(0).example
     assert found is not None
-    return found
+    return found.sensitivity
 
 
 def farthest(trainer: ConvexLocal, seed: int, spread: float, labels: str) -> float:
@@ -138,10 +139,10 @@ def test_the_reach_does_not_grow_with_the_number_of_steps_but_with_passes_that_n
     once, kept = 1.0 * 0.5 / (2.0 * 4), 0.5**2  # ρ = 1 − γλ, and two steps in a pass over 8 examples
     assert reach(pulled, 8) == pytest.approx(once * (1 + kept + kept**2))
     several = pulled.for_population(Population(examples=(4000, 8, 400)))
-    assert several.example_sensitivity(0) == pytest.approx(
+    assert several.exposure(0).example.sensitivity == pytest.approx(
         once * (1 + kept + kept**2)
     )  # the client with the fewest steps decides
-    assert replace(TRAINER, schedule=Exponential(decay=0.5), fewest_steps=2).example_sensitivity(2) == 0.25 / 4
+    assert replace(TRAINER, schedule=Exponential(decay=0.5), fewest_steps=2).exposure(2).example.sensitivity == 0.25 / 4
 
 
 def test_steps_say_how_large_the_largest_clients_batches_are():
@@ -260,3 +261,15 @@ def test_other_models_are_refused(name: str):
 def test_what_would_not_hold_is_refused(changes: dict[str, Any], sentence: str):
     with pytest.raises(InvalidInput, match=sentence):
         replace(TRAINER, **changes)
+
+
+@pytest.mark.parametrize("factor", [3.0, -1.0, math.nan])
+def test_a_later_round_whose_steps_may_move_two_models_apart_exposes_no_number(factor: float):
+    """The first round is checked when the part is built; a schedule may still rise, and every round is priced anew."""
+    trainer = TRAINER.for_population(Population(examples=(8,)))
+    changed = Exponential(decay=0.5)
+    object.__setattr__(changed, "factor", lambda k: factor if k else 1.0)
+    object.__setattr__(trainer, "schedule", changed)
+    assert trainer.exposure(0).example is not None
+    with pytest.raises(InvalidInput, match="a step may move two models apart"):
+        trainer.exposure(1)

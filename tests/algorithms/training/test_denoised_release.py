@@ -77,7 +77,7 @@ def test_given_the_noisy_sums_one_example_moves_each_clean_one_by_at_most_C():
         )
         moved = torch.cat([(whole[name] - fewer[name]).flatten() for name in whole]).norm()
         assert moved <= 2.0 * 0.5 / 6
-    assert TRAINER.example_sensitivity(0) == pytest.approx(
+    assert TRAINER.exposure(0).example.sensitivity == pytest.approx(
         math.sqrt(3) * 2.0 * 0.5 / 6
     )  # z times it is z for each of the 3 sums
 
@@ -132,7 +132,7 @@ def test_one_promise_fixes_both_noises():
 def test_noise_of_another_kind_is_refused():
     integers = SkellamNoise(variance=100.0, l2_sensitivity=10.0, dimension=5)
     with pytest.raises(Unsupported, match="A client's state has Gaussian noise and its upload has skellam"):
-        TRAINER.example_event(integers, Population(examples=(6,)), range(1))
+        TRAINER.exposure(0).example_event(integers, range(1))
 
 
 def test_an_algorithm_of_it_is_its_own_configuration():

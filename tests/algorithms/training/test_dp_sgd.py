@@ -126,13 +126,9 @@ def test_the_sum_is_divided_by_the_expected_size_whoever_was_drawn() -> None:
 def test_the_event_says_what_train_does() -> None:
     noise = GaussianNoise(noise_multiplier=1.0)
     expected = Repeated(count=7, event=PoissonSampled(sampling_rate=0.5, event=noise))
-    assert trainer(steps=7).training_event(federation(3).population, range(1)) == expected
-    assert (
-        DpSgd(steps=1, sampling_rate=0.5, clip_norm=1, learning_rate=1).training_event(
-            federation(3).population, range(1)
-        )
-        is None
-    )
+    assert trainer(steps=7).exposure(0).own_event(range(1)) == expected
+    unchosen = DpSgd(steps=1, sampling_rate=0.5, clip_norm=1, learning_rate=1)
+    assert unchosen.exposure(0).own_event(range(1)) is None
 
 
 def test_the_size_of_a_piece_changes_no_result() -> None:
@@ -202,12 +198,12 @@ def test_every_batch_size_gives_whole_epochs(examples: int, batch_size: int, epo
 
 
 def test_local_steps_may_differ_by_round_and_the_last_number_holds_on():
-    local = trainer(steps=(5, 2, 1))
-    population = federation(3).population
-    counts = [local.training_event(population, range(r, r + 1)).count for r in range(5)]  # type: ignore[union-attr]
+    exposure = trainer(steps=(5, 2, 1)).exposure(0)
+    assert exposure.has_uneven_rounds
+    counts = [exposure.own_event(range(r, r + 1)).count for r in range(5)]  # type: ignore[union-attr]
     assert counts == [5, 2, 1, 1, 1]
-    assert local.training_event(population, range(5)).count == 10  # type: ignore[union-attr]
-    assert local.training_event(population, range(10**6)).count == 7 + 10**6 - 2  # type: ignore[union-attr]
+    assert exposure.own_event(range(5)).count == 10  # type: ignore[union-attr]
+    assert exposure.own_event(range(10**6)).count == 7 + 10**6 - 2  # type: ignore[union-attr]
 
 
 def test_a_round_takes_the_steps_that_it_is_accounted_for(monkeypatch: pytest.MonkeyPatch):

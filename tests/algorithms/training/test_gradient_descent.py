@@ -55,8 +55,8 @@ def test_one_client_alone_without_a_clip_is_the_plain_loop() -> None:
 
 def test_it_reveals_nothing_of_its_own_so_rounds_of_other_lengths_are_alike() -> None:
     descent = GradientDescent(learning_rate=0.3, iterations=(4, 2), gradient_clip=L2Clip(bound=1.0))
-    assert descent.training_event(Population(examples=(3,)), range(9)) is None
-    assert not descent.has_uneven_rounds
+    assert descent.exposure(0).own_event(range(9)) is None
+    assert not descent.exposure(0).has_uneven_rounds
     assert descent.for_population(Population(examples=(3,))) == descent.with_noise(2.0) == descent
     assert descent.with_two_steps().iterations == (2,)
 

@@ -167,7 +167,7 @@ def test_no_update_exceeds_the_bound_that_training_names(
         LocalSgd(batch_size=3, steps=length, schedule=Exponential(decay=0.5), **pieces),
         GradientDescent(iterations=(length, 2), schedule=Harmonic(gamma=0.5), **pieces),
     ):
-        named = trainer.max_update_norm(round)
+        named = trainer.exposure(round).update_norm
         assert named is not None
         block = data.block([0, 1, 2])
         update = trainer.train(cross_entropy, Broadcast(round, linear(), {}), block, KEY.rows(0, b"", [0, 1, 2], CPU))
@@ -177,11 +177,11 @@ def test_no_update_exceeds_the_bound_that_training_names(
 def test_the_bound_is_the_clip_times_the_rates_of_the_round() -> None:
     clipped: dict[str, Any] = {"gradient_clip": L2Clip(bound=3.0)}
     local = LocalSgd(learning_rate=0.5, batch_size=2, steps=4, schedule=Exponential(decay=0.5), **clipped)
-    assert (local.max_update_norm(0), local.max_update_norm(2)) == (6.0, 1.5)
+    assert (local.exposure(0).update_norm, local.exposure(2).update_norm) == (6.0, 1.5)
     harmonic = GradientDescent(learning_rate=2.0, iterations=(2, 3), schedule=Harmonic(gamma=4.0), **clipped)
-    assert harmonic.max_update_norm(0) == pytest.approx(3 * 2 * (1 / 4 + 1 / 5))
-    assert harmonic.max_update_norm(1) == pytest.approx(3 * 2 * (1 / 6 + 1 / 7 + 1 / 8))
-    assert harmonic.max_update_norm(2) == pytest.approx(3 * 2 * (1 / 9 + 1 / 10 + 1 / 11))
+    assert harmonic.exposure(0).update_norm == pytest.approx(3 * 2 * (1 / 4 + 1 / 5))
+    assert harmonic.exposure(1).update_norm == pytest.approx(3 * 2 * (1 / 6 + 1 / 7 + 1 / 8))
+    assert harmonic.exposure(2).update_norm == pytest.approx(3 * 2 * (1 / 9 + 1 / 10 + 1 / 11))
 
 
 @pytest.mark.parametrize(
@@ -197,5 +197,5 @@ def test_the_bound_is_the_clip_times_the_rates_of_the_round() -> None:
 )
 def test_nothing_bounds_an_update_that_more_than_a_known_number_of_clipped_gradients_moves(other: Any) -> None:
     local = LocalSgd(learning_rate=0.5, batch_size=2, steps=4, gradient_clip=L2Clip(bound=3.0))
-    assert local.max_update_norm(0) is not None
-    assert replace(local, **other).max_update_norm(0) is None
+    assert local.exposure(0).update_norm is not None
+    assert replace(local, **other).exposure(0).update_norm is None

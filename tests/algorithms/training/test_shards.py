@@ -40,7 +40,7 @@ def test_no_example_moves_the_update_by_more_than_its_reach(seed: int, spread: f
     held = federation(8, seed=seed)
     whole = update(TRAINER, spread * held.inputs, held.targets, seed)
     fewer = update(TRAINER, spread * held.inputs[:7], held.targets[:7], seed)
-    reach = TRAINER.example_sensitivity(0)
+    reach = TRAINER.exposure(0).example.sensitivity
     assert reach == 2 * 0.5 / 3
     assert (whole - fewer).norm() <= reach
 
@@ -53,7 +53,7 @@ def test_one_example_can_turn_an_update_into_its_opposite():
     without, whole = update(trainer, inputs[:1], targets[:1]), update(trainer, inputs, targets)
     assert max(without.norm(), whole.norm()) <= 0.01
     moved = (whole - without).norm()
-    assert 1.7 * 0.01 < moved <= trainer.example_sensitivity(0)  # type: ignore[operator]
+    assert 1.7 * 0.01 < moved <= trainer.exposure(0).example.sensitivity  # type: ignore[union-attr]
 
 
 def test_counting_the_bound_on_the_norm_would_promise_1_and_give_more_than_2():
@@ -96,7 +96,7 @@ def test_a_round_is_one_noise_and_the_algorithm_its_own_configuration():
     found = {each.view: each for each in algorithm.planned_releases(3, population)}
     assert steps(found["public"].event) == {GaussianNoise(noise_multiplier=4.0): 3}
     assert steps(found["server"].event) == {GaussianNoise(noise_multiplier=2.0): 3}
-    assert algorithm.trainer.example_sensitivity(0) == pytest.approx(2 / 5)
+    assert algorithm.sensitivity(0) == pytest.approx(2 / 5)
     assert from_plain(Algorithm, to_plain(algorithm)) == algorithm
 
 

@@ -8,11 +8,12 @@ from discreet.algorithms.training.broadcast_gradients import BroadcastGradients
 from discreet.algorithms.training.convex_local import ConvexLocal
 from discreet.algorithms.training.denoised_release import DenoisedRelease
 from discreet.algorithms.training.dp_sgd import DpSgd
+from discreet.algorithms.training.exposure import ExampleBound, Exposure
 from discreet.algorithms.training.gradient_descent import GradientDescent
 from discreet.algorithms.training.local_sgd import LocalSgd
 from discreet.algorithms.training.minibatch_dp import MinibatchDp
 from discreet.algorithms.training.shards import Shards
-from discreet.algorithms.training.trainer import LocalTrainer, Loss, UpdateSums
+from discreet.algorithms.training.trainer import LocalTrainer, Loss
 
 AnyTrainer: TypeAlias = Annotated[
     LocalSgd | GradientDescent | DpSgd | MinibatchDp | BroadcastGradients | ConvexLocal | DenoisedRelease | Shards,
@@ -25,11 +26,12 @@ __all__ = [
     "ConvexLocal",
     "DenoisedRelease",
     "DpSgd",
+    "ExampleBound",
+    "Exposure",
     "GradientDescent",
     "LocalSgd",
     "LocalTrainer",
     "Loss",
     "MinibatchDp",
     "Shards",
-    "UpdateSums",
 ]

@@ -1,29 +1,33 @@
 """Several batches of gradients a round, all taken at the broadcast model, for noise that is added in shares."""
 
-from dataclasses import replace
-from typing import Literal, Self
+from typing import Literal
 
 import torch
-from torch import Tensor
 
 from discreet.algorithms.broadcast import CLIP, Broadcast
-from discreet.algorithms.population import Population
 from discreet.algorithms.training import poisson_batches
 from discreet.algorithms.training.batches import Batches
+from discreet.algorithms.training.exposure import Exposure, same_noise
 from discreet.algorithms.training.gradient_step import round_learning_rate
 from discreet.algorithms.training.per_example import Clip
 from discreet.algorithms.training.per_round import PerRound, value_in_round
+from discreet.algorithms.training.poisson_trainer import PoissonSumTrainer
 from discreet.algorithms.training.schedules import AnySchedule, Constant
-from discreet.algorithms.training.trainer import Loss, UpdateSums
+from discreet.algorithms.training.trainer import Loss
+from discreet.algorithms.training.work_advice import STEPS, WorkAdvice
 from discreet.params import Params, add, repeat_for_clients, scale
 from discreet.part import Count, Flag, Positive, Rate, part
-from discreet.privacy.events import Event, Noise
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import Rows
 
+BROADCAST_MODEL = (
+    "All gradients of a round are taken at the broadcast model, and each sum has a privacy cost. One per round, in "
+    "that many more rounds, takes the same noise and updates the model in between; more only save bytes."
+)
+
 
 @part
-class BroadcastGradients:
+class BroadcastGradients(PoissonSumTrainer):
     """The sum over `steps` Poisson batches of clipped gradients at the broadcast model (Heikkilä 2025).
 
     −η/B · Σ_s Σ_{i in batch s} clip(∇ℓ_i(w), C), with w the broadcast model and B the mean client's expected batch,
@@ -48,9 +52,6 @@ class BroadcastGradients:
     def __post_init__(self) -> None:
         poisson_batches.check_fields(self)
 
-    def for_population(self, population: Population) -> Self:
-        return replace(self, **poisson_batches.derive_sum_fields(self, population))
-
     def train(self, loss: Loss, broadcast: Broadcast, batches: Batches, rows: Rows) -> Params:
         assert self.steps is not None
         assert self.sampling_rate is not None
@@ -74,38 +75,8 @@ class BroadcastGradients:
         assert total is not None
         return total
 
-    def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
-        return self
+    def exposure(self, round: int) -> Exposure:
+        return poisson_batches.sum_exposure(self, round, same_noise)
 
-    def training_event(self, population: Population, rounds: range) -> Event | None:
-        return None
-
-    def max_update_norm(self, round: int) -> float | None:
-        return None
-
-    def example_sensitivity(self, round: int) -> float | None:
-        return poisson_batches.example_sensitivity(self, round)
-
-    def example_event(self, noise: Noise, population: Population, rounds: range) -> Event | None:
-        return poisson_batches.sampled_event(self, noise, population, rounds)
-
-    def update_sums(self, round: int) -> UpdateSums:
-        return poisson_batches.update_sums(self, round)
-
-    def check_model(self, loss: Loss, params: Params, inputs: Tensor) -> None:
-        return
-
-    @property
-    def has_uneven_rounds(self) -> bool:
-        return len(self.steps or self.epochs or ()) > 1
-
-    def with_two_steps(self) -> Self:
-        return replace(self, steps=(2,), epochs=None)
-
-    def model_copies(self, population: Population) -> float:
-        return poisson_batches.model_copies(
-            self.for_population(population).sampling_rate or 1.0, self.piece, population
-        )
-
-    def examples_per_step(self, population: Population) -> tuple[float, ...]:
-        return poisson_batches.expected_batch_sizes(self.for_population(population).sampling_rate or 1.0, population)
+    def work_advice(self) -> WorkAdvice:
+        return WorkAdvice(value_in_round(self.steps or (1,), 0), 1, STEPS, BROADCAST_MODEL)

@@ -11,23 +11,33 @@ from torch.nn import functional
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.population import Population
 from discreet.algorithms.training.batches import Batch, Batches
+from discreet.algorithms.training.exposure import ExampleBound, Exposure, same_noise
 from discreet.algorithms.training.gradient_step import round_learning_rate
 from discreet.algorithms.training.linear_head import LinearHead
 from discreet.algorithms.training.margin_clip import MAX_GRADIENT_NORM, SMOOTHNESS, clip_by_margin
 from discreet.algorithms.training.schedules import AnySchedule, Constant
-from discreet.algorithms.training.trainer import Loss, UpdateSums
+from discreet.algorithms.training.trainer import LocalTrainer, Loss
+from discreet.algorithms.training.work_advice import STEPS, WorkAdvice
 from discreet.errors import InvalidInput
 from discreet.params import Params
 from discreet.part import Count, NonNegative, Positive, Rate, part
-from discreet.privacy.events import Event, Noise, PoissonSampled, Repeated
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import Rows
 
+FREE_STEPS = (
+    "Steps cost nothing here: the ratio of noise to signal of a round is the same for any number of them "
+    "(docs/notes/local_steps.md)."
+)
+PULLED_BACK = (
+    "Every pass moves the update further, and lets one example move it further too. Which of the two grows more "
+    "depends on strength, passes and batch_size: compare the noise to signal above for other values "
+    "(docs/notes/local_steps.md)."
+)
 MAX_LOGIT = 1e6  # in double precision, logits of this size are off by at most 1e-10
 
 
 @part
-class ConvexLocal:
+class ConvexLocal(LocalTrainer):
     """`passes` over a client's data in batches of at most B = `batch_size`, with one noiseless step for each batch.
 
     W ← W − γ/(F²B) · Σ_{i in batch} ĝ_i a_iᵀ − γλ·(W − Wᵗ): a_i are an example's features and the constant 1 of the
@@ -64,13 +74,7 @@ class ConvexLocal:
                 f"got {'both' if self.steps else 'neither'}.",
                 fix="Give one, leave out the other.",
             )
-        first, most = self._rate(0), 2 / (SMOOTHNESS + 2 * self.strength)
-        if first > most:  # a schedule only ever lowers it
-            raise InvalidInput(
-                f"learning_rate must be at most {most:g}, above which a step may move two models apart, and got "
-                f"{first:g}.",
-                fix="Lower it; feature_bound may be lowered too, which makes the same step larger.",
-            )
+        self._rate(0)
 
     def for_population(self, population: Population) -> Self:
         size = self.batch_size or -(-max(population.examples) // (self.steps or 1))
@@ -92,39 +96,22 @@ class ConvexLocal:
         exact = broadcast.encoding is not None  # updates for the lattice are rounded there, which is counted
         return head.params(moved if exact else moved.to(table.dtype))
 
-    def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
-        return self
-
-    def training_event(self, population: Population, rounds: range) -> Event | None:
-        return None
-
-    def max_update_norm(self, round: int) -> float | None:
-        return None
-
-    def example_sensitivity(self, round: int) -> float | None:
-        if self.batch_size is None or self.fewest_steps is None:
-            return None
+    def exposure(self, round: int) -> Exposure:
+        assert self.batch_size is not None
+        assert self.fewest_steps is not None
         rate = self._rate(round)
         between = (1 - rate * self.strength) ** self.fewest_steps  # the part of a difference that is left after a pass
-        return (
+        reach = (
             rate
             * min(self.clip_norm, MAX_GRADIENT_NORM)
             / (self.feature_bound * self.batch_size)
             * sum(between**number for number in range(self.passes))
         )
-
-    def example_event(self, noise: Noise, population: Population, rounds: range) -> Event | None:
-        return Repeated(count=len(rounds), event=PoissonSampled(sampling_rate=self.sampling_rate, event=noise))
-
-    def update_sums(self, round: int) -> UpdateSums:
-        return UpdateSums(rate=self.sampling_rate, passes=self.passes)
+        example = ExampleBound(sensitivity=reach, passes=self.passes, parts=1, counted_noise=same_noise)
+        return Exposure(steps=(1,), sampling_rate=self.sampling_rate, own_noise=None, update_norm=None, example=example)
 
     def check_model(self, loss: Loss, params: Params, inputs: Tensor) -> None:
         self._check_size(LinearHead.detect(loss, params, inputs).table(params))
-
-    @property
-    def has_uneven_rounds(self) -> bool:
-        return False
 
     def with_two_steps(self) -> Self:
         return replace(self, passes=1)
@@ -136,8 +123,29 @@ class ConvexLocal:
     def examples_per_step(self, population: Population) -> tuple[float, ...]:
         return tuple(self.sampling_rate * examples for examples in population.examples)
 
+    def longest_update(self, population: Population) -> float | None:
+        if self.batch_size is None:
+            return None
+        rate = self._rate(0)
+        steps = self.passes * sum(population.examples) / population.clients / self.batch_size
+        step = rate * min(self.clip_norm, MAX_GRADIENT_NORM) / self.feature_bound * self.sampling_rate
+        pull = rate * self.strength
+        return step * (steps if not pull else (1 - (1 - pull) ** steps) / pull)
+
+    def work_advice(self) -> WorkAdvice:
+        is_free = self.passes == 1 and not self.strength
+        return WorkAdvice((self.fewest_steps or 1) * self.passes, None, STEPS, FREE_STEPS if is_free else PULLED_BACK)
+
     def _rate(self, round: int) -> float:
-        return self.learning_rate * self.schedule.factor(round)
+        """Return the round's learning rate. Refuse one with which a step may move two models apart."""
+        rate, most = self.learning_rate * self.schedule.factor(round), 2 / (SMOOTHNESS + 2 * self.strength)
+        if not 0 <= rate <= most:
+            raise InvalidInput(
+                f"learning_rate must be at most {most:g}, above which a step may move two models apart, and got "
+                f"{rate:g}.",
+                fix="Lower it; feature_bound may be lowered too, which makes the same step larger.",
+            )
+        return rate
 
     def _batches(self, batches: Batches, rows: Rows) -> Iterator[Batch]:
         """Draw the batches of a pass. Every pass has the same: streams restart, so examples keep place and draw."""

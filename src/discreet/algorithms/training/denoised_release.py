@@ -4,28 +4,29 @@ import math
 from dataclasses import replace
 from typing import Literal, Self
 
-from torch import Tensor
-
 from discreet.algorithms import per_client
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.population import Population
 from discreet.algorithms.training import poisson_batches
 from discreet.algorithms.training.batches import Batches
+from discreet.algorithms.training.exposure import Exposure
 from discreet.algorithms.training.gradient_step import round_learning_rate
 from discreet.algorithms.training.per_example import Clip
 from discreet.algorithms.training.per_round import PerRound, value_in_round
+from discreet.algorithms.training.poisson_trainer import PoissonSumTrainer
 from discreet.algorithms.training.schedules import AnySchedule, Constant
-from discreet.algorithms.training.trainer import Loss, UpdateSums
+from discreet.algorithms.training.trainer import Loss
+from discreet.algorithms.training.work_advice import PAID_BY_STEP, STEPS, WorkAdvice
 from discreet.errors import Unsupported
 from discreet.params import Params, add, repeat_for_clients, scale, subtract, zeros_like
 from discreet.part import Count, Flag, Multiplier, Positive, Rate, part
-from discreet.privacy.events import Event, GaussianNoise, Noise
+from discreet.privacy.events import GaussianNoise, Noise
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import Rows
 
 
 @part
-class DenoisedRelease:
+class DenoisedRelease(PoissonSumTrainer):
     """`steps` Poisson batches a round: w ← w − η/B · (g + N(0, σ_L²C²)), and −η/B · Σg is sent.
 
     g = Σ_{i in batch} clip(∇ℓ_i(w), C) at the client's own state w, B is the mean client's expected batch, the same for
@@ -53,9 +54,6 @@ class DenoisedRelease:
     def __post_init__(self) -> None:
         poisson_batches.check_fields(self)
 
-    def for_population(self, population: Population) -> Self:
-        return replace(self, **poisson_batches.derive_sum_fields(self, population))
-
     def train(self, loss: Loss, broadcast: Broadcast, batches: Batches, rows: Rows) -> Params:
         assert self.steps is not None
         assert self.sampling_rate is not None
@@ -78,16 +76,17 @@ class DenoisedRelease:
             return self
         return replace(self, state_noise=self.ratio * per_client.require_single(noise_multiplier))
 
-    def training_event(self, population: Population, rounds: range) -> Event | None:
-        return None
+    def exposure(self, round: int) -> Exposure:
+        return poisson_batches.sum_exposure(self, round, self._noise_with_state)
 
-    def max_update_norm(self, round: int) -> float | None:
-        return None
+    def model_copies(self, population: Population) -> float:
+        return 2.0 + super().model_copies(population)
 
-    def example_sensitivity(self, round: int) -> float | None:
-        return poisson_batches.example_sensitivity(self, round)
+    def work_advice(self) -> WorkAdvice:
+        return WorkAdvice(value_in_round(self.steps or (1,), 0), None, STEPS, PAID_BY_STEP)
 
-    def example_event(self, noise: Noise, population: Population, rounds: range) -> Event | None:
+    def _noise_with_state(self, noise: Noise) -> Noise:
+        """Return the one noise that reveals as much as this noise on the upload and the state's noise together."""
         if not isinstance(noise, GaussianNoise):
             raise Unsupported(
                 f"A client's state has Gaussian noise and its upload has {noise.kind} noise, both on one secret batch: "
@@ -96,26 +95,4 @@ class DenoisedRelease:
             )
         sent = noise.noise_multiplier
         own = self.ratio * sent if self.state_noise is None else self.state_noise
-        both = GaussianNoise(noise_multiplier=1 / math.hypot(1 / own, 1 / sent))
-        return poisson_batches.sampled_event(self, both, population, rounds)
-
-    def update_sums(self, round: int) -> UpdateSums:
-        return poisson_batches.update_sums(self, round)
-
-    def check_model(self, loss: Loss, params: Params, inputs: Tensor) -> None:
-        return
-
-    @property
-    def has_uneven_rounds(self) -> bool:
-        return len(self.steps or self.epochs or ()) > 1
-
-    def with_two_steps(self) -> Self:
-        return replace(self, steps=(2,), epochs=None)
-
-    def model_copies(self, population: Population) -> float:
-        return 2.0 + poisson_batches.model_copies(
-            self.for_population(population).sampling_rate or 1.0, self.piece, population
-        )
-
-    def examples_per_step(self, population: Population) -> tuple[float, ...]:
-        return poisson_batches.expected_batch_sizes(self.for_population(population).sampling_rate or 1.0, population)
+        return GaussianNoise(noise_multiplier=1 / math.hypot(1 / own, 1 / sent))

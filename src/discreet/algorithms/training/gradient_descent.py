@@ -3,25 +3,24 @@
 from dataclasses import replace
 from typing import Literal, Self
 
-from torch import Tensor
-
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.population import Population
 from discreet.algorithms.training.batches import Batches
+from discreet.algorithms.training.exposure import Exposure
 from discreet.algorithms.training.gradient_rules import AnyGradientClip, AnyPerturbation, AnyRegulariser
 from discreet.algorithms.training.gradient_step import step_learning_rate
 from discreet.algorithms.training.local_step import LocalStep
 from discreet.algorithms.training.per_round import PerRound, sum_over_rounds, value_in_round
 from discreet.algorithms.training.schedules import AnySchedule, Constant
-from discreet.algorithms.training.trainer import Loss, UpdateSums
+from discreet.algorithms.training.trainer import LocalTrainer, Loss
+from discreet.algorithms.training.work_advice import ITERATIONS, WorkAdvice
 from discreet.params import Params
 from discreet.part import Positive, part
-from discreet.privacy.events import Event, Noise
 from discreet.randomness.streams import Rows
 
 
 @part
-class GradientDescent:
+class GradientDescent(LocalTrainer):
     """`iterations` steps on all of a client's examples; a list has one value for each round, and the last stays.
 
     The schedule goes by iterations, counted from 0 over all rounds: η_k = (2/μ)/(k + γ) of Fu et al. is a learning rate
@@ -44,29 +43,15 @@ class GradientDescent:
         )
         return self._step.run_steps(loss, broadcast, batches.clients, steps)
 
-    def for_population(self, population: Population) -> Self:
-        return self
+    def exposure(self, round: int) -> Exposure:
+        """Bound updates by ζ·Ση_k over the round's iterations, in the norm of the gradient clip ζ; not if regularised.
 
-    def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
-        return self
-
-    def training_event(self, population: Population, rounds: range) -> Event | None:
-        return None
-
-    def max_update_norm(self, round: int) -> float | None:
-        """Return ζ·Ση_k over the round's iterations, in the norm of the gradient clip ζ; None with a regulariser.
-
-        It holds for real numbers; rounding in the model's precision is left to the mechanism's clip.
+        It holds for real numbers; rounding in the model's precision is left to the mechanism's clip. A longer round has
+        a larger bound, and the noise scales with it, so rounds reveal alike.
         """
         factors = sum(map(self.schedule.factor, self._iterations(round)))
-        return self._step.max_update_norm(self.learning_rate * factors)
-
-    def check_model(self, loss: Loss, params: Params, inputs: Tensor) -> None:
-        return
-
-    @property
-    def has_uneven_rounds(self) -> bool:
-        return False  # a longer round has a larger bound, and the noise scales with it
+        norm = self._step.max_update_norm(self.learning_rate * factors)
+        return Exposure(steps=(1,), sampling_rate=None, own_noise=None, update_norm=norm, example=None)
 
     def with_two_steps(self) -> Self:
         return replace(self, iterations=(2,))
@@ -75,17 +60,8 @@ class GradientDescent:
         """An example is assumed to need no more memory on its way through the network than the model."""
         return self._step.model_copies + max(population.examples)
 
-    def examples_per_step(self, population: Population) -> tuple[float, ...]:
-        return population.examples
-
-    def example_sensitivity(self, round: int) -> float | None:
-        return None
-
-    def example_event(self, noise: Noise, population: Population, rounds: range) -> Event | None:
-        return None
-
-    def update_sums(self, round: int) -> UpdateSums:
-        return UpdateSums()
+    def work_advice(self) -> WorkAdvice:
+        return WorkAdvice(value_in_round(self.iterations, 0), None, ITERATIONS, why="")
 
     @property
     def _step(self) -> LocalStep:

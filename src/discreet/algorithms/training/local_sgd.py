@@ -3,26 +3,25 @@
 from dataclasses import replace
 from typing import Literal, Self
 
-from torch import Tensor
-
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.population import Population
 from discreet.algorithms.training.batches import Batches
+from discreet.algorithms.training.exposure import Exposure
 from discreet.algorithms.training.gradient_rules import AnyGradientClip, AnyPerturbation, AnyRegulariser
 from discreet.algorithms.training.gradient_step import round_learning_rate
 from discreet.algorithms.training.local_step import LocalStep
 from discreet.algorithms.training.schedules import AnySchedule, Constant
-from discreet.algorithms.training.trainer import Loss, UpdateSums
+from discreet.algorithms.training.trainer import LocalTrainer, Loss
+from discreet.algorithms.training.work_advice import EPOCHS, STEPS, WorkAdvice
 from discreet.errors import InvalidInput
 from discreet.params import Params
 from discreet.part import Count, NonNegative, Positive, part
-from discreet.privacy.events import Event, Noise
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import Rows
 
 
 @part
-class LocalSgd:
+class LocalSgd(LocalTrainer):
     """`epochs` passes over a client's data, or the same number of `steps` for every client.
 
     The schedule goes by rounds. Options: a gradient clip, a perturbation (SAM) and a regulariser.
@@ -49,31 +48,15 @@ class LocalSgd:
         drawn = batches.draw_shuffled(self.batch_size, self._steps(batches), rows.for_purpose(Purpose.BATCHES).open())
         return self._step.run_steps(loss, broadcast, batches.clients, ((batch, rate) for batch in drawn))
 
-    def for_population(self, population: Population) -> Self:
-        return self
+    def exposure(self, round: int) -> Exposure:
+        """Bound updates by ζ·steps·η with a gradient clip ζ, in the clip's norm (L2 or L1).
 
-    def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
-        return self
-
-    def training_event(self, population: Population, rounds: range) -> Event | None:
-        return None
-
-    def max_update_norm(self, round: int) -> float | None:
-        """Return ζ·steps·η with a gradient clip ζ, in the clip's norm (L2 or L1).
-
-        None without a clip, with momentum, weight decay or a regulariser, and with epochs, whose steps differ by
-        client. It holds for real numbers; rounding in the model's precision is left to the mechanism's clip.
+        There is no bound without a clip, with momentum, weight decay or a regulariser, and with epochs, whose steps
+        differ by client. It holds for real numbers; rounding in the model's precision is left to the mechanism's clip.
         """
-        if self.steps is None:
-            return None
-        return self._step.max_update_norm(self.steps * self.learning_rate * self.schedule.factor(round))
-
-    def check_model(self, loss: Loss, params: Params, inputs: Tensor) -> None:
-        return
-
-    @property
-    def has_uneven_rounds(self) -> bool:
-        return False
+        rates = None if self.steps is None else self.steps * self.learning_rate * self.schedule.factor(round)
+        norm = None if rates is None else self._step.max_update_norm(rates)
+        return Exposure(steps=(1,), sampling_rate=None, own_noise=None, update_norm=norm, example=None)
 
     def with_two_steps(self) -> Self:
         return replace(self, steps=2, epochs=None)
@@ -81,17 +64,8 @@ class LocalSgd:
     def model_copies(self, population: Population) -> float:
         return self._step.model_copies
 
-    def examples_per_step(self, population: Population) -> tuple[float, ...]:
-        return population.examples
-
-    def example_sensitivity(self, round: int) -> float | None:
-        return None
-
-    def example_event(self, noise: Noise, population: Population, rounds: range) -> Event | None:
-        return None
-
-    def update_sums(self, round: int) -> UpdateSums:
-        return UpdateSums()
+    def work_advice(self) -> WorkAdvice:
+        return WorkAdvice(self.steps or self.epochs or 1, None, STEPS if self.steps else EPOCHS, why="")
 
     @property
     def _step(self) -> LocalStep:

@@ -1,5 +1,6 @@
 """Noisy steps that clip the whole batch gradient (Kim, Günlü & Schaefer 2021): twice the sensitivity of DP-SGD."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal, Self
 
@@ -10,22 +11,24 @@ from discreet.algorithms import per_client
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.clipping import clip
 from discreet.algorithms.population import Population
-from discreet.algorithms.training import poisson_batches
+from discreet.algorithms.training import own_noise, poisson_batches
 from discreet.algorithms.training.batches import Batches
+from discreet.algorithms.training.exposure import Exposure
 from discreet.algorithms.training.gradient_step import Descent, round_learning_rate
 from discreet.algorithms.training.local_step import client_gradients
-from discreet.algorithms.training.per_round import PerRound, sum_over_rounds, value_in_round
+from discreet.algorithms.training.per_round import PerRound, value_in_round
 from discreet.algorithms.training.schedules import AnySchedule, Constant
-from discreet.algorithms.training.trainer import Loss, UpdateSums
+from discreet.algorithms.training.trainer import LocalTrainer, Loss
+from discreet.algorithms.training.work_advice import PAID_BY_STEP, STEPS, WorkAdvice
 from discreet.params import Params, add, repeat_for_clients, subtract, zeros_like
 from discreet.part import Count, Multiplier, PerClient, Positive, Rate, part
-from discreet.privacy.events import Event, GaussianNoise, Noise, PoissonSampled, Repeated
+from discreet.privacy.events import GaussianNoise
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import Rows, Streams
 
 
 @part
-class MinibatchDp:
+class MinibatchDp(LocalTrainer):
     """`steps` a round: the mean gradient over a Poisson sample, clipped to `clip_norm`, plus noise.
 
     Rate, clip and noise may be lists of one value for each client.
@@ -65,26 +68,24 @@ class MinibatchDp:
         return subtract(state.params, start)
 
     def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
-        return self if self.noise_multiplier is not None else replace(self, noise_multiplier=noise_multiplier)
+        return per_client.fill_noise(self, noise_multiplier)
 
-    def training_event(self, population: Population, rounds: range) -> Event | None:
-        if self.noise_multiplier is None:
-            return None
+    def exposure(self, round: int) -> Exposure:
         assert isinstance(self.sampling_rate, float)  # called for clients with equal settings
-        assert isinstance(self.noise_multiplier, float)
-        noise = GaussianNoise(noise_multiplier=self.noise_multiplier / 2)
-        sampled = PoissonSampled(sampling_rate=self.sampling_rate, event=noise)
-        return Repeated(count=sum_over_rounds(self.steps, rounds), event=sampled)
+        assert not isinstance(self.noise_multiplier, tuple)
+        noise = None
+        if self.noise_multiplier is not None:
+            noise = GaussianNoise(noise_multiplier=self.noise_multiplier / 2)
+        return Exposure(
+            steps=self.steps, sampling_rate=self.sampling_rate, own_noise=noise, update_norm=None, example=None
+        )
 
-    def max_update_norm(self, round: int) -> float | None:
-        return None
+    def noise_to_signal(self, weights: Sequence[float], population: Population) -> float:
+        means = (1.0,) * population.clients  # the mean itself is clipped
+        return own_noise.noise_to_signal(self, weights, means, momentum=0.0)
 
-    def check_model(self, loss: Loss, params: Params, inputs: Tensor) -> None:
-        return
-
-    @property
-    def has_uneven_rounds(self) -> bool:
-        return len(self.steps) > 1
+    def work_advice(self) -> WorkAdvice:
+        return WorkAdvice(value_in_round(self.steps, 0), None, STEPS, PAID_BY_STEP)
 
     def with_two_steps(self) -> Self:
         return replace(self, steps=(2,))
@@ -94,15 +95,6 @@ class MinibatchDp:
 
     def examples_per_step(self, population: Population) -> tuple[float, ...]:
         return poisson_batches.expected_batch_sizes(self.sampling_rate, population)
-
-    def example_sensitivity(self, round: int) -> float | None:
-        return None
-
-    def example_event(self, noise: Noise, population: Population, rounds: range) -> Event | None:
-        return None
-
-    def update_sums(self, round: int) -> UpdateSums:
-        return UpdateSums()
 
     def _mean(self, loss: Loss, params: Params, batches: Batches, rates: float | Tensor, coins: Streams) -> Params:
         """Return each client's mean gradient over all pieces of its batch; zero if the batch is empty."""

@@ -1,6 +1,7 @@
 """Poisson batches of clipped gradients, which several trainers share: their number, their size and their sums."""
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -11,13 +12,14 @@ from discreet.algorithms import per_client
 from discreet.algorithms.population import Population
 from discreet.algorithms.training.batches import Batches
 from discreet.algorithms.training.cuda_graphs import Recordings
+from discreet.algorithms.training.exposure import ExampleBound, Exposure
 from discreet.algorithms.training.module_loss import ModuleLoss
 from discreet.algorithms.training.per_example import Clip, clipped_sum
-from discreet.algorithms.training.per_round import sum_over_rounds, value_in_round
-from discreet.algorithms.training.trainer import Loss, UpdateSums
+from discreet.algorithms.training.per_round import value_in_round
+from discreet.algorithms.training.trainer import Loss
 from discreet.errors import InvalidInput
 from discreet.params import Params, add
-from discreet.privacy.events import Event, Noise, PoissonSampled, Repeated
+from discreet.privacy.events import Noise
 from discreet.randomness.streams import Streams
 
 SMALLEST_CLIP = 1e-9
@@ -62,24 +64,24 @@ def derive_sum_fields(part: Any, population: Population) -> dict[str, Any]:
     return fields | {"expected_batch": part.expected_batch or sum(batches) / len(batches)}
 
 
-def example_sensitivity(part: Any, round: int) -> float | None:
-    """Return √S·ηC/B: one example moves each of a round's S sums by at most ηC/B. None before B is known."""
-    if part.expected_batch is None or part.steps is None:
-        return None
+def sum_exposure(part: Any, round: int, counted_noise: Callable[[Noise], Noise]) -> Exposure:
+    """Return what a trainer exposes that adds up clipped gradients: one sum for each step.
+
+    One example moves each of a round's S sums by at most ηC/B, and so the update by √S·ηC/B.
+    """
     rate = part.learning_rate * part.schedule.factor(round)
-    return float(rate * part.clip_norm / part.expected_batch * math.sqrt(value_in_round(part.steps, round)))
+    reach = float(rate * part.clip_norm / part.expected_batch * math.sqrt(value_in_round(part.steps, round)))
+    example = ExampleBound(sensitivity=reach, passes=1, parts=1, counted_noise=counted_noise)
+    return Exposure(
+        steps=part.steps, sampling_rate=part.sampling_rate, own_noise=None, update_norm=None, example=example
+    )
 
 
-def update_sums(part: Any, round: int) -> UpdateSums:
-    """Return one sum for each step of the round."""
-    return UpdateSums(value_in_round(part.steps, round), part.sampling_rate)
-
-
-def sampled_event(part: Any, noise: Noise, population: Population, rounds: range) -> Event:
-    """Return the event of all Poisson-sampled steps of these rounds, each with this noise."""
-    fields = derive_fields(part, population)
-    sampled = PoissonSampled(sampling_rate=fields["sampling_rate"], event=noise)
-    return Repeated(count=sum_over_rounds(fields["steps"], rounds), event=sampled)
+def longest_update(part: Any) -> float | None:
+    """Return S·η·C of the first round; None before the steps are known."""
+    if part.steps is None:
+        return None
+    return float(value_in_round(part.steps, 0) * part.learning_rate * part.schedule.factor(0) * part.clip_norm)
 
 
 def expected_batch_sizes(rate: float | tuple[float, ...], population: Population) -> tuple[float, ...]:
@@ -88,10 +90,10 @@ def expected_batch_sizes(rate: float | tuple[float, ...], population: Population
     return tuple(rate * examples for rate, examples in zip(rates, population.examples, strict=True))
 
 
-def model_copies(rate: float | tuple[float, ...], piece: int, population: Population) -> float:
+def model_copies(part: Any, population: Population) -> float:
     """Estimate how many model-sized tensors a client needs at once."""
-    largest = per_client.largest(rate) * max(population.examples)
-    return 6.0 + 1.5 * min(float(piece), largest + 4 * math.sqrt(largest))
+    largest = per_client.largest(derive_fields(part, population)["sampling_rate"]) * max(population.examples)
+    return 6.0 + 1.5 * min(float(part.piece), largest + 4 * math.sqrt(largest))
 
 
 def sum_clipped_gradients(

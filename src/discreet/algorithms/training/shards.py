@@ -1,26 +1,27 @@
 """Local SGD on disjoint shards of a client's data, with a clip on each shard's update."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Literal, Self
 
 import torch
-from torch import Tensor
 
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.clipping import clip
 from discreet.algorithms.population import Population
 from discreet.algorithms.training.batches import Batches
+from discreet.algorithms.training.exposure import ExampleBound, Exposure, same_noise
 from discreet.algorithms.training.local_sgd import LocalSgd
-from discreet.algorithms.training.trainer import Loss, UpdateSums
+from discreet.algorithms.training.trainer import LocalTrainer, Loss
+from discreet.algorithms.training.work_advice import WorkAdvice
 from discreet.params import Params, add, repeat_for_clients, scale, scale_rows, zeros_like
 from discreet.part import Count, Positive, part
-from discreet.privacy.events import Event, Noise, Repeated
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import Rows
 
 
 @part
-class Shards:
+class Shards(LocalTrainer):
     """Train one model on each of `shards` = M disjoint shards of a client's data, and send the mean of their updates.
 
     (1/M) · Σ_m clip(Δ_m, C), where Δ_m is the update of `local` on shard m, and C = `clip_norm`. In every round each
@@ -51,30 +52,10 @@ class Shards:
             total = add(total, scale_rows((~empty).double().to(batches.inputs.device), update))
         return scale(total, 1 / self.shards)
 
-    def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
-        return self
-
-    def training_event(self, population: Population, rounds: range) -> Event | None:
-        return None
-
-    def max_update_norm(self, round: int) -> float | None:
-        return self.clip_norm
-
-    def example_sensitivity(self, round: int) -> float | None:
-        return 2 * self.clip_norm / self.shards
-
-    def example_event(self, noise: Noise, population: Population, rounds: range) -> Event | None:
-        return Repeated(count=len(rounds), event=noise)
-
-    def update_sums(self, round: int) -> UpdateSums:
-        return UpdateSums(parts=self.shards)
-
-    def check_model(self, loss: Loss, params: Params, inputs: Tensor) -> None:
-        return
-
-    @property
-    def has_uneven_rounds(self) -> bool:
-        return False
+    def exposure(self, round: int) -> Exposure:
+        reach = 2 * self.clip_norm / self.shards
+        example = ExampleBound(sensitivity=reach, passes=1, parts=self.shards, counted_noise=same_noise)
+        return Exposure(steps=(1,), sampling_rate=None, own_noise=None, update_norm=self.clip_norm, example=example)
 
     def with_two_steps(self) -> Self:
         return replace(self, shards=2, local=self.local.with_two_steps())
@@ -82,8 +63,20 @@ class Shards:
     def model_copies(self, population: Population) -> float:
         return 2.0 + self.local.model_copies(population)
 
-    def examples_per_step(self, population: Population) -> tuple[float, ...]:
-        return self.local.examples_per_step(population)
+    def longest_update(self, population: Population) -> float:
+        """An empty shard sends nothing."""
+        return self.clip_norm * min(1.0, sum(population.examples) / population.clients / self.shards)
+
+    def work_advice(self) -> WorkAdvice:
+        return self.local.work_advice()
+
+    def plan_warnings(self, population: Population) -> Iterator[str]:
+        most = max(population.examples)
+        if self.shards > most:
+            yield (
+                f"There are {self.shards:,} shards and at most {most:,} examples per client: empty shards send "
+                "nothing, and only shrink the update compared to its noise. Choose fewer."
+            )
 
 
 def _select_shard(batches: Batches, chosen: torch.Tensor) -> tuple[Batches, torch.Tensor]:

@@ -1,53 +1,30 @@
 """The contract of local training, written for a block of clients at once."""
 
-import math
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol, Self, TypeAlias
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol, Self, TypeAlias
 
 from torch import Tensor
 
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.population import Population
 from discreet.algorithms.training.batches import Batches
+from discreet.algorithms.training.exposure import Exposure
+from discreet.algorithms.training.work_advice import WorkAdvice
 from discreet.params import Params
-from discreet.privacy.events import Event, Noise
 from discreet.randomness.streams import Rows
 
 Loss: TypeAlias = Callable[[Params, Tensor, Tensor], Tensor]  # (model, inputs, targets) -> one loss an example
 
 
-NEGLIGIBLE = 1e-12  # a probability of failure that costs utility only, never privacy
+class LocalTrainer(Protocol):
+    """Computes the updates of a block of clients, and states what they reveal about one example.
 
-
-class UpdateSums(NamedTuple):
-    """The sums that an update is made up of.
-
-    Attributes:
-        times: Number of sums.
-        rate: Probability that an example is in a sum.
-        passes: How often an example is added to a sum that it is in.
-        parts: Vectors that are added up in a sum at least, whatever the examples.
+    The training and what it exposes have no default. The other members fill in fields, estimate memory or describe a
+    plan; no guarantee depends on them, and a field that stays open leaves training unable to run.
     """
 
-    times: int = 1
-    rate: float = 1.0
-    passes: int = 1
-    parts: int = 1
-
-    def vectors_per_sum(self, examples: int) -> int:
-        """Return the most vectors in one sum of a client with this many examples."""
-        return max(self.passes * examples, self.parts)
-
-    def max_examples(self, examples: int) -> int:
-        """Bound the examples in all sums together, up to a probability of NEGLIGIBLE (Bernstein's inequality)."""
-        mean, log = self.times * examples * self.rate, -math.log(NEGLIGIBLE)
-        likely = mean + log / 3 + math.sqrt(log * log / 9 + 2 * mean * log)
-        return math.ceil(min(likely, self.times * examples))
-
-
-class LocalTrainer(Protocol):
-    """Computes the updates of a block of clients, and states what they reveal about one example."""
-
+    @abstractmethod
     def train(self, loss: Loss, broadcast: Broadcast, batches: Batches, rows: Rows) -> Params:
         """Return each client's update in a row of its own: its trained model minus the broadcast model.
 
@@ -58,49 +35,72 @@ class LocalTrainer(Protocol):
             rows: Random streams, one for each client.
         """
 
+    @abstractmethod
+    def exposure(self, round: int) -> Exposure:
+        """Return what an update of this round exposes of a client's data, by training alone.
+
+        The fields that follow from the client sizes must be filled in, and clients must have equal settings: see
+        `for_population` and `per_client.for_client`.
+        """
+
     def for_population(self, population: Population) -> Self:
-        """Return a copy with the fields that follow from the client sizes."""
+        """Return a copy with the fields that follow from the client sizes; by default none do."""
+        return self
 
     def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
-        """Return a copy with this noise multiplier if none is chosen yet; a tuple has one for each client."""
+        """Return a copy with this noise multiplier if none is chosen yet; a tuple has one for each client.
 
-    def training_event(self, population: Population, rounds: range) -> Event | None:
-        """Return what a client's updates of these rounds reveal about one example, by the noise added in training.
-
-        None if training adds no noise. Clients must have equal settings: see `per_client.for_client`.
+        By default nothing is open: the promise is then checked against the noise as it is, and refused if it is short.
         """
-
-    def max_update_norm(self, round: int) -> float | None:
-        """Return the norm that no update of this round exceeds, by construction; None if unbounded."""
+        return self
 
     def check_model(self, loss: Loss, params: Params, inputs: Tensor) -> None:
-        """Refuse a model that can't be trained. Only the shape of `inputs`, a batch, is used."""
+        """Refuse a model that can't be trained, before the first round. Only the shape of `inputs`, a batch, is used.
 
-    @property
-    def has_uneven_rounds(self) -> bool:
-        """Whether rounds differ in what they reveal."""
+        By default any model will do. A trainer whose guarantee depends on the model must refuse others in `train` too.
+        """
+        return
 
     def with_two_steps(self) -> Self:
-        """Return a copy that takes two steps, enough to measure memory."""
+        """Return a copy that takes two steps, enough to measure memory; by default the whole training."""
+        return self
 
     def model_copies(self, population: Population) -> float:
-        """Estimate how many model-sized tensors one client needs at once, which limits the block size."""
+        """Estimate how many model-sized tensors one client needs at once, which limits the block size.
+
+        By default a few, and one for each example of the largest client.
+        """
+        return 5.0 + max(population.examples)
 
     def examples_per_step(self, population: Population) -> Sequence[float]:
-        """Return how many examples each client is expected to use in a step: its public weight by examples."""
+        """Return how many examples each client is expected to use in a step: its public weight by examples.
 
-    def example_sensitivity(self, round: int) -> float | None:
-        """Return how far one example can move a client's update of this round, by construction; None if unbounded.
-
-        For an update of several sums it is the root of the sum of squares: noise of z times this value on the update is
-        noise of multiplier z on each sum.
+        By default all. Weights by examples are refused where a mechanism bounds clients.
         """
+        return population.examples
 
-    def example_event(self, noise: Noise, population: Population, rounds: range) -> Event | None:
-        """Return what these rounds reveal about one example if every update carries this noise.
+    def longest_update(self, population: Population) -> float | None:
+        """Return the norm of the mean client's first update if all that training clips is at the clip in one direction.
 
-        The noise is relative to `example_sensitivity`. None if that is unbounded.
+        For plans only. None if unknown.
         """
+        return None
 
-    def update_sums(self, round: int) -> UpdateSums:
-        """Return the sums that an update is made up of; on a lattice each is rounded by itself."""
+    def noise_to_signal(self, weights: Sequence[float], population: Population) -> float | None:
+        """Return ‖noise‖ ÷ ‖signal‖ in one coordinate of the first round's sum, by training's own noise.
+
+        For plans only, as in `noise_to_signal.py`. None if training adds no noise.
+
+        Args:
+            weights: Each client's weight in the sum.
+            population: Public client sizes.
+        """
+        return None
+
+    def work_advice(self) -> WorkAdvice | None:
+        """Return how much a client does in the first round and how much it should, for plans; None if unknown."""
+        return None
+
+    def plan_warnings(self, population: Population) -> Iterator[str]:
+        """Yield what a user should know about these settings before a run, in sentences; by default nothing."""
+        yield from ()

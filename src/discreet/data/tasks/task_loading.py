@@ -1,5 +1,6 @@
 """Load any task, and bound the rows of each person if the promise is for a person."""
 
+from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -12,6 +13,7 @@ from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
 from discreet.paths import Paths
 from discreet.privacy.release import Person
+from discreet.user_part import UserPart
 
 
 @runtime_checkable
@@ -49,11 +51,15 @@ def load_task(task: AnyTask, generator: torch.Generator, paths: Paths, person: P
     if isinstance(task, WholeDataSet):
         return task.examples(paths).build_task(task.clients, task.partition, generator)
     loaded = task.load(generator, paths)
-    if not isinstance(loaded, Task):  # of a user's own code
+    if type(loaded) is not Task:  # of a user's own code
         raise InvalidInput(
             f"The task {task.kind} must load a Task, and loaded an object of the class {type(loaded).__name__}.",
             fix="Return what discreet.clients_from_arrays or discreet.clients_from_csv returns.",
         )
+    if isinstance(task, UserPart):
+        own = f"What {task.title} computes from the data before training."
+        facts = tuple(f"On the word of {task.kind}: {fact}" for fact in loaded.facts)
+        loaded = replace(loaded, facts=facts, not_covered=(*loaded.not_covered, own))
     return loaded
 
 

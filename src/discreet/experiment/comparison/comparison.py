@@ -122,6 +122,7 @@ def _run_cell(run: CellRun, data: DataCache, watch: loop.Watch) -> Result | None
         "delta": None if first is None else first.delta,
         "unit": None if first is None else unit_name(first.unit),
         "against": None if first is None else first.view,
+        "on_word_of": [] if first is None else list(first.on_word_of),
         "noise_multiplier": noise_multiplier(ready.algorithm),
         "seconds": round(time.perf_counter() - began, 3),
         "device": ready.device.type,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from discreet.algorithms.algorithm import ServerState
+from discreet.algorithms.declarations import trusted_parts
 from discreet.engines.engine import CohortSum, RoundRefused
 from discreet.errors import BudgetRefused, InvalidInput
 from discreet.experiment.job import Job
@@ -109,6 +110,11 @@ def resume(job: Job, record: RunRecord, key_dir: Path | None, watch: Watch) -> O
 
 def _check_budgets(job: Job, shared: Ledger) -> None:
     """Refuse what a shared ledger can't count soundly, before anything is reserved."""
+    if own := trusted_parts(job.algorithm):
+        raise InvalidInput(
+            f"A ledger that other runs share counts what is certified, and this noise is declared by {own[0].kind}.",
+            fix="Let the run keep a ledger of its own: leave the ledger out.",
+        )
     check_budgets(shared.budgets, job.privacy, job.algorithm, job.population, str(shared.path))
 
 

@@ -69,7 +69,7 @@ def _count_releases(
     algorithm: Algorithm, population: Population, released: Iterable[ReleasedRound]
 ) -> Counter[tuple[Release, ...]]:
     """Count the releases of single rounds. Rounds that are alike are computed once."""
-    is_changing = algorithm.trainer.has_uneven_rounds
+    is_changing = algorithm.has_uneven_rounds(population)
     distinct = Counter(each if is_changing else ReleasedRound(0, each.noise_shares) for each in released)
     counts: Counter[tuple[Release, ...]] = Counter()
     for (round, noise_shares), count in distinct.items():
