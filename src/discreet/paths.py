@@ -1,10 +1,12 @@
-"""The folders that an experiment reads from: its own files, the data sets, and the cache of computed features."""
+"""The folders that an experiment reads from: its own files, data sets and computed features; and new files in them."""
 
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
+
+from discreet.errors import InvalidInput
 
 OnProgress: TypeAlias = Callable[[str, int, int], None]  # (what is computed, examples done, examples in all)
 
@@ -44,3 +46,18 @@ class Paths:
             data=data or (Path(data_from_environment) if data_from_environment else home / "data"),
             cache=Path(os.environ.get("DISCREET_CACHE") or home / "features"),
         )
+
+
+def write_new_file(path: Path, text: str) -> None:
+    """Write a text file. Never overwrite an existing one.
+
+    Raises:
+        InvalidInput: The file exists, or can't be written.
+    """
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise InvalidInput(f"{path} exists, and is not overwritten.", fix="Name another file.") from None
+    except OSError as error:
+        raise InvalidInput(f"{path} can't be written ({error.strerror}).") from None

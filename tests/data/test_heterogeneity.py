@@ -114,7 +114,7 @@ def test_clients_of_one_distribution_show_about_the_gamma_of_chance():
     inputs, noise = drawn(torch.Generator().manual_seed(0), 200, 20)
     found = regression(Federation(inputs, 2 * inputs[:, 0] + noise, (20,) * 200))
     assert found.gamma == pytest.approx(199 * 3 / 4000, abs=190 / 4000)
-    assert found.chance == pytest.approx(199 * 3 / 4000 * found.pooled_loss)
+    assert found.gamma_by_chance == pytest.approx(199 * 3 / 4000 * found.pooled_loss)
 
 
 def test_chance_counts_half_for_each_class_but_one():
@@ -122,5 +122,5 @@ def test_chance_counts_half_for_each_class_but_one():
     inputs, _ = drawn(torch.Generator().manual_seed(1), 20, 200)
     labels = torch.randint(3, (4000,), generator=torch.Generator().manual_seed(2))
     found = measure_heterogeneity(Federation(inputs, labels, (200,) * 20), "classification", 3)
-    assert found.chance == pytest.approx(19 * 3 * 2 / 2 / 4000)
-    assert found.gamma == pytest.approx(found.chance, abs=90 / 8000)
+    assert found.gamma_by_chance == pytest.approx(19 * 3 * 2 / 2 / 4000)
+    assert found.gamma == pytest.approx(found.gamma_by_chance, abs=90 / 8000)

@@ -14,7 +14,7 @@ from discreet.deploy.policy import PolicyRefusal
 from discreet.errors import InvalidInput
 from discreet.experiment.configuration import toml_document
 from discreet.experiment.configuration.experiment_file import Experiment
-from discreet.models import UserModel
+from discreet.models.networks.user_model import UserModel
 from tests.deploy.example_sites import PLAIN, copy_site, create_site, edit_policy, write_experiment
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -9,7 +9,10 @@ from torch import nn
 from discreet.data.tasks.from_arrays import clients_from_arrays
 from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
-from discreet.models import AnyModel, Linear, Mlp, UserModel
+from discreet.models import AnyModel
+from discreet.models.networks.linear import Linear
+from discreet.models.networks.mlp import Mlp
+from discreet.models.networks.user_model import UserModel
 from discreet.part import from_plain, to_plain
 
 FLAT = clients_from_arrays(torch.zeros(4, 6), [0, 1, 2, 0], sizes=[4], classes=3)

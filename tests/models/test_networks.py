@@ -15,8 +15,14 @@ from discreet.algorithms.training.per_example import Clip
 from discreet.data.tasks.from_arrays import clients_from_arrays
 from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
-from discreet.models import AnyModel, EmnistCnn, FemnistCnn, Linear, PapernotCnn, Resnet18, ScatterCnn
+from discreet.models import AnyModel
 from discreet.models.networks.activation import TemperedActivation
+from discreet.models.networks.emnist_cnn import EmnistCnn
+from discreet.models.networks.femnist_cnn import FemnistCnn
+from discreet.models.networks.linear import Linear
+from discreet.models.networks.papernot_cnn import PapernotCnn
+from discreet.models.networks.resnet18 import Resnet18
+from discreet.models.networks.scatter_cnn import ScatterCnn
 from discreet.models.user_module.supervised_module import SupervisedModule
 from discreet.part import from_plain, to_plain
 

@@ -145,7 +145,8 @@ def _heterogeneity_page(measured: "Heterogeneity") -> Iterator[RenderableType]:
     sentences = [
         f"Γ = {measured.gamma:.4g}: {measured.share:.0%} of {measured.pooled_loss:.4g}, the loss of the best model of "
         f"all data. The clients' own models have a loss of {measured.own_loss:.4g} on the same data.",
-        f"As many clients who draw from one distribution would show about Γ = {measured.chance:.2g} by chance.",
+        f"As many clients who draw from one distribution would show about Γ = {measured.gamma_by_chance:.2g} by "
+        "chance.",
         NOT_COVERED,
     ]
     if (distance := measured.label_distance) is not None:

@@ -7,6 +7,7 @@ import typer
 
 from discreet.cli.output import Json, emit
 from discreet.errors import InvalidInput
+from discreet.paths import write_new_file
 
 EPILOG = """\b
 Examples:
@@ -41,13 +42,7 @@ def init(
     if table is None and (client or label):
         raise InvalidInput("--client and --label need a table.", fix="Name it with --table.")
     text = starter_file(table, client, label, ranges, beside=file.parent)
-    try:
-        with open(file, "x", encoding="utf-8") as new:
-            new.write(text)
-    except FileExistsError:
-        raise InvalidInput(f"{file} exists, and is not overwritten.", fix="Name another file.") from None
-    except OSError as error:
-        raise InvalidInput(f"{file} can't be written ({error.strerror}).") from None
+    write_new_file(file, text)
     steps = [f"discreet plan {file}", f"discreet run {file}"]
     if table is not None:
         steps.insert(0, f"discreet data check {table} --client {client} --label {label} --write-ranges {ranges}")

@@ -3,7 +3,7 @@
 These numbers are computed from the data without noise. They are for the data's owner only: no guarantee covers them.
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
@@ -25,7 +25,7 @@ NOT_COVERED = "Computed from the data without noise: not covered by any guarante
 
 @dataclass(frozen=True)
 class Heterogeneity:
-    """The degree of non-IID Γ = F* − Σ p_k·F_k* of a linear model.
+    """The degree of non-IID Γ = F* − Σ p_k·F_k* of a linear model; the fields are JSON keys.
 
     F* is the least loss on all data, F_k* the least loss on the data of client k, and p_k the client's share of all
     examples. Γ is 0 if one model fits every client as well as a model of its own.
@@ -35,7 +35,8 @@ class Heterogeneity:
         pooled_loss: F*.
         own_loss: Σ p_k·F_k*.
         iterations: 0 if the losses are exact. Otherwise the number of iterations that estimated them.
-        chance: Approximately the Γ of clients that all draw from one distribution, because own models also fit noise.
+        gamma_by_chance: Approximately the Γ of clients that all draw from one distribution, because own models also
+            fit noise.
         label_distance: Mean total-variation distance of a client's labels to all labels. None for a regression.
     """
 
@@ -43,7 +44,7 @@ class Heterogeneity:
     pooled_loss: float
     own_loss: float
     iterations: int
-    chance: float
+    gamma_by_chance: float
     label_distance: float | None
 
     @property
@@ -53,17 +54,7 @@ class Heterogeneity:
 
     def facts(self) -> dict[str, Any]:
         """Return all numbers as plain data, for JSON."""
-        return {
-            "gamma": self.gamma,
-            "share": self.share,
-            "pooled_loss": self.pooled_loss,
-            "own_loss": self.own_loss,
-            "exact": self.iterations == 0,
-            "iterations": self.iterations,
-            "gamma_by_chance": self.chance,
-            "label_distance": self.label_distance,
-            "note": NOT_COVERED,
-        }
+        return asdict(self) | {"share": self.share, "exact": self.iterations == 0, "note": NOT_COVERED}
 
 
 def measure_heterogeneity(data: Federation, kind: Kind, classes: int, iterations: int = ITERATIONS) -> Heterogeneity:
@@ -77,7 +68,7 @@ def measure_heterogeneity(data: Federation, kind: Kind, classes: int, iterations
         pooled_loss=pooled,
         own_loss=own_loss,
         iterations=0 if is_regression else iterations,
-        chance=min(pooled, _expected_gap(data) * (pooled if is_regression else (classes - 1) / 2)),
+        gamma_by_chance=min(pooled, _expected_gap(data) * (pooled if is_regression else (classes - 1) / 2)),
         label_distance=None if is_regression else label_distance(data, classes),
     )
 

@@ -1,6 +1,6 @@
 """Partitions: how the examples of one data set are assigned to clients."""
 
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Annotated, ClassVar, Literal, NamedTuple, Protocol, TypeAlias
 
 import torch
 from pydantic import BeforeValidator, Field
@@ -276,13 +276,8 @@ def _fill_empty_clients(parts: list[Tensor]) -> list[Tensor]:
     return parts
 
 
-def _expand_word(value: Any) -> Any:
-    """`partition = "iid"` is short for `partition = { kind = "iid" }`."""
-    return {"kind": value} if isinstance(value, str) else value
-
-
 AnyPartition: TypeAlias = Annotated[
     Iid | StratifiedSplit | Dirichlet | ByGroup | Shards | OverlappingSplit,
     Field(discriminator="kind"),
-    BeforeValidator(_expand_word),
+    BeforeValidator(lambda value: {"kind": value} if isinstance(value, str) else value),  # "iid" is short for a table
 ]

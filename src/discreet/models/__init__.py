@@ -30,15 +30,3 @@ AnyModel: TypeAlias = Annotated[
         "'emnist_cnn', 'resnet18' or your own as 'file.py:Class' or 'module:Class'",
     ),
 ]
-
-__all__ = [
-    "AnyModel",
-    "EmnistCnn",
-    "FemnistCnn",
-    "Linear",
-    "Mlp",
-    "PapernotCnn",
-    "Resnet18",
-    "ScatterCnn",
-    "UserModel",
-]

@@ -47,12 +47,12 @@ def test_what_is_no_idx_file_is_refused_in_a_sentence(content: bytes, sentence: 
         read_idx(content, "some file")
 
 
-@pytest.mark.parametrize("label_bytes", [1, 2])
-def test_a_cifar_record_is_its_labels_and_three_planes(label_bytes: int):
+@pytest.mark.parametrize(("label_bytes", "column"), [(1, 0), (2, 0), (2, 1)])
+def test_a_cifar_record_is_its_labels_and_three_planes(label_bytes: int, column: int):
     written = np.random.default_rng(0).integers(0, 256, (3, label_bytes + 3072), np.uint8)
-    images, labels = read_cifar(written.tobytes(), "some file", label_bytes=label_bytes)
+    images, labels = read_cifar(written.tobytes(), "some file", label_bytes=label_bytes, column=column)
     assert images.shape == (3, 3, 32, 32)
-    assert np.array_equal(labels, written[:, :label_bytes])
+    assert np.array_equal(labels, written[:, column])
     assert images[1, 2, 31, 30] == written[1, label_bytes + 2 * 1024 + 31 * 32 + 30]  # blue, last row
 
 

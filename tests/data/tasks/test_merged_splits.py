@@ -11,7 +11,7 @@ from discreet.data.tasks.any_task import AnyTask
 from discreet.data.tasks.fashion_mnist import FashionMnist
 from discreet.data.tasks.merged_splits import MergedSplits
 from discreet.data.tasks.mnist import Mnist
-from discreet.data.tasks.task_loading import load_task
+from discreet.data.tasks.task_loading import find_source, load_task
 from discreet.part import from_plain, to_plain
 from discreet.paths import Paths
 
@@ -33,4 +33,4 @@ def test_a_file_names_it_around_any_data_set_or_its_features():
     made = from_plain(AnyTask, given)
     assert made == MergedSplits(of=Features(of=Mnist(clients=4)), test_fraction=0.2)
     assert from_plain(AnyTask, to_plain(made)) == made
-    assert (made.clients, made.partition) == (4, Mnist().partition)
+    assert find_source(made) == Mnist(clients=4)

@@ -20,7 +20,7 @@ PIXELS = 3 * SIDE * SIDE
 
 
 class LabelledImages(NamedTuple):
-    """Images and their labels: one label per image, or a column for each kind of label that a file contains."""
+    """Images, and one label for each."""
 
     images: Bytes
     labels: NDArray[Any]
@@ -28,10 +28,6 @@ class LabelledImages(NamedTuple):
     def select(self, images: NDArray[Any]) -> "LabelledImages":
         """Return some of the images, by index or by mask, with their labels."""
         return LabelledImages(self.images[images], self.labels[images])
-
-    def select_label(self, column: int) -> "LabelledImages":
-        """Return all images with one of their kinds of label."""
-        return LabelledImages(self.images, self.labels[:, column])
 
 
 def read_idx(content: bytes, name: str) -> NDArray[Any]:
@@ -59,8 +55,13 @@ def read_idx(content: bytes, name: str) -> NDArray[Any]:
     return values.astype(dtype.newbyteorder("="), copy=False)
 
 
-def read_cifar(content: bytes, name: str, *, label_bytes: int) -> LabelledImages:
-    """Read CIFAR records: one or two label bytes, then the red, the green and the blue plane of an image."""
+def read_cifar(content: bytes, name: str, *, label_bytes: int, column: int = 0) -> LabelledImages:
+    """Read CIFAR records: label bytes, then the red, the green and the blue plane of an image.
+
+    Args:
+        label_bytes: The number of labels of an image, one byte each.
+        column: Which of them to read.
+    """
     record = label_bytes + PIXELS
     if not content or len(content) % record:
         raise InvalidInput(
@@ -68,7 +69,7 @@ def read_cifar(content: bytes, name: str, *, label_bytes: int) -> LabelledImages
             fix="Get the file anew.",
         )
     rows = np.frombuffer(content, np.uint8).reshape(-1, record)
-    return LabelledImages(rows[:, label_bytes:].reshape(-1, 3, SIDE, SIDE), rows[:, :label_bytes])
+    return LabelledImages(rows[:, label_bytes:].reshape(-1, 3, SIDE, SIDE), rows[:, column])
 
 
 def read_npz(content: bytes, name: str, *wanted: str) -> list[NDArray[Any]]:

@@ -93,6 +93,7 @@ class UserExtractor:
             _load_weights(module, paths.folder / self.weights)
         module.eval().requires_grad_(requires_grad=False)
         check_layers(module)
+        state = module.state_dict()
         return Extractor(
             name=self.kind,
             module=module,
@@ -100,7 +101,7 @@ class UserExtractor:
                 "kind": self.kind,
                 "arguments": self.arguments,
                 "code": _code_digest(self.kind, paths.folder),
-                "state": _state_digests(module),
+                "state": {name: tensor_digest(tensor) for name, tensor in state.items() if isinstance(tensor, Tensor)},
             },
             facts=(f"Inputs are features of the images by {self.kind}, which is frozen and not trained here.",),
             not_covered=(
@@ -145,7 +146,3 @@ def _code_digest(reference: str, folder: Path) -> str | None:
     location, _, _ = reference.rpartition(":")
     source = folder / location if location.endswith(".py") else getattr(sys.modules[location], "__file__", None)
     return None if source is None else hashlib.sha256(Path(source).read_bytes()).hexdigest()
-
-
-def _state_digests(module: nn.Module) -> dict[str, str]:
-    return {name: tensor_digest(value) for name, value in module.state_dict().items() if isinstance(value, Tensor)}

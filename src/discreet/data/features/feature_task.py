@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from discreet.data.features import feature_cache
 from discreet.data.features.extractors import AnyExtractor, Extractor, Scatternet
 from discreet.data.federation import is_finite
-from discreet.data.partition import AnyPartition
 from discreet.data.tasks.any_image_task import AnyImageTask
 from discreet.data.tasks.examples import Examples
 from discreet.errors import InvalidInput
@@ -34,16 +33,6 @@ class Features:
     kind: Literal["features"] = "features"
     of: Annotated[AnyImageTask, Field(discriminator="kind")]
     extractor: AnyExtractor = Scatternet()
-
-    @property
-    def clients(self) -> int | None:
-        """The number of clients of the data set."""
-        return self.of.clients
-
-    @property
-    def partition(self) -> AnyPartition:
-        """The partition of the data set."""
-        return self.of.partition
 
     def examples(self, paths: Paths) -> Examples:
         """Read the data set and its features, which are computed if they are not in the cache."""

@@ -1,6 +1,5 @@
 """Write a starter ranges.toml. Its form is right; its numbers come from the data and must be replaced."""
 
-import os
 import tomllib
 from pathlib import Path
 
@@ -9,7 +8,7 @@ from tomlkit.items import InlineTable
 
 from discreet.data.tables.ranges import Ranges, load_ranges
 from discreet.data.tables.table_survey import MOST_VALUES, ColumnSurvey, Survey
-from discreet.errors import InvalidInput
+from discreet.paths import write_new_file
 
 HEAD = (
     "Ranges that scale the columns of a table.",
@@ -44,14 +43,7 @@ def starter_ranges(survey: Survey) -> Ranges:
 
 def write_starter(survey: Survey, path: Path) -> None:
     """Write the starter file. Never overwrite an existing file."""
-    text = starter_toml(survey)
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        raise InvalidInput(f"{path} exists already, and was not changed.", fix="Name a new file.") from None
-    except OSError as error:
-        raise InvalidInput(f"{path} can't be written: {os.strerror(error.errno or 0)}.") from None
+    write_new_file(path, starter_toml(survey))
 
 
 def _is_numeric_label(label: ColumnSurvey) -> bool:

@@ -67,7 +67,7 @@ class TableTask:
             classes=encoding.label.width,
             client_names=names,
             facts=_describe_data(self, encoding, ranges),
-            not_covered=_disclose_ranges(ranges),
+            not_covered=(RANGES_FROM_DATA,) if ranges.taken_from_data else (),
             ranges_from_data=ranges.taken_from_data,
             person=person,
             rows_left_out=left_out,
@@ -199,7 +199,3 @@ def _describe_data(source: TableTask, encoding: Encoding, ranges: Ranges) -> tup
     if source.test_fraction:
         facts.append(f"{source.test_fraction:.0%} of each client's examples are held out for evaluation.")
     return (*facts, describe_multiplicity(source.max_multiplicity))
-
-
-def _disclose_ranges(ranges: Ranges) -> tuple[str, ...]:
-    return (RANGES_FROM_DATA,) if ranges.taken_from_data else ()

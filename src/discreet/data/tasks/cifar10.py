@@ -47,8 +47,8 @@ class Cifar10:
         return image_examples(
             "cifar10",
             "CIFAR-10",
-            train.select_label(0),
-            test.select_label(0),
+            train,
+            test,
             classes=10,
             scaling=self.scaling,
             limit=self.limit,

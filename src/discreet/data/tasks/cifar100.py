@@ -37,8 +37,6 @@ class Cifar100:
         """Read both files, with the labels that were chosen."""
         contents = read_data_files(paths, "cifar100", FILES)
         column, classes = (FINE, 100) if self.labels == "fine" else (COARSE, 20)
-        train, test = (
-            read_cifar(content.data, content.name, label_bytes=2).select_label(column) for content in contents
-        )
+        train, test = (read_cifar(content.data, content.name, label_bytes=2, column=column) for content in contents)
         examples = image_examples("cifar100", "CIFAR-100", train, test, classes=classes, scaling=self.scaling)
         return examples.with_public(self.public_examples)

@@ -2,10 +2,9 @@
 
 from typing import Literal
 
-from discreet.data.datasets.file_formats import LabelledImages
 from discreet.data.partition import AnyPartition, Iid
 from discreet.data.tasks.examples import Examples
-from discreet.data.tasks.image_examples import image_examples, read_idx_files
+from discreet.data.tasks.image_examples import image_examples, read_idx_images
 from discreet.data.tasks.mnist import TEST, TRAIN
 from discreet.part import Count, part
 from discreet.paths import Paths
@@ -30,12 +29,6 @@ class FashionMnist:
 
     def examples(self, paths: Paths) -> Examples:
         """Read the images and labels."""
-        train, labels, test, test_labels = read_idx_files(paths, "fashion_mnist", *TRAIN, *TEST)
-        return image_examples(
-            "fashion_mnist",
-            "Fashion-MNIST",
-            LabelledImages(train, labels),
-            LabelledImages(test, test_labels),
-            classes=10,
-            limit=self.limit,
-        ).with_public(self.public_examples)
+        train, test = read_idx_images(paths, "fashion_mnist", TRAIN, TEST)
+        examples = image_examples("fashion_mnist", "Fashion-MNIST", train, test, classes=10, limit=self.limit)
+        return examples.with_public(self.public_examples)

@@ -57,6 +57,14 @@ def read_idx_files(paths: Paths, dataset: str, *files: str) -> list[NDArray[Any]
     return [read_idx(content.data, content.name) for content in read_data_files(paths, dataset, files)]
 
 
+def read_idx_images(
+    paths: Paths, dataset: str, train: tuple[str, str], test: tuple[str, str]
+) -> tuple[LabelledImages, LabelledImages]:
+    """Read the training and the test images, each from a file of images and a file of labels."""
+    images, labels, test_images, test_labels = read_idx_files(paths, dataset, *train, *test)
+    return LabelledImages(images, labels), LabelledImages(test_images, test_labels)
+
+
 def scale_pixels(images: NDArray[np.uint8], scaling: Scaling = "unit") -> Tensor:
     """Scale bytes to [0, 1], and standardise them for "imagenet". Grey images get a channel dimension."""
     pixels = torch.from_numpy(images.astype(np.float32, order="C")).div_(WHITE)

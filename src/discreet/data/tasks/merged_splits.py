@@ -6,7 +6,6 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field
 
 from discreet.data.features.feature_task import Features
-from discreet.data.partition import AnyPartition
 from discreet.data.tasks.any_image_task import AnyImageTask
 from discreet.data.tasks.examples import Examples
 from discreet.part import Probability, part
@@ -29,16 +28,6 @@ class MergedSplits:
     kind: Literal["merged"] = "merged"
     of: AnyMergeable
     test_fraction: Probability = 0.2
-
-    @property
-    def clients(self) -> int | None:
-        """The number of clients of the data set."""
-        return self.of.clients
-
-    @property
-    def partition(self) -> AnyPartition:
-        """The partition of the data set."""
-        return self.of.partition
 
     def examples(self, paths: Paths) -> Examples:
         """Read the data set; the split happens when clients get their examples."""

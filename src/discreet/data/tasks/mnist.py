@@ -5,10 +5,15 @@ from typing import Literal
 
 import numpy as np
 
-from discreet.data.datasets.file_formats import LabelledImages
 from discreet.data.partition import AnyPartition, Iid
 from discreet.data.tasks.examples import Examples
-from discreet.data.tasks.image_examples import WRITERS_ARE_PUBLIC, as_labels, image_examples, read_idx_files
+from discreet.data.tasks.image_examples import (
+    WRITERS_ARE_PUBLIC,
+    as_labels,
+    image_examples,
+    read_idx_files,
+    read_idx_images,
+)
 from discreet.errors import InvalidInput
 from discreet.part import Count, Flag, part
 from discreet.paths import Paths
@@ -45,18 +50,11 @@ class Mnist:
 
     def examples(self, paths: Paths) -> Examples:
         """Read the images and labels, and the writers if needed."""
-        files = [*TRAIN, *TEST, *([WRITERS] if self.writers else [])]
-        train, labels, test, test_labels, *writers = read_idx_files(paths, "mnist", *files)
-        examples = image_examples(
-            "mnist",
-            "MNIST",
-            LabelledImages(train, labels),
-            LabelledImages(test, test_labels),
-            classes=10,
-            limit=self.limit,
-        )
+        train, test = read_idx_images(paths, "mnist", TRAIN, TEST)
+        examples = image_examples("mnist", "MNIST", train, test, classes=10, limit=self.limit)
         if self.writers:
-            names, groups = np.unique(writers[0][:, WRITER_COLUMN], return_inverse=True)
+            (writers,) = read_idx_files(paths, "mnist", WRITERS)
+            names, groups = np.unique(writers[:, WRITER_COLUMN], return_inverse=True)
             examples = replace(
                 examples,
                 groups=as_labels(groups[: self.limit]),

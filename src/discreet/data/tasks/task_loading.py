@@ -1,35 +1,19 @@
 """Load any task, and bound the rows of each person if the promise is for a person."""
 
 from dataclasses import replace
-from typing import Protocol, runtime_checkable
 
 import torch
 
-from discreet.data.partition import AnyPartition
+from discreet.data.features.feature_task import Features
 from discreet.data.tables.table_task import TableTask
+from discreet.data.tasks.any_image_task import AnyImageTask
 from discreet.data.tasks.any_task import AnyTask
-from discreet.data.tasks.examples import Examples
+from discreet.data.tasks.merged_splits import MergedSplits
 from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
 from discreet.paths import Paths
 from discreet.privacy.release import Person
 from discreet.user_part import UserPart
-
-
-@runtime_checkable
-class WholeDataSet(Protocol):
-    """A task that is read without random numbers, and then partitioned. Other tasks have a `load` of their own."""
-
-    @property
-    def clients(self) -> int | None:
-        """The number of clients. None: one client per group of the data set."""
-
-    @property
-    def partition(self) -> AnyPartition:
-        """How examples are assigned to clients."""
-
-    def examples(self, paths: Paths) -> Examples:
-        """Read all examples in the order of the data set."""
 
 
 def load_task(task: AnyTask, generator: torch.Generator, paths: Paths, person: Person | None = None) -> Task:
@@ -48,8 +32,9 @@ def load_task(task: AnyTask, generator: torch.Generator, paths: Paths, person: P
         check_names_persons(task, person)
         assert isinstance(task, TableTask)
         return task.load(generator, paths, person)
-    if isinstance(task, WholeDataSet):
-        return task.examples(paths).build_task(task.clients, task.partition, generator)
+    if isinstance(task, AnyImageTask | Features | MergedSplits):
+        source = find_source(task)
+        return task.examples(paths).build_task(source.clients, source.partition, generator)
     loaded = task.load(generator, paths)
     if type(loaded) is not Task:  # of a user's own code
         raise InvalidInput(
@@ -61,6 +46,11 @@ def load_task(task: AnyTask, generator: torch.Generator, paths: Paths, person: P
         facts = tuple(f"On the word of {task.kind}: {fact}" for fact in loaded.facts)
         loaded = replace(loaded, facts=facts, not_covered=(*loaded.not_covered, own))
     return loaded
+
+
+def find_source(task: AnyImageTask | Features | MergedSplits) -> AnyImageTask:
+    """Return the data set that a task is made of. Its clients and partition are those of the task."""
+    return find_source(task.of) if isinstance(task, Features | MergedSplits) else task
 
 
 def check_names_persons(task: AnyTask, person: Person) -> None:

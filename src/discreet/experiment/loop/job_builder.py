@@ -20,7 +20,7 @@ from discreet.experiment.configuration.run_settings import RunSettings, Settings
 from discreet.experiment.job import Job
 from discreet.experiment.promise import calibrate, person_bound
 from discreet.experiment.promise.promise import Privacy
-from discreet.models import UserModel
+from discreet.models.networks.user_model import UserModel
 from discreet.models.user_module.supervised_module import SupervisedModule
 from discreet.part import check_exact, to_plain
 from discreet.randomness.purposes import Purpose

@@ -99,62 +99,10 @@ def refuse_packed_sequence(*arguments: Any) -> NoReturn:
     )
 
 
-def lstm(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
-    output, (hidden, cell) = _unroll(_lstm_step, *arguments)
-    return output, hidden, cell
-
-
-def gru(*arguments: Any) -> tuple[Tensor, Tensor]:
-    output, (hidden,) = _unroll(_gru_step, *arguments)
-    return output, hidden
-
-
-def rnn_tanh(*arguments: Any) -> tuple[Tensor, Tensor]:
-    output, (hidden,) = _unroll(partial(_rnn_step, torch.tanh), *arguments)
-    return output, hidden
-
-
-def rnn_relu(*arguments: Any) -> tuple[Tensor, Tensor]:
-    output, (hidden,) = _unroll(partial(_rnn_step, torch.relu), *arguments)
-    return output, hidden
-
-
-def lstm_cell(inputs: Tensor, state: State, *weights: Tensor | None) -> State:
-    return _cell(_lstm_step, inputs, state, *weights)
-
-
-def gru_cell(inputs: Tensor, hidden: Tensor, *weights: Tensor | None) -> Tensor:
-    return _cell(_gru_step, inputs, (hidden,), *weights)[0]
-
-
-def rnn_tanh_cell(inputs: Tensor, hidden: Tensor, *weights: Tensor | None) -> Tensor:
-    return _cell(partial(_rnn_step, torch.tanh), inputs, (hidden,), *weights)[0]
-
-
-def rnn_relu_cell(inputs: Tensor, hidden: Tensor, *weights: Tensor | None) -> Tensor:
-    return _cell(partial(_rnn_step, torch.relu), inputs, (hidden,), *weights)[0]
-
-
 def prelu(inputs: Tensor, weight: Tensor) -> Tensor:
     """Apply one slope to all channels, or one to each. Channels are dimension 1."""
     slope = weight if len(weight) == 1 else weight.reshape(-1, *[1] * (inputs.dim() - 2))
     return torch.where(inputs > 0, inputs, slope * inputs)
-
-
-SUBSTITUTES: dict[Any, Callable[..., Any]] = {
-    functional.scaled_dot_product_attention: attention,
-    functional.multi_head_attention_forward: multi_head_attention,
-    torch._pack_padded_sequence: refuse_packed_sequence,
-    torch.lstm: lstm,
-    torch.gru: gru,
-    torch.rnn_tanh: rnn_tanh,
-    torch.rnn_relu: rnn_relu,
-    torch.lstm_cell: lstm_cell,
-    torch.gru_cell: gru_cell,
-    torch.rnn_tanh_cell: rnn_tanh_cell,
-    torch.rnn_relu_cell: rnn_relu_cell,
-    functional.prelu: prelu,
-}
 
 
 def _refuse_rule(interpreter: Any, rule: Any, operation: Any, *arguments: Any, **options: Any) -> NoReturn:
@@ -171,16 +119,20 @@ def _do_nothing() -> None:
 
 
 def _cell(
-    step: Step, inputs: Tensor, state: State, from_input: Tensor | None, from_hidden: Tensor | None, *biases: Any
-) -> State:
-    """Compute one time step of one layer."""
-    assert from_input is not None
+    step: Step, inputs: Tensor, state: State | Tensor, from_input: Tensor, from_hidden: Tensor, *biases: Any
+) -> State | Tensor:
+    """Compute one time step of one layer, and return the state in the form it came in: several tensors, or one."""
     input_bias, hidden_bias = biases or (None, None)
-    return step(functional.linear(inputs, from_input, input_bias), state, (from_hidden, input_bias, hidden_bias, None))
+    projected, weights = functional.linear(inputs, from_input, input_bias), (from_hidden, input_bias, hidden_bias, None)
+    return step(projected, state, weights) if isinstance(state, tuple) else step(projected, (state,), weights)[0]
 
 
-def _unroll(step: Step, *arguments: Any) -> tuple[Tensor, State]:
-    """Compute all layers and directions of a recurrent network, one time step after the other."""
+def _unroll(step: Step, *arguments: Any) -> State:
+    """Compute all layers and directions of a recurrent network, one time step after the other.
+
+    Returns:
+        The outputs, followed by the tensors of the last state.
+    """
     if len(arguments) != 9 or not isinstance(arguments[3], bool):
         refuse_packed_sequence()
     inputs, start, flat, biases, layers, dropout, training, bidirectional, batch_first = arguments
@@ -200,8 +152,8 @@ def _unroll(step: Step, *arguments: Any) -> tuple[Tensor, State]:
         outputs = torch.cat(directed, dim=-1)
         if dropout and training and layer < layers - 1:
             outputs = functional.dropout(outputs, dropout)
-    last = tuple(torch.stack(states) for states in zip(*ends, strict=True))
-    return (outputs.transpose(0, 1) if batch_first else outputs), last
+    last = (torch.stack(states) for states in zip(*ends, strict=True))
+    return (outputs.transpose(0, 1) if batch_first else outputs), *last
 
 
 def _weights(flat: Sequence[Tensor], *, biased: bool) -> list[Tensor | None]:
@@ -244,3 +196,19 @@ def _lstm_step(now: Tensor, state: State, weights: Sequence[Tensor | None]) -> S
     hidden = torch.sigmoid(let_out) * torch.tanh(cell)
     projection = weights[3]
     return (hidden if projection is None else functional.linear(hidden, projection)), cell
+
+
+RECURRENT_STEPS: dict[str, Step] = {
+    "lstm": _lstm_step,
+    "gru": _gru_step,
+    "rnn_tanh": partial(_rnn_step, torch.tanh),
+    "rnn_relu": partial(_rnn_step, torch.relu),
+}
+SUBSTITUTES: dict[Any, Callable[..., Any]] = {
+    functional.scaled_dot_product_attention: attention,
+    functional.multi_head_attention_forward: multi_head_attention,
+    functional.prelu: prelu,
+    torch._pack_padded_sequence: refuse_packed_sequence,
+    **{getattr(torch, name): partial(_unroll, step) for name, step in RECURRENT_STEPS.items()},
+    **{getattr(torch, f"{name}_cell"): partial(_cell, step) for name, step in RECURRENT_STEPS.items()},
+}
