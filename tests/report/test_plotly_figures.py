@@ -5,14 +5,13 @@ import math
 
 import pytest
 
+from discreet.report.number_format import format_number, format_percent
 from discreet.report.plotly_figures import (
     Band,
     Chart,
     Level,
     Line,
     figure,
-    format_number,
-    format_percent,
     numbers_table,
     render_chart,
     thin_out,

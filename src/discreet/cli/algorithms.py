@@ -36,7 +36,7 @@ def algorithms(name: Name = None, as_json: Json = False) -> None:
         recipe = recipe_data(name)
         emit(lambda: recipe, lambda: _recipe_page(recipe), as_json=as_json)
         return
-    recipes = [recipe_data(each) for each in RECIPES]
+    recipes = [recipe_data(known) for known in RECIPES]
     emit(lambda: {"names": list(RECIPES), "algorithms": recipes}, lambda: _list_page(recipes), as_json=as_json)
 
 
@@ -52,7 +52,7 @@ def recipe_data(name: str) -> dict[str, Any]:
         "paper": recipe.paper or None,
         "summary": recipe.summary,
         "description": recipe.description,
-        "protects": [{"unit": unit_name(each.unit), "against": each.view} for each in recipe.protects],
+        "protects": [{"unit": unit_name(claim.unit), "against": claim.view} for claim in recipe.protects],
         "parameters": [
             {"name": knob.name, "type": knob.kind, "required": knob.required, "default": knob.default}
             for knob in recipe.arguments
@@ -64,7 +64,11 @@ def recipe_data(name: str) -> dict[str, Any]:
 def _list_page(recipes: list[dict[str, Any]]) -> Iterator[RenderableType]:
     for recipe in recipes:
         parameters = recipe["parameters"]
-        optional = (knob["name"] + _format_assignment(knob["default"]) for knob in parameters if not knob["required"])
+        optional = (
+            knob["name"] if knob["default"] is None else f"{knob['name']} = {_format_default(knob['default'])}"
+            for knob in parameters
+            if not knob["required"]
+        )
         yield _title(recipe)
         table = text_table("", "", gap=2)
         table.add_row("summary", recipe["summary"])
@@ -106,12 +110,8 @@ def _title(recipe: dict[str, Any]) -> str:
 
 
 def _describe_protection(recipe: dict[str, Any]) -> str:
-    protected = [f"one {each['unit']} against the {each['against']}" for each in recipe["protects"]]
+    protected = [f"one {claim['unit']} against the {claim['against']}" for claim in recipe["protects"]]
     return " and ".join(dict.fromkeys(protected)) or "nobody"
-
-
-def _format_assignment(default: Any) -> str:
-    return "" if default is None else f" = {_format_default(default)}"
 
 
 def _format_default(default: Any) -> str:

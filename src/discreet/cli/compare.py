@@ -65,7 +65,7 @@ def compare(
     from discreet.experiment.comparison.comparison_results import ResultsFile
 
     overrides = (*(settings or ()), *([f"device={device}"] if device else ()))
-    grid = cells.expand_cells(files, [cells.parse_sweep(each) for each in sweep or ()], overrides, data_dir)
+    grid = cells.expand_cells(files, [cells.parse_sweep(field) for field in sweep or ()], overrides, data_dir)
     results = ResultsFile(out if out is not None else _default_folder(files))
     results.check_folder()
     runs, finished_runs = cells.list_runs(grid, seeds), results.read_by_key()

@@ -10,6 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 
 from discreet.cli import datasets
+from discreet.cli.help_page import command_group
 from discreet.cli.output import Json, emit
 from discreet.cli.text_table import text_table
 from discreet.errors import InvalidInput
@@ -40,12 +41,7 @@ REPLACE = (
     "while that line is there, training refuses them, unless you pass --accept-data-ranges."
 )
 
-app = typer.Typer(
-    help="List and download public data sets; check your own table.",
-    epilog=GROUP_EPILOG,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = command_group("List and download public data sets; check your own table.", GROUP_EPILOG)
 app.command("list", epilog=datasets.LIST_EPILOG)(datasets.list_)
 app.command("get", epilog=datasets.GET_EPILOG)(datasets.get)
 

@@ -13,7 +13,7 @@ from discreet.cli.account.question import Question
 from discreet.cli.output import Json, emit
 from discreet.cli.run import describe_results, result_data, start_run
 from discreet.errors import BudgetRefused
-from discreet.privacy.events import Event, GaussianNoise, Repeated
+from discreet.privacy.events import GaussianNoise, Repeated
 
 if TYPE_CHECKING:
     from discreet.experiment.loop.outcome import Outcome
@@ -106,7 +106,8 @@ def _refusal_chapter(trained: "Outcome") -> Chapter:
 
     assert trained.record.ledger_path is not None
     card = trained.guarantees[0]
-    extra_round = Release(unit=card.unit, relation=card.relation, view=card.view, event=_one_round(card.event))
+    one_round = card.event.event if isinstance(card.event, Repeated) else card.event
+    extra_round = Release(unit=card.unit, relation=card.relation, view=card.view, event=one_round)
     try:
         Ledger.open(trained.record.ledger_path).reserve("one more round", [extra_round])
     except BudgetRefused as refused:
@@ -116,7 +117,3 @@ def _refusal_chapter(trained: "Outcome") -> Chapter:
             [str(refused)],
         )
     raise AssertionError(f"the smallest noise for {trained.completed} rounds was enough for one more")
-
-
-def _one_round(event: Event) -> Event:
-    return event.event if isinstance(event, Repeated) else event

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable
 
 import click
+import typer
 
 
 class PlainFormatter(click.HelpFormatter):
@@ -21,6 +22,11 @@ class PlainContext(click.Context):
     """A click context whose help pages are written by `PlainFormatter`."""
 
     formatter_class = PlainFormatter
+
+
+def command_group(text: str, epilog: str) -> typer.Typer:
+    """Return a group of subcommands, with its help text and the examples below it."""
+    return typer.Typer(help=text, epilog=epilog, no_args_is_help=True, rich_markup_mode=None)
 
 
 def use_plain_help(command: click.Command) -> click.Command:

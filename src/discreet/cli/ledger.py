@@ -9,6 +9,7 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
 
+from discreet.cli.help_page import command_group
 from discreet.cli.options import (
     POSITIVE,
     PROBABILITY,
@@ -38,12 +39,7 @@ A ledger belongs to the data. Each run writes to it before it touches the data,
 several runs can share it, and it refuses what would exceed its budget.
 """
 
-app = typer.Typer(
-    help="Create, show and verify the ledger of a privacy budget.",
-    epilog=EPILOG,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = command_group("Create, show and verify the ledger of a privacy budget.", EPILOG)
 
 File: TypeAlias = Annotated[Path, typer.Argument(metavar="PATH", hidden=True)]  # the docstring describes it
 

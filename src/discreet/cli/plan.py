@@ -1,8 +1,6 @@
 """`discreet plan`: show what an experiment will guarantee, and what that costs, before any training."""
 
-import shlex
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Annotated, Any, TypeAlias
 
 import typer
@@ -10,10 +8,10 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
 
+from discreet.cli.experiment_options import ExperimentOptions
 from discreet.cli.interactive_plan import PORT, serve_planner
-from discreet.cli.options import DataDir, Overrides, number_option
+from discreet.cli.options import expand_records, number_option
 from discreet.cli.output import Json, emit
-from discreet.cli.progress_bar import show_preparation
 from discreet.cli.text_table import text_table
 from discreet.errors import InvalidInput
 from discreet.part import from_plain
@@ -28,7 +26,6 @@ Examples:
   discreet plan --interactive
 """
 
-File: TypeAlias = Annotated[Path | None, typer.Argument(metavar="[FILE]", hidden=True)]
 Interactive: TypeAlias = Annotated[
     bool, typer.Option("--interactive", help="Open a page with sliders on this machine, until Ctrl-C.")
 ]
@@ -38,10 +35,9 @@ NoBrowser: TypeAlias = Annotated[
 ]
 
 
+@expand_records
 def plan(
-    file: File = None,
-    settings: Overrides = None,
-    data_dir: DataDir = None,
+    experiment: ExperimentOptions,
     interactive: Interactive = False,
     port: Port = None,
     no_browser: NoBrowser = False,
@@ -53,28 +49,15 @@ def plan(
     much local work to do, and what another epsilon would cost. The data is read to count clients; nothing is trained,
     spent or written. Without FILE, the command plans the built-in experiment on digits.
     """
-    from discreet import api
-    from discreet.experiment.configuration import experiment_file
     from discreet.planning.experiment_plan import plan_experiment
 
     if not interactive and (port is not None or no_browser):
         raise InvalidInput("--port and --no-browser need --interactive.")
-    source = experiment_file.load_experiment(file, tuple(settings or ()), data_dir)
-    with show_preparation(source, quiet=as_json) as ready:
-        job = api.prepare_job(ready)
+    source, job = experiment.prepare(quiet=as_json)
     if interactive:
         return serve_planner(job, port, browser=not no_browser, as_json=as_json)
     data = plan_experiment(source, job)
-    command = _run_command(file, settings or (), data_dir)
-    return emit(lambda: data, lambda: _page(data, command), as_json=as_json)
-
-
-def _run_command(file: Path | None, settings: Sequence[str], data_dir: Path | None) -> str:
-    """Return the command that trains what was planned, ready to be copied."""
-    words = [] if file is None else [str(file)]
-    words += [word for setting in settings for word in ("--set", setting)]
-    words += [] if data_dir is None else ["--data-dir", str(data_dir)]
-    return shlex.join(["discreet", "run", *words])
+    return emit(lambda: data, lambda: _page(data, experiment.run_command()), as_json=as_json)
 
 
 def _page(plan: dict[str, Any], command: str) -> Iterator[RenderableType]:

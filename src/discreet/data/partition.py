@@ -136,19 +136,19 @@ class Dirichlet:
         wanted = examples // clients + (torch.arange(clients) < examples % clients).to(torch.int64)
         concentration = self.alpha * len(counts) * counts.double() / examples
         mixtures = _log_gammas(concentration.repeat(clients, 1), generator)
-        owners, taken = torch.empty(examples, dtype=torch.int64), torch.zeros_like(counts)
+        owners, used = torch.empty(examples, dtype=torch.int64), torch.zeros_like(counts)
         while int(wanted.sum()):  # each pass satisfies all clients or uses up a label, so there are few passes
-            shares = torch.softmax(mixtures.masked_fill(taken == counts, -torch.inf), dim=1)
+            shares = torch.softmax(mixtures.masked_fill(used == counts, -torch.inf), dim=1)
             drawn = torch.multinomial(shares, int(wanted.max()), replacement=True, generator=generator)
             asking = torch.arange(drawn.shape[1]) < wanted[:, None]
             who, label = asking.nonzero()[:, 0], drawn[asking]
             queue = _sort_by_target(label, generator)  # random order within each label, so that no client is preferred
             who, label = who[queue], label[queue]
             asked = torch.bincount(label, minlength=len(counts))
-            place = taken[label] + torch.arange(len(label)) - (asked.cumsum(0) - asked)[label]
+            place = used[label] + torch.arange(len(label)) - (asked.cumsum(0) - asked)[label]
             served = place < counts[label]
             owners[(starts[label] + place)[served]] = who[served]
-            taken += torch.bincount(label[served], minlength=len(counts))
+            used += torch.bincount(label[served], minlength=len(counts))
             wanted = wanted - torch.bincount(who[served], minlength=clients)
         return owners
 
@@ -235,12 +235,12 @@ def _require_clients(clients: int | None) -> int:
     return clients
 
 
-def _check_enough_examples(examples: int, clients: int, each: int = 1) -> int:
-    """Return `clients` if each can get `each` examples, and refuse otherwise."""
-    if examples < clients * each:
+def _check_enough_examples(examples: int, clients: int, fewest: int = 1) -> int:
+    """Return `clients` if each of them can get at least `fewest` examples, and refuse otherwise."""
+    if examples < clients * fewest:
         raise InvalidInput(
             f"{examples} examples can't be assigned to {clients} clients so that each gets "
-            f"{'one' if each == 1 else each}.",
+            f"{'one' if fewest == 1 else fewest}.",
             fix="Lower the number of clients.",
         )
     return clients

@@ -19,7 +19,8 @@ from discreet.part import to_plain
 from discreet.planning.advice import advice
 from discreet.planning.local_work import recommend_local_work
 from discreet.planning.other_promises import affordable_rounds, price_promises
-from discreet.planning.plan_warnings import plan_warnings
+from discreet.planning.plan_warnings import StatedPromise, plan_warnings
+from discreet.planning.traffic import job_traffic
 from discreet.privacy.guarantee import Guarantee
 
 OTHER_EPSILON_FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
@@ -28,6 +29,7 @@ OTHER_EPSILON_FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 def plan_experiment(source: Source, job: Job) -> dict[str, Any]:
     """Return guarantee, noise, traffic and the cost of other epsilons: the JSON object of `discreet plan`."""
     cards = run_guarantees.certify_run(job, job.rounds, None, shared=False)
+    promises = [StatedPromise(card.unit, card.view, card.epsilon, card.delta) for card in cards]
     distinct, size, ring = _count_distinct(job), count_values(job.params), job.algorithm.aggregation
     return {
         "rounds": job.rounds,
@@ -46,40 +48,17 @@ def plan_experiment(source: Source, job: Job) -> dict[str, Any]:
         "wraparound": job.algorithm.wraparound_probability(job.population, job.rounds),
         "seeded": job.key.is_seeded,
         "bits": message_bits(job.algorithm, job.params)._asdict(),
-        "bytes": expected_traffic(job, job.rounds),
+        "bytes": job_traffic(job, job.rounds),
         "secure_sums": job.algorithm.aggregation.is_secure,
         "local_work": recommend_local_work(job)._asdict(),
         "by_client": _by_client(job, cards),
         "warnings": [
             *data_ranges.plan_warnings(job.task.ranges_from_data),
-            *plan_warnings(job.algorithm, job.population, cards, distinct),
+            *plan_warnings(job.algorithm, job.population, promises, distinct),
         ],
         "advice": [*person_bound.owner_notices(job.task), *advice(job)],
         "other_epsilons": _other_epsilons(source, job),
         "guarantees": [to_plain(card) for card in cards],
-    }
-
-
-def expected_traffic(job: Job, rounds: int) -> dict[str, int]:
-    """Return the bytes that clients receive and send.
-
-    Returns:
-        `down` and `up` for one client in one round; `client_total`, the most for one client over all rounds, and
-        `client_expected`, the expectation for a client that stays for all rounds; `all_down`, `all_up` and `all_total`,
-        the expectation for all clients together.
-    """
-    size, sampling = message_bits(job.algorithm, job.params), job.algorithm.sampling
-    down, up, joined = size.down // 8, size.up // 8, sampling.rounds_joined(job.population, rounds)
-    rate = sampling.expected_cohort(job.population) / job.population.clients
-    visits = round(rate * sum(job.round_limits.get(client, rounds) for client in range(job.population.clients)))
-    return {
-        "down": down,
-        "up": up,
-        "client_total": (up + down) * joined,
-        "client_expected": round((up + down) * rate * rounds),
-        "all_down": down * visits,
-        "all_up": up * visits,
-        "all_total": (up + down) * visits,
     }
 
 

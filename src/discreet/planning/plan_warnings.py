@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from typing import NamedTuple
 
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.population import Population
@@ -13,87 +13,77 @@ from discreet.privacy.wording import compact, round_up, unit_name
 LARGE_EPSILON = 10.0  # an ε above this says little
 
 
-class PromiseLike(Protocol):
-    """A promise, as a guarantee or the planner has it."""
+class StatedPromise(NamedTuple):
+    """A promise, as a guarantee or the planner states it."""
 
-    @property
-    def unit(self) -> Unit: ...
-    @property
-    def view(self) -> View: ...
-    @property
-    def epsilon(self) -> float: ...
-    @property
-    def delta(self) -> float: ...
+    unit: Unit
+    view: View
+    epsilon: float
+    delta: float
 
 
 def plan_warnings(
-    algorithm: Algorithm, population: Population, cards: Sequence[PromiseLike], distinct: int | None
+    algorithm: Algorithm, population: Population, promises: Sequence[StatedPromise], distinct: int | None
 ) -> Iterator[str]:
     """Yield each warning in one or two sentences.
 
     Args:
-        cards: The guarantees of the plan; the first is the promised one.
+        promises: The guarantees of the plan; the first is the promised one.
         distinct: The number of examples, each counted once; None if only the owner of the data knows it.
     """
-    if cards:
-        yield from _warn_delta(population, cards[0], distinct)
-        yield from _warn_epsilon(cards)
-        yield from _warn_amplification(algorithm, population, cards[0])
+    if promises:
+        yield from _warn_delta(population, promises[0], distinct)
+        yield from _warn_epsilon(promises)
+        yield from _warn_amplification(algorithm, population, promises[0])
     yield from _warn_secure_sums(algorithm, population)
     yield from algorithm.trainer.plan_warnings(population)
 
 
-def _warn_delta(population: Population, card: PromiseLike, distinct: int | None) -> Iterator[str]:
+def _warn_delta(population: Population, promise: StatedPromise, distinct: int | None) -> Iterator[str]:
     """Warn of a δ of one over the number of people or more: it allows publishing one person's data in full."""
-    number = _count_units(population, card, distinct)
-    if card.delta * number >= 1:
-        kind, more = unit_name(card.unit), "" if _is_exact(card, distinct) else "at least "
+    number = _count_units(population, promise, distinct)
+    if promise.delta * number >= 1:
+        is_exact = promise.unit == "client" or (promise.unit == "example" and distinct is not None)
+        kind, more = unit_name(promise.unit), "" if is_exact else "at least "
         yield (
-            f"delta = {compact(card.delta)} is no less than 1/{number:,}, and there are {more}{number:,} "
+            f"delta = {compact(promise.delta)} is no less than 1/{number:,}, and there are {more}{number:,} "
             f"{'people' if kind == 'person' else f'{kind}s'}: publishing one of them in full would keep this promise. "
             f"Choose delta well below {compact(1 / number, 2)}."
         )
 
 
-def _count_units(population: Population, card: PromiseLike, distinct: int | None) -> int:
+def _count_units(population: Population, promise: StatedPromise, distinct: int | None) -> int:
     """Return how many units the promise protects; a lower bound where only the owner of the data can count them."""
-    if card.unit == "client":
+    if promise.unit == "client":
         return population.clients
     examples = sum(population.examples)
     known = distinct if distinct is not None else math.ceil(examples / population.max_multiplicity)
-    return math.ceil(known / card.unit.max_examples) if isinstance(card.unit, Person) else known
+    return math.ceil(known / promise.unit.max_examples) if isinstance(promise.unit, Person) else known
 
 
-def _is_exact(card: PromiseLike, distinct: int | None) -> bool:
-    return card.unit == "client" or (card.unit == "example" and distinct is not None)
-
-
-def _warn_epsilon(cards: Sequence[PromiseLike]) -> Iterator[str]:
-    first = cards[0]
-    most = max(card.epsilon for card in cards if (card.unit, card.view) == (first.unit, first.view))
+def _warn_epsilon(promises: Sequence[StatedPromise]) -> Iterator[str]:
+    first = promises[0]
+    most = max(promise.epsilon for promise in promises if (promise.unit, promise.view) == (first.unit, first.view))
     if most > LARGE_EPSILON:
+        factor = f"{math.exp(most):,.0f}" if most < 16 else f"e^{compact(most, 3)}"
         yield (
             f"epsilon = {round_up(most)} is above {LARGE_EPSILON:g}: it bounds the odds by a factor of about "
-            f"{_odds_factor(most)}, which says little. Look at which attacks it still excludes, if any."
+            f"{factor}, which says little. Look at which attacks it still excludes, if any."
         )
 
 
-def _odds_factor(epsilon: float) -> str:
-    return f"{math.exp(epsilon):,.0f}" if epsilon < 16 else f"e^{compact(epsilon, 3)}"
-
-
-def _warn_amplification(algorithm: Algorithm, population: Population, card: PromiseLike) -> Iterator[str]:
+def _warn_amplification(algorithm: Algorithm, population: Population, promise: StatedPromise) -> Iterator[str]:
     """Warn that sampling amplifies nothing against an observer who sees which clients join."""
     sampling = algorithm.sampling
     rate = sampling.expected_cohort(population) / population.clients
     if sampling.public_cohort(population, 0) is not None or rate == 1:
         return
-    if card.view != "public":
+    if promise.view != "public":
         yield (
-            f"Clients join at a rate of {compact(rate, 3)}, which amplifies nothing against the {card.view}: it sees "
-            "which clients join. Every round that a client may join is counted in full."
+            f"Clients join at a rate of {compact(rate, 3)}, which amplifies nothing against the {promise.view}: it "
+            "sees which clients join. Every round that a client may join is counted in full."
         )
-    elif card.unit == "client":
+    elif promise.unit == "client":
         yield (
             f"This assumes that nobody sees which clients join (a rate of {compact(rate, 3)}). The server sees it, so "
             "this guarantee doesn't hold against the server, and the list of joined clients must stay as secret as the "

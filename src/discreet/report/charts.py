@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from discreet.experiment.run_directory.run_data import RunData, Series
-from discreet.report.plotly_figures import Band, Chart, Level, Line, format_number, format_percent
+from discreet.report.number_format import format_number, format_percent
+from discreet.report.plotly_figures import Band, Chart, Level, Line
 
 
 def quality_charts(run: RunData) -> Iterator[Chart]:

@@ -1,7 +1,7 @@
 """The page of a comparison: one table and its charts in one HTML file; and the table in Markdown."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from discreet.report.charts import capitalize
 from discreet.report.comparison_rows import SEEDED, TUNING, Row, columns, heading, notes, short_names
 from discreet.report.markup import Html, join, table, tag
 from discreet.report.page_sections import code_block, section
-from discreet.report.plotly_figures import COLOURS, Chart, layout, render_figure
+from discreet.report.plotly_figures import COLOURS, layout, render_figure
 
 NAME = "compare.html"
 TABLE = "table.md"
@@ -85,7 +85,7 @@ def render_metric(rows: Sequence[Row], metric: str) -> Html:
     measured = [row for row in rows if row.metric == metric]
     swept = list(measured[0].swept)
     figure, description = _line_figure(measured, swept, metric) if swept else _bar_figure(measured, metric)
-    missing = [_cell_name(row) for row in measured if row.is_missing]
+    missing = [_join_fields(row, {path: path for path in row.swept}) for row in measured if row.is_missing]
     note = tag("p", f"Not drawn, because the runs diverged: {'; '.join(missing)}.", class_="note") if missing else None
     caption = f"{capitalize(metric)} after the last round" + (f" by {swept[0]}" if swept else "")
     return render_figure(f"metric-{metric}", f"{caption}, with standard errors", description, figure, note, tall=True)
@@ -97,10 +97,10 @@ def _line_figure(rows: Sequence[Row], swept: list[str], metric: str) -> tuple[An
     x_field, *others = swept
     series: dict[str, list[Row]] = {}
     for row in rows:
-        series.setdefault(_series_name(row, others), []).append(row)
+        series.setdefault(_join_fields(row, short_names(others)), []).append(row)
     values = list(dict.fromkeys(row.swept[x_field] for row in rows))
     axis, positions = _x_axis(values)
-    style = layout(_chart(metric, short_names(swept)[x_field]))
+    style = layout(short_names(swept)[x_field], percent=metric == "accuracy")
     style["xaxis"] = {**style["xaxis"], **axis}
     style |= {"height": 400, "showlegend": len(series) > 1, "hovermode": "closest"}
     figure = go.Figure(layout=style)
@@ -128,7 +128,7 @@ def _line_figure(rows: Sequence[Row], swept: list[str], metric: str) -> tuple[An
 def _bar_figure(rows: Sequence[Row], metric: str) -> tuple[Any, str]:
     import plotly.graph_objects as go
 
-    style = layout(_chart(metric, ""))
+    style = layout("", percent=metric == "accuracy")
     style["xaxis"] = {**style["xaxis"], "type": "category", "tickformat": ""}
     figure = go.Figure(layout=style | {"height": 400, "showlegend": False, "hovermode": "closest", "bargap": 0.5})
     kept = [row for row in rows if not row.is_missing]
@@ -161,16 +161,9 @@ def _x_axis(values: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     return {"type": "log" if is_wide else "linear", **ticks}, numbers
 
 
-def _series_name(row: Row, others: list[str]) -> str:
-    return ", ".join([row.name, *(f"{short_names(others)[path]} {row.swept[path]}" for path in others)])
-
-
-def _cell_name(row: Row) -> str:
-    return ", ".join([row.name, *(f"{path} {value}" for path, value in row.swept.items())])
-
-
-def _chart(metric: str, x_label: str) -> Chart:
-    return Chart("", "", (), percent=metric == "accuracy", from_zero=False, across=x_label)
+def _join_fields(row: Row, names: Mapping[str, str]) -> str:
+    """Name a row by its experiment and its values of some swept fields, given as path and name."""
+    return ", ".join([row.name, *(f"{name} {row.swept[path]}" for path, name in names.items())])
 
 
 def _format(metric: str) -> str:

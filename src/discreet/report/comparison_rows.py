@@ -146,11 +146,6 @@ class Column:
         values = {cell for cell in self.cells if cell != DASH}
         return values.pop() if self.shared_text and len(values) == 1 else None
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether no row has a value."""
-        return all(cell == DASH for cell in self.cells)
-
 
 def columns(rows: Sequence[Row]) -> list[Column]:
     """Return all columns that have a value in some row, without those that repeat a swept field."""
@@ -183,7 +178,7 @@ def columns(rows: Sequence[Row]) -> list[Column]:
     return [
         column
         for index, column in enumerate(candidates)
-        if not column.is_empty and (index <= len(swept) or (column.heading, column.cells) not in swept_columns)
+        if set(column.cells) != {DASH} and (index <= len(swept) or (column.heading, column.cells) not in swept_columns)
     ]
 
 

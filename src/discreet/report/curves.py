@@ -12,8 +12,7 @@ class Point(NamedTuple):
     y: float
 
 
-@dataclass(frozen=True)
-class Curve:
+class Curve(NamedTuple):
     """A line through its points, in their order; a value that is not finite is a gap.
 
     Attributes:
@@ -27,20 +26,18 @@ class Curve:
     dashed: bool = False
 
 
-@dataclass(frozen=True)
-class Limit:
+class Limit(NamedTuple):
     """A dashed vertical line at one x, where a bound stops holding."""
 
     name: str
     x: float
 
 
-@dataclass(frozen=True)
-class Mark:
+class Mark(NamedTuple):
     """A highlighted point, such as the best number of epochs."""
 
     name: str
-    at: Point
+    point: Point
 
 
 @dataclass(frozen=True)
@@ -49,8 +46,8 @@ class Panel:
 
     Attributes:
         title: Its title.
-        across: The label of the x-axis, with its unit.
-        up: The label of the y-axis, with its unit.
+        x_label: The label of the x-axis, with its unit.
+        y_label: The label of the y-axis, with its unit.
         curves: The curves, in the order in which they are drawn.
         limits: Where bounds stop holding.
         marks: Highlighted points.
@@ -60,8 +57,8 @@ class Panel:
     """
 
     title: str
-    across: str
-    up: str
+    x_label: str
+    y_label: str
     curves: tuple[Curve, ...]
     limits: tuple[Limit, ...] = ()
     marks: tuple[Mark, ...] = ()

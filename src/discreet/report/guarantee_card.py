@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 
 from discreet.privacy import wording
-from discreet.privacy.guarantee import Claim, Guarantee, card_entries
+from discreet.privacy.guarantee import Guarantee, card_entries
 from discreet.privacy.wording import compact, per_thousand, round_up
 from discreet.report.markup import Html, bullet_list, definition_list, details, table, tag
 
@@ -102,14 +102,13 @@ def _claims_box(card: Guarantee) -> Html:
     return tag(
         "aside",
         tag("h4", "Claimed, not certified"),
-        bullet_list(_describe_claim(claim) for claim in card.claims),
+        bullet_list(
+            f"{format_bound(compact(claim.epsilon), claim.delta)}, {claim.source}: {claim.reason}"
+            for claim in card.claims
+        ),
         tag("p", f"What is {card.status.lower()} is {format_certified(card)}."),
         class_="claims",
     )
-
-
-def _describe_claim(claim: Claim) -> str:
-    return f"{format_bound(compact(claim.epsilon), claim.delta)}, {claim.source}: {claim.reason}"
 
 
 def _format_equations(text: str) -> str:

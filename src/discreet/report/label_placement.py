@@ -34,7 +34,7 @@ def place_label(mark: Mark, panel: Panel) -> LabelPlace:
     """Find the place where the name of a mark covers least; among equals, below a mark that is low."""
     frame = _UnitFrame(panel)
     samples, prefers_below = list(_sample_curves(frame, panel)), is_low(mark, panel)
-    point, width = frame.to_unit(mark.at), LETTER * len(mark.name)
+    point, width = frame.to_unit(mark.point), LETTER * len(mark.name)
 
     def cost(place: LabelPlace) -> tuple[float, int]:
         left = point.x - {"left": 0.0, "center": width / 2, "right": width}[place.side]
@@ -51,7 +51,7 @@ def place_label(mark: Mark, panel: Panel) -> LabelPlace:
 def is_low(mark: Mark, panel: Panel) -> bool:
     """Return whether a mark is below the median of all values, so that there is room below it."""
     values = [y for curve in panel.curves for y in visible_points(curve, panel).values()]
-    return bool(values) and mark.at.y < median(values)
+    return bool(values) and mark.point.y < median(values)
 
 
 def hangs_from_top(x: float, panel: Panel) -> bool:
@@ -77,7 +77,7 @@ class _UnitFrame:
             math.log if panel.log_y else float,
         )
         points = [Point(x, y) for curve in panel.curves for x, y in visible_points(curve, panel).items()]
-        points += [mark.at for mark in panel.marks if is_drawable(mark.at, panel)]
+        points += [mark.point for mark in panel.marks if is_drawable(mark.point, panel)]
         xs = [point.x for point in points] + [
             limit.x for limit in panel.limits if is_drawable(Point(limit.x, 1.0), panel)
         ]

@@ -28,6 +28,19 @@ def tag(name: str, /, *children: Child, **attributes: Attribute) -> Html:
     return Html(f"<{name}{written}>" if name in VOID else f"<{name}{written}>{join(children)}</{name}>")
 
 
+def html_document(title: str, head: Iterable[Html], body: Html) -> str:
+    """Return a whole document; `head` is what its head contains besides the title."""
+    elements = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("link", rel="icon", href="data:,"),
+        tag("title", f"{title} · discreet"),
+        *head,
+    )
+    return "<!DOCTYPE html>\n" + tag("html", elements, body, lang="en") + "\n"
+
+
 def join(children: Iterable[Child]) -> Html:
     """Join HTML and text; text is escaped, None is skipped."""
     return Html("".join(child if isinstance(child, Html) else escape(child) for child in children if child is not None))

@@ -35,7 +35,7 @@ def _figure(picture: Picture) -> Any:
     """Draw the title, the panels, one legend for all of them and the notes, each below the other."""
     from matplotlib.figure import Figure
 
-    columns = _column_count(len(picture.panels))
+    columns = {1: 1, 2: 2, 4: 2}.get(len(picture.panels), 3)
     rows = math.ceil(len(picture.panels) / columns)
     width = max(columns * PANEL[0], 6.4)
     note_lines = [line for note in picture.notes for line in wrap(note, int(width * 15))]
@@ -68,14 +68,10 @@ def _figure(picture: Picture) -> Any:
     return figure
 
 
-def _column_count(panels: int) -> int:
-    return {1: 1, 2: 2, 4: 2}.get(panels, 3)
-
-
 def _draw_panel(panel: Panel, axis: Any, styles: Mapping[str, theme.Style]) -> None:
     axis.set_title(_escape_math(panel.title), fontsize=10)
-    axis.set_xlabel(_escape_math(panel.across), fontsize=9)
-    axis.set_ylabel(_escape_math(panel.up), fontsize=9)
+    axis.set_xlabel(_escape_math(panel.x_label), fontsize=9)
+    axis.set_ylabel(_escape_math(panel.y_label), fontsize=9)
     axis.tick_params(which="both", labelsize=8)
     axis.grid(alpha=0.3)
     axis.set_xscale("log" if panel.log_x else "linear")
@@ -101,12 +97,12 @@ def _draw_panel(panel: Panel, axis: Any, styles: Mapping[str, theme.Style]) -> N
         axis.axvline(limit.x, color=theme.QUIET, linewidth=1, linestyle=":")
         _label_limit(axis, limit, panel)
     for mark in theme.visible_marks(panel):
-        axis.plot(*mark.at, marker="*", markersize=11, color="black", markeredgecolor="white", zorder=5)
+        axis.plot(*mark.point, marker="*", markersize=11, color="black", markeredgecolor="white", zorder=5)
         below, side = place_label(mark, panel)
         shift = {"left": -4, "right": 4}.get(side, 0)  # from the middle of the star to its edge
         offset = {"xytext": (shift, -7 if below else 7), "va": "top" if below else "bottom", "ha": side}
         name = _escape_math(mark.name)
-        axis.annotate(name, mark.at, fontsize=8, textcoords="offset points", **offset, bbox=_HALO, zorder=6)
+        axis.annotate(name, mark.point, fontsize=8, textcoords="offset points", **offset, bbox=_HALO, zorder=6)
 
 
 def _label_limit(axis: Any, limit: Limit, panel: Panel) -> None:

@@ -13,7 +13,8 @@ from discreet.privacy.wording import compact, round_up
 from discreet.report import charts
 from discreet.report.guarantee_card import guarantee_card, other_clients_table
 from discreet.report.markup import Child, Html, bullet_list, definition_list, details, tag
-from discreet.report.plotly_figures import Chart, Level, Line, format_number, numbers_table, render_chart
+from discreet.report.number_format import format_number
+from discreet.report.plotly_figures import Chart, Level, Line, numbers_table, render_chart
 
 Tile: TypeAlias = tuple[str, str, str]
 

@@ -1,13 +1,14 @@
 """Line charts for a page, drawn by plotly: each with a caption, a description in words and a table of its numbers."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any, TypeAlias, TypeVar
+from importlib.resources import files
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from discreet.privacy.wording import compact
 from discreet.report.markup import Html, details, join, table, tag
+from discreet.report.number_format import format_number, format_percent
 
 COLOURS = ("#2f7dc0", "#c8642b", "#3d8f5f", "#8a63b8", "#a8843a")  # contrast of 3:1 on white and on near-black
 POINTS = 2000  # the most points of a line: a screen is not wider
@@ -17,16 +18,14 @@ Number = TypeVar("Number", int, float)
 NumberColumn: TypeAlias = tuple[str, Mapping[Any, float], Callable[[float], str]]
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """One series by round. A round without a value is skipped; a value that is not finite is a gap."""
 
     name: str
     values: Mapping[int, float]
 
 
-@dataclass(frozen=True)
-class Band:
+class Band(NamedTuple):
     """The area between two series."""
 
     name: str
@@ -34,8 +33,7 @@ class Band:
     high: Mapping[int, float]
 
 
-@dataclass(frozen=True)
-class Level:
+class Level(NamedTuple):
     """A value to compare with, drawn as a horizontal line."""
 
     name: str
@@ -54,7 +52,6 @@ class Chart:
         level: A value to compare with.
         percent: Whether values are shown in percent.
         from_zero: Whether the y-axis starts at zero.
-        across: What the x-axis counts, in the singular.
     """
 
     key: str
@@ -64,7 +61,6 @@ class Chart:
     level: Level | None = None
     percent: bool = False
     from_zero: bool = False
-    across: str = "round"
 
     def format_value(self, value: float) -> str:
         """Write a value of this chart."""
@@ -74,21 +70,7 @@ class Chart:
         """Describe the chart in words: the first, last, smallest and largest value of each line."""
         lines = "; ".join(_describe_line(line, self) for line in self.lines)
         level = f"; {self.level.name} is {self.format_value(self.level.value)}" if self.level else ""
-        return f"Line chart by {self.across}. {lines}{level}."
-
-
-def format_percent(value: float) -> str:
-    """Write a fraction in percent, with one decimal."""
-    return f"{100 * value:.1f}\u202f%" if math.isfinite(value) else format_number(value)
-
-
-def format_number(value: float) -> str:
-    """Write a number with four digits; NaN and infinity in words or signs."""
-    if math.isnan(value):
-        return "not a number"
-    if math.isinf(value):
-        return "∞" if value > 0 else "−∞"
-    return f"{value:,.0f}" if float(value).is_integer() and abs(value) < 1e15 else compact(value, 4)
+        return f"Line chart by round. {lines}{level}."
 
 
 def render_chart(chart: Chart) -> Html:
@@ -108,7 +90,7 @@ def render_figure(
 def numbers_table(title: str, *charts: Chart) -> Html:
     """Return the numbers of charts as a folded table."""
     columns = [(name, values, chart.format_value) for chart in charts for name, values in _series_columns(chart)]
-    return fold_numbers(title, charts[0].across, f"{charts[0].across}s", columns)
+    return fold_numbers(title, "round", "rounds", columns)
 
 
 def fold_numbers(title: str, heading: str, unit: str, columns: Sequence[NumberColumn]) -> Html:
@@ -140,23 +122,31 @@ def script() -> Html:
     """Return plotly itself and the script that draws the charts, for the end of the page."""
     from plotly.offline import get_plotlyjs
 
-    return join([tag("script", Html(get_plotlyjs())), tag("script", Html(_DRAW))])
+    return join(
+        [
+            tag("script", Html(get_plotlyjs())),
+            tag("script", Html(files("discreet.report").joinpath("page_charts.js").read_text(encoding="utf-8"))),
+        ]
+    )
 
 
 def figure(chart: Chart) -> Any:
     """Return the chart as a plotly figure."""
     import plotly.graph_objects as go
 
-    drawing = go.Figure(layout=layout(chart))
+    has_legend = len(chart.lines) > 1 or chart.level is not None or bool(chart.bands)
+    style = layout(percent=chart.percent, from_zero=chart.from_zero)
+    drawing = go.Figure(layout=style | {"showlegend": has_legend})
     for band in chart.bands:
         _add_band(drawing, band)
     all_rounds = sorted({number for line in chart.lines for number in line.values})
-    for line, colour in zip(chart.lines, _line_colours(len(chart.lines)), strict=True):
+    for index, line in enumerate(chart.lines):
+        colour = COLOURS[(index + 1 if index else 0) % len(COLOURS)]  # the second colour is that of the level
         rounds = thin_out(sorted(line.values), POINTS)
         mode = "lines+markers" if len(rounds) <= 30 else "lines"
         drawing.add_scatter(
             x=rounds,
-            y=[_or_gap(line.values[number]) for number in rounds],
+            y=[y if math.isfinite(y := line.values[number]) else None for number in rounds],
             name=escape(line.name),
             mode=mode,
             line={"color": colour, "width": 2},
@@ -202,8 +192,16 @@ def _add_band(drawing: Any, band: Band) -> None:
         )
 
 
-def layout(chart: Chart) -> dict[str, Any]:
-    """Return the layout of a chart. The style of the page sets the colours of text and grid, light or dark."""
+def layout(x_label: str = "round", *, percent: bool = False, from_zero: bool = False) -> dict[str, Any]:
+    """Return the layout of a chart without a legend.
+
+    The style of the page sets the colours of text and grid, light or dark.
+
+    Args:
+        x_label: The label of the x-axis.
+        percent: Whether values are shown in percent.
+        from_zero: Whether the y-axis starts at zero.
+    """
     fixed: dict[str, Any] = {"fixedrange": True, "zeroline": False, "automargin": True}  # touch scrolls the page
     return {
         "height": 250,
@@ -211,21 +209,21 @@ def layout(chart: Chart) -> dict[str, Any]:
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
         "font": {"family": "system-ui, sans-serif", "size": 13},
-        "showlegend": len(chart.lines) > 1 or chart.level is not None or bool(chart.bands),
+        "showlegend": False,
         "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "itemclick": False},
         "hovermode": "x unified",
         "hoverlabel": {"bgcolor": "#1d252c", "bordercolor": "#1d252c", "font": {"color": "#fff"}},
         "xaxis": {
             **fixed,
-            "title": {"text": chart.across, "font": {"size": 13}, "standoff": 6},
+            "title": {"text": x_label, "font": {"size": 13}, "standoff": 6},
             "showgrid": False,
             "nticks": 8,
             "tickformat": ",d",
         },
         "yaxis": {
             **fixed,
-            "tickformat": ".3~%" if chart.percent else "",
-            "rangemode": "tozero" if chart.from_zero else "normal",
+            "tickformat": ".3~%" if percent else "",
+            "rangemode": "tozero" if from_zero else "normal",
             "nticks": 6,
         },
     }
@@ -235,20 +233,12 @@ def _format(chart: Chart) -> str:
     return ".1%" if chart.percent else ".4~g"
 
 
-def _line_colours(count: int) -> Iterable[str]:
-    return (COLOURS[(index if index == 0 else index + 1) % len(COLOURS)] for index in range(count))
-
-
-def _or_gap(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
 def _describe_line(line: Line, chart: Chart) -> str:
     if not line.values:
         return f"{line.name}: no values"
     rounds = sorted(line.values)
-    write, unit = chart.format_value, chart.across
-    first, last = (f"{write(line.values[number])} in {unit} {number:,}" for number in (rounds[0], rounds[-1]))
+    write = chart.format_value
+    first, last = (f"{write(line.values[number])} in round {number:,}" for number in (rounds[0], rounds[-1]))
     finite = [value for value in line.values.values() if math.isfinite(value)]
     between = f", between {write(min(finite))} and {write(max(finite))}" if len(finite) > 2 else ""
     return f"{line.name}: {first}" if len(rounds) == 1 else f"{line.name}: from {first} to {last}{between}"
@@ -257,25 +247,5 @@ def _describe_line(line: Line, chart: Chart) -> str:
 def _gap_note(chart: Chart) -> Html | None:
     """Say which values are not finite: the gap in a line is easily overlooked."""
     gaps = {line.name: [number for number, y in line.values.items() if not math.isfinite(y)] for line in chart.lines}
-    unit = chart.across
-    parts = [f"{name} in {len(gap):,} {unit}s, first in {unit} {min(gap):,}" for name, gap in gaps.items() if gap]
+    parts = [f"{name} in {len(gap):,} rounds, first in round {min(gap):,}" for name, gap in gaps.items() if gap]
     return tag("p", f"Not a finite number: {'; '.join(parts)}.", class_="note") if parts else None
-
-
-_DRAW = """
-for (const data of document.querySelectorAll("script[data-chart]")) {
-  const {data: traces, layout} = JSON.parse(data.textContent);
-  Plotly.newPlot(data.dataset.chart, traces, layout, {displayModeBar: false, responsive: true});
-}
-const charts = () => document.querySelectorAll(".chart");
-let opened = [];
-addEventListener("beforeprint", () => {
-  opened = [...document.querySelectorAll("details[data-print]:not([open])")];
-  opened.forEach((each) => { each.open = true; });
-  charts().forEach((each) => Plotly.relayout(each, {width: Math.min(each.clientWidth, 620)}));
-});
-addEventListener("afterprint", () => {
-  opened.forEach((each) => { each.open = false; });
-  charts().forEach((each) => Plotly.relayout(each, {width: null, autosize: true}));
-});
-"""

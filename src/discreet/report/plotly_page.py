@@ -9,7 +9,8 @@ from discreet.report import theme
 from discreet.report.curves import Limit, Panel, Picture, Point
 from discreet.report.label_placement import hangs_from_top, is_near_right_edge, place_label
 from discreet.report.markup import Html, join, tag
-from discreet.report.plotly_figures import Chart, fold_numbers, format_number, layout, render_figure
+from discreet.report.number_format import format_number
+from discreet.report.plotly_figures import fold_numbers, layout, render_figure
 from discreet.report.run_page import html_page
 
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x")
@@ -58,8 +59,8 @@ def figure(panel: Panel, styles: Mapping[str, theme.Style]) -> Any:
     for mark in theme.visible_marks(panel):
         below, side = place_label(mark, panel)
         drawing.add_scatter(
-            x=[mark.at.x],
-            y=[mark.at.y],
+            x=[mark.point.x],
+            y=[mark.point.y],
             name=escape(mark.name),
             mode="markers+text",
             text=[escape(mark.name)],
@@ -77,15 +78,15 @@ def figure(panel: Panel, styles: Mapping[str, theme.Style]) -> Any:
 def description(panel: Panel) -> str:
     """Describe the panel in words: where each curve starts and ends, the marks and the limits."""
     parts = [_describe_curve(name, points) for name, points in _merge_curves(panel).items()]
-    parts += [f"{mark.name} at {format_number(mark.at.x)}: {format_number(mark.at.y)}" for mark in panel.marks]
+    parts += [f"{mark.name} at {format_number(mark.point.x)}: {format_number(mark.point.y)}" for mark in panel.marks]
     parts += [f"{limit.name} at {format_number(limit.x)}" for limit in panel.limits]
-    return f"Line chart of {panel.up} by {panel.across}. {'; '.join(parts)}."
+    return f"Line chart of {panel.y_label} by {panel.x_label}. {'; '.join(parts)}."
 
 
 def numbers_table(panel: Panel) -> Html:
     """Return the numbers of a panel as a folded table."""
     columns = [(name, dict(points), format_number) for name, points in _merge_curves(panel).items()]
-    return fold_numbers(f"{panel.title}: {panel.up}", panel.across, "points", columns)
+    return fold_numbers(f"{panel.title}: {panel.y_label}", panel.x_label, "points", columns)
 
 
 def _merge_curves(panel: Panel) -> dict[str, list[Point]]:
@@ -122,12 +123,12 @@ def _add_limit(drawing: Any, limit: Limit, panel: Panel) -> None:
 
 
 def _layout(panel: Panel) -> dict[str, Any]:
-    style = layout(Chart("", "", (), across=panel.across))
+    style = layout(panel.x_label)
     for axis, logarithmic in (("xaxis", panel.log_x), ("yaxis", panel.log_y)):
         style[axis] |= {"tickformat": "", "exponentformat": "power", "hoverformat": ".4~g", "showgrid": True}
         if logarithmic:
             style[axis] |= {"type": "log", "tickfont": {"size": 11}}  # plotly writes powers of ten larger
-    style["yaxis"] |= {"title": {"text": escape(panel.up), "font": {"size": 13}, "standoff": 6}}
+    style["yaxis"] |= {"title": {"text": escape(panel.y_label), "font": {"size": 13}, "standoff": 6}}
     style["legend"] |= {"itemclick": "toggle", "font": {"size": 12}}
     if panel.whole_x:
         xs = [point.x for curve in panel.curves for point in curve.points]

@@ -9,7 +9,7 @@ from pathlib import Path
 from discreet.errors import InvalidInput
 from discreet.experiment.run_directory.run_data import RunData, read_run
 from discreet.report import page_sections
-from discreet.report.markup import Html, definition_list, join, tag
+from discreet.report.markup import Html, definition_list, html_document, join, tag
 from discreet.report.plotly_figures import script
 from discreet.report.verdict import judge
 
@@ -59,17 +59,10 @@ def render_page(run: RunData, *, public: bool = False) -> str:
 
 def html_page(title: str, body: Html) -> str:
     """Return an HTML page with its style, and with the script for its charts if it has any; it loads nothing."""
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=POLICY),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("link", rel="icon", href="data:,"),
-        tag("title", f"{title} · discreet"),
-        tag("style", Html(files("discreet.report").joinpath("page.css").read_text(encoding="utf-8"))),
-    )
+    style = files("discreet.report").joinpath("page.css").read_text(encoding="utf-8")
+    policy = tag("meta", http_equiv="Content-Security-Policy", content=POLICY)
     charts = script() if "data-chart=" in body else None
-    return "<!DOCTYPE html>\n" + tag("html", head, tag("body", body, charts), lang="en") + "\n"
+    return html_document(title, [policy, tag("style", Html(style))], tag("body", body, charts))
 
 
 def _body(run: RunData, *, public: bool) -> Iterator[Html]:

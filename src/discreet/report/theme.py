@@ -70,7 +70,7 @@ def visible_limits(panel: Panel) -> list[Limit]:
 
 def visible_marks(panel: Panel) -> list[Mark]:
     """Return the marks that can be drawn on the panel."""
-    return [mark for mark in panel.marks if is_drawable(mark.at, panel)]
+    return [mark for mark in panel.marks if is_drawable(mark.point, panel)]
 
 
 def visible_points(curve: Curve, panel: Panel) -> dict[float, float]:

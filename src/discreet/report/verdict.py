@@ -35,12 +35,8 @@ def judge(run: RunData) -> Verdict:
             f"Not certified: what protects here is only declared, by {' and '.join(card.on_word_of)}.",
             ("If that is true:", verdict.sentence, *verdict.more),
         )
-    return Verdict(verdict.mood, verdict.sentence, (*verdict.more, *_warnings(run), *_describe_progress(run)))
-
-
-def _warnings(run: RunData) -> tuple[str, ...]:
-    """Warn of what the guarantee does not cover in this run."""
-    return (f"Warning: {wording.DATA_RANGES}",) if run.has_data_ranges else ()
+    warnings = [f"Warning: {wording.DATA_RANGES}"] if run.has_data_ranges else []
+    return Verdict(verdict.mood, verdict.sentence, (*verdict.more, *warnings, *_describe_progress(run)))
 
 
 def _judge_privacy(run: RunData) -> Verdict:

@@ -3,11 +3,10 @@
 from collections.abc import Callable
 from typing import Annotated, TypeAlias
 
-import typer
-
 from discreet.cli.account.answer import solve
 from discreet.cli.account.averaging import averaging
 from discreet.cli.account.question import Question
+from discreet.cli.help_page import command_group
 from discreet.cli.options import COUNT, POSITIVE, expand_records, number_option
 from discreet.cli.output import emit
 from discreet.privacy.events import DiscreteGaussianNoise, GaussianNoise, LaplaceNoise, Noise, SkellamNoise
@@ -33,12 +32,7 @@ Examples:
     discreet account gaussian --attack-tpr 0.05 --fpr 0.01 --steps 10
 """
 
-app = typer.Typer(
-    help="Compute a mechanism's epsilon, or the noise for an epsilon.",
-    epilog=EPILOG,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = command_group("Compute a mechanism's epsilon, or the noise for an epsilon.", EPILOG)
 
 Variance: TypeAlias = Annotated[
     float | None, number_option(POSITIVE, "V", "Variance of the noise in the sum, in lattice units.")

@@ -30,12 +30,12 @@ class Solution:
     Attributes:
         step: The event of one step.
         steps: The number of steps. 0 if not even one meets the target.
-        found: The name of the number that was computed for the target. None if there was no target.
+        solved_for: The name of the number that was computed for the target. None if there was no target.
     """
 
     step: PoissonSampled | SampledWithoutReplacement
     steps: int
-    found: str | None
+    solved_for: str | None
 
     @property
     def event(self) -> Event:
@@ -73,7 +73,7 @@ class Answer:
             "steps": self.solution.steps,
             "sampling": "none" if step.sampling_rate == 1 else self.question.sampling,
             "sampling_rate": step.sampling_rate,
-            "found": self.solution.found,
+            "found": self.solution.solved_for,
             "target": to_plain(target) if target else None,
             "tpr": {compact(attack.false_positive_rate): attack.true_positive_rate for attack in self.attacks},
             "mu": self.mu,
@@ -90,7 +90,7 @@ class Answer:
     def page(self) -> Iterator[RenderableType]:
         """Yield the answer as text, piece by piece."""
         account = self.account
-        if self.solution.found:
+        if self.solution.solved_for:
             yield _describe_solution(self)
             yield ""
         yield describe_event(self.solution.event)
@@ -146,7 +146,7 @@ def find_missing(question: Question, name: str, noise: float | None, noise_at: C
     """
     from discreet.privacy import calibration
 
-    target, relation, found = question.target(), question.neighbours, None
+    target, relation, solved_for = question.target(), question.neighbours, None
     rate = 1.0 if question.rate is None else question.rate
     steps = 1 if question.steps is None else question.steps
 
@@ -160,13 +160,16 @@ def find_missing(question: Question, name: str, noise: float | None, noise_at: C
                 fix="Add it, or a target for which to find it: --epsilon, or --attack-tpr with --fpr.",
             )
         power = 2 if name == "variance" else 1  # search for a standard deviation, not for its square
-        noise, found = calibration.calibrate_noise(lambda x: event(x**power, rate), target, relation) ** power, name
+        noise, solved_for = (
+            calibration.calibrate_noise(lambda x: event(x**power, rate), target, relation) ** power,
+            name,
+        )
     elif target is not None:
         known = noise
         if question.steps is None:
-            steps, found = calibration.affordable_rounds(event(known, rate), target, relation), "steps"
+            steps, solved_for = calibration.affordable_rounds(event(known, rate), target, relation), "steps"
         elif question.rate is None:
-            rate, found = (
+            rate, solved_for = (
                 calibration.calibrate_sampling_rate(lambda rate: event(known, rate), target, relation),
                 "sampling_rate",
             )
@@ -175,7 +178,7 @@ def find_missing(question: Question, name: str, noise: float | None, noise_at: C
                 "The noise, --steps and --sampling-rate are all given, so there is nothing to find for the target.",
                 fix="Leave out the number to find, or the target.",
             )
-    return Solution(question.sampled_event(noise_at(noise), rate), steps, found)
+    return Solution(question.sampled_event(noise_at(noise), rate), steps, solved_for)
 
 
 def _describe_solution(answer: Answer) -> str:
@@ -185,16 +188,16 @@ def _describe_solution(answer: Answer) -> str:
     else:
         fpr = compact(question.fpr or FPR)
         target = f"a true positive rate ≤ {compact(question.attack_tpr or 0)} at a false positive rate of {fpr}"
-    match solution.found:
+    match solution.solved_for:
         case "steps" if not solution.steps:
             return "steps = 0: not even one step meets the target. Add noise, or lower the sampling rate."
         case "steps":
-            found = f"steps = {solution.steps:,}, the most"
+            answer_text = f"steps = {solution.steps:,}, the most"
         case "sampling_rate":
-            found = f"sampling_rate = {round_down(solution.step.sampling_rate, 5)}, the highest"
+            answer_text = f"sampling_rate = {round_down(solution.step.sampling_rate, 5)}, the highest"
         case name:
-            found = f"{name} = {round_up(to_plain(solution.step.event)[name], 5)}, the smallest"
-    return f"{found} with {target}"
+            answer_text = f"{name} = {round_up(to_plain(solution.step.event)[name], 5)}, the smallest"
+    return f"{answer_text} with {target}"
 
 
 def _accountant_table(answer: Answer) -> Table:

@@ -1,13 +1,14 @@
 """`discreet account averaging`: what the mean of independently trained models reveals, claimed and certified."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.console import RenderableType
 from rich.padding import Padding
 
-from discreet.cli.options import COUNT, POSITIVE, PROBABILITY, RATE, number_option
+from discreet.cli.options import COUNT, POSITIVE, PROBABILITY, RATE, expand_records, number_option
 from discreet.cli.output import Json, emit
 from discreet.cli.text_table import text_table
 from discreet.part import to_plain
@@ -17,33 +18,30 @@ from discreet.report.number_format import format_count
 if TYPE_CHECKING:
     from discreet.planning.theory.heikkila_model_averaging import ModelAverage
 
-LocalEpsilon: TypeAlias = Annotated[
-    float, number_option(POSITIVE, "E", "Epsilon of each model, as the paper counts it.")
-]
-Parties: TypeAlias = Annotated[int, number_option(COUNT, "N", "Number of models, one for each client.")]
-Steps: TypeAlias = Annotated[int, number_option(COUNT, "T", "Number of training steps of each model.")]
-SamplingRate: TypeAlias = Annotated[float, number_option(RATE, "Q", "Share of a client's examples in each step.")]
-Delta: TypeAlias = Annotated[float, number_option(PROBABILITY, "D", "Delta for which epsilon is computed.")]
-
 PAPER = "as Heikkilä (2025) counts"
 
 
-@dataclass(frozen=True)
-class Answer:
-    """The question, and what the theory says about it."""
+@dataclass(frozen=True, kw_only=True)
+class AveragingQuestion:
+    """The options of the command, and its answer."""
 
-    local_epsilon: float
-    parties: int
-    steps: int
-    sampling_rate: float
-    delta: float
-    result: "ModelAverage"
+    local_epsilon: Annotated[float, number_option(POSITIVE, "E", "Epsilon of each model, as the paper counts it.")]
+    parties: Annotated[int, number_option(COUNT, "N", "Number of models, one for each client.")]
+    steps: Annotated[int, number_option(COUNT, "T", "Number of training steps of each model.")] = 1
+    sampling_rate: Annotated[float, number_option(RATE, "Q", "Share of a client's examples in each step.")] = 1.0
+    delta: Annotated[float, number_option(PROBABILITY, "D", "Delta for which epsilon is computed.")] = 1e-5
+
+    @cached_property
+    def result(self) -> "ModelAverage":
+        """What the theory says about it."""
+        from discreet.planning.theory.heikkila_model_averaging import evaluate_average
+
+        return evaluate_average(self.local_epsilon, self.parties, self.steps, self.sampling_rate, self.delta)
 
     def data(self) -> dict[str, Any]:
         result = self.result
         return {
             "epsilon": result.epsilon,
-            "delta": self.delta,
             "unit": "example",
             "relation": "zero_out",
             "view": "public",
@@ -52,10 +50,7 @@ class Answer:
             "reason": result.reason,
             "sigma_local": result.local_noise,
             "sigma_total": result.total_noise,
-            "local_epsilon": self.local_epsilon,
-            "parties": self.parties,
-            "steps": self.steps,
-            "sampling_rate": self.sampling_rate,
+            **asdict(self),
             "event": to_plain(result.event),
         }
 
@@ -79,17 +74,7 @@ class Answer:
         yield f"Why: {result.reason}."
 
 
-def averaging(
-    local_epsilon: LocalEpsilon,
-    parties: Parties,
-    steps: Steps = 1,
-    sampling_rate: SamplingRate = 1.0,
-    delta: Delta = 1e-5,
-    as_json: Json = False,
-) -> None:
+@expand_records
+def averaging(question: AveragingQuestion, as_json: Json = False) -> None:
     """Mean of independently trained models (Heikkilä 2025)."""
-    from discreet.planning.theory.heikkila_model_averaging import evaluate_average
-
-    result = evaluate_average(local_epsilon, parties, steps, sampling_rate, delta)
-    answer = Answer(local_epsilon, parties, steps, sampling_rate, delta, result)
-    emit(answer.data, answer.page, as_json=as_json)
+    emit(question.data, lambda: list(question.page()), as_json=as_json)  # an error prints no part of the page

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from discreet.cli.options import AcceptDataRanges, DataDir, Number
+from discreet.cli.options import AcceptDataRanges, DataDir, Number, number_option
 from discreet.cli.output import Json, emit, print_note
 from discreet.errors import InvalidInput, Unsupported
 from discreet.part import NonNegative
@@ -97,7 +97,7 @@ def accept(
 
     cards = PeerCards.open(folder)
     wide = max(map(len, cards.fingerprints))
-    page = [f"{name:<{wide}}  {each}" for name, each in cards.fingerprints.items()]
+    page = [f"{name:<{wide}}  {card}" for name, card in cards.fingerprints.items()]
     if code is None:
         page += [
             f"All together: {cards.code}",
@@ -119,10 +119,10 @@ def client(
     ] = None,
     wait: Annotated[
         float,
-        typer.Option(
-            click_type=Number("seconds", NonNegative),
-            metavar="SECONDS",
-            help="Time to wait for a server that does not know this node yet. A server that is away is always awaited.",
+        number_option(
+            Number("seconds", NonNegative),
+            "SECONDS",
+            "Time to wait for a server that does not know this node yet. A server that is away is always awaited.",
         ),
     ] = 60.0,
     data_dir: DataDir = None,

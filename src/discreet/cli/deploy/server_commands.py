@@ -15,6 +15,7 @@ from discreet.cli.options import AcceptDataRanges, DataDir
 from discreet.cli.output import Json, emit, print_note
 from discreet.cli.run import range_warnings
 from discreet.errors import BudgetRefused, DiscreetError, InvalidInput
+from discreet.report.number_format import format_count
 
 if TYPE_CHECKING:
     from discreet.deploy.deployment import DeclaredClient
@@ -85,14 +86,13 @@ def init(
         steps.insert(0, f"to rehearse the deployment on this machine: discreet deploy simulate {_shell_word(folder)}")
     in_clear, graph = needs_server_trust(app), uses_graph(app)
     page = [f"Created {folder} for {', '.join(names)} at {deployment.address}. Next:", *(f"  {step}" for step in steps)]
-    if in_clear:
-        page.append(CLEAR_NOTE)
-    if graph:
-        page.append(GRAPH_NOTE)
-    if app.user_files:
-        page.append(CODE_NOTE.format(files=", ".join(app.user_files)))
-    if deployment.data_ranges:
-        page.append(RANGES_WARNING)
+    notes = {
+        CLEAR_NOTE: in_clear,
+        GRAPH_NOTE: graph,
+        CODE_NOTE.format(files=", ".join(app.user_files)): bool(app.user_files),
+        RANGES_WARNING: deployment.data_ranges,
+    }
+    page += [note for note, applies in notes.items() if applies]
     result = {
         "folder": str(folder),
         "clients": names,
@@ -154,10 +154,10 @@ def submit(folder: Folder, name: Name = "first", as_json: Json = False) -> None:
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # SIGTERM ends the run too, as Ctrl-C does
     site = _open_site(folder)
-    found = follow_run(
+    result = follow_run(
         site, name, flower_commands.run_command(site, name), flower_commands.flower_environment(site), print_note
     )
-    _print_result(site, name, found, as_json=as_json)
+    _print_result(site, name, result, as_json=as_json)
 
 
 def simulate(folder: Folder, name: Name = "first", as_json: Json = False) -> None:
@@ -169,34 +169,29 @@ def simulate(folder: Folder, name: Name = "first", as_json: Json = False) -> Non
     from discreet.deploy.flower_simulation import simulate as play
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that everything that it started ends too
-    played, found = play(_open_site(folder), name, print_note)
-    _print_result(played, name, found, as_json=as_json)
+    site, result = play(_open_site(folder), name, print_note)
+    _print_result(site, name, result, as_json=as_json)
 
 
-def _print_result(site: "Site", name: str, found: dict[str, Any], *, as_json: bool) -> None:
+def _print_result(site: "Site", name: str, result: dict[str, Any], *, as_json: bool) -> None:
     """Print the card and where the results are, and exit with the run's exit code."""
     where = site.run(name)
-    if found["error"]:
-        kinds = {each.exit_code: each for each in (DiscreetError, InvalidInput, BudgetRefused)}
+    if result["error"]:
+        kinds = {kind.exit_code: kind for kind in (DiscreetError, InvalidInput, BudgetRefused)}
         kept = (where / "checkpoint.safetensors").exists()
         fix = f"What was trained so far is in {where}." if kept else ""
-        raise kinds[found["exit_code"]](found["error"], fix=fix)
+        raise kinds[result["exit_code"]](result["error"], fix=fix)
     emit(
-        lambda: {"run": str(where), **{key: found[key] for key in RESULT_KEYS}},
+        lambda: {"run": str(where), **{key: result[key] for key in RESULT_KEYS}},
         lambda: [
             (where / "guarantee.txt").read_text(),
             *range_warnings(site.deployment.data_ranges),
             f"Results are in {where}",
-            *_stop_lines(found["stopped"]),
+            *(["", result["stopped"]] if result["stopped"] else []),  # repeated below the long card
         ],
         as_json=as_json,
     )
-    raise typer.Exit(found["exit_code"])
-
-
-def _stop_lines(stopped: str | None) -> list[str]:
-    """Repeat below the long card why the run stopped."""
-    return ["", stopped] if stopped else []
+    raise typer.Exit(result["exit_code"])
 
 
 def status(folder: Folder, as_json: Json = False) -> None:
@@ -207,8 +202,8 @@ def status(folder: Folder, as_json: Json = False) -> None:
     from discreet.deploy import online_clients, superlink
 
     site = _open_site(folder)
-    found = superlink.list_nodes(site)
-    nodes = None if found is None else online_clients.add_client_names(site, found)
+    listed = superlink.list_nodes(site)
+    nodes = None if listed is None else online_clients.add_client_names(site, listed)
     runs = list(_list_runs(site))
     emit(lambda: {"nodes": nodes, "runs": runs}, lambda: _status_lines(site, nodes, runs), as_json=as_json)
     raise typer.Exit(1 if nodes is None else 0)
@@ -220,14 +215,14 @@ def _status_lines(site: "Site", nodes: list[dict[str, Any]] | None, runs: list[d
     if nodes is None:
         yield f"The server at {site.deployment.address} does not answer."
     else:
-        there, total = sum(each.get("status") == "online" for each in nodes), len(site.deployment.clients)
+        there, total = sum(node.get("status") == "online" for node in nodes), len(site.deployment.clients)
         yield f"The server at {site.deployment.address} is up; {there} of {total} clients are online."
         for what, names in online_clients.client_status(site, nodes)._asdict().items():
             if names:
                 yield f"  {what}: {', '.join(names)}"
-    for each in runs:
-        state = "done" if each["finished"] else "not done"
-        yield f"  run {each['name']}: {each['rounds']} round{'s' if each['rounds'] != 1 else ''}, {state}"
+    for run in runs:
+        state = "done" if run["finished"] else "not done"
+        yield f"  run {run['name']}: {format_count(run['rounds'], 'rounds')}, {state}"
 
 
 def _list_runs(site: "Site") -> Iterator[dict[str, Any]]:
@@ -255,13 +250,13 @@ def _open_site(folder: Path) -> "Site":
 def _parse_clients(clients: str | None) -> "list[DeclaredClient]":
     from discreet.deploy.deployment import DeclaredClient, check_distinct_names
 
-    found = []
-    for each in (clients or "").split(",") if clients else ():
-        name, equals, examples = each.strip().partition("=")
+    declared = []
+    for entry in clients.split(",") if clients else ():
+        name, equals, examples = entry.strip().partition("=")
         if not equals or not examples.isdecimal():
             raise InvalidInput(
-                f"--clients must be NAME=EXAMPLES, and got {each!r}.", fix="Use --clients north=480,south=350,east=410"
+                f"--clients must be NAME=EXAMPLES, and got {entry!r}.", fix="Use --clients north=480,south=350,east=410"
             )
-        found.append(DeclaredClient(name=name, examples=int(examples)))
-    check_distinct_names(found)
-    return found
+        declared.append(DeclaredClient(name=name, examples=int(examples)))
+    check_distinct_names(declared)
+    return declared

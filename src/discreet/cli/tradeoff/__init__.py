@@ -1,7 +1,6 @@
 """`discreet tradeoff`: what the papers prove about privacy, utility, bits and work; as tables, JSON and pictures."""
 
-import typer
-
+from discreet.cli.help_page import command_group
 from discreet.cli.tradeoff.clients import ClientsOptions
 from discreet.cli.tradeoff.cohort import CohortOptions
 from discreet.cli.tradeoff.epochs import EpochsOptions
@@ -23,12 +22,7 @@ Examples:
   discreet tradeoff promise experiment.toml --epsilon 0.5,1,2,4
 """
 
-app = typer.Typer(
-    help="What privacy costs, by the papers' theory; and pictures of it.",
-    epilog=EPILOG,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = command_group("What privacy costs, by the papers' theory; and pictures of it.", EPILOG)
 app.command("ldp")(tradeoff_command(LdpOptions))
 app.command("iterations")(tradeoff_command(IterationsOptions))
 app.command("epochs")(tradeoff_command(EpochsOptions))

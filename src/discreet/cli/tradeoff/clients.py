@@ -1,14 +1,12 @@
 """`discreet tradeoff clients`: what more clients bring (PFL, Bhaskar et al. 2025)."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from discreet.cli.options import COUNT, number_option
 from discreet.cli.tradeoff import tradeoff_options
 from discreet.cli.tradeoff.tradeoff_options import AMOUNT, SCALE, build_record
-
-if TYPE_CHECKING:
-    from discreet.planning.curves.tradeoff import Tradeoff
+from discreet.planning.curves.tradeoff import Tradeoff
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +31,7 @@ class ClientsOptions:
     loss: Annotated[float, number_option(SCALE, "L", "Excess loss at which the utility is asked.")] = 0.5
     bias: Annotated[float, number_option(AMOUNT, "B", "Norm of the error in the mean of the models.")] = 0.0
 
-    def compute(self) -> "Tradeoff":
+    def compute(self) -> Tradeoff:
         from discreet.planning.curves.clients_tradeoff import ClientsTradeoff
         from discreet.planning.theory.pfl_local_epochs import Training
 

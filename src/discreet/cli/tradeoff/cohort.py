@@ -2,15 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from discreet.cli.options import COUNT, RATE, number_option
 from discreet.cli.tradeoff import tradeoff_options
 from discreet.cli.tradeoff.tradeoff_options import COUNTS, INDEX, SCALE, build_record
 from discreet.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from discreet.planning.curves.tradeoff import Tradeoff
+from discreet.planning.curves.tradeoff import Tradeoff
 
 MOST_CLIENTS = 10**6
 
@@ -66,7 +64,7 @@ class CohortOptions:
     examples: tradeoff_options.Examples = 5600
     dimension: tradeoff_options.Dimension = 26_010
 
-    def compute(self) -> "Tradeoff":
+    def compute(self) -> Tradeoff:
         from discreet.planning.curves.cohort_tradeoff import CohortTradeoff
         from discreet.planning.theory.heikkila_cohorts import ClientWork
 

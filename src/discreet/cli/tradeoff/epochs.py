@@ -1,13 +1,10 @@
 """`discreet tradeoff epochs`: local epochs against rounds (PFL, Bhaskar et al. 2025)."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from discreet.cli.tradeoff import tradeoff_options
 from discreet.cli.tradeoff.tradeoff_options import build_record
-
-if TYPE_CHECKING:
-    from discreet.planning.curves.tradeoff import Tradeoff
+from discreet.planning.curves.tradeoff import Tradeoff
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +27,7 @@ class EpochsOptions:
     dimension: tradeoff_options.Dimension = 26_010
     lipschitz: tradeoff_options.Lipschitz = 1.0
 
-    def compute(self) -> "Tradeoff":
+    def compute(self) -> Tradeoff:
         from discreet.planning.curves.epochs_tradeoff import EpochsTradeoff
         from discreet.planning.theory.pfl_local_epochs import Training
 

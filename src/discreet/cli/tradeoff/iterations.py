@@ -9,9 +9,9 @@ from discreet.cli.options import COUNT, PROBABILITY, number_option
 from discreet.cli.tradeoff import tradeoff_options
 from discreet.cli.tradeoff.tradeoff_options import AMOUNT, SCALE, build_record
 from discreet.errors import InvalidInput
+from discreet.planning.curves.tradeoff import Tradeoff
 
 if TYPE_CHECKING:
-    from discreet.planning.curves.tradeoff import Tradeoff
     from discreet.planning.theory.fu_convergence import Constants
 
 MOST_NUMBERS = 2 * 10**7  # that a pilot generates
@@ -62,7 +62,7 @@ class IterationsOptions:
         bool, Option("--pilot", help="Measure these constants on synthetic clients with your numbers.")
     ] = False
 
-    def compute(self) -> "Tradeoff":
+    def compute(self) -> Tradeoff:
         from discreet.planning.curves.iterations_tradeoff import IterationsTradeoff
         from discreet.planning.theory.fu_best_iterations import allowed_local_iterations
         from discreet.planning.theory.fu_client_noise import ClientNoise

@@ -9,9 +9,9 @@ from discreet.cli.options import COUNT, RATE, number_option
 from discreet.cli.tradeoff import tradeoff_options
 from discreet.cli.tradeoff.tradeoff_options import SCALE, build_record
 from discreet.errors import InvalidInput
+from discreet.planning.curves.tradeoff import Tradeoff
 
 if TYPE_CHECKING:
-    from discreet.planning.curves.tradeoff import Tradeoff
     from discreet.planning.theory.kim_client_groups import Group
 
 
@@ -77,7 +77,7 @@ class LdpOptions:
     convexity: Annotated[float, number_option(SCALE, "M", "Strong convexity constant of the loss.")] = 1.0
     step: Annotated[float, number_option(SCALE, "S", "Step to which clients round what they send.")] = 1.0
 
-    def compute(self) -> "Tradeoff":
+    def compute(self) -> Tradeoff:
         from discreet.planning.curves.ldp_tradeoff import compute_ldp_tradeoff
         from discreet.planning.theory.kim_client_groups import Group
         from discreet.planning.theory.kim_noise_bounds import Promise

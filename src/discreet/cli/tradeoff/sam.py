@@ -1,14 +1,12 @@
 """`discreet tradeoff sam`: sharpness-aware local training, term by term (DP-FedSAM, Shi et al. 2023)."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from discreet.cli.options import RATE, number_option
 from discreet.cli.tradeoff import tradeoff_options
 from discreet.cli.tradeoff.tradeoff_options import AMOUNT, SCALE, build_record
-
-if TYPE_CHECKING:
-    from discreet.planning.curves.tradeoff import Tradeoff
+from discreet.planning.curves.tradeoff import Tradeoff
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +44,7 @@ class SamOptions:
     ] = 1.0
     unlike: Annotated[float, number_option(AMOUNT, "A", "How much clients differ in that fraction.")] = 1.0
 
-    def compute(self) -> "Tradeoff":
+    def compute(self) -> Tradeoff:
         from discreet.planning.curves.sam_tradeoff import compute_sam_tradeoff
         from discreet.planning.theory.dp_fedsam_bounds import LossConstants, SamRun
 

@@ -2,15 +2,13 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Protocol, TypeAlias
+from typing import Annotated, Protocol, TypeAlias
 
 import typer
 
 from discreet.cli.options import expand_records
 from discreet.cli.output import Json, emit, print_note, stderr_console
-
-if TYPE_CHECKING:
-    from discreet.planning.curves.tradeoff import Tradeoff
+from discreet.planning.curves.tradeoff import Tradeoff
 
 
 def _check_path(path: Path | None) -> Path | None:
@@ -36,7 +34,7 @@ PictureFile: TypeAlias = Annotated[
 class TradeoffOptions(Protocol):
     """The options of one command: a dataclass whose fields are the options and whose docstring is the help."""
 
-    def compute(self) -> "Tradeoff":
+    def compute(self) -> Tradeoff:
         """Compute the answer."""
 
 
@@ -51,7 +49,7 @@ def tradeoff_command(options: type[TradeoffOptions]) -> Callable[..., None]:
     return expand_records(command)
 
 
-def show_tradeoff(tradeoff: "Tradeoff", picture: Path | None, *, as_json: bool) -> None:
+def show_tradeoff(tradeoff: Tradeoff, picture: Path | None, *, as_json: bool) -> None:
     """Draw the picture if a file is given, and print the answer."""
     if picture is not None:
         from discreet.report.picture_files import save_picture

@@ -34,7 +34,7 @@ POOL_NOTE = (
 )
 NOTES = (SPREAD_NOTE, UNBIASED_NOTE, SUMS_NOTE, POOL_NOTE)
 HEADINGS = ("k", "examples", "noise", "mean: local", "shared", "utility: printed", "corrected")
-ACROSS = "clients, k"
+X_LABEL = "clients, k"
 NOTHING = "–"
 
 
@@ -115,7 +115,7 @@ class ClientsTradeoff:
         own_examples = f"{self.training.examples:,} examples each"
         utility = sweep_panel(
             f"Theorem 3, {own_examples}",
-            (ACROSS, f"least probability to be within {compact(self.loss)}"),
+            (X_LABEL, f"least probability to be within {compact(self.loss)}"),
             self.own,
             _clients,
             {
@@ -143,7 +143,7 @@ def _clients(row: ClientCount) -> float:
 def _noise_panel(title: str, rows: Sequence[ClientCount]) -> Panel:
     return sweep_panel(
         title,
-        (ACROSS, "standard deviation per coordinate, in clips"),
+        (X_LABEL, "standard deviation per coordinate, in clips"),
         rows,
         _clients,
         {"local: z/√k": lambda row: row.local_noise, "shared: z/k": lambda row: row.shared_noise},

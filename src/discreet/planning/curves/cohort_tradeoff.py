@@ -34,7 +34,7 @@ from discreet.report.number_format import format_count
 
 PLANNED_HEADINGS = ("N", "share", "mean's noise", "ε, sums", "ε, own state", "paper's share", "its ε")
 GIVEN_HEADINGS = ("N", "sum's noise", "ε, sums", "as the paper counts", "ε, own state")
-ACROSS = "clients in a cohort, N"
+X_LABEL = "clients in a cohort, N"
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ class CohortTradeoff:
     def _noise_panel(self) -> Panel:
         return sweep_panel(
             "Noise of the mean",
-            (ACROSS, "standard deviation per coordinate, in clips"),
+            (X_LABEL, "standard deviation per coordinate, in clips"),
             self.rows,
             lambda row: row.clients,
             {
@@ -193,7 +193,7 @@ class CohortTradeoff:
         if self.work.steps > 1:
             own_state = [row.own_state_epsilon for row in self.rows]
             curves.append(curve("certified: steps at the client's own state", sizes, own_state))
-        return Panel("Privacy cost", ACROSS, "ε", tuple(curves), log_x=True, log_y=True)
+        return Panel("Privacy cost", X_LABEL, "ε", tuple(curves), log_x=True, log_y=True)
 
     def _dropout_panel(self) -> Panel:
         if self.share:

@@ -13,8 +13,8 @@ def dropout_panel(work: ClientWork, cohort: Cohort, shares: Mapping[str, float],
     counts = dropout_counts(cohort)
     return Panel(
         title=f"Drop-outs among {cohort.clients:,} clients, {cohort.colluding:,} of which may collude",
-        across="clients that drop out",
-        up="ε, sums",
+        x_label="clients that drop out",
+        y_label="ε, sums",
         curves=tuple(
             curve(name, counts, [epsilon_with_dropouts(work, cohort, count, share, delta) for count in counts])
             for name, share in shares.items()

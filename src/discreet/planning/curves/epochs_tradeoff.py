@@ -1,6 +1,6 @@
 """Local epochs against rounds: what PFL (Bhaskar et al. 2025) proves about splitting a number of epochs into rounds."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,11 +13,10 @@ from discreet.planning.curves.sweep_panels import sweep_panel
 from discreet.planning.theory import pfl_local_epochs
 from discreet.planning.theory.pfl_local_epochs import BEST_EPOCHS_NOTE, TOTAL_COST_NOTE, Split, Training
 from discreet.privacy.wording import compact, round_up
-from discreet.report.curves import Picture
+from discreet.report.curves import Panel, Picture
 from discreet.report.number_format import format_count
 
 HEADINGS = ("E", "R", "ε of one round", "by ε/√R", "Theorem 2, one round", "corrected", "all rounds", "noise")
-ACROSS = "local epochs per round, E"
 
 
 @dataclass(frozen=True)
@@ -94,24 +93,20 @@ class EpochsTradeoff:
         yield f"{BEST_EPOCHS_NOTE}."
 
     def picture(self) -> Picture:
-        def local_epochs(split: Split) -> float:
-            return split.epochs
+        def panel(title: str, y_label: str, curves: Mapping[str, Callable[[Split], float]], **options: Any) -> Panel:
+            axes = ("local epochs per round, E", y_label)
+            return sweep_panel(title, axes, self.splits, lambda split: split.epochs, curves, log_x=True, **options)
 
-        cost = sweep_panel(
+        cost = panel(
             "Cost of one round",
-            (ACROSS, "ε of one round alone"),
-            self.splits,
-            local_epochs,
+            "ε of one round alone",
             {"exact": lambda split: split.epsilon, "ε/√R, from the paper": lambda split: split.asymptotic},
             dashed=("ε/√R, from the paper",),
-            log_x=True,
             log_y=True,
         )
-        bounds = sweep_panel(
+        bounds = panel(
             "Theorem 2: upper bound on the loss through privacy",
-            (ACROSS, "bound on the difference in loss"),
-            self.splits,
-            local_epochs,
+            "bound on the difference in loss",
             {
                 "one round, printed": lambda split: split.printed_bound,
                 "one round, corrected": lambda split: split.corrected_bound,
@@ -119,16 +114,12 @@ class EpochsTradeoff:
                 "all rounds, the mean": lambda split: self.whole_run,
             },
             dashed=("one round, printed", "sum over all rounds"),
-            log_x=True,
             log_y=True,
         )
-        noise = sweep_panel(
+        noise = panel(
             "Noise in the released mean",
-            (ACROSS, "expected norm"),
-            self.splits,
-            local_epochs,
+            "expected norm",
             {"after one round": lambda split: split.mean_noise, "after all rounds": lambda split: self.whole_noise},
-            log_x=True,
         )
         return Picture(
             title=f"PFL: {format_count(self.training.epochs, 'epochs')} at ε = {compact(self.epsilon)}, in rounds of E",

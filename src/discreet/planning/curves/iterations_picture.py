@@ -11,8 +11,8 @@ from discreet.privacy.wording import compact
 from discreet.report.curves import Limit, Mark, Panel, Picture, Point, curve
 
 CORRECTED, PRINTED, SILENT = "corrected", "as printed", "without noise"
-UP = "bound on the mean of ‖θ − θ*‖²"
-TOTAL_AXES = ("local iterations in all, T", UP)
+DISTANCE_BOUND = "bound on the mean of ‖θ − θ*‖²"
+TOTAL_AXES = ("local iterations in all, T", DISTANCE_BOUND)
 POINTS = 60  # of a curve over iterations
 RULES: dict[str, Callable[[int], float]] = {  # Fu et al. 2021, Figure 7
     "E = 1": lambda total: 1,
@@ -50,7 +50,7 @@ def _training_panel(tradeoff: IterationsTradeoff) -> Panel:
     bounds = dict(zip(ks, map(bound_at, ks), strict=True))
     return sweep_panel(
         f"During training, T = {total:,} and E = {local:,}",
-        ("local iterations so far, k", UP),
+        ("local iterations so far, k", DISTANCE_BOUND),
         ks,
         lambda k: k,
         {
@@ -70,7 +70,7 @@ def _local_panel(tradeoff: IterationsTradeoff) -> Panel:
     once = tradeoff.total * tradeoff.setting.cohort / tradeoff.setting.clients
     return _bound_panel(
         f"How many local iterations, T = {tradeoff.total:,}",
-        ("iterations between two uploads, E", UP),
+        ("iterations between two uploads, E", DISTANCE_BOUND),
         tradeoff.local_rows,
         lambda row: row.local,
         limits=(Limit("one upload each", once),),
@@ -99,9 +99,9 @@ def _rule_panel(tradeoff: IterationsTradeoff) -> Panel:
         pairs = ((total, min(total, max(1, round(rule(total))))) for total in totals)
         return [convergence_bound(tradeoff.setting, total, local).total for total, local in pairs]
 
-    across, up = TOTAL_AXES
+    x_label, y_label = TOTAL_AXES
     curves = tuple(curve(name, totals, bounds(rule)) for name, rule in RULES.items())
-    return Panel("E as a rule of T", across, f"{up}, corrected", curves, log_x=True, log_y=True)
+    return Panel("E as a rule of T", x_label, f"{y_label}, corrected", curves, log_x=True, log_y=True)
 
 
 def _edge_notes(tradeoff: IterationsTradeoff) -> Iterator[str]:

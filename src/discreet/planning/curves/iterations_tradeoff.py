@@ -142,23 +142,19 @@ class IterationsTradeoff:
 
     def _summary(self) -> Padding:
         """Compare both forms; a star marks a number that a remark questions."""
-
-        def line(name: str, *cells: str) -> tuple[str, ...]:
-            return name, *cells
-
         bounds = [self.row.bounds[form] for form in FORMS]
         rows: list[tuple[RenderableType, ...]] = [
-            line("largest distance of two gradients", *(compact(self.setting.sensitivity(form)) for form in FORMS)),
-            line("true ε of the noise", *(round_up(self.true_epsilon(form)) for form in FORMS)),
-            line("C_M", *(compact(self.setting.noise_constant(form), 4) for form in FORMS)),
+            ("largest distance of two gradients", *(compact(self.setting.sensitivity(form)) for form in FORMS)),
+            ("true ε of the noise", *(round_up(self.true_epsilon(form)) for form in FORMS)),
+            ("C_M", *(compact(self.setting.noise_constant(form), 4) for form in FORMS)),
             tuple(
                 Text(cell, style="bold")
                 for cell in ("Y_T, mean ‖θ_T − θ*‖², at most", *(round_up(bound.total) for bound in bounds))
             ),
-            line("  part of it from noise", *(round_up(bound.noise) for bound in bounds)),
-            *(line(f"E*, {way}", *(_star(self.best_local(form)[way]) for form in FORMS)) for way in JSON_KEYS),
-            *(line(f"T*, {way}", *(_star(self.best_total(form)[way]) for form in FORMS)) for way in (EXPLICIT, WHOLE)),
-            line("as T grows", *(_describe_limit(fu_best_iterations.long_run(self.setting, form)) for form in FORMS)),
+            ("  part of it from noise", *(round_up(bound.noise) for bound in bounds)),
+            *((f"E*, {way}", *(_star(self.best_local(form)[way]) for form in FORMS)) for way in JSON_KEYS),
+            *((f"T*, {way}", *(_star(self.best_total(form)[way]) for form in FORMS)) for way in (EXPLICIT, WHOLE)),
+            ("as T grows", *(_describe_limit(fu_best_iterations.long_run(self.setting, form)) for form in FORMS)),
         ]
         return number_table(("", "as printed", "corrected"), rows, names=1)
 

@@ -1,8 +1,9 @@
 """The three graphs of Kim, Günlü & Schaefer 2021: noise, utility and bits against ε, for every bound."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,6 @@ from discreet.report.curves import Curve, Limit, Mark, Panel, Picture, Point, cu
 from discreet.report.number_format import format_count
 
 BELOW, ABOVE, POINTS = 125.0, 10.0, 31  # the sweep goes from ε/125 to 10·ε, around the ε that was asked for
-ACROSS = "promised ε"
 NOTES = (
     "Dashed where a bound's conditions fail; dotted lines show where each bound begins, as σ falls below 1/(16q). "
     "Where σ² would be less than 1 the paper's clients add 1, and its curves are level; there is no curve where σ² is "
@@ -76,9 +76,10 @@ class EpsilonSweep:
         """Yield a curve for each bound where it holds, and a dashed one where its conditions fail."""
         for bound in self.bounds:
             heights = bound.heights(height)
-            for shown, dashed in ((_failing_points(bound.holds), True), (bound.holds, False)):
-                if any(shown):
-                    yield curve(bound.name, self.epsilons, _mask(shown, heights), dashed=dashed)
+            for is_shown, dashed in ((_failing_points(bound.holds), True), (bound.holds, False)):
+                if any(is_shown):
+                    shown = [y if here else math.nan for here, y in zip(is_shown, heights, strict=True)]
+                    yield curve(bound.name, self.epsilons, shown, dashed=dashed)
 
     def limits(self) -> tuple[Limit, ...]:
         """Return where each bound begins to hold."""
@@ -93,6 +94,10 @@ class EpsilonSweep:
     def contains(self, epsilon: float) -> bool:
         return self.epsilons[0] < epsilon < self.epsilons[-1]
 
+    def panel(self, title: str, y_label: str, curves: Iterable[Curve], **options: Any) -> Panel:
+        """Return a panel over the promised ε, with the limits of all bounds."""
+        return Panel(title, "promised ε", y_label, tuple(curves), limits=self.limits(), log_x=True, **options)
+
 
 def sweep_epsilon(group: Group) -> EpsilonSweep:
     """Evaluate every bound around the group's own ε, including the ε where its conditions or its noise change."""
@@ -102,12 +107,12 @@ def sweep_epsilon(group: Group) -> EpsilonSweep:
     changes = {change for domain in domains.values() for change in _change_points(domain) if low < change < high}
     epsilons = sorted({*np.geomspace(low, high, POINTS).tolist(), *changes})
     promises = [promise.with_epsilon(epsilon) for epsilon in epsilons]
-    exact = [kim_exact_noise.required_variance("per_example", each) for each in promises]
+    exact = [kim_exact_noise.required_variance("per_example", moved) for moved in promises]
     minibatch = kim_exact_noise.SENSITIVITIES["minibatch"] ** 2
     always = [True] * len(exact)
     sweeps = [BoundSweep(BOUND_NAMES[PER_EXAMPLE], exact, always)]  # first: its colour repeats for the sixth, exact too
     for name in FORMS:
-        bounds = [noise_bound(name, each) for each in promises]
+        bounds = [noise_bound(name, moved) for moved in promises]
         applied = [math.nan if bound.applied_variance is None else bound.applied_variance for bound in bounds]
         sweeps.append(BoundSweep(BOUND_NAMES[name], applied, [bound.valid for bound in bounds]))
     sweeps.append(BoundSweep(BOUND_NAMES[MINIBATCH], [minibatch * variance for variance in exact], always))
@@ -115,16 +120,8 @@ def sweep_epsilon(group: Group) -> EpsilonSweep:
 
 
 def _noise_panel(sweep: EpsilonSweep) -> Panel:
-    return Panel(
-        title="Noise",
-        across=ACROSS,
-        up="σ² that clients add, in units of C²",
-        curves=tuple(sweep.curves(lambda variance: variance)),
-        limits=sweep.limits(),
-        marks=sweep.marks(),
-        log_x=True,
-        log_y=True,
-    )
+    curves = sweep.curves(lambda variance: variance)
+    return sweep.panel("Noise", "σ² that clients add, in units of C²", curves, marks=sweep.marks(), log_y=True)
 
 
 def _utility_panel(sweep: EpsilonSweep, group: Group, learning: Learning) -> Panel:
@@ -132,15 +129,7 @@ def _utility_panel(sweep: EpsilonSweep, group: Group, learning: Learning) -> Pan
         average = kim_utility.average_variance([group.weight], [variance], [group.clients])
         return kim_utility.printed_utility(average, learning)
 
-    return Panel(
-        title="Utility, as printed",
-        across=ACROSS,
-        up="1 / (loss − least loss), at least",
-        curves=tuple(sweep.curves(height)),
-        limits=sweep.limits(),
-        log_x=True,
-        log_y=True,
-    )
+    return sweep.panel("Utility, as printed", "1 / (loss − least loss), at least", sweep.curves(height), log_y=True)
 
 
 def _bits_panel(sweep: EpsilonSweep, learning: Learning, step: float) -> Panel:
@@ -150,17 +139,11 @@ def _bits_panel(sweep: EpsilonSweep, learning: Learning, step: float) -> Panel:
 
     theorem = next(bound for bound in sweep.bounds if bound.name == BOUND_NAMES["theorem1"])
     printed = theorem.heights(lambda variance: bits_per_weight(variance)[0])
-    return Panel(
-        title=f"Bits, at steps of {compact(step)}",
-        across=ACROSS,
-        up="bits per weight, at most",
-        curves=(
-            *sweep.curves(lambda variance: bits_per_weight(variance)[1]),
-            curve("Theorem 1, printed", sweep.epsilons, printed, dashed=True),
-        ),
-        limits=sweep.limits(),
-        log_x=True,
+    curves = (
+        *sweep.curves(lambda variance: bits_per_weight(variance)[1]),
+        curve("Theorem 1, printed", sweep.epsilons, printed, dashed=True),
     )
+    return sweep.panel(f"Bits, at steps of {compact(step)}", "bits per weight, at most", curves)
 
 
 def _describe_setting(group: Group, learning: Learning) -> str:
@@ -180,7 +163,3 @@ def _failing_points(holds: Sequence[bool]) -> list[bool]:
     """Return where the conditions fail, and the points next to it, so that solid and dashed lines meet."""
     around = [True, *holds, True]
     return [not all(around[place : place + 3]) for place in range(len(holds))]
-
-
-def _mask(shown: Sequence[bool], heights: Sequence[float]) -> list[float]:
-    return [height if here else math.nan for here, height in zip(shown, heights, strict=True)]

@@ -167,7 +167,7 @@ def _cells(name: str, row: GroupRow, group: Group, joint: Mapping[str, JointRow]
         broken = epsilon is not None and epsilon > group.promise.epsilon
         yield NOTHING if epsilon is None else f"{round_up(epsilon)}{'*' if broken else ''}"
     bits = row.bits if name != EXACT_SUM else None
-    yield from (format_whole(each, 4) for each in (bits.printed, bits.corrected)) if bits else (NOTHING, NOTHING)
+    yield from (format_whole(count, 4) for count in (bits.printed, bits.corrected)) if bits else (NOTHING, NOTHING)
     yield _describe_conditions(name, valid=row.valid)
     if joint:
         yield _utility_cell(name, joint[name])

@@ -13,8 +13,8 @@ from discreet.experiment.job import Job
 from discreet.part import to_plain
 from discreet.planning.curves.number_tables import number_table
 from discreet.planning.curves.sweep_panels import geometric_steps, sweep_panel
-from discreet.planning.experiment_plan import expected_traffic
 from discreet.planning.other_promises import Cost, current_cost, format_affordable_rounds, price_promises
+from discreet.planning.traffic import job_traffic
 from discreet.privacy.wording import compact, unit_name
 from discreet.report.curves import Mark, Panel, Picture, Point
 from discreet.report.number_format import format_bytes, format_count
@@ -70,14 +70,14 @@ class PromiseTradeoff:
         grid = geometric_steps(min(known) / 4, max(known) * 4, POINTS)
         swept = list(price_promises(self.source, self.job, sorted({*grid, *known})))
 
-        def panel(title: str, up: str, field: str) -> Panel:
+        def panel(title: str, y_label: str, field: str) -> Panel:
             current = getattr(self.today, field)
             return sweep_panel(
                 title,
-                ("promised ε", up),
+                ("promised ε", y_label),
                 swept,
                 lambda cost: cost.epsilon,
-                {up: lambda cost: math.nan if getattr(cost, field) is None else getattr(cost, field)},
+                {y_label: lambda cost: math.nan if getattr(cost, field) is None else getattr(cost, field)},
                 marks=() if current is None else (Mark("today", Point(self.today.epsilon, current)),),
                 log_x=True,
                 log_y=True,
@@ -94,7 +94,7 @@ class PromiseTradeoff:
         )
 
     def _describe_cost(self, cost: Cost) -> dict[str, Any]:
-        traffic = expected_traffic(self.job, cost.rounds_at_this_noise)
+        traffic = job_traffic(self.job, cost.rounds_at_this_noise)
         return {
             **cost._asdict(),
             "times_the_noise": self._noise_ratio(cost),

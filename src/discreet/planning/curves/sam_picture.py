@@ -64,8 +64,8 @@ def _sensitivity_panel(run: SamRun, constants: LossConstants) -> Panel:
         limits.append(Limit(f"end for {name}", end))
     return Panel(
         title="Theorem 1: squared sensitivity before the clip",
-        across="learning rate",
-        up="as printed; neither is a bound",
+        x_label="learning rate",
+        y_label="as printed; neither is a bound",
         curves=tuple(curves),
         limits=tuple(limits),
         log_x=True,

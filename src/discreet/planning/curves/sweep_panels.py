@@ -21,7 +21,7 @@ def sweep_panel(
     """Draw several numbers of the same rows against one of them.
 
     Args:
-        axes: What is measured across and up, with units.
+        axes: The labels of the x-axis and the y-axis, with units.
         x: Reads the position of a row on the horizontal axis.
         curves: Reads the height of each curve, by the curve's name.
         dashed: The curves that are only claims.

@@ -91,7 +91,7 @@ function draw(name, lines, now) {
   const hidden = figure.hidden;
   figure.hidden = !lines.some(([, , y]) => y?.some((each) => each !== null)); // instead of an empty grid
   if (figure.hidden) return;
-  const { across, up } = config.axes[name];
+  const { x_label, y_label } = config.axes[name];
   const [quiet] = config.colours.slice(-1);
   const traces = lines.map(([label, x, y], place) => ({
     x: x || [],
@@ -110,8 +110,8 @@ function draw(name, lines, now) {
     ...config.layout,
     height: 260,
     showlegend: lines.length > 1,
-    xaxis: { ...config.layout.xaxis, ...axis(across, traces.flatMap((each) => each.x)) },
-    yaxis: { ...config.layout.yaxis, ...axis(up, traces.flatMap((each) => each.y)) },
+    xaxis: { ...config.layout.xaxis, ...axis(x_label, traces.flatMap((each) => each.x)) },
+    yaxis: { ...config.layout.yaxis, ...axis(y_label, traces.flatMap((each) => each.y)) },
   };
   Plotly.react(chart, traces, layout, { displayModeBar: false, responsive: true });
   if (hidden) Plotly.Plots.resize(chart); // the window may have been resized meanwhile
@@ -120,7 +120,7 @@ function draw(name, lines, now) {
       ? `${label} from ${formatNumber(y[0])} at ${formatNumber(x[0])} to ${formatNumber(y[y.length - 1])} at ${formatNumber(x[x.length - 1])}`.trim()
       : "no values",
   );
-  chart.setAttribute("aria-label", `Line chart of ${up} by ${across}: ${summaries.join("; ")}.`);
+  chart.setAttribute("aria-label", `Line chart of ${y_label} by ${x_label}: ${summaries.join("; ")}.`);
 }
 
 // A logarithmic axis: ticks at 1, 2 and 5 on a short axis, at powers of ten on a long one.

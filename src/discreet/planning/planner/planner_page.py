@@ -10,8 +10,8 @@ from discreet.part import to_plain
 from discreet.planning.planner.slider_question import LARGEST_DELTA, MECHANISM_NOTES, MECHANISMS, MOST, slider_stops
 from discreet.planning.planner.slider_start import StartPosition
 from discreet.privacy.wording import compact
-from discreet.report.markup import Html, join, tag
-from discreet.report.plotly_figures import COLOURS, Chart, layout
+from discreet.report.markup import Html, html_document, join, tag
+from discreet.report.plotly_figures import COLOURS, layout
 from discreet.report.theme import QUIET
 
 TITLE = "What privacy costs"
@@ -42,15 +42,7 @@ TILES: Mapping[str, str] = {
 
 def render_page(start: StartPosition) -> str:
     """Return the whole page; its scripts and styles are separate files, so that no inline code may run."""
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("link", rel="icon", href="data:,"),
-        tag("title", f"{TITLE} · discreet"),
-        tag("link", rel="stylesheet", href="page.css"),
-        tag("link", rel="stylesheet", href="planner.css"),
-    )
+    styles = [tag("link", rel="stylesheet", href=name) for name in ("page.css", "planner.css")]
     body = join(
         [
             tag("header", tag("p", "Planner", class_="eyebrow"), tag("h1", TITLE), *_notes(start)),
@@ -60,9 +52,7 @@ def render_page(start: StartPosition) -> str:
             tag("script", "", src="planner.js", defer=True),
         ]
     )
-    return (
-        "<!DOCTYPE html>\n" + tag("html", head, tag("body", body, data_planner=_script_data(start)), lang="en") + "\n"
-    )
+    return html_document(TITLE, styles, tag("body", body, data_planner=_script_data(start)))
 
 
 @lru_cache(maxsize=1)
@@ -161,14 +151,14 @@ def _answer() -> Html:
 
 def _script_data(start: StartPosition) -> str:
     """Return what the script needs, as JSON."""
-    axes = {name: {"across": across, "up": up} for name, (_, across, up) in CHARTS.items()}
+    axes = {name: {"x_label": x_label, "y_label": y_label} for name, (_, x_label, y_label) in CHARTS.items()}
     return json.dumps(
         {
             "question": to_plain(start.question),
             "stops": {name: slider_stops(name) for name in LABELS},
             "mechanism_notes": MECHANISM_NOTES,
             "axes": axes,
-            "layout": layout(Chart("", "", ())),
+            "layout": layout(),
             "colours": [*COLOURS[:2], QUIET],
         }
     )

@@ -5,32 +5,24 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
 from discreet.algorithms.algorithm import Algorithm
-from discreet.algorithms.message_sizes import message_bits
 from discreet.algorithms.noise_to_signal import noise_multiplier, noise_to_signal
 from discreet.errors import InvalidInput
 from discreet.experiment.promise import calibrate, run_spending
 from discreet.experiment.promise.promise import PromiseEvent, promise_event
-from discreet.planning.plan_warnings import plan_warnings
+from discreet.planning.plan_warnings import StatedPromise, plan_warnings
 from discreet.planning.planner.slider_question import MOST, Question
+from discreet.planning.traffic import expected_traffic
 from discreet.privacy import accountant, calibration
 from discreet.privacy.calibration import EpsilonTarget
-from discreet.privacy.release import Unit, View
 from discreet.privacy.wording import VIEWERS, sentence
 
 SPREAD = 16.0  # a curve goes from a sixteenth of the current number to sixteen times it
 FALSE_ALARMS = 0.001
-
-
-class PlannedPromise(NamedTuple):
-    unit: Unit
-    view: View
-    epsilon: float
-    delta: float
 
 
 @lru_cache(maxsize=256)
@@ -45,7 +37,7 @@ def answer_question(question: Question, patience: float = math.inf) -> dict[str,
     """
     until = monotonic() + patience
     try:
-        found = calibrate_algorithm(question)
+        algorithm = calibrate_algorithm(question)
     except InvalidInput as refusal:
         open_noise = question.algorithm()
         known = {
@@ -53,25 +45,26 @@ def answer_question(question: Question, patience: float = math.inf) -> dict[str,
             "curves": {"bytes": _bytes_by_rounds(question, open_noise)},
         }
         return {"unit": question.unit, "reason": refusal.problem, **known}
-    noise = noise_multiplier(found)
+    noise = noise_multiplier(algorithm)
     assert noise is not None
+    noises = [other for other in _geometric(noise, 11) if other >= calibration.LEAST]
     near = noise / math.sqrt(question.rounds)
-    promised = promise_event(question.privacy(), found, question.rounds, question.population())
+    promised = promise_event(question.privacy(), algorithm, question.rounds, question.population())
     epsilon = accountant.epsilon(promised.event, question.delta, promised.relation)
     recognised = accountant.true_positive_rate(promised.event, FALSE_ALARMS, promised.relation)
-    said = PlannedPromise(question.unit, question.view, epsilon, question.delta)
+    promise = StatedPromise(question.unit, question.view, epsilon, question.delta)
     distinct = sum(question.population().examples)
     return {
         "unit": question.unit,
         "reason": "",
         "noise_multiplier": noise,
         "epsilon": epsilon,
-        "noise_to_signal": noise_to_signal(found, question.population(), question.dimension),
-        "bytes": question_traffic(question, found),
+        "noise_to_signal": noise_to_signal(algorithm, question.population(), question.dimension),
+        "bytes": question_traffic(question, algorithm),
         "sentence": sentence(VIEWERS[question.view], question.unit, promised.relation, FALSE_ALARMS, recognised),
-        "warnings": list(plan_warnings(found, question.population(), [said], distinct)),
+        "warnings": list(plan_warnings(algorithm, question.population(), [promise], distinct)),
         "curves": {
-            "epsilon": _curve(_noises(noise), noise, until, lambda x: _epsilon_at(question, x)),
+            "epsilon": _curve(noises, noise, until, lambda x: _epsilon_at(question, x)),
             "noise": _curve(
                 _nearby_counts("rounds", question),
                 question.rounds,
@@ -84,7 +77,7 @@ def answer_question(question: Question, patience: float = math.inf) -> dict[str,
                 until,
                 lambda x: _noise_to_signal(replace(question, clients=int(x)), near),
             ),
-            "bytes": _bytes_by_rounds(question, found),
+            "bytes": _bytes_by_rounds(question, algorithm),
         },
     }
 
@@ -117,13 +110,13 @@ def _epsilon_at(question: Question, noise: float) -> float | None:
 
 
 def _noise_for(question: Question, near: float) -> float | None:
-    found = _calibrate_near(question, near)
-    return None if found is None else noise_multiplier(found)
+    algorithm = _calibrate_near(question, near)
+    return None if algorithm is None else noise_multiplier(algorithm)
 
 
 def _noise_to_signal(question: Question, near: float) -> float | None:
-    found = _calibrate_near(question, near)
-    return None if found is None else noise_to_signal(found, question.population(), question.dimension)
+    algorithm = _calibrate_near(question, near)
+    return None if algorithm is None else noise_to_signal(algorithm, question.population(), question.dimension)
 
 
 def _calibrate_near(question: Question, near: float) -> Algorithm | None:
@@ -145,52 +138,37 @@ def _calibrate_near(question: Question, near: float) -> Algorithm | None:
 
 
 def question_traffic(question: Question, algorithm: Algorithm) -> dict[str, int]:
-    """Return the bytes down and up for one client in a round; for one client in all, at most and expected; for all."""
-    population = question.population()
-    sent = message_bits(algorithm, {"model": torch.empty(question.dimension, device="meta")})
-    down, up = sent.down // 8, sent.up // 8
-    joined = algorithm.sampling.rounds_joined(population, question.rounds)
-    visits = algorithm.sampling.expected_cohort(population) * question.rounds
-    return {
-        "down": down,
-        "up": up,
-        "client_total": (down + up) * joined,
-        "client_expected": round((down + up) * visits / question.clients),
-        "all_total": (down + up) * round(visits),
-    }
+    """Return the bytes that clients receive and send, as `expected_traffic` counts them."""
+    params = {"model": torch.empty(question.dimension, device="meta")}
+    return expected_traffic(algorithm, params, question.population(), question.rounds)
 
 
 def _bytes_by_rounds(question: Question, algorithm: Algorithm) -> dict[str, list[float]]:
     """Return the bytes over rounds with the current bits, which another noise would change by a few."""
     rounds = _nearby_counts("rounds", question)
-    found = [question_traffic(replace(question, rounds=each), algorithm) for each in rounds]
-    totals = {name: [float(each[name]) for each in found] for name in ("client_expected", "all_total")}
-    return {"x": [float(each) for each in rounds], **totals}
+    traffic = [question_traffic(replace(question, rounds=count), algorithm) for count in rounds]
+    totals = {name: [float(sizes[name]) for sizes in traffic] for name in ("client_expected", "all_total")}
+    return {"x": [float(count) for count in rounds], **totals}
 
 
 def _curve(
     xs: Sequence[float], now: float, until: float, value: Callable[[float], float | None]
 ) -> dict[str, list[float | None]]:
     """Evaluate a curve from `now` outwards while there is time; None, a gap, where there is no finite number."""
-    found: dict[float, float | None] = {}
+    points: dict[float, float | None] = {}
     for x in sorted(xs, key=lambda x: abs(math.log(x / now))):
-        if found and monotonic() >= until:
+        if points and monotonic() >= until:
             break
         y = value(x)
-        found[x] = y if y is not None and math.isfinite(y) else None
-    return {"x": [*sorted(found)], "y": [found[x] for x in sorted(found)]}
-
-
-def _noises(now: float) -> list[float]:
-    """Return eleven noises around the current one, none below the least that calibration returns."""
-    return [each for each in _geometric(now, 11) if each >= calibration.LEAST]
+        points[x] = y if y is not None and math.isfinite(y) else None
+    return {"x": [*sorted(points)], "y": [points[x] for x in sorted(points)]}
 
 
 def _nearby_counts(name: str, question: Question) -> list[int]:
     """Return seven whole numbers around the slider's own, which is one of them; fewer at an end of its range."""
     now = getattr(question, name)
-    near = {round(each) for each in _geometric(now, 7)} | {now}
-    return sorted(each for each in near if 1 <= each <= MOST[name])
+    near = {round(number) for number in _geometric(now, 7)} | {now}
+    return sorted(number for number in near if 1 <= number <= MOST[name])
 
 
 def _geometric(number: float, points: int) -> Iterator[float]:

@@ -95,8 +95,8 @@ class Question:
 
     def population(self) -> Population:
         """Return clients with examples as even as whole numbers allow, like an even partition."""
-        each, more = divmod(round(self.examples * self.clients), self.clients)
-        return Population(examples=(each + 1,) * more + (each,) * (self.clients - more))
+        fewest, rest = divmod(round(self.examples * self.clients), self.clients)
+        return Population(examples=(fewest + 1,) * rest + (fewest,) * (self.clients - rest))
 
     def algorithm(self) -> Algorithm:
         """Build the recipe; clip norms and learning rates are 1 and don't change any number of the answer."""

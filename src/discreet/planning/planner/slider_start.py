@@ -14,9 +14,9 @@ from discreet.errors import InvalidInput
 from discreet.experiment.job import Job
 from discreet.experiment.promise import run_spending
 from discreet.params import count_values
-from discreet.planning import experiment_plan
 from discreet.planning.planner.slider_answer import calibrate_algorithm, question_traffic
 from discreet.planning.planner.slider_question import EXAMPLE_MECHANISMS, LARGEST_DELTA, MOST, Mechanism, Question
+from discreet.planning.traffic import job_traffic
 from discreet.privacy.calibration import PRECISION
 
 
@@ -95,7 +95,7 @@ def _has_same_numbers(job: Job, question: Question) -> bool:
         return False
     if not all(_is_equivalent(getattr(theirs, name), getattr(ours, name)) for name in names):
         return False
-    size, sent = question.dimension, experiment_plan.expected_traffic(job, job.rounds)
+    size, sent = question.dimension, job_traffic(job, job.rounds)
     pairs = (
         (noise_multiplier(theirs), noise_multiplier(ours)),
         (noise_to_signal(theirs, job.population, size), noise_to_signal(ours, question.population(), size)),
@@ -111,8 +111,8 @@ def _is_equivalent(theirs: Any, ours: Any) -> bool:
 
 
 def _first_steps(trainer: object) -> int:
-    found = getattr(trainer, "steps", None) or getattr(trainer, "iterations", None) or 1
-    return value_in_round(found, 0) if isinstance(found, tuple) else int(found)
+    steps = getattr(trainer, "steps", None) or getattr(trainer, "iterations", None) or 1
+    return value_in_round(steps, 0) if isinstance(steps, tuple) else int(steps)
 
 
 COHORT_SAMPLING: Mapping[Mechanism, type] = {  # how a cohort is chosen, where not all clients join
