@@ -12,8 +12,8 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeVar, cast
 
-from pydantic import GetCoreSchemaHandler
-from pydantic_core import CoreSchema, core_schema
+from pydantic import GetCoreSchemaHandler, ValidationError
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from discreet.contract import CONTRACTS, PARTS, Contract, is_shipped, own_names
 from discreet.errors import InvalidInput
@@ -158,7 +158,7 @@ class OwnPart:
                 raise ValueError(f"must be a {self._contract.name}, and {value.kind} is a {value.contract.name}")
             return value
         if isinstance(value, Mapping):
-            return self._reference(value) if ":" in str(value.get("kind")) else shipped(value)
+            return self._reference(value) if ":" in str(value.get("kind")) else _validate_shipped(value, shipped)
         if is_shipped(type(value)) or value is None or isinstance(value, str | int | float | list | tuple):
             return shipped(value)
         return UserPart.wrap(self._contract, value)
@@ -172,6 +172,19 @@ class OwnPart:
     @staticmethod
     def _serialise(value: Any, shipped: Callable[[Any], Any]) -> Any:
         return value.table() if isinstance(value, UserPart) else shipped(value)
+
+
+def _validate_shipped(table: Mapping[str, Any], shipped: Callable[[Any], Any]) -> Any:
+    """Validate a part of this package. The error for an unknown kind mentions that one's own is possible."""
+    try:
+        return shipped(table)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        if first["type"] != "union_tag_invalid" or first["loc"]:
+            raise
+        message = "kind must be one of {kinds}, or your own as 'file.py:Class', and got '{kind}'"
+        found = {"kinds": first["ctx"]["expected_tags"], "kind": first["ctx"]["tag"]}
+        raise PydanticCustomError("unknown_kind", message, found) from None
 
 
 def load_user_parts(part: T, folder: Path, skip: Collection[str] = ()) -> T:

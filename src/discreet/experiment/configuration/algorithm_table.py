@@ -21,7 +21,9 @@ def build_algorithm(given: Any) -> Any:
         return given
     name, arguments = given["recipe"], {key: value for key, value in given.items() if key != "recipe"}
     if not isinstance(name, str) or name not in RECIPES:
-        raise InvalidInput(f"There is no recipe {name!r}.", fix=f"There are: {', '.join(RECIPES)}.")
+        raise InvalidInput(
+            f"There is no recipe {name!r}.", fix=f"There are: {', '.join(RECIPES)}; or your own: file.py:function."
+        )
     recipe = RECIPES[name]
     _check(name, recipe.parameters, arguments)
     return recipe(**arguments)
@@ -37,7 +39,11 @@ def build_own_algorithm(reference: str, arguments: Mapping[str, Any], folder: Pa
     """
     function = load_object(reference, folder)
     _check(reference, inspect.signature(function).parameters, arguments)
-    algorithm = call_factory(reference, function, validate_arguments(function, arguments))
+    try:
+        validated = validate_arguments(function, arguments)
+    except NameError as error:  # an annotation that is only a text
+        raise InvalidInput(f"{reference} has an annotation that can't be read: {error}.") from None
+    algorithm = call_factory(reference, function, validated)
     if type(algorithm) is not Algorithm:
         raise InvalidInput(f"{reference} must return an Algorithm, and returned a {type(algorithm).__name__}.")
     return algorithm
