@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+import torch
 
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.claims import paper_claims
@@ -154,9 +155,26 @@ def test_algorithm_1_of_pfl_reads_an_epoch_as_one_minibatch() -> None:
 
 
 def test_rounds_that_differ_are_refused_where_clients_take_turns() -> None:
-    changing = DpSgd(steps=(3, 1), sampling_rate=0.5, clip_norm=1, learning_rate=1)
-    with pytest.raises(UnsoundCombination, match="take turns"):
-        Algorithm(trainer=changing, sampling=RoundRobin(cohort=2))
+    changing = DpSgd(steps=(3, 1), sampling_rate=0.5, clip_norm=1, learning_rate=1, noise_multiplier=1.0)
+    for sampling in (RoundRobin(cohort=2), Shifts()):
+        with pytest.raises(UnsoundCombination, match="take turns"):
+            Algorithm(trainer=changing, sampling=sampling).planned_releases(10, TEN)  # type: ignore[arg-type]
+    assert Algorithm(trainer=changing, sampling=RoundRobin(cohort=10)).planned_releases(10, TEN)
+
+
+class Shifts:
+    """A sampler of one's own, whose clients take turns too."""
+
+    relation = "add_or_remove"
+
+    def sample(self, population: Population, round: int, generator: torch.Generator) -> list[int]:
+        return list(range(round % 2, population.clients, 2))
+
+    def expected_cohort(self, population: Population) -> float:
+        return population.clients / 2
+
+    def rounds_joined(self, population: Population, rounds: int) -> int:
+        return -(-rounds // 2)
 
 
 def test_noise_of_ones_own_protects_a_clients_whole_data_from_the_server() -> None:

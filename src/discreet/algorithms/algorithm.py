@@ -189,7 +189,12 @@ class Algorithm:
         return releases.list_releases(self, population, range(round, round + 1), cohort, contributors)
 
     def planned_releases(self, rounds: int, population: Population) -> list[Release]:
-        """List what all rounds together reveal about the client who joins most often."""
+        """List what all rounds together reveal about the client who joins most often.
+
+        Raises:
+            UnsoundCombination: If clients join some rounds only, and rounds differ in what they reveal.
+        """
+        soundness.check_turns(self, rounds, population)
         return releases.list_releases(self, population, range(self.sampling.rounds_joined(population, rounds)), None)
 
     def for_population(self, population: Population, dimension: int | None = None) -> "Algorithm":

@@ -6,7 +6,6 @@ from discreet.algorithms import per_client
 from discreet.algorithms.aggregation import Lattice
 from discreet.algorithms.mechanisms import DistributedGaussian, IntegerNoise, LocalNoise
 from discreet.algorithms.population import Population
-from discreet.algorithms.sampling import RoundRobin
 from discreet.algorithms.training import Exposure
 from discreet.errors import InvalidInput, UnsoundCombination
 
@@ -22,7 +21,6 @@ def check_algorithm(algorithm: "Algorithm") -> None:
         UnsoundCombination: If the parts together void the guarantee. The message says what to use instead.
     """
     _check_weights(algorithm)
-    _check_turns(algorithm)
     _check_update_bound(algorithm)
     _check_example_bound(algorithm)
     _check_lattice(algorithm)
@@ -63,8 +61,9 @@ def _check_weights(algorithm: "Algorithm") -> None:
         )
 
 
-def _check_turns(algorithm: "Algorithm") -> None:
-    if isinstance(algorithm.sampling, RoundRobin) and _exposure(algorithm).has_uneven_rounds:
+def check_turns(algorithm: "Algorithm", rounds: int, population: Population) -> None:
+    """Refuse clients that join some rounds only, where rounds differ: the planned price is that of the first ones."""
+    if algorithm.sampling.rounds_joined(population, rounds) < rounds and _exposure(algorithm).has_uneven_rounds:
         raise UnsoundCombination(
             "Clients that take turns would pay for different rounds, where rounds differ in their local steps.",
             fix='Use one number of steps or epochs for all rounds, or sampling = {kind = "everyone"}.',
@@ -73,18 +72,18 @@ def _check_turns(algorithm: "Algorithm") -> None:
 
 def _check_update_bound(algorithm: "Algorithm") -> None:
     """Refuse a local mechanism without clip_norm if training doesn't bound updates in its norm."""
-    mechanism, trainer = algorithm.mechanism, algorithm.trainer
+    mechanism, exposure = algorithm.mechanism, _exposure(algorithm)
     if not isinstance(mechanism, LocalNoise) or mechanism.clip_norm is not None:
         return
-    if _exposure(algorithm).update_norm is None:
+    if exposure.update_norm is None:
         raise InvalidInput(
             f"The mechanism {mechanism.kind!r} has no clip_norm, and the training doesn't bound updates.",
             fix="Give clip_norm, or clip gradients by gradient_clip and leave out momentum and weight decay.",
         )
-    clip = getattr(trainer, "gradient_clip", None)
-    if mechanism.norm_order == 1 and clip is not None and clip.kind != "l1":
+    if (exposure.norm_order or 0) > mechanism.norm_order:  # a bound in L1 is one in L2 too, and not the reverse
         raise InvalidInput(
-            "Laplace noise is measured in L1, and the gradients are clipped in L2.",
+            f"{mechanism.kind} noise is measured in L{mechanism.norm_order}, and the training bounds updates in "
+            f"L{exposure.norm_order}.",
             fix='Use gradient_clip = { kind = "l1", bound = … }, or give clip_norm.',
         )
 

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import torch
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.training import AnyTrainer, GradientDescent, LocalSgd, LocalTrainer
-from discreet.algorithms.training.gradient_rules import Asam, Blur, L1Clip, L2Clip, Prox, Sam
+from discreet.algorithms.training.gradient_rules import AnyGradientClip, Asam, Blur, L1Clip, L2Clip, Prox, Sam
 from discreet.algorithms.training.schedules import Exponential, Harmonic
 from discreet.data.federation import Federation
 from discreet.params import Params, norms
@@ -199,3 +199,12 @@ def test_nothing_bounds_an_update_that_more_than_a_known_number_of_clipped_gradi
     local = LocalSgd(learning_rate=0.5, batch_size=2, steps=4, gradient_clip=L2Clip(bound=3.0))
     assert local.exposure(0).update_norm is not None
     assert replace(local, **other).exposure(0).update_norm is None
+
+
+@pytest.mark.parametrize("kind", get_args(get_args(AnyGradientClip)[0]), ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("size", [0.0, 1e-3, 1.0, 1e30, math.inf, math.nan])
+def test_no_clipped_gradient_exceeds_the_bound_in_the_norm_that_the_clip_names(kind: Any, size: float) -> None:
+    clip = kind(bound=2.0)
+    gradient = {"weight": size * torch.randn(3, 50), "bias": size * torch.randn(3, 5)}
+    clipped = clip.clip_gradient(gradient)
+    assert bool((norms(clipped, order=clip.norm_order) <= 2.0 * (1 + 1e-6)).all())

@@ -14,10 +14,12 @@ from discreet.algorithms.training.local_sgd import LocalSgd
 from discreet.algorithms.training.minibatch_dp import MinibatchDp
 from discreet.algorithms.training.shards import Shards
 from discreet.algorithms.training.trainer import LocalTrainer, Loss
+from discreet.user_part import OwnPart
 
 AnyTrainer: TypeAlias = Annotated[
     LocalSgd | GradientDescent | DpSgd | MinibatchDp | BroadcastGradients | ConvexLocal | DenoisedRelease | Shards,
     Field(discriminator="kind"),
+    OwnPart(LocalTrainer),
 ]
 
 __all__ = [

@@ -108,7 +108,14 @@ class ConvexLocal(LocalTrainer):
             * sum(between**number for number in range(self.passes))
         )
         example = ExampleBound(sensitivity=reach, passes=self.passes, parts=1, counted_noise=same_noise)
-        return Exposure(steps=(1,), sampling_rate=self.sampling_rate, own_noise=None, update_norm=None, example=example)
+        return Exposure(
+            steps=(1,),
+            sampling_rate=self.sampling_rate,
+            own_noise=None,
+            update_norm=None,
+            norm_order=None,
+            example=example,
+        )
 
     def check_model(self, loss: Loss, params: Params, inputs: Tensor) -> None:
         self._check_size(LinearHead.detect(loss, params, inputs).table(params))

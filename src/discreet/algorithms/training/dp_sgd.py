@@ -97,7 +97,12 @@ class DpSgd(PoissonTrainer):
         assert not isinstance(self.noise_multiplier, tuple)
         noise = None if self.noise_multiplier is None else GaussianNoise(noise_multiplier=self.noise_multiplier)
         return Exposure(
-            steps=self.steps, sampling_rate=self.sampling_rate, own_noise=noise, update_norm=None, example=None
+            steps=self.steps,
+            sampling_rate=self.sampling_rate,
+            own_noise=noise,
+            update_norm=None,
+            norm_order=None,
+            example=None,
         )
 
     def noise_to_signal(self, weights: Sequence[float], population: Population) -> float:

@@ -68,6 +68,7 @@ class Exposure(NamedTuple):
         own_noise: Noise that training adds to each sum, relative to how far one example moves it. None if it adds none,
             or if that noise is still to be chosen: then training by itself protects nobody.
         update_norm: Norm that no update of the round exceeds, by construction; None if unbounded.
+        norm_order: Order of that norm: 1 or 2. None if unbounded.
         example: How one example enters the round's update; None if nothing bounds that.
     """
 
@@ -75,6 +76,7 @@ class Exposure(NamedTuple):
     sampling_rate: float | None
     own_noise: Noise | None
     update_norm: float | None
+    norm_order: int | None
     example: ExampleBound | None
 
     @property
@@ -103,6 +105,12 @@ class Exposure(NamedTuple):
     def _sampled_event(self, noise: Noise, rounds: range) -> Event:
         sampled = noise if self.sampling_rate is None else PoissonSampled(sampling_rate=self.sampling_rate, event=noise)
         return Repeated(count=sum_over_rounds(self.steps, rounds), event=sampled)
+
+
+# An update that nothing bounds, and that no noise protects.
+NOTHING_DECLARED = Exposure(
+    steps=(1,), sampling_rate=None, own_noise=None, update_norm=None, norm_order=None, example=None
+)
 
 
 def same_noise(noise: Noise) -> Noise:

@@ -50,8 +50,10 @@ class GradientDescent(LocalTrainer):
         a larger bound, and the noise scales with it, so rounds reveal alike.
         """
         factors = sum(map(self.schedule.factor, self._iterations(round)))
-        norm = self._step.max_update_norm(self.learning_rate * factors)
-        return Exposure(steps=(1,), sampling_rate=None, own_noise=None, update_norm=norm, example=None)
+        norm, order = self._step.update_bound(self.learning_rate * factors)
+        return Exposure(
+            steps=(1,), sampling_rate=None, own_noise=None, update_norm=norm, norm_order=order, example=None
+        )
 
     def with_two_steps(self) -> Self:
         return replace(self, iterations=(2,))

@@ -4,7 +4,8 @@ Each works on a block with one row for each client, and never waits for the devi
 CUDA graph.
 """
 
-from typing import Annotated, Literal, TypeAlias
+from abc import abstractmethod
+from typing import Annotated, ClassVar, Literal, Protocol, TypeAlias
 
 import torch
 from pydantic import Field
@@ -85,6 +86,24 @@ class Prox:
 AnyRegulariser: TypeAlias = Annotated[Blur | Prox, Field(discriminator="kind")]
 
 
+class GradientClip(Protocol):
+    """The contract of a gradient clip. A bound on updates follows from it, so nothing has a default."""
+
+    @property
+    @abstractmethod
+    def bound(self) -> float:
+        """The norm that no clipped gradient exceeds, whatever the gradient."""
+
+    @property
+    @abstractmethod
+    def norm_order(self) -> int:
+        """Order of the norm that `bound` is about: 1 or 2."""
+
+    @abstractmethod
+    def clip_gradient(self, gradient: Params) -> Params:
+        """Return the clipped gradient. One with NaN or infinity becomes zero."""
+
+
 @part
 class L2Clip:
     """Scale each client's batch gradient down to an L2 norm of at most `bound`, for Gaussian noise (ζ in Fu et al.).
@@ -94,9 +113,9 @@ class L2Clip:
 
     kind: Literal["l2"] = "l2"
     bound: Positive
+    norm_order: ClassVar[int] = 2
 
     def clip_gradient(self, gradient: Params) -> Params:
-        """Return the clipped gradient."""
         return clip(gradient, self.bound)
 
 
@@ -106,9 +125,9 @@ class L1Clip:
 
     kind: Literal["l1"] = "l1"
     bound: Positive
+    norm_order: ClassVar[int] = 1
 
     def clip_gradient(self, gradient: Params) -> Params:
-        """Return the clipped gradient."""
         return clip(gradient, self.bound, order=1)
 
 

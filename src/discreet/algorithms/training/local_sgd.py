@@ -55,8 +55,10 @@ class LocalSgd(LocalTrainer):
         differ by client. It holds for real numbers; rounding in the model's precision is left to the mechanism's clip.
         """
         rates = None if self.steps is None else self.steps * self.learning_rate * self.schedule.factor(round)
-        norm = None if rates is None else self._step.max_update_norm(rates)
-        return Exposure(steps=(1,), sampling_rate=None, own_noise=None, update_norm=norm, example=None)
+        norm, order = (None, None) if rates is None else self._step.update_bound(rates)
+        return Exposure(
+            steps=(1,), sampling_rate=None, own_noise=None, update_norm=norm, norm_order=order, example=None
+        )
 
     def with_two_steps(self) -> Self:
         return replace(self, steps=2, epochs=None)

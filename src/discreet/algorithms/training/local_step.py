@@ -47,11 +47,14 @@ class LocalStep:
         assert state is not None
         return subtract(state.params, repeat_for_clients(broadcast.params, clients))
 
-    def max_update_norm(self, rates: float) -> float | None:
-        """Return ζ·Ση for the sum of a round's rates; None if anything but clipped gradients moves the model."""
+    def update_bound(self, rates: float) -> tuple[float, int] | tuple[None, None]:
+        """Return ζ·Ση for the sum of a round's rates, and the order of that norm.
+
+        Both are None if anything but clipped gradients moves the model.
+        """
         if self.gradient_clip is None or self.regulariser is not None or self.momentum or self.weight_decay:
-            return None
-        return self.gradient_clip.bound * rates
+            return None, None
+        return self.gradient_clip.bound * rates, self.gradient_clip.norm_order
 
     @property
     def model_copies(self) -> float:

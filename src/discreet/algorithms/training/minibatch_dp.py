@@ -77,7 +77,12 @@ class MinibatchDp(LocalTrainer):
         if self.noise_multiplier is not None:
             noise = GaussianNoise(noise_multiplier=self.noise_multiplier / 2)
         return Exposure(
-            steps=self.steps, sampling_rate=self.sampling_rate, own_noise=noise, update_norm=None, example=None
+            steps=self.steps,
+            sampling_rate=self.sampling_rate,
+            own_noise=noise,
+            update_norm=None,
+            norm_order=None,
+            example=None,
         )
 
     def noise_to_signal(self, weights: Sequence[float], population: Population) -> float:

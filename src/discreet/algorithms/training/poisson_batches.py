@@ -73,7 +73,12 @@ def sum_exposure(part: Any, round: int, counted_noise: Callable[[Noise], Noise])
     reach = float(rate * part.clip_norm / part.expected_batch * math.sqrt(value_in_round(part.steps, round)))
     example = ExampleBound(sensitivity=reach, passes=1, parts=1, counted_noise=counted_noise)
     return Exposure(
-        steps=part.steps, sampling_rate=part.sampling_rate, own_noise=None, update_norm=None, example=example
+        steps=part.steps,
+        sampling_rate=part.sampling_rate,
+        own_noise=None,
+        update_norm=None,
+        norm_order=None,
+        example=example,
     )
 
 

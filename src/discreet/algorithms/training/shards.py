@@ -55,7 +55,9 @@ class Shards(LocalTrainer):
     def exposure(self, round: int) -> Exposure:
         reach = 2 * self.clip_norm / self.shards
         example = ExampleBound(sensitivity=reach, passes=1, parts=self.shards, counted_noise=same_noise)
-        return Exposure(steps=(1,), sampling_rate=None, own_noise=None, update_norm=self.clip_norm, example=example)
+        return Exposure(
+            steps=(1,), sampling_rate=None, own_noise=None, update_norm=self.clip_norm, norm_order=2, example=example
+        )
 
     def with_two_steps(self) -> Self:
         return replace(self, shards=2, local=self.local.with_two_steps())

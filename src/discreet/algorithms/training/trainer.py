@@ -9,14 +9,16 @@ from torch import Tensor
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.population import Population
 from discreet.algorithms.training.batches import Batches
-from discreet.algorithms.training.exposure import Exposure
+from discreet.algorithms.training.exposure import NOTHING_DECLARED, Exposure
 from discreet.algorithms.training.work_advice import WorkAdvice
+from discreet.contract import contract
 from discreet.params import Params
 from discreet.randomness.streams import Rows
 
 Loss: TypeAlias = Callable[[Params, Tensor, Tensor], Tensor]  # (model, inputs, targets) -> one loss an example
 
 
+@contract("trainer", exposure=NOTHING_DECLARED)
 class LocalTrainer(Protocol):
     """Computes the updates of a block of clients, and states what they reveal about one example.
 
