@@ -30,7 +30,7 @@ clip_norm = 0.5
 learning_rate = 4.0
 """
 
-Prepared = Callable[..., Job]
+PrepareJob = Callable[..., Job]
 
 
 @pytest.fixture(autouse=True)
@@ -48,5 +48,5 @@ def small(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def prepared(small: Path) -> Prepared:
+def prepare(small: Path) -> PrepareJob:
     return lambda *overrides: api.prepare_job(experiment_file.load_experiment(small, overrides))

@@ -43,11 +43,11 @@ def test_a_page_shows_what_its_commands_and_programs_print(
     """One page is one program, in a folder of its own."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
-    for shown, printed in played(path.read_text()):
+    for shown, printed in run_page(path.read_text()):
         assert matches(shown, printed), f"{path.name} shows\n{shown}\nand the program prints\n{printed}"
 
 
-def played(page: str) -> Iterator[tuple[str, str]]:
+def run_page(page: str) -> Iterator[tuple[str, str]]:
     """Run a page: what it shows, and what really came out. A fence that begins with a file's name is that file."""
     names: dict[str, Any] = {"__name__": "page"}
     found = fences(page)
@@ -57,7 +57,7 @@ def played(page: str) -> Iterator[tuple[str, str]]:
         elif fence.language == "console":
             yield from commands(fence.body)
         elif fence.language == "python":
-            with captured() as out:
+            with capture_output() as out:
                 exec(compile(fence.body, "page", "exec"), names)
             yield following.body if following.language == "text" else "", out.getvalue()
 
@@ -67,7 +67,7 @@ def commands(body: str) -> Iterator[tuple[str, str]]:
     code = 0
     for line in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]:
         command, _, shown = re.sub(r"\\\n\s*", "", line).partition("\n")
-        with captured() as out:
+        with capture_output() as out:
             if command == "echo $?":
                 out.write(f"{code}\n")
             else:
@@ -78,7 +78,7 @@ def commands(body: str) -> Iterator[tuple[str, str]]:
 
 
 @contextlib.contextmanager
-def captured() -> Iterator[io.StringIO]:
+def capture_output() -> Iterator[io.StringIO]:
     out = io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
         yield out
@@ -92,7 +92,7 @@ def matches(shown: str, printed: str) -> bool:
 def test_a_page_that_shows_something_else_is_found() -> None:
     page = "```console\n$ discreet --version\ndiscreet 9.9.9\n$ echo $?\n0\n```\n"
     page += "```python\nprint(1)\n```\n```text\n2\n```\n"
-    assert [matches(*each) for each in played(page)] == [False, True, False]
+    assert [matches(*each) for each in run_page(page)] == [False, True, False]
     assert matches("made ... today", "made by\nus today")
     assert not matches("1.5", "1x5")
 

@@ -45,7 +45,7 @@ def test_every_mutant_still_fits_the_code() -> None:
     misfits = []
     for mutant in MUTANTS:
         try:
-            assert mutant.patched() != (PACKAGE / mutant.file).read_text()
+            assert mutant.patch() != (PACKAGE / mutant.file).read_text()
         except DoesNotApply as error:
             misfits.append(str(error))
     assert not misfits
@@ -54,7 +54,7 @@ def test_every_mutant_still_fits_the_code() -> None:
 def test_every_mutant_names_a_test_that_exists() -> None:
     for mutant in MUTANTS:
         file, *classes, name = mutant.test.split("::")
-        found = _parsed(file)
+        found = _parse(file)
         for wanted in classes:
             (found,) = (each.body for each in found if isinstance(each, ast.ClassDef) and each.name == wanted)
         functions = {each.name for each in found if isinstance(each, ast.FunctionDef)}
@@ -62,7 +62,7 @@ def test_every_mutant_names_a_test_that_exists() -> None:
 
 
 @cache
-def _parsed(file: str) -> list[ast.stmt]:
+def _parse(file: str) -> list[ast.stmt]:
     return ast.parse((ROOT / file).read_text()).body
 
 
@@ -87,7 +87,7 @@ def test_the_page_lists_them_as_they_are() -> None:
 )
 def test_a_mutant_that_does_not_fit_is_said_to(change: dict[str, str], why: str) -> None:
     with pytest.raises(DoesNotApply, match=why):
-        replace(SHAMIR, **change).patched()
+        replace(SHAMIR, **change).patch()
     assert play(replace(SHAMIR, **change)).outcome == "does not apply"
 
 

@@ -160,7 +160,7 @@ def test_a_part_whose_constant_was_replaced_is_refused() -> None:
         Algorithm(trainer=LocalSgd(learning_rate=1.0, batch_size=1, steps=1), mechanism=quiet)
 
 
-class Registering:
+class RegisteringMixin:
     """A mixin with a hook of its own, which would hide ours."""
 
     def __init_subclass__(cls, **more: Any) -> None:
@@ -168,7 +168,7 @@ class Registering:
 
 
 def test_a_mixin_does_not_make_a_subclass_of_a_part_a_part() -> None:
-    class Quiet(Registering, Gaussian):
+    class Quiet(RegisteringMixin, Gaussian):
         pass
 
     quiet = Quiet(clip_norm=1.0, noise_multiplier=1.0)
@@ -179,7 +179,7 @@ def test_a_mixin_does_not_make_a_subclass_of_a_part_a_part() -> None:
 
 
 def test_a_subclass_of_an_algorithm_is_not_trained() -> None:
-    class Loud(Registering, Algorithm):
+    class Loud(RegisteringMixin, Algorithm):
         pass
 
     trainer = LocalSgd(learning_rate=1.0, batch_size=1, steps=1)

@@ -97,10 +97,10 @@ HEAVY = ["torch", "numpy", "scipy", "dp_accounting", "pydantic", "typer"]
 
 @pytest.mark.parametrize("module", PUBLIC)
 def test_what_is_listed_is_what_there_is(module: str) -> None:
-    assert sorted(offered(importlib.import_module(module))) == sorted(PUBLIC[module])
+    assert sorted(exported_names(importlib.import_module(module))) == sorted(PUBLIC[module])
 
 
-def offered(module: Any) -> list[str]:
+def exported_names(module: Any) -> list[str]:
     """What a module says it exports, else the functions and classes that it defines for others."""
     if hasattr(module, "__all__"):
         return list(module.__all__)

@@ -121,20 +121,20 @@ def cards(prepared: Job) -> list[Guarantee]:
     return run_guarantees.certify_run(prepared, prepared.rounds, None, shared=False)
 
 
-def said(found: Guarantee) -> str:
+def card_text(found: Guarantee) -> str:
     return " ".join(found.as_text().split())
 
 
-def refused(union: Any, /, **fields: Any) -> None:
+def assert_refused(union: Any, /, **fields: Any) -> None:
     """The part has no such option: it is refused for the last of these fields, and not for another reason."""
     with pytest.raises(InvalidInput, match=f"{list(fields)[-1]}: is not known here"):
         from_plain(union, fields)
 
 
-def claimed(found: Guarantee, source: str, reason: str) -> float:
+def check_claim(found: Guarantee, source: str, reason: str) -> float:
     """The one claim on the card, which the card calls one, with source, reason and what is certified; its ε."""
     (claim,) = found.claims
-    words = said(found)
+    words = card_text(found)
     assert "Claimed, not certified" in words
     assert source in claim.source
     assert reason in claim.reason
@@ -157,7 +157,7 @@ def test_row_1_steps_at_a_clients_own_state_are_certified_at_its_own_noise_and_t
     first, *_ = cards(job(tmp_path, own + "as_published = true\n"))
     assert (first.unit, first.view) == ("example", "server")
     assert steps(first.event) == {PoissonSampled(sampling_rate=0.1, event=GaussianNoise(noise_multiplier=2.0)): 12}
-    claim = claimed(first, "Theorem 4.6", "recognise 3.1 in 1,000 at 1 false alarm, and one recognises 10.7")
+    claim = check_claim(first, "Theorem 4.6", "recognise 3.1 in 1,000 at 1 false alarm, and one recognises 10.7")
     whole = PoissonSampled(sampling_rate=0.1, event=GaussianNoise(noise_multiplier=4.0))  # of all four clients
     assert claim == epsilon(Repeated(count=12, event=whole), first.delta) < first.epsilon
     sound, *_ = cards(job(tmp_path, own))
@@ -194,7 +194,7 @@ def test_row_3_sums_are_divided_by_the_expected_batch_and_carry_noise_when_nobod
     """Each example's loss falls by w: whatever was drawn, the model moves by whole multiples of η/(qn)."""
     held = federation(*(8,) * 3)
 
-    def moved(q: float, multiplier: float, at: int, **kind: Any) -> torch.Tensor:
+    def noise_move(q: float, multiplier: float, at: int, **kind: Any) -> torch.Tensor:
         algorithm = ddp_fedavg(learning_rate=2.0, clip_norm=1.0, sampling_rate=q, noise_multiplier=multiplier, **kind)
         algorithm = algorithm.for_population(held.population, 1)
         sim = Simulation(algorithm, held, lambda model, x, y: -model["w"] + 0 * x.sum(dim=1), RunKey.from_seed(1))
@@ -204,17 +204,17 @@ def test_row_3_sums_are_divided_by_the_expected_batch_and_carry_noise_when_nobod
         noises = sim.rows(broadcast, [-1])
         return algorithm.server_step(state, broadcast, total, 3, held.population, noises).params["w"]
 
-    counts = {float(moved(0.5, 1e-6, at, noise="gaussian")) * 3 * (0.5 * 8) / 2.0 for at in range(20)}
+    counts = {float(noise_move(0.5, 1e-6, at, noise="gaussian")) * 3 * (0.5 * 8) / 2.0 for at in range(20)}
     assert len({round(count) for count in counts}) > 3  # of 24 examples, each with chance ½
     assert all(abs(count - round(count)) < 1e-3 for count in counts)
     for kind in ({"noise": "gaussian"}, {"noise": "skellam"}, {"noise": "discrete_gaussian"}):
-        assert moved(1e-9, 3.0, 0, **kind) != 0  # an empty batch, but for one run in 4e7
-    assert moved(1e-9, 3.0, 0, gradients="local") != 0
+        assert noise_move(1e-9, 3.0, 0, **kind) != 0  # an empty batch, but for one run in 4e7
+    assert noise_move(1e-9, 3.0, 0, gradients="local") != 0
 
 
 def test_row_3_momentum_of_a_client_can_not_be_expressed_on_the_lattice() -> None:
     common = {"steps": 1, "sampling_rate": 0.1, "clip_norm": 1.0, "learning_rate": 1.0}
-    refused(AnyTrainer, kind="broadcast_gradients", **common, momentum=0.9)
+    assert_refused(AnyTrainer, kind="broadcast_gradients", **common, momentum=0.9)
     with pytest.raises(TypeError):
         RECIPES["ddp_fedavg"](learning_rate=1, clip_norm=1, sampling_rate=0.1, momentum=0.9)
     with pytest.raises(InvalidInput, match="doesn't bound what one example moves"):
@@ -236,7 +236,7 @@ def test_row_4_all_clients_take_the_same_public_number_of_steps_at_the_same_rate
     assert (trainer.sampling_rate, trainer.steps) == (10 / 200, (20,))
     with pytest.raises(InvalidInput):
         ddp_fedavg(learning_rate=1, clip_norm=1, sampling_rate=0.05, local_steps=((20, 21, 20),), gradients=gradients)  # type: ignore[arg-type]
-    words = said(cards(job(tmp_path, DDP + f'gradients = "{gradients}"\nnoise_multiplier = 4.0\n'))[0])
+    words = card_text(cards(job(tmp_path, DDP + f'gradients = "{gradients}"\nnoise_multiplier = 4.0\n'))[0])
     assert "Tuning, model selection and evaluation on the same data." in words
     assert "Preprocessing fitted on the data: scalers" in words
 
@@ -268,13 +268,13 @@ def test_row_6_overlap_is_counted_as_it_was_dealt(tmp_path: Path) -> None:
     assert prepared.population.max_multiplicity == most == 4
     (release,) = prepared.algorithm.planned_releases(4, prepared.population)
     assert sum(steps(release.event).values()) == 4 * most
-    assert "At most 4 clients hold the same example." in said(cards(prepared)[0])
+    assert "At most 4 clients hold the same example." in card_text(cards(prepared)[0])
 
 
 def test_row_7_batches_are_drawn_by_poisson_or_promise_nothing() -> None:
     common = {"clip_norm": 1.0, "learning_rate": 1.0, "steps": 1, "noise_multiplier": 1.0}
     for shuffled in ({"shuffle": True}, {"sampling": "fixed_size"}, {"drop_last": True}):
-        refused(AnyTrainer, kind="dp_sgd", sampling_rate=0.1, **common, **shuffled)
+        assert_refused(AnyTrainer, kind="dp_sgd", sampling_rate=0.1, **common, **shuffled)
     (event,) = steps(DpSgd(**common, batch_size=20).for_population(SAMPLE).exposure(0).own_event(range(1)))
     assert event == PoissonSampled(sampling_rate=0.2, event=GaussianNoise(noise_multiplier=1.0))
     assert TRAINER.exposure(0).own_event(range(1)) is None  # batches of a shuffled pass: no event at all
@@ -288,7 +288,9 @@ def test_row_8_delta_and_the_batch_are_asked_for_and_noise_is_on_the_sum() -> No
         from_plain(Privacy, {"unit": "example", "against": "server", "epsilon": 2.0})
     with pytest.raises(InvalidInput, match="sampling_rate or batch_size"):
         RECIPES["pfl"](learning_rate=1, clip_norm=1)
-    refused(AnyTrainer, kind="dp_sgd", steps=1, sampling_rate=0.1, clip_norm=1.0, learning_rate=1.0, noise_on="mean")
+    assert_refused(
+        AnyTrainer, kind="dp_sgd", steps=1, sampling_rate=0.1, clip_norm=1.0, learning_rate=1.0, noise_on="mean"
+    )
     trainer = DpSgd(steps=1, sampling_rate=0.5, clip_norm=2.0, learning_rate=1.0, noise_multiplier=3.0)
     data = federation(*(8,) * 1000)
     simulation = Simulation(Algorithm(trainer=trainer), data, lambda model, x, y: 0 * x.sum(dim=1), RunKey.from_seed(1))
@@ -298,7 +300,7 @@ def test_row_8_delta_and_the_batch_are_asked_for_and_noise_is_on_the_sum() -> No
 
 
 def test_row_10_a_statistic_of_the_data_is_no_normalisation() -> None:
-    refused(AnyModel, kind="linear", normalisation="median")
+    assert_refused(AnyModel, kind="linear", normalisation="median")
     with pytest.raises(InvalidInput, match="GroupNorm"):
         check_layers(nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4)))
 
@@ -340,7 +342,7 @@ def test_row_15_two_updates_lie_twice_the_bound_apart_and_the_papers_half_is_a_c
     """
     first = cards(job(tmp_path, published))[0]
     assert (first.unit, first.relation, first.view) == ("client", "replace", "server")
-    claim = claimed(first, "Fu et al. 2021", "twice as far apart")
+    claim = check_claim(first, "Fu et al. 2021", "twice as far apart")
     assert first.epsilon > 1.9 * claim
     sound = cards(job(tmp_path, published.replace("as_published = true", "")))[0]
     assert (sound.claims, sound.epsilon) == ((), first.epsilon)
@@ -353,14 +355,14 @@ def test_row_15_noise_is_computed_exactly_and_no_constant_can_be_given() -> None
     mechanism = calibrate.calibrate_noise(open_noise, promised, 5, SAMPLE).mechanism
     assert isinstance(mechanism, LocalNoise)
     assert mechanism.noise_multiplier == pytest.approx(2 * 1.018, abs=2e-3)
-    refused(AnyMechanism, kind="local_gaussian", c2=1.5)
+    assert_refused(AnyMechanism, kind="local_gaussian", c2=1.5)
 
 
 def test_row_16_sizes_are_public_by_declaration_and_weigh_nothing_under_noise(tmp_path: Path) -> None:
     for mechanism in (LocalNoise(kind="local_gaussian", clip_norm=1.0), Gaussian(clip_norm=1.0)):
         with pytest.raises(UnsoundCombination, match='weighting = "uniform"'):
             Algorithm(trainer=TRAINER, mechanism=mechanism, weighting="by_examples")
-    assert "how many examples each holds, is public" in said(cards(job(tmp_path, PFL))[0])
+    assert "how many examples each holds, is public" in card_text(cards(job(tmp_path, PFL))[0])
     taking_turns = ldp_fedavg(learning_rate=0.1, gradient_bound=1.0, cohort=2, noise_multiplier=4.0)
     (release,) = taking_turns.planned_releases(10, SAMPLE)
     assert not any(isinstance(step, PoissonSampled) for step in steps(release.event))
@@ -378,8 +380,8 @@ def test_row_18_one_clip_bounds_all_tensors_together() -> None:
     update = {name: torch.full((1, *value.shape), 9.0) for name, value in MODEL.items()}
     bounded = Gaussian(clip_norm=0.5).bound(update, Broadcast(0, MODEL, {}))
     assert 0.999 < float(norms(bounded)) <= 1
-    refused(AnyMechanism, kind="gaussian", clip_norm=1.0, per_tensor=True)
-    refused(AnyMechanism, kind="gaussian", clip_norm=1.0, per_layer=True)
+    assert_refused(AnyMechanism, kind="gaussian", clip_norm=1.0, per_tensor=True)
+    assert_refused(AnyMechanism, kind="gaussian", clip_norm=1.0, per_layer=True)
 
 
 def test_row_19_a_weighted_mean_under_a_clip_is_refused_and_the_denominator_is_the_expected_one() -> None:
@@ -398,8 +400,8 @@ def test_row_19_a_weighted_mean_under_a_clip_is_refused_and_the_denominator_is_t
 
 
 def test_row_20_a_cohort_is_drawn_by_the_secret_key_and_priced_as_it_was_drawn(tmp_path: Path) -> None:
-    refused(AnySampling, kind="fixed_size", cohort=50, seed=0)
-    refused(AnySampling, kind="poisson", rate=0.1, cohort=50)
+    assert_refused(AnySampling, kind="fixed_size", cohort=50, seed=0)
+    assert_refused(AnySampling, kind="poisson", rate=0.1, cohort=50)
     many, fixed = Population(examples=(1,) * 500), FixedSize(cohort=50)
     one, other = (RunKey.generate() for _ in range(2))
     assert fixed.sample(many, 0, one.generator(Purpose.SAMPLING, 0)) != fixed.sample(
@@ -411,7 +413,7 @@ def test_row_20_a_cohort_is_drawn_by_the_secret_key_and_priced_as_it_was_drawn(t
         **LOCAL, clip_norm=1.0, sampling=RoundRobin(cohort=50), noise_multiplier=0.95
     ).planned_releases(1, many)
     assert release.event == GaussianNoise(noise_multiplier=0.95)  # a public order amplifies nothing
-    assert "seeded noise protects nobody" in said(cards(job(tmp_path, PFL, "seed=7"))[0])
+    assert "seeded noise protects nobody" in card_text(cards(job(tmp_path, PFL, "seed=7"))[0])
 
 
 def test_row_21_a_share_alone_is_priced_alone_and_the_sum_carries_the_plan_however_many_join() -> None:
@@ -458,7 +460,7 @@ def test_row_22_top_k_of_noisy_updates_runs_as_published_only_and_its_epsilon_is
     first = cards(job(tmp_path, published))[0]
     assert (first.unit, first.view) == ("client", "server")  # one upload, and nothing of the sum
     assert first.event == Repeated(count=4, event=GaussianNoise(noise_multiplier=0.95 / 2**0.5))
-    claim = claimed(first, "DP-FedSAM (Shi et al. 2023)", "deletes its share of noise")
+    claim = check_claim(first, "DP-FedSAM (Shi et al. 2023)", "deletes its share of noise")
     counted = Repeated(count=4, event=PoissonSampled(sampling_rate=0.5, event=GaussianNoise(noise_multiplier=0.95)))
     assert claim == epsilon(counted, first.delta)
     assert first.epsilon > claim
@@ -480,7 +482,7 @@ def test_row_23_noise_covers_every_coordinate_that_data_could_have_chosen(sparsi
         sent = mechanism.add_noise_share(mechanism.bound(chosen, told), told, key.rows(0, b"", [0, 1, 2], CPU))
         released, _ = mechanism.release_sum(sum_clients(sent), state, told, 3, 3, key.rows(0, b"", [-1], CPU))
         assert all(bool((value != 0).all()) for value in released.values())
-    refused(AnySparsifier, kind="top_k", fraction=0.1, noise="kept")
+    assert_refused(AnySparsifier, kind="top_k", fraction=0.1, noise="kept")
 
 
 def test_row_24_sharpness_aware_steps_change_no_guarantee() -> None:
@@ -501,7 +503,7 @@ def test_row_25_delta_is_small_unless_somebody_says_so_and_attacks_are_told_with
     (other,) = cards(job(tmp_path, PFL, loose))
     assert other.epsilon < found.epsilon
     assert other.attacks == found.attacks  # a δ of 1/M makes ε look small, and hides nothing here
-    assert "false alarms" in said(other)
+    assert "false alarms" in card_text(other)
 
 
 def test_row_25a_a_slow_clients_noise_counts_as_slowly_as_its_gradients() -> None:
@@ -545,14 +547,14 @@ def test_row_26_every_guarantee_names_its_unit_its_relation_and_who_looks() -> N
     assert found["pfl"] == found["fl_sgd_gaussian"] == {("example", "zero_out", "server")}
     assert found["ldp_fedavg"] == {("client", "replace", "server")}
     assert found["dp_fedavg"] == found["dp_fedsam"] == {("client", "add_or_remove", "public")}
-    words = said(Guarantee.certify(Release(**whole), 1e-5))
+    words = card_text(Guarantee.certify(Release(**whole), 1e-5))
     assert all(entry in words for entry in ("Unit", "Neighbours", "Observer"))
 
 
 def test_row_27_noise_and_seeds_are_named_on_the_card_and_the_last_round_is_what_is_reported(tmp_path: Path) -> None:
     """So much noise that accuracy only jumps: an earlier round was better, and is not what the run says of itself."""
     prepared = job(tmp_path, PFL, "seed=1", "algorithm.noise_multiplier=1000.0")
-    words = said(cards(prepared)[0])
+    words = card_text(cards(prepared)[0])
     assert "computed in floating point" in words
     assert "not a cryptographic source" in words
     assert "computed without noise on test examples" in words

@@ -1,7 +1,7 @@
-"""Check names in the package: no participle or particle as a whole name, no file name twice, papers by their names.
+"""Check names: no participle or particle as a whole name, no file name twice in the package, papers by their names.
 
 A function is a verb phrase or a noun of the field, a file is a noun, a boolean is a question. This check refuses what
-broke that rule most often; `make lint` runs it.
+broke that rule most often, in the package and in the helpers of tests; `make lint` runs it.
 """
 
 import ast
@@ -11,7 +11,8 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-PACKAGE = Path(__file__).parent.parent / "src" / "discreet"
+ROOT = Path(__file__).parent.parent
+PACKAGE, TESTS = ROOT / "src" / "discreet", ROOT / "tests"
 WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 PARTICLES, PARTICIPLES, USUAL, CLASSES = (
     frozenset(WORDS[name].split()) for name in ("particles", "participles", "usual", "classes")
@@ -34,42 +35,53 @@ def is_refused(name: str) -> bool:
 def defined_names(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Yield the line and name of every function, method and class."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node.lineno, node.name
-        elif isinstance(node, ast.ClassDef) and node.name not in CLASSES:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and node.name not in CLASSES:
             yield node.lineno, re.sub(r"(?<=[a-z])(?=[A-Z])", "_", node.name)
 
 
-def check(folder: Path) -> list[str]:
-    """Return one line for each name that is refused."""
-    problems = []
-    seen: dict[str, Path] = {}
+def python_files(folder: Path) -> Iterator[tuple[Path, str]]:
+    """Yield the path within the folder and the source of every Python file."""
     for path in sorted(folder.rglob("*.py")):
-        relative = path.relative_to(folder)
-        source = path.read_text(encoding="utf-8")
+        yield path.relative_to(folder), path.read_text(encoding="utf-8")
+
+
+def check_words(folder: Path) -> Iterator[str]:
+    """Yield one line for each file, function or class that is named by participles or particles alone.
+
+    A test function is a sentence that starts with `test_`, so none is refused.
+    """
+    for path, source in python_files(folder):
         if path.stem != "__init__" and is_refused(path.stem):
-            problems.append(f"{relative}: a file is named by a noun, and this one by a participle or a particle.")
-        if path.stem not in ("__init__", "__main__") and "cli" not in relative.parts:  # a command's file has its name
-            if path.stem in seen:
-                problems.append(f"{relative}: has the same name as {seen[path.stem]}.")
-            seen[path.stem] = relative
+            yield f"{path}: a file is named by a noun, and this one by a participle or a particle."
         for line, name in defined_names(ast.parse(source)):
             if is_refused(name):
-                problems.append(f"{relative}:{line}: {name} is a participle or a particle: use a verb or a noun.")
+                yield f"{path}:{line}: {name} is a participle or a particle: use a verb or a noun."
+
+
+def check_repeats(folder: Path) -> Iterator[str]:
+    """Yield one line for each file with the name of an earlier one. A command's file has the name of its command."""
+    seen: dict[str, Path] = {}
+    for path, _ in python_files(folder):
+        if path.stem not in ("__init__", "__main__") and "cli" not in path.parts:
+            if path.stem in seen:
+                yield f"{path}: has the same name as {seen[path.stem]}."
+            seen[path.stem] = path
+
+
+def check_citations(folder: Path) -> Iterator[str]:
+    """Yield one line for each place that cites a paper by a number."""
+    for path, source in python_files(folder):
         for number, text in enumerate(source.splitlines(), 1):
             if re.search(r"\b[Pp]aper[s_ ]*00\d|\b00[0-4]'s\b", text):
-                problems.append(
-                    f"{relative}:{number}: cite the paper by its authors (docs/papers.md), not by a number."
-                )
-    return problems
+                yield f"{path}:{number}: cite the paper by its authors (docs/papers.md), not by a number."
 
 
-def main(folder: Path) -> int:
-    problems = check(folder)
+def main() -> int:
+    problems = [*check_words(PACKAGE), *check_repeats(PACKAGE), *check_citations(PACKAGE), *check_words(TESTS)]
     for problem in problems:
         print(problem)
     return 1 if problems else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]) if len(sys.argv) > 1 else PACKAGE))
+    sys.exit(main())

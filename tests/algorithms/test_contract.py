@@ -68,7 +68,7 @@ def algorithms() -> dict[str, Algorithm]:
 EVERY = algorithms()
 
 
-def sent(algorithm: Algorithm, held: Federation) -> torch.Tensor:
+def encode_uploads(algorithm: Algorithm, held: Federation) -> torch.Tensor:
     """A row for each client, as it is summed and before its noise; what goes beside an update included."""
     simulation = Simulation(algorithm, held, loss(), RunKey.from_seed(5))
     broadcast = algorithm.broadcast(algorithm.init(PARAMS), 0)
@@ -76,7 +76,7 @@ def sent(algorithm: Algorithm, held: Federation) -> torch.Tensor:
     return flatten(found.rows if found.clean is None else found.clean, leading=1).double()
 
 
-def priced(algorithm: Algorithm) -> float:
+def sensitivity_bound(algorithm: Algorithm) -> float:
     """What one unit may move the sum by, in the units of what is sent: integers, or the clip."""
     noise = algorithm.mechanism.sum_noise(algorithm.grid(HELD.population))
     return float(getattr(noise, "l2_sensitivity", 1.0))
@@ -95,7 +95,9 @@ def test_no_client_sends_more_than_is_priced(name: str):
     algorithm = EVERY[name]
     if algorithm.mechanism.is_private:
         order = algorithm.mechanism.norm_order
-        assert float(sent(algorithm, HELD).norm(p=order, dim=1).max()) <= priced(algorithm) * (1 + 1e-12)
+        assert float(encode_uploads(algorithm, HELD).norm(p=order, dim=1).max()) <= sensitivity_bound(algorithm) * (
+            1 + 1e-12
+        )
 
 
 @pytest.mark.parametrize("name", [name for name, each in EVERY.items() if each.mechanism.unit == "example"])
@@ -105,15 +107,15 @@ def test_no_example_moves_what_its_client_sends_by_more_than_is_priced(name: str
     times = algorithm.trainer.exposure(0).sums(0).times
     integers = isinstance(algorithm.mechanism, IntegerNoise)
     # each of the sums by its own sensitivity; real ones by 1/√times each
-    most = times * priced(algorithm) if integers else times**0.5
-    whole = sent(algorithm, HELD)
+    most = times * sensitivity_bound(algorithm) if integers else times**0.5
+    whole = encode_uploads(algorithm, HELD)
     for example in range(7):  # the first client's
-        moved = (sent(algorithm, without(example)) - whole).norm(dim=1)
+        moved = (encode_uploads(algorithm, remove_example(example)) - whole).norm(dim=1)
         assert float(moved[0]) <= most * (1 + 1e-6)
         assert moved[1:].tolist() == [0, 0]
 
 
-def without(example: int) -> Federation:
+def remove_example(example: int) -> Federation:
     gone = replace(HELD, inputs=HELD.inputs.clone())
     gone.inputs[example] = torch.nan  # a federation is checked when it is made, and this one was sound then
     return gone
@@ -149,10 +151,10 @@ def test_a_number_that_follows_from_the_clients_lowers_no_price_when_it_is_given
     if field != "shares":  # fewer shares are larger ones: more noise than is counted
         assert all(after[view] >= before[view] * (1 - 1e-6) for view in before)
     times = changed.trainer.exposure(0).sums(0).times
-    most = times * priced(changed) if isinstance(changed.mechanism, IntegerNoise) else times**0.5
-    whole = sent(changed, HELD)
+    most = times * sensitivity_bound(changed) if isinstance(changed.mechanism, IntegerNoise) else times**0.5
+    whole = encode_uploads(changed, HELD)
     for example in range(7):
-        assert float((sent(changed, without(example)) - whole).norm(dim=1)[0]) <= most * (1 + 1e-6)
+        assert float((encode_uploads(changed, remove_example(example)) - whole).norm(dim=1)[0]) <= most * (1 + 1e-6)
 
 
 def test_integers_that_training_made_are_never_taken_for_clipped_ones():
@@ -172,4 +174,4 @@ def test_gradients_at_the_broadcast_model_are_clipped_as_a_whole_for_whole_clien
     trainer = BroadcastGradients(steps=4, sampling_rate=0.9, clip_norm=1.0, learning_rate=100.0)
     skellam = IntegerNoise(kind="skellam", clip_norm=CLIP, noise_multiplier=NOISE)
     algorithm = Algorithm(trainer=trainer, mechanism=skellam, aggregation=Lattice()).for_population(HELD.population, 18)
-    assert float(sent(algorithm, HELD).norm(dim=1).max()) <= priced(algorithm)
+    assert float(encode_uploads(algorithm, HELD).norm(dim=1).max()) <= sensitivity_bound(algorithm)

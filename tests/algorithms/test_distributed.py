@@ -45,13 +45,13 @@ EVERY = {
 }
 
 
-def simulated(algorithm: Algorithm, seed: int = 1) -> Simulation:
+def simulate(algorithm: Algorithm, seed: int = 1) -> Simulation:
     return Simulation(algorithm.for_population(HELD.population, DIMENSION), HELD, cross_entropy, RunKey.from_seed(seed))
 
 
 @pytest.mark.parametrize("name", EVERY)
 def test_engines_agree_to_the_last_integer_and_a_file_holds_it(name: str):
-    sim = simulated(EVERY[name])
+    sim = simulate(EVERY[name])
     broadcast = sim.algorithm.broadcast(sim.algorithm.init(linear()), 0)
     totals = [
         engine.gather(broadcast, [0, 1, 2, 3]).total
@@ -123,7 +123,7 @@ def test_one_example_more_never_moves_a_rounded_sum_by_more_than_is_priced():
 
 def test_whole_clients_keep_within_the_conditional_bound():
     """On a lattice of 5 steps to the clip, where rounding 18 numbers makes a norm of 5 up to √(25 + 4.5 + 7.1)."""
-    sim = simulated(replace(CLIENTS, aggregation=Lattice(scale=5.0)), seed=4)
+    sim = simulate(replace(CLIENTS, aggregation=Lattice(scale=5.0)), seed=4)
     broadcast = sim.algorithm.broadcast(sim.algorithm.init(linear()), 0)
     rows = sim.step(broadcast, [0, 1, 2, 3]).clean
     assert rows is not None
@@ -156,23 +156,23 @@ def test_the_noise_is_enough_for_the_fewest_honest_survivors_and_less_is_spent_w
 
 def test_drop_outs_are_survived_up_to_the_plan_and_not_beyond():
     algorithm = replace(EVERY["skellam"], mechanism=IntegerNoise(kind="skellam", noise_multiplier=3.0, dropouts=1))
-    sim = simulated(algorithm)
+    sim = simulate(algorithm)
     broadcast = sim.algorithm.broadcast(sim.algorithm.init(linear()), 0)
     engine = EmbeddedEngine(sim)
 
-    class Leaving(SecureEngine):
+    class DropoutEngine(SecureEngine):
         gone: dict[int, str] = {}  # noqa: RUF012 - set by the test
 
         def draw_dropouts(self, round: int, cohort: list[int]):  # type: ignore[no-untyped-def]
             return self.gone
 
-    secure = Leaving(engine)
-    Leaving.gone = {2: "masked"}
+    secure = DropoutEngine(engine)
+    DropoutEngine.gone = {2: "masked"}
     found = secure.gather(broadcast, [0, 1, 2, 3])
     assert set(found.contributors) == {0, 1, 3}
     expected = engine.gather(broadcast, [0, 1, 3]).total
     assert all(((found.total[name] - expected[name]) % 2**32 == 0).all() for name in expected)
-    Leaving.gone = {1: "masked", 2: "masked"}
+    DropoutEngine.gone = {1: "masked", 2: "masked"}
     with pytest.raises(TooFewClients):
         secure.gather(broadcast, [0, 1, 2, 3])
 
@@ -221,7 +221,7 @@ def test_unsound_combinations_are_refused():
     with pytest.raises(UnsoundCombination, match="Some client must join every round"):
         replace(CLIENTS, sampling=Poisson(rate=0.5)).for_population(HELD.population, DIMENSION)
     assert replace(CLIENTS, sampling=FixedSize(cohort=3)).for_population(HELD.population, 18).mechanism.shares == 3  # type: ignore[union-attr]
-    few = SecureEngine(EmbeddedEngine(simulated(EVERY["skellam"])))
+    few = SecureEngine(EmbeddedEngine(simulate(EVERY["skellam"])))
     broadcast = few.embedded.simulation.algorithm.broadcast(few.embedded.simulation.algorithm.init(linear()), 0)
     with pytest.raises(InvalidInput, match="A secure sum needs at least 3 clients, and 2 are in this round"):
         few.gather(broadcast, [0, 1])
@@ -239,22 +239,22 @@ def test_a_model_of_another_size_than_the_lattice_was_laid_out_for_is_refused():
 
 
 def test_a_scale_of_ones_own_is_refused_where_sums_would_wrap_around_or_no_noise_can_be_drawn():
-    def at(scale: float, **lattice: float) -> Algorithm:
+    def with_scale(scale: float, **lattice: float) -> Algorithm:
         given = Lattice(scale=scale, bits=16, **lattice)  # type: ignore[arg-type]
         return replace(EVERY["16 bits"], aggregation=given).for_population(HELD.population, DIMENSION)
 
     found = EVERY["16 bits"].for_population(HELD.population, DIMENSION).aggregation.scale  # type: ignore[union-attr]
     assert found is not None
-    assert at(found).aggregation.scale == found  # type: ignore[union-attr]
-    assert at(found / 10).aggregation.scale == found / 10  # type: ignore[union-attr]
+    assert with_scale(found).aggregation.scale == found  # type: ignore[union-attr]
+    assert with_scale(found / 10).aggregation.scale == found / 10  # type: ignore[union-attr]
     with pytest.raises(InvalidInput, match=r"At a scale of 100000 a sum leaves the ring of 16 bits .* of up to 1, and"):
-        at(1e5)
+        with_scale(1e5)
     with pytest.raises(InvalidInput, match="and 1e-9 is allowed"):
-        at(found * 1.01)
-    assert at(found * 1.01, wraparound=1e-6).aggregation.scale == found * 1.01  # type: ignore[union-attr]
+        with_scale(found * 1.01)
+    assert with_scale(found * 1.01, wraparound=1e-6).aggregation.scale == found * 1.01  # type: ignore[union-attr]
     for scale, word in ((1e-9, "coarse"), (1e13, "fine")):
         with pytest.raises(InvalidInput, match=f"too {word}: with this noise its shares can be drawn between"):
-            at(scale, wraparound=0.99)
+            with_scale(scale, wraparound=0.99)
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -286,7 +286,7 @@ def test_a_mask_for_all_goes_with_no_rotation():
             with pytest.raises(InvalidInput, match=f"rotation spreads every update .* sparsifier '{mask.kind}'"):
                 replace(base, sparsifier=mask)
     assert replace(EVERY["rotated"], sparsifier=ServerTopK(fraction=0.5)).sparsifier.kind == "server_top_k"
-    sim = simulated(replace(EVERY["skellam"], sparsifier=RandomK(fraction=0.5)))
+    sim = simulate(replace(EVERY["skellam"], sparsifier=RandomK(fraction=0.5)))
     rows = sim.step(sim.algorithm.broadcast(sim.algorithm.init(linear()), 0), [0, 1]).clean
     assert rows is not None
     assert int(sum((value[0] == 0).sum() for value in rows.values())) >= 9

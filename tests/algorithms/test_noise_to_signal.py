@@ -58,7 +58,7 @@ EVERY = {
 }
 
 
-def moved(algorithm: Algorithm, steepness: float) -> Tensor:
+def move_model(algorithm: Algorithm, steepness: float) -> Tensor:
     """How a round moves a model whose every example has the same gradient, that long, along one coordinate."""
     wide = {"weight": torch.zeros(800, 5, dtype=torch.float64)}
 
@@ -77,8 +77,8 @@ def moved(algorithm: Algorithm, steepness: float) -> Tensor:
 def test_noise_to_signal_is_what_a_round_at_the_clip_has(name: str):
     """A norm of noise in 2,000 coordinates or more has a deviation of 2 %, and is 10 % off in one run of 1e6."""
     algorithm = EVERY[name].for_population(HELD.population, DIMENSION)
-    noise = moved(algorithm, 0.0)
-    signal = moved(algorithm, 1000.0) - noise  # the streams are the same, so that only the signal is left
+    noise = move_model(algorithm, 0.0)
+    signal = move_model(algorithm, 1000.0) - noise  # the streams are the same, so that only the signal is left
     found = noise_to_signal(algorithm, HELD.population, DIMENSION)
     assert found == pytest.approx(float(noise.norm() / signal.norm()), rel=0.1)
 

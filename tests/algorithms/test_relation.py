@@ -50,7 +50,7 @@ def blind(params: Params, inputs: torch.Tensor, targets: torch.Tensor) -> torch.
     return 0 * cross_entropy(params, inputs, targets)
 
 
-def blanked(params: Params, inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+def blank_loss(params: Params, inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     """The same loss, of which an example of zeros only has none: a blank."""
     return cross_entropy(params, inputs, targets) * (inputs != 0).any(dim=-1)
 
@@ -76,7 +76,7 @@ def test_a_blanked_example_moves_the_update_by_its_clip_and_leaves_the_noise():
     inputs = held.inputs.clone()
     inputs[3] = 0.0
     blank = Federation(inputs, held.targets, (4,))
-    with_it, without = (update(each, params, loss=blanked) for each in (held, blank))
+    with_it, without = (update(each, params, loss=blank_loss) for each in (held, blank))
     assert 0 < float((with_it - without).norm()) <= CLIP / 4 * (1 + 1e-12)
 
 

@@ -47,7 +47,7 @@ def row(client: int, rows: Params) -> Params:
     return {name: value[client] for name, value in rows.items()}
 
 
-def announced(sparsifier: Sparsifier, round: int = 0) -> Params:
+def announce(sparsifier: Sparsifier, round: int = 0) -> Params:
     return sparsifier.announce(MODEL, round, lambda params, round: row(0, block(1, seed=round + 9)))
 
 
@@ -66,7 +66,7 @@ def test_it_comes_back_from_plain_data(sparsifier: Sparsifier) -> None:
 
 @pytest.mark.parametrize("sparsifier", EVERY, ids=str)
 def test_a_block_is_treated_as_each_client_alone(sparsifier: Sparsifier) -> None:
-    rows, known = block(4), announced(sparsifier)
+    rows, known = block(4), announce(sparsifier)
     for step in (sparsifier.select, sparsifier.finish):
         together = step(rows, known)
         for client in range(4):
@@ -84,7 +84,7 @@ def test_only_the_published_order_is_unsound_and_says_why(sparsifier: Sparsifier
 
 @pytest.mark.parametrize("sparsifier", EVERY, ids=str)
 def test_what_it_announces_meets_no_name_of_a_mechanism_and_lies_with_the_model(sparsifier: Sparsifier) -> None:
-    for name, mask in announced(sparsifier).items():
+    for name, mask in announce(sparsifier).items():
         assert name.startswith("mask ")
         assert mask.device == MODEL[name.removeprefix("mask ")].device
         assert mask.shape == MODEL[name.removeprefix("mask ")].shape
@@ -92,7 +92,7 @@ def test_what_it_announces_meets_no_name_of_a_mechanism_and_lies_with_the_model(
 
 @pytest.mark.parametrize("sparsifier", COMMON, ids=str)
 def test_a_common_mask_keeps_six_of_twenty_coordinates_of_everybody(sparsifier: Sparsifier) -> None:
-    known = announced(sparsifier)
+    known = announce(sparsifier)
     chosen = sparsifier.select(block(4), known)
     kept_by = [{name: value != 0 for name, value in row(client, chosen).items()} for client in range(4)]
     assert nonzero(kept_by[0]) == 6
@@ -202,7 +202,7 @@ def test_what_a_mechanism_adds_to_the_vector_is_sent_too() -> None:
     """One number for each client beside the update, such as whether it was below an adaptive clip."""
     rows = block(4) | {"flag": torch.tensor([0.1, -0.1, 0.1, 0.1])}
     for sparsifier in EVERY:
-        assert torch.equal(sparsifier.finish(rows, announced(sparsifier))["flag"], rows["flag"])
+        assert torch.equal(sparsifier.finish(rows, announce(sparsifier))["flag"], rows["flag"])
 
 
 def test_a_public_mask_is_that_of_the_largest_coordinates_of_the_public_update() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from discreet.planning.planner.planner_server import PlannerServer
 from tests.planning.planner.conftest import QUESTION as ANSWERED
-from tests.planning.planner.conftest import served
+from tests.planning.planner.conftest import serve_planner
 
 QUESTION = replace(ANSWERED, mechanism="dp_sgd", sampling_rate=0.1, local_steps=2)
 
@@ -31,21 +31,21 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def planner() -> Iterator[PlannerServer]:
-    with served(QUESTION) as server:
+    with serve_planner(QUESTION) as server:
         yield server
 
 
-class Heard:
+class PageLog:
     """What the page complained of, and what it asked for."""
 
     def __init__(self, page: Any) -> None:
         self.complaints: list[str] = []
         self.requests: list[str] = []
-        page.on("console", self._said)
+        page.on("console", self._log_message)
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
         page.on("request", lambda request: self.requests.append(request.url))
 
-    def _said(self, message: Any) -> None:
+    def _log_message(self, message: Any) -> None:
         if "400 (Bad Request)" not in message.text:  # the browser's own word for a number that was refused
             self.complaints.append(message.text)
 
@@ -57,7 +57,7 @@ def page(browser: Any, planner: PlannerServer) -> Iterator[Any]:
 
     context = browser.new_context(viewport={"width": 1280, "height": 900}, color_scheme="light")
     opened = context.new_page()
-    heard = Heard(opened)
+    heard = PageLog(opened)
     opened.goto(planner.url)
     expect(opened.locator("#tile-noise_multiplier")).not_to_have_text("…", timeout=30_000)
     yield opened

@@ -24,30 +24,30 @@ def noise(page: Any) -> Any:
     return page.locator("#tile-noise_multiplier")
 
 
-def said(question: Any) -> str:
+def noise_text(question: Any) -> str:
     """The noise as the page writes it: four digits."""
     return f"{answer_question(question)['noise_multiplier']:.4g}"
 
 
-def drawn(page: Any, name: str) -> str:
+def line_path(page: Any, name: str) -> str:
     """The line as the browser drew it."""
     return str(page.locator(f"#chart-{name} path.js-line").first.get_attribute("d"))
 
 
 def test_the_first_answer_is_that_of_the_accountants(page: Any):
-    expect(noise(page)).to_have_text(said(QUESTION))
+    expect(noise(page)).to_have_text(noise_text(QUESTION))
     expect(page.locator("#sentence")).to_contain_text("Anyone who sees what the server sees")
     for name in CHARTS:
         expect(page.locator(f"#chart-{name} .scatterlayer .trace").first).to_be_visible()
-        assert len(drawn(page, name)) > 20
+        assert len(line_path(page, name)) > 20
         assert page.locator(f"#chart-{name}").get_attribute("aria-label").startswith("Line chart of ")
 
 
 def test_a_number_that_is_typed_moves_the_slider_and_the_curves(page: Any):
-    before, place = drawn(page, "noise"), page.locator("#epsilon-slider").input_value()
+    before, place = line_path(page, "noise"), page.locator("#epsilon-slider").input_value()
     page.get_by_label("Promised ε", exact=True).fill("0.5")
-    expect(noise(page)).to_have_text(said(replace(QUESTION, epsilon=0.5)), timeout=LONG)
-    assert drawn(page, "noise") != before
+    expect(noise(page)).to_have_text(noise_text(replace(QUESTION, epsilon=0.5)), timeout=LONG)
+    assert line_path(page, "noise") != before
     assert int(page.locator("#epsilon-slider").input_value()) < int(place)
 
 
@@ -59,7 +59,7 @@ def test_a_slider_moves_by_the_keyboard(page: Any):
     rounds = int(page.locator("#rounds").input_value())
     assert rounds > 20
     assert slider.get_attribute("aria-valuetext") == str(rounds)
-    expect(noise(page)).to_have_text(said(replace(QUESTION, rounds=rounds)), timeout=LONG)
+    expect(noise(page)).to_have_text(noise_text(replace(QUESTION, rounds=rounds)), timeout=LONG)
 
 
 def test_a_slider_moves_by_the_mouse(page: Any):
@@ -67,20 +67,20 @@ def test_a_slider_moves_by_the_mouse(page: Any):
     page.mouse.click(box["x"] + 0.2 * box["width"], box["y"] + box["height"] / 2)
     delta = float(page.locator("#delta").input_value())
     assert 1e-9 < delta < 1e-8
-    expect(noise(page)).to_have_text(said(replace(QUESTION, delta=delta)), timeout=LONG)
+    expect(noise(page)).to_have_text(noise_text(replace(QUESTION, delta=delta)), timeout=LONG)
 
 
 @pytest.mark.parametrize("name", LABELS)
 def test_every_slider_moves_some_curve(page: Any, name: str):
-    before = seen(page)
+    before = chart_states(page)
     with page.expect_response("**/answer*", timeout=LONG):
         page.get_by_role("slider", name=f"{LABELS[name]}, slider").press("ArrowRight")
     expect(page.locator(".answer")).not_to_have_attribute("aria-busy", "true", timeout=LONG)
-    assert seen(page) != before
+    assert chart_states(page) != before
 
 
-def seen(page: Any) -> list[tuple[str, str]]:
-    return [(drawn(page, name), page.locator(f"#chart-{name}").get_attribute("aria-label")) for name in CHARTS]
+def chart_states(page: Any) -> list[tuple[str, str]]:
+    return [(line_path(page, name), page.locator(f"#chart-{name}").get_attribute("aria-label")) for name in CHARTS]
 
 
 def test_another_mechanism_and_another_view_have_other_answers(page: Any):
@@ -91,7 +91,7 @@ def test_another_mechanism_and_another_view_have_other_answers(page: Any):
     expect(page.locator("#mechanism-note")).to_contain_text("whole clients")
     page.get_by_label("Protects against").select_option("public")
     central = replace(QUESTION, mechanism="gaussian", view="public")
-    expect(noise(page)).to_have_text(said(central), timeout=LONG)
+    expect(noise(page)).to_have_text(noise_text(central), timeout=LONG)
     expect(page.locator("#warnings li")).to_have_count(len(answer_question(central)["warnings"]))
     expect(page.locator("figure:visible")).to_have_count(len(CHARTS))
     expect(page.locator("#tile-client_expected")).to_have_text("16 kB")  # 8 kB in every tenth of 20 rounds
@@ -120,7 +120,7 @@ def test_a_number_that_cannot_be_is_refused_and_the_page_goes_on(page: Any):
     expect(page.locator("figure:visible")).to_have_count(0)
     page.locator("#clients").fill("50")
     page.locator("#delta").fill("1e-5")
-    expect(noise(page)).to_have_text(said(QUESTION), timeout=LONG)
+    expect(noise(page)).to_have_text(noise_text(QUESTION), timeout=LONG)
 
 
 def test_the_keyboard_reaches_everything_in_the_order_of_the_page(page: Any):

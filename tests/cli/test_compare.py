@@ -122,14 +122,14 @@ def test_ctrl_c_keeps_what_is_done_says_how_to_go_on_and_going_on_ends_as_if_not
     whole = discreet(f"{line} --out whole --json").json
     rounds, told = list[int](), loop._Training._complete_record
 
-    def interrupted(*given: Any) -> Any:
+    def interrupt(*given: Any) -> Any:
         rounds.append(1)
         if len(rounds) == 10:  # in the third of six runs of four rounds
             os.kill(os.getpid(), signal.SIGINT)
         return told(*given)
 
     with monkeypatch.context() as during:
-        during.setattr(loop._Training, "_complete_record", interrupted)
+        during.setattr(loop._Training, "_complete_record", interrupt)
         ran = discreet(f"{line} --out stopped")
     assert (ran.code, len(rounds)) == (1, 10)
     said = " ".join(ran.out.split())

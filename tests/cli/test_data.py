@@ -33,7 +33,7 @@ def table(tmp_path: Path) -> Path:
     return path
 
 
-def edited(table: Path, line: int, row: str) -> Path:
+def replace_row(table: Path, line: int, row: str) -> Path:
     rows = table.read_text().splitlines()
     table.write_text("\n".join([*rows[:line], row, *rows[line + 1 :]]))
     return table
@@ -94,7 +94,7 @@ def test_ranges_are_held_against_the_data(table: Path, tmp_path: Path, discreet:
     ],
 )
 def test_what_is_wrong_is_listed_and_the_exit_code_says_so(row: str, problem: str, table: Path, discreet: Discreet):
-    edited(table, 4, row)
+    replace_row(table, 4, row)
     ran = discreet(f"data check {COLUMNS} --json", table)
     assert (ran.code, ran.err) == (2, "")
     assert any(problem in each for each in ran.json["problems"])
@@ -217,6 +217,6 @@ def test_a_number_to_predict_gives_gamma_exactly_and_no_distance_of_labels(tmp_p
 
 
 def test_a_table_that_does_not_fit_has_no_clients_to_compare(table: Path, discreet: Discreet):
-    edited(table, 4, "A,,f,x,1,no")
+    replace_row(table, 4, "A,,f,x,1,no")
     assert discreet(f"data check {COLUMNS} --non-iid --json", table).json["non_iid"] is None
     assert "non_iid" not in discreet(f"data check {COLUMNS} --json", table).json

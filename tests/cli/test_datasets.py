@@ -14,7 +14,7 @@ HELD = {"data_batch_1.bin": b"1" * 1000, "test_batch.bin": b"2" * 500}
 
 
 @pytest.fixture
-def published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def published_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """CIFAR-10 in small, published at a file:// address; the path of what is published."""
     archive = tar_of(HELD, "cifar-10-batches-bin")
     there = tmp_path / "cifar-10-binary.tar.gz"
@@ -25,7 +25,7 @@ def published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return there
 
 
-def test_it_is_downloaded_once_and_then_only_verified(published: Path, tmp_path: Path, discreet: Discreet):
+def test_it_is_downloaded_once_and_then_only_verified(published_path: Path, tmp_path: Path, discreet: Discreet):
     line = f"data get cifar10 --data-dir {tmp_path / 'data'}"
     first, again = discreet(line), discreet(line)
     assert (first.code, first.err, again.code, again.err) == (0, "", 0, "")
@@ -36,14 +36,14 @@ def test_it_is_downloaded_once_and_then_only_verified(published: Path, tmp_path:
     assert "exists already, and is verified" in " ".join(again.out.split())
 
 
-def test_json_says_what_came_and_where_it_lies(published: Path, tmp_path: Path, discreet: Discreet):
+def test_json_says_what_came_and_where_it_lies(published_path: Path, tmp_path: Path, discreet: Discreet):
     line = f"data get cifar10 --json --data-dir {tmp_path / 'data'}"
     found = discreet(line).json
     path = tmp_path / "data" / "cifar10" / "cifar-10-binary.tar.gz"
     assert found == {
         "name": "cifar10",
         "folder": str(path.parent),
-        "files": [{"path": str(path), "bytes": published.stat().st_size}],
+        "files": [{"path": str(path), "bytes": published_path.stat().st_size}],
         "downloaded": ["cifar-10-binary.tar.gz"],
         "verified": True,
         "vouched": [],
@@ -52,21 +52,23 @@ def test_json_says_what_came_and_where_it_lies(published: Path, tmp_path: Path, 
     assert discreet(line).json == {**found, "downloaded": []}
 
 
-def test_files_in_any_compression_need_no_download(published: Path, tmp_path: Path, discreet: Discreet):
-    published.unlink()
+def test_files_in_any_compression_need_no_download(published_path: Path, tmp_path: Path, discreet: Discreet):
+    published_path.unlink()
     put(tmp_path / "data" / "cifar10", HELD, ".xz")
     found = discreet(f"data get cifar10 --json --data-dir {tmp_path / 'data'}").json
     assert [Path(file["path"]).name for file in found["files"]] == ["data_batch_1.bin.xz", "test_batch.bin.xz"]
 
 
-def test_without_a_network_one_sentence_says_what_to_put_where(published: Path, tmp_path: Path, discreet: Discreet):
-    published.unlink()
+def test_without_a_network_one_sentence_says_what_to_put_where(
+    published_path: Path, tmp_path: Path, discreet: Discreet
+):
+    published_path.unlink()
     ran = discreet(f"data get cifar10 --data-dir {tmp_path / 'data'}")
     assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
-    assert f"put cifar-10-binary.tar.gz from {published.as_uri()} into {tmp_path / 'data' / 'cifar10'}" in ran.err
+    assert f"put cifar-10-binary.tar.gz from {published_path.as_uri()} into {tmp_path / 'data' / 'cifar10'}" in ran.err
 
 
-def test_a_damaged_file_is_refused(published: Path, tmp_path: Path, discreet: Discreet):
+def test_a_damaged_file_is_refused(published_path: Path, tmp_path: Path, discreet: Discreet):
     put(tmp_path / "data" / "cifar10", HELD)
     (tmp_path / "data" / "cifar10" / "test_batch.bin").write_bytes(b"3" * 500)
     ran = discreet(f"data get cifar10 --data-dir {tmp_path / 'data'}")
@@ -134,7 +136,7 @@ def test_an_unknown_name_lists_the_known_ones(discreet: Discreet):
 
 
 def test_a_person_who_waits_sees_a_bar_on_stderr(
-    published: Path, tmp_path: Path, discreet: Discreet, monkeypatch: pytest.MonkeyPatch
+    published_path: Path, tmp_path: Path, discreet: Discreet, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
@@ -143,7 +145,7 @@ def test_a_person_who_waits_sees_a_bar_on_stderr(
     assert discreet(f"data get cifar10 --json --data-dir {tmp_path / 'other'}").err == ""
 
 
-def test_the_list_says_what_is_here_without_reading_it(published: Path, tmp_path: Path, discreet: Discreet):
+def test_the_list_says_what_is_here_without_reading_it(published_path: Path, tmp_path: Path, discreet: Discreet):
     put(tmp_path / "data" / "cifar10", {**HELD, "test_batch.bin": b"3" * 500})  # of the right size
     put(
         tmp_path / "data" / "acs-income",
@@ -158,7 +160,7 @@ def test_the_list_says_what_is_here_without_reading_it(published: Path, tmp_path
     }
     assert (rows["mnist"]["train"], rows["mnist"]["test"], rows["mnist"]["classes"]) == (60_000, 10_000, 10)
     assert rows["mnist"]["natural_clients"] == "539 writers"
-    assert (rows["cifar10"]["bytes"], rows["cifar10"]["can_be_downloaded"]) == (published.stat().st_size, True)
+    assert (rows["cifar10"]["bytes"], rows["cifar10"]["can_be_downloaded"]) == (published_path.stat().st_size, True)
     assert (rows["lending_club"]["classes"], rows["lending_club"]["can_be_downloaded"]) == (None, False)
     assert (rows["acs_income"]["classes"], rows["acs_income"]["held_out"], rows["mnist"]["held_out"]) == (2, 0.2, None)
 

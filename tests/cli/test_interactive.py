@@ -40,10 +40,10 @@ def test_the_browser_is_opened_at_the_page_that_is_printed(discreet: Discreet, m
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", opened.append)
 
-    def interrupted(self: object) -> None:
+    def interrupt(self: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("discreet.planning.planner.planner_server.PlannerServer.serve_forever", interrupted)
+    monkeypatch.setattr("discreet.planning.planner.planner_server.PlannerServer.serve_forever", interrupt)
     ran = discreet("plan --interactive")
     assert (ran.code, ran.err) == (0, "")
     (url,) = opened

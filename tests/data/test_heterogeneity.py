@@ -100,7 +100,7 @@ def test_labels_lie_half_their_summed_difference_apart():
     assert label_distance(data, 3) == pytest.approx((2 / 3 + 1 / 3) / 2)
 
 
-def drawn(generator: torch.Generator, clients: int, each: int) -> tuple[torch.Tensor, torch.Tensor]:
+def draw_examples(generator: torch.Generator, clients: int, each: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Inputs of one distribution, of which the last is the sum of the two before it, and noise of variance 1."""
     inputs = torch.randn(clients * each, 2, generator=generator)
     return torch.cat([inputs, inputs.sum(dim=1, keepdim=True)], dim=1), torch.randn(clients * each, generator=generator)
@@ -111,7 +111,7 @@ def test_clients_of_one_distribution_show_about_the_gamma_of_chance():
 
     nΓ is χ²(597), which lies further than 190 from 597 with a chance of 3e-7.
     """
-    inputs, noise = drawn(torch.Generator().manual_seed(0), 200, 20)
+    inputs, noise = draw_examples(torch.Generator().manual_seed(0), 200, 20)
     found = regression(Federation(inputs, 2 * inputs[:, 0] + noise, (20,) * 200))
     assert found.gamma == pytest.approx(199 * 3 / 4000, abs=190 / 4000)
     assert found.gamma_by_chance == pytest.approx(199 * 3 / 4000 * found.pooled_loss)
@@ -119,7 +119,7 @@ def test_clients_of_one_distribution_show_about_the_gamma_of_chance():
 
 def test_chance_counts_half_for_each_class_but_one():
     """Three classes that follow from nothing: 2nΓ is about χ²(114), by Wilks: a false alarm of 5e-7."""
-    inputs, _ = drawn(torch.Generator().manual_seed(1), 20, 200)
+    inputs, _ = draw_examples(torch.Generator().manual_seed(1), 20, 200)
     labels = torch.randint(3, (4000,), generator=torch.Generator().manual_seed(2))
     found = measure_heterogeneity(Federation(inputs, labels, (200,) * 20), "classification", 3)
     assert found.gamma_by_chance == pytest.approx(19 * 3 * 2 / 2 / 4000)

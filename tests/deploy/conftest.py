@@ -14,7 +14,7 @@ from discreet.engines.flower.flower_engine import FlowerEngine
 from discreet.engines.flower.signed_messages import RequestHeader
 from discreet.randomness.streams import RunKey
 from tests.deploy.example_sites import PLAIN, SECURE, connect_nodes, copy_site
-from tests.deploy.node_requests import RUN, Asked, Begun
+from tests.deploy.node_requests import RUN, OpenSession, RequestCase
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def one_thread() -> None:
 
 
 @pytest.fixture
-def asked(tmp_path: Path) -> Asked:
+def request_case(tmp_path: Path) -> RequestCase:
     """A node, and a request that it would answer."""
     site, heard = copy_site(tmp_path, PLAIN), list[str]()
     node, app, key = (
@@ -37,7 +37,7 @@ def asked(tmp_path: Path) -> Asked:
 
 
 @pytest.fixture
-def begun(tmp_path: Path) -> Begun:
+def open_session(tmp_path: Path) -> OpenSession:
     """A secure sum whose session serves two more rounds."""
     site, heard = copy_site(tmp_path, SECURE), list[str]()
     wire = connect_nodes(tmp_path, site, heard)

@@ -17,8 +17,8 @@ from discreet.secure_sums.secagg.wire import Writer
 from tests.deploy.example_sites import Wire
 
 RUN = "a" * 32  # a run's name, as servers make them
-Asked = tuple[Path, Site, ClientNode, RequestHeader, bytes, bytes]
-Begun = tuple[Site, Wire, FlowerEngine, Broadcast]
+RequestCase = tuple[Path, Site, ClientNode, RequestHeader, bytes, bytes]
+OpenSession = tuple[Site, Wire, FlowerEngine, Broadcast]
 
 
 def restart(node: ClientNode) -> ClientNode:

@@ -39,20 +39,20 @@ class Processes:
     def discreet(self, name: str, *arguments: str) -> None:
         self.start(name, DISCREET, *arguments)
 
-    def said(self, name: str) -> str:
+    def output(self, name: str) -> str:
         """All that processes of this name have said, in one line."""
-        return self._said(name, 0)
+        return self._read_log(name, 0)
 
     def wait_until(self, ready: Callable[[], bool], awaited: str) -> None:
         """Wait as long as any of the processes advances; `awaited` says in a failure what did not come."""
-        progress = Progress(self._written, self._wanted)
+        progress = Progress(self._log_sizes, self._cpu_times)
         wait_until(ready, progress, lambda: f"Waited for {awaited}. {self._last_words()}")
 
-    def until(self, name: str, words: str) -> None:
+    def wait_for_words(self, name: str, words: str) -> None:
         """Wait until the process has said this since it was started; one that ends before fails the test at once."""
 
         def is_said() -> bool:
-            return words in self._said(name, self._earlier[name])
+            return words in self._read_log(name, self._earlier[name])
 
         self.wait_until(lambda: self.has_ended(name) or is_said(), f"{name} to say {words!r}")
         assert is_said(), f"{name} never said {words!r}. {self._last_words()}"
@@ -88,7 +88,7 @@ class Processes:
             if not self.has_ended(name):
                 self.kill_tree(name)
 
-    def _said(self, name: str, begin: int) -> str:
+    def _read_log(self, name: str, begin: int) -> str:
         text = (self.folder / f"{name}.log").read_bytes()[begin:].decode(errors="replace")
         return " ".join(text.split())
 
@@ -96,7 +96,7 @@ class Processes:
         with suppress(ProcessLookupError):
             os.killpg(self.started[name].pid, how)
 
-    def _written(self) -> dict[Path, int]:
+    def _log_sizes(self) -> dict[Path, int]:
         """How much is in the processes' logs, and in the rounds and ledgers of their runs."""
         found = {}
         for path in [*self.folder.glob("*.log"), *self.folder.rglob("*.jsonl")]:
@@ -104,7 +104,7 @@ class Processes:
                 found[path] = path.stat().st_size
         return found
 
-    def _wanted(self) -> dict[int, float]:
+    def _cpu_times(self) -> dict[int, float]:
         running = [self.started[name].pid for name in self.started if not self.has_ended(name)]
         return cpu_wanted([each for process in running for each in (process, *descendants(process))])
 
@@ -113,7 +113,7 @@ class Processes:
         shown = []
         for name, process in self.started.items():
             state = "running" if process.poll() is None else f"ended with {process.returncode}"
-            shown.append(f"\n--- {name} ({state}): {self.said(name)[-SHOWN:]}")
+            shown.append(f"\n--- {name} ({state}): {self.output(name)[-SHOWN:]}")
         return "".join(shown)
 
 

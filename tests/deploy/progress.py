@@ -30,7 +30,7 @@ class Progress:
     def __post_init__(self) -> None:
         self._latest = (self.clock(), self.written(), self.wanted())
 
-    def stalled(self) -> bool:
+    def has_stalled(self) -> bool:
         """Whether nothing was written and no process worked for `still` seconds."""
         since, written, wanted = self._latest
         now = (self.clock(), self.written(), self.wanted())
@@ -55,7 +55,7 @@ def wait_until(
     while not ready():
         if clock() - sampled >= SAMPLE:
             sampled = clock()
-            assert not progress.stalled(), f"No progress for {progress.still:g} seconds. {describe()}"
+            assert not progress.has_stalled(), f"No progress for {progress.still:g} seconds. {describe()}"
             assert sampled - began < longest, f"Not done after {longest:g} seconds. {describe()}"
         pause(POLL)
 

@@ -41,9 +41,9 @@ class RealDeployment:
         """These are nodes themselves."""
         for name in clients:
             self.processes.discreet(name, "deploy", "client", name)
-        self.processes.until("server", "The server is up")
+        self.processes.wait_for_words("server", "The server is up")
         for name in clients:
-            self.processes.until(name, "Connected to")
+            self.processes.wait_for_words(name, "Connected to")
 
     def join_by_supernode(self, client: str) -> None:
         """This one works for a stock SuperNode, started by Flower's own command."""
@@ -57,9 +57,9 @@ class RealDeployment:
             *("--host", host, "--port", port, "--isolation", "process"),
             settings=QUIET,
         )
-        self.processes.until("supernode", "SuperNode ID:")
+        self.processes.wait_for_words("supernode", "SuperNode ID:")
 
-    def marked(self) -> Path:
+    def mark_bundle(self) -> Path:
         """The bundle that is submitted from now on writes this file wherever its client half is imported."""
         mark, bundle = self.folder / "written-by-the-bundle", self.site.app / "client_app.py"
         bundle.write_text(f"open({str(mark)!r}, 'w').close()\n{bundle.read_text()}")
@@ -68,14 +68,14 @@ class RealDeployment:
     def submit(self, name: str) -> None:
         self.processes.discreet(f"submit-{name}", "deploy", "submit", "site", "--name", name)
 
-    def ended(self, name: str) -> int:
+    def submit_exit_code(self, name: str) -> int:
         return self.processes.exit_code(f"submit-{name}")
 
     def rounds(self, name: str) -> list[Line]:
         path = self.site.run(name) / "rounds.jsonl"
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
-    def after(self, name: str, rounds: int) -> None:
+    def wait_for_rounds(self, name: str, rounds: int) -> None:
         """Wait until the run has made so many rounds."""
         self._until_rounds(name, lambda lines: len(lines) >= rounds, f"{rounds} rounds of {name}")
 
@@ -91,10 +91,10 @@ class RealDeployment:
         submitted = f"submit-{name}"
         self.processes.wait_until(lambda: self.processes.has_ended(submitted) or enough(self.rounds(name)), awaited)
         assert enough(self.rounds(name)), (
-            f"{submitted} ended before {awaited}: {self.processes.said(submitted)[-2000:]}"
+            f"{submitted} ended before {awaited}: {self.processes.output(submitted)[-2000:]}"
         )
 
-    def counted(self, client: str) -> int:
+    def count_releases(self, client: str) -> int:
         """Releases in a client's own ledger."""
         ledgers = [Ledger.open(each) for each in (self.folder / client).glob("ledger-*.jsonl")]
         assert all(each.verify()["records"] for each in ledgers)

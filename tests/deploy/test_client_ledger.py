@@ -23,7 +23,7 @@ from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.privacy.wording import round_up
 from discreet.randomness.streams import RunKey
 from tests.deploy.example_sites import PLAIN, SECURE, connect_nodes, copy_site, edit_policy
-from tests.deploy.node_requests import RUN, Asked, are_equal, count_releases, refusal, restart
+from tests.deploy.node_requests import RUN, RequestCase, are_equal, count_releases, refusal, restart
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -41,8 +41,8 @@ def test_a_question_that_is_asked_again_gets_the_same_bytes_and_costs_nothing(tm
     assert again.ledger.open_ledger(node.day()).summary()["budgets"][0]["spent"] == before
 
 
-def test_replies_of_the_last_rounds_are_kept_and_older_ones_are_not_made_again(asked: Asked) -> None:
-    folder, _, node, about, body, key = asked
+def test_replies_of_the_last_rounds_are_kept_and_older_ones_are_not_made_again(request_case: RequestCase) -> None:
+    folder, _, node, about, body, key = request_case
     requests = [signed_messages.sign_request(replace(about, round=round), body, key) for round in range(3)]
     replies = [node.answer(request) for request in requests]
     assert len(list((folder / "client-0" / "runs").rglob("*.reply"))) == 2
@@ -85,15 +85,19 @@ def test_a_secure_round_that_is_made_again_is_a_new_attempt_and_counts_again(tmp
     assert node.ledger.open_ledger(node.day()).summary()["releases"]["committed"] == 2
 
 
-def test_two_questions_are_two_charges_even_when_both_are_taken_for_the_first_attempt(asked: Asked) -> None:
-    _, _, node, about, _, _ = asked
+def test_two_questions_are_two_charges_even_when_both_are_taken_for_the_first_attempt(
+    request_case: RequestCase,
+) -> None:
+    _, _, node, about, _, _ = request_case
     for broadcast in ("one", "another", "one"):
         node._reserve(about, Entry(0, broadcast))
     assert count_releases(node) == 2
 
 
-def test_a_node_counts_a_round_before_it_looks_at_its_data(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
-    _, _, node, about, body, key = asked
+def test_a_node_counts_a_round_before_it_looks_at_its_data(
+    request_case: RequestCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, _, node, about, body, key = request_case
     order: list[str] = []
     reserve, update = ClientLedger.reserve, Learner.update
     monkeypatch.setattr(ClientLedger, "reserve", lambda *given: order.append("reserve") or reserve(*given))
@@ -102,16 +106,16 @@ def test_a_node_counts_a_round_before_it_looks_at_its_data(asked: Asked, monkeyp
     assert order == ["reserve", "update"]
 
 
-def test_under_a_secret_draw_a_node_pays_for_rounds_that_it_was_not_asked_in(asked: Asked) -> None:
+def test_under_a_secret_draw_a_node_pays_for_rounds_that_it_was_not_asked_in(request_case: RequestCase) -> None:
     """The price of a draw is one for each round, whoever is drawn: else only those who were would pay."""
-    _, _, node, about, _, _ = asked
+    _, _, node, about, _, _ = request_case
     drawn = replace(node.learner, algorithm=replace(node.learner.algorithm, sampling=FixedSize(cohort=2)))
     replace(node, learner=drawn)._reserve(replace(about, round=2), Entry(0, "one"))
     assert count_releases(node) == 3
 
 
-def test_the_noise_of_one_experiment_is_not_that_of_another(asked: Asked) -> None:
-    learner = asked[2].learner
+def test_the_noise_of_one_experiment_is_not_that_of_another(request_case: RequestCase) -> None:
+    learner = request_case[2].learner
     broadcast = learner.algorithm.broadcast(learner.algorithm.init(learner.params), 0)
     one, again, other = (
         replace(learner, seed=None, experiment=each * 64).update(RUN, broadcast, Entry(0, ""))
@@ -152,8 +156,8 @@ def test_a_budget_that_the_clients_have_spent_keeps_its_exit_code(tmp_path: Path
     assert codes == [0, BudgetRefused.exit_code]
 
 
-def test_a_ledger_that_is_away_is_not_begun_anew_and_a_clock_set_back_not_believed(asked: Asked) -> None:
-    folder, _, node, about, body, key = asked
+def test_a_ledger_that_is_away_is_not_begun_anew_and_a_clock_set_back_not_believed(request_case: RequestCase) -> None:
+    folder, _, node, about, body, key = request_case
     assert isinstance(signed_messages.read_reply(node.answer(signed_messages.sign_request(about, body, key))), bytes)
     nextly = signed_messages.sign_request(replace(about, round=1), body, key)
     early = replace(restart(node), day=lambda: date(1970, 1, 1))
@@ -168,9 +172,11 @@ def test_a_ledger_that_is_away_is_not_begun_anew_and_a_clock_set_back_not_believ
     assert isinstance(signed_messages.read_reply(restart(again).answer(nextly)), bytes)
 
 
-def test_a_node_tells_its_owner_of_each_round_that_it_answered_and_what_its_ledger_has_spent(asked: Asked) -> None:
+def test_a_node_tells_its_owner_of_each_round_that_it_answered_and_what_its_ledger_has_spent(
+    request_case: RequestCase,
+) -> None:
     """As `discreet ledger show` does, and once: a question that is asked again costs nothing."""
-    _, _, node, about, body, key = asked
+    _, _, node, about, body, key = request_case
     told = list[str]()
     watched = replace(node, report_answer=told.append)
     for round in (0, 0, 1):

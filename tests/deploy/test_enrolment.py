@@ -219,9 +219,9 @@ def test_a_folder_that_may_not_be_looked_into_is_said_in_a_sentence(
     site = copy_site(tmp_path, PLAIN)
     (tmp_path / "theirs").mkdir()
 
-    def shut(path: Path) -> None:
+    def deny(path: Path) -> None:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(Path, "iterdir", shut)
+    monkeypatch.setattr(Path, "iterdir", deny)
     with pytest.raises(InvalidInput, match=r"theirs can't be looked into \(Permission denied\)"):
         enroll(AppFolder.open(site.app), "client-0", tmp_path / "theirs", None)

@@ -25,7 +25,7 @@ def test_flowers_simulation_trains_the_reference_model_and_every_client_counts(t
     site, processes = copy_site(tmp_path, AGREED), Processes(tmp_path)
     try:
         processes.discreet("simulate", "deploy", "simulate", "site", "--name", "played")
-        assert processes.exit_code("simulate") == 0, processes.said("simulate")[-2000:]
+        assert processes.exit_code("simulate") == 0, processes.output("simulate")[-2000:]
     finally:
         processes.end_all()
     torch.set_num_threads(1)

@@ -63,7 +63,7 @@ class Backend:
         )
 
 
-def asked(backend: Backend, method: str, path: str, headers: dict[str, str], body: bytes = b"") -> httpx.Response:
+def ask_proxy(backend: Backend, method: str, path: str, headers: dict[str, str], body: bytes = b"") -> httpx.Response:
     async def ask() -> httpx.Response:
         within = httpx.AsyncClient(transport=httpx.MockTransport(backend), base_url="https://127.0.0.1:1")
         front = FrontProxy(within, frozenset({public_key_to_bytes(KEY.public_key())}), max_bytes=1000)
@@ -76,7 +76,7 @@ def asked(backend: Backend, method: str, path: str, headers: dict[str, str], bod
 
 def test_what_a_node_asks_for_is_handed_on_as_it_is() -> None:
     backend = Backend()
-    answer = asked(backend, "POST", PULL, {**signed(), "flwr-other": "kept"}, b"bytes")
+    answer = ask_proxy(backend, "POST", PULL, {**signed(), "flwr-other": "kept"}, b"bytes")
     assert (answer.status_code, answer.content) == (200, b"got bytes")
     assert answer.headers["content-type"] == "application/x-protobuf"
     (request,) = backend.asked
@@ -88,7 +88,7 @@ def test_what_a_node_asks_for_is_handed_on_as_it_is() -> None:
 @pytest.mark.parametrize("path", [*ELSEWHERE, "/docs", "/openapi.json", "/", "/v1/fleet/", "/v1/fleet/new"])
 def test_every_other_path_of_flowers_is_refused_to_a_client_too(path: str) -> None:
     backend = Backend()
-    assert asked(backend, "POST", path, signed()).status_code == 404
+    assert ask_proxy(backend, "POST", path, signed()).status_code == 404
     assert not backend.asked
 
 
@@ -103,7 +103,7 @@ def test_every_other_path_of_flowers_is_refused_to_a_client_too(path: str) -> No
 )
 def test_no_spelling_of_a_path_reaches_the_control_api(path: str) -> None:
     backend = Backend()
-    assert asked(backend, "POST", path, signed()).status_code == 404
+    assert ask_proxy(backend, "POST", path, signed()).status_code == 404
     assert not backend.asked
 
 
@@ -116,7 +116,7 @@ def test_flower_has_control_and_runtime_paths_that_are_refused() -> None:
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "OPTIONS", "HEAD"])
 def test_another_method_is_refused(method: str) -> None:
     backend = Backend()
-    assert asked(backend, method, PULL, signed()).status_code == 404
+    assert ask_proxy(backend, method, PULL, signed()).status_code == 404
     assert not backend.asked
 
 
@@ -134,20 +134,20 @@ def test_another_method_is_refused(method: str) -> None:
 )
 def test_who_has_no_key_of_a_client_is_refused(headers: dict[str, str]) -> None:
     backend = Backend()
-    assert asked(backend, "POST", PULL, headers, b"x" * 2000).status_code == 401  # before the body is looked at
+    assert ask_proxy(backend, "POST", PULL, headers, b"x" * 2000).status_code == 401  # before the body is looked at
     assert not backend.asked
 
 
 def test_a_request_that_is_too_long_is_refused() -> None:
     backend = Backend()
-    assert asked(backend, "POST", PULL, signed(), b"x" * 1000).status_code == 200
-    assert asked(backend, "POST", PULL, signed(), b"x" * 1001).status_code == 413
-    assert asked(backend, "POST", PULL, {**signed(), "content-length": "1"}, b"x" * 1001).status_code == 413
+    assert ask_proxy(backend, "POST", PULL, signed(), b"x" * 1000).status_code == 200
+    assert ask_proxy(backend, "POST", PULL, signed(), b"x" * 1001).status_code == 413
+    assert ask_proxy(backend, "POST", PULL, {**signed(), "content-length": "1"}, b"x" * 1001).status_code == 413
     assert len(backend.asked) == 1
 
 
 def test_a_superlink_that_is_away_is_a_trouble_that_passes() -> None:
-    assert asked(Backend(fails=True), "POST", PULL, signed()).status_code == 502
+    assert ask_proxy(Backend(fails=True), "POST", PULL, signed()).status_code == 502
 
 
 def test_a_port_that_is_taken_is_said_before_anything_starts() -> None:
@@ -178,7 +178,7 @@ class Server:
         return fleet.PullMessagesResponse()
 
 
-def told(*answers: int) -> tuple[list[str], Callable[[], object]]:
+def link_messages(*answers: int) -> tuple[list[str], Callable[[], object]]:
     said: list[str] = []
     link, server = (
         ServerLink(SuperLinkAddress("server:1", Path("ca.crt"), Path("node.key")), said.append),
@@ -188,7 +188,7 @@ def told(*answers: int) -> tuple[list[str], Callable[[], object]]:
 
 
 def test_a_node_says_once_that_the_server_is_away_and_once_that_it_is_back() -> None:
-    said, ask = told(200, 0, 502, 0, 200, 200, 503, 200)
+    said, ask = link_messages(200, 0, 502, 0, 200, 200, 503, 200)
     there = [ask() is not None for _ in range(8)]
     assert there == [True, False, False, False, True, True, False, True]
     assert said == ["server:1 is away; waiting for it.", "server:1 is back."] * 2
@@ -196,21 +196,21 @@ def test_a_node_says_once_that_the_server_is_away_and_once_that_it_is_back() -> 
 
 @pytest.mark.parametrize("status", [401, 403, 404])
 def test_a_node_that_is_refused_ends_with_a_sentence(status: int) -> None:
-    said, ask = told(200, status)
+    said, ask = link_messages(200, status)
     ask()
     with pytest.raises(InvalidInput, match=f"key node.key is not registered there.* It answered {status}"):
         ask()
     assert not said
 
 
-def served(folder: Path) -> Site:
+def create_site(folder: Path) -> Site:
     site = Site(folder)
     site.server.mkdir(parents=True)
     return site
 
 
 def test_the_superlink_is_told_to_listen_on_loopback_alone(tmp_path: Path) -> None:
-    site = served(tmp_path)
+    site = create_site(tmp_path)
     superlink.write_connection(site)
     inner = flower_commands.loopback_address(site)
     command = flower_commands.superlink_command(site, inner)
@@ -220,7 +220,7 @@ def test_the_superlink_is_told_to_listen_on_loopback_alone(tmp_path: Path) -> No
 
 
 def test_a_second_server_of_one_deployment_is_refused_and_the_first_stays_to_be_found(tmp_path: Path) -> None:
-    site = served(tmp_path)
+    site = create_site(tmp_path)
     superlink.write_connection(site)
     before = flower_commands.loopback_address(site)
     with (
@@ -235,7 +235,7 @@ def test_a_second_server_of_one_deployment_is_refused_and_the_first_stays_to_be_
 
 def test_a_superlink_that_outlived_its_server_is_told_apart_from_a_server_that_is_up(tmp_path: Path) -> None:
     """A process that has inherited the lock stands for it."""
-    site = served(tmp_path)
+    site = create_site(tmp_path)
     with deployment_lock.lock_deployment(site) as held:
         process = subprocess.Popen(["sleep", "600"], pass_fds=(held,))
         deployment_lock.write_process_id(held, process.pid)
@@ -249,7 +249,7 @@ def test_a_superlink_that_outlived_its_server_is_told_apart_from_a_server_that_i
     superlink.write_connection(site)
 
 
-def registering(folder: Path, monkeypatch: pytest.MonkeyPatch, said: str) -> None:
+def fake_flwr(folder: Path, monkeypatch: pytest.MonkeyPatch, said: str) -> None:
     """Flower's command, which says this to whatever it is asked."""
     tool = folder / "flwr"
     tool.write_text(f"#!/bin/sh\necho '{said}'\n")
@@ -264,7 +264,7 @@ def test_status_names_who_is_online_and_who_is_away(
     site = copy_site(tmp_path, SECURE)
     cards = site.deployment.read_cards(site.app)
     for card, said in zip(cards, ["SuperNode 17 registered.", "SuperNode 18 registered.", "It did."], strict=True):
-        registering(tmp_path, monkeypatch, said)
+        fake_flwr(tmp_path, monkeypatch, said)
         superlink.register_nodes(site, [card], lambda text: None)
     states = {"17": "online", "18": "offline", "19": "registered"}
     nodes = [{"node-id": number, "status": status} for number, status in states.items()]
@@ -324,7 +324,7 @@ def test_a_heartbeat_that_did_not_come_through_is_sent_again_sooner() -> None:
                 raise httpx.ReadTimeout("no answer yet")
             httpx.Response(status, request=request).raise_for_status()
 
-    class Ended(threading.Event):
+    class EndEvent(threading.Event):
         def wait(self, timeout: float | None = None) -> bool:
             assert timeout is not None
             waits.append(timeout)
@@ -332,7 +332,7 @@ def test_a_heartbeat_that_did_not_come_through_is_sent_again_sooner() -> None:
                 self.set()
             return self.is_set()
 
-    supernode._send_heartbeats(Slow(), Node(node_id=1), Ended())  # type: ignore[arg-type]
+    supernode._send_heartbeats(Slow(), Node(node_id=1), EndEvent())  # type: ignore[arg-type]
     assert waits == [7.0, 2.0, 2.0, 7.0]
 
 
@@ -351,7 +351,7 @@ def test_a_command_that_gets_no_answer_is_given_up(tmp_path: Path, monkeypatch: 
     silent.chmod(0o700)
     monkeypatch.setattr(flower_commands, "ANSWER_SECONDS", 0.1)
     monkeypatch.setattr(flower_commands, "flower_program", lambda name: str(silent))
-    site = served(tmp_path / "site")
+    site = create_site(tmp_path / "site")
     with pytest.raises(InvalidInput, match=r"did not answer within 0\.1 seconds"):
         flower_commands.call_flower(site, [str(silent)])
     assert superlink.list_nodes(site) is None

@@ -52,7 +52,7 @@ class Replay:
         self.folder, self.processes, self.port = folder, Processes(folder), free_port()
         self.codes: dict[str, str] = {}  # those in the guide, and those of today
 
-    def said(self, step: Step) -> str:
+    def output(self, step: Step) -> str:
         """What the first of the commands printed."""
         command = CODE.sub(lambda found: self.codes.get(found[0], found[0]), step.command)
         command = re.sub(r"--port \d+", f"--port {self.port}", command)
@@ -70,7 +70,7 @@ class Replay:
         name = f"{len(self.processes.started)}-{re.sub(r'[^a-z]+', '-', command)[:60]}"
         self.processes.start(name, *words)
         if (stays := STAYS.get(words[2])) is not None:
-            self.processes.until(name, stays)
+            self.processes.wait_for_words(name, stays)
         else:
             assert self.processes.exit_code(name) == 0, f"{command}: {self._log(name)}"
         return self._log(name).replace(f"{self.folder}/", "")
@@ -85,7 +85,7 @@ def test_every_command_of_the_guide_works_and_prints_what_the_guide_shows(tmp_pa
     replay = Replay(tmp_path)
     try:
         for step in steps(GUIDE.read_text(encoding="utf-8")):
-            found = [plain(line) for line in replay.said(step).splitlines()]
+            found = [plain(line) for line in replay.output(step).splitlines()]
             missing = [line for line in step.printed.splitlines() if line != "…" and plain(line) not in found]
             assert not missing, f"{step.command} did not print {missing}, but {found}"
     finally:

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @dataclass
-class Lying(Wire):
+class LyingWire(Wire):
     """One client's answers are changed on their way."""
 
     lie: Callable[[bytes], bytes] = lambda reply: reply
@@ -37,7 +37,7 @@ class Lying(Wire):
         return came if about.kind == "hello" else came | {102: self.lie(came[102])}
 
 
-def altered(change: Callable[[Params], Params]) -> Callable[[bytes], bytes]:
+def alter_update(change: Callable[[Params], Params]) -> Callable[[bytes], bytes]:
     return lambda reply: signed_messages.encode_answer(
         signed_messages.encode_tensors(change(signed_messages.decode_tensors(reply[1:])))
     )
@@ -47,12 +47,14 @@ def altered(change: Callable[[Params], Params]) -> Callable[[bytes], bytes]:
     "lie",
     [
         lambda reply: signed_messages.encode_answer(b"garbage"),
-        altered(lambda row: {"x": torch.zeros(1)}),
-        altered(lambda row: {**row, "x": torch.zeros(())}),
-        altered(lambda row: {name: value.flatten()[:3] for name, value in row.items()}),
-        altered(lambda row: {name: value.flatten()[:1] for name, value in row.items()}),  # which torch would spread
-        altered(lambda row: {name: value * float("nan") for name, value in row.items()}),
-        altered(lambda row: {name: value.double() for name, value in row.items()}),
+        alter_update(lambda row: {"x": torch.zeros(1)}),
+        alter_update(lambda row: {**row, "x": torch.zeros(())}),
+        alter_update(lambda row: {name: value.flatten()[:3] for name, value in row.items()}),
+        alter_update(
+            lambda row: {name: value.flatten()[:1] for name, value in row.items()}
+        ),  # which torch would spread
+        alter_update(lambda row: {name: value * float("nan") for name, value in row.items()}),
+        alter_update(lambda row: {name: value.double() for name, value in row.items()}),
     ],
     ids=["garbage", "other names", "more", "other shapes", "one number", "nan", "doubles"],
 )
@@ -60,7 +62,7 @@ def test_an_update_in_clear_that_does_not_fit_the_model_is_as_none(
     tmp_path: Path, lie: Callable[[bytes], bytes]
 ) -> None:
     site, heard = copy_site(tmp_path, PLAIN), list[str]()
-    wire = Lying(connect_nodes(tmp_path, site, heard).nodes_at, lie=lie)
+    wire = LyingWire(connect_nodes(tmp_path, site, heard).nodes_at, lie=lie)
     job = prepare_job(site, AppFolder.open(site.app), "first", RunKey.from_seed(7), wire, heard.append)
     assert job.remote_engine is not None
     found = job.remote_engine.gather(job.algorithm.broadcast(job.algorithm.init(job.params), 0), [0, 1, 2])
@@ -94,7 +96,7 @@ class Slow(Wire):
         return came
 
 
-def awaiting(wire: Slow, site: Site) -> tuple[FlowerEngine, Broadcast]:
+def build_waiting_engine(wire: Slow, site: Site) -> tuple[FlowerEngine, Broadcast]:
     """An engine that lives in the wire's time, and what it would send; its clients are awaited for a minute."""
     job = prepare_job(site, AppFolder.open(site.app), "first", RunKey.from_seed(7), wire, lambda text: None)
     assert job.remote_engine is not None
@@ -110,7 +112,7 @@ def test_a_node_that_says_nothing_is_waited_for_once_and_then_holds_up_no_round(
     """Heartbeats come from a thread of their own, so that a client which hangs is online all the same."""
     site = copy_site(tmp_path, SECURE)
     wire, waited = Slow(connect_nodes(tmp_path, site, []).nodes_at), []
-    engine, broadcast = awaiting(wire, site)
+    engine, broadcast = build_waiting_engine(wire, site)
     for round in range(3):
         before = wire.now[0]
         assert engine.gather(replace(broadcast, round=round), [0, 1, 2]).contributors == (0, 1)
@@ -129,5 +131,5 @@ class Later(Slow):
 
 def test_clients_that_come_while_a_silent_one_is_waited_for_are_seen(tmp_path: Path) -> None:
     site = copy_site(tmp_path, SECURE)
-    engine, broadcast = awaiting(Later(connect_nodes(tmp_path, site, []).nodes_at), site)
+    engine, broadcast = build_waiting_engine(Later(connect_nodes(tmp_path, site, []).nodes_at), site)
     assert engine.gather(broadcast, [0, 1, 2]).contributors == (0, 1)

@@ -21,7 +21,7 @@ from discreet.randomness.streams import RunKey
 from discreet.secure_sums.secagg.session_client import Client
 from discreet.secure_sums.secagg.session_terms import Terms
 from tests.deploy.example_sites import PLAIN, SECURE, connect_nodes, copy_site, create_site
-from tests.deploy.node_requests import RUN, Begun, count_releases, open_request, refusal
+from tests.deploy.node_requests import RUN, OpenSession, count_releases, open_request, refusal
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -69,9 +69,9 @@ def test_a_mask_that_is_not_the_rounds_own_is_refused_and_costs_nothing(
     assert isinstance(signed_messages.read_reply(node.answer(honest)), bytes)
 
 
-def test_a_secure_sum_for_another_experiment_or_run_is_refused(begun: Begun) -> None:
+def test_a_secure_sum_for_another_experiment_or_run_is_refused(open_session: OpenSession) -> None:
     """Else a server could sum clients of two experiments, in which there is less noise than the one of them counts."""
-    site, wire, engine, broadcast = begun
+    site, wire, engine, broadcast = open_session
     engine.gather(broadcast, [0, 1, 2])
     about, body, key = open_request(wire, 1, 100, site)
     assert about.kind == "session"
@@ -87,11 +87,11 @@ def test_a_node_whose_journal_is_lost_draws_fresh_noise_in_the_next_session(
     vectors: list[Any] = []
     mask = Client.mask
 
-    def watched(self: Client, number: int, vector: Any) -> bytes:
+    def watch_mask(self: Client, number: int, vector: Any) -> bytes:
         vectors.append(vector.copy())
         return mask(self, number, vector)
 
-    monkeypatch.setattr(Client, "mask", watched)
+    monkeypatch.setattr(Client, "mask", watch_mask)
     site, heard = copy_site(tmp_path, SECURE.replace("seed = 7\n", "")), list[str]()
     wire, key = connect_nodes(tmp_path, site, heard), RunKey.generate()
     for _ in range(2):
@@ -111,10 +111,10 @@ def test_what_goes_wrong_with_the_data_in_hand_is_told_to_its_owner_alone(
     site, heard = copy_site(tmp_path, PLAIN), list[str]()
     node = connect_nodes(tmp_path, site, heard).nodes_at[100]
 
-    def failing(learner: Any, run: str, broadcast: Any, entry: Entry) -> Params:
+    def fail(learner: Any, run: str, broadcast: Any, entry: Entry) -> Params:
         raise ValueError("the largest is 4711")
 
-    monkeypatch.setattr("discreet.deploy.learner.Learner.update", failing)
+    monkeypatch.setattr("discreet.deploy.learner.Learner.update", fail)
     learner = node.learner
     broadcast = learner.algorithm.broadcast(learner.algorithm.init(learner.params), 0)
     about = RequestHeader(kind="train", run=RUN, experiment=node.app.digest, round=0, client=0, cohort=(0, 1, 2))

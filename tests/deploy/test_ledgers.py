@@ -64,7 +64,7 @@ def spending(node: Path) -> ClientLedger:
     return ClientLedger(node, ClientFolder.open(node).policy, None)
 
 
-def afforded(books: Sequence[ClientLedger], asked: Sequence[Release]) -> int:
+def count_affordable(books: Sequence[ClientLedger], asked: Sequence[Release]) -> int:
     """How many rounds are counted, by each of them in turns, until one refuses, and then so do all."""
     for number, each in enumerate(cycle(books)):
         try:
@@ -86,7 +86,7 @@ def test_one_ledger_is_one_budget_for_two_deployments_on_the_same_rows(tmp_path:
         enroll(app, "client-0", tmp_path / name, None, tmp_path / "counted")
     enroll(app, "client-0", tmp_path / "apart", None)
     one, two, apart = (spending(tmp_path / name) for name in ("one", "two", "apart"))
-    assert afforded([one, two], asked) == afforded([apart], asked) == 3
+    assert count_affordable([one, two], asked) == count_affordable([apart], asked) == 3
     assert one.open_ledger(today()).path.resolve().parent == tmp_path / "counted"
     assert not list((tmp_path / "one").glob("ledger*"))
 
@@ -180,7 +180,7 @@ def test_the_first_of_several_deployments_is_told_that_no_ledger_has_begun(
     assert f"Note: {ledger.path.resolve()} has begun" in capsys.readouterr().out
 
 
-def started(node: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+def start_node(node: Path, monkeypatch: pytest.MonkeyPatch) -> int:
     """The exit code of a node that is refused at once; what it would change of this process stays."""
     monkeypatch.setattr("os.umask", lambda mask: 0)
     return cli.run(["deploy", "client", str(node)])
@@ -204,7 +204,7 @@ def test_a_node_whose_policy_is_not_its_ledgers_does_not_start(
     policy = (node / "policy.toml").read_text().splitlines()
     edit_policy(node, next(each for each in policy if each.startswith(line)), new)
     before = sorted(tmp_path.rglob("ledger*"))
-    assert started(node, monkeypatch) == InvalidInput.exit_code
+    assert start_node(node, monkeypatch) == InvalidInput.exit_code
     assert re.search(why, " ".join(capsys.readouterr().err.split()))
     assert sorted(tmp_path.rglob("ledger*")) == before
 

@@ -34,7 +34,7 @@ class SuperLink:
         self.answers: list[str] = []  # the messages that were answered
         self.deaf = False
 
-    def announced(self, data: bytes, there: bool) -> fleet.PullMessagesResponse:
+    def announce(self, data: bytes, there: bool) -> fleet.PullMessagesResponse:
         TaskIdentity.run_id, TaskIdentity.node_id, TaskIdentity.task_id = 5, 1, 3
         message = Message(pack(data), NODE.node_id, "query", ttl=TTL)
         message.metadata.__dict__["_message_id"] = message.object_id
@@ -83,7 +83,7 @@ def link() -> SuperLink:
     return SuperLink()
 
 
-def boxed(link: SuperLink, clock: Clock | None = None) -> tuple[Mailbox, list[bytes], list[str]]:
+def open_mailbox(link: SuperLink, clock: Clock | None = None) -> tuple[Mailbox, list[bytes], list[str]]:
     asked: list[bytes] = []
     said: list[str] = []
 
@@ -96,10 +96,10 @@ def boxed(link: SuperLink, clock: Clock | None = None) -> tuple[Mailbox, list[by
 
 def test_a_message_whose_bytes_never_come_does_not_hold_up_the_next(link: SuperLink) -> None:
     """As when a server dies between the two, and another is started."""
-    box, asked, said = boxed(link)
-    box.announce(link.announced(b"of the server that died", there=False))
+    box, asked, said = open_mailbox(link)
+    box.announce(link.announce(b"of the server that died", there=False))
     assert not box.answer_pending()
-    box.announce(link.announced(b"of the next one", there=True))
+    box.announce(link.announce(b"of the next one", there=True))
     assert box.answer_pending()
     assert asked == [b"of the next one"]
     assert len(link.answers) == 1
@@ -107,8 +107,8 @@ def test_a_message_whose_bytes_never_come_does_not_hold_up_the_next(link: SuperL
 
 
 def test_a_message_is_answered_once_when_its_bytes_come_late_or_the_server_was_away(link: SuperLink) -> None:
-    box, asked, _ = boxed(link)
-    box.announce(link.announced(b"late", there=False))
+    box, asked, _ = open_mailbox(link)
+    box.announce(link.announce(b"late", there=False))
     assert not box.answer_pending()
     link.objects, link.away = link.made, True
     assert not box.answer_pending()
@@ -121,8 +121,8 @@ def test_a_message_is_answered_once_when_its_bytes_come_late_or_the_server_was_a
 
 def test_a_message_is_forgotten_when_nobody_waits_for_its_answer(link: SuperLink) -> None:
     clock = Clock()
-    box, asked, _ = boxed(link, clock)
-    box.announce(link.announced(b"late", there=False))
+    box, asked, _ = open_mailbox(link, clock)
+    box.announce(link.announce(b"late", there=False))
     clock.now = TTL - 1
     assert not box.answer_pending()
     clock.now = TTL
@@ -133,9 +133,9 @@ def test_a_message_is_forgotten_when_nobody_waits_for_its_answer(link: SuperLink
 
 
 def test_of_too_many_unfinished_messages_the_oldest_are_given_up(link: SuperLink) -> None:
-    box, asked, _ = boxed(link)
+    box, asked, _ = open_mailbox(link)
     for number in range(MAX_PENDING + 1):
-        box.announce(link.announced(bytes([number]), there=False))
+        box.announce(link.announce(bytes([number]), there=False))
     link.objects = link.made
     assert box.answer_pending()
     assert asked == [bytes([number]) for number in range(1, MAX_PENDING + 1)]
@@ -143,11 +143,11 @@ def test_of_too_many_unfinished_messages_the_oldest_are_given_up(link: SuperLink
 
 @pytest.mark.parametrize("objects", [b"", b"garbled"])
 def test_a_message_that_is_garbled_is_left_alone_and_the_node_stays(link: SuperLink, objects: bytes) -> None:
-    box, asked, said = boxed(link)
-    box.announce(link.announced(b"garbled", there=True))
+    box, asked, said = open_mailbox(link)
+    box.announce(link.announce(b"garbled", there=True))
     link.objects = dict.fromkeys(link.objects, objects)
     assert box.answer_pending()
-    box.announce(link.announced(b"good", there=True))
+    box.announce(link.announce(b"good", there=True))
     assert box.answer_pending()
     assert asked == [b"good"]
     assert len(said) == 1
@@ -155,8 +155,8 @@ def test_a_message_that_is_garbled_is_left_alone_and_the_node_stays(link: SuperL
 
 
 def test_a_message_of_a_run_that_is_over_is_dropped_without_words(link: SuperLink) -> None:
-    box, asked, said = boxed(link)
-    box.announce(link.announced(b"over", there=True))
+    box, asked, said = open_mailbox(link)
+    box.announce(link.announce(b"over", there=True))
     link.made.clear()
     assert box.answer_pending()
     assert (asked, said) == ([], [])
@@ -164,8 +164,8 @@ def test_a_message_of_a_run_that_is_over_is_dropped_without_words(link: SuperLin
 
 def test_an_answer_that_did_not_come_through_is_sent_again(link: SuperLink) -> None:
     """A node keeps its answers, so that the second is the first."""
-    box, asked, _ = boxed(link)
-    box.announce(link.announced(b"asked", there=True))
+    box, asked, _ = open_mailbox(link)
+    box.announce(link.announce(b"asked", there=True))
     link.deaf = True
     assert not box.answer_pending()
     link.deaf = False

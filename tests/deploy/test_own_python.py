@@ -38,7 +38,7 @@ def test_a_file_that_would_take_the_place_of_the_apps_own_is_refused(tmp_path: P
     assert not (tmp_path / "site").exists()
 
 
-def marking(mark: Path) -> str:
+def marker_code(mark: Path) -> str:
     """Python of a user's own, which leaves a file behind wherever it runs."""
     return f"""\
 import torch
@@ -58,7 +58,7 @@ OWN = {"loss": PLAIN.replace("seed = 7\n", 'seed = 7\nloss = "mine.py:loss"\n'),
 def test_python_in_the_app_folder_runs_on_a_node_when_its_owner_says_so(tmp_path: Path, what: str) -> None:
     """The digest is allowed from the start, as `enroll` writes it; the server's own machine ran it at `init`."""
     mark = tmp_path / "it-ran"
-    (tmp_path / "mine.py").write_text(marking(mark))
+    (tmp_path / "mine.py").write_text(marker_code(mark))
     site = create_site(tmp_path, OWN[what])
     assert (site.app / "mine.py").is_file()
     mark.unlink()
@@ -77,7 +77,7 @@ def test_init_and_enroll_name_the_files_that_would_run_and_enroll_runs_none(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     mark, node = tmp_path / "it-ran", tmp_path / "node"
-    (tmp_path / "mine.py").write_text(marking(mark))
+    (tmp_path / "mine.py").write_text(marker_code(mark))
     assert cli.run(["deploy", "init", str(tmp_path / "site"), str(write_experiment(tmp_path, OWN["model"]))]) == 0
     assert "clients would run your files mine.py. No node starts until its owner" in capsys.readouterr().out
     mark.unlink()
@@ -90,12 +90,12 @@ def test_init_and_enroll_name_the_files_that_would_run_and_enroll_runs_none(
 
 
 def test_who_rehearses_alone_allows_their_own_python(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text(marking(tmp_path / "it-ran"))
+    (tmp_path / "mine.py").write_text(marker_code(tmp_path / "it-ran"))
     made = prepare_rehearsal(create_site(tmp_path, OWN["model"]), "first")
     ClientNode.open(made.folder / CLIENTS_FOLDER / "client-0", lambda text: None).close()
 
 
-def handed_out(site_app: Path, kind: str, arguments: str = "{}") -> AppFolder:
+def edit_model_line(site_app: Path, kind: str, arguments: str = "{}") -> AppFolder:
     """An app folder whose server wrote the model's line by hand."""
     path = site_app / "resolved.toml"
     lines = path.read_text().replace('kind = "linear"', f"kind = {kind!r}\narguments = {arguments}")
@@ -109,7 +109,7 @@ def test_an_installed_module_never_runs_on_a_node_whatever_its_owner_says(tmp_pa
     mark = tmp_path / "it-ran"
     site, node = copy_site(tmp_path, PLAIN), tmp_path / "client-0"
     edit_policy(node, "own_code = false", "own_code = true")
-    app = handed_out(site.app, "subprocess:Popen", f"{{ args = 'touch {mark}', shell = true }}")
+    app = edit_model_line(site.app, "subprocess:Popen", f"{{ args = 'touch {mark}', shell = true }}")
     with pytest.raises(InvalidInput, match=r"as file\.py:Name in the experiment's folder, and got 'subprocess:Popen'"):
         ClientNode.open(node, lambda text: None)
     with pytest.raises(InvalidInput, match=r"as file\.py:Name"):
@@ -162,7 +162,7 @@ def test_an_extractor_of_ones_own_is_python_too_and_its_weights_are_agreed_on() 
 
 def test_a_file_that_the_server_forgot_to_hand_out_is_said(tmp_path: Path) -> None:
     site = copy_site(tmp_path, PLAIN)
-    app = handed_out(site.app, "net.py:Net")
+    app = edit_model_line(site.app, "net.py:Net")
     with pytest.raises(
         InvalidInput, match=r"The experiment names net\.py, and it can't be read in .*app \(No such file"
     ):

@@ -34,8 +34,8 @@ def processes(tmp_path: Path) -> Iterator[Processes]:
 
 def test_a_run_ends_when_its_parent_is_killed_and_not_before(processes: Processes) -> None:
     processes.start("parent", sys.executable, "-c", PARENT, RUN)
-    processes.until("parent", "process")
-    run = int(processes.said("parent").split()[1])
+    processes.wait_for_words("parent", "process")
+    run = int(processes.output("parent").split()[1])
     assert is_running(run)
     processes.end("parent", signal.SIGKILL)
     processes.wait_until(lambda: not is_running(run), "the run to end")

@@ -20,13 +20,13 @@ from discreet.secure_sums.secagg import key_agreement
 from discreet.secure_sums.secagg.degree import Assumptions
 from discreet.secure_sums.secagg.session_terms import Terms
 from tests.deploy.example_sites import CENTRAL, PLAIN, SECURE, connect_nodes, copy_site, edit_policy
-from tests.deploy.node_requests import RUN, Asked, refusal, restart
+from tests.deploy.node_requests import RUN, RequestCase, refusal, restart
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-def test_an_algorithm_that_the_owner_did_not_allow_is_refused(asked: Asked) -> None:
-    folder, _, node, about, body, key = asked
+def test_an_algorithm_that_the_owner_did_not_allow_is_refused(request_case: RequestCase) -> None:
+    folder, _, node, about, body, key = request_case
     edit_policy(folder / "client-0", node.app.digest, "f" * 64)
     with pytest.raises(PolicyRefusal, match="The policy does not allow the algorithm"):
         restart(node)
@@ -34,15 +34,15 @@ def test_an_algorithm_that_the_owner_did_not_allow_is_refused(asked: Asked) -> N
     assert "The policy does not allow the algorithm" in refusal(strict, signed_messages.sign_request(about, body, key))
 
 
-def test_a_change_of_the_policy_counts_from_the_next_start_on(asked: Asked) -> None:
-    folder, _, node, about, body, key = asked
+def test_a_change_of_the_policy_counts_from_the_next_start_on(request_case: RequestCase) -> None:
+    folder, _, node, about, body, key = request_case
     edit_policy(folder / "client-0", "minimum_cohort = 2", "minimum_cohort = 4")
     assert isinstance(signed_messages.read_reply(node.answer(signed_messages.sign_request(about, body, key))), bytes)
     assert "sums of at least 4 clients" in refusal(restart(node), signed_messages.sign_request(about, body, key))
 
 
-def test_a_changed_algorithm_has_another_digest(asked: Asked) -> None:
-    _, site, _, _, _, _ = asked
+def test_a_changed_algorithm_has_another_digest(request_case: RequestCase) -> None:
+    _, site, _, _, _, _ = request_case
     before, path = AppFolder.open(site.app).digest, site.app / "resolved.toml"
     path.write_text(path.read_text().replace("clip_norm = 0.5", "clip_norm = 5.0"))
     assert AppFolder.open(site.app).digest != before
@@ -84,8 +84,8 @@ def test_an_announced_clip_that_would_let_more_out_is_refused(tmp_path: Path) ->
         job.remote_engine.gather(loud, [0, 1, 2])
 
 
-def test_an_update_in_clear_is_refused_where_the_owner_asks_for_a_secure_sum(asked: Asked) -> None:
-    folder, _, node, about, body, key = asked
+def test_an_update_in_clear_is_refused_where_the_owner_asks_for_a_secure_sum(request_case: RequestCase) -> None:
+    folder, _, node, about, body, key = request_case
     edit_policy(folder / "client-0", "secure_sum = false", "secure_sum = true")
     again = restart(node)
     assert "The policy asks for a secure sum" in refusal(again, signed_messages.sign_request(about, body, key))
@@ -100,8 +100,8 @@ def test_an_update_in_clear_is_refused_where_the_noise_is_enough_only_for_sums(t
     assert "enough only for sums" in refusal(node, signed_messages.sign_request(about, b"", key))
 
 
-def test_a_cohort_below_the_owners_minimum_is_refused(asked: Asked) -> None:
-    folder, _, node, about, body, key = asked
+def test_a_cohort_below_the_owners_minimum_is_refused(request_case: RequestCase) -> None:
+    folder, _, node, about, body, key = request_case
     edit_policy(folder / "client-0", "minimum_cohort = 2", "minimum_cohort = 4")
     again = restart(node)
     assert "sums of at least 4 clients, and the server would make one of 3" in refusal(

@@ -103,7 +103,7 @@ def test_a_process_that_is_gone_wants_nothing() -> None:
 def test_a_process_that_ends_without_the_awaited_words_fails_the_wait_at_once(processes: Processes) -> None:
     processes.start("short", SHELL, "-c", "echo it is broken; exit 3")
     with pytest.raises(AssertionError, match=r"short never said 'ready'\.\s+--- short \(ended with 3\): it is broken"):
-        processes.until("short", "ready")
+        processes.wait_for_words("short", "ready")
     assert processes.exit_code("short") == 3
 
 
@@ -112,8 +112,8 @@ def test_what_an_earlier_process_of_the_name_said_is_not_taken_for_the_words_of_
     assert processes.exit_code("client") == 0
     processes.start("client", SHELL, "-c", "echo it is broken")
     with pytest.raises(AssertionError, match="client never said 'ready'"):
-        processes.until("client", "ready")
-    assert processes.said("client") == "ready it is broken"
+        processes.wait_for_words("client", "ready")
+    assert processes.output("client") == "ready it is broken"
 
 
 def test_an_interrupt_reaches_a_process_though_the_tests_ignore_it(processes: Processes) -> None:
@@ -122,7 +122,7 @@ def test_an_interrupt_reaches_a_process_though_the_tests_ignore_it(processes: Pr
         processes.start("asleep", SHELL, "-c", "echo up; mkfifo never; read line <>never")
     finally:
         signal.signal(signal.SIGINT, before)
-    processes.until("asleep", "up")
+    processes.wait_for_words("asleep", "up")
     processes.end("asleep", signal.SIGINT)
     assert processes.exit_code("asleep") == -signal.SIGINT
 
@@ -131,7 +131,7 @@ def test_a_killed_tree_leaves_no_process_in_whatever_group_it_is(processes: Proc
     """The child is in a session of its own, as Flower's are."""
     program = "import os; os.setsid(); print('up', flush=True); os.read(0, 1)"
     processes.start("parent", SHELL, "-c", f'mkfifo stay; "{sys.executable}" -c "{program}" <>stay & wait')
-    processes.until("parent", "up")
+    processes.wait_for_words("parent", "up")
     children = descendants(processes.started["parent"].pid)
     assert len(children) == 1
     processes.kill_tree("parent")

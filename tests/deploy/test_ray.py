@@ -76,7 +76,7 @@ def on_ray(engine: EmbeddedEngine) -> RayEngine:
     return RayEngine(engine, RayWorkers(Cluster.join("auto", 2, CPU), engine))
 
 
-def trained(engine: RayEngine | EmbeddedEngine, params: Params, rounds: int) -> Params:
+def train(engine: RayEngine | EmbeddedEngine, params: Params, rounds: int) -> Params:
     simulation = engine.embedded.simulation if isinstance(engine, RayEngine) else engine.simulation
     algorithm, key = simulation.algorithm, simulation.key
     state = algorithm.init(params)
@@ -90,13 +90,13 @@ def trained(engine: RayEngine | EmbeddedEngine, params: Params, rounds: int) -> 
     return state.params
 
 
-def same(left: Params, right: Params) -> bool:
+def are_equal(left: Params, right: Params) -> bool:
     return all(torch.equal(left[name], right[name]) for name in left)
 
 
 def test_two_workers_train_the_same_model_as_embedded_bit_for_bit() -> None:
     engine = embedded(DDP_FEDAVG, key=SECRET)
-    assert same(trained(on_ray(engine), linear(), 2), trained(engine, linear(), 2))
+    assert are_equal(train(on_ray(engine), linear(), 2), train(engine, linear(), 2))
 
 
 def test_a_worker_that_is_killed_is_replaced_and_counts_once_and_an_error_ends_them_all(
@@ -115,12 +115,12 @@ def test_a_worker_that_is_killed_is_replaced_and_counts_once_and_an_error_ends_t
 
     engine = embedded(DP_FEDAVG, moody)
     remote = on_ray(engine)
-    assert same(trained(remote, linear(), 2), trained(engine, linear(), 2))
+    assert are_equal(train(remote, linear(), 2), train(engine, linear(), 2))
     assert not alive(int(killed.read_text()))
 
     failing.touch()
     with pytest.raises(InvalidInput, match="A sentence from") as caught:
-        trained(remote, linear(), 1)
+        train(remote, linear(), 1)
     assert caught.value.fix == "And what to do."
     assert str(driver) not in caught.value.problem
     assert not remote.workers.end.alive  # type: ignore[attr-defined]
@@ -177,7 +177,7 @@ def test_a_run_that_is_stopped_and_resumed_is_embeddeds_own_bit_for_bit(tmp_path
     kept, here = second.record.load_checkpoint(second.state), job(net)
     assert kept is not None
     engine = EmbeddedEngine(Simulation(here.algorithm, here.data, here.model.loss, here.key), kept.block_size)
-    assert same(second.state.params, trained(engine, here.params, rounds=4))
+    assert are_equal(second.state.params, train(engine, here.params, rounds=4))
 
 
 def alive(process: int) -> bool:

@@ -98,7 +98,7 @@ def link() -> SuperLink:
     return SuperLink()
 
 
-def exchanged(link: SuperLink, enough: int = 2) -> dict[int, bytes]:
+def exchange(link: SuperLink, enough: int = 2) -> dict[int, bytes]:
     TaskIdentity.run_id, TaskIdentity.node_id, TaskIdentity.task_id = RUN, 1, 3
     grid = HttpGrid(token="any")
     grid.set_run(Run.create_empty(RUN))
@@ -112,7 +112,7 @@ def answers(*nodes: int) -> dict[int, bytes]:
 
 
 def test_replies_that_are_there_are_taken_at_once(link: SuperLink) -> None:
-    assert exchanged(link) == answers(*NODES)
+    assert exchange(link) == answers(*NODES)
     assert link.now == 0
 
 
@@ -120,48 +120,48 @@ def test_replies_that_are_there_are_taken_at_once(link: SuperLink) -> None:
 def test_a_reply_whose_bytes_never_come_is_waited_for_no_longer_than_none(link: SuperLink, silent: int) -> None:
     """As when a client is killed between the two, or lies; wherever it is in the order of replies."""
     link.there_at[silent] = NEVER
-    assert exchanged(link) == answers(*{*NODES} - {silent})
+    assert exchange(link) == answers(*{*NODES} - {silent})
     assert PATIENCE <= link.now < PATIENCE + 3
 
 
 def test_where_too_few_replies_have_their_bytes_waiting_ends_after_the_timeout(link: SuperLink) -> None:
     link.there_at[100] = link.there_at[101] = NEVER
-    assert exchanged(link) == answers(102)
+    assert exchange(link) == answers(102)
     assert TIMEOUT <= link.now < TIMEOUT + 3
 
 
 def test_a_reply_without_bytes_is_given_up_when_its_node_is_gone(link: SuperLink) -> None:
     """The SuperLink says so of a reply that was not announced; of one that was, nobody does."""
     link.there_at[101], link.gone_at[101] = NEVER, PATIENCE / 3
-    assert exchanged(link, enough=3) == answers(100, 102)
+    assert exchange(link, enough=3) == answers(100, 102)
     assert PATIENCE / 3 <= link.now < PATIENCE / 3 + 3
 
 
 def test_bytes_that_come_late_and_in_time_are_taken_soon(link: SuperLink) -> None:
     link.there_at[101] = PATIENCE / 2
-    assert exchanged(link) == answers(*NODES)
+    assert exchange(link) == answers(*NODES)
     assert PATIENCE / 2 <= link.now < PATIENCE / 2 + 3
 
 
 def test_bytes_that_come_right_after_their_announcement_are_not_slept_through(link: SuperLink) -> None:
     link.there_at = dict.fromkeys(NODES, 0.1)
-    assert exchanged(link) == answers(*NODES)
+    assert exchange(link) == answers(*NODES)
     assert link.now < 0.2
 
 
 def test_a_reply_whose_objects_have_expired_is_not_waited_for(link: SuperLink) -> None:
     link.expired = {101}
-    assert exchanged(link) == answers(100, 102)
+    assert exchange(link) == answers(100, 102)
     assert link.now == 0
 
 
 @pytest.mark.parametrize("content", [b"", b"garbled", b"Message \x00"])
 def test_a_reply_that_is_garbled_is_as_none(link: SuperLink, content: bytes) -> None:
     link.altered = lambda node, own: content if node == 101 else own
-    assert exchanged(link) == answers(100, 102)
+    assert exchange(link) == answers(100, 102)
 
 
 def test_a_reply_counts_as_that_of_the_node_which_was_asked_whatever_it_says(link: SuperLink) -> None:
     """The metadata in a reply's bytes is its sender's word; which message it answers the SuperLink has checked."""
     link.source = lambda node: 100
-    assert exchanged(link) == answers(*NODES)
+    assert exchange(link) == answers(*NODES)

@@ -27,29 +27,29 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 UNSEEDED = PLAIN.replace("seed = 7\n", "")
 
 
-class Killed(BaseException):
+class Crash(BaseException):
     """As a machine that goes down: nothing catches it."""
 
 
-def killed(folder: Path) -> Site:
+def crash_in_round_two(folder: Path) -> Site:
     """A run whose server died in its second round."""
     site = copy_site(folder, UNSEEDED)
     wire = connect_nodes(folder, site, [])
 
     def die(node: int, number: int) -> bool:
         if number == 2:
-            raise Killed
+            raise Crash
         return False
 
     wire.lost = die
-    with pytest.raises(Killed):
+    with pytest.raises(Crash):
         train_deployed(site, "first", wire, lambda text: None)
     for node in wire.nodes_at.values():
         node.close()
     return site
 
 
-def edited(site: Site, old: str, new: str) -> None:
+def edit_experiment(site: Site, old: str, new: str) -> None:
     path = site.app / "resolved.toml"
     assert old in path.read_text()
     path.write_text(path.read_text().replace(old, new))
@@ -60,8 +60,8 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 def test_a_run_of_the_same_name_does_not_go_on_with_another_experiment(tmp_path: Path) -> None:
-    site = killed(tmp_path)
-    edited(site, "clip_norm = 0.5", "clip_norm = 5.0")
+    site = crash_in_round_two(tmp_path)
+    edit_experiment(site, "clip_norm = 0.5", "clip_norm = 5.0")
     before, silent = files(tmp_path), Wire({})
     with pytest.raises(InvalidInput, match="was started with another experiment, and can't go on"):
         train_deployed(site, "first", silent, lambda text: None)
@@ -70,13 +70,13 @@ def test_a_run_of_the_same_name_does_not_go_on_with_another_experiment(tmp_path:
 
 
 def test_how_long_the_server_waits_may_be_changed_while_a_run_is_stopped(tmp_path: Path) -> None:
-    site = killed(tmp_path)
-    edited(site, "timeout = 60", "timeout = 30")
+    site = crash_in_round_two(tmp_path)
+    edit_experiment(site, "timeout = 60", "timeout = 30")
     assert train_deployed(site, "first", connect_nodes(tmp_path, site, []), lambda text: None).completed == 3
 
 
 def test_a_run_of_another_version_is_refused_for_its_version(tmp_path: Path) -> None:
-    site = killed(tmp_path)
+    site = crash_in_round_two(tmp_path)
     path = site.run("first") / "run.json"
     before = RunRecord.open(site.run("first")).identity.fingerprint
     assert before is not None
@@ -86,14 +86,14 @@ def test_a_run_of_another_version_is_refused_for_its_version(tmp_path: Path) -> 
 
 
 def with_one_other_label(held_by: Any) -> Any:
-    def held(*arguments: Any) -> Task:
+    def load_task(*arguments: Any) -> Task:
         found: Task = held_by(*arguments)
         targets = found.train.targets.clone()
         at = 0 if found.train.order is None else int(found.train.order[0])
         targets[at] = (targets[at] + 1) % 10
         return replace(found, train=replace(found.train, targets=targets))
 
-    return held
+    return load_task
 
 
 def test_the_same_question_about_other_data_is_counted_and_gets_other_noise_though_the_journal_is_lost(

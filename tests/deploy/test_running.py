@@ -20,7 +20,7 @@ from discreet.engines.flower import signed_messages
 from discreet.engines.flower.reply_deadline import ReplyDeadline
 from discreet.errors import InvalidInput
 from tests.deploy.example_sites import PLAIN, SECURE, Wire, copy_site, write_experiment
-from tests.deploy.node_requests import Asked, restart, sign_header
+from tests.deploy.node_requests import RequestCase, restart, sign_header
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -154,15 +154,15 @@ def test_a_client_with_another_number_of_examples_is_asked_whether_it_is_the_rig
     assert refused.value.fix.startswith("Check that this is the right table. If it is, declare the right number")
 
 
-def test_two_processes_can_not_work_on_one_folder(asked: Asked) -> None:
-    folder, _, node, _, _, _ = asked
+def test_two_processes_can_not_work_on_one_folder(request_case: RequestCase) -> None:
+    folder, _, node, _, _, _ = request_case
     with pytest.raises(InvalidInput, match="client-0 is already running"):
         ClientNode.open(folder / "client-0", lambda text: None)
     restart(node)
 
 
-def test_flowers_own_process_opens_the_folder_for_each_message_and_leaves_it(asked: Asked) -> None:
-    folder, _, node, about, body, key = asked
+def test_flowers_own_process_opens_the_folder_for_each_message_and_leaves_it(request_case: RequestCase) -> None:
+    folder, _, node, about, body, key = request_case
     node.close()
     good, bad = signed_messages.sign_request(about, body, key), sign_header(b"null", key)
     told = [

@@ -15,7 +15,7 @@ from discreet.randomness.streams import RunKey
 from discreet.secure_sums.secagg.session_errors import TooFewClients
 from discreet.secure_sums.secagg.session_terms import Terms
 from tests.deploy.example_sites import SECURE, Wire, connect_nodes, copy_site, edit_policy
-from tests.deploy.node_requests import Begun, are_equal, count_releases, open_request, refusal, restart
+from tests.deploy.node_requests import OpenSession, are_equal, count_releases, open_request, refusal, restart
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -24,8 +24,8 @@ def anew(wire: Wire) -> None:
     wire.nodes_at = {number: restart(node) for number, node in wire.nodes_at.items()}
 
 
-def test_a_secure_session_of_one_experiment_does_not_serve_another(begun: Begun) -> None:
-    site, wire, engine, broadcast = begun
+def test_a_secure_session_of_one_experiment_does_not_serve_another(open_session: OpenSession) -> None:
+    site, wire, engine, broadcast = open_session
     engine.gather(broadcast, [0, 1, 2])
     before, agreed = engine.calls.experiment, site.app / "resolved.toml"
     agreed.write_text(agreed.read_text().replace("learning_rate = 2.0", "learning_rate = 1.0"))
@@ -75,8 +75,8 @@ def test_two_sessions_that_a_server_gives_one_name_are_two_attempts_with_two_noi
     assert not are_equal(difference, alone)
 
 
-def test_a_session_that_was_begun_is_held_to_the_policy_of_today(begun: Begun) -> None:
-    _, wire, engine, broadcast = begun
+def test_a_session_that_was_begun_is_held_to_the_policy_of_today(open_session: OpenSession) -> None:
+    _, wire, engine, broadcast = open_session
     engine.gather(broadcast, [0, 1, 2])
     for node in wire.nodes_at.values():
         edit_policy(node.client_folder.folder, "minimum_cohort = 2", "minimum_cohort = 3")
@@ -85,9 +85,9 @@ def test_a_session_that_was_begun_is_held_to_the_policy_of_today(begun: Begun) -
         engine.gather(replace(broadcast, round=1), [0, 1, 2])
 
 
-def test_a_mask_that_is_asked_for_again_is_the_same_and_another_question_gets_none(begun: Begun) -> None:
+def test_a_mask_that_is_asked_for_again_is_the_same_and_another_question_gets_none(open_session: OpenSession) -> None:
     """Exchanges: who is there, keys, shares, mask; nothing passes after it, so this is where the clients are."""
-    site, wire, engine, broadcast = begun
+    site, wire, engine, broadcast = open_session
     wire.lost = lambda node, number: number > 3
     with pytest.raises(TooFewClients):
         engine.gather(broadcast, [0, 1, 2])
@@ -103,9 +103,9 @@ def test_a_mask_that_is_asked_for_again_is_the_same_and_another_question_gets_no
     assert count_releases(node) == 1
 
 
-def test_a_mask_that_can_not_be_made_costs_nothing(begun: Begun) -> None:
+def test_a_mask_that_can_not_be_made_costs_nothing(open_session: OpenSession) -> None:
     """Before the keys are exchanged; under a number that was used, or that the session does not have."""
-    site, wire, engine, broadcast = begun
+    site, wire, engine, broadcast = open_session
     wire.lost = lambda node, number: number > 1
     with pytest.raises(TooFewClients):
         engine.gather(broadcast, [0, 1, 2])
@@ -129,9 +129,9 @@ def test_a_mask_that_can_not_be_made_costs_nothing(begun: Begun) -> None:
     assert count_releases(node) == 1
 
 
-def test_a_session_that_is_aborted_at_its_first_mask_stays_so(begun: Begun) -> None:
+def test_a_session_that_is_aborted_at_its_first_mask_stays_so(open_session: OpenSession) -> None:
     """The server hands client 0 the shares that are for client 1."""
-    site, wire, engine, broadcast = begun
+    site, wire, engine, broadcast = open_session
     wire.lost = lambda node, number: number > 3 or (number == 3 and node == 100)
     with pytest.raises(TooFewClients):
         engine.gather(broadcast, [0, 1, 2])
@@ -151,8 +151,8 @@ def test_a_session_that_is_aborted_at_its_first_mask_stays_so(begun: Begun) -> N
     ],
     ids=str,
 )
-def test_a_session_of_other_numbers_is_not_begun(begun: Begun, terms: dict[str, int], why: str) -> None:
-    site, wire, engine, broadcast = begun
+def test_a_session_of_other_numbers_is_not_begun(open_session: OpenSession, terms: dict[str, int], why: str) -> None:
+    site, wire, engine, broadcast = open_session
     engine.gather(broadcast, [0, 1, 2])
     about, body, key = open_request(wire, 1, 100, site)
     spoiled = replace(Terms.from_bytes(body), **terms)

@@ -32,7 +32,7 @@ SECOND_ROUND = 2  # exchanges of an experiment in clear: who is there, and then 
 
 
 @dataclass
-class Refusing(Wire):
+class RefusingWire(Wire):
     """In one exchange these nodes refuse, as owners do whose budget is spent; `silent` ones say nothing in it."""
 
     number: int = SECOND_ROUND
@@ -46,12 +46,12 @@ class Refusing(Wire):
         return {node: no for node in requests if node not in self.silent}
 
 
-class Killed(BaseException):
+class Crash(BaseException):
     """As a machine that goes down: nothing catches it."""
 
 
 @dataclass
-class Dying(Wire):
+class CrashingWire(Wire):
     """The server dies once the replies of one exchange lie there."""
 
     number: int = SECOND_ROUND
@@ -59,18 +59,18 @@ class Dying(Wire):
     def exchange(self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf) -> dict[int, bytes]:
         found = super().exchange(requests, enough, limit)
         if len(self.passed) == self.number + 1:
-            raise Killed
+            raise Crash
         return found
 
 
-def killed(folder: Path, site: Site, number: int) -> None:
-    wire = Dying(connect_nodes(folder, site, []).nodes_at, number=number)
-    with pytest.raises(Killed):
+def crash_server(folder: Path, site: Site, number: int) -> None:
+    wire = CrashingWire(connect_nodes(folder, site, []).nodes_at, number=number)
+    with pytest.raises(Crash):
         train_deployed(site, "first", wire, lambda text: None)
-    closed(wire)
+    close_nodes(wire)
 
 
-def spent(site: Site) -> float:
+def server_epsilon(site: Site) -> float:
     """What the server's own ledger has counted of the run."""
     ledger = RunRecord.open(site.run("first")).ledger_path
     assert ledger is not None
@@ -78,11 +78,11 @@ def spent(site: Site) -> float:
     return found
 
 
-def refusing(folder: Path, site: Site, *silent: int, number: int = SECOND_ROUND) -> Refusing:
-    return Refusing(connect_nodes(folder, site, []).nodes_at, number=number, silent=silent)
+def build_refusing_wire(folder: Path, site: Site, *silent: int, number: int = SECOND_ROUND) -> RefusingWire:
+    return RefusingWire(connect_nodes(folder, site, []).nodes_at, number=number, silent=silent)
 
 
-def closed(wire: Wire) -> None:
+def close_nodes(wire: Wire) -> None:
     for node in wire.nodes_at.values():
         node.close()
 
@@ -94,7 +94,7 @@ def card(folder: Path) -> str:
 
 def test_a_run_that_clients_refuse_midway_leaves_its_model_its_card_and_its_page(tmp_path: Path) -> None:
     site, heard = copy_site(tmp_path, PLAIN), list[str]()
-    outcome = train_deployed(site, "first", refusing(tmp_path, site), heard.append)
+    outcome = train_deployed(site, "first", build_refusing_wire(tmp_path, site), heard.append)
     assert (outcome.completed, outcome.is_refused, outcome.exit_code) == (1, True, BudgetRefused.exit_code)
     assert outcome.stopped == heard[-1]
     assert outcome.stopped.startswith("Stopped after 1 of 3 rounds. 0 of 3 clients answered in round 2, and 1 are need")
@@ -109,9 +109,9 @@ def test_a_run_that_clients_refuse_midway_leaves_its_model_its_card_and_its_page
 
 def test_a_run_that_clients_refused_goes_on_when_it_is_submitted_again(tmp_path: Path) -> None:
     site, heard = copy_site(tmp_path, PLAIN), list[str]()
-    wire = refusing(tmp_path, site)
+    wire = build_refusing_wire(tmp_path, site)
     train_deployed(site, "first", wire, heard.append)
-    closed(wire)
+    close_nodes(wire)
     outcome = train_deployed(site, "first", connect_nodes(tmp_path, site, heard), heard.append)
     assert "Run 'first' goes on after round 1 of 3." in heard
     assert (outcome.completed, outcome.stopped, outcome.exit_code) == (3, None, 0)
@@ -125,9 +125,9 @@ def test_a_run_that_clients_refused_goes_on_when_it_is_submitted_again(tmp_path:
 def test_a_refused_round_that_a_silent_client_may_still_answer_counts_and_is_not_made_again(tmp_path: Path) -> None:
     """Its update may lie at the server already, so the round is one that was lost after something was revealed."""
     site, heard = copy_site(tmp_path, PLAIN), list[str]()
-    wire = refusing(tmp_path, site, 102)
+    wire = build_refusing_wire(tmp_path, site, 102)
     outcome = train_deployed(site, "first", wire, heard.append)
-    closed(wire)
+    close_nodes(wire)
     assert (outcome.completed, outcome.exit_code) == (2, BudgetRefused.exit_code)
     assert [line.get("revealed") for line in outcome.record.read_rounds()] == [None, True]
     two = api.prepare_job(experiment_file.load_experiment(write_experiment(tmp_path, PLAIN))).spent_epsilon(2)
@@ -140,12 +140,12 @@ def test_a_refused_round_that_a_silent_client_may_still_answer_counts_and_is_not
 
 def test_where_the_last_round_is_lost_so_the_run_is_done(tmp_path: Path) -> None:
     site, heard = copy_site(tmp_path, PLAIN), list[str]()
-    outcome = train_deployed(site, "first", refusing(tmp_path, site, 102, number=3), heard.append)
+    outcome = train_deployed(site, "first", build_refusing_wire(tmp_path, site, 102, number=3), heard.append)
     assert (outcome.completed, outcome.stopped, outcome.record.is_finished()) == (3, None, True)
 
 
 @dataclass
-class Listening(Wire):
+class ListeningWire(Wire):
     """Notes who hears SIGTERM while the server waits for clients."""
 
     handlers: list[object] = field(default_factory=list)
@@ -158,7 +158,7 @@ class Listening(Wire):
 def test_sigterm_ends_a_run_with_real_clients_at_once(tmp_path: Path) -> None:
     """Its round may never end: without a SuperLink nobody answers, and the process would hold the run's lock."""
     site, heard = copy_site(tmp_path, PLAIN), list[str]()
-    wire = Listening(connect_nodes(tmp_path, site, heard).nodes_at)
+    wire = ListeningWire(connect_nodes(tmp_path, site, heard).nodes_at)
     train_deployed(site, "first", wire, heard.append)
     assert set(wire.handlers) == {signal.getsignal(signal.SIGTERM)}
 
@@ -169,7 +169,7 @@ def test_a_run_whose_first_round_is_refused_says_how_to_go_on_with_it(
     """There is no model to keep. The command is the deployment's, for `discreet run` reaches no clients."""
     site, heard = copy_site(tmp_path / "of ours", PLAIN), list[str]()
     with pytest.raises(ClientsRefused, match=r"It is spent\."):
-        train_deployed(site, "first", refusing(tmp_path / "of ours", site, number=1), heard.append)
+        train_deployed(site, "first", build_refusing_wire(tmp_path / "of ours", site, number=1), heard.append)
     command = f"discreet deploy submit '{site.folder}' --name first"
     with pytest.raises(InvalidInput) as refused:
         api.load(site.run("first"))
@@ -216,13 +216,13 @@ def test_a_card_names_the_other_runs_of_its_deployment(tmp_path: Path) -> None:
     """The first run's was written when there was no other; a run that has made no round has released nothing."""
     site, heard = copy_site(tmp_path, PLAIN), list[str]()
     for name, number in (("first", 9), ("empty", 1), ("second", SECOND_ROUND)):
-        wire = refusing(tmp_path, site, number=number)
+        wire = build_refusing_wire(tmp_path, site, number=number)
         if name == "empty":
             with pytest.raises(ClientsRefused):
                 train_deployed(site, name, wire, heard.append)
         else:
             train_deployed(site, name, wire, heard.append)
-        closed(wire)
+        close_nodes(wire)
     first, second = (card(site.run(name)) for name in ("first", "second"))
     assert FIRST_RUN in first
     assert "Other runs" not in first
@@ -233,62 +233,62 @@ def test_a_card_names_the_other_runs_of_its_deployment(tmp_path: Path) -> None:
 def test_a_sum_that_the_server_had_opened_when_it_died_counts_and_is_not_made_again(tmp_path: Path) -> None:
     """Exchanges: who is there, keys, shares; then mask, agree and reveal in each round: the ninth opens the second."""
     site, heard = copy_site(tmp_path, SECURE), list[str]()
-    killed(tmp_path, site, 8)
-    before = spent(site)
+    crash_server(tmp_path, site, 8)
+    before = server_epsilon(site)
     wire = connect_nodes(tmp_path, site, heard)
     outcome = train_deployed(site, "first", wire, heard.append)
     lines = outcome.record.read_rounds()
     assert [line["clients"] for line in lines] == [3, 0, 3]
     assert lines[1]["lost"] == training_loop.DIED
-    assert outcome.guarantees[0].epsilon == pytest.approx(spent(site))
-    assert spent(site) > before
+    assert outcome.guarantees[0].epsilon == pytest.approx(server_epsilon(site))
+    assert server_epsilon(site) > before
     assert all(node.journal.counted_rounds(node.app.digest) <= 3 for node in wire.nodes_at.values())
 
 
 def test_updates_that_lay_at_a_server_when_it_died_count_though_clients_refuse_them_later(tmp_path: Path) -> None:
     site, heard = copy_site(tmp_path, PLAIN), list[str]()
-    killed(tmp_path, site, SECOND_ROUND)
-    before = spent(site)
-    outcome = train_deployed(site, "first", refusing(tmp_path, site, number=1), heard.append)
+    crash_server(tmp_path, site, SECOND_ROUND)
+    before = server_epsilon(site)
+    outcome = train_deployed(site, "first", build_refusing_wire(tmp_path, site, number=1), heard.append)
     assert [line.get("revealed") for line in outcome.record.read_rounds()] == [None, True]
-    assert outcome.guarantees[0].epsilon == pytest.approx(spent(site)) == pytest.approx(before)
+    assert outcome.guarantees[0].epsilon == pytest.approx(server_epsilon(site)) == pytest.approx(before)
 
 
 def test_in_clear_the_same_bytes_come_again_after_a_death_and_count_once(tmp_path: Path) -> None:
     site, heard = copy_site(tmp_path, PLAIN), list[str]()
-    killed(tmp_path, site, SECOND_ROUND)
+    crash_server(tmp_path, site, SECOND_ROUND)
     outcome = train_deployed(site, "first", connect_nodes(tmp_path, site, heard), heard.append)
     assert [line["clients"] for line in outcome.record.read_rounds()] == [3, 3, 3]
-    assert outcome.guarantees[0].epsilon == pytest.approx(spent(site))
+    assert outcome.guarantees[0].epsilon == pytest.approx(server_epsilon(site))
 
 
 def test_a_round_that_all_refused_costs_nothing_on_the_card_and_in_the_ledger(tmp_path: Path) -> None:
     site = copy_site(tmp_path, PLAIN)
-    outcome = train_deployed(site, "first", refusing(tmp_path, site), lambda text: None)
-    assert outcome.guarantees[0].epsilon == pytest.approx(spent(site))
+    outcome = train_deployed(site, "first", build_refusing_wire(tmp_path, site), lambda text: None)
+    assert outcome.guarantees[0].epsilon == pytest.approx(server_epsilon(site))
 
 
 def test_a_refusal_before_any_sum_could_be_opened_loses_no_round(tmp_path: Path) -> None:
     """The third exchange is the set-up's last: nobody has touched data yet."""
     site = copy_site(tmp_path, SECURE)
     with pytest.raises(ClientsRefused):
-        train_deployed(site, "first", refusing(tmp_path, site, 100, number=2), lambda text: None)
+        train_deployed(site, "first", build_refusing_wire(tmp_path, site, 100, number=2), lambda text: None)
     assert RunRecord.open(site.run("first")).read_rounds() == []
-    assert spent(site) == 0
+    assert server_epsilon(site) == 0
 
 
 def test_a_terminal_that_is_gone_costs_no_client_its_answer(tmp_path: Path) -> None:
-    def gone(line: str) -> None:
+    def fail(line: str) -> None:
         raise OSError(5, "Input/output error")
 
     site = copy_site(tmp_path, PLAIN)
     nodes = connect_nodes(tmp_path, site, []).nodes_at
-    wire = Wire({number: replace(node, report_answer=gone) for number, node in nodes.items()})
+    wire = Wire({number: replace(node, report_answer=fail) for number, node in nodes.items()})
     assert train_deployed(site, "first", wire, lambda text: None).completed == 3
 
 
 def test_a_run_that_died_in_its_first_round_is_another_run_on_the_next_card(tmp_path: Path) -> None:
     site = copy_site(tmp_path, PLAIN)
-    killed(tmp_path, site, 1)
+    crash_server(tmp_path, site, 1)
     train_deployed(site, "second", connect_nodes(tmp_path, site, []), lambda text: None)
     assert "Other runs of this deployment on the same data, 1 when this was written: first." in card(site.run("second"))

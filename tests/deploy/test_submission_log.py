@@ -19,7 +19,7 @@ FLOWERS = "Successfully started run 17"
 ENDED = {"error": None, "exit_code": 0}
 
 
-def played(lines: list[str], end: Path | None = None) -> list[str]:
+def print_lines(lines: list[str], end: Path | None = None) -> list[str]:
     """A process that says these lines, as Flower's command would, and leaves the run's end where it belongs."""
     program = f"print({chr(10).join(lines)!r}, flush=True)\n"
     if end is not None:
@@ -42,7 +42,7 @@ def by_flower(site: Site, heard: list[str]) -> None:
 def test_our_own_lines_are_passed_on_and_flowers_are_not(site: Site) -> None:
     heard: list[str] = []
     lines = [FLOWERS, f"{SAID}discreet: round 1 of 3", f"{SAID}Start `flwr-serverapp` process", "discreet: done"]
-    found = follow_run(site, "first", played(lines, site.end_file("first")), {}, heard.append)
+    found = follow_run(site, "first", print_lines(lines, site.end_file("first")), {}, heard.append)
     assert heard == ["round 1 of 3", "done"]
     assert found == ENDED
 
@@ -50,7 +50,7 @@ def test_our_own_lines_are_passed_on_and_flowers_are_not(site: Site) -> None:
 def test_an_error_is_not_said_twice(site: Site) -> None:
     heard: list[str] = []
     follow_run(
-        site, "first", played([f"{SAID}discreet: Error: It is spent."], site.end_file("first")), {}, heard.append
+        site, "first", print_lines([f"{SAID}discreet: Error: It is spent."], site.end_file("first")), {}, heard.append
     )
     assert not heard
 
@@ -60,7 +60,7 @@ def test_a_run_that_ends_without_a_word_is_told_in_flowers_last_words(site: Site
     site.end_file("first").write_text(json.dumps(ENDED))
     box = ["╭─ Error ────╮", "│ \x1b[31mIt is away.\x1b[0m │", "╰────────────╯"]
     with pytest.raises(InvalidInput, match=r"exited with 0 and said: It is away\. Is the server running\?"):
-        follow_run(site, "first", played([FLOWERS, *box]), {}, print)
+        follow_run(site, "first", print_lines([FLOWERS, *box]), {}, print)
 
 
 def test_a_run_that_goes_on_is_not_submitted_twice_and_its_end_stays_for_whoever_submitted_it(site: Site) -> None:
@@ -69,7 +69,7 @@ def test_a_run_that_goes_on_is_not_submitted_twice_and_its_end_stays_for_whoever
     end.write_text(json.dumps(ENDED))
     with site.lock_run("first"):
         with pytest.raises(InvalidInput) as refused:
-            follow_run(site, "first", played([FLOWERS]), {}, heard.append)
+            follow_run(site, "first", print_lines([FLOWERS]), {}, heard.append)
         assert refused.value.problem == f"The run 'first' is already going on, as process {os.getpid()}."
         assert refused.value.fix == f"Wait until it has ended, or end it first: kill {os.getpid()}"
         with pytest.raises(InvalidInput, match="is already going on"):
@@ -81,7 +81,7 @@ def test_a_run_that_goes_on_is_not_submitted_twice_and_its_end_stays_for_whoever
 def test_a_run_that_was_refused_and_left_no_end_is_told_in_our_own_words(site: Site) -> None:
     line = f"{SAID}discreet: Error: The run 'first' is already going on."
     with pytest.raises(InvalidInput) as refused:
-        follow_run(site, "first", played([FLOWERS, line]), {}, print)
+        follow_run(site, "first", print_lines([FLOWERS, line]), {}, print)
     assert str(refused.value) == "The run 'first' is already going on."
 
 
@@ -101,12 +101,12 @@ def test_ctrl_c_ends_the_run_at_the_server_too(site: Site, monkeypatch: pytest.M
         raise KeyboardInterrupt
 
     with pytest.raises(RunStopped, match="Start the same name again"):
-        follow_run(site, "first", played([FLOWERS, "discreet: round 1 of 3"]), {}, press)
+        follow_run(site, "first", print_lines([FLOWERS, "discreet: round 1 of 3"]), {}, press)
     assert stopped == ["17"]
     with pytest.raises(
         RunStopped, match="may still go on at the server"
     ):  # no number was said that it could be stopped by
-        follow_run(site, "first", played(["discreet: round 1 of 3"]), {}, press)
+        follow_run(site, "first", print_lines(["discreet: round 1 of 3"]), {}, press)
     with pytest.raises(RunStopped, match="may still go on at the server"):  # and this one was not to be stopped
-        follow_run(site, "first", played(["started run 18", "discreet: round 1 of 3"]), {}, press)
+        follow_run(site, "first", print_lines(["started run 18", "discreet: round 1 of 3"]), {}, press)
     assert stopped == ["17", "18"]

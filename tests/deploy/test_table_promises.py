@@ -66,7 +66,7 @@ def deployment(folder: Path, text: str, ranges: str = RANGES, examples: int = 4,
     return AppFolder.open(folder / "site" / "app")
 
 
-def enrolled(folder: Path, app: AppFolder, persons: str, *, accept: bool = False) -> Site:
+def enroll_clients(folder: Path, app: AppFolder, persons: str, *, accept: bool = False) -> Site:
     """All clients, each with a table in which these persons have a row for every time that they are named."""
     for name in NAMES:
         data = table(folder / f"{name}.csv", name, persons)
@@ -135,7 +135,7 @@ def test_a_client_whose_table_names_no_persons_gets_no_card(tmp_path: Path, caps
 
 def test_a_node_whose_table_has_changed_counts_nothing(tmp_path: Path) -> None:
     app = deployment(tmp_path, PERSON)
-    enrolled(tmp_path, app, "abcd")
+    enroll_clients(tmp_path, app, "abcd")
     data = tmp_path / "north.csv"
     data.write_text(data.read_text().replace("patient", "name"))
     with pytest.raises(InvalidInput, match="has no column 'patient' for the person"):
@@ -150,7 +150,7 @@ def test_a_node_whose_table_has_changed_counts_nothing(tmp_path: Path) -> None:
 
 def test_rows_beyond_the_bound_are_left_out_at_the_node_and_the_card_says_what_nobody_checked(tmp_path: Path) -> None:
     app = deployment(tmp_path, PERSON)
-    site = enrolled(tmp_path, app, "aaabbb")
+    site = enroll_clients(tmp_path, app, "aaabbb")
     node = ClientNode.open(tmp_path / "north", lambda line: None)
     assert node.learner.data.sizes == (4,)
     assert any("2 rows are left out" in each for each in node.learner.notices)
@@ -163,7 +163,7 @@ def test_rows_beyond_the_bound_are_left_out_at_the_node_and_the_card_says_what_n
 
 def test_a_policy_that_counts_persons_refuses_an_experiment_that_does_not(tmp_path: Path) -> None:
     app = deployment(tmp_path, EXAMPLE)
-    enrolled(tmp_path, app, "abcd")
+    enroll_clients(tmp_path, app, "abcd")
     edit_policy(
         tmp_path / "north", 'unit = "example"', 'unit = { kind = "person", column = "patient", max_examples = 2 }'
     )
@@ -210,7 +210,7 @@ def test_ranges_from_data_are_accepted_by_the_server_and_by_every_client(
 
 
 def test_a_run_on_accepted_ranges_warns_and_its_card_never_calls_them_public(tmp_path: Path) -> None:
-    site = enrolled(tmp_path, deployment(tmp_path, EXAMPLE, TAKEN, accept=True), "abcd", accept=True)
+    site = enroll_clients(tmp_path, deployment(tmp_path, EXAMPLE, TAKEN, accept=True), "abcd", accept=True)
     written = card_of(tmp_path, site)
     assert "they were taken from the data, and reveal" in written
     assert "ranges are public" not in written
@@ -251,7 +251,7 @@ def test_nobody_enrolls_into_a_ledger_for_examples_where_one_may_lie_in_two_clie
 
 
 def test_a_node_with_such_a_budget_does_not_start(tmp_path: Path) -> None:
-    enrolled(tmp_path, deployment(tmp_path, CLIENT_LEVEL), "abcd")
+    enroll_clients(tmp_path, deployment(tmp_path, CLIENT_LEVEL), "abcd")
     node = tmp_path / "north"
     ClientNode.open(node, lambda line: None).close()
     edit_policy(node, 'unit = "client"', 'unit = "example"')

@@ -23,7 +23,7 @@ from tests.deploy.node_requests import are_equal, count_releases
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-def trained(site: Site, name: str) -> Params:
+def load_model(site: Site, name: str) -> Params:
     return RunRecord.open(site.run(name)).load_model()
 
 
@@ -33,7 +33,7 @@ def reference(folder: Path, text: str) -> Params:
     return RunRecord.open(folder / "reference").load_model()
 
 
-def trusting(folder: Path) -> None:
+def trust_server(folder: Path) -> None:
     """Owners who let the server see updates; only noise that it adds itself asks for that."""
     for client in range(3):
         edit_policy(
@@ -44,10 +44,10 @@ def trusting(folder: Path) -> None:
 @pytest.mark.parametrize("text", [PLAIN, CENTRAL, SECURE], ids=["in clear", "central", "secure"])
 def test_real_clients_train_the_model_of_the_reference_engine_bit_for_bit(tmp_path: Path, text: str) -> None:
     site, heard = copy_site(tmp_path, text), list[str]()
-    trusting(tmp_path)
+    trust_server(tmp_path)
     outcome = train_deployed(site, "first", connect_nodes(tmp_path, site, heard), heard.append)
     assert outcome.completed == 3
-    assert are_equal(trained(site, "first"), reference(tmp_path, text))
+    assert are_equal(load_model(site, "first"), reference(tmp_path, text))
     assert not {"norms", "kept", "clipped", "signal_to_noise"} & set(
         outcome.record.read_rounds()[0]
     )  # they tell nobody
@@ -68,7 +68,7 @@ def test_a_client_that_goes_after_its_mask_was_sent_is_still_in_the_sum(tmp_path
     wire.lost = lambda node, number: node == 102 and number in (7, 8)
     outcome = train_deployed(site, "first", wire, heard.append)
     assert [line["clients"] for line in outcome.record.read_rounds()] == [3, 3, 3]
-    assert are_equal(trained(site, "first"), reference(tmp_path, SECURE))
+    assert are_equal(load_model(site, "first"), reference(tmp_path, SECURE))
 
 
 def test_with_too_few_left_the_round_is_lost_and_the_run_goes_on(tmp_path: Path) -> None:
@@ -100,18 +100,18 @@ def test_no_round_that_was_broadcast_from_is_made_again(tmp_path: Path) -> None:
     """Whatever the experiment says of checkpoints: made again without client 2, under the server's same noise, the
     two models would differ by that client's update."""
     site, heard = copy_site(tmp_path, CENTRAL.replace("seed = 7\n", "checkpoint_every = 3\n")), list[str]()
-    trusting(tmp_path)
+    trust_server(tmp_path)
     wire = connect_nodes(tmp_path, site, heard)
 
-    class Killed(BaseException):
+    class Crash(BaseException):
         pass
 
     def say(text: str) -> None:
         heard.append(text)
         if text.startswith("round 2 of 3"):
-            raise Killed
+            raise Crash
 
-    with pytest.raises(Killed):
+    with pytest.raises(Crash):
         train_deployed(site, "first", wire, say)
     train_deployed(site, "first", wire, heard.append)
     assert "Run 'first' goes on after round 2 of 3." in heard
@@ -121,49 +121,49 @@ def test_no_round_that_was_broadcast_from_is_made_again(tmp_path: Path) -> None:
 
 
 def test_a_run_that_was_stopped_goes_on_with_its_model_and_its_ledger(tmp_path: Path) -> None:
-    class Killed(BaseException):
+    class Crash(BaseException):
         pass
 
     site, heard = copy_site(tmp_path, PLAIN), list[str]()
     wire = connect_nodes(tmp_path, site, heard)
 
-    def killed(node: int, number: int) -> bool:
+    def crash_in_exchange_two(node: int, number: int) -> bool:
         if number == 2:
-            raise Killed
+            raise Crash
         return False
 
-    wire.lost = killed
-    with pytest.raises(Killed):
+    wire.lost = crash_in_exchange_two
+    with pytest.raises(Crash):
         train_deployed(site, "first", wire, heard.append)
     for node in wire.nodes_at.values():
         node.close()
     outcome = train_deployed(site, "first", connect_nodes(tmp_path, site, heard), heard.append)
     assert "Run 'first' goes on after round 1 of 3." in heard
     assert outcome.completed == 3
-    assert are_equal(trained(site, "first"), reference(tmp_path, PLAIN))
+    assert are_equal(load_model(site, "first"), reference(tmp_path, PLAIN))
 
 
 def test_a_run_without_a_seed_goes_on_with_its_own_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With another key it would be another run to the clients, who would answer a round again with other noise."""
 
-    class Killed(BaseException):
+    class Crash(BaseException):
         pass
 
     site, heard, keys = copy_site(tmp_path, PLAIN.replace("seed = 7\n", "")), list[str](), list[RunKey]()
     wire = connect_nodes(tmp_path, site, heard)
 
-    def killed(node: int, number: int) -> bool:
+    def crash_in_exchange_two(node: int, number: int) -> bool:
         if number == 2:
-            raise Killed
+            raise Crash
         return False
 
-    def noted(site: Site, app: AppFolder, name: str, key: RunKey, *given: Any, **named: Any) -> Job:
+    def note_key(site: Site, app: AppFolder, name: str, key: RunKey, *given: Any, **named: Any) -> Job:
         keys.append(key)
         return prepare_job(site, app, name, key, *given, **named)
 
-    monkeypatch.setattr("discreet.deploy.deployed_run.prepare_job", noted)
-    wire.lost = killed
-    with pytest.raises(Killed):
+    monkeypatch.setattr("discreet.deploy.deployed_run.prepare_job", note_key)
+    wire.lost = crash_in_exchange_two
+    with pytest.raises(Crash):
         train_deployed(site, "first", wire, heard.append)
     for node in wire.nodes_at.values():
         node.close()

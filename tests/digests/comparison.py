@@ -27,11 +27,11 @@ def _differences(kept: Any, found: Any, place: str, exact: bool) -> Iterator[str
             yield from _differences(one, other, f"{place}[{at}]", exact)
         if len(kept) != len(found):
             yield f"{place}: {len(kept)} entries → {len(found)}"
-    elif not _same(kept, found, exact):
+    elif not _are_equal(kept, found, exact):
         yield f"{place}: {_short(kept)} → {_short(found)}"
 
 
-def _same(kept: Any, found: Any, exact: bool) -> bool:
+def _are_equal(kept: Any, found: Any, exact: bool) -> bool:
     if type(kept) is not type(found):
         return False
     if isinstance(kept, float) and not exact:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from tests.digests.run import Finished
+from tests.digests.run import FinishedRun
 
 PROJECTIONS = 4
 SENTENCES = ("assumptions", "not_covered")
@@ -26,7 +26,7 @@ _HEX = re.compile(r"\b[0-9a-f]{16,}\b")
 Digest = dict[str, Any]
 
 
-def digest_run(finished: Finished) -> Digest:
+def digest_run(finished: FinishedRun) -> Digest:
     card = json.loads(finished.record.read_text("guarantee.json"))
     return {
         "model": digest_model(finished.record.load_model()),

@@ -22,52 +22,52 @@ from discreet.privacy.ledger import Budget, Ledger
 from discreet.privacy.release import Release
 from tests.deploy.example_sites import connect_nodes, create_site
 from tests.digests.cases import Case
-from tests.engines.ray_cluster import PlayedHere
+from tests.engines.ray_cluster import LocalWorkers
 
 SECOND_MASK = 6  # the number of the exchange in which masked vectors of the second round are sent
 SILENT_NODE = 102
 
 
 @dataclass(frozen=True)
-class Finished:
+class FinishedRun:
     """The run directory, and every ledger that the run wrote to: its own or the shared one, then the clients'."""
 
     record: RunRecord
     ledgers: tuple[Path, ...]
 
 
-class _Stopped(Exception):
+class _Stop(Exception):
     """Stands for a process that ends after a round."""
 
 
-def run_case(case: Case, folder: Path, *, real_ray: bool = False) -> Finished:
+def run_case(case: Case, folder: Path, *, real_ray: bool = False) -> FinishedRun:
     """Train in a new folder. A Ray cluster is started for `real_ray` only; otherwise its workers run here."""
     engine = case.load().experiment.engine
     with _one_thread():
         if isinstance(engine, Flower):
-            return _deployed(case, folder)
+            return _deploy(case, folder)
         with _workers_here() if isinstance(engine, Ray) and not real_ray else nullcontext():
-            return _simulated(case, folder)
+            return _simulate(case, folder)
 
 
-def _simulated(case: Case, folder: Path) -> Finished:
+def _simulate(case: Case, folder: Path) -> FinishedRun:
     out, keys = folder / "run", folder / "keys"
     shared = _used_ledger(folder / "shared.jsonl") if case.shared_ledger else None
 
     def stop(line: dict[str, Any]) -> None:
         if line["round"] == case.stop_after:
-            raise _Stopped
+            raise _Stop
 
-    with suppress(_Stopped):
+    with suppress(_Stop):
         training_loop.start(api.prepare_job(case.load()), out, shared, keys, stop)
     record = RunRecord.open(out)
     if case.stop_after is not None:
         job, record = api.reopen_run(out, keys)
         training_loop.resume(job, record, keys, lambda line: None)
-    return Finished(record, (record.ledger_path,) if record.ledger_path else ())
+    return FinishedRun(record, (record.ledger_path,) if record.ledger_path else ())
 
 
-def _deployed(case: Case, folder: Path) -> Finished:
+def _deploy(case: Case, folder: Path) -> FinishedRun:
     """A server and clients with all that real ones have but a network; one client misses a message."""
     site = create_site(folder, case.path.read_text(encoding="utf-8"))
     wire = connect_nodes(folder, site, [])
@@ -75,7 +75,7 @@ def _deployed(case: Case, folder: Path) -> Finished:
     record = train_deployed(site, "run", wire, lambda text: None).record
     assert record.ledger_path is not None
     own = [ledger for each in site.deployment.clients for ledger in (folder / each.name).glob("ledger-*.jsonl")]
-    return Finished(record, (record.ledger_path, *own))
+    return FinishedRun(record, (record.ledger_path, *own))
 
 
 def _used_ledger(path: Path) -> Path:
@@ -109,5 +109,5 @@ def _workers_here() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Cluster, "check", staticmethod(lambda address, workers, device: None))
         patch.setattr(Cluster, "join", staticmethod(join))
-        patch.setattr(ray_workers, "RayWorkers", lambda cluster, embedded: PlayedHere(cluster.size, embedded))
+        patch.setattr(ray_workers, "RayWorkers", lambda cluster, embedded: LocalWorkers(cluster.size, embedded))
         yield

@@ -18,11 +18,11 @@ from tests.digests.run import run_case
 RESUMED = [case for case in CASES if case.stop_after is not None]
 FIX = "If this is meant: python -m tests.digests.keep, and say so in the commit."
 
-Found = tuple[Case, Digest]
+CaseDigest = tuple[Case, Digest]
 
 
 @pytest.fixture(scope="module", params=CASES, ids=lambda case: case.name)
-def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Found:
+def case_digest(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> CaseDigest:
     case: Case = request.param
     return case, digest_run(run_case(case, tmp_path_factory.mktemp(case.name)))
 
@@ -36,16 +36,16 @@ def other_machine() -> list[str]:
     return differences(read_kept(MACHINE), describe_machine(), exact=True)
 
 
-def test_a_run_leaves_the_numbers_that_are_kept_to_nine_digits(found: Found) -> None:
+def test_a_run_leaves_the_numbers_that_are_kept_to_nine_digits(case_digest: CaseDigest) -> None:
     """The model's norm and projections, the card and the ledgers: on every machine."""
-    check(*found, exact=False)
+    check(*case_digest, exact=False)
 
 
-def test_a_run_leaves_the_bits_that_are_kept(found: Found) -> None:
+def test_a_run_leaves_the_bits_that_are_kept(case_digest: CaseDigest) -> None:
     """Everything to the last bit, the model's hash included: on the kind of machine that it was kept on."""
     if changed := other_machine():
         pytest.skip(f"kept on another kind of machine, so only nine digits are compared: {'; '.join(changed)}")
-    check(*found, exact=True)
+    check(*case_digest, exact=True)
 
 
 @pytest.mark.parametrize("case", RESUMED, ids=lambda case: case.name)

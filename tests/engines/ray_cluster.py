@@ -10,7 +10,7 @@ from discreet.engines.ray.worker import BroadcastArrays, Worker
 
 
 @dataclass
-class PlayedHere:
+class LocalWorkers:
     """A crew whose calls are answered in the order that `first` chooses, and lost where `lost` says so."""
 
     size: int

@@ -20,7 +20,14 @@ from discreet.models.user_module.supervised_module import SupervisedModule
 from discreet.params import Params
 from discreet.randomness.streams import RunKey
 from tests.algorithms.training import user_modules
-from tests.algorithms.training.test_isolation import REFUSED, accepted, batch_of, largest_move, summed, update_after
+from tests.algorithms.training.test_isolation import (
+    REFUSED,
+    batch_of,
+    largest_move,
+    prepare_module,
+    sum_gradients,
+    update_after,
+)
 from tests.federations import images
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -56,9 +63,7 @@ def network(dropout: float = 0.0) -> SupervisedModule:
     return SupervisedModule(nn.Sequential(*layers, nn.Dropout(dropout), nn.Linear(64, 3)).double(), "classification")
 
 
-def trained(
-    algorithm: Algorithm, device: torch.device, rounds: int, dropout: float = 0.0, slow: bool = False
-) -> Params:
+def train(algorithm: Algorithm, device: torch.device, rounds: int, dropout: float = 0.0, slow: bool = False) -> Params:
     key, data, model = RunKey.from_seed(9), images(6, 6, 9, 5).move_to(device), network(dropout).move_to(device)
     simulation = Simulation(algorithm, data, model.loss, key)
     engine = ReferenceEngine(simulation) if slow else EmbeddedEngine(simulation)
@@ -80,13 +85,13 @@ def trained(
 @pytest.mark.parametrize("algorithm", CATALOG, ids=lambda a: a.trainer.kind + a.mechanism.kind)
 def test_a_gpu_trains_what_a_host_trains_through_recordings_too(algorithm: Algorithm) -> None:
     """Six rounds, so that steps are replayed; the noise differs between devices, and is next to nothing."""
-    host, gpu = trained(algorithm, torch.device("cpu"), 6, slow=True), trained(algorithm, GPU, 6)
+    host, gpu = train(algorithm, torch.device("cpu"), 6, slow=True), train(algorithm, GPU, 6)
     for name in host:
         assert (host[name] - gpu[name]).abs().max() < 1e-4
 
 
 def test_a_seed_repeats_a_gpu_run_with_dropout_bit_for_bit() -> None:
-    first, again = (trained(CATALOG[0], GPU, 6, dropout=0.5) for _ in range(2))
+    first, again = (train(CATALOG[0], GPU, 6, dropout=0.5) for _ in range(2))
     assert all(torch.equal(first[name], again[name]) for name in first)
 
 
@@ -109,7 +114,7 @@ def test_the_block_is_bounded_by_memory_that_was_measured() -> None:
     assert EmbeddedEngine.with_fitting_blocks(simulation, broadcast, memory=int(3.5 * one)).block_size == 3
 
 
-class Waiting(nn.Module):
+class HostRead(nn.Module):
     """Reads a number from the device while it runs, which no recording can hold."""
 
     def __init__(self) -> None:
@@ -125,7 +130,7 @@ class Waiting(nn.Module):
 
 def test_what_cannot_be_recorded_trains_all_the_same() -> None:
     data, key, algorithm = images(6, 6).move_to(GPU), RunKey.from_seed(1), CATALOG[0]
-    model = SupervisedModule(Waiting().double(), "classification").move_to(GPU)
+    model = SupervisedModule(HostRead().double(), "classification").move_to(GPU)
     engine = EmbeddedEngine(Simulation(algorithm, data, model.loss, key))
     state = algorithm.init(model.params)
     for round in range(6):
@@ -140,14 +145,14 @@ def test_what_cannot_be_recorded_trains_all_the_same() -> None:
             key.rows(round, b"", [-1], GPU),
         )
     assert not model.loss.recordings.kept
-    other = trained(algorithm, GPU, 6, dropout=0.5)  # and afterwards others are recorded as before
+    other = train(algorithm, GPU, 6, dropout=0.5)  # and afterwards others are recorded as before
     assert all(bool(torch.isfinite(value).all()) for value in other.values())
 
 
 @pytest.mark.parametrize("name", sorted(set(user_modules.ALL) - REFUSED))
 @pytest.mark.filterwarnings("ignore:There is a performance drop")
 def test_a_users_module_keeps_examples_and_clients_apart_on_a_gpu(name: str):
-    supervised, task = accepted(name, device=GPU)
+    supervised, task = prepare_module(name, device=GPU)
     assert largest_move(supervised, task) <= 2 * (1 + 1e-5)
     first, second = update_after(supervised, task, None), update_after(supervised, task, 0)
     for key in first:
@@ -156,8 +161,8 @@ def test_a_users_module_keeps_examples_and_clients_apart_on_a_gpu(name: str):
 
 @pytest.mark.parametrize("name", ["gru", "lstm", "gru cell"])
 def test_a_recurrent_layers_clipped_sum_is_the_hosts(name: str):
-    (host, task), (gpu, moved) = accepted(name), accepted(name, device=GPU)
-    expected, found = summed(host, batch_of(task)), summed(gpu, batch_of(moved))
+    (host, task), (gpu, moved) = prepare_module(name), prepare_module(name, device=GPU)
+    expected, found = sum_gradients(host, batch_of(task)), sum_gradients(gpu, batch_of(moved))
     for key in expected:
         torch.testing.assert_close(found[key].cpu(), expected[key], rtol=1e-4, atol=1e-5)
 
@@ -165,4 +170,4 @@ def test_a_recurrent_layers_clipped_sum_is_the_hosts(name: str):
 @pytest.mark.parametrize("name", ["a bank in a list", "a bank in a global", "a hidden state", "a count of calls"])
 def test_a_module_that_keeps_state_is_refused_on_a_gpu(name: str):
     with pytest.raises(DiscreetError, match="keeps state"):
-        accepted(name, device=GPU)
+        prepare_module(name, device=GPU)

@@ -78,9 +78,9 @@ def test_without_a_seed_two_broadcasts_in_one_round_share_no_noise(other: str, r
     simulation = Simulation(algorithm, federation(3, 3), cross_entropy, SECRET, real=real)
     first = Broadcast(0, MODEL, {"clip": torch.tensor(1.0)})
 
-    def drawn(broadcast: Broadcast, client: int) -> torch.Tensor:
+    def draw_share(broadcast: Broadcast, client: int) -> torch.Tensor:
         return simulation.rows(broadcast, [client]).for_purpose(Purpose.SHARE).open().normal({"w": torch.zeros(5)})["w"]
 
     for client in (0, 1, -1):  # -1 is the server
-        assert torch.equal(drawn(first, client), drawn(Broadcast(0, MODEL, dict(first.announcement)), client))
-        assert bool((drawn(first, client) != drawn(BROADCASTS[other], client)).all())
+        assert torch.equal(draw_share(first, client), draw_share(Broadcast(0, MODEL, dict(first.announcement)), client))
+        assert bool((draw_share(first, client) != draw_share(BROADCASTS[other], client)).all())

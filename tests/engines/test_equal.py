@@ -112,7 +112,7 @@ EVERY = {
 }
 
 
-def trained(
+def train(
     engine: ReferenceEngine | EmbeddedEngine, algorithm: Algorithm, params: Params, rounds: int, key: RunKey
 ) -> Params:
     state = algorithm.init(params)
@@ -131,13 +131,13 @@ def trained(
     return state.params
 
 
-def both(
+def train_both(
     algorithm: Algorithm, data: Federation, loss: Loss, params: Params, rounds: int, block: int
 ) -> tuple[Params, Params]:
     key = RunKey.from_seed(9)
     simulation = Simulation(algorithm, data, loss, key, public=replace(data, sizes=(sum(data.sizes),)))
     fast = EmbeddedEngine(simulation, block)
-    return trained(ReferenceEngine(simulation), algorithm, params, rounds, key), trained(
+    return train(ReferenceEngine(simulation), algorithm, params, rounds, key), train(
         fast, algorithm, params, rounds, key
     )
 
@@ -148,14 +148,14 @@ def both(
     ids=lambda a: f"{a.sampling.kind}-{a.trainer.kind}-{a.sparsifier.kind}-{a.mechanism.kind}-{a.server.kind}",
 )
 def test_three_rounds_in_double_precision_agree_to_ten_digits(algorithm: Algorithm) -> None:
-    slow, fast = both(algorithm, federation(7, 1, 12, 4, 9), cross_entropy, linear(), rounds=3, block=3)
+    slow, fast = train_both(algorithm, federation(7, 1, 12, 4, 9), cross_entropy, linear(), rounds=3, block=3)
     for name in slow:
         assert (slow[name] - fast[name]).abs().max() < 1e-10
 
 
 @pytest.mark.parametrize("name", EVERY)
 def test_every_entry_of_the_catalog_agrees_too(name: str) -> None:
-    slow, fast = both(EVERY[name], federation(7, 1, 12, 4, 9), cross_entropy, linear(), rounds=3, block=3)
+    slow, fast = train_both(EVERY[name], federation(7, 1, 12, 4, 9), cross_entropy, linear(), rounds=3, block=3)
     for tensor in slow:
         assert (slow[tensor] - fast[tensor]).abs().max() < 1e-10
 
@@ -164,7 +164,7 @@ def test_every_entry_of_the_catalog_agrees_too(name: str) -> None:
 @pytest.mark.parametrize("block", [1, 2, 5])
 def test_a_convolutional_network_too_in_blocks_of_any_size(algorithm: Algorithm, block: int) -> None:
     params, loss = convolution()
-    slow, fast = both(algorithm, images(6, 3, 9, 5), loss, params, rounds=2, block=block)
+    slow, fast = train_both(algorithm, images(6, 3, 9, 5), loss, params, rounds=2, block=block)
     for name in slow:
         assert (slow[name] - fast[name]).abs().max() < 1e-10
 
@@ -172,7 +172,7 @@ def test_a_convolutional_network_too_in_blocks_of_any_size(algorithm: Algorithm,
 @pytest.mark.parametrize("algorithm", CATALOG, ids=lambda a: a.trainer.kind + a.mechanism.kind)
 def test_one_gather_in_single_precision_agrees_to_four_digits(algorithm: Algorithm) -> None:
     params, loss = convolution(torch.float32)
-    slow, fast = both(algorithm, images(6, 3, 9, 5, dtype=torch.float32), loss, params, rounds=1, block=4)
+    slow, fast = train_both(algorithm, images(6, 3, 9, 5, dtype=torch.float32), loss, params, rounds=1, block=4)
     for name in slow:
         assert (slow[name] - fast[name]).abs().max() < 1e-4
 
@@ -208,6 +208,6 @@ def test_a_seed_repeats_a_run_with_dropout_bit_for_bit() -> None:
     for algorithm in CATALOG:
         engine = EmbeddedEngine(Simulation(algorithm, data, model.loss, key))
         before = torch.random.get_rng_state()
-        first, again = (trained(engine, algorithm, model.params, 2, key) for _ in range(2))
+        first, again = (train(engine, algorithm, model.params, 2, key) for _ in range(2))
         assert all(torch.equal(first[name], again[name]) for name in first)
         assert torch.equal(torch.random.get_rng_state(), before)  # and nobody else's draws are touched

@@ -33,7 +33,7 @@ from discreet.experiment.loop import training_loop
 from discreet.experiment.loop.job_builder import build_job
 from discreet.models.user_module.supervised_module import SupervisedModule
 from discreet.randomness.streams import RunKey
-from tests.engines.ray_cluster import PlayedHere
+from tests.engines.ray_cluster import LocalWorkers
 from tests.federations import cross_entropy, federation, linear
 
 DATA = federation(7, 1, 12, 4, 9, 4, 30, 2)
@@ -46,12 +46,12 @@ def embedded(algorithm: Algorithm, block: int = 2, loss=cross_entropy) -> Embedd
     return EmbeddedEngine(Simulation(algorithm, DATA, loss, RunKey.from_seed(9), public), block)
 
 
-def told(engine: EmbeddedEngine, params=None) -> Broadcast:
+def build_broadcast(engine: EmbeddedEngine, params=None) -> Broadcast:
     algorithm = engine.simulation.algorithm
     return algorithm.broadcast(algorithm.init(params or linear()), 3, engine.simulation.public_update)
 
 
-def same(left: CohortSum, right: CohortSum) -> bool:
+def are_equal(left: CohortSum, right: CohortSum) -> bool:
     """To the last bit, the diagnostics included."""
     tensors = [(getattr(left, name), getattr(right, name)) for name in ("norms", "kept", "signal")]
     tensors += [(left.total[name], right.total[name]) for name in left.total]
@@ -67,19 +67,19 @@ EVERY = {
 @pytest.mark.parametrize("name", EVERY)
 def test_workers_make_the_same_bits_as_embedded(name: str) -> None:
     engine = embedded(EVERY[name])
-    broadcast = told(engine)
+    broadcast = build_broadcast(engine)
     cohort = [7, 0, 1, 2, 4, 6]
-    found = RayEngine(engine, PlayedHere(3, engine)).gather(broadcast, cohort)
-    assert same(found, engine.gather(broadcast, cohort))
+    found = RayEngine(engine, LocalWorkers(3, engine)).gather(broadcast, cohort)
+    assert are_equal(found, engine.gather(broadcast, cohort))
 
 
 @settings(max_examples=25)
 @given(st.data())
 def test_workers_that_are_slow_or_lost_change_no_bit_and_count_once(data: st.DataObject) -> None:
     engine = embedded(PLAIN)
-    broadcast = told(engine)
+    broadcast = build_broadcast(engine)
     losses = iter(data.draw(st.permutations([True, True, *[False] * 8])))  # no parcel is lost three times
-    crew = PlayedHere(
+    crew = LocalWorkers(
         data.draw(st.integers(1, 5)),
         engine,
         first=lambda calls: data.draw(st.integers(0, calls - 1)),
@@ -87,7 +87,7 @@ def test_workers_that_are_slow_or_lost_change_no_bit_and_count_once(data: st.Dat
     )
     found = RayEngine(engine, crew).gather(broadcast, EVERYONE)
     assert sorted(found.contributors) == EVERYONE
-    assert same(found, engine.gather(broadcast, EVERYONE))
+    assert are_equal(found, engine.gather(broadcast, EVERYONE))
 
 
 def test_a_network_that_draws_by_itself_draws_the_same_too() -> None:
@@ -96,17 +96,17 @@ def test_a_network_that_draws_by_itself_draws_the_same_too() -> None:
     module = torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.Dropout(0.5), torch.nn.Linear(8, 3)).double()
     model = SupervisedModule(module, "classification")
     engine = embedded(PLAIN, loss=model.loss)
-    broadcast = told(engine, model.params)
-    found = RayEngine(engine, PlayedHere(3, engine)).gather(broadcast, EVERYONE)
-    assert same(found, engine.gather(broadcast, EVERYONE))
+    broadcast = build_broadcast(engine, model.params)
+    found = RayEngine(engine, LocalWorkers(3, engine)).gather(broadcast, EVERYONE)
+    assert are_equal(found, engine.gather(broadcast, EVERYONE))
 
 
 def test_more_blocks_than_sums_are_added_up_in_rows_whoever_plays_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ray_engine, "MAX_PARCELS", 3)
     engine = embedded(PLAIN, block=1)
-    broadcast = told(engine)
-    one, four = (RayEngine(engine, PlayedHere(size, engine)).gather(broadcast, EVERYONE) for size in (1, 4))
-    assert same(one, four)
+    broadcast = build_broadcast(engine)
+    one, four = (RayEngine(engine, LocalWorkers(size, engine)).gather(broadcast, EVERYONE) for size in (1, 4))
+    assert are_equal(one, four)
     slow = engine.gather(broadcast, EVERYONE)
     assert one.contributors == slow.contributors
     assert all((one.total[name] - slow.total[name]).abs().max() < 1e-10 for name in slow.total)
@@ -121,9 +121,9 @@ def test_as_few_blocks_are_joined_as_make_256_parcels() -> None:
 
 def test_a_parcel_that_takes_three_workers_with_it_ends_the_round_and_the_workers() -> None:
     engine = embedded(PLAIN)
-    crew = PlayedHere(2, engine, lost=lambda: True)
+    crew = LocalWorkers(2, engine, lost=lambda: True)
     with pytest.raises(DiscreetError, match="3 workers were lost one after the other"):
-        RayEngine(engine, crew).gather(told(engine), EVERYONE)
+        RayEngine(engine, crew).gather(build_broadcast(engine), EVERYONE)
     assert crew.ended == 1
 
 
@@ -148,7 +148,7 @@ def test_without_ray_or_with_an_old_one_a_sentence_says_what_to_install_and_noth
 
 def test_an_empty_cohort_asks_nobody() -> None:
     engine = embedded(PLAIN)
-    found = RayEngine(engine, PlayedHere(2, engine)).gather(told(engine), [])
+    found = RayEngine(engine, LocalWorkers(2, engine)).gather(build_broadcast(engine), [])
     assert (found.contributors, float(found.signal)) == ((), 0)
 
 
@@ -156,9 +156,9 @@ def test_a_worker_fetches_a_portion_once_and_hardly_more_than_its_own() -> None:
     """Equal clients, everyone in every round: half the data lies with each of two workers, and stays there."""
     data = federation(*[4] * 20)
     engine = EmbeddedEngine(Simulation(PLAIN, data, cross_entropy, RunKey.from_seed(1)), 2)
-    crew = PlayedHere(2, engine)
+    crew = LocalWorkers(2, engine)
     for _ in range(3):
-        RayEngine(engine, crew).gather(told(engine), list(range(20)))
+        RayEngine(engine, crew).gather(build_broadcast(engine), list(range(20)))
     assert sorted(crew.fetched) == [
         (0, 0),
         (0, 1),

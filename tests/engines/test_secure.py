@@ -44,13 +44,13 @@ def test_as_many_as_were_planned_for_may_leave_at_any_stage():
     algorithm = secure.embedded.simulation.algorithm
     broadcast = algorithm.broadcast(algorithm.init(linear()), 0)
     stages: tuple[StageName, ...] = ("keys", "shares", "masked", "revealed")
-    found = _Leaving(secure.embedded, gone=dict(enumerate(stages))).gather(broadcast, list(range(10)))
+    found = _DropoutEngine(secure.embedded, gone=dict(enumerate(stages))).gather(broadcast, list(range(10)))
     assert set(found.contributors) == {3, 4, 5, 6, 7, 8, 9}
     with pytest.raises(TooFewClients, match="5 shares"):
-        _Leaving(secure.embedded, gone=dict.fromkeys(range(5), "revealed")).gather(broadcast, list(range(10)))
+        _DropoutEngine(secure.embedded, gone=dict.fromkeys(range(5), "revealed")).gather(broadcast, list(range(10)))
 
 
-class _Leaving(SecureEngine):
+class _DropoutEngine(SecureEngine):
     def __init__(self, embedded: EmbeddedEngine, gone: dict[int, StageName]) -> None:
         super().__init__(embedded)
         object.__setattr__(self, "gone", gone)

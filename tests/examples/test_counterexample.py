@@ -26,7 +26,7 @@ def sums() -> Iterator[dict[str, Params]]:
     torch.set_num_threads(threads)
 
 
-def at_most(count: int, of: int) -> float:
+def upper_rate(count: int, of: int) -> float:
     """Clopper and Pearson's upper bound on a rate."""
     return float(special.betaincinv(count + 1, of - count, 1 - UNLIKELY)) if count < of else 1.0
 
@@ -37,7 +37,7 @@ def at_least(count: int, of: int) -> float:
 
 def recognises_more_than(noise_multiplier: float, found: Found) -> bool:
     """Whether more was recognised than noise so large in every step lets any attack: true of none but by chance."""
-    most_false_alarms = at_most(found.false_alarms, found.without)
+    most_false_alarms = upper_rate(found.false_alarms, found.without)
     return at_least(found.recognised, found.present) > allowed(noise_multiplier, most_false_alarms)
 
 

@@ -30,31 +30,31 @@ def die(*_: Any) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def after(owner: Any, name: str, call: int = ROUND, then: Callable[..., None] = die) -> None:
+def run_after(owner: Any, name: str, call: int = ROUND, then: Callable[..., None] = die) -> None:
     """Let `then` happen when `owner.name` has returned for the so-many-th time."""
     wrapped, calls = getattr(owner, name), Counter[str]()
 
-    def counted(*given: Any, **named: Any) -> Any:
+    def count_call(*given: Any, **named: Any) -> Any:
         answer = wrapped(*given, **named)
         calls[name] += 1
         if calls[name] == call:
             then(*given)
         return answer
 
-    setattr(owner, name, counted)
+    setattr(owner, name, count_call)
 
 
 def instead(owner: Any, name: str, call: int, then: Callable[..., None]) -> None:
     """Let `then` happen in place of the so-many-th call."""
     wrapped, calls = getattr(owner, name), Counter[str]()
 
-    def counted(*given: Any, **named: Any) -> Any:
+    def count_call(*given: Any, **named: Any) -> Any:
         calls[name] += 1
         if calls[name] == call:
             then(*given, **named)
         return wrapped(*given, **named)
 
-    setattr(owner, name, counted)
+    setattr(owner, name, count_call)
 
 
 def half_a_line(at: RunRecord, line: dict[str, Any]) -> None:
@@ -69,15 +69,15 @@ def a_draft_only(path: Path, content: bytes) -> None:
 
 
 POINTS: dict[str, Callable[[], None]] = {
-    "the first reservation was made": lambda: after(Ledger, "reserve", 1),
-    "a round was reserved": lambda: after(Ledger, "reserve"),
-    "the sum was gathered": lambda: after(EmbeddedEngine, "gather"),
+    "the first reservation was made": lambda: run_after(Ledger, "reserve", 1),
+    "a round was reserved": lambda: run_after(Ledger, "reserve"),
+    "the sum was gathered": lambda: run_after(EmbeddedEngine, "gather"),
     "half a checkpoint was written": lambda: instead(run_record, "_write_whole", 4 + ROUND, a_draft_only),
-    "the checkpoint was saved": lambda: after(RunRecord, "save_checkpoint"),
-    "the ledger was told": lambda: after(Ledger, "commit"),
+    "the checkpoint was saved": lambda: run_after(RunRecord, "save_checkpoint"),
+    "the ledger was told": lambda: run_after(Ledger, "commit"),
     "half a line was written": lambda: instead(RunRecord, "append_round", ROUND, half_a_line),
-    "the line was written": lambda: after(RunRecord, "append_round"),
-    "the last checkpoint was saved": lambda: after(RunRecord, "save_checkpoint", 5),
+    "the line was written": lambda: run_after(RunRecord, "append_round"),
+    "the last checkpoint was saved": lambda: run_after(RunRecord, "save_checkpoint", 5),
     "the end was written": lambda: instead(RunRecord, "write_outcome", 1, die),
 }
 
@@ -118,11 +118,11 @@ def main(experiment: Path, folder: Path) -> dict[str, Any]:
                 continue  # it saves at other calls
             out = folder / f"{every}-{number}"
 
-            def killed(out: Path = out, every: int = every, arm: Callable[[], None] = arm) -> None:
+            def train_and_die(out: Path = out, every: int = every, arm: Callable[[], None] = arm) -> None:
                 arm()
                 train(experiment, out, every)
 
-            first = child(killed)
+            first = child(train_and_die)
             found[f"{name}, checkpoints every {every}"] = [first, child(lambda out=out: resume(out)), str(out)]  # type: ignore[misc]
     return found
 

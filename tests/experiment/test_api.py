@@ -49,7 +49,7 @@ def test_a_run_is_opened_again_with_its_module(clients: Task, tmp_path: Path):
 
 
 def test_own_loss_and_metric(clients: Task, tmp_path: Path):
-    def smoothed(outputs: Tensor, targets: Tensor) -> Tensor:
+    def smooth_loss(outputs: Tensor, targets: Tensor) -> Tensor:
         return nn.functional.cross_entropy(outputs, targets, label_smoothing=0.1)
 
     def positives(outputs: Tensor, targets: Tensor) -> float:
@@ -57,7 +57,13 @@ def test_own_loss_and_metric(clients: Task, tmp_path: Path):
 
     algorithm = d.fedavg(learning_rate=0.1, batch_size=16)
     run = d.train(
-        nn.Linear(4, 2), clients, rounds=3, algorithm=algorithm, loss=smoothed, metric=positives, out=tmp_path / "run"
+        nn.Linear(4, 2),
+        clients,
+        rounds=3,
+        algorithm=algorithm,
+        loss=smooth_loss,
+        metric=positives,
+        out=tmp_path / "run",
     )
     assert run.guarantee is None
     assert 0 < run.metrics["positives"] < 1

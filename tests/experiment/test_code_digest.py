@@ -77,15 +77,15 @@ def test_what_it_does_counts_also_in_what_it_calls(old: str, new: str):
     assert of_text(BEFORE.replace(old, new)) != of_text(BEFORE)
 
 
-def scaled(share: float) -> Callable[[Tensor], Tensor]:
+def scale_by(share: float) -> Callable[[Tensor], Tensor]:
     return lambda values: values * share
 
 
 @pytest.mark.parametrize(
     ("one", "same", "other"),
     [
-        (scaled(1.0), scaled(1.0), scaled(2.0)),
-        (partial(scaled, 1.0), partial(scaled, 1.0), partial(scaled, 2.0)),
+        (scale_by(1.0), scale_by(1.0), scale_by(2.0)),
+        (partial(scale_by, 1.0), partial(scale_by, 1.0), partial(scale_by, 2.0)),
         (nn.CrossEntropyLoss(), nn.CrossEntropyLoss(), nn.CrossEntropyLoss(label_smoothing=0.1)),
         (nn.Dropout(0.5), nn.Dropout(0.5), nn.Dropout(0.4)),
         (nn.Dropout(0.5), nn.Dropout(0.5), nn.Dropout(0.5).eval()),

@@ -15,7 +15,7 @@ from discreet.experiment.configuration import experiment_file
 from discreet.experiment.configuration.experiment_file import Experiment
 from discreet.experiment.configuration.run_settings import RunSettings, SettingKeywords, Settings
 from discreet.experiment.configuration.toml_document import build_record, parse_toml
-from tests.small_experiment import Prepared
+from tests.small_experiment import PrepareJob
 
 PARTS = """\
 [algorithm]
@@ -61,8 +61,8 @@ def test_overrides_change_the_experiment_and_keep_the_comments_of_its_text():
     assert build_record(Experiment, parse_toml(source.text, "")) == source.experiment
 
 
-def test_the_resolved_experiment_reads_back_as_the_same_with_its_noise(prepared: Prepared):
-    job = prepared("seed=3")
+def test_the_resolved_experiment_reads_back_as_the_same_with_its_noise(prepare: PrepareJob):
+    job = prepare("seed=3")
     again = build_record(Experiment, parse_toml(job.resolved_text, ""))
     assert again.algorithm == job.algorithm
     assert again.algorithm.trainer.noise_multiplier is not None  # type: ignore[union-attr]

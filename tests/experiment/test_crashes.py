@@ -15,7 +15,7 @@ from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.privacy.ledger import Ledger
 from tests.small_experiment import SMALL
 
-Ended = dict[str, tuple[int, int, str]]
+CrashResults = dict[str, tuple[int, int, str]]
 
 
 @pytest.fixture(scope="module")
@@ -24,29 +24,31 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def ended(folder: Path) -> Ended:
+def crash_results(folder: Path) -> CrashResults:
     (folder / "small.toml").write_text(SMALL)
     script = [sys.executable, "-m", "tests.experiment.crashes", str(folder / "small.toml"), str(folder)]
     state = {**os.environ, "XDG_STATE_HOME": str(folder / "state")}
     ran = subprocess.run(script, capture_output=True, text=True, check=False, env=state)
     assert (ran.returncode, ran.stderr) == (0, "")
-    found: Ended = json.loads(ran.stdout)
+    found: CrashResults = json.loads(ran.stdout)
     return found
 
 
-def test_every_child_was_killed_and_every_resume_came_to_its_end(ended: Ended):
-    assert len(ended) == 17
-    assert {name: status[:2] for name, status in ended.items()} == {name: [-signal.SIGKILL, 0] for name in ended}
+def test_every_child_was_killed_and_every_resume_came_to_its_end(crash_results: CrashResults):
+    assert len(crash_results) == 17
+    assert {name: status[:2] for name, status in crash_results.items()} == {
+        name: [-signal.SIGKILL, 0] for name in crash_results
+    }
 
 
-def test_the_model_is_bit_for_bit_that_of_an_unbroken_run(ended: Ended, folder: Path):
+def test_the_model_is_bit_for_bit_that_of_an_unbroken_run(crash_results: CrashResults, folder: Path):
     unbroken = (folder / "unbroken" / "model.safetensors").read_bytes()
-    for name, (_, _, out) in ended.items():
+    for name, (_, _, out) in crash_results.items():
         assert (Path(out) / "model.safetensors").read_bytes() == unbroken, name
 
 
-def test_the_ledger_shows_every_release_once(ended: Ended):
-    for name, (_, _, out) in ended.items():
+def test_the_ledger_shows_every_release_once(crash_results: CrashResults):
+    for name, (_, _, out) in crash_results.items():
         path = Path(out) / "ledger.jsonl"
         lines = [json.loads(line) for line in path.read_text().splitlines()]
         assert Counter(line["type"] for line in lines) == {"open": 1, "reserve": 5, "commit": 5}, name
@@ -54,10 +56,10 @@ def test_the_ledger_shows_every_release_once(ended: Ended):
         assert Ledger.open(path).summary()["releases"] == {"committed": 5, "reserved": 0, "voided": 0}, name
 
 
-def test_the_record_tells_every_round_once_and_as_it_was(ended: Ended, folder: Path):
+def test_the_record_tells_every_round_once_and_as_it_was(crash_results: CrashResults, folder: Path):
     unbroken = [timeless(line) for line in RunRecord.open(folder / "unbroken").read_rounds()]
     assert [line["round"] for line in unbroken] == [1, 2, 3, 4, 5]
-    for name, (_, _, out) in ended.items():
+    for name, (_, _, out) in crash_results.items():
         assert [timeless(line) for line in RunRecord.open(Path(out)).read_rounds()] == unbroken, name
         assert not list(Path(out).glob(".*.draft")), name
 

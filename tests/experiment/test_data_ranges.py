@@ -50,7 +50,7 @@ ACCEPT = "--accept-data-ranges"
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with an experiment whose ranges were taken from its table."""
     rows = [f"{'north' if age % 2 else 'south'},{age},{age / 2}" for age in range(20, 40)]
     (tmp_path / "visits.csv").write_text("\n".join(["hospital,age,stay", *rows]) + "\n")
@@ -66,13 +66,13 @@ def words(text: str) -> str:
 
 
 @pytest.mark.parametrize("line", ["run experiment.toml --out out", "compare experiment.toml --seeds 1 --out out"])
-def test_training_on_them_is_refused_until_it_is_accepted(line: str, here: Path, capsys: pytest.CaptureFixture[str]):
+def test_training_on_them_is_refused_until_it_is_accepted(line: str, folder: Path, capsys: pytest.CaptureFixture[str]):
     assert run(line.split()) == InvalidInput.exit_code
     said = words(capsys.readouterr().err)
     assert WARNING in said
     assert REMEDY in said
     assert ACCEPT in said
-    assert not (here / "out").exists()
+    assert not (folder / "out").exists()
     assert run([*line.split(), ACCEPT]) == 0
 
 
@@ -83,9 +83,9 @@ def test_the_warning_stands_next_to_the_promise_at_the_start_and_at_the_end(caps
     assert f"Warning: {WARNING}" in words(told.out)
 
 
-def test_the_card_never_calls_them_public(here: Path):
+def test_the_card_never_calls_them_public(folder: Path):
     assert run(["run", "experiment.toml", "--out", "out", ACCEPT]) == 0
-    written = words((here / "out" / "guarantee.txt").read_text())
+    written = words((folder / "out" / "guarantee.txt").read_text())
     assert "they were taken from the data, and reveal" in written
     assert "ranges are public" not in written
     assert "public ranges" not in written
@@ -93,12 +93,12 @@ def test_the_card_never_calls_them_public(here: Path):
 
 
 @pytest.mark.parametrize("inline", [False, True], ids=["in a file", "in the experiment"])
-def test_the_public_report_holds_no_bound_that_was_taken_from_the_data(inline: bool, here: Path):
+def test_the_public_report_holds_no_bound_that_was_taken_from_the_data(inline: bool, folder: Path):
     if inline:
-        (here / "experiment.toml").write_text(EXPERIMENT.replace('"ranges.toml"', INLINE))
+        (folder / "experiment.toml").write_text(EXPERIMENT.replace('"ranges.toml"', INLINE))
     assert run(["run", "experiment.toml", "--out", "out", ACCEPT]) == 0
     assert run(["report", "out", "--public"]) == 0
-    page = (here / "out" / "report-public.html").read_text()
+    page = (folder / "out" / "report-public.html").read_text()
     for bound in ("17.25", "88.75", "3.125", "3.12", "41.5"):
         assert not re.search(rf"(?<![\d.]){re.escape(bound)}(?!\d)", page)
     assert WARNING in words(page)
@@ -116,24 +116,24 @@ def test_a_comparison_says_so_under_its_table(capsys: pytest.CaptureFixture[str]
     assert "Ranges were taken from the data" in words(capsys.readouterr().out)
 
 
-def test_public_ranges_need_no_word(here: Path, capsys: pytest.CaptureFixture[str]):
-    (here / "ranges.toml").write_text(f"[columns]\n{COLUMNS}")
+def test_public_ranges_need_no_word(folder: Path, capsys: pytest.CaptureFixture[str]):
+    (folder / "ranges.toml").write_text(f"[columns]\n{COLUMNS}")
     assert run(["run", "experiment.toml", "--out", "out"]) == 0
     told = capsys.readouterr()
     assert "taken from the data" not in words(told.out + told.err)
     assert "The ranges are public: nothing was fitted" in words(told.out)
 
 
-def test_python_accepts_them_by_an_argument(here: Path):
+def test_python_accepts_them_by_an_argument(folder: Path):
     task = discreet.clients_from_csv("visits.csv", client="hospital", label="stay", ranges="ranges.toml")
     settings: dict[str, Any] = {
         "rounds": 1,
         "algorithm": discreet.pfl(noise_multiplier=2.0, sampling_rate=0.5, clip_norm=0.5, learning_rate=1.0),
     }
     with pytest.raises(InvalidInput, match="accept_data_ranges=True"):
-        discreet.train(torch.nn.Linear(1, 1), task, out=here / "out", **settings)
-    assert not (here / "out").exists()
-    done = discreet.train(torch.nn.Linear(1, 1), task, out=here / "out", accept_data_ranges=True, **settings)
+        discreet.train(torch.nn.Linear(1, 1), task, out=folder / "out", **settings)
+    assert not (folder / "out").exists()
+    done = discreet.train(torch.nn.Linear(1, 1), task, out=folder / "out", accept_data_ranges=True, **settings)
     assert done.rounds == 1
 
 
@@ -145,17 +145,17 @@ def stop_after_a_round(folder: Path, *, accept: bool) -> None:
     assert stopped.completed == 1
 
 
-def test_a_run_that_was_accepted_goes_on_without_another_word(here: Path, capsys: pytest.CaptureFixture[str]):
-    stop_after_a_round(here, accept=True)
+def test_a_run_that_was_accepted_goes_on_without_another_word(folder: Path, capsys: pytest.CaptureFixture[str]):
+    stop_after_a_round(folder, accept=True)
     assert run(["run", "--resume", "out"]) == 0
     told = capsys.readouterr()
     assert f"Warning: {WARNING}" in words(told.err)
     assert f"Warning: {WARNING}" in words(told.out)
 
 
-def test_a_run_on_public_ranges_does_not_go_on_with_others(here: Path, capsys: pytest.CaptureFixture[str]):
-    (here / "ranges.toml").write_text(f"[columns]\n{COLUMNS}")
-    stop_after_a_round(here, accept=False)
-    (here / "ranges.toml").write_text(TAKEN)
+def test_a_run_on_public_ranges_does_not_go_on_with_others(folder: Path, capsys: pytest.CaptureFixture[str]):
+    (folder / "ranges.toml").write_text(f"[columns]\n{COLUMNS}")
+    stop_after_a_round(folder, accept=False)
+    (folder / "ranges.toml").write_text(TAKEN)
     assert run(["run", "--resume", "out"]) == InvalidInput.exit_code
     assert WARNING in words(capsys.readouterr().err)

@@ -23,7 +23,7 @@ from discreet.privacy.ledger import Budget, Ledger
 from discreet.privacy.release import Release
 from discreet.report.run_page import write
 from discreet.report.verdict import judge
-from tests.small_experiment import Prepared
+from tests.small_experiment import PrepareJob
 
 PEOPLE = Population(examples=(50, 50, 50))
 OWN = Privacy(unit="example", against="server", epsilon=(1.0, 2.0, 2.0), delta=1e-5)
@@ -103,8 +103,8 @@ def test_a_budget_for_some_does_not_count_what_others_release(tmp_path: Path):
     )
 
 
-def test_a_spent_client_drops_out_and_training_goes_on(prepared: Prepared, tmp_path: Path):
-    job = prepared(
+def test_a_spent_client_drops_out_and_training_goes_on(prepare: PrepareJob, tmp_path: Path):
+    job = prepare(
         "rounds=6",
         "seed=1",
         'algorithm={recipe="fl_sgd_gaussian", learning_rate=1.0, clip_norm=0.5, sampling_rate=0.3}',
@@ -132,7 +132,7 @@ def test_a_spent_client_drops_out_and_training_goes_on(prepared: Prepared, tmp_p
     assert ledger["budgets"][0]["spent"] == pytest.approx(max(spent.values()))
 
 
-def test_a_resumed_run_lets_the_same_clients_go(prepared: Prepared, tmp_path: Path):
+def test_a_resumed_run_lets_the_same_clients_go(prepare: PrepareJob, tmp_path: Path):
     settings = (
         "rounds=6",
         "seed=1",
@@ -140,7 +140,7 @@ def test_a_resumed_run_lets_the_same_clients_go(prepared: Prepared, tmp_path: Pa
         "algorithm.noise_multiplier=[0.8, 2.0, 3.0]",
         "privacy.epsilon=3.5",
     )
-    whole = training_loop.start(prepared(*settings), tmp_path / "whole", None, None, ignore)
+    whole = training_loop.start(prepare(*settings), tmp_path / "whole", None, None, ignore)
 
     class Stop(Exception):
         pass
@@ -150,18 +150,18 @@ def test_a_resumed_run_lets_the_same_clients_go(prepared: Prepared, tmp_path: Pa
             raise Stop
 
     with pytest.raises(Stop):
-        training_loop.start(prepared(*settings), tmp_path / "cut", None, None, watch)
+        training_loop.start(prepare(*settings), tmp_path / "cut", None, None, watch)
     record = type(whole.record).open(tmp_path / "cut")
-    resumed = training_loop.resume(prepared(*settings), record, None, ignore)
+    resumed = training_loop.resume(prepare(*settings), record, None, ignore)
     for name, value in whole.state.params.items():
         assert (resumed.state.params[name] == value).all()
 
 
-def test_lists_of_the_wrong_length_and_promises_that_one_noise_can_not_keep_are_refused(prepared: Prepared):
+def test_lists_of_the_wrong_length_and_promises_that_one_noise_can_not_keep_are_refused(prepare: PrepareJob):
     with pytest.raises(InvalidInput, match=r"privacy\.epsilon must name one number for each of 3 clients, and got 2"):
-        prepared("privacy.epsilon=[1.0, 2.0]")
+        prepare("privacy.epsilon=[1.0, 2.0]")
     with pytest.raises(Unsupported, match="one noise on the sum serves all of them"):
-        prepared(
+        prepare(
             "privacy.epsilon=[1.0, 2.0, 3.0]",
             'algorithm={recipe="dp_fedavg", learning_rate=0.5, batch_size=32, clip_norm=1.0}',
             'privacy.unit="client"',
@@ -175,8 +175,8 @@ def test_all_alike_is_one_kind():
     assert [kind.clients for kind in client_groups(OPEN, OWN, PEOPLE)] == [(0,), (1, 2)]
 
 
-def test_the_page_judges_each_client_by_its_own_promise(prepared: Prepared, tmp_path: Path):
-    job = prepared(
+def test_the_page_judges_each_client_by_its_own_promise(prepare: PrepareJob, tmp_path: Path):
+    job = prepare(
         "rounds=2",
         'algorithm={recipe="fl_sgd_gaussian", learning_rate=1.0, clip_norm=0.5, sampling_rate=0.3}',
         "privacy.epsilon=[1.0, 2.0, 2.0]",

@@ -23,7 +23,7 @@ from discreet.experiment.run_directory.code_digest import code_digest
 Loss = Callable[[Tensor, Tensor], Tensor]
 
 
-class Slotted:
+class SlotsOnly:
     __slots__ = ("__hidden", "factor")
 
     def __init__(self, factor: float, hidden: float = 0.0) -> None:
@@ -51,7 +51,7 @@ class CallableLoss:
         return cross_entropy(outputs, targets) * self.factor
 
 
-def wrapped(factor: float) -> Loss:
+def wrap_loss(factor: float) -> Loss:
     @wraps(cross_entropy)
     def loss(outputs: Tensor, targets: Tensor) -> Tensor:
         return cross_entropy(outputs, targets) * factor
@@ -68,7 +68,7 @@ def wrapped_class(factor: float) -> type:
     return Layer
 
 
-def cached(factor: float) -> Callable[[], float]:
+def cache_scale(factor: float) -> Callable[[], float]:
     @lru_cache
     def scale() -> float:
         return factor
@@ -81,7 +81,7 @@ def without_gradient(factor: float) -> Callable[[Tensor], Tensor]:
     return torch.no_grad()(lambda values: values * factor)
 
 
-def scripted(factor: float) -> Callable[[Tensor], Tensor]:
+def trace_scale(factor: float) -> Callable[[Tensor], Tensor]:
     return torch.jit.trace(lambda values: values * factor, torch.ones(1))  # type: ignore[no-any-return]
 
 
@@ -117,20 +117,20 @@ def with_attribute(factor: float) -> Callable[[], float]:
         lambda factor: OrderedDict(factor=factor),
         lambda factor: torch.distributions.Normal(0.0, factor),
         lambda factor: [factor].count,
-        Slotted,
-        lambda factor: Slotted(1.0, factor),
+        SlotsOnly,
+        lambda factor: SlotsOnly(1.0, factor),
         Factors,
         Factor,
         CallableLoss,
-        wrapped,
+        wrap_loss,
         wrapped_class,
-        cached,
+        cache_scale,
         without_gradient,
         with_attribute,
-        scripted,
+        trace_scale,
         scripted_module,
         lambda factor: torch.compile(nn.Softplus(factor), backend="eager"),
-        lambda factor: torch.compile(wrapped(factor), backend="eager"),
+        lambda factor: torch.compile(wrap_loss(factor), backend="eager"),
     ],
 )
 def test_a_value_counts_in_whatever_holds_it(make: Callable[[float], Any]):
@@ -139,7 +139,7 @@ def test_a_value_counts_in_whatever_holds_it(make: Callable[[float], Any]):
     assert code_digest(held) != code_digest(partial(max, make(5.0)))
 
 
-@pytest.mark.parametrize("make", [object, threading.Lock, lambda: {print, wrapped}, lambda: logging.getLogger("own")])
+@pytest.mark.parametrize("make", [object, threading.Lock, lambda: {print, wrap_loss}, lambda: logging.getLogger("own")])
 def test_the_address_of_an_object_does_not_count(make: Callable[[], Any]):
     one, two = make(), make()
     assert code_digest([one]) == code_digest([two])

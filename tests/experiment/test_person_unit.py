@@ -65,7 +65,7 @@ def experiment(folder: Path, text: str = EXPERIMENT) -> Path:
     return folder / "experiment.toml"
 
 
-def prepared(folder: Path, *overrides: str, text: str = EXPERIMENT) -> Job:
+def prepare(folder: Path, *overrides: str, text: str = EXPERIMENT) -> Job:
     return api.prepare_job(experiment_file.load_experiment(experiment(folder, text), overrides))
 
 
@@ -88,7 +88,7 @@ def test_a_person_column_that_does_not_exist_is_refused(
 
 def test_a_task_without_columns_is_refused(tmp_path: Path):
     with pytest.raises(InvalidInput, match="named by column 'patient', and the task 'digits' has no such column"):
-        prepared(tmp_path, "task={kind='digits', clients=3}")
+        prepare(tmp_path, "task={kind='digits', clients=3}")
 
 
 def test_arrays_that_name_no_persons_are_refused(tmp_path: Path):
@@ -108,7 +108,7 @@ def test_arrays_that_name_no_persons_are_refused(tmp_path: Path):
 
 def test_the_rows_that_are_trained_on_are_few_of_each_person_and_in_one_client(tmp_path: Path):
     """Of Ann the rows at ages 10 and 40 are used: her first two, in the client of her first row."""
-    task = prepared(tmp_path).task
+    task = prepare(tmp_path).task
     assert (task.client_names, task.train.sizes) == (("north", "south"), (3, 2))
     ages = [round((value + 1) * 50) for value in task.train.inputs[:, 0].tolist()]
     assert ages == [10, 20, 40, 30, 70]
@@ -133,7 +133,7 @@ def test_the_card_says_the_rule_and_keeps_the_number_of_rows_left_out_to_itself(
 
 def test_only_the_person_is_certified_where_rows_are_left_out(tmp_path: Path):
     """One example less may bring another row of the same person in, so nothing is said of one example."""
-    cards = run_guarantees.certify_run(prepared(tmp_path), 2, None, shared=False)
+    cards = run_guarantees.certify_run(prepare(tmp_path), 2, None, shared=False)
     assert [each.unit for each in cards] == [PATIENT]
 
 

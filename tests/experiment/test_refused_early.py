@@ -45,7 +45,7 @@ noise_multiplier = 5.0
 """
 
 
-def prepared(folder: Path, text: str, *overrides: str) -> Job:
+def prepare(folder: Path, text: str, *overrides: str) -> Job:
     (folder / "experiment.toml").write_text(text)
     return api.prepare_job(experiment_file.load_experiment(folder / "experiment.toml", overrides))
 
@@ -61,19 +61,19 @@ def prepared(folder: Path, text: str, *overrides: str) -> Job:
 )
 def test_a_lattice_that_would_promise_or_carry_too_much_is_refused(tmp_path: Path, change: str, sentence: str):
     with pytest.raises(InvalidInput, match=sentence):
-        prepared(tmp_path, INTEGERS, change)
+        prepare(tmp_path, INTEGERS, change)
 
 
 def test_a_file_as_it_was_resolved_makes_the_same_algorithm(tmp_path: Path):
-    first = prepared(tmp_path, INTEGERS)
-    again = prepared(tmp_path, first.resolved_text)
+    first = prepare(tmp_path, INTEGERS)
+    again = prepare(tmp_path, first.resolved_text)
     assert (again.algorithm, again.resolved_text) == (first.algorithm, first.resolved_text)
 
 
 def test_a_training_for_linear_heads_refuses_another_model_when_the_job_is_made(tmp_path: Path):
     with pytest.raises(InvalidInput, match="takes a model of one linear layer under cross-entropy"):
-        prepared(tmp_path, HEAD)
-    assert prepared(tmp_path, HEAD, "model={kind='linear'}").algorithm.trainer.kind == "convex_local"
+        prepare(tmp_path, HEAD)
+    assert prepare(tmp_path, HEAD, "model={kind='linear'}").algorithm.trainer.kind == "convex_local"
 
 
 def test_a_refused_run_leaves_no_directory_and_spends_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
@@ -90,21 +90,21 @@ def test_a_refused_run_leaves_no_directory_and_spends_nothing(tmp_path: Path, ca
 
 def test_what_is_left_to_chance_is_on_the_card_and_in_the_plan(tmp_path: Path):
     """3 rounds of 650 parameters: 3e-9 for the ring at most, 2·650·3·2^-52 = 8.7e-13 for the draws."""
-    job = prepared(tmp_path, INTEGERS)
+    job = prepare(tmp_path, INTEGERS)
     source = experiment_file.load_experiment(tmp_path / "experiment.toml")
     found = json.loads(json.dumps(plan_experiment(source, job)))
     assert 0 < found["wraparound"] <= 3.1e-9
     words = " ".join(run_guarantees.certify_run(job, 3, None, shared=False)[0].assumptions)
     assert "Over 3 rounds a sum leaves its ring of 23 bits with a probability of at most" in words
     assert "may add up to 8.7e-13 to δ, which is not counted" in words
-    assert plan_experiment(source, prepared(tmp_path, INTEGERS, "privacy.epsilon=1.0"))["wraparound"] <= 3.1e-9
+    assert plan_experiment(source, prepare(tmp_path, INTEGERS, "privacy.epsilon=1.0"))["wraparound"] <= 3.1e-9
 
 
 def test_a_card_of_sums_on_a_graph_says_what_few_neighbours_leave_to_chance(tmp_path: Path):
     """3 rounds at 2^-40 are 2.8e-12. Ten clients are all neighbours, and leave nothing to chance."""
     secure = 'engine={kind="secure"}'
     for clients, said in ((10, 0), (400, 1)):
-        job = prepared(tmp_path, INTEGERS, secure, f"task.clients={clients}")
+        job = prepare(tmp_path, INTEGERS, secure, f"task.clients={clients}")
         words = " ".join(run_guarantees.certify_run(job, 3, None, shared=False)[0].assumptions)
         assert words.count("shares masks with 100 others, on a random graph") == said
         assert words.count("2^-40 a round: over 3 rounds that may add up to 2.8e-12 to δ") == said

@@ -22,7 +22,7 @@ TEN = Population(examples=(50,) * 10)
 PROMISE = Privacy(unit="example", against="server", epsilon=2.0, delta=1e-5)
 
 
-def planned(dropouts: int = 3, local_steps: int = 1) -> Algorithm:
+def plan_algorithm(dropouts: int = 3, local_steps: int = 1) -> Algorithm:
     shared = ddp_fedavg(learning_rate=0.5, clip_norm=1.0, sampling_rate=0.5, local_steps=local_steps, dropouts=dropouts)
     return calibrate.calibrate_noise(shared, PROMISE, 6, TEN, 100)
 
@@ -40,12 +40,12 @@ def shares(algorithm: Algorithm, made: list[ReleasedRound]) -> dict[float, int]:
 
 def test_rounds_count_with_the_shares_that_came():
     made = [ReleasedRound(0, 10), ReleasedRound(2, 8), ReleasedRound(3, 8), ReleasedRound(4, None)]
-    assert shares(planned(), made) == {10: 1, 8: 2, 7: 1}
-    assert shares(planned(local_steps=2), made) == {10: 2, 8: 4, 7: 2}
+    assert shares(plan_algorithm(), made) == {10: 1, 8: 2, 7: 1}
+    assert shares(plan_algorithm(local_steps=2), made) == {10: 2, 8: 4, 7: 2}
 
 
 def test_what_went_as_planned_is_the_plan_itself():
-    algorithm = planned()
+    algorithm = plan_algorithm()
     for made in (
         None,
         [ReleasedRound(round, 7) for round in range(6)],
@@ -59,7 +59,7 @@ def test_what_went_as_planned_is_the_plan_itself():
 
 
 def test_less_is_spent_the_more_come_and_nothing_where_nothing_was_made():
-    algorithm = planned()
+    algorithm = plan_algorithm()
     spent = [
         run_spending.spent_epsilon(algorithm, PROMISE, 6, TEN, released=made)
         for made in (
@@ -76,7 +76,7 @@ def test_less_is_spent_the_more_come_and_nothing_where_nothing_was_made():
 
 def test_who_joins_some_rounds_is_counted_for_the_dearest_of_them():
     """Five of ten at a time: each joins three of six rounds, and one may have had the three with the fewest shares."""
-    turns = replace(planned(dropouts=0), sampling=RoundRobin(cohort=5), mechanism=planned().mechanism)
+    turns = replace(plan_algorithm(dropouts=0), sampling=RoundRobin(cohort=5), mechanism=plan_algorithm().mechanism)
     mechanism = replace(turns.mechanism, shares=2)  # type: ignore[call-arg]
     turns = replace(turns, mechanism=mechanism)
     made = [ReleasedRound(0, 5), ReleasedRound(1, 4), ReleasedRound(2, 5), ReleasedRound(4, 4), ReleasedRound(5, 2)]

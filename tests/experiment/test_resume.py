@@ -27,7 +27,7 @@ from discreet.experiment.run_directory import fingerprint
 from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.privacy.ledger import Budget, Ledger
 from discreet.randomness.streams import RunKey
-from tests.small_experiment import Prepared
+from tests.small_experiment import PrepareJob
 
 PFL = d.pfl(local_steps=1, sampling_rate=0.2, clip_norm=1.0, learning_rate=1.0)
 PROMISE = d.Privacy(unit="example", against="server", epsilon=8, delta=1e-4)
@@ -51,12 +51,12 @@ def loss(outputs, targets):
 """
 
 
-class Killed(BaseException):
+class Crash(BaseException):
     """As a process that is gone: nothing catches it."""
 
 
 def die(line: dict[str, Any]) -> None:
-    raise Killed
+    raise Crash
 
 
 def ignore(line: dict[str, Any]) -> None:
@@ -88,7 +88,7 @@ def net() -> nn.Module:
 
 
 @pytest.fixture
-def stopped(tmp_path: Path, net: nn.Module, monkeypatch: pytest.MonkeyPatch) -> Path:
+def stopped_run(tmp_path: Path, net: nn.Module, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A run from Python that died after its first round, in a ledger of its data. Its key is nobody's seed."""
     Ledger.create(
         tmp_path / "data.jsonl",
@@ -97,12 +97,12 @@ def stopped(tmp_path: Path, net: nn.Module, monkeypatch: pytest.MonkeyPatch) -> 
     )
     with monkeypatch.context() as broken:
         broken.setattr("discreet.experiment.run_directory.run_record.RunRecord.append_round", lambda *_: die({}))
-        with pytest.raises(Killed):
+        with pytest.raises(Crash):
             train(task(*arrays()), net, out=tmp_path / "run", ledger=tmp_path / "data.jsonl")
     return tmp_path
 
 
-def refused(folder: Path, why: str, go_on: Callable[[], object]) -> None:
+def assert_refused(folder: Path, why: str, go_on: Callable[[], object]) -> None:
     """Refused for this reason, and neither the run, nor its key, nor a ledger has changed by a byte."""
     before = files(folder)
     with pytest.raises(InvalidInput, match=why) as caught:
@@ -112,10 +112,10 @@ def refused(folder: Path, why: str, go_on: Callable[[], object]) -> None:
     assert files(folder) == before
 
 
-def test_an_unseeded_run_with_the_same_data_and_code_goes_on(stopped: Path, net: nn.Module):
-    ended = train(task(*arrays()), net, resume=stopped / "run")
+def test_an_unseeded_run_with_the_same_data_and_code_goes_on(stopped_run: Path, net: nn.Module):
+    ended = train(task(*arrays()), net, resume=stopped_run / "run")
     assert (ended.rounds, ended.stopped) == (4, None)
-    spent = Ledger.open(stopped / "data.jsonl").summary()["releases"]
+    spent = Ledger.open(stopped_run / "data.jsonl").summary()["releases"]
     assert spent == {"committed": 4, "reserved": 0, "voided": 0}
 
 
@@ -135,36 +135,42 @@ def two_clients_in_another_order(inputs: Tensor, labels: Tensor) -> Task:
 
 
 @pytest.mark.parametrize("changed", [one_label, one_input, two_clients_in_another_order])
-def test_other_training_data_is_refused(changed: Callable[[Tensor, Tensor], Task], stopped: Path, net: nn.Module):
-    refused(
-        stopped,
+def test_other_training_data_is_refused(changed: Callable[[Tensor, Tensor], Task], stopped_run: Path, net: nn.Module):
+    assert_refused(
+        stopped_run,
         "was started with other training data, and can't go on",
-        lambda: train(changed(*arrays()), net, resume=stopped / "run"),
+        lambda: train(changed(*arrays()), net, resume=stopped_run / "run"),
     )
 
 
-def test_an_example_that_moved_to_another_client_is_refused(stopped: Path, net: nn.Module):
+def test_an_example_that_moved_to_another_client_is_refused(stopped_run: Path, net: nn.Module):
     other = task(*arrays(), sizes=[61, 79, 100])
-    refused(stopped, "was started with .*other training data", lambda: train(other, net, resume=stopped / "run"))
+    assert_refused(
+        stopped_run, "was started with .*other training data", lambda: train(other, net, resume=stopped_run / "run")
+    )
 
 
-def test_other_test_data_is_refused(stopped: Path, net: nn.Module):
+def test_other_test_data_is_refused(stopped_run: Path, net: nn.Module):
     inputs, labels = arrays()
     labels[250] = 1 - labels[250]
-    refused(stopped, "with other test data", lambda: train(task(inputs, labels), net, resume=stopped / "run"))
+    assert_refused(
+        stopped_run, "with other test data", lambda: train(task(inputs, labels), net, resume=stopped_run / "run")
+    )
 
 
-def test_another_experiment_is_refused(stopped: Path, net: nn.Module):
-    refused(stopped, "another experiment", lambda: train(task(*arrays()), net, rounds=5, resume=stopped / "run"))
+def test_another_experiment_is_refused(stopped_run: Path, net: nn.Module):
+    assert_refused(
+        stopped_run, "another experiment", lambda: train(task(*arrays()), net, rounds=5, resume=stopped_run / "run")
+    )
 
 
 def test_another_seed_is_the_one_reason_that_is_given(tmp_path: Path, net: nn.Module, monkeypatch: pytest.MonkeyPatch):
     """All digests differ under another key, and say nothing of what changed."""
     with monkeypatch.context() as broken:
         broken.setattr("discreet.experiment.run_directory.run_record.RunRecord.append_round", lambda *_: die({}))
-        with pytest.raises(Killed):
+        with pytest.raises(Crash):
             train(task(*arrays()), net, out=tmp_path / "run", seed=1)
-    refused(
+    assert_refused(
         tmp_path,
         "was started with another seed or key, and can't go on",
         lambda: train(task(*arrays()), net, resume=tmp_path / "run", seed=2),
@@ -180,9 +186,9 @@ def test_a_loss_that_does_something_else_is_refused_and_the_same_again_goes_on(
 ):
     with monkeypatch.context() as broken:
         broken.setattr("discreet.experiment.run_directory.run_record.RunRecord.append_round", lambda *_: die({}))
-        with pytest.raises(Killed):
+        with pytest.raises(Crash):
             train(task(*arrays()), net, loss=smooth(0.1), out=tmp_path / "run")
-    refused(
+    assert_refused(
         tmp_path,
         "with another loss, metric or Python file of its own",
         lambda: train(task(*arrays()), net, loss=smooth(0.2), resume=tmp_path / "run"),
@@ -198,7 +204,7 @@ def test_after_a_checkpoint_a_module_may_come_with_other_first_weights(
     whole = train(task(*arrays()), net, out=tmp_path / "whole", seed=1)
     with monkeypatch.context() as broken:
         broken.setattr("discreet.experiment.run_directory.run_record.RunRecord.append_round", lambda *_: die({}))
-        with pytest.raises(Killed):
+        with pytest.raises(Crash):
             train(task(*arrays()), net, out=tmp_path / "run", seed=1)
     train(task(*arrays()), nn.Linear(4, 2), resume=tmp_path / "run", seed=1)
     assert (tmp_path / "run" / "model.safetensors").read_bytes() == (whole.directory / "model.safetensors").read_bytes()
@@ -209,9 +215,9 @@ def test_before_a_checkpoint_other_first_weights_are_refused(
 ):
     with monkeypatch.context() as broken:
         broken.setattr("discreet.experiment.run_directory.run_record.RunRecord.save_checkpoint", lambda *_: die({}))
-        with pytest.raises(Killed):
+        with pytest.raises(Crash):
             train(task(*arrays()), net, out=tmp_path / "run")
-    refused(
+    assert_refused(
         tmp_path,
         "with other first weights of its model",
         lambda: train(task(*arrays()), nn.Linear(4, 2), resume=tmp_path / "run"),
@@ -224,11 +230,11 @@ def test_a_model_with_other_frozen_weights_is_refused(tmp_path: Path, monkeypatc
     frozen = nn.Sequential(nn.Linear(4, 4).requires_grad_(False), nn.Linear(4, 2))
     with monkeypatch.context() as broken:
         broken.setattr("discreet.experiment.run_directory.run_record.RunRecord.append_round", lambda *_: die({}))
-        with pytest.raises(Killed):
+        with pytest.raises(Crash):
             train(task(*arrays()), frozen, out=tmp_path / "run")
     with torch.no_grad():
         frozen[0].weight[0, 0] += 1
-    refused(
+    assert_refused(
         tmp_path,
         r"with another model \(its layers, its code or its frozen weights\)",
         lambda: train(task(*arrays()), frozen, resume=tmp_path / "run"),
@@ -257,9 +263,9 @@ def test_a_loss_without_a_name_goes_on_if_it_is_the_same_and_is_refused_if_not(
     first = make(0.1)  # kept, so that the second is at another address
     with monkeypatch.context() as broken:
         broken.setattr("discreet.experiment.run_directory.run_record.RunRecord.append_round", lambda *_: die({}))
-        with pytest.raises(Killed):
+        with pytest.raises(Crash):
             train(task(*arrays()), net, loss=first, out=tmp_path / "run")
-    refused(
+    assert_refused(
         tmp_path,
         "with another loss, metric or Python file of its own, and can't",
         lambda: train(task(*arrays()), net, loss=make(0.2), resume=tmp_path / "run"),
@@ -278,7 +284,7 @@ def test_a_finished_run_says_from_python_that_it_is_finished(seed: int | None, t
 
 @pytest.mark.parametrize("model", ["net.py:Net", "net.py:make"])
 def test_a_file_that_a_file_of_its_own_imports_through_another_is_refused_if_it_changed(
-    model: str, tmp_path: Path, prepared: Prepared, monkeypatch: pytest.MonkeyPatch
+    model: str, tmp_path: Path, prepare: PrepareJob, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "resume_deep.py").write_text("def squash(values):\n    return values.tanh()\n")
@@ -294,11 +300,11 @@ def test_a_file_that_a_file_of_its_own_imports_through_another_is_refused_if_it_
         "def make():\n"
         "    return nn.Linear(64, 10)\n"
     )
-    job = prepared(f'model={{kind="{model}"}}')
-    with pytest.raises(Killed):
+    job = prepare(f'model={{kind="{model}"}}')
+    with pytest.raises(Crash):
         training_loop.start(job, tmp_path / "run", None, None, die)
     (tmp_path / "resume_deep.py").write_text("def squash(values):\n    return values.relu()\n")
-    refused(tmp_path, "Python file of its own", lambda: go_on(tmp_path))
+    assert_refused(tmp_path, "Python file of its own", lambda: go_on(tmp_path))
     (tmp_path / "resume_deep.py").write_text("def squash(values):\n    return values.tanh()\n")
     go_on(tmp_path)
     for name in ("resume_deep", "resume_blocks"):
@@ -306,12 +312,12 @@ def test_a_file_that_a_file_of_its_own_imports_through_another_is_refused_if_it_
 
 
 @pytest.fixture
-def from_file(tmp_path: Path, prepared: Prepared) -> Path:
+def from_file(tmp_path: Path, prepare: PrepareJob) -> Path:
     """A run from a file with a model and a loss of its own, that died after its first round."""
     (tmp_path / "net.py").write_text(NET)
     (tmp_path / "loss.py").write_text(LOSS)
-    job = prepared('model={kind="net.py:Net"}', 'loss="loss.py:loss"')
-    with pytest.raises(Killed):
+    job = prepare('model={kind="net.py:Net"}', 'loss="loss.py:loss"')
+    with pytest.raises(Crash):
         training_loop.start(job, tmp_path / "run", None, None, die)
     return tmp_path
 
@@ -338,27 +344,29 @@ def test_a_file_of_its_own_that_changed_is_refused(file: str, old: str, new: str
     text = (from_file / file).read_text()
     assert old in text
     (from_file / file).write_text(text.replace(old, new))
-    refused(from_file, why, lambda: go_on(from_file))
+    assert_refused(from_file, why, lambda: go_on(from_file))
 
 
 def test_a_resolved_experiment_that_changed_before_the_first_checkpoint_is_refused(
-    tmp_path: Path, prepared: Prepared, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, prepare: PrepareJob, monkeypatch: pytest.MonkeyPatch
 ):
     with monkeypatch.context() as broken:
         broken.setattr("discreet.experiment.run_directory.run_record.RunRecord.save_checkpoint", lambda *_: die({}))
-        with pytest.raises(Killed):
-            training_loop.start(prepared(), tmp_path / "run", None, None, ignore)
+        with pytest.raises(Crash):
+            training_loop.start(prepare(), tmp_path / "run", None, None, ignore)
     resolved = tmp_path / "run" / "resolved.toml"
     resolved.write_text(resolved.read_text().replace("learning_rate = 4.0", "learning_rate = 8.0"))
-    refused(tmp_path, "with another experiment, and can't go on", lambda: go_on(tmp_path))
+    assert_refused(tmp_path, "with another experiment, and can't go on", lambda: go_on(tmp_path))
 
 
 def test_another_source_of_discreet_is_refused(from_file: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(fingerprint, "discreet_source", lambda: "another one")
-    refused(from_file, r"with another source code of discreet \(.* both times\), and can't", lambda: go_on(from_file))
+    assert_refused(
+        from_file, r"with another source code of discreet \(.* both times\), and can't", lambda: go_on(from_file)
+    )
 
 
-def written(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
+def edit_run_file(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
     """Edit run.json, as another version would have written it."""
     path = folder / "run" / "run.json"
     data = json.loads(path.read_text())
@@ -368,8 +376,8 @@ def written(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
 
 def test_a_run_of_a_version_without_fingerprints_is_refused_for_its_version(from_file: Path):
     v = d.__version__
-    written(from_file, lambda data: data.pop("fingerprint"))
-    refused(
+    edit_run_file(from_file, lambda data: data.pop("fingerprint"))
+    assert_refused(
         from_file,
         rf"by another version of discreet \({v}\), which kept no fingerprint of data and code that this one \({v}\)",
         lambda: go_on(from_file),
@@ -378,36 +386,38 @@ def test_a_run_of_a_version_without_fingerprints_is_refused_for_its_version(from
 
 
 def test_a_run_of_another_version_is_refused_for_its_version_before_anything_else_of_it_is_read(from_file: Path):
-    written(from_file, lambda data: data["fingerprint"]["versions"].update(discreet="0.0.9"))
+    edit_run_file(from_file, lambda data: data["fingerprint"]["versions"].update(discreet="0.0.9"))
     (from_file / "run" / "resolved.toml").write_text("what = 'this version knows no such field'")
-    refused(
+    assert_refused(
         from_file,
         rf"was started by discreet 0\.0\.9, and this is discreet {d.__version__}",
         lambda: go_on(from_file),
     )
 
 
-def test_another_version_says_so_from_python_too(stopped: Path, net: nn.Module):
-    written(stopped, lambda data: data["fingerprint"]["versions"].update(discreet="9.1", torch="1.0"))
-    refused(stopped, r"by discreet 9\.1, and this is", lambda: train(task(*arrays()), net, resume=stopped / "run"))
+def test_another_version_says_so_from_python_too(stopped_run: Path, net: nn.Module):
+    edit_run_file(stopped_run, lambda data: data["fingerprint"]["versions"].update(discreet="9.1", torch="1.0"))
+    assert_refused(
+        stopped_run, r"by discreet 9\.1, and this is", lambda: train(task(*arrays()), net, resume=stopped_run / "run")
+    )
 
 
 def test_another_version_of_what_draws_the_noise_is_refused(from_file: Path):
     """A round that is made again would have other noise on the same data: two releases, of which one is counted."""
-    written(from_file, lambda data: data["fingerprint"]["versions"].update(numpy="1.0"))
-    refused(from_file, r"was started with numpy 1\.0, and here is numpy ", lambda: go_on(from_file))
+    edit_run_file(from_file, lambda data: data["fingerprint"]["versions"].update(numpy="1.0"))
+    assert_refused(from_file, r"was started with numpy 1\.0, and here is numpy ", lambda: go_on(from_file))
 
 
 def test_a_run_of_a_newer_version_is_refused_for_its_version(from_file: Path):
-    written(
+    edit_run_file(
         from_file,
         lambda data: (data.update(later="a field"), data["fingerprint"]["versions"].update(discreet="99.0")),
     )
-    refused(from_file, r"by discreet 99\.0, and this is discreet", lambda: go_on(from_file))
+    assert_refused(from_file, r"by discreet 99\.0, and this is discreet", lambda: go_on(from_file))
 
 
-def test_public_data_counts_too(prepared: Prepared):
-    job = prepared("seed=1", 'task={kind="digits", clients=3, public_examples=200}')
+def test_public_data_counts_too(prepare: PrepareJob):
+    job = prepare("seed=1", 'task={kind="digits", clients=3, public_examples=200}')
     assert job.public_data is not None
     targets = job.public_data.targets.clone()
     targets[0] = (targets[0] + 1) % 10
@@ -416,8 +426,8 @@ def test_public_data_counts_too(prepared: Prepared):
     assert {name for name in before if before[name] != after[name]} == {"public_data"}
 
 
-def test_the_order_and_the_multiplicity_of_examples_count(prepared: Prepared):
-    job = prepared("seed=1")
+def test_the_order_and_the_multiplicity_of_examples_count(prepare: PrepareJob):
+    job = prepare("seed=1")
     held = job.data
     order = torch.arange(len(held.inputs))
     swapped = order.clone()
@@ -433,17 +443,17 @@ def test_the_order_and_the_multiplicity_of_examples_count(prepared: Prepared):
     assert len(found) == 3
 
 
-def test_the_data_is_what_counts_and_not_where_it_lies(prepared: Prepared):
-    job = prepared("seed=1")
+def test_the_data_is_what_counts_and_not_where_it_lies(prepare: PrepareJob):
+    job = prepare("seed=1")
     copied = Federation(
         job.data.inputs.clone(), job.data.targets.clone(), job.data.sizes, job.data.max_multiplicity, job.data.order
     )
     assert fingerprint.take_fingerprint(replace(job, data=copied)) == fingerprint.take_fingerprint(job)
 
 
-def test_under_another_key_every_digest_of_the_same_run_is_another(prepared: Prepared):
+def test_under_another_key_every_digest_of_the_same_run_is_another(prepare: PrepareJob):
     """So they reveal nothing to whoever holds the run directory: the key is not in it."""
-    job = prepared("seed=1")
+    job = prepare("seed=1")
     one, two = (asdict(fingerprint.take_fingerprint(replace(job, key=RunKey(secret * 32)))) for secret in (b"1", b"2"))
     versions = one.pop("versions")
     assert two.pop("versions") == versions
@@ -451,19 +461,19 @@ def test_under_another_key_every_digest_of_the_same_run_is_another(prepared: Pre
     assert all(len(each) == 64 for each in one.values())
 
 
-def test_a_round_is_reserved_under_the_runs_fingerprint(stopped: Path):
+def test_a_round_is_reserved_under_the_runs_fingerprint(stopped_run: Path):
     """So that what is released of other data is never taken for what was reserved, whatever the run is called."""
-    identity = RunRecord.open(stopped / "run").identity
+    identity = RunRecord.open(stopped_run / "run").identity
     assert identity.fingerprint is not None
-    lines = [json.loads(line) for line in (stopped / "data.jsonl").read_text().splitlines()]
+    lines = [json.loads(line) for line in (stopped_run / "data.jsonl").read_text().splitlines()]
     keys = [line["key"] for line in lines if line["type"] == "reserve"]
     assert keys == [f"run {identity.id} round 0 of {identity.fingerprint.digest}"]
     other = replace(identity.fingerprint, training_data="0" * 64)
     assert other.digest != identity.fingerprint.digest
 
 
-def test_a_gpu_draws_other_noise_than_a_cpu(prepared: Prepared, monkeypatch: pytest.MonkeyPatch):
-    job = prepared("seed=1")
+def test_a_gpu_draws_other_noise_than_a_cpu(prepare: PrepareJob, monkeypatch: pytest.MonkeyPatch):
+    job = prepare("seed=1")
     before = asdict(fingerprint.take_fingerprint(job))
     monkeypatch.setattr(Job, "device", torch.device("cuda"))
     after = asdict(fingerprint.take_fingerprint(job))

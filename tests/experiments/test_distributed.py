@@ -23,7 +23,7 @@ POPULATIONS = {
 }
 
 
-def made(asked: Asked, seed: int, accuracies: list[float]) -> dict[str, Any]:
+def result_line(asked: Asked, seed: int, accuracies: list[float]) -> dict[str, Any]:
     return {
         "name": asked.method,
         "swept": asked.swept,
@@ -94,11 +94,11 @@ def test_at_the_broadcast_model_a_step_is_the_whole_rounds():
 
 def test_the_best_on_seed_0_is_told_by_the_others_after_the_last_round_and_at_its_best():
     points = grid("income", "ldp", 10)
-    found = [made(each, 0, [70.0 + number]) for number, each in enumerate(points)]
+    found = [result_line(each, 0, [70.0 + number]) for number, each in enumerate(points)]
     assert best(found[1:], "income", "ldp", 10) is None
     winner = best(found, "income", "ldp", 10)
     assert winner == points[-1]
-    found += [made(points[-1], seed, [60.0, 75.0 + seed, 71.0 + seed]) for seed in seeds("ldp")]
+    found += [result_line(points[-1], seed, [60.0, 75.0 + seed, 71.0 + seed]) for seed in seeds("ldp")]
     assert page.told(found, winner, finals) == pytest.approx([72, 73, 74])
     assert page.told(found, winner, bests) == pytest.approx([76, 77, 78])
     assert page.certified(found, winner) == "4.32, server"
@@ -107,7 +107,7 @@ def test_the_best_on_seed_0_is_told_by_the_others_after_the_last_round_and_at_it
 
 def test_fewer_seeds_are_said_on_the_page(tmp_path: Path):
     (asked,) = grid("fashion", "published", 20)
-    text = page.write([made(asked, 1, [80.0, 79.0])], tmp_path).read_text()
+    text = page.write([result_line(asked, 1, [80.0, 79.0])], tmp_path).read_text()
     assert "| **79.00** (n = 1) | **80.00** (n = 1) | 1.000 | 4.32, server |" in text
     assert "| Fashion-MNIST, a CNN of 26,010 parameters | 20 | 1 | 34 |" in text
     assert "160 rounds: not run yet." in text
@@ -118,8 +118,8 @@ def test_missing_runs_are_counted_and_a_page_without_any_says_so(tmp_path: Path)
     for data, rounds in EVERY:
         for method in methods(data):
             points = grid(data, method, rounds)
-            found += [made(each, 0, [70.0]) for each in points if METHODS[method].tuned]
-            found += [made(points[0], seed, [70.0]) for seed in seeds(method)]
+            found += [result_line(each, 0, [70.0]) for each in points if METHODS[method].tuned]
+            found += [result_line(points[0], seed, [70.0]) for seed in seeds(method)]
     assert page.write(found, tmp_path).read_text().endswith("None is missing.\n")
     assert page.write(found[2:], tmp_path).read_text().endswith("makes the other 2.\n")
 

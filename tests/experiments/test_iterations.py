@@ -86,7 +86,7 @@ def test_every_figure_has_its_points_once():
     assert {point.total for point in tuning("gaussian")} == {250}
 
 
-def given(kind: str, by: dict[tuple[float | None, int, int], list[float]]) -> Measured:
+def measure(kind: str, by: dict[tuple[float | None, int, int], list[float]]) -> Measured:
     """Results of points (ε, T, E), one a seed."""
     metric = GRIDS[kind].metric
     lines = [
@@ -112,7 +112,7 @@ def valley(low: int) -> dict[tuple[float | None, int, int], list[float]]:
 def test_a_best_t_is_finite_only_if_the_loss_rises_on_both_sides():
     found = [
         claims._finite_best(each, each.by_total()).verdict
-        for each in (Sweeps(given("laplace", valley(low)), 0.1, 20.0) for low in (30, 200, 5))
+        for each in (Sweeps(measure("laplace", valley(low)), 0.1, 20.0) for low in (30, 200, 5))
     ]
     assert found == ["Holds", "Does not hold", "Does not hold"]
 
@@ -132,19 +132,19 @@ def test_e_grows_as_epsilon_falls_only_in_order(best: tuple[int, ...], verdict: 
         for epsilon, at in zip((1, 3, 5), best, strict=True)
         for local in GRIDS["laplace"].locals
     }
-    each = Sweeps(given("laplace", by), 0.1, 20.0)
+    each = Sweeps(measure("laplace", by), 0.1, 20.0)
     assert claims._ordered(each, each.by_local(), "E", rising=False).verdict == verdict
 
 
 def test_accuracy_that_still_moves_or_has_fallen_does_not_level_off():
-    def of(*accuracies: float) -> str:
+    def levels_off(*accuracies: float) -> str:
         by = {(10, total, 5): [each] * 3 for total, each in zip(GRIDS["gaussian"].totals[-3:], accuracies, strict=True)}
-        each = Sweeps(given("gaussian", by), 0.1, 20.0)
+        each = Sweeps(measure("gaussian", by), 0.1, 20.0)
         return claims._levels_off(each, each.by_total()).verdict
 
-    assert of(0.4, 0.5, 0.49) == "Holds"
-    assert [of(0.4, 0.5, 0.3), of(0.5, 0.45, 0.44), of(0.2, 0.3, 0.4)] == ["Does not hold"] * 3
-    assert of(0.05, 0.06, 0.05).startswith("Can't be told")
+    assert levels_off(0.4, 0.5, 0.49) == "Holds"
+    assert [levels_off(0.4, 0.5, 0.3), levels_off(0.5, 0.45, 0.44), levels_off(0.2, 0.3, 0.4)] == ["Does not hold"] * 3
+    assert levels_off(0.05, 0.06, 0.05).startswith("Can't be told")
 
 
 def test_what_levels_off_at_one_epsilon_only_is_said_so():
@@ -155,7 +155,7 @@ def test_what_levels_off_at_one_epsilon_only_is_said_so():
         for epsilon, pair in ends.items()
         for total, value in zip(last, pair, strict=True)
     }
-    each = Sweeps(given("linear", by), 0.1, 20.0)
+    each = Sweeps(measure("linear", by), 0.1, 20.0)
     assert claims._levels_off(each, each.by_total()).verdict == "Holds only at ε = 30"
 
 
@@ -165,7 +165,7 @@ def test_what_levels_off_at_one_epsilon_only_is_said_so():
 def test_a_loss_levels_off_if_twice_the_iterations_change_it_by_a_quarter_at_most(loss: float, verdict: str):
     last = GRIDS["regression_decaying"].totals[-2:]
     by = {(1, total, 1): [value] * 3 for total, value in zip(last, (10.0, loss), strict=True)}
-    each = Sweeps(given("regression_decaying", by), 0.1, 20.0)
+    each = Sweeps(measure("regression_decaying", by), 0.1, 20.0)
     assert claims._loss_levels_off(each, each.by_total()).verdict == verdict
 
 
@@ -177,7 +177,7 @@ def test_the_bound_of_theorem_3_levels_off_with_gaussian_noise_and_doubles_with_
 
 def test_an_epsilon_of_the_paper_that_was_not_run_is_said_so():
     by = {(10, 240, local): [0.5] * 3 for local in GRIDS["gaussian"].locals}
-    each = Sweeps(given("gaussian", by), 0.1, 20.0)
+    each = Sweeps(measure("gaussian", by), 0.1, 20.0)
     rows = list(tables.swept(each, each.by_local(), "E", page.PAPERS["gaussian"], GRIDS["gaussian"].locals))
     assert [row.count("not run") for row in rows if row.startswith(("| 10", "| 20 "))] == [0, 3]
 

@@ -15,7 +15,7 @@ from experiments.local_steps.cells import METHODS, ROUNDS, SETS, Asked, best, gr
 TEN = Population(examples=(6000,) * 10)
 
 
-def made(asked: Asked, seed: int, accuracy: float) -> dict[str, Any]:
+def result_line(asked: Asked, seed: int, accuracy: float) -> dict[str, Any]:
     return {
         "name": asked.method,
         "swept": asked.swept,
@@ -60,13 +60,13 @@ def test_a_fade_ends_at_its_share_of_the_first_rate():
 
 def test_the_best_on_seed_0_is_told_by_the_others():
     points = grid("mnist", "claim", 5)
-    found = [made(each, 0, 80 + number) for number, each in enumerate(points)]
+    found = [result_line(each, 0, 80 + number) for number, each in enumerate(points)]
     assert best(found[1:], points) is None
     assert best(found, points) == points[-1]
-    found += [made(points[-1], seed, 70 + seed) for seed in (1, 2, 3)]
+    found += [result_line(points[-1], seed, 70 + seed) for seed in (1, 2, 3)]
     assert page.final(found, points) == pytest.approx({1: 71, 2: 72, 3: 73})
     ours = grid("mnist", "convex_local", 5)
-    found += [made(each, seed, 70.6 + seed) for each in ours for seed in range(4)]
+    found += [result_line(each, seed, 70.6 + seed) for each in ours for seed in range(4)]
     less = page.gap(found, "mnist", 5, points)
     assert less is not None
     assert less.value == pytest.approx(0.6)
@@ -75,10 +75,10 @@ def test_the_best_on_seed_0_is_told_by_the_others():
 
 def test_a_claim_of_more_passes_is_judged_apart_from_one_of_one_pass():
     ours = grid("mnist", "convex_local", 5)
-    found = [made(each, seed, 90.0) for each in ours for seed in range(4)]
+    found = [result_line(each, seed, 90.0) for each in ours for seed in range(4)]
     for each in grid("mnist", "claim", 5):
         accuracy = 90.4 if each in one_pass("mnist", 5) else 90.6
-        found += [made(each, seed, accuracy) for seed in range(4)]
+        found += [result_line(each, seed, accuracy) for seed in range(4)]
     told = "\n".join(page._page(found))
     assert "| MNIST, linear | 5 | -0.40 ± 0.00 | met | -0.60 ± 0.00 | missed |" in told
 

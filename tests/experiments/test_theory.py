@@ -13,7 +13,7 @@ from experiments.theory.cases import HERE, SEEDS, Case, by_local, by_total, ever
 from experiments.theory.measured import Longer, Measured, Sweep
 
 
-def found() -> dict[str, Result]:
+def read_results() -> dict[str, Result]:
     return ResultsFile(HERE).read_by_key()
 
 
@@ -46,26 +46,26 @@ def test_a_run_without_noise_is_gradient_descent_on_the_quadratics():
 
 def test_results_are_what_the_same_run_gives_again():
     case = Case("everyone", "laplace", 100, 48, 24)
-    again, kept = simulation.run(case, 3), found()[case.key(3)]
+    again, kept = simulation.run(case, 3), read_results()[case.key(3)]
     assert again.pop("key") == kept.pop("key")
     assert again == pytest.approx(kept, rel=1e-9)
 
 
 def test_every_case_has_every_seed_and_gradients_are_looked_at():
-    there = found()
+    there = read_results()
     assert reproduce.lacking() == 0
     assert len(there) == len(every()) * SEEDS
     assert all(0 <= each["cut"] <= 1 and each["steepest"] > 0 for each in there.values())
 
 
 def test_the_bound_is_never_below_the_measured_mean():
-    measured = Measured(found())
+    measured = Measured(read_results())
     assert all(measured.error(case).value <= case.bound.total for case in every())
 
 
 def test_what_the_planner_says_was_measured_was():
     """`discreet tradeoff iterations`: Laplace noise wants a larger E than the bound's; Gaussian noise 1, and not √T."""
-    for sweep in (Sweep(Measured(found()), by_local(*each)) for each in cases.sweeps()):
+    for sweep in (Sweep(Measured(read_results()), by_local(*each)) for each in cases.sweeps()):
         if sweep.first.kind == "laplace":
             assert sweep.chosen.local < sweep.best.local
             assert sweep.chosen.local not in sweep.close
@@ -80,7 +80,7 @@ def test_where_everyone_joins_the_theorem_is_proven_as_it_stands():
     assert "take turns" in by_local("turns", "laplace", 30)[0].bound.reason
 
 
-def given(sweep: list[Case], errors: dict[int, float]) -> Measured:
+def measure(sweep: list[Case], errors: dict[int, float]) -> Measured:
     """Errors by E, with a little that differs by seed."""
     return Measured(
         {
@@ -92,14 +92,14 @@ def given(sweep: list[Case], errors: dict[int, float]) -> Measured:
 
 
 def test_a_bound_below_a_mean_would_be_said():
-    low = given(every(), dict.fromkeys(range(1, 200), 1e9))
+    low = measure(every(), dict.fromkeys(range(1, 200), 1e9))
     verdict = page._above(low)
     assert verdict.verdict.startswith("Does not hold at 400 clients take turns, Laplace, ε = 10, T = 120, E = 1")
 
 
 def test_an_e_that_is_too_large_would_be_said():
     cases_ = by_local("turns", "laplace", 10)  # where the bound chooses 2
-    least = Sweep(given(cases_, {1: 1.0, 2: 5.0, 3: 6.0, 4: 7.0, 6: 8.0, 12: 9.0}), cases_)
+    least = Sweep(measure(cases_, {1: 1.0, 2: 5.0, 3: 6.0, 4: 7.0, 6: 8.0, 12: 9.0}), cases_)
     assert (least.chosen.local, least.best.local, least.close, least.price(least.chosen)) == (2, 1, [1], 5.0)
     assert page._one_sided([least]).verdict == "Does not hold"
     assert page._agrees("laplace", [least]).verdict == "Does not hold"
@@ -109,8 +109,8 @@ def test_an_e_that_is_too_large_would_be_said():
 
 def test_a_best_e_at_the_end_is_a_lower_bound_and_one_inside_is_not():
     cases_ = by_local("turns", "laplace", 10)  # where the bound chooses 2
-    end = Sweep(given(cases_, {1: 9.0, 2: 6.0, 3: 5.0, 4: 4.0, 6: 3.0, 12: 1.0}), cases_)
-    inside = Sweep(given(cases_, {1: 9.0, 2: 6.0, 3: 5.0, 4: 4.0, 6: 1.0, 12: 3.0}), cases_)
+    end = Sweep(measure(cases_, {1: 9.0, 2: 6.0, 3: 5.0, 4: 4.0, 6: 3.0, 12: 1.0}), cases_)
+    inside = Sweep(measure(cases_, {1: 9.0, 2: 6.0, 3: 5.0, 4: 4.0, 6: 1.0, 12: 3.0}), cases_)
     assert "12 measured, a ratio of at least 6. In 1 of these 1" in page._agrees("laplace", [end]).numbers
     assert "6 measured, a ratio of 3." in page._agrees("laplace", [inside]).numbers
     rows = [row for sweep in (end, inside) for row in tables.best_locals([sweep]) if "400 clients" in row]
@@ -121,13 +121,13 @@ def test_a_best_e_at_the_end_is_a_lower_bound_and_one_inside_is_not():
 def test_a_rule_that_was_cut_to_what_turns_allow_is_said_to_be():
     cut, whole = by_local("turns", "laplace", 10), by_local("everyone", "laplace", 100)
     errors = dict.fromkeys(range(1, 49), 1.0)
-    sweeps = [Sweep(given(each, errors), each) for each in (cut, whole)]
+    sweeps = [Sweep(measure(each, errors), each) for each in (cut, whole)]
     assert "In 1 of 2 cases that was a cut, from 24.3 to 12," in page._advised("laplace", sweeps).numbers  # 120^(2/3)
     assert "cut" not in page._advised("laplace", sweeps[1:]).numbers  # 48^(2/3) = 13.2 of up to 48
 
 
 def test_how_weak_the_test_of_the_bound_is_stands_beside_it():
-    measured = Measured(found())
+    measured = Measured(read_results())
     least = min(map(measured.slack, every()))
     assert f"up to {least:.3g} times too small would pass it too" in page._above(measured).numbers
 
@@ -153,7 +153,7 @@ def test_the_page_is_what_the_results_say_and_is_written_alike_each_time(tmp_pat
     written = []
     for name in ("first", "again"):
         (tmp_path / name).mkdir()
-        page.write(found(), tmp_path / name)
+        page.write(read_results(), tmp_path / name)
         written.append({path.name: path.read_bytes() for path in (tmp_path / name).iterdir()})
     assert written[0] == written[1]
     docs = cases.HERE.parents[1] / "docs" / "results"

@@ -23,7 +23,7 @@ def task() -> Task:
     return Task("small", train, *test, kind="classification", classes=2, client_names=("a", "b"))
 
 
-def held_by(task: Task, client: int) -> set[float]:
+def client_inputs(task: Task, client: int) -> set[float]:
     start, size = task.train.starts[client], task.train.sizes[client]
     return set(task.train.examples_at(torch.arange(start, start + size))[0].flatten().tolist())
 
@@ -34,7 +34,7 @@ def test_a_fifth_of_each_clients_training_examples_is_held_out_and_no_test_examp
     validation = set(smaller.test_inputs.flatten().tolist())
     assert -1.0 not in validation
     for client in (0, 1):
-        kept, before = held_by(smaller, client), held_by(task, client)
+        kept, before = client_inputs(smaller, client), client_inputs(task, client)
         assert kept < before
         assert before - kept <= validation
     assert len(validation) == 3
@@ -45,20 +45,20 @@ def family(*names: str, each_seed_chooses: bool = False) -> Family:
     return Family(("small",), tuple(Cell("small", {"knob": name}, source) for name in names), each_seed_chooses)
 
 
-def made(knob: str, seed: int, accuracy: float) -> dict[str, Any]:
+def result_line(knob: str, seed: int, accuracy: float) -> dict[str, Any]:
     return {"name": "small", "swept": {"knob": knob}, "seed": seed, "metrics": {"accuracy": accuracy}}
 
 
 def test_the_best_on_validation_data_is_chosen_once_all_were_tried():
     tried = family("1", "2")
-    assert tried.choose([made("1", 0, 0.5)], seed=2) is None
-    chosen = tried.choose([made("1", 0, 0.5), made("2", 0, 0.6)], seed=2)
+    assert tried.choose([result_line("1", 0, 0.5)], seed=2) is None
+    chosen = tried.choose([result_line("1", 0, 0.5), result_line("2", 0, 0.6)], seed=2)
     assert chosen is tried.cells[1]
 
 
 def test_where_each_seed_has_its_own_test_examples_each_chooses_for_itself():
     tried = family("1", "2", each_seed_chooses=True)
-    found = [made(knob, seed, 0.5 + 0.1 * (seed == int(knob))) for knob in "12" for seed in (0, 1, 2)]
+    found = [result_line(knob, seed, 0.5 + 0.1 * (seed == int(knob))) for knob in "12" for seed in (0, 1, 2)]
     assert tried.choose(found, seed=1) is tried.cells[0]
     assert tried.choose(found, seed=2) is tried.cells[1]
     assert len(tried.validation_runs()) == 6
@@ -67,8 +67,8 @@ def test_where_each_seed_has_its_own_test_examples_each_chooses_for_itself():
 
 def test_only_what_was_chosen_is_told():
     tried = family("1", "2")
-    validated = [made("1", 0, 0.5), made("2", 0, 0.6)]
-    final = [made("1", 0, 0.9), made("2", 0, 0.7), made("2", 1, 0.8)]
+    validated = [result_line("1", 0, 0.5), result_line("2", 0, 0.6)]
+    final = [result_line("1", 0, 0.9), result_line("2", 0, 0.7), result_line("2", 1, 0.8)]
     told = tried.reported_results(validated, final)
     assert {seed: each["metrics"]["accuracy"] for seed, each in told.items()} == {0: 0.7, 1: 0.8}
 

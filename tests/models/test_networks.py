@@ -71,7 +71,7 @@ def losses(outputs: Tensor, targets: Tensor) -> Tensor:
     return nn.functional.cross_entropy(outputs, targets, reduction="none")
 
 
-def one_by_one(module: nn.Module, inputs: Tensor, targets: Tensor, clip_norm: float) -> list[Tensor]:
+def clip_by_backward(module: nn.Module, inputs: Tensor, targets: Tensor, clip_norm: float) -> list[Tensor]:
     """Σ min(1, clip/‖g‖)·g by the book: one backward pass an example."""
     total = [torch.zeros_like(value) for value in module.parameters()]
     for example, target in zip(inputs, targets, strict=True):
@@ -105,7 +105,7 @@ def test_the_clipped_sum_is_that_of_a_loop_over_examples(model: Any, shape: tupl
         Batch(inputs[None], targets[None], mask, mask.any(dim=1)),
         Clip(0.5),
     )
-    for name, expected in zip(params, one_by_one(module, inputs, targets, 0.5), strict=True):
+    for name, expected in zip(params, clip_by_backward(module, inputs, targets, 0.5), strict=True):
         assert torch.allclose(found[name][0], expected, rtol=1e-9, atol=1e-12)
 
 

@@ -47,7 +47,7 @@ class Attention(nn.Module):
         return out
 
 
-class Counting(nn.Module):
+class CounterModule(nn.Module):
     """Holds a buffer of integers that training must leave alone, and a frozen layer."""
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class Counting(nn.Module):
         return out
 
 
-def tied() -> nn.Module:
+def tie_layers() -> nn.Module:
     module = nn.Sequential(nn.Flatten(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 64), nn.Linear(64, CLASSES))
     module[3].weight = module[1].weight
     return module
@@ -109,9 +109,9 @@ IMAGES = {
     "group norm": lambda: image(nn.GroupNorm(2, 4), nn.ReLU(inplace=True), nn.MaxPool2d(2), width=36),
     "instance norm": lambda: image(nn.InstanceNorm2d(4, affine=True), width=144),
     "layer norm": lambda: nn.Sequential(nn.Flatten(), nn.LayerNorm(64), nn.Linear(64, CLASSES)),
-    "frozen and buffers": Counting,
+    "frozen and buffers": CounterModule,
     "frozen batch norm": frozen_batch_norm,
-    "tied weights": tied,
+    "tied weights": tie_layers,
     "a single number": Temperature,
     "dropout of nothing": lambda: nn.Sequential(nn.Flatten(), nn.Dropout(0.0), nn.Linear(64, CLASSES)),
 }
@@ -131,7 +131,7 @@ def doubles(params: Params) -> Params:
     return {name: value.double() for name, value in params.items()}
 
 
-def made(name: str) -> tuple[nn.Module, SupervisedModule]:
+def build_module(name: str) -> tuple[nn.Module, SupervisedModule]:
     torch.manual_seed(3)
     module = MODULES[name]()
     return copy.deepcopy(module).double(), SupervisedModule(module, "classification")
@@ -146,7 +146,7 @@ def plain_gradient(module: nn.Module, inputs: Tensor, targets: Tensor) -> Params
 
 @pytest.mark.parametrize("name", MODULES)
 def test_clipped_sums_equal_a_plain_loop_over_examples(name: str):
-    module, supervised = made(name)
+    module, supervised = build_module(name)
     inputs, targets = data(name)
     params = {key: value.expand(CLIENTS, *value.shape) for key, value in doubles(supervised.params).items()}
     mask = torch.ones(CLIENTS, EXAMPLES, dtype=torch.bool)
@@ -164,7 +164,7 @@ def test_clipped_sums_equal_a_plain_loop_over_examples(name: str):
 
 @pytest.mark.parametrize("name", MODULES)
 def test_local_sgd_equals_a_plain_loop_over_clients(name: str):
-    module, supervised = made(name)
+    module, supervised = build_module(name)
     inputs, targets = data(name)
     task = clients_from_arrays(
         inputs.flatten(end_dim=1), targets.flatten(), sizes=[EXAMPLES] * CLIENTS, classes=CLASSES
@@ -238,14 +238,14 @@ def test_a_recurrent_layer_that_asks_where_its_weights_are_as_on_a_gpu_trains(
 
 
 def test_the_users_module_is_never_changed_and_what_is_frozen_stays():
-    module = Counting()
+    module = CounterModule()
     before = copy.deepcopy(module.state_dict())
     supervised = SupervisedModule(module, "classification")
     assert set(supervised.params) == {"last.weight", "last.bias"}
     changed = {name: value + 1 for name, value in supervised.params.items()}
     supervised.evaluate(changed, torch.zeros(2, 64), torch.tensor([0, 1]))
     copied = supervised.module_with_params(changed)
-    assert type(copied) is Counting
+    assert type(copied) is CounterModule
     assert not copied.training
     assert torch.equal(copied.state_dict()["last.bias"], before["last.bias"] + 1)
     assert copied.state_dict()["order"].dtype == torch.int64
@@ -254,7 +254,7 @@ def test_the_users_module_is_never_changed_and_what_is_frozen_stays():
 
 
 def test_a_plain_module_can_be_saved_and_called():
-    supervised = made("lstm")[1]
+    supervised = build_module("lstm")[1]
     inputs, targets = data("lstm")
     module = supervised.module_with_params(supervised.params)
     plainly = functional.cross_entropy(module(inputs[0]), targets[0], reduction="none")
@@ -300,7 +300,7 @@ class PackedWords(nn.Module):
         return out
 
 
-class Remembering(nn.Module):
+class BufferMemory(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.register_buffer("seen", torch.zeros(4))
@@ -331,7 +331,7 @@ PRICES = clients_from_arrays(torch.arange(24.0).reshape(6, 4) / 24, torch.arange
         (Several(4, 3), NUMBERS, None, "must return one tensor, and returned tuple"),
         (nn.Linear(4, 2), PRICES, None, "as many numbers as an example has targets"),
         (PackedWords(), SENTENCES, None, "Packed sequences differ in shape"),
-        (Remembering(), NUMBERS, None, "forward\\(\\) changes its tensor 'seen'"),
+        (BufferMemory(), NUMBERS, None, "forward\\(\\) changes its tensor 'seen'"),
         (nn.Linear(4, 3), NUMBERS, lambda outputs, targets: 1.0, "must return a tensor, and returned float"),
         (nn.Linear(4, 3), NUMBERS, lambda outputs, targets: outputs.sum(dim=0), "one number per example"),
         (nn.Linear(4, 3), NUMBERS, lambda outputs, targets: (outputs - outputs.mean(0)).norm(), "mixes examples"),
@@ -349,7 +349,7 @@ def test_what_cannot_be_trained_is_said_before_training(module: nn.Module, task:
 def test_what_can_be_trained_passes_the_check(name: str):
     inputs, targets = data(name)
     task = clients_from_arrays(inputs.flatten(0, 1), targets.flatten(), sizes=[CLIENTS * EXAMPLES], classes=CLASSES)
-    made(name)[1].check(task)
+    build_module(name)[1].check(task)
 
 
 @pytest.mark.parametrize(
@@ -429,7 +429,7 @@ def test_one_output_for_two_classes_is_judged_by_its_sign():
 
 
 def test_a_change_of_precision_takes_what_is_held_along():
-    supervised = SupervisedModule(Counting(), "classification").move_to(torch.device("cpu"), torch.float64)
+    supervised = SupervisedModule(CounterModule(), "classification").move_to(torch.device("cpu"), torch.float64)
     inputs = torch.zeros(2, 64, dtype=torch.float64)
     assert supervised.loss(supervised.params, inputs, torch.tensor([0, 1])).dtype == torch.float64
     assert {value.dtype for value in supervised.params.values()} == {torch.float64}
@@ -444,7 +444,7 @@ def test_a_weighted_mean_is_found_out_though_labels_are_sorted():
         SupervisedModule(nn.Linear(4, 3), "classification", weighted).check(task)
 
 
-class Sharing(nn.Module):
+class BatchSoftmax(nn.Module):
     """Softmax over the examples of a batch instead of over the classes."""
 
     def __init__(self) -> None:
@@ -458,7 +458,7 @@ class Sharing(nn.Module):
 
 def test_a_model_that_mixes_examples_is_refused():
     with pytest.raises(InvalidInput, match="mixes examples"):
-        SupervisedModule(Sharing(), "classification").check(NUMBERS)
+        SupervisedModule(BatchSoftmax(), "classification").check(NUMBERS)
 
 
 def contrast(outputs: Tensor, targets: Tensor) -> Tensor:
@@ -471,17 +471,17 @@ def test_a_loss_that_looks_at_other_examples_is_refused():
         SupervisedModule(nn.Linear(4, 3), "classification", loss=contrast).check(NUMBERS)
 
 
-def failing(*given: Tensor) -> float:
+def fail(*given: Tensor) -> float:
     raise KeyError("no such thing")
 
 
 @pytest.mark.parametrize(
     ("own", "said"),
     [
-        ({"metric": failing}, "metric 'failing' failed: KeyError"),
+        ({"metric": fail}, "metric 'failing' failed: KeyError"),
         ({"metric": lambda outputs, targets: outputs}, "must return a number"),
         ({"metric": lambda outputs, targets: {"a": "x"}}, "must return a number"),
-        ({"loss": failing}, "loss 'failing' failed: KeyError"),
+        ({"loss": fail}, "loss 'failing' failed: KeyError"),
     ],
 )
 def test_own_functions_that_fail_are_found_out_before_training(own: dict[str, Any], said: str):
@@ -504,6 +504,6 @@ def test_a_metric_that_fails_later_is_not_a_number_and_ends_no_run():
 
 
 def test_a_model_that_was_sent_to_another_process_still_computes_its_loss():
-    supervised = pickle.loads(pickle.dumps(SupervisedModule(Counting(), "classification")))
+    supervised = pickle.loads(pickle.dumps(SupervisedModule(CounterModule(), "classification")))
     losses = supervised.loss(supervised.params, torch.zeros(2, 64), torch.tensor([0, 1]))
     assert losses.shape == (2,)

@@ -29,7 +29,7 @@ class Mutant:
     replace: str
     test: str
 
-    def patched(self, package: Path = PACKAGE) -> str:
+    def patch(self, package: Path = PACKAGE) -> str:
         """The text of the file with the fault in it."""
         text = (package / self.file).read_text(encoding="utf-8")
         if (count := text.count(self.find)) != 1:

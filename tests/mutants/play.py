@@ -24,7 +24,7 @@ SEEN_BY = {"AssertionError", "Failed", "DiscreetError"}
 
 
 @dataclass(frozen=True)
-class Played:
+class MutantResult:
     """What became of a mutant. `broken`: its test failed without being about the fault, or could not be run."""
 
     mutant: Mutant
@@ -33,13 +33,13 @@ class Played:
     why: str = ""
 
 
-def play(mutant: Mutant) -> Played:
+def play(mutant: Mutant) -> MutantResult:
     """Run the mutant's test on a copy of the package with the fault; the repository's own files stay as they are."""
     began = time.perf_counter()
     try:
-        text = mutant.patched()
+        text = mutant.patch()
     except DoesNotApply as error:
-        return Played(mutant, "does not apply", time.perf_counter() - began, str(error))
+        return MutantResult(mutant, "does not apply", time.perf_counter() - began, str(error))
     with tempfile.TemporaryDirectory(prefix="discreet-mutant-") as folder:
         copy = Path(shutil.copytree(PACKAGE, Path(folder) / "src" / "discreet"))  # with its __pycache__: quicker
         faulty = copy / mutant.file
@@ -49,7 +49,7 @@ def play(mutant: Mutant) -> Played:
         failure = Path(folder) / "failure.json"
         code, output = run_tests([mutant.test], copy.parent, "-n", "0", "-x", failure=failure)
         outcome, why = verdict(code, output, failure)
-    return Played(mutant, outcome, time.perf_counter() - began, why)
+    return MutantResult(mutant, outcome, time.perf_counter() - began, why)
 
 
 def run_tests(

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from tests.mutants.mutant import PACKAGE, Mutant, load_mutants
 from tests.mutants.page import PAGE, page
-from tests.mutants.play import Played, play, run_tests
+from tests.mutants.play import MutantResult, play, run_tests
 
 BASELINE_SECONDS = 900.0
 
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if failing := failing_without_fault(chosen, asked.jobs):
         return _say(f"These tests must pass on the code as it is, before any fault is tried:\n{failing}", code=1)
     with ThreadPoolExecutor(asked.jobs) as pool:
-        played = list(_watched(pool.map(play, chosen), quiet=asked.json))
+        played = list(_print_each(pool.map(play, chosen), quiet=asked.json))
     return _report(played, time.perf_counter() - began, as_json=asked.json)
 
 
@@ -43,7 +43,7 @@ def failing_without_fault(mutants: Iterable[Mutant], jobs: int) -> str:
     return "" if code == 0 else output[-4000:]
 
 
-def _watched(played: Iterable[Played], *, quiet: bool) -> Iterable[Played]:
+def _print_each(played: Iterable[MutantResult], *, quiet: bool) -> Iterable[MutantResult]:
     for each in played:
         if not quiet:
             why = f"\n    {each.why}" if each.why else ""
@@ -51,7 +51,7 @@ def _watched(played: Iterable[Played], *, quiet: bool) -> Iterable[Played]:
         yield each
 
 
-def _report(played: Sequence[Played], seconds: float, *, as_json: bool) -> int:
+def _report(played: Sequence[MutantResult], seconds: float, *, as_json: bool) -> int:
     counts = Counter(each.outcome for each in played)
     if as_json:
         rows = [

@@ -93,11 +93,11 @@ def test_a_promise_is_kept_with_hardly_more_noise_than_32_bits_take(recipe: obje
     given = {"batch_size": 10, "steps": 2} if client else {"sampling_rate": 1 / 11}
     wanted = Privacy(unit="client" if client else "example", against="server", epsilon=1.0, delta=1e-5)
 
-    def kept(width: int | None) -> Algorithm:
+    def calibrate_bits(width: int | None) -> Algorithm:
         algorithm = recipe(learning_rate=0.1, clip_norm=1.0, bits=width, **given)  # type: ignore[operator]
         return calibrate.calibrate_noise(algorithm, wanted, 20, PAPER, NUMBERS)
 
-    own, wide = kept(None), kept(40)
+    own, wide = calibrate_bits(None), calibrate_bits(40)
     assert isinstance(own.aggregation, Lattice)
     assert own.aggregation.bits is not None
     assert own.aggregation.bits < 32

@@ -10,14 +10,14 @@ from discreet.errors import UnsoundCombination
 from discreet.experiment.configuration import experiment_file
 from discreet.planning.experiment_plan import plan_experiment
 from discreet.planning.local_work import recommend_local_work
-from tests.small_experiment import Prepared
+from tests.small_experiment import PrepareJob
 
 BROADCAST = 'algorithm={recipe="ddp_fedavg", learning_rate=1.0, clip_norm=0.5, sampling_rate=0.3, local_steps=2}'
 CENTRAL = 'algorithm={recipe="dp_fedavg", learning_rate=1.0, clip_norm=0.5, batch_size=16, sampling_rate=0.5}'
 OF_CLIENTS = ("privacy.unit=client", "privacy.against=public")
 
 
-def own(noise: str, cohort: int = 1) -> str:
+def ldp_override(noise: str, cohort: int = 1) -> str:
     iterations = f'learning_rate=0.1, gradient_bound=1.0, local_iterations=3, cohort={cohort}, noise="{noise}"'
     return f'algorithm={{recipe="ldp_fedavg", {iterations}}}'
 
@@ -104,26 +104,26 @@ def test_nothing_is_said_of_noise_where_there_is_none(small: Path):
     ],
 )
 def test_local_work_is_recommended_where_something_singles_it_out(
-    prepared: Prepared, overrides: tuple[str, ...], now: int, best: int | None, unit: str, why: str
+    prepare: PrepareJob, overrides: tuple[str, ...], now: int, best: int | None, unit: str, why: str
 ):
-    found = recommend_local_work(prepared(*overrides))
+    found = recommend_local_work(prepare(*overrides))
     assert (found.now, found.recommended, found.unit) == (now, best, unit)
     assert why in found.why
 
 
-def test_under_laplace_noise_of_their_own_iterations_follow_the_bound_of_fu(prepared: Prepared):
+def test_under_laplace_noise_of_their_own_iterations_follow_the_bound_of_fu(prepare: PrepareJob):
     """Of 60 iterations, 2 of 3 clients a round: E = 1, 2, 4, 5, 10 and 20 leave all as many turns."""
     found = recommend_local_work(
-        prepared(own("laplace", cohort=2), "privacy.unit=client", "privacy.epsilon=60.0", "rounds=20")
+        prepare(ldp_override("laplace", cohort=2), "privacy.unit=client", "privacy.epsilon=60.0", "rounds=20")
     )
     assert (found.now, found.recommended) == (3, 5)  # near ³√(C_M·T²/2κ) = 6.4, with C_M = 8pb(2ζ)²/(N²ε²), κ = 9
     assert "the smallest to try" in found.why
 
 
-def test_no_iterations_are_recommended_where_clients_would_not_have_as_many_turns(prepared: Prepared):
+def test_no_iterations_are_recommended_where_clients_would_not_have_as_many_turns(prepare: PrepareJob):
     found = recommend_local_work(
-        prepared(
-            own("laplace", cohort=2),
+        prepare(
+            ldp_override("laplace", cohort=2),
             "privacy.unit=client",
             "privacy.epsilon=60.0",
             "rounds=4",
@@ -134,49 +134,51 @@ def test_no_iterations_are_recommended_where_clients_would_not_have_as_many_turn
     assert "multiple of 3, and got 4" in found.why
 
 
-def test_federated_sgd_is_told_no_steps_that_it_can_not_take(prepared: Prepared):
+def test_federated_sgd_is_told_no_steps_that_it_can_not_take(prepare: PrepareJob):
     sgd = 'algorithm={recipe="fl_sgd_gaussian", learning_rate=1.0, sampling_rate=0.1, clip_norm=1.0}'
-    found = recommend_local_work(prepared(sgd))
+    found = recommend_local_work(prepare(sgd))
     assert (found.now, found.recommended) == (1, None)
     assert "one noisy gradient per round" in found.why
 
 
 @pytest.mark.parametrize(("epsilon", "rounds", "cohort"), [(4.0, 4, 1), (1.0, 1000, 3), (10.0, 500, 2)])
 def test_under_gaussian_noise_of_their_own_more_iterations_are_of_no_use(
-    prepared: Prepared, epsilon: float, rounds: int, cohort: int
+    prepare: PrepareJob, epsilon: float, rounds: int, cohort: int
 ):
     """With 650 parameters, and where the bound's own minimum is only its learning rate, which falls with E."""
     asked = ("privacy.unit=client", f"privacy.epsilon={epsilon}", f"rounds={rounds}")
-    found = recommend_local_work(prepared(own("gaussian", cohort), *asked))
+    found = recommend_local_work(prepare(ldp_override("gaussian", cohort), *asked))
     assert found.recommended == 1
     assert "nothing in the bound of Fu et al. 2021 falls with E" in found.why
     assert "E = 1 with Gaussian noise is as good as the best E" in found.why
 
 
 def test_under_laplace_noise_no_more_iterations_are_recommended_than_the_bounds_rate_is_the_same_for(
-    prepared: Prepared,
+    prepare: PrepareJob,
 ):
     """At ε = 1 and p = 650 noise outweighs all: the bound is least where a client uploads once, and E goes up to 8."""
     asked = ("privacy.unit=client", "privacy.epsilon=1.0", "rounds=1000")
-    found = recommend_local_work(prepared(own("laplace", cohort=3), *asked))
+    found = recommend_local_work(prepare(ldp_override("laplace", cohort=3), *asked))
     assert found.recommended == 8
     assert "among E up to 8 at 3,000 iterations." in found.why
     assert "Γ and Y_0, which are the same for each of these E, to be 0" in found.why
 
 
-def test_a_bound_that_never_falls_below_where_training_can_start_is_said_to_promise_nothing(prepared: Prepared):
+def test_a_bound_that_never_falls_below_where_training_can_start_is_said_to_promise_nothing(prepare: PrepareJob):
     """Nobody starts further than G/μ = 1 off. E = 1, all join: (4/μ²)·t·ω_1/(T+7)², ω_1 = 8·650·3·4/(9ε²)·T²."""
     for epsilon, empty in ((1.0, True), (1e4, False)):
         noise = 4 * 300 * (8 * 650 * 3 * 4 / (9 * epsilon**2) * 300**2) / 307**2
         assert (noise > 1) is empty
         asked = ("privacy.unit=client", f"privacy.epsilon={epsilon}", "rounds=100")
         assert (
-            "It promises nothing here" in recommend_local_work(prepared(own("laplace", cohort=3), *asked)).why
+            "It promises nothing here" in recommend_local_work(prepare(ldp_override("laplace", cohort=3), *asked)).why
         ) is empty
 
 
-def test_iterations_in_a_round_end_where_a_client_uploads_once(prepared: Prepared):
-    found = recommend_local_work(prepared(own("laplace"), "privacy.unit=client", "privacy.epsilon=0.5", "rounds=8"))
+def test_iterations_in_a_round_end_where_a_client_uploads_once(prepare: PrepareJob):
+    found = recommend_local_work(
+        prepare(ldp_override("laplace"), "privacy.unit=client", "privacy.epsilon=0.5", "rounds=8")
+    )
     assert found.recommended == 8  # 24 iterations, of which each of three clients makes a third
     assert "uploads as rarely as possible" in found.why
 

@@ -77,8 +77,8 @@ def exact_divergence(noise_multiplier: float, rate: float, order: float, relatio
             terms = a * mpmath.exp((a - 1) * shift), (a - 1) * mpmath.exp(-a * shift)
             return mpmath.log(sum(terms) / (2 * a - 1)) / (a - 1)
         if relation == "replace":
-            return mpmath.log1p(_expected(_replaced_excess(q, a), shift, q, a, lowest=shift / 2)) / (a - 1)
-        both = (_expected(_excess(q, power), shift, q, a, lowest=mpf(0)) for power in (a, 1 - a))
+            return mpmath.log1p(_expectation(_replaced_excess(q, a), shift, q, a, lowest=shift / 2)) / (a - 1)
+        both = (_expectation(_excess(q, power), shift, q, a, lowest=mpf(0)) for power in (a, 1 - a))
         return mpmath.log1p(max(both)) / (a - 1)
 
 
@@ -87,18 +87,24 @@ def exact_delta_of_two_steps(noise_multiplier: float, rate: float, epsilon: floa
     with mpmath.workdps(30):
         shift, q, e = shift_of(noise_multiplier, "add_or_remove"), mpf(rate), mpf(epsilon)
 
-        def mixed(loss: mpf) -> mpf:
+        def mix_loss(loss: mpf) -> mpf:
             return mpmath.log1p(q * mpmath.expm1(loss))
 
         def forward(loss: mpf) -> mpf:
-            return mpmath.exp(mixed(loss)) * _at_any_epsilon(_forward_delta, _backward_delta, shift, q, e - mixed(loss))
+            return mpmath.exp(mix_loss(loss)) * _at_any_epsilon(
+                _forward_delta, _backward_delta, shift, q, e - mix_loss(loss)
+            )
 
         def backward(loss: mpf) -> mpf:
-            return _at_any_epsilon(_backward_delta, _forward_delta, shift, q, e + mixed(loss))
+            return _at_any_epsilon(_backward_delta, _forward_delta, shift, q, e + mix_loss(loss))
 
         # both bend where the other step's loss is its largest, its smallest or 0
-        bends = [sign * (e - end) for sign in (1, -1) for end in (mixed(shift), mixed(-shift), -mixed(shift), mpf(0))]
-        bends += [-mixed(-shift) + e, e + mixed(-shift)]
+        bends = [
+            sign * (e - end)
+            for sign in (1, -1)
+            for end in (mix_loss(shift), mix_loss(-shift), -mix_loss(shift), mpf(0))
+        ]
+        bends += [-mix_loss(-shift) + e, e + mix_loss(-shift)]
         inner = [mpmath.log1p(mpmath.expm1(bend) / q) for bend in bends if mpmath.expm1(bend) > -q]
         ends = sorted({mpf(0), shift, *((x + shift) / 2 for x in inner if -shift < x < shift)})
         fine = [low + (high - low) * k / 4 for low, high in pairwise(ends) for k in range(4)] + [shift]
@@ -155,24 +161,24 @@ def _backward_delta(shift: mpf, q: mpf, epsilon: mpf) -> mpf:
 def _excess(q: mpf, power: mpf) -> Callable[[mpf], mpf]:
     """(1−q+qe^ℓ)^power − 1 less power·q(e^ℓ − 1), whose mean under Q is 0."""
 
-    def at(loss: mpf) -> mpf:
+    def integrand(loss: mpf) -> mpf:
         moved = q * mpmath.expm1(loss)
         return mpmath.exp(power * mpmath.log1p(moved)) - 1 - power * moved
 
-    return at
+    return integrand
 
 
 def _replaced_excess(q: mpf, order: mpf) -> Callable[[mpf], mpf]:
     """P's mass e^L at L and 1 at −L for each of Q's with ℓ > 0, L = log(1−q+qe^ℓ): e^((order−1)·loss) − 1 over both."""
 
-    def at(loss: mpf) -> mpf:
+    def integrand(loss: mpf) -> mpf:
         mixed = mpmath.log1p(q * mpmath.expm1(loss))
         return mpmath.exp(mixed) * mpmath.expm1((order - 1) * mixed) + mpmath.expm1((1 - order) * mixed)
 
-    return at
+    return integrand
 
 
-def _expected(value: Callable[[mpf], mpf], shift: mpf, q: mpf, order: mpf, lowest: mpf) -> mpf:
+def _expectation(value: Callable[[mpf], mpf], shift: mpf, q: mpf, order: mpf, lowest: mpf) -> mpf:
     """E_Q of a function of the loss, over draws x ≥ `lowest`."""
     ends = {lowest, shift}
     width = (shift - lowest) / mpmath.ceil((shift - lowest) / 2)

@@ -122,7 +122,7 @@ def test_a_promise_that_no_noise_keeps_is_refused() -> None:
         calibrate_noise(lambda z: GaussianNoise(noise_multiplier=z), EpsilonTarget(epsilon=1e-15, delta=1e-100))
 
 
-class Counted:
+class CallLog:
     """What was asked, so that a search has an end and only what was found to be enough is returned."""
 
     def __init__(self, excess_at: Callable[[float], float]) -> None:
@@ -144,7 +144,7 @@ class Counted:
     near=st.floats(LEAST, 1e6),
 )
 def test_where_an_accountant_jumps_the_edge_is_found(edge: float, above: float, below: float, near: float) -> None:
-    step = Counted(lambda x: -below if x >= edge else above)
+    step = CallLog(lambda x: -below if x >= edge else above)
     found = _find_least(step, LEAST, near)
     assert edge <= found <= edge * (1 + 2 * PRECISION)
     assert step.known[found] <= 0
@@ -152,7 +152,7 @@ def test_where_an_accountant_jumps_the_edge_is_found(edge: float, above: float, 
 
 @given(edge=st.floats(0.02, 10), jump=st.floats(0, 5), slope=st.floats(0.1, 3), near=st.floats(LEAST, 100))
 def test_a_jump_on_a_slope_is_found_too(edge: float, jump: float, slope: float, near: float) -> None:
-    step = Counted(lambda x: slope * math.log(edge / x) - 0.01 + (jump if x < edge else 0.0))
+    step = CallLog(lambda x: slope * math.log(edge / x) - 0.01 + (jump if x < edge else 0.0))
     found = _find_least(step, LEAST, near)
     assert step.known[found] <= 0
     least = edge * math.exp(-0.01 / slope) if jump <= 0.01 else edge
@@ -162,7 +162,7 @@ def test_a_jump_on_a_slope_is_found_too(edge: float, jump: float, slope: float, 
 
 
 def test_a_jump_just_above_the_least_there_is() -> None:
-    step = Counted(lambda x: -3.0 if x > LEAST else 10.0)
+    step = CallLog(lambda x: -3.0 if x > LEAST else 10.0)
     assert LEAST < _find_least(step, LEAST) <= LEAST * (1 + 2 * PRECISION)
 
 

@@ -21,7 +21,7 @@ DATA = federation(7, 3)
 
 
 @dataclass(frozen=True)
-class Watched:
+class WatchedRows:
     """Rows that note from which calls each of their streams is opened: streams of one name draw the same numbers."""
 
     rows: Rows
@@ -32,8 +32,8 @@ class Watched:
     def clients(self) -> tuple[int, ...]:
         return tuple(self.rows.clients)
 
-    def for_purpose(self, purpose: Purpose, *numbers: int | str) -> "Watched":
-        return Watched(self.rows.for_purpose(purpose, *numbers), (*self.name, purpose, *numbers), self.callers)
+    def for_purpose(self, purpose: Purpose, *numbers: int | str) -> "WatchedRows":
+        return WatchedRows(self.rows.for_purpose(purpose, *numbers), (*self.name, purpose, *numbers), self.callers)
 
     def open(self) -> Streams:
         caller = sys._getframe(1)
@@ -46,7 +46,7 @@ def test_in_a_round_each_stream_is_drawn_from_for_one_purpose_only(name: str) ->
     """Batches, noise, rounding and shares: whatever draws from a stream that another has opened sees its numbers."""
     recipe = RECIPES[name]
     algorithm = recipe(**recipe.example).with_noise(1.0).for_population(DATA.population, 18)
-    rows = Watched(KEY.rows(0, b"", [0, 1], CPU))
+    rows = WatchedRows(KEY.rows(0, b"", [0, 1], CPU))
     state = algorithm.init(linear())
     public = {name: torch.ones_like(value) for name, value in state.params.items()}
     broadcast = algorithm.broadcast(state, 0, lambda params, round: public)
@@ -62,13 +62,13 @@ def test_every_purpose_is_drawn_for_and_no_function_names_one_twice() -> None:
             text = path.read_text()
             for function in ast.walk(ast.parse(text)) if "Purpose." in text else ():
                 if isinstance(function, ast.FunctionDef):
-                    here = Counter(_named(function))
+                    here = Counter(_purpose_names(function))
                     assert set(here.values()) <= {1}, f"{path.name}: {function.name} names a purpose twice: {here}"
                     used += here
     assert set(used) == {each.name for each in Purpose}
 
 
-def _named(function: ast.FunctionDef) -> list[str]:
+def _purpose_names(function: ast.FunctionDef) -> list[str]:
     found = [each for each in ast.walk(function) if isinstance(each, ast.Attribute)]
     return [each.attr for each in found if isinstance(each.value, ast.Name) and each.value.id == "Purpose"]
 

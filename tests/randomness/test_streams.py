@@ -38,7 +38,7 @@ def long(rows: Rows, numbers: int, dtype: torch.dtype = torch.float64) -> np.nda
     return rows.open().normal({"w": torch.zeros(numbers, dtype=dtype)})["w"][0].numpy()
 
 
-def same(left: Params, right: Params) -> bool:
+def are_equal(left: Params, right: Params) -> bool:
     return all(torch.equal(left[name], right[name]) for name in left)
 
 
@@ -49,14 +49,14 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 def test_opened_again_a_stream_starts_from_its_beginning(kind: str) -> None:
     first, again = block(kind, (0, 1)).open(), block(kind, (0, 1)).open()
-    assert same(first.normal(MODEL), again.normal(MODEL))
+    assert are_equal(first.normal(MODEL), again.normal(MODEL))
     assert torch.equal(first.uniform([5, 3]), again.uniform([5, 3]))
 
 
 def test_a_stream_goes_on_where_it_was_left(kind: str) -> None:
     whole, pieces = block(kind).open(), block(kind).open()
     assert whole.uniform([10])[0].tolist() == [*pieces.uniform([4])[0].tolist(), *pieces.uniform([6])[0].tolist()]
-    assert not same(whole.normal(MODEL), whole.normal(MODEL))
+    assert not are_equal(whole.normal(MODEL), whole.normal(MODEL))
 
 
 def test_a_client_draws_the_same_whoever_shares_its_block(kind: str) -> None:
@@ -76,7 +76,7 @@ def test_noise_has_the_shape_the_type_and_the_order_of_what_it_is_for(kind: str)
 def test_the_order_of_the_names_changes_no_noise(kind: str) -> None:
     turned = dict(reversed(MODEL.items()))
     assert list(turned) != list(MODEL)
-    assert same(block(kind).open().normal(MODEL), block(kind).open().normal(turned))
+    assert are_equal(block(kind).open().normal(MODEL), block(kind).open().normal(turned))
 
 
 def test_streams_of_different_places_are_uncorrelated(kind: str) -> None:
@@ -159,7 +159,7 @@ def test_drawing_touches_no_stream_but_its_own(kind: str) -> None:
 
 def test_two_fresh_keys_share_no_stream() -> None:
     one, other = (RunKey.generate().rows(0, DIGEST, [0], CPU) for _ in range(2))
-    assert not same(one.open().normal(MODEL), other.open().normal(MODEL))
+    assert not are_equal(one.open().normal(MODEL), other.open().normal(MODEL))
 
 
 def test_the_key_never_shows(kind: str) -> None:
@@ -175,7 +175,7 @@ def test_laplace_noise_is_laplace(kind: str) -> None:
     """Kolmogorov-Smirnov over 100,000: a false-alarm rate of 1e-6 at 0.0085; a normal like it lies 0.06 off."""
     drawn = block(kind).open().laplace({"w": torch.zeros(100_000, dtype=torch.float64)})["w"][0].numpy()
     assert stats.kstest(drawn, stats.laplace.cdf).statistic < 0.0085
-    assert same(block(kind).open().laplace(MODEL), block(kind).open().laplace(dict(reversed(MODEL.items()))))
+    assert are_equal(block(kind).open().laplace(MODEL), block(kind).open().laplace(dict(reversed(MODEL.items()))))
 
 
 def test_a_simulated_stream_is_the_mersenne_twister_of_its_own_624_words() -> None:

@@ -32,14 +32,14 @@ clip_norm = 0.5
 """
 
 
-def released(rounds: int) -> Release:
+def release(rounds: int) -> Release:
     return Release(unit="example", relation="zero_out", view="server", event=Repeated(count=rounds, event=STEP))
 
 
 @pytest.fixture(scope="session")
-def certified() -> Guarantee:
+def certified_guarantee() -> Guarantee:
     return Guarantee.certify(
-        released(4), 1e-4, claims=[CLAIM], assumptions=["Clients are disjoint."], not_covered=[TESTED]
+        release(4), 1e-4, claims=[CLAIM], assumptions=["Clients are disjoint."], not_covered=[TESTED]
     )
 
 
@@ -64,17 +64,17 @@ def lines(count: int) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def run(tmp_path: Path, certified: Guarantee) -> Path:
+def run(tmp_path: Path, certified_guarantee: Guarantee) -> Path:
     """A finished private run, with its own ledger."""
     folder = tmp_path / "digits-1"
     folder.mkdir()
     budget = Budget(unit="example", relation="zero_out", view="server", epsilon=2, delta=1e-4)
     ledger = Ledger.create(folder / "ledger.jsonl", [budget])
     for at in range(4):
-        ledger.commit(ledger.reserve(f"run/{at}", [released(1)]), [released(1)])
+        ledger.commit(ledger.reserve(f"run/{at}", [release(1)]), [release(1)])
     state = ledger.verify()
     mark = LedgerMark(head=state["head"], length=state["records"])
-    guarantee = {**to_plain(certified), "ledger": to_plain(mark)}
+    guarantee = {**to_plain(certified_guarantee), "ledger": to_plain(mark)}
     (folder / "resolved.toml").write_text(RESOLVED.format(privacy=PRIVACY))
     (folder / "experiment.toml").write_text('# ask Ann first\n[algorithm]\nrecipe = "pfl"\n')
     (folder / "environment.json").write_text(

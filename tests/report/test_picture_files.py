@@ -54,10 +54,10 @@ def test_a_picture_that_cannot_be_written_says_so_and_leaves_the_old_one(tmp_pat
         save_picture(PICTURE, tmp_path / "missing" / "a.svg")
     (tmp_path / "a.svg").write_text("old")
 
-    def failed(*_: object) -> bytes:
+    def fail(*_: object) -> bytes:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(picture_files, "render_image", failed)
+    monkeypatch.setattr(picture_files, "render_image", fail)
     with pytest.raises(ZeroDivisionError):
         save_picture(PICTURE, tmp_path / "a.svg")
     assert [each.read_text() for each in tmp_path.iterdir()] == ["old"]

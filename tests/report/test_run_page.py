@@ -86,9 +86,9 @@ def test_plotly_is_on_it_once(run: Path):
     assert run_page.write(run).read_text(encoding="utf-8").count(get_plotlyjs()) == 1
 
 
-def test_a_finished_private_run_says_that_its_promise_was_kept(run: Path, certified: Guarantee):
+def test_a_finished_private_run_says_that_its_promise_was_kept(run: Path, certified_guarantee: Guarantee):
     text = read(run).text
-    assert f"protected against the server, up to ε = {round_up(certified.epsilon)} at δ = 0.0001" in text
+    assert f"protected against the server, up to ε = {round_up(certified_guarantee.epsilon)} at δ = 0.0001" in text
     assert "That keeps the promise: at most ε = 2 at δ = 0.0001" in text
     assert "finished: 4 of 4 rounds" in text
 
@@ -112,10 +112,10 @@ def test_it_has_every_section_in_the_order_of_its_readers(run: Path):
     ]
 
 
-def test_the_card_is_on_it_in_words_and_its_claims_stand_apart(run: Path, certified: Guarantee):
+def test_the_card_is_on_it_in_words_and_its_claims_stand_apart(run: Path, certified_guarantee: Guarantee):
     found = read(run)
-    assert certified.sentence() in found.text
-    for said in (*certified.assumptions, *certified.not_covered):
+    assert certified_guarantee.sentence() in found.text
+    for said in (*certified_guarantee.assumptions, *certified_guarantee.not_covered):
         assert said in found.text
     assert "Claimed, not certified" in found.headings
     aside = without_plotly(run).split("<aside")[1].split("</aside>")[0]
@@ -153,9 +153,9 @@ def test_in_public_no_number_is_left_that_the_guarantee_does_not_cover(run: Path
         assert word not in public
 
 
-def test_in_public_the_guarantee_and_what_was_spent_stay(run: Path, certified: Guarantee):
+def test_in_public_the_guarantee_and_what_was_spent_stay(run: Path, certified_guarantee: Guarantee):
     found = read(run, public=True)
-    assert certified.sentence() in found.text
+    assert certified_guarantee.sentence() in found.text
     assert {"The guarantee", "Privacy spent by round", "The experiment", "The ledger"} <= set(found.headings)
     assert "public version" in found.text
 
@@ -189,9 +189,9 @@ def test_it_can_be_written_elsewhere(run: Path, tmp_path: Path):
         run_page.write(run, out=tmp_path / "nowhere" / "mine.html")
 
 
-def test_the_card_on_it_lists_what_the_card_in_words_lists(run: Path, certified: Guarantee):
+def test_the_card_on_it_lists_what_the_card_in_words_lists(run: Path, certified_guarantee: Guarantee):
     text = read(run).text
-    for name, said in card_entries(certified):
+    for name, said in card_entries(certified_guarantee):
         assert f"{name} {said}" in text
 
 

@@ -158,12 +158,12 @@ def test_where_doubles_cannot_decide_exact_numbers_do(monkeypatch: pytest.Monkey
     asked = []
     whole = gaussian_sampler._refine
 
-    def counted(*arguments: object) -> object:
+    def count_call(*arguments: object) -> object:
         asked.append(1)
         return whole(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(gaussian_sampler, "UNSURE", 2e-3)
-    monkeypatch.setattr(gaussian_sampler, "_refine", counted)
+    monkeypatch.setattr(gaussian_sampler, "_refine", count_call)
     assert chi_square(noise("discrete_gaussian", 30.0, 100_000), *mass("discrete_gaussian", 30.0)) > 5e-7
     assert len(asked) > 500
 

@@ -101,7 +101,7 @@ def test_a_row_as_long_as_the_clip_is_one_long_for_the_lattice_too() -> None:
     assert float(norms(mechanism.bound({"w": close}, said)).max()) <= 1 + 1e-12
 
 
-def drawn(mechanism: Mechanism, clients: int, rounds: int = 2000) -> tuple[torch.Tensor, torch.Tensor]:
+def draw_noise(mechanism: Mechanism, clients: int, rounds: int = 2000) -> tuple[torch.Tensor, torch.Tensor]:
     """What clients with nothing to say send, and what is released of their sum: noise alone, over and over."""
     zero: Params = {name: torch.zeros(clients, *value.shape) for name, value in linear().items()}
     said, state, key = broadcast(mechanism), mechanism.init(linear()), RunKey.from_seed(2)
@@ -121,8 +121,8 @@ def test_the_noise_on_the_sum_is_what_it_claims(mechanism: Mechanism) -> None:
     """Chi-square on 2,000 × 18 normals: |z| < 5 has a false-alarm rate of 6e-7; 3 % more noise has z = 8."""
     noise = mechanism.sum_noise()
     assert isinstance(noise, GaussianNoise)
-    _, released = drawn(mechanism, COHORT)
-    standard = released / (noise.noise_multiplier * moved_by_one(mechanism))
+    _, released = draw_noise(mechanism, COHORT)
+    standard = released / (noise.noise_multiplier * released_unit_sum(mechanism))
     assert abs(float(standard.square().mean()) - 1) / math.sqrt(2 / standard.numel()) < 5
 
 
@@ -132,8 +132,8 @@ def test_the_deviation_of_the_sums_noise_is_what_it_claims(mechanism: Mechanism)
     four Laplace draws 2.75."""
     deviation = mechanism.noise_deviation(range(COHORT))
     assert deviation is not None
-    _, released = drawn(mechanism, COHORT)
-    standard = released / (deviation * moved_by_one(mechanism))
+    _, released = draw_noise(mechanism, COHORT)
+    standard = released / (deviation * released_unit_sum(mechanism))
     spread = math.sqrt((2.75 if mechanism.norm_order == 1 else 2) / standard.numel())
     assert abs(float(standard.square().mean()) - 1) / spread < 5
 
@@ -143,8 +143,8 @@ def test_the_server_adds_all_its_noise_though_nobody_joined(mechanism: Mechanism
     """A sum without noise would say that nobody was drawn. As above: |z| < 5 has a false-alarm rate of 6e-7."""
     noise = mechanism.sum_noise()
     assert isinstance(noise, GaussianNoise)
-    _, released = drawn(mechanism.for_cohort(COHORT, COHORT), 0)
-    standard = released / (noise.noise_multiplier * moved_by_one(mechanism))
+    _, released = draw_noise(mechanism.for_cohort(COHORT, COHORT), 0)
+    standard = released / (noise.noise_multiplier * released_unit_sum(mechanism))
     assert abs(float(standard.square().mean()) - 1) / math.sqrt(2 / standard.numel()) < 5
 
 
@@ -152,7 +152,7 @@ def test_the_server_adds_all_its_noise_though_nobody_joined(mechanism: Mechanism
 def test_with_a_share_for_everybody_the_sum_has_the_same_noise_however_many_join(joined: int) -> None:
     """z²C² for each number of joiners: |z| < 5 has a false-alarm rate of 6e-7; a share too few has z > 30."""
     mechanism = DistributedGaussian(clip_norm=0.7, noise_multiplier=1.3).for_cohort(4, 4)
-    _, released = drawn(mechanism, joined)
+    _, released = draw_noise(mechanism, joined)
     standard = released / (1.3 * 0.7)
     assert abs(float(standard.square().mean()) - 1) / math.sqrt(2 / standard.numel()) < 5
     assert mechanism.noise_deviation(range(joined)) == 1.3
@@ -161,7 +161,7 @@ def test_with_a_share_for_everybody_the_sum_has_the_same_noise_however_many_join
 def test_with_fewer_shares_than_joiners_there_is_more_noise_than_planned() -> None:
     """The server can add noise and not take it away: four of two shares have a variance of 2z²."""
     mechanism = DistributedGaussian(clip_norm=1.0, noise_multiplier=1.3, shares=2)
-    _, released = drawn(mechanism, 4)
+    _, released = draw_noise(mechanism, 4)
     standard = released / (1.3 * math.sqrt(2))
     assert abs(float(standard.square().mean()) - 1) / math.sqrt(2 / standard.numel()) < 5
     assert mechanism.noise_deviation(range(4)) == pytest.approx(1.3 * math.sqrt(2))
@@ -171,7 +171,7 @@ def test_with_fewer_shares_than_joiners_there_is_more_noise_than_planned() -> No
 def test_the_noise_on_one_upload_is_what_it_claims(mechanism: Mechanism) -> None:
     """Uploads are in units of the clip. As above for normals; |Laplace| is exponential, with mean and deviation b."""
     noise = mechanism.upload_noise()
-    uploads, _ = drawn(mechanism, 1)
+    uploads, _ = draw_noise(mechanism, 1)
     if isinstance(noise, GaussianNoise):
         standard = uploads / noise.noise_multiplier
         assert abs(float(standard.square().mean()) - 1) / math.sqrt(2 / standard.numel()) < 5
@@ -182,7 +182,7 @@ def test_the_noise_on_one_upload_is_what_it_claims(mechanism: Mechanism) -> None
     assert abs(float(sizes.square().mean()) - 2) / math.sqrt(20 / sizes.numel()) < 5  # a normal of this mean has 1.57
 
 
-def moved_by_one(mechanism: Mechanism) -> float:
+def released_unit_sum(mechanism: Mechanism) -> float:
     """What a sum of 1 in one coordinate is released as, without noise."""
     one, state = {"w": torch.ones(1)}, mechanism.init(linear())
     said, silent = broadcast(mechanism), _Silent()

@@ -141,7 +141,7 @@ def test_the_numbers_of_the_counterexample_follow_from_its_noise():
     assert own == (claims.CLIENTS, claims.STEPS, claims.NOISE)
 
 
-def moved(examples: int, dtype: torch.dtype) -> float:
+def relative_move(examples: int, dtype: torch.dtype) -> float:
     """By how much one example of so many equal ones moves their sum as it is rounded, over the clip."""
     found = []
     for held in (examples, examples - 1):
@@ -160,8 +160,8 @@ def moved(examples: int, dtype: torch.dtype) -> float:
 def test_a_large_sum_in_single_precision_is_moved_by_no_more_than_the_clip(examples: int):
     """Pieces of at most 512 examples, of which one more or less may change them all. Added up in single precision,
     one of 20,321 examples moved the sum by 1.0025 clips."""
-    assert moved(examples, torch.float32) <= 1
-    assert moved(512, torch.float64) <= 1
+    assert relative_move(examples, torch.float32) <= 1
+    assert relative_move(512, torch.float64) <= 1
 
 
 def test_bad_combinations_are_refused():

@@ -55,7 +55,7 @@ def loss() -> ModuleLoss:
     return replace(found, independent=True)
 
 
-def simulated(trainer: AnyTrainer) -> Simulation:
+def simulate(trainer: AnyTrainer) -> Simulation:
     return Simulation(Algorithm(trainer=trainer.for_population(POPULATION)), HELD, loss(), RunKey.from_seed(3))
 
 
@@ -66,7 +66,7 @@ def test_every_kind_is_here():
 
 @pytest.mark.parametrize("name", TRAINERS)
 def test_a_block_of_clients_does_what_each_does_alone(name: str):
-    sim, broadcast = simulated(TRAINERS[name]), Broadcast(0, PARAMS, {})
+    sim, broadcast = simulate(TRAINERS[name]), Broadcast(0, PARAMS, {})
     together = sim.step(broadcast, [0, 1, 2]).rows
     for client in range(3):
         for key, value in sim.step(broadcast, [client]).rows.items():
@@ -97,7 +97,7 @@ def test_what_it_reveals_can_be_priced_and_more_rounds_reveal_no_less(name: str)
 
 @pytest.mark.parametrize("name", TRAINERS)
 def test_no_update_exceeds_the_norm_that_it_is_bounded_by(name: str):
-    sim = simulated(TRAINERS[name])
+    sim = simulate(TRAINERS[name])
     bound = sim.algorithm.trainer.exposure(0).update_norm
     if bound is not None:
         order = 1 if name == "gradient_descent" else 2

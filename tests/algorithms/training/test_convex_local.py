@@ -28,7 +28,7 @@ TRAINER = ConvexLocal(learning_rate=4.0, clip_norm=0.5, feature_bound=2.0, batch
 
 
 @dataclass(frozen=True)
-class Without(Batches):
+class BatchesWithHoles(Batches):
     """The same client, with the same places, in every row: row i lacks the example holes[i], whose place is empty."""
 
     holes: tuple[int, ...] = (-1,)
@@ -48,7 +48,7 @@ def updates(
 ) -> Tensor:
     """The client's, as one vector for each of the holes."""
     same = len(holes)
-    batches = Without(inputs, targets, (0,) * same, (len(inputs),) * same, holes=holes)
+    batches = BatchesWithHoles(inputs, targets, (0,) * same, (len(inputs),) * same, holes=holes)
     fitted = trainer.for_population(Population(examples=(len(inputs),)))
     delta = fitted.train(loss, Broadcast(0, model, {}), batches, RunKey.from_seed(0).rows(0, b"", [0] * same, CPU))
     return torch.cat([value.flatten(1) for value in delta.values()], dim=1)

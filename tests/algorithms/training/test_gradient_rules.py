@@ -50,7 +50,7 @@ def flat(params: Params) -> Tensor:
     return torch.cat([params["a"], params["b"]], dim=-1)
 
 
-def moved(trainer: LocalTrainer, loss: Any = quadratic, targets: Tensor = TARGETS) -> Tensor:
+def train_round(trainer: LocalTrainer, loss: Any = quadratic, targets: Tensor = TARGETS) -> Tensor:
     """Each client's model after a round from START."""
     data = Federation(targets, torch.zeros(len(targets)), (1,) * len(targets))
     rows, clients = KEY.rows(0, b"", range(len(targets)), CPU), range(len(targets))
@@ -67,7 +67,7 @@ def test_sam_takes_the_gradient_at_the_top_of_a_ball() -> None:
     for steps in (1, 2, 3):
         g = CURVE * (w - TARGETS)
         w = w - 0.1 * CURVE * (w + 0.5 * g / g.norm(dim=1, keepdim=True) - TARGETS)
-        assert torch.allclose(moved(replace(STEP, steps=steps, perturbation=Sam(rho=0.5))), w, rtol=1e-11)
+        assert torch.allclose(train_round(replace(STEP, steps=steps, perturbation=Sam(rho=0.5))), w, rtol=1e-11)
 
 
 def test_asam_moves_weights_by_their_own_size() -> None:
@@ -76,44 +76,46 @@ def test_asam_moves_weights_by_their_own_size() -> None:
         g = CURVE * (w - TARGETS)
         top = w + 0.2 * w.square() * g / (w.abs() * g).norm(dim=1, keepdim=True)
         w = w - 0.1 * CURVE * (top - TARGETS)
-        assert torch.allclose(moved(replace(STEP, steps=steps, perturbation=Asam(rho=0.2))), w, rtol=1e-11)
+        assert torch.allclose(train_round(replace(STEP, steps=steps, perturbation=Asam(rho=0.2))), w, rtol=1e-11)
 
 
 @pytest.mark.parametrize("piece", [Sam(rho=0.5), Asam(rho=0.5)], ids=str)
 def test_where_the_gradient_is_zero_nothing_is_perturbed(piece: Sam | Asam) -> None:
     there = flat(START)[None]
-    assert torch.equal(moved(replace(STEP, perturbation=piece), targets=there), there)
+    assert torch.equal(train_round(replace(STEP, perturbation=piece), targets=there), there)
 
 
 def test_blur_sleeps_inside_the_ball_and_pulls_outside_it() -> None:
     inside, outside = Blur(radius=10.0, strength=3.0), Blur(radius=0.01, strength=3.0)
     two = replace(STEP, steps=2)
-    assert torch.equal(moved(replace(two, regulariser=inside)), moved(two))
-    once = moved(STEP)
+    assert torch.equal(train_round(replace(two, regulariser=inside)), train_round(two))
+    once = train_round(STEP)
     away = once - flat(START)
     assert bool((away.norm(dim=1) > 0.01).all())
-    assert torch.allclose(moved(replace(two, regulariser=outside)), moved(two) - 0.1 * 3.0 * away, rtol=1e-11)
+    assert torch.allclose(
+        train_round(replace(two, regulariser=outside)), train_round(two) - 0.1 * 3.0 * away, rtol=1e-11
+    )
 
 
 def test_blur_wakes_for_each_client_by_itself() -> None:
     """The first steps are as long as the gradients: 0.1·‖(1, −6, −1.25)‖ = 0.62 and 0.1·‖(2, −12, 0.125)‖ = 1.22."""
     two = replace(STEP, steps=2)
-    blurred, usual = moved(replace(two, regulariser=Blur(radius=1.0, strength=3.0))), moved(two)
+    blurred, usual = train_round(replace(two, regulariser=Blur(radius=1.0, strength=3.0))), train_round(two)
     assert torch.equal(blurred[0], usual[0])
     assert not torch.equal(blurred[1], usual[1])
 
 
 def test_the_proximal_term_pulls_by_the_distance() -> None:
     two = replace(STEP, steps=2)
-    assert torch.equal(moved(replace(two, regulariser=Prox(strength=0.0))), moved(two))
-    pulled = moved(two) - 0.1 * 0.7 * (moved(STEP) - flat(START))
-    assert torch.allclose(moved(replace(two, regulariser=Prox(strength=0.7))), pulled, rtol=1e-11)
+    assert torch.equal(train_round(replace(two, regulariser=Prox(strength=0.0))), train_round(two))
+    pulled = train_round(two) - 0.1 * 0.7 * (train_round(STEP) - flat(START))
+    assert torch.allclose(train_round(replace(two, regulariser=Prox(strength=0.7))), pulled, rtol=1e-11)
 
 
 def test_the_clip_holds_for_the_gradient_and_not_for_the_pull_back() -> None:
     pieces = {"gradient_clip": L2Clip(bound=0.4), "regulariser": Prox(strength=1000.0)}
-    start = moved(replace(STEP, gradient_clip=L2Clip(bound=0.4)))
-    again = moved(replace(STEP, steps=2, **pieces))
+    start = train_round(replace(STEP, gradient_clip=L2Clip(bound=0.4)))
+    again = train_round(replace(STEP, steps=2, **pieces))
     assert bool(((again - start).norm(dim=1) > 1).all())
 
 

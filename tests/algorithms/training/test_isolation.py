@@ -49,7 +49,9 @@ def task_for(name: str) -> Task:
     return clients_from_arrays(inputs, targets, sizes=[EXAMPLES, EXAMPLES], classes=CLASSES)
 
 
-def accepted(name: str, module: nn.Module | None = None, device: torch.device = CPU) -> tuple[SupervisedModule, Task]:
+def prepare_module(
+    name: str, module: nn.Module | None = None, device: torch.device = CPU
+) -> tuple[SupervisedModule, Task]:
     """As a run prepares it; raises where the module is refused."""
     torch.manual_seed(3)
     task = task_for(name)
@@ -71,15 +73,15 @@ def batch_of(task: Task, replaced: int | None = None) -> Batch:
     return Batch(inputs[None], targets[None], mask, mask[:, 0])
 
 
-def summed(supervised: SupervisedModule, batch: Batch) -> Params:
+def sum_gradients(supervised: SupervisedModule, batch: Batch) -> Params:
     with fixed_randomness(5, batch.inputs.device):
         return clipped_sum(supervised.loss, repeat_for_clients(supervised.params, 1), batch, Clip(CLIP))
 
 
 def largest_move(supervised: SupervisedModule, task: Task) -> float:
     """How far replacing one example moves the sum, in clips."""
-    before = summed(supervised, batch_of(task))
-    moves = [summed(supervised, batch_of(task, replaced)) for replaced in (0, 17, EXAMPLES - 1)]
+    before = sum_gradients(supervised, batch_of(task))
+    moves = [sum_gradients(supervised, batch_of(task, replaced)) for replaced in (0, 17, EXAMPLES - 1)]
     return max(float(norms({k: move[k] - before[k] for k in before})[0]) for move in moves) / CLIP
 
 
@@ -106,14 +108,14 @@ def assert_isolated(supervised: SupervisedModule, task: Task) -> None:
 @pytest.mark.parametrize("name", sorted(set(user_modules.ALL) - REFUSED))
 @pytest.mark.filterwarnings("ignore:There is a performance drop")
 def test_a_users_module_keeps_examples_and_clients_apart(name: str):
-    assert_isolated(*accepted(name))
+    assert_isolated(*prepare_module(name))
 
 
 @pytest.mark.parametrize("name", sorted(REFUSED))
 @pytest.mark.filterwarnings("ignore:.*torch.jit")
 def test_a_module_that_mixes_examples_keeps_state_or_cannot_be_vectorised_is_refused_in_a_sentence(name: str):
     with pytest.raises(DiscreetError) as refusal:
-        accepted(name)
+        prepare_module(name)
     assert refusal.value.problem.endswith(".")
     assert refusal.value.fix.endswith(".")
     assert "\n" not in str(refusal.value)
@@ -138,12 +140,12 @@ def global_hook() -> Iterator[None]:
 
 @pytest.mark.usefixtures("global_hook")
 def test_a_hook_on_all_modules_sees_one_example_at_a_time():
-    assert_isolated(*accepted("perceptron"))
+    assert_isolated(*prepare_module("perceptron"))
 
 
 def test_a_hook_that_is_registered_after_training_began_sees_one_example_at_a_time(request: pytest.FixtureRequest):
-    supervised, task = accepted("perceptron")
-    summed(supervised, batch_of(task))
+    supervised, task = prepare_module("perceptron")
+    sum_gradients(supervised, batch_of(task))
     request.getfixturevalue("global_hook")
     assert largest_move(supervised, task) <= 2 * (1 + 1e-5)
 
@@ -151,7 +153,7 @@ def test_a_hook_that_is_registered_after_training_began_sees_one_example_at_a_ti
 def test_a_patched_class_of_torch_gets_one_example_at_a_time(monkeypatch: pytest.MonkeyPatch):
     plain = nn.Tanh.forward
     monkeypatch.setattr(nn.Tanh, "forward", lambda self, x: plain(self, x - x.mean(dim=0) if self.training else x))
-    assert_isolated(*accepted("", nn.Sequential(nn.Linear(FEATURES, 6), nn.Tanh(), nn.Linear(6, CLASSES))))
+    assert_isolated(*prepare_module("", nn.Sequential(nn.Linear(FEATURES, 6), nn.Tanh(), nn.Linear(6, CLASSES))))
 
 
 def test_a_patched_function_of_torch_gets_one_example_at_a_time(monkeypatch: pytest.MonkeyPatch):
@@ -161,7 +163,7 @@ def test_a_patched_function_of_torch_gets_one_example_at_a_time(monkeypatch: pyt
         return plain(x - x.mean(dim=0) if torch.is_grad_enabled() else x)
 
     monkeypatch.setattr(nn.functional, "relu", less_the_mean)
-    assert_isolated(*accepted("perceptron"))
+    assert_isolated(*prepare_module("perceptron"))
 
 
 def test_a_class_that_only_claims_to_be_ours_gets_one_example_at_a_time():
@@ -169,7 +171,7 @@ def test_a_class_that_only_claims_to_be_ours_gets_one_example_at_a_time():
         __module__ = "discreet.models.networks.resnet18"
 
     with pytest.raises(DiscreetError, match="mixes examples"):
-        accepted("", nn.Sequential(Mean(FEATURES, 6), nn.Linear(6, CLASSES)))
+        prepare_module("", nn.Sequential(Mean(FEATURES, 6), nn.Linear(6, CLASSES)))
 
 
 def test_a_network_of_ours_with_a_function_in_place_of_a_layer_gets_one_example_at_a_time():
@@ -206,7 +208,7 @@ def one_hot(outputs: Tensor, targets: Tensor) -> Tensor:
     return -(nn.functional.one_hot(targets) * outputs.log_softmax(dim=1)).sum(dim=1)
 
 
-class Squeezed(nn.Module):
+class SqueezedOutput(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.layer = nn.Linear(FEATURES, 1)
@@ -220,7 +222,7 @@ class Squeezed(nn.Module):
     ("module", "loss", "said"),
     [
         (nn.Linear(FEATURES, CLASSES), one_hot, "can't be differentiated example by example"),
-        (Squeezed(), nn.BCEWithLogitsLoss(), "must keep the first dimension"),
+        (SqueezedOutput(), nn.BCEWithLogitsLoss(), "must keep the first dimension"),
     ],
 )
 def test_what_torch_would_say_of_a_model_or_a_loss_is_said_in_a_sentence(module: nn.Module, loss: Any, said: str):

@@ -72,11 +72,11 @@ def test_clipping_by_the_norm_is_not_monotone():
     first, second, targets = logits(3, 3.0, 0)
     own = torch.nn.functional.one_hot(targets, 3)
 
-    def clipped(values: Tensor) -> Tensor:
+    def clip_by_norm(values: Tensor) -> Tensor:
         gradient = values.softmax(dim=1) - own
         return gradient * (0.3 / gradient.norm(dim=1, keepdim=True)).clamp(max=1)
 
-    along = ((clipped(first) - clipped(second)) * (first - second)).sum(dim=1)
+    along = ((clip_by_norm(first) - clip_by_norm(second)) * (first - second)).sum(dim=1)
     assert along.min() < -1e-3
 
 

@@ -184,7 +184,7 @@ def test_an_example_that_is_not_finite_counts_for_nothing(
     assert moved <= 0.7
 
 
-class Tied(nn.Module):
+class TiedLayers(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.layer = nn.Linear(6, 6)
@@ -194,7 +194,7 @@ class Tied(nn.Module):
 
 
 def test_a_layer_used_twice_goes_by_vmap_and_is_right() -> None:
-    module = Tied().double()
+    module = TiedLayers().double()
     params = {key: value.detach()[None] for key, value in module.named_parameters()}
     inputs, targets = torch.randn(1, 4, 6, dtype=torch.float64), torch.randint(6, (1, 4))
     batch = Batch(inputs, targets, torch.ones(1, 4, dtype=torch.bool), torch.ones(1, dtype=torch.bool))
@@ -217,7 +217,7 @@ def test_a_network_with_an_unknown_layer_goes_by_vmap() -> None:
     assert supported_layers(lambda params, inputs, targets: inputs, {}) is None
 
 
-class Centred(nn.Module):
+class BatchCentring(nn.Module):
     """Subtracts the batch's mean: without care, one example would move everybody's gradient."""
 
     def __init__(self) -> None:
@@ -229,13 +229,13 @@ class Centred(nn.Module):
         return hidden - hidden.mean(dim=0) if len(inputs) > 1 else hidden
 
 
-class Cumulated(Centred):
+class BatchCumsum(BatchCentring):
     def forward(self, inputs: Tensor) -> Tensor:
         outputs: Tensor = self.layer(inputs).cumsum(dim=0)
         return outputs
 
 
-class Reused(nn.Module):
+class ReusedWeight(nn.Module):
     """Uses its layer's weight a second time, outside the layer."""
 
     def __init__(self) -> None:
@@ -253,21 +253,21 @@ def each_loss(outputs: Tensor, targets: Tensor) -> Tensor:
     return nn.functional.cross_entropy(outputs, targets, reduction="none")
 
 
-def filled(clients: int, width: int, outlier: float = 1.0) -> Batch:
+def build_batch(clients: int, width: int, outlier: float = 1.0) -> Batch:
     generator = torch.Generator().manual_seed(4)
     inputs = torch.randn(clients, width, 5, generator=generator, dtype=torch.float64)
     inputs[:, 0] *= outlier
     return Batch(inputs, torch.randint(3, (clients, width), generator=generator), torch.ones(clients, width) > 0, None)
 
 
-@pytest.mark.parametrize("kind", [Centred, Cumulated, Reused])
+@pytest.mark.parametrize("kind", [BatchCentring, BatchCumsum, ReusedWeight])
 @pytest.mark.parametrize("outlier", [1.0, 1e4])
 def test_whatever_a_network_does_one_example_moves_the_sum_by_the_clip_at_most(kind: type, outlier: float) -> None:
     torch.manual_seed(0)
     module = kind().double()
     loss = ModuleLoss.from_module(module, each_loss)
     params = repeat_for_clients({name: value.detach() for name, value in module.named_parameters()}, 2)
-    batch = filled(2, 12, outlier)
+    batch = build_batch(2, 12, outlier)
     without = batch._replace(mask=batch.mask.clone())
     without.mask[:, 0] = False
     whole, less = (clipped_sum(loss, params, each, Clip(0.5)) for each in (batch, without))
@@ -275,13 +275,13 @@ def test_whatever_a_network_does_one_example_moves_the_sum_by_the_clip_at_most(k
     assert bool((moved <= 0.5).all())
 
 
-@pytest.mark.parametrize("kind", [Centred, Cumulated, Reused])
+@pytest.mark.parametrize("kind", [BatchCentring, BatchCumsum, ReusedWeight])
 def test_gradients_are_those_of_each_example_alone(kind: type) -> None:
     torch.manual_seed(0)
     module = kind().double()
     loss = ModuleLoss.from_module(module, each_loss)
     params = repeat_for_clients({name: value.detach() for name, value in module.named_parameters()}, 2)
-    batch = filled(2, 6)
+    batch = build_batch(2, 6)
     found = clipped_sum(loss, params, batch, Clip(1e30))
     expected = _sum_by_vmap(loss, params, batch, Clip(1e30))
     assert all(torch.allclose(found[name], expected[name], atol=1e-9) for name in found)
@@ -293,7 +293,7 @@ def test_only_networks_that_are_known_to_keep_examples_apart_take_whole_batches(
     assert isolates_examples(trusted)
     assert not isolates_examples(ModuleLoss(plain, trusted.loss))  # who knows what the loss does
     assert not isolates_examples(ModuleLoss(nn.Sequential(nn.Flatten(0)), trusted.loss, independent=True))
-    assert not isolates_examples(ModuleLoss(Centred(), trusted.loss, independent=True))
+    assert not isolates_examples(ModuleLoss(BatchCentring(), trusted.loss, independent=True))
     plain.register_forward_hook(lambda layer, given, output: output - output.mean(0))
     assert not isolates_examples(trusted)
 
@@ -308,7 +308,7 @@ def test_a_tiny_gradient_beside_a_huge_input_is_clipped_too() -> None:
 def test_automatic_clipping_bounds_an_example_too_and_lifts_small_ones(outlier: float) -> None:
     loss = ModuleLoss.from_module(nn.Linear(5, 3).double(), each_loss)
     params = repeat_for_clients({name: value.detach() for name, value in loss.module.named_parameters()}, 1)
-    one = filled(1, 1, outlier)
+    one = build_batch(1, 1, outlier)
     moved = float(norms(clipped_sum(loss, params, one, Clip(0.5, automatic=True))))
     plain = float(norms(clipped_sum(loss, params, one, Clip(1e30))))
     assert moved <= 0.5

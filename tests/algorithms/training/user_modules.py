@@ -34,7 +34,7 @@ class Forward(nn.Module):
         return out
 
 
-def between(middle: Callable[[Any, Tensor], Tensor], **attributes: Any) -> Callable[[], nn.Module]:
+def insert_middle(middle: Callable[[Any, Tensor], Tensor], **attributes: Any) -> Callable[[], nn.Module]:
     return lambda: Forward(middle, **copy.deepcopy(attributes))
 
 
@@ -47,7 +47,7 @@ class MixingLinear(nn.Linear):
         return super().forward(x - x.mean(dim=0))
 
 
-def _patched(method: bool) -> nn.Module:
+def _patch_layer(method: bool) -> nn.Module:
     module = nn.Sequential(nn.Linear(FEATURES, 6), nn.Tanh(), nn.Linear(6, CLASSES))
 
     def less_the_mean(self: nn.Linear, x: Tensor) -> Tensor:
@@ -58,7 +58,7 @@ def _patched(method: bool) -> nn.Module:
     return module
 
 
-def _hooked(pre: bool) -> nn.Module:
+def _hook_layer(pre: bool) -> nn.Module:
     module = nn.Sequential(nn.Linear(FEATURES, 6), nn.Tanh(), nn.Linear(6, CLASSES))
     if pre:
         module[0].register_forward_pre_hook(lambda layer, given: (given[0] - given[0].mean(dim=0),))
@@ -67,7 +67,7 @@ def _hooked(pre: bool) -> nn.Module:
     return module
 
 
-class Tied(nn.Module):
+class TiedLayers(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.first, self.last = nn.Linear(FEATURES, FEATURES), nn.Linear(FEATURES, CLASSES)
@@ -213,7 +213,7 @@ def _calls(self: Any, x: Tensor) -> Tensor:
     return x * (1 + self.calls)
 
 
-def _cached(self: Any, x: Tensor) -> Tensor:
+def _cache_mask(self: Any, x: Tensor) -> Tensor:
     if self.mask is None:
         self.mask = torch.ones(6, dtype=x.dtype, device=x.device)
     return x * self.mask
@@ -279,7 +279,7 @@ def _compiled_in_place() -> nn.Module:
     return module
 
 
-def _frozen() -> nn.Module:
+def _freeze_norm() -> nn.Module:
     module = nn.Sequential(nn.Linear(FEATURES, 6), nn.BatchNorm1d(6), nn.Linear(6, CLASSES))
     module[1].eval().requires_grad_(False)
     return module
@@ -304,23 +304,23 @@ VECTORS: dict[str, Callable[[], nn.Module]] = {
     "softmax over features": stack(lambda: nn.Softmax(dim=1)),
     "glu": lambda: nn.Sequential(nn.Linear(FEATURES, 6), nn.GLU(), nn.Linear(3, CLASSES)),
     "prelu": stack(nn.PReLU),
-    "own code": between(lambda self, x: x.square()),
-    "residual": between(lambda self, x: x + torch.tanh(x)),
-    "a weight of its own": between(lambda self, x: x * self.scale, scale=nn.Parameter(torch.ones(6))),
-    "a single number": between(lambda self, x: x * self.scale, scale=nn.Parameter(torch.ones(()))),
-    "an unused weight": between(lambda self, x: x, unused=nn.Parameter(torch.ones(4))),
-    "a buffer": between(lambda self, x: x[:, self.order], order=torch.arange(5, -1, -1)),
-    "used twice": Tied,
-    "frozen batch norm": _frozen,
+    "own code": insert_middle(lambda self, x: x.square()),
+    "residual": insert_middle(lambda self, x: x + torch.tanh(x)),
+    "a weight of its own": insert_middle(lambda self, x: x * self.scale, scale=nn.Parameter(torch.ones(6))),
+    "a single number": insert_middle(lambda self, x: x * self.scale, scale=nn.Parameter(torch.ones(()))),
+    "an unused weight": insert_middle(lambda self, x: x, unused=nn.Parameter(torch.ones(4))),
+    "a buffer": insert_middle(lambda self, x: x[:, self.order], order=torch.arange(5, -1, -1)),
+    "used twice": TiedLayers,
+    "frozen batch norm": _freeze_norm,
     "weight norm": _weight_norm,
-    "a gate": between(lambda self, x: x * x.softmax(dim=1)),
-    "noise": between(lambda self, x: x + 0.1 * torch.randn_like(x)),
-    "a fixed point": between(_fixed_point, square=nn.Parameter(0.1 * torch.eye(6))),
-    "checkpoint": between(lambda self, x: checkpoint(torch.tanh, x, use_reentrant=False)),
-    "cached mask": between(_cached, mask=None),
-    "bilinear": between(lambda self, x: self.pair(x, x), pair=nn.Bilinear(6, 6, 6)),
-    "cosine": between(lambda self, x: functional.normalize(x, dim=1)),
-    "python's random numbers": between(lambda self, x: x * (2 if random.random() < 0.5 else 1)),
+    "a gate": insert_middle(lambda self, x: x * x.softmax(dim=1)),
+    "noise": insert_middle(lambda self, x: x + 0.1 * torch.randn_like(x)),
+    "a fixed point": insert_middle(_fixed_point, square=nn.Parameter(0.1 * torch.eye(6))),
+    "checkpoint": insert_middle(lambda self, x: checkpoint(torch.tanh, x, use_reentrant=False)),
+    "cached mask": insert_middle(_cache_mask, mask=None),
+    "bilinear": insert_middle(lambda self, x: self.pair(x, x), pair=nn.Bilinear(6, 6, 6)),
+    "cosine": insert_middle(lambda self, x: functional.normalize(x, dim=1)),
+    "python's random numbers": insert_middle(lambda self, x: x * (2 if random.random() < 0.5 else 1)),
     "scripted": lambda: torch.jit.script(nn.Sequential(nn.Linear(FEATURES, 6), nn.ReLU(), nn.Linear(6, CLASSES))),
     # images of these numbers
     "convolution": _image(lambda: nn.Conv2d(1, 4, 2), nn.ReLU),
@@ -332,47 +332,47 @@ VECTORS: dict[str, Callable[[], nn.Module]] = {
     "upsample": _image(lambda: nn.Conv2d(1, 2, 1), lambda: nn.Upsample(scale_factor=2)),
     "channel dropout": _image(lambda: nn.Conv2d(1, 4, 1), lambda: nn.Dropout2d(0.5)),
     # these mix examples
-    "batch mean": between(lambda self, x: x - x.mean(dim=0)),
-    "batch mean in training": between(lambda self, x: x - x.mean(dim=0) if self.training else x),
-    "own batch norm": between(_own_batch_norm),
+    "batch mean": insert_middle(lambda self, x: x - x.mean(dim=0)),
+    "batch mean in training": insert_middle(lambda self, x: x - x.mean(dim=0) if self.training else x),
+    "own batch norm": insert_middle(_own_batch_norm),
     "batch norm": stack(lambda: nn.BatchNorm1d(6)),
-    "softmax over examples": between(lambda self, x: x.softmax(dim=0)),
-    "sorted": between(lambda self, x: x.sort(dim=0).values),
-    "running sum": between(lambda self, x: x.cumsum(dim=0)),
-    "rolled": between(lambda self, x: x.roll(1, dims=0)),
-    "largest": between(lambda self, x: x.amax(dim=0).expand_as(x)),
-    "attention over examples": between(lambda self, x: (x @ x.T).softmax(dim=1) @ x),
-    "size of the batch": between(lambda self, x: x * len(x)),
-    "only large batches": between(lambda self, x: x - x.mean(dim=0) if len(x) > 16 else x),
+    "softmax over examples": insert_middle(lambda self, x: x.softmax(dim=0)),
+    "sorted": insert_middle(lambda self, x: x.sort(dim=0).values),
+    "running sum": insert_middle(lambda self, x: x.cumsum(dim=0)),
+    "rolled": insert_middle(lambda self, x: x.roll(1, dims=0)),
+    "largest": insert_middle(lambda self, x: x.amax(dim=0).expand_as(x)),
+    "attention over examples": insert_middle(lambda self, x: (x @ x.T).softmax(dim=1) @ x),
+    "size of the batch": insert_middle(lambda self, x: x * len(x)),
+    "only large batches": insert_middle(lambda self, x: x - x.mean(dim=0) if len(x) > 16 else x),
     "a subclass of Linear": lambda: nn.Sequential(MixingLinear(FEATURES, 6), nn.Linear(6, CLASSES)),
-    "a patched forward": lambda: _patched(method=False),
-    "a patched bound method": lambda: _patched(method=True),
-    "a forward hook": lambda: _hooked(pre=False),
-    "a pre-hook": lambda: _hooked(pre=True),
-    "a new function over the batch": between(lambda self, x: NewFunction.apply(x)),
-    "a vmap rule of its own": between(lambda self, x: Quantise.apply(x)[0]),
+    "a patched forward": lambda: _patch_layer(method=False),
+    "a patched bound method": lambda: _patch_layer(method=True),
+    "a forward hook": lambda: _hook_layer(pre=False),
+    "a pre-hook": lambda: _hook_layer(pre=True),
+    "a new function over the batch": insert_middle(lambda self, x: NewFunction.apply(x)),
+    "a vmap rule of its own": insert_middle(lambda self, x: Quantise.apply(x)[0]),
     # these keep state
-    "a bank in a list": between(_bank_in_a_list, bank=[]),
-    "a bank in an attribute": between(_bank_in_an_attribute, kept=None),
-    "a bank used after a while": between(_bank_after_a_while, bank=[]),
-    "a bank in a global": between(_bank_in_a_global),
+    "a bank in a list": insert_middle(_bank_in_a_list, bank=[]),
+    "a bank in an attribute": insert_middle(_bank_in_an_attribute, kept=None),
+    "a bank used after a while": insert_middle(_bank_after_a_while, bank=[]),
+    "a bank in a global": insert_middle(_bank_in_a_global),
     "a bank in the class": lambda: BankInTheClass(lambda self, x: x),
-    "a hidden state": between(_hidden_state, hidden=0.0),
-    "a running mean": between(_running_mean, running=torch.zeros(6)),
-    "an assigned running mean": between(_assigned_running_mean, running=torch.zeros(6)),
-    "a count of calls": between(_calls, calls=0),
+    "a hidden state": insert_middle(_hidden_state, hidden=0.0),
+    "a running mean": insert_middle(_running_mean, running=torch.zeros(6)),
+    "an assigned running mean": insert_middle(_assigned_running_mean, running=torch.zeros(6)),
+    "a count of calls": insert_middle(_calls, calls=0),
     "a bank in a closure": lambda: Forward(lambda self, x: self.push(x), push=_queue(12)),
     "a bank in a store": lambda: Forward(_bank_in_a_store, store=Store()),
     "a bank behind a weak reference": lambda: Forward(_bank_behind_a_weak_reference, reference=weakref.ref(STORES[0])),
     "spectral norm": lambda: nn.Sequential(nn.utils.parametrizations.spectral_norm(nn.Linear(FEATURES, CLASSES))),
     # torch.func can't take these
-    "an old function": between(lambda self, x: OldFunction.apply(x)),
+    "an old function": insert_middle(lambda self, x: OldFunction.apply(x)),
     "compiled": lambda: torch.compile(nn.Linear(FEATURES, CLASSES), backend="eager"),
     "compiled in place": _compiled_in_place,
-    "a branch on data": between(lambda self, x: x if x.sum() > 0 else -x),
-    "item": between(lambda self, x: x * x.sum().item()),
-    "numpy": between(_by_numpy),
-    "nonzero": between(lambda self, x: x * len(x.nonzero())),
+    "a branch on data": insert_middle(lambda self, x: x if x.sum() > 0 else -x),
+    "item": insert_middle(lambda self, x: x * x.sum().item()),
+    "numpy": insert_middle(_by_numpy),
+    "nonzero": insert_middle(lambda self, x: x * len(x.nonzero())),
 }
 SEQUENCES: dict[str, Callable[[], nn.Module]] = {
     "embedding": lambda: TakesSequences(nn.Identity(), 8),

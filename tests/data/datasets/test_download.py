@@ -92,11 +92,11 @@ def test_without_it_nothing_is_left_and_one_sentence_says_what_to_put_where(
 def test_an_interruption_leaves_nothing_and_what_was_there_stays(server: str, tmp_path: Path):
     (tmp_path / "other").write_text("mine")
 
-    def interrupted(got: int) -> None:
+    def interrupt(got: int) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        download.download_file(source(f"{server}/whole"), MNIST, tmp_path, interrupted)
+        download.download_file(source(f"{server}/whole"), MNIST, tmp_path, interrupt)
     assert [each.name for each in tmp_path.iterdir()] == ["other"]
 
 

@@ -64,23 +64,23 @@ def test_half_a_cifar_record_is_refused(size: int):
         read_cifar(bytes(size), "some file", label_bytes=1)
 
 
-def packed(**held: NDArray[np.generic]) -> bytes:
+def pack(**held: NDArray[np.generic]) -> bytes:
     out = io.BytesIO()
     np.savez_compressed(out, **held)  # type: ignore[arg-type]
     return out.getvalue()
 
 
 def test_an_npz_file_gives_the_arrays_that_were_asked_for():
-    second, first = read_npz(packed(a=np.arange(3), b=np.array(["x"])), "some file", "b", "a")
+    second, first = read_npz(pack(a=np.arange(3), b=np.array(["x"])), "some file", "b", "a")
     assert (second.tolist(), first.tolist()) == (["x"], [0, 1, 2])
 
 
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (packed(a=np.arange(3)), "some file lacks the array 'b', and has a. It needs a, b."),
-        (packed(a=np.array([{}], dtype=object), b=np.arange(1)), "some file is not an npz file of plain arrays"),
-        (packed(a=np.arange(3), b=np.arange(3))[:-40], "some file is not an npz file of plain arrays"),
+        (pack(a=np.arange(3)), "some file lacks the array 'b', and has a. It needs a, b."),
+        (pack(a=np.array([{}], dtype=object), b=np.arange(1)), "some file is not an npz file of plain arrays"),
+        (pack(a=np.arange(3), b=np.arange(3))[:-40], "some file is not an npz file of plain arrays"),
         (b"", "some file is not an npz file: it starts with nothing"),
         (b"neither", "some file is not an npz file: it starts with 6e656974"),
     ],

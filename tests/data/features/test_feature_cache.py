@@ -36,7 +36,7 @@ def computing() -> Computing:
     return Computing()
 
 
-def stored(
+def load_or_compute(
     folder: Path, compute: Callable[[], Tensor], inputs: Tensor = INPUTS, depth: int = 2, fits: bool = True
 ) -> Tensor:
     return feature_cache.load_or_compute(
@@ -51,7 +51,7 @@ def only_file(folder: Path) -> Path:
 
 def test_an_array_is_computed_once(tmp_path: Path, computing: Computing):
     for _ in range(3):
-        assert torch.equal(stored(tmp_path / "new" / "folder", computing), FEATURES)
+        assert torch.equal(load_or_compute(tmp_path / "new" / "folder", computing), FEATURES)
     assert computing.times == 1
     assert only_file(tmp_path / "new" / "folder").suffix == ".safetensors"
 
@@ -68,15 +68,15 @@ def test_an_array_is_computed_once(tmp_path: Path, computing: Computing):
     ids=["a number", "the shape", "the type", "the order", "a setting"],
 )
 def test_whatever_differs_is_computed_by_itself(inputs: Tensor, depth: int, tmp_path: Path, computing: Computing):
-    stored(tmp_path, computing)
-    stored(tmp_path, computing, inputs, depth)
+    load_or_compute(tmp_path, computing)
+    load_or_compute(tmp_path, computing, inputs, depth)
     assert computing.times == 2
     assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_where_the_numbers_lie_in_memory_does_not_matter(tmp_path: Path, computing: Computing):
-    stored(tmp_path, computing)
-    stored(tmp_path, computing, INPUTS.T.contiguous().T)
+    load_or_compute(tmp_path, computing)
+    load_or_compute(tmp_path, computing, INPUTS.T.contiguous().T)
     assert computing.times == 1
 
 
@@ -94,23 +94,23 @@ def empty(path: Path) -> None:
     path.write_bytes(b"")
 
 
-def other(path: Path) -> None:
+def write_garbage(path: Path) -> None:
     path.write_text("not an array")
 
 
-@pytest.mark.parametrize("damage", [cut, flip, empty, other])
+@pytest.mark.parametrize("damage", [cut, flip, empty, write_garbage])
 def test_a_damaged_file_is_computed_anew(damage: Callable[[Path], None], tmp_path: Path, computing: Computing):
-    stored(tmp_path, computing)
+    load_or_compute(tmp_path, computing)
     damage(only_file(tmp_path))
-    assert torch.equal(stored(tmp_path, computing), FEATURES)
+    assert torch.equal(load_or_compute(tmp_path, computing), FEATURES)
     assert computing.times == 2
-    assert torch.equal(stored(tmp_path, computing), FEATURES)  # and mended
+    assert torch.equal(load_or_compute(tmp_path, computing), FEATURES)  # and mended
     assert computing.times == 2
 
 
 def test_what_no_longer_fits_is_computed_anew(tmp_path: Path, computing: Computing):
-    stored(tmp_path, computing)
-    stored(tmp_path, computing, fits=False)
+    load_or_compute(tmp_path, computing)
+    load_or_compute(tmp_path, computing, fits=False)
     assert computing.times == 2
 
 
@@ -138,11 +138,11 @@ def test_a_killed_writer_leaves_nothing_that_is_read_and_is_cleaned_up_after(tmp
     writer.send_signal(signal.SIGKILL)
     writer.communicate()
     draft = only_file(tmp_path)
-    assert torch.equal(stored(tmp_path, computing), FEATURES)
+    assert torch.equal(load_or_compute(tmp_path, computing), FEATURES)
     assert computing.times == 1
     assert only_file(tmp_path).suffix == ".safetensors"
     draft.write_bytes(b"half of it")
-    stored(tmp_path, computing)  # a hit cleans up as well
+    load_or_compute(tmp_path, computing)  # a hit cleans up as well
     assert computing.times == 1
     assert not draft.exists()
 
@@ -155,25 +155,25 @@ def test_a_killed_writer_leaves_nothing_that_is_read_and_is_cleaned_up_after(tmp
 def test_the_draft_of_a_writer_that_may_be_at_work_stays_for_an_hour(writer: str, tmp_path: Path, computing: Computing):
     draft = tmp_path / f"name-{writer}-0123abcd.draft"
     draft.write_bytes(b"half of it")
-    stored(tmp_path, computing)
+    load_or_compute(tmp_path, computing)
     assert draft.exists()
     long_ago = time.time() - 2 * feature_cache.ABANDONED
     os.utime(draft, (long_ago, long_ago))
-    stored(tmp_path, computing)
+    load_or_compute(tmp_path, computing)
     assert not draft.exists()
 
 
 def test_two_writers_at_once_are_harmless(tmp_path: Path):
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda _: stored(tmp_path, FEATURES.clone), range(16)))
+        found = list(pool.map(lambda _: load_or_compute(tmp_path, FEATURES.clone), range(16)))
     assert all(torch.equal(each, FEATURES) for each in found)
     assert only_file(tmp_path).suffix == ".safetensors"
 
 
 def test_what_is_read_may_be_changed_in_memory_and_the_file_stays(tmp_path: Path, computing: Computing):
-    stored(tmp_path, computing)
-    stored(tmp_path, computing).zero_()
-    assert torch.equal(stored(tmp_path, computing), FEATURES)
+    load_or_compute(tmp_path, computing)
+    load_or_compute(tmp_path, computing).zero_()
+    assert torch.equal(load_or_compute(tmp_path, computing), FEATURES)
     assert computing.times == 1
 
 
@@ -181,7 +181,7 @@ def test_a_folder_that_cannot_be_written_is_told_before_anything_is_computed(tmp
     (tmp_path / "taken").write_text("a file")
     for folder in (tmp_path / "taken", tmp_path / "taken" / "within"):
         with pytest.raises(DiscreetError, match=r"taken is a file, not a folder. Set DISCREET_CACHE to a folder, or"):
-            stored(folder, computing)
+            load_or_compute(folder, computing)
     assert computing.times == 0
 
 
@@ -194,7 +194,7 @@ def test_a_failed_write_is_told_and_leaves_nothing(
 
     monkeypatch.setattr(feature_cache, "save_file", full)
     with pytest.raises(DiscreetError, match="no space left"):
-        stored(tmp_path, computing)
+        load_or_compute(tmp_path, computing)
     assert not list(tmp_path.iterdir())
 
 

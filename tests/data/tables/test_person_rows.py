@@ -21,14 +21,14 @@ RANGES: dict[str, Any] = {"age": {"min": 0, "max": 100}, "ill": {"values": ["no"
 rows = st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("NSE")), max_size=30)  # (person, client)
 
 
-def used(table: list[tuple[str, str]], most: int) -> list[bool]:
+def choose_rows(table: list[tuple[str, str]], most: int) -> list[bool]:
     chosen = PersonRows(most)
     return [chosen.uses(person, client) for person, client in table]
 
 
 @given(rows, st.integers(1, 4))
 def test_nobody_has_more_rows_than_allowed_or_rows_in_two_clients(table: list[tuple[str, str]], most: int):
-    kept = [row for row, use in zip(table, used(table, most), strict=True) if use]
+    kept = [row for row, use in zip(table, choose_rows(table, most), strict=True) if use]
     for person in {person for person, _ in table}:
         clients = [client for each, client in kept if each == person]
         assert 1 <= len(clients) <= most
@@ -42,11 +42,11 @@ def test_one_persons_rows_never_change_which_rows_of_others_are_used(
     """Person a is taken out, or comes back with any other rows, in front of everybody's and behind."""
     others = [row for row in table if row[0] != "a"]
     instead = [("a", client) for _, client in other]
-    expected = used(others, most)
-    assert [use for row, use in zip(table, used(table, most), strict=True) if row[0] != "a"] == expected
+    expected = choose_rows(others, most)
+    assert [use for row, use in zip(table, choose_rows(table, most), strict=True) if row[0] != "a"] == expected
     half = len(instead) // 2
     changed = [*instead[:half], *others, *instead[half:]]
-    assert [use for row, use in zip(changed, used(changed, most), strict=True) if row[0] != "a"] == expected
+    assert [use for row, use in zip(changed, choose_rows(changed, most), strict=True) if row[0] != "a"] == expected
 
 
 def load(tmp_path: Path, text: str, most: int = 1, ranges: Any = RANGES, **named: Any) -> Task:

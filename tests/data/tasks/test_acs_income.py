@@ -22,11 +22,11 @@ def load(task: AcsIncome, data: Path, seed: int = 0) -> Task:
     return task.load(torch.Generator().manual_seed(seed), Paths.default(data=data))
 
 
-def held(task: Task) -> torch.Tensor:
+def all_examples(task: Task) -> torch.Tensor:
     return task.train.examples_at(torch.arange(sum(task.train.sizes)))[0]
 
 
-def own(tmp_path: Path, text: str) -> Path:
+def write_own_file(tmp_path: Path, text: str) -> Path:
     """A file of a user's own for Wyoming, with the checksum that vouches for it."""
     folder = tmp_path / "acs-income"
     folder.mkdir()
@@ -55,8 +55,10 @@ def test_every_person_has_three_numbers_and_one_value_of_each_of_seven_lists(dat
 
 def test_a_row_is_encoded_as_the_dictionary_says(tmp_path: Path):
     rows = ["17,1,1,1,10,1,0,1,1,1,0", "99,8,24,2,9830,554,17,99,2,9,1", "58,5,24,5,4255,303,2,50,2,3,1"]
-    task = load(AcsIncome(states=("WY",), test_fraction=0.001), own(tmp_path, "\n".join([HEADER, *rows, ""])))
-    first, last, other = held(task)
+    task = load(
+        AcsIncome(states=("WY",), test_fraction=0.001), write_own_file(tmp_path, "\n".join([HEADER, *rows, ""]))
+    )
+    first, last, other = all_examples(task)
     assert first.nonzero()[:, 0].tolist() == [0, 1, 9, 10, 12, 37, 47, 65, 66, 68]
     assert first[[0, 9, 65]].tolist() == [-1, -1, -1]
     assert last.nonzero()[:, 0].tolist() == [0, 8, 9, 11, 36, 46, 64, 65, 67, 76]
@@ -67,7 +69,7 @@ def test_a_row_is_encoded_as_the_dictionary_says(tmp_path: Path):
 
 
 def test_the_card_says_which_states_are_the_data_owners_own(tmp_path: Path, data_dir: Path):
-    data = own(tmp_path, f"{HEADER}\n17,1,1,1,10,1,0,1,1,1,0\n")
+    data = write_own_file(tmp_path, f"{HEADER}\n17,1,1,1,10,1,0,1,1,1,0\n")
     (tmp_path / "acs-income" / "VT.csv.gz").symlink_to(data_dir / "acs-income" / "VT.csv.gz")
     task = load(AcsIncome(states=SMALL), data)
     assert task.facts[0].startswith("WY.csv is from the data's owner, who vouches")
@@ -105,8 +107,8 @@ def test_states_may_be_drawn_or_dealt_anew(data_dir: Path):
 
 def test_a_seed_gives_the_same_task_again(data_dir: Path):
     first, again, other = (load(AcsIncome(states=("WY",)), data_dir, seed) for seed in (0, 0, 1))
-    assert torch.equal(held(first), held(again))
-    assert not torch.equal(held(first), held(other))
+    assert torch.equal(all_examples(first), all_examples(again))
+    assert not torch.equal(all_examples(first), all_examples(other))
 
 
 def test_a_file_names_it_in_one_line():
@@ -138,7 +140,7 @@ def test_strange_states_are_refused(states: list[str]):
 )
 def test_a_file_of_ones_own_is_held_to_the_dictionary(text: str, sentence: str, tmp_path: Path):
     with pytest.raises(InvalidInput, match=sentence):
-        load(AcsIncome(states=("WY",)), own(tmp_path, text))
+        load(AcsIncome(states=("WY",)), write_own_file(tmp_path, text))
 
 
 def test_files_that_are_not_there_are_told(tmp_path: Path):

@@ -16,7 +16,7 @@ def load(task: Digits, seed: int = 0) -> Task:
     return task.load(torch.Generator().manual_seed(seed), Paths.default())
 
 
-def held(task: Task) -> torch.Tensor:
+def all_examples(task: Task) -> torch.Tensor:
     """What the clients hold, one after the other."""
     return task.train.examples_at(torch.arange(sum(task.train.sizes)))[0]
 
@@ -50,8 +50,8 @@ def test_pixels_are_scaled_by_public_constants_and_the_card_says_so():
 
 def test_a_seed_gives_the_same_task_again():
     first, again, other = load(Digits()), load(Digits()), load(Digits(), seed=1)
-    assert torch.equal(held(first), held(again))
-    assert not torch.equal(held(first), held(other))
+    assert torch.equal(all_examples(first), all_examples(again))
+    assert not torch.equal(all_examples(first), all_examples(other))
 
 
 def test_clients_may_be_skewed_by_label():

@@ -35,7 +35,7 @@ EXAMPLES = Examples(
 )
 
 
-def dealt(partition: AnyPartition) -> Task:
+def deal(partition: AnyPartition) -> Task:
     return EXAMPLES.build_task(2, partition, torch.Generator().manual_seed(0))
 
 
@@ -44,12 +44,12 @@ def dealt(partition: AnyPartition) -> Task:
 )
 def test_a_deal_by_label_is_not_covered_and_names_the_label(partition: AnyPartition, how: str):
     said = f"Which client holds which examples: they were assigned by their grade ({how})."
-    assert dealt(partition).not_covered == ("Something else.", said)
+    assert deal(partition).not_covered == ("Something else.", said)
 
 
 @pytest.mark.parametrize("partition", [Iid(), ByGroup(), OverlappingSplit(fraction=0.5)])
 def test_a_deal_that_looks_at_no_label_says_nothing(partition: AnyPartition):
-    assert dealt(partition).not_covered == ("Something else.",)
+    assert deal(partition).not_covered == ("Something else.",)
 
 
 def test_the_last_groups_are_set_apart_as_public_whole_and_nobody_gets_their_examples():
@@ -65,7 +65,7 @@ def test_where_nobody_is_known_the_last_examples_are_public():
     assert examples.public[0][:, 0].tolist() == [14, 16, 18, 20, 22]
     assert examples.inputs[:, 0].tolist() == [0, 2, 4, 6, 8, 10, 12]
     assert EXAMPLES.with_public(None) is EXAMPLES
-    assert dealt(Iid()).public is None
+    assert deal(Iid()).public is None
 
 
 @pytest.mark.parametrize(("groups", "count"), [(None, 12), (None, 99), (EXAMPLES.groups, 7)])
@@ -77,13 +77,13 @@ def test_not_all_examples_can_be_public(groups: torch.Tensor | None, count: int)
 def test_public_examples_must_look_like_the_clients():
     one = Federation(torch.zeros(1, 3), torch.tensor([0]), (1,))
     with pytest.raises(InvalidInput, match=r"A public input has the shape \(3,\), and a training input \(2,\)"):
-        replace(dealt(Iid()), public=one)
+        replace(deal(Iid()), public=one)
     with pytest.raises(InvalidInput, match="the public labels are between 3 and 3"):
-        replace(dealt(Iid()), public=Federation(torch.zeros(1, 2), torch.tensor([3]), (1,)))
+        replace(deal(Iid()), public=Federation(torch.zeros(1, 2), torch.tensor([3]), (1,)))
 
 
 def test_clients_who_overlap_are_told():
-    assert dealt(OverlappingSplit(fraction=1.0)).facts == (
+    assert deal(OverlappingSplit(fraction=1.0)).facts == (
         "Clients overlap: up to 2 clients hold the same example, and the guarantee counts all of them.",
     )
 

@@ -29,7 +29,7 @@ ARRAYS: dict[str, Any] = {
 ARRAYS["images"][0, 5, 6] = 0  # ink
 
 
-def own(tmp_path: Path, **changed: Any) -> Paths:
+def write_own_file(tmp_path: Path, **changed: Any) -> Paths:
     """A file of one's own, with its checksum beside it."""
     out = io.BytesIO()
     np.savez_compressed(out, **{**ARRAYS, **changed})
@@ -45,7 +45,7 @@ def load(task: Femnist, paths: Paths) -> Task:
 
 
 def test_whole_writers_are_clients_and_leafs_split_is_kept(tmp_path: Path):
-    task = load(Femnist(), own(tmp_path))
+    task = load(Femnist(), write_own_file(tmp_path))
     assert (task.client_names, task.train.sizes, task.classes) == (("ann", "cleo"), (1, 2), 62)
     assert task.train.targets.tolist() == [61, 0, 9]
     assert task.train.examples_at(torch.arange(3))[1].tolist() == [0, 61, 9]
@@ -54,7 +54,7 @@ def test_whole_writers_are_clients_and_leafs_split_is_kept(tmp_path: Path):
 
 
 def test_a_file_of_ones_own_is_not_called_public_and_its_checksum_is_not_covered(tmp_path: Path):
-    task = load(Femnist(), own(tmp_path))
+    task = load(Femnist(), write_own_file(tmp_path))
     assert task.facts[0].startswith("femnist_540_writers.npz is from the data's owner, who vouches")
     assert not any("is public data" in fact for fact in task.facts)
     sha256 = hashlib.sha256((tmp_path / "femnist" / "femnist_540_writers.npz").read_bytes()).hexdigest()
@@ -62,34 +62,34 @@ def test_a_file_of_ones_own_is_not_called_public_and_its_checksum_is_not_covered
 
 
 def test_ink_is_bright(tmp_path: Path):
-    task = load(Femnist(), own(tmp_path))
+    task = load(Femnist(), write_own_file(tmp_path))
     assert task.train.inputs[0].nonzero().tolist() == [[0, 5, 6]]
     assert float(task.train.inputs.max()) == 1
 
 
 def test_writers_with_a_test_part_only_can_be_tested_on(tmp_path: Path):
-    task = load(Femnist(complete_only=False), own(tmp_path))
+    task = load(Femnist(complete_only=False), write_own_file(tmp_path))
     assert (task.client_names, task.test_targets.tolist()) == (("ann", "cleo"), [10, 35, 36])
 
 
 def test_incomplete_writers_can_be_public_and_are_nobodys(tmp_path: Path):
-    task = load(Femnist(public_writers=True), own(tmp_path))
+    task = load(Femnist(public_writers=True), write_own_file(tmp_path))
     assert task.public is not None
     assert (task.public.sizes, task.public.targets.tolist()) == ((1,), [35])
     assert (task.client_names, task.test_targets.tolist()) == (("ann", "cleo"), [10, 36])
     assert "are public: none of them is a client" in task.facts[-1]
-    assert load(Femnist(), own(tmp_path)).public is None
+    assert load(Femnist(), write_own_file(tmp_path)).public is None
 
 
 def test_who_cannot_be_public_is_told(tmp_path: Path):
     with pytest.raises(InvalidInput, match="public and tested on at once"):
         Femnist(public_writers=True, complete_only=False)
     with pytest.raises(InvalidInput, match="no incomplete writer"):
-        load(Femnist(public_writers=True), own(tmp_path, writer_complete=np.ones(3, bool)))
+        load(Femnist(public_writers=True), write_own_file(tmp_path, writer_complete=np.ones(3, bool)))
 
 
 def test_writers_can_be_mixed_up(tmp_path: Path):
-    assert load(Femnist(clients=3, partition=Iid()), own(tmp_path)).train.sizes == (1, 1, 1)
+    assert load(Femnist(clients=3, partition=Iid()), write_own_file(tmp_path)).train.sizes == (1, 1, 1)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_writers_can_be_mixed_up(tmp_path: Path):
 )
 def test_arrays_that_do_not_fit_each_other_are_refused(changed: dict[str, Any], tmp_path: Path):
     with pytest.raises(InvalidInput, match=r"do not fit each other: images is .* images must be uint8"):
-        load(Femnist(), own(tmp_path, **changed))
+        load(Femnist(), write_own_file(tmp_path, **changed))
 
 
 def test_300_whole_writers(data_dir: Path):

@@ -67,7 +67,7 @@ def test_the_arrays_are_copied():
     assert task.train.inputs.tolist() == [[0], [0]]
 
 
-def without(value: float) -> np.ndarray[Any, Any]:
+def with_value(value: float) -> np.ndarray[Any, Any]:
     changed = INPUTS.copy()
     changed[1, 0] = value
     return changed
@@ -76,8 +76,8 @@ def without(value: float) -> np.ndarray[Any, Any]:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"inputs": without(np.nan)}, "The inputs contain NaN or infinity"),
-        ({"inputs": without(np.inf)}, "The inputs contain NaN or infinity"),
+        ({"inputs": with_value(np.nan)}, "The inputs contain NaN or infinity"),
+        ({"inputs": with_value(np.inf)}, "The inputs contain NaN or infinity"),
         ({"targets": [0, 1, 2, 0, 1]}, "must count the same examples"),
         ({"targets": [0, 1, 2, 0, 1, 3]}, "between 0 and 2 for 3 classes, and the training labels are between 0 and 3"),
         ({"targets": [0, 1, 2, 0, 1, -1]}, "are between -1 and 2"),
@@ -95,7 +95,7 @@ def without(value: float) -> np.ndarray[Any, Any]:
         ({"sizes": None, "clients": ["a", 1, 2, 3, 4, 5]}, "all text or all numbers"),
         ({"test": (INPUTS[:, :1], LABELS)}, "Prepare both alike"),
         ({"test": (INPUTS, LABELS + 1)}, "the test labels are between 1 and 3"),
-        ({"test": (without(np.nan), LABELS)}, "test inputs contain NaN"),
+        ({"test": (with_value(np.nan), LABELS)}, "test inputs contain NaN"),
         ({"test": (INPUTS, LABELS[:2])}, "6 test inputs can't go with 2"),
         ({"test": (INPUTS, LABELS / 2)}, "must be whole numbers"),
         ({"inputs": INPUTS * 1j}, "complex"),

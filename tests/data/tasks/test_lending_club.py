@@ -63,7 +63,7 @@ def load(task: LendingClub, data: Path, seed: int = 0) -> Task:
     return task.load(torch.Generator().manual_seed(seed), Paths.default(data=data))
 
 
-def own(tmp_path: Path, *rows: dict[str, str]) -> Path:
+def write_own_file(tmp_path: Path, *rows: dict[str, str]) -> Path:
     """A file of a user's own, with the checksum that vouches for it."""
     text = "\n".join([",".join(ROW), *(",".join((ROW | row).values()) for row in rows)])
     folder = tmp_path / "lending-club"
@@ -73,7 +73,7 @@ def own(tmp_path: Path, *rows: dict[str, str]) -> Path:
     return tmp_path
 
 
-def encoded(data: Path) -> torch.Tensor:
+def encode(data: Path) -> torch.Tensor:
     task = load(LendingClub(clients=1, reduction="none", test_fraction=0.001), data)
     return task.train.inputs
 
@@ -120,7 +120,7 @@ def test_ten_components_explain_a_good_part_of_the_rate(loans: dict[str, Task]):
 
 
 def test_states_are_natural_clients(tmp_path: Path):
-    task = load(LendingClub(clients=None, partition=ByGroup(), reduction="none"), own(tmp_path, *AMOUNTS))
+    task = load(LendingClub(clients=None, partition=ByGroup(), reduction="none"), write_own_file(tmp_path, *AMOUNTS))
     assert task.client_names == ("CA", "MA")
     assert sum(task.train.sizes) == 16
     assert task.facts[0].startswith("loans_2007_2011.csv is from the data's owner, who vouches")
@@ -128,7 +128,7 @@ def test_states_are_natural_clients(tmp_path: Path):
 
 
 def test_bounds_are_public_and_what_lies_outside_is_moved_to_them(tmp_path: Path):
-    low, high = encoded(own(tmp_path, {}, HIGHEST))
+    low, high = encode(write_own_file(tmp_path, {}, HIGHEST))
     assert low[:17].tolist() == [-1] * 17
     assert high[:17].tolist() == pytest.approx([1] * 17)
     assert low[17:].nonzero()[:, 0].tolist() == [0, 5, 8]
@@ -137,16 +137,18 @@ def test_bounds_are_public_and_what_lies_outside_is_moved_to_them(tmp_path: Path
 
 def test_what_is_missing_is_a_public_constant(tmp_path: Path):
     optional = {name: "" for name, value in ROW.items() if value == "0"}
-    missing = encoded(own(tmp_path, {**optional, "emp_length": "n/a", "annual_inc": "", "earliest_cr_line": ""}))[0]
+    missing = encode(
+        write_own_file(tmp_path, {**optional, "emp_length": "n/a", "annual_inc": "", "earliest_cr_line": ""})
+    )[0]
     constants = {"annual_inc": "50000", "dti": "15", "mths_since_last_delinq": "120", "mths_since_last_record": "120"}
     constants |= {"open_acc": "10", "revol_util": "50", "total_acc": "25", "earliest_cr_line": "1992-06"}
     (tmp_path / "other").mkdir()
-    assert torch.equal(missing, encoded(own(tmp_path / "other", constants))[0])
+    assert torch.equal(missing, encode(write_own_file(tmp_path / "other", constants))[0])
 
 
 @pytest.mark.parametrize("reduction", ["pca", "projection", "none"])
 def test_a_seed_gives_the_same_task_again(reduction: Literal["pca", "projection", "none"], tmp_path: Path):
-    data, made = own(tmp_path, *AMOUNTS), LendingClub(clients=2, reduction=reduction, components=2)
+    data, made = write_own_file(tmp_path, *AMOUNTS), LendingClub(clients=2, reduction=reduction, components=2)
     first, again, other = (load(made, data, seed) for seed in (0, 0, 1))
     assert torch.equal(first.train.inputs, again.train.inputs)
     assert not torch.equal(first.train.inputs, other.train.inputs)
@@ -173,14 +175,14 @@ def test_a_file_names_it_in_one_line():
 )
 def test_a_file_of_ones_own_is_checked(row: dict[str, str], sentence: str, tmp_path: Path):
     with pytest.raises(InvalidInput, match=sentence):
-        encoded(own(tmp_path, {}, row))
+        encode(write_own_file(tmp_path, {}, row))
 
 
 def test_more_components_than_there_are_inputs_or_loans_are_refused(tmp_path: Path):
     with pytest.raises(
         InvalidInput, match="components must be at most 16, because there are 39 inputs and 16 training"
     ):
-        load(LendingClub(clients=2, components=40), own(tmp_path, *AMOUNTS))
+        load(LendingClub(clients=2, components=40), write_own_file(tmp_path, *AMOUNTS))
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path: Path):

@@ -18,31 +18,31 @@ from tests.data.datasets.published import idx_of, publish, put
 
 
 @pytest.fixture(scope="module")
-def whole(data_dir: Path) -> Examples:
+def mnist(data_dir: Path) -> Examples:
     if not (data_dir / "mnist").is_dir():
         pytest.skip(f"mnist is not in {data_dir}")
     return Mnist(writers=True).examples(Paths.default(data=data_dir))
 
 
-def test_all_of_it_is_here_in_the_official_order(whole: Examples):
-    assert (whole.kind, whole.classes) == ("classification", 10)
-    assert (whole.inputs.shape, whole.inputs.dtype) == ((60_000, 1, 28, 28), torch.float32)
-    assert whole.test_inputs.shape == (10_000, 1, 28, 28)
-    assert whole.targets[:10].tolist() == [5, 0, 4, 1, 9, 2, 1, 3, 1, 4]
-    assert whole.test_targets[:5].tolist() == [7, 2, 1, 0, 4]
-    assert torch.bincount(whole.targets).tolist() == [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
+def test_all_of_it_is_here_in_the_official_order(mnist: Examples):
+    assert (mnist.kind, mnist.classes) == ("classification", 10)
+    assert (mnist.inputs.shape, mnist.inputs.dtype) == ((60_000, 1, 28, 28), torch.float32)
+    assert mnist.test_inputs.shape == (10_000, 1, 28, 28)
+    assert mnist.targets[:10].tolist() == [5, 0, 4, 1, 9, 2, 1, 3, 1, 4]
+    assert mnist.test_targets[:5].tolist() == [7, 2, 1, 0, 4]
+    assert torch.bincount(mnist.targets).tolist() == [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
 
 
-def test_pixels_lie_between_0_and_1_and_the_card_says_why(whole: Examples):
-    assert (float(whole.inputs.min()), float(whole.inputs.max())) == (0, 1)
-    assert float(whole.inputs.double().mean()) == pytest.approx(0.1307, abs=1e-4)  # as everybody measures
-    assert "treated as if it were private" in whole.facts[0]
-    assert "divided by 255" in whole.facts[1]
-    assert "nothing was fitted" in whole.facts[1]
+def test_pixels_lie_between_0_and_1_and_the_card_says_why(mnist: Examples):
+    assert (float(mnist.inputs.min()), float(mnist.inputs.max())) == (0, 1)
+    assert float(mnist.inputs.double().mean()) == pytest.approx(0.1307, abs=1e-4)  # as everybody measures
+    assert "treated as if it were private" in mnist.facts[0]
+    assert "divided by 255" in mnist.facts[1]
+    assert "nothing was fitted" in mnist.facts[1]
 
 
-def test_539_writers_are_clients(whole: Examples):
-    task = whole.build_task(None, ByGroup(), torch.Generator().manual_seed(0))
+def test_539_writers_are_clients(mnist: Examples):
+    task = mnist.build_task(None, ByGroup(), torch.Generator().manual_seed(0))
     assert len(task.train.sizes) == 539
     assert (min(task.train.sizes), max(task.train.sizes), sum(task.train.sizes)) == (19, 131, 60_000)
     assert any("Writers" in fact for fact in task.facts)

@@ -25,7 +25,7 @@ QUESTION = Question(
 
 
 @contextmanager
-def served(question: Question) -> Iterator[PlannerServer]:
+def serve_planner(question: Question) -> Iterator[PlannerServer]:
     """A planner that answers from a thread of its own."""
     with open_planner(StartPosition(question, "")) as server:
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
@@ -37,5 +37,5 @@ def served(question: Question) -> Iterator[PlannerServer]:
 
 @pytest.fixture
 def planner() -> Iterator[PlannerServer]:
-    with served(QUESTION) as server:
+    with serve_planner(QUESTION) as server:
         yield server

@@ -15,7 +15,7 @@ from discreet.planning.planner.slider_start import NEAREST_NOTE, StartPosition
 from tests.planning.planner.conftest import QUESTION
 
 
-def asked(planner: PlannerServer, path: str, method: str = "GET", **headers: str) -> tuple[HTTPResponse, bytes]:
+def ask_server(planner: PlannerServer, path: str, method: str = "GET", **headers: str) -> tuple[HTTPResponse, bytes]:
     connection = HTTPConnection("127.0.0.1", planner.server_port, timeout=60)
     connection.request(method, path, headers={"Host": f"127.0.0.1:{planner.server_port}", **headers})
     reply = connection.getresponse()
@@ -24,8 +24,8 @@ def asked(planner: PlannerServer, path: str, method: str = "GET", **headers: str
     return reply, content
 
 
-def answered(planner: PlannerServer, question: object) -> tuple[int, dict[str, object]]:
-    reply, content = asked(planner, f"/{planner.token}/answer?q={quote(json.dumps(question))}")
+def ask_question(planner: PlannerServer, question: object) -> tuple[int, dict[str, object]]:
+    reply, content = ask_server(planner, f"/{planner.token}/answer?q={quote(json.dumps(question))}")
     return reply.status, json.loads(content)
 
 
@@ -51,7 +51,7 @@ def test_two_planners_have_two_names():
     ],
 )
 def test_the_page_and_what_it_loads_are_there(planner: PlannerServer, name: str, kind: str):
-    reply, content = asked(planner, f"/{planner.token}/{name}")
+    reply, content = ask_server(planner, f"/{planner.token}/{name}")
     assert (reply.status, reply.headers.get_content_type()) == (200, kind)
     assert content
 
@@ -60,7 +60,7 @@ def test_the_page_and_what_it_loads_are_there(planner: PlannerServer, name: str,
     "path", ["/", "/{}", "/wrong/", "/wrong/answer", "/{}/../", "/{}/server.py", "/{}//", "/{}/a/b"]
 )
 def test_nothing_else_is_there(planner: PlannerServer, path: str):
-    reply, content = asked(planner, path.format(planner.token))
+    reply, content = ask_server(planner, path.format(planner.token))
     assert (reply.status, json.loads(content)) == (404, {"error": "There is nothing here."})
 
 
@@ -68,7 +68,7 @@ def test_nothing_else_is_there(planner: PlannerServer, path: str):
     "host", ["evil.example", "evil.example:80", "127.0.0.1", "127.0.0.1:1", "", "127.0.0.1.evil.example"]
 )
 def test_a_name_that_was_made_to_lead_here_is_refused(planner: PlannerServer, host: str):
-    reply, _ = asked(planner, f"/{planner.token}/", Host=host)
+    reply, _ = ask_server(planner, f"/{planner.token}/", Host=host)
     assert reply.status == 403
 
 
@@ -94,7 +94,7 @@ def test_what_no_browser_sends_is_refused_too(
 
 
 def test_localhost_is_a_name_of_ours(planner: PlannerServer):
-    assert asked(planner, f"/{planner.token}/", Host=f"localhost:{planner.server_port}")[0].status == 200
+    assert ask_server(planner, f"/{planner.token}/", Host=f"localhost:{planner.server_port}")[0].status == 200
 
 
 def test_a_browser_leaves_the_usual_port_out(planner: PlannerServer):
@@ -110,13 +110,13 @@ def test_a_browser_leaves_the_usual_port_out(planner: PlannerServer):
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "HEAD", "PATCH", "TRACE"])
 def test_only_get_is_answered(planner: PlannerServer, method: str):
-    reply, _ = asked(planner, f"/{planner.token}/", method)
+    reply, _ = ask_server(planner, f"/{planner.token}/", method)
     assert (reply.status, reply.headers["Allow"]) == (405, "GET")
 
 
 @pytest.mark.parametrize("path", ["/{}/", "/{}/answer?q=x", "/wrong/"])
 def test_every_reply_tells_the_browser_to_load_nothing_from_elsewhere(planner: PlannerServer, path: str):
-    reply, _ = asked(planner, path.format(planner.token))
+    reply, _ = ask_server(planner, path.format(planner.token))
     policy = reply.headers["Content-Security-Policy"]
     assert policy.startswith("default-src 'none'; script-src 'self'; ")
     assert "http" not in policy
@@ -127,7 +127,7 @@ def test_every_reply_tells_the_browser_to_load_nothing_from_elsewhere(planner: P
 
 
 def test_a_question_has_its_answer(planner: PlannerServer):
-    status, found = answered(planner, to_plain(QUESTION))
+    status, found = ask_question(planner, to_plain(QUESTION))
     assert (status, found["reason"]) == (200, "")
     assert set(found["curves"]) == {"epsilon", "noise", "noise_to_signal", "bytes"}  # type: ignore[call-overload]
 
@@ -149,7 +149,7 @@ def test_a_question_has_its_answer(planner: PlannerServer):
 def test_a_question_that_cannot_be_meant_is_refused_in_a_sentence(
     planner: PlannerServer, change: dict[str, object], said: str
 ):
-    status, found = answered(planner, {**to_plain(QUESTION), **change})
+    status, found = ask_question(planner, {**to_plain(QUESTION), **change})
     assert status == 400
     assert said in str(found["error"])
 
@@ -158,26 +158,26 @@ def test_a_question_that_cannot_be_meant_is_refused_in_a_sentence(
 def test_a_fault_of_ours_is_said_in_a_sentence_and_the_next_question_is_answered(
     planner: PlannerServer, monkeypatch: pytest.MonkeyPatch, fault: Exception
 ):
-    def failing(*_: object) -> None:
+    def fail(*_: object) -> None:
         raise fault
 
     with monkeypatch.context() as patched:
-        patched.setattr("discreet.planning.planner.planner_server.answer_question", failing)
-        status, found = answered(planner, to_plain(QUESTION))
+        patched.setattr("discreet.planning.planner.planner_server.answer_question", fail)
+        status, found = ask_question(planner, to_plain(QUESTION))
     said = f"The planner failed to answer, which is a bug ({type(fault).__name__})."
     assert (status, found) == (500, {"error": said})
-    assert answered(planner, to_plain(QUESTION))[0] == 200
+    assert ask_question(planner, to_plain(QUESTION))[0] == 200
 
 
 @pytest.mark.parametrize("query", ["", "?", "?q=", "?q=%7B", "?p=1", "?q=[1]", "?q=" + "[" * 900, "?q=%00"])
 def test_what_is_no_question_is_refused(planner: PlannerServer, query: str):
-    reply, content = asked(planner, f"/{planner.token}/answer{query}")
+    reply, content = ask_server(planner, f"/{planner.token}/answer{query}")
     assert reply.status == 400
     assert json.loads(content)["error"]
 
 
 def test_a_path_without_end_is_refused(planner: PlannerServer):
-    assert asked(planner, f"/{planner.token}/answer?q={'1' * 5000}")[0].status == 403
+    assert ask_server(planner, f"/{planner.token}/answer?q={'1' * 5000}")[0].status == 403
 
 
 def test_a_port_that_is_taken_is_said(planner: PlannerServer):
@@ -208,7 +208,7 @@ class Form(HTMLParser):
 
 
 def test_every_input_has_a_label_and_nothing_is_loaded_from_elsewhere(planner: PlannerServer):
-    form = Form(asked(planner, f"/{planner.token}/")[1].decode())
+    form = Form(ask_server(planner, f"/{planner.token}/")[1].decode())
     assert {str(each["id"]) for each in form.inputs} >= set(to_plain(QUESTION))
     assert all(each["id"] in form.labels or each.get("aria-label") for each in form.inputs)
     assert form.loaded == ["data:,", "page.css", "planner.css", "plotly.js", "planner.js"]

@@ -16,14 +16,14 @@ from discreet.privacy.events import GaussianNoise, PoissonSampled, Repeated
 from tests.planning.planner.conftest import QUESTION
 
 
-def asked(mechanism: str, **numbers: object) -> Question:
+def build_question(mechanism: str, **numbers: object) -> Question:
     view = "public" if mechanism == "gaussian" else "server"
     return replace(QUESTION, mechanism=mechanism, **{"view": view, **numbers})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_the_noise_is_the_least_that_keeps_the_promise(mechanism: str):
-    question = asked(mechanism)
+    question = build_question(mechanism)
     found = answer_question(question)
     kept = calibrate.calibrate_noise(question.algorithm(), question.privacy(), 20, question.population(), 1000)
     assert found["reason"] == ""
@@ -34,7 +34,7 @@ def test_the_noise_is_the_least_that_keeps_the_promise(mechanism: str):
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_every_curve_goes_through_where_the_sliders_stand(mechanism: str):
-    found = answer_question(asked(mechanism))
+    found = answer_question(build_question(mechanism))
     curves = found["curves"]
     noise, now = found["noise_multiplier"], {"noise": 20, "noise_to_signal": 50, "bytes": 20}
     at = {name: curves[name]["x"].index(x) for name, x in now.items()}
@@ -49,7 +49,7 @@ def test_every_curve_goes_through_where_the_sliders_stand(mechanism: str):
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_more_noise_means_less_epsilon_and_more_rounds_more_noise(mechanism: str):
-    curves = answer_question(asked(mechanism))["curves"]
+    curves = answer_question(build_question(mechanism))["curves"]
     assert falls([each for each in curves["epsilon"]["y"] if each is not None])
     assert falls(curves["noise"]["y"][::-1])
     assert falls(curves["noise_to_signal"]["y"])
@@ -63,7 +63,7 @@ def falls(values: list[float]) -> bool:
 
 def test_dp_sgd_by_hand():
     """Rounds × local steps sampled Gaussian steps, and nothing else."""
-    question = asked("dp_sgd")
+    question = build_question("dp_sgd")
     found = answer_question(question)
     step = PoissonSampled(sampling_rate=0.2, event=GaussianNoise(noise_multiplier=found["noise_multiplier"]))
     assert found["epsilon"] == accountant.epsilon(Repeated(count=60, event=step), 1e-5)
@@ -71,7 +71,7 @@ def test_dp_sgd_by_hand():
 
 
 def test_bytes_by_hand():
-    sent = answer_question(asked("gaussian"))["bytes"]
+    sent = answer_question(build_question("gaussian"))["bytes"]
     assert (sent["down"], sent["up"]) == (4000, 4000)
     assert sent["client_total"] == 20 * 8000  # a client that is drawn every time
     assert sent["client_expected"] == 4 * 8000
@@ -79,13 +79,13 @@ def test_bytes_by_hand():
 
 
 def test_a_server_that_adds_the_noise_itself_is_not_protected_from():
-    found = answer_question(asked("gaussian", view="server"))
+    found = answer_question(build_question("gaussian", view="server"))
     assert "so it is trusted" in found["reason"]
     assert set(found["curves"]) == {"bytes"}
 
 
 def test_a_secret_draw_is_worth_more_to_the_public_than_taking_turns():
-    rare, often = (answer_question(asked("gaussian", sampling_rate=rate)) for rate in (0.1, 1.0))
+    rare, often = (answer_question(build_question("gaussian", sampling_rate=rate)) for rate in (0.1, 1.0))
     assert rare["noise_multiplier"] < often["noise_multiplier"] / 3
     assert ["nobody sees which clients join" in each for each in rare["warnings"]] == [True]
     assert not often["warnings"]
@@ -93,14 +93,14 @@ def test_a_secret_draw_is_worth_more_to_the_public_than_taking_turns():
 
 def test_clients_who_take_turns_pay_for_their_own_rounds():
     turns, always = (
-        answer_question(asked("local_laplace", sampling_rate=rate, rounds=rounds))
+        answer_question(build_question("local_laplace", sampling_rate=rate, rounds=rounds))
         for rate, rounds in ((0.2, 20), (1.0, 4))
     )
     assert turns["noise_multiplier"] == always["noise_multiplier"]
 
 
 def test_warnings_are_the_plans_own():
-    said = answer_question(asked("local_gaussian", epsilon=15.0, delta=0.02))["warnings"]
+    said = answer_question(build_question("local_gaussian", epsilon=15.0, delta=0.02))["warnings"]
     assert ["delta = 0.02" in said[0], "epsilon = 15" in said[1]] == [True, True]
 
 
@@ -117,7 +117,7 @@ def test_warnings_are_the_plans_own():
     ids=str,
 )
 def test_the_ends_of_the_sliders_have_an_answer_that_json_can_hold(mechanism: str, extreme: dict[str, object]):
-    found = json.loads(json.dumps(answer_question(asked(mechanism, **extreme)), allow_nan=False))
+    found = json.loads(json.dumps(answer_question(build_question(mechanism, **extreme)), allow_nan=False))
     assert found["reason"] or found["noise_multiplier"] > 0
 
 
@@ -127,7 +127,7 @@ def test_where_next_to_no_noise_is_enough_it_is_not_looked_for_below_the_least(
     mechanism: str, delta: float, rounds: int
 ):
     """There ε jumps: a drawn example is seen, and few are drawn."""
-    found = answer_question(asked(mechanism, delta=delta, rounds=rounds, sampling_rate=0.001))
+    found = answer_question(build_question(mechanism, delta=delta, rounds=rounds, sampling_rate=0.001))
     assert found["epsilon"] <= 2
     assert found["noise_multiplier"] >= calibration.LEAST
     assert min(found["curves"]["epsilon"]["x"]) >= calibration.LEAST
@@ -135,7 +135,7 @@ def test_where_next_to_no_noise_is_enough_it_is_not_looked_for_below_the_least(
 
 
 def test_a_curve_that_takes_too_long_is_shorter_and_goes_through_today():
-    question = asked("dp_sgd")
+    question = build_question("dp_sgd")
     whole, short = answer_question(question), answer_question(question, patience=0.0)
     assert {name: len(curve["x"]) for name, curve in short["curves"].items()} == {
         "epsilon": 1,

@@ -5,17 +5,17 @@ import pytest
 from discreet.algorithms.noise_to_signal import noise_to_signal
 from discreet.planning.planner.slider_answer import answer_question
 from discreet.planning.planner.slider_start import start_position
-from tests.small_experiment import Prepared, prepared, small, state
+from tests.small_experiment import PrepareJob, prepare, small, state
 
-__all__ = ["prepared", "small", "state"]
+__all__ = ["prepare", "small", "state"]
 
 OF_CLIENTS = ("privacy.unit=client", "privacy.delta=1e-3")
 BROADCAST = 'algorithm={recipe="ddp_fedavg", learning_rate=1.0, clip_norm=0.5, sampling_rate=0.3, local_steps=2'
 TEN = "task={kind='digits',clients=10}"
 
 
-def test_a_file_of_dp_sgd_is_shown_with_its_own_noise(prepared: Prepared):
-    job = prepared()
+def test_a_file_of_dp_sgd_is_shown_with_its_own_noise(prepare: PrepareJob):
+    job = prepare()
     question, note = start_position(job)
     assert (question.mechanism, question.view, question.unit, note) == ("dp_sgd", "server", "example", "")
     assert (question.epsilon, question.delta, question.rounds, question.local_steps) == (2.0, 1e-4, 4, 1)
@@ -23,8 +23,8 @@ def test_a_file_of_dp_sgd_is_shown_with_its_own_noise(prepared: Prepared):
     assert answer_question(question)["noise_multiplier"] == job.algorithm.trainer.noise_multiplier  # type: ignore[union-attr]
 
 
-def test_examples_that_do_not_go_round_evenly_change_no_number(prepared: Prepared):
-    job = prepared(TEN)
+def test_examples_that_do_not_go_round_evenly_change_no_number(prepare: PrepareJob):
+    job = prepare(TEN)
     question, note = start_position(job)
     assert (question.examples, note) == (143.8, "")
     assert answer_question(question)["noise_to_signal"] == noise_to_signal(job.algorithm, job.population, 650)
@@ -44,20 +44,20 @@ def test_examples_that_do_not_go_round_evenly_change_no_number(prepared: Prepare
     ],
 )
 def test_files_for_whole_clients(
-    prepared: Prepared, recipe: str, more: tuple[str, ...], mechanism: str, rate: float, steps: int
+    prepare: PrepareJob, recipe: str, more: tuple[str, ...], mechanism: str, rate: float, steps: int
 ):
-    job = prepared(f"algorithm={{{recipe}, learning_rate=0.1, clip_norm=0.5}}", *OF_CLIENTS, TEN, *more)
+    job = prepare(f"algorithm={{{recipe}, learning_rate=0.1, clip_norm=0.5}}", *OF_CLIENTS, TEN, *more)
     question, note = start_position(job)
     assert (question.mechanism, question.sampling_rate, question.local_steps, note) == (mechanism, rate, steps, "")
     assert answer_question(question)["noise_multiplier"] == pytest.approx(job.algorithm.mechanism.noise_multiplier)  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
-def test_files_whose_clients_add_their_own_noise(prepared: Prepared, noise: str):
+def test_files_whose_clients_add_their_own_noise(prepare: PrepareJob, noise: str):
     recipe = (
         f'recipe="ldp_fedavg", learning_rate=0.1, gradient_bound=1.0, local_iterations=5, cohort=2, noise="{noise}"'
     )
-    job = prepared(f"algorithm={{{recipe}}}", *OF_CLIENTS, TEN)
+    job = prepare(f"algorithm={{{recipe}}}", *OF_CLIENTS, TEN)
     question, note = start_position(job)
     assert (question.mechanism, question.sampling_rate, question.local_steps) == (f"local_{noise}", 0.2, 5)
     assert note == ""
@@ -126,15 +126,15 @@ def test_files_whose_clients_add_their_own_noise(prepared: Prepared, noise: str)
     ],
 )
 def test_what_sliders_cannot_say_is_shown_as_the_nearest_and_said(
-    prepared: Prepared, overrides: tuple[str, ...], mechanism: str
+    prepare: PrepareJob, overrides: tuple[str, ...], mechanism: str
 ):
-    question, note = start_position(prepared(*overrides))
+    question, note = start_position(prepare(*overrides))
     assert question.mechanism == mechanism
     assert "the nearest" in note
 
 
-def test_a_file_of_skellam_shares_is_shown_with_its_own_numbers(prepared: Prepared):
-    job = prepared(f"{BROADCAST}}}")
+def test_a_file_of_skellam_shares_is_shown_with_its_own_numbers(prepare: PrepareJob):
+    job = prepare(f"{BROADCAST}}}")
     question, note = start_position(job)
     assert (question.mechanism, question.local_steps, note) == ("skellam", 2, "")
     assert answer_question(question)["noise_to_signal"] == pytest.approx(

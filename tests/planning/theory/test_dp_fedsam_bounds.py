@@ -66,7 +66,7 @@ def test_at_the_papers_own_radius_the_bound_of_sam_is_not_the_smaller_one() -> N
     assert dp_fedsam_bounds.sam_sensitivity(replace(CIFAR, radius=0.3), ONES, rate).value < sgd
 
 
-def moved(gradient_of: dict[str, float], radius: float, steps: int, rate: float) -> float:
+def train_distance(gradient_of: dict[str, float], radius: float, steps: int, rate: float) -> float:
     """How far local training goes from 0 on ½·curvature·w² − example·w: by SAM, which at radius 0 is SGD."""
     w = 0.0
     for _ in range(steps):
@@ -82,7 +82,7 @@ def test_a_client_with_one_example_is_more_sensitive_than_theorem_1_says(radius:
     at ρ = ½ and 0 at ρ = 0. The updates of one step at a rate of 0.1 part by 1 or more.
     """
     run, landscape = replace(CIFAR, local_steps=1, radius=radius), LossConstants(local_deviation=0.0)
-    one, other = (moved({"curvature": 1.0, "example": each}, radius, 1, 0.1) for each in (5.0, -5.0))
+    one, other = (train_distance({"curvature": 1.0, "example": each}, radius, 1, 0.1) for each in (5.0, -5.0))
     squared = (one - other) ** 2
     sam = dp_fedsam_bounds.sam_sensitivity(run, landscape, 0.1)
     assert squared >= 1 - 1e-12 > 6 * sam.value

@@ -117,16 +117,16 @@ def test_no_other_whole_e_has_a_smaller_bound(setting: Setting, cycles: int, for
 def test_no_other_whole_t_has_a_smaller_bound(setting: Setting, local: int) -> None:
     found, step = fu_best_iterations.best_total(setting, local).value, setting.cycle * local
 
-    def at(cycles: int) -> float:
+    def bound_for(cycles: int) -> float:
         return convergence_bound(setting, cycles * step, local).total
 
     if math.isinf(found):
         assert setting.noise.z == 1
-        assert all(at(2 * n) <= at(n) * (1 + 1e-12) for n in (1, 7, 100, 10_000, 10**7))
+        assert all(bound_for(2 * n) <= bound_for(n) * (1 + 1e-12) for n in (1, 7, 100, 10_000, 10**7))
     else:
         best = round(found / step)
         others = {*range(1, 30), *(max(1, best + n) for n in (-2, -1, 1, 2)), 2 * best, 10 * best, 1000 * best}
-        assert all(at(best) <= at(n) * (1 + 1e-12) for n in others)
+        assert all(bound_for(best) <= bound_for(n) * (1 + 1e-12) for n in others)
 
 
 @given(settings, st.integers(1, 5))

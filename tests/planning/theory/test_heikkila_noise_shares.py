@@ -32,10 +32,10 @@ def mixture(shifts: list[float], chances: list[float], epsilon: float) -> tuple[
     def loss(x: float) -> float:
         return float(special.logsumexp(np.log(chance) + at * x - at**2 / 2))
 
-    def above(x: float, level: float) -> float:
+    def excess(x: float, level: float) -> float:
         return float(chance @ special.ndtr(at - x)) - level * float(special.ndtr(-x))
 
-    forward = above(optimize.brentq(lambda x: loss(x) - epsilon, -60, 60), math.exp(epsilon))
+    forward = excess(optimize.brentq(lambda x: loss(x) - epsilon, -60, 60), math.exp(epsilon))
     least = math.log(chances[0]) if shifts[0] == 0 else -math.inf
     if -epsilon <= least:
         return forward, 0.0

@@ -54,7 +54,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_bytes().split(b"\n")[:-1]]
 
 
-def spent(summary: dict[str, Any]) -> float:
+def spent_epsilon(summary: dict[str, Any]) -> float:
     (only,) = summary["budgets"]
     return float(only["spent"])
 

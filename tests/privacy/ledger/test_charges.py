@@ -17,7 +17,7 @@ FIXED = SampledWithoutReplacement(cohort=10, population=100, event=GAUSSIAN)
 PATIENT = Person(column="patient", max_examples=3)
 
 
-def charged(to: dict[str, Any], *releases: Release) -> list[tuple[Event, str]]:
+def charge(to: dict[str, Any], *releases: Release) -> list[tuple[Event, str]]:
     return [(event, relation) for _, event, relation in charges(budget(**to), releases)]
 
 
@@ -28,41 +28,41 @@ def charged(to: dict[str, Any], *releases: Release) -> list[tuple[Event, str]]:
 )
 def test_one_more_or_less_covers_one_of_zero(unit: Any, of_release: str, of_budget: str):
     made = release(SAMPLED, unit=unit, relation=of_release, view="public")
-    assert charged({"unit": unit, "relation": of_budget, "view": "public"}, made) == [(SAMPLED, "add_or_remove")]
+    assert charge({"unit": unit, "relation": of_budget, "view": "public"}, made) == [(SAMPLED, "add_or_remove")]
 
 
 def test_what_hides_a_content_does_not_hide_who_took_part():
     with pytest.raises(Unsupported, match="whether it took part, which does not follow"):
-        charged({"relation": "add_or_remove"}, release(GAUSSIAN, relation="zero_out"))
+        charge({"relation": "add_or_remove"}, release(GAUSSIAN, relation="zero_out"))
     with pytest.raises(Unsupported, match="whether it took part"):
-        charged({"unit": PATIENT}, release(GAUSSIAN, relation="zero_out"))
+        charge({"unit": PATIENT}, release(GAUSSIAN, relation="zero_out"))
     with pytest.raises(Unsupported, match="whether it took part") as of_a_client:
-        charged({"unit": "client"}, release(GAUSSIAN, unit="client", relation="zero_out"))
+        charge({"unit": "client"}, release(GAUSSIAN, unit="client", relation="zero_out"))
     assert of_a_client.value.fix == 'Make the budget for relation "zero_out".'
 
 
 @pytest.mark.parametrize("of_release", ["add_or_remove", "zero_out"])
 def test_a_persons_examples_are_blanked_at_the_price_of_their_removal(of_release: str):
     made = release(SAMPLED, relation=of_release)
-    assert charged({"unit": PATIENT, "relation": "zero_out"}, made) == [(group_event(SAMPLED, 3), "add_or_remove")]
+    assert charge({"unit": PATIENT, "relation": "zero_out"}, made) == [(group_event(SAMPLED, 3), "add_or_remove")]
 
 
 @pytest.mark.parametrize("of_release", ["add_or_remove", "zero_out", "replace"])
 def test_a_replacement_is_priced_as_one(of_release: str):
-    assert charged({"relation": "replace"}, release(SAMPLED, relation=of_release)) == [(SAMPLED, "replace")]
+    assert charge({"relation": "replace"}, release(SAMPLED, relation=of_release)) == [(SAMPLED, "replace")]
 
 
 @pytest.mark.parametrize("of_budget", ["add_or_remove", "zero_out"])
 def test_safe_to_replace_is_not_safe_to_add(of_budget: str):
     with pytest.raises(Unsupported, match=r"holds for replacing one example, .* does not follow"):
-        charged({"relation": of_budget}, release(GAUSSIAN, relation="replace"))
+        charge({"relation": of_budget}, release(GAUSSIAN, relation="replace"))
 
 
 @pytest.mark.parametrize("of_release", ["add_or_remove", "zero_out"])
 def test_a_fixed_size_can_not_be_one_more_or_less(of_release: str):
     with pytest.raises(Unsupported, match="Sampling without replacement keeps the number of units fixed"):
-        charged({"relation": of_release}, release(FIXED, relation=of_release))
-    assert charged({"relation": "replace"}, release(FIXED, relation="replace")) == [(FIXED, "replace")]
+        charge({"relation": of_release}, release(FIXED, relation=of_release))
+    assert charge({"relation": "replace"}, release(FIXED, relation="replace")) == [(FIXED, "replace")]
 
 
 @pytest.mark.parametrize("unit", ["example", PATIENT])
@@ -73,24 +73,24 @@ def test_a_clients_release_counts_for_what_a_client_holds_as_its_replacement(
     unit: Any, of_budget: str, event: Event, of_release: str
 ):
     made = release(event, unit="client", relation=of_release, view="public")
-    assert charged({"unit": unit, "relation": of_budget, "view": "public"}, made) == [(event, "replace")]
+    assert charge({"unit": unit, "relation": of_budget, "view": "public"}, made) == [(event, "replace")]
 
 
 @pytest.mark.parametrize("unit", ["example", PATIENT])
 def test_an_examples_release_never_counts_for_a_client(unit: Any):
     with pytest.raises(Unsupported, match=r"unit client, .*; they are for unit"):
-        charged({"unit": "client"}, release(GAUSSIAN, unit=unit))
+        charge({"unit": "client"}, release(GAUSSIAN, unit=unit))
 
 
 def test_a_persons_release_never_counts_for_an_example_or_another_person():
     with pytest.raises(Unsupported):
-        charged({}, release(GAUSSIAN, unit=PATIENT))
+        charge({}, release(GAUSSIAN, unit=PATIENT))
     with pytest.raises(Unsupported):
-        charged({"unit": Person(column="visitor", max_examples=3)}, release(GAUSSIAN, unit=PATIENT))
+        charge({"unit": Person(column="visitor", max_examples=3)}, release(GAUSSIAN, unit=PATIENT))
 
 
 def test_an_examples_release_counts_for_a_person_as_a_group():
-    (event, relation) = charged({"unit": PATIENT}, release(SAMPLED))[0]
+    (event, relation) = charge({"unit": PATIENT}, release(SAMPLED))[0]
     assert (event, relation) == (group_event(SAMPLED, 3), "add_or_remove")
     assert event.sampling_rate == pytest.approx(1 - 0.9**3)
     assert event.event.noise_multiplier == pytest.approx(2.0 / 3)
@@ -99,12 +99,12 @@ def test_an_examples_release_counts_for_a_person_as_a_group():
 @pytest.mark.parametrize(("of_release", "of_budget"), [("replace", "add_or_remove"), ("add_or_remove", "replace")])
 def test_a_group_is_only_added_or_removed(of_release: str, of_budget: str):
     with pytest.raises(Unsupported, match="only under add_or_remove or zero_out"):
-        charged({"unit": PATIENT, "relation": of_budget}, release(SAMPLED, relation=of_release))
+        charge({"unit": PATIENT, "relation": of_budget}, release(SAMPLED, relation=of_release))
 
 
 def test_where_one_reading_fails_another_that_holds_is_taken():
     both = release(SAMPLED), release(GAUSSIAN, unit="client")
-    assert charged({"unit": PATIENT, "relation": "replace"}, *both) == [(GAUSSIAN, "replace")]
+    assert charge({"unit": PATIENT, "relation": "replace"}, *both) == [(GAUSSIAN, "replace")]
 
 
 def test_a_budget_reads_the_releases_for_its_own_unit_and_view():
@@ -112,12 +112,12 @@ def test_a_budget_reads_the_releases_for_its_own_unit_and_view():
         [("example", "server"), ("example", "public"), ("client", "server"), ("client", "public")], start=1
     )]  # fmt: skip
     for z, made in enumerate(told, start=1):
-        found = charged({"unit": made.unit, "view": made.view}, *told)
+        found = charge({"unit": made.unit, "view": made.view}, *told)
         assert found == [(GaussianNoise(noise_multiplier=z), "add_or_remove")]
 
 
 def test_all_releases_for_a_budgets_unit_and_view_count():
-    assert charged({}, release(1.0), release(2.0), release(1.0)) == [
+    assert charge({}, release(1.0), release(2.0), release(1.0)) == [
         (GaussianNoise(noise_multiplier=z), "add_or_remove") for z in (1.0, 2.0, 1.0)
     ]
 
@@ -128,7 +128,7 @@ def test_all_releases_for_a_budgets_unit_and_view_count():
 )
 def test_what_protects_from_those_who_see_more_protects_from_the_public(told: tuple[Any, ...], taken: str):
     noise = {"public": 1.0, "server": 2.0, "client": 3.0}
-    found = charged({"view": "public"}, *(release(noise[view], view=view) for view in told))
+    found = charge({"view": "public"}, *(release(noise[view], view=view) for view in told))
     assert found == [(GaussianNoise(noise_multiplier=noise[taken]), "add_or_remove")]
 
 
@@ -137,12 +137,12 @@ def test_nothing_else_follows_from_a_view(view: str, told: Any):
     with pytest.raises(
         Unsupported, match=rf"say nothing about .*view {view}\); they are for unit example, view {told}"
     ):
-        charged({"view": view}, release(GAUSSIAN, view=told))
+        charge({"view": view}, release(GAUSSIAN, view=told))
 
 
 def test_no_releases_say_nothing():
     with pytest.raises(Unsupported, match="they are for nothing"):
-        charged({"view": "public"})
+        charge({"view": "public"})
 
 
 def test_the_clients_that_a_release_names_are_kept():

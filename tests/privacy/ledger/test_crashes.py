@@ -16,7 +16,7 @@ import pytest
 from discreet.errors import LedgerDamaged, LedgerUnavailable
 from discreet.privacy.ledger import Ledger, verify
 
-from .helpers import budget, filter_epsilon, in_a_process, lines, no_disk, release, spend_all, spent
+from .helpers import budget, filter_epsilon, in_a_process, lines, no_disk, release, spend_all, spent_epsilon
 
 
 @pytest.fixture
@@ -69,9 +69,9 @@ def test_at_every_byte_what_is_recovered_is_no_less_than_what_was_committed_and_
             floor = filter_epsilon(order, order * divergence) if divergence else 0.0
         path.write_bytes(whole[:cut])
         ledger = Ledger.open(path)
-        assert spent(ledger.summary()) >= floor * (1 - 1e-12)
+        assert spent_epsilon(ledger.summary()) >= floor * (1 - 1e-12)
         ledger.commit(ledger.reserve("more", [release(20.0)]), [release(20.0)])
-        assert spent(Ledger.open(path).summary()) > floor
+        assert spent_epsilon(Ledger.open(path).summary()) > floor
     assert counted == len(ends) == len(records) - 1 >= 14
 
 
@@ -88,7 +88,7 @@ def test_any_changed_byte_is_found_or_was_never_acknowledged(path: Path, monkeyp
     no_disk(monkeypatch)
     whole = make_a_mix(path) + b'{"seq":19,"prev":"ab'
     acknowledged = whole.rindex(b"\n") + 1
-    before = spent(Ledger.open(path).summary())
+    before = spent_epsilon(Ledger.open(path).summary())
     for place in range(len(whole)):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
         if place < acknowledged:
@@ -96,7 +96,7 @@ def test_any_changed_byte_is_found_or_was_never_acknowledged(path: Path, monkeyp
             with pytest.raises(LedgerDamaged, match=f"Line {line} of .* Restore it from a copy"):
                 verify(path)
         else:
-            assert spent(Ledger.open(path).summary()) == before
+            assert spent_epsilon(Ledger.open(path).summary()) == before
 
 
 def spend_and_tell(path: Path, name: str, told: Connection) -> None:
@@ -112,7 +112,7 @@ def spend_and_tell(path: Path, name: str, told: Connection) -> None:
             told.send(("committed", key))
 
 
-def everything(told: Connection) -> Iterator[tuple[str, str]]:
+def receive_all(told: Connection) -> Iterator[tuple[str, str]]:
     try:
         while True:
             yield told.recv()
@@ -132,11 +132,11 @@ def test_ten_processes_killed_in_mid_work_have_spent_at_least_what_they_told(pat
         process.kill()
         process.join()
         assert process.exitcode == -signal.SIGKILL
-        told += everything(receive)  # what it had told before it died
+        told += receive_all(receive)  # what it had told before it died
         committed = [key for what, key in told if what == "committed"]
         divergence = sum(1 / (2 * (50.0 if int(key.split("/")[1]) % 3 == 2 else 100.0) ** 2) for key in committed)
         summary = Ledger.open(path).summary()
-        assert spent(summary) >= (filter_epsilon(order, order * divergence) if committed else 0.0)
+        assert spent_epsilon(summary) >= (filter_epsilon(order, order * divergence) if committed else 0.0)
         assert summary["releases"]["committed"] >= len(committed)
         on_disk = {record["key"] for record in lines(path) if record["type"] == "reserve"}
         assert on_disk >= {key for _, key in told}
@@ -225,7 +225,7 @@ def test_two_writers_together_spend_what_one_could_and_no_more(path: Path, tmp_p
     for process in processes:
         process.join()
     assert sum(made) == affordable
-    assert spent(Ledger.open(path).summary()) == spent(alone.summary()) <= 4.0
+    assert spent_epsilon(Ledger.open(path).summary()) == spent_epsilon(alone.summary()) <= 4.0
     assert verify(path)["records"] == 1 + 2 * affordable
 
 

@@ -201,14 +201,14 @@ def test_a_disk_that_fills_up_leaves_the_log_as_it_was(path: Path, monkeypatch: 
 def test_a_disk_that_does_not_even_shorten_the_log_leaves_a_torn_line(path: Path, monkeypatch: pytest.MonkeyPatch):
     write = os.write
 
-    def broken(fd: int, data: bytes | int) -> int:
+    def fail(fd: int, data: bytes | int) -> int:
         if isinstance(data, bytes):
             write(fd, data[:30])
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     with monkeypatch.context() as patch:
-        patch.setattr(os, "write", broken)
-        patch.setattr(os, "ftruncate", broken)
+        patch.setattr(os, "write", fail)
+        patch.setattr(os, "ftruncate", fail)
         with pytest.raises(LedgerUnavailable, match="Check the disk"):
             append(path, {"type": "a"})
     assert len(read_all(path).torn) == 30
@@ -219,11 +219,11 @@ def test_a_disk_that_does_not_even_shorten_the_log_leaves_a_torn_line(path: Path
 def test_a_record_that_did_not_reach_the_disk_is_taken_back(path: Path, monkeypatch: pytest.MonkeyPatch):
     before = path.read_bytes()
 
-    def failing(fd: int) -> None:
+    def fail(fd: int) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", failing)
+        patch.setattr(os, "fsync", fail)
         with pytest.raises(LedgerUnavailable, match="Input/output error"):
             append(path, {"type": "a"})
     assert path.read_bytes() == before
@@ -274,10 +274,10 @@ def test_readers_share_and_a_writer_is_alone(path: Path):
 
 
 def test_a_disk_without_locks_is_told(path: Path, monkeypatch: pytest.MonkeyPatch):
-    def without(*_: object) -> None:
+    def fail(*_: object) -> None:
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
-    monkeypatch.setattr(fcntl, "flock", without)
+    monkeypatch.setattr(fcntl, "flock", fail)
     with pytest.raises(LedgerUnavailable, match=r"could not be locked \(No locks available\)"):
         read_all(path)
 

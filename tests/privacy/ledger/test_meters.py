@@ -23,13 +23,13 @@ from discreet.privacy.ledger import Ledger
 from discreet.privacy.ledger.accounts import _Room, add_bills, split_bill
 from discreet.privacy.ledger.meters import Bill, Filter, Plan, PriceList, best_order
 
-from .helpers import DELTA, budget, filter_epsilon, gaussian_epsilon, lines, no_disk, release, spend_all, spent
+from .helpers import DELTA, budget, filter_epsilon, gaussian_epsilon, lines, no_disk, release, spend_all, spent_epsilon
 
 SAMPLED = PoissonSampled(sampling_rate=0.1, event=GaussianNoise(noise_multiplier=1.0))
 BILLS = st.dictionaries(st.integers(0, 4), st.integers(1, 9), max_size=4).map(lambda each: tuple(sorted(each.items())))
 
 
-class Counted:
+class CallCounter:
     """The accountant, and how often it was asked."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,12 +109,12 @@ def test_a_mixed_bill_costs_no_less_than_its_parts_under_their_own_relations(tmp
     ledger.reserve("1", [release(2.0)])
     ledger.reserve("2", [release(2.0, unit="client")])
     sound = gaussian_epsilon(math.sqrt(1 / 4 + 1))  # z = 2, and z = 2 ÷ 2
-    assert sound <= spent(ledger.summary()) < gaussian_epsilon(math.sqrt(2))
+    assert sound <= spent_epsilon(ledger.summary()) < gaussian_epsilon(math.sqrt(2))
     by_filter = Ledger.create(tmp_path / "filter", [budget(30.0)], "filter")
     by_filter.reserve("1", [release(2.0)])
     by_filter.reserve("2", [release(2.0, unit="client")])
     order = lines(tmp_path / "filter")[0]["orders"][0]
-    assert spent(by_filter.summary()) == pytest.approx(filter_epsilon(order, order / 2 * (1 / 4 + 1)))
+    assert spent_epsilon(by_filter.summary()) == pytest.approx(filter_epsilon(order, order / 2 * (1 / 4 + 1)))
 
 
 @pytest.mark.parametrize("event", [LaplaceNoise(noise_multiplier=5.0), SAMPLED, GaussianNoise(noise_multiplier=3.0)])
@@ -129,7 +129,7 @@ def test_fixed_cohorts_are_counted_under_replacement(tmp_path: Path):
     event = SampledWithoutReplacement(cohort=10, population=100, event=GaussianNoise(noise_multiplier=4.0))
     ledger = Ledger.create(tmp_path / "ledger", [budget(8.0, unit="client", relation="replace", view="public")])
     ledger.reserve("1", [release(event, unit="client", relation="replace", view="public")])
-    assert spent(ledger.summary()) == pytest.approx(accountant.epsilon(event, DELTA, "replace"), rel=1e-6)
+    assert spent_epsilon(ledger.summary()) == pytest.approx(accountant.epsilon(event, DELTA, "replace"), rel=1e-6)
 
 
 def test_nan_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -147,7 +147,7 @@ def test_nan_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 def test_rounds_are_counted_down_and_not_accounted_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     no_disk(monkeypatch)
-    counted = Counted(monkeypatch)
+    counted = CallCounter(monkeypatch)
     ledger = Ledger.create(tmp_path / "ledger", [budget(20.0)])
     assert spend_all(ledger, release(SAMPLED))[0] > 600
     assert counted.asked < 20
@@ -155,7 +155,7 @@ def test_rounds_are_counted_down_and_not_accounted_again(tmp_path: Path, monkeyp
 
 def test_ten_thousand_clients_that_join_at_random_share_one_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     no_disk(monkeypatch)
-    counted = Counted(monkeypatch)
+    counted = CallCounter(monkeypatch)
     ledger = Ledger.create(tmp_path / "ledger", [budget(4.0)])
     draw = np.random.default_rng(7)
     everyone = release(10.0)
@@ -170,7 +170,7 @@ def test_ten_thousand_clients_that_join_at_random_share_one_search(tmp_path: Pat
 
 def test_clients_that_all_differ_are_admitted_by_quick_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     no_disk(monkeypatch)
-    counted = Counted(monkeypatch)
+    counted = CallCounter(monkeypatch)
     ledger = Ledger.create(tmp_path / "ledger", [budget(8.0)])
     own = [release(20.0 + client / 100, clients=(client,)) for client in range(1000)]
     for made in range(10):

@@ -19,7 +19,7 @@ def secagg(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
     return importlib.import_module("secagg")
 
 
-def measured(masking: float) -> dict[str, Any]:
+def measurements(masking: float) -> dict[str, Any]:
     whats = ("client: mask", "server: add up", "server: unmask", "server: unmask, one client lost")
     row = {"threshold": 7, "set_up": 0.01, "server": 1.0, "beyond_the_vector": 663}
     small, large = (
@@ -37,7 +37,7 @@ def measured(masking: float) -> dict[str, Any]:
 
 
 def test_the_page_says_whether_its_goals_are_met(secagg: ModuleType):
-    fast, slow = (secagg.page({"cpu": measured(seconds)}) for seconds in (0.01, 0.1))
+    fast, slow = (secagg.page({"cpu": measurements(seconds)}) for seconds in (0.01, 0.1))
     assert "| client: mask | 10.0 ms | 70.0 ms | met |" in fast
     assert "| client: mask | 100.0 ms | 70.0 ms | **missed** |" in slow
     assert "| one client's masked vector on the wire | 4.0007 MB | 8.00 MB | ≤ 4.1 MB: met |" in fast
@@ -47,7 +47,7 @@ def test_the_page_says_whether_its_goals_are_met(secagg: ModuleType):
 
 
 def test_the_picture_is_drawn_from_what_was_kept(secagg: ModuleType, tmp_path: Path):
-    (tmp_path / "secagg.json").write_text(json.dumps({"cpu": measured(0.01)}))
+    (tmp_path / "secagg.json").write_text(json.dumps({"cpu": measurements(0.01)}))
     secagg.draw()
     assert (tmp_path / "secagg.svg").read_text().startswith("<?xml")
 

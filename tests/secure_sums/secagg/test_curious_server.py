@@ -22,7 +22,7 @@ from tests.secure_sums.secagg.cohorts import is_exact, read, rehearsal, repeated
 FALSE_ALARM = 1e-6  # of each chi-square test here; all run on fixed secrets
 
 
-def recorded(session: LocalSession) -> list[bytes]:
+def record_messages(session: LocalSession) -> list[bytes]:
     """Everything that the server is sent from now on."""
     messages: list[bytes] = []
     receive = session.server.receive
@@ -56,7 +56,7 @@ def test_what_the_server_receives_is_uniform_whatever_was_sent(bits: int):
     with repeated_secrets():
         agreed = terms(4, bits=bits, length=50_000, rounds=1)
         session = rehearsal(agreed)
-        messages = recorded(session)
+        messages = record_messages(session)
         session.sum(0, {client: np.full(50_000, 7) for client in range(4)})
     seen = masked_vectors(messages, agreed)
     ring = agreed.ring
@@ -72,7 +72,7 @@ def test_with_all_that_was_revealed_one_update_is_still_uniform(neighbours: int 
     with repeated_secrets():
         agreed = terms(9, neighbours=neighbours, bits=16, length=50_000, rounds=1)
         session = rehearsal(agreed)
-        messages = recorded(session)
+        messages = record_messages(session)
         given = {client: np.full(50_000, 7) for client in range(9)}
         current = kept_round(session)
         session.sum(0, given, leaving={8: "masked"})
@@ -123,15 +123,15 @@ def test_the_servers_whole_record_fits_two_different_updates():
 def record_of(agreed: Terms, given: dict[int, Vector], shifts: dict[bytes, Vector]) -> tuple[list[bytes], bytes]:
     """All messages of one session on repeated secrets, where client 4 is lost; and the key that 1 and 2 share."""
 
-    def expanded(masks: Masks, key: bytes) -> Vector:
+    def expand(masks: Masks, key: bytes) -> Vector:
         drawn = np.random.default_rng(list(key)).integers(0, 2**20, 5)
         return (drawn - shifts.get(key, 0)).astype(np.uint32)
 
-    with repeated_secrets(), patch.object(Masks, "_expand", expanded):
+    with repeated_secrets(), patch.object(Masks, "_expand", expand):
         session = rehearsal(agreed)
         state, public = session.clients[1]._state, session.server._cohort.mask_public(2, 0)
         shared = pair_masks(agreed, 0, 1, state.mask_keys[0], {2: public})[2]
-        messages = recorded(session)
+        messages = record_messages(session)
         total = session.sum(0, given, leaving={4: "masked", 0: "revealed"})
     assert is_exact(total, agreed, given)
     return [*messages, total.vector.tobytes()], shared
@@ -165,7 +165,7 @@ def test_a_mask_key_that_lived_longer_would_bare_an_earlier_round(long_lived: bo
     with repeated_secrets(), patch.object(client_setup, "publish", publish_one_key if long_lived else publish):
         agreed = terms(4, bits=16, length=50_000, rounds=2)
         session = rehearsal(agreed)
-        rounds, messages = kept_round(session), recorded(session)
+        rounds, messages = kept_round(session), record_messages(session)
         given = vectors(agreed)
         session.sum(0, given)
         bared = masked_vectors(messages, agreed)[3].copy()

@@ -138,13 +138,13 @@ def test_the_honest_stay_connected_if_no_half_neighbourhood_is_missing_in_a_row(
     for _ in range(500):
         clients, half, seed = draw.randint(12, 40), draw.randint(1, 3), draw.randbytes(8)
         left = set(draw.sample(range(clients), draw.randint(clients // 2, clients)))
-        if not connected(left, neighbourhoods(place_on_circle(range(clients), seed), 2 * half)):
+        if not is_connected(left, neighbourhoods(place_on_circle(range(clients), seed), 2 * half)):
             apart += 1
             assert longest_run([each not in left for each in place_on_circle(range(clients), seed)]) >= half
     assert apart > 50
 
 
-def connected(left: set[int], found: dict[int, tuple[int, ...]]) -> bool:
+def is_connected(left: set[int], found: dict[int, tuple[int, ...]]) -> bool:
     reached: set[int] = set()
     waiting = [min(left)]
     while waiting:

@@ -17,7 +17,7 @@ from discreet.secure_sums.secagg.session_terms import Terms
 from tests.secure_sums.secagg.cohorts import cheap_agreement, identity_keys, read, rehearsal, terms, vectors
 
 
-class Lying:
+class LyingServer:
     """All clients have masked their vectors; the server may now show each whatever list it likes.
 
     Those who `side` with it tell it their keys of this round, and sign what it wants.
@@ -32,7 +32,7 @@ class Lying:
         session.server.open_round(0)
         self.masked = {each: read(session.clients[each].mask(0, given[each]), Masked, agreed) for each in given}
 
-    def revealed(self, shown: Mapping[int, frozenset[int]]) -> dict[int, Revealed]:
+    def collect_revealed(self, shown: Mapping[int, frozenset[int]]) -> dict[int, Revealed]:
         """What the clients reveal, each of the list that it is shown."""
         signatures = {each: {} for each in set(shown.values())}  # type: dict[frozenset[int], dict[int, bytes]]
         for client, survivors in shown.items():
@@ -60,16 +60,18 @@ class Lying:
         masks, total = Masks(self.terms.ring), self.terms.ring.zeros()
         for client in part:
             total += self.terms.ring.unpack(self.masked[client].vector)
-            masks.subtract(total, self_mask(self.terms, 0, client, self._opened(client, revealed, "self_masks"))[0])
+            masks.subtract(
+                total, self_mask(self.terms, 0, client, self._open_secret(client, revealed, "self_masks"))[0]
+            )
         around = set().union(*(self.cohort.partners(each) for each in part)) - set(part)
         for other in around:
-            private = self.told.get(other) or self._opened(other, revealed, "mask_keys")
+            private = self.told.get(other) or self._open_secret(other, revealed, "mask_keys")
             peers = {each: self.cohort.mask_public(each, 0) for each in self.cohort.partners(other) & set(part)}
             for peer, pair in pair_masks(self.terms, 0, other, private, peers).items():
                 (masks.subtract if peer < other else masks.add)(total, pair)
         return self.terms.ring.reduce(total)
 
-    def _opened(self, owner: int, revealed: Mapping[int, Revealed], what: str) -> bytes:
+    def _open_secret(self, owner: int, revealed: Mapping[int, Revealed], what: str) -> bytes:
         tables = {each: getattr(revealed[each], what) for each in self.cohort.neighbourhood(owner) & revealed.keys()}
         shares = {self.cohort.positions[owner][each]: table[owner] for each, table in tables.items() if owner in table}
         assert len(shares) >= self.terms.threshold
@@ -94,10 +96,10 @@ def test_on_a_graph_a_server_that_names_the_leavers_cuts_the_circle_so_nothing_i
         around = graph.place_on_circle(cohort.published, cohort.roster)
         gaps, part = around[:4] + around[9:13], around[4:9]
         side = {around[0], around[9]}
-        lying = Lying(agreed, session, given, side)
+        lying = LyingServer(agreed, session, given, side)
         left = frozenset(range(40)) - (set(gaps) - side)
         assert len(left) == 34 >= agreed.minimum == 21
-        revealed = lying.revealed(dict.fromkeys(left, left))
+        revealed = lying.collect_revealed(dict.fromkeys(left, left))
         found = lying.sum_of(part, revealed)
     assert [int(each) for each in found] == [sum(int(given[one][at]) for one in part) % 2**20 for at in range(5)]
 
@@ -109,17 +111,17 @@ def test_with_all_pairs_two_lists_are_never_both_answered_by_the_honest_unless_t
     assert (agreed.threshold, agreed.tolerated_colluders) == (5, 2)
     side = set(range(2 + more))
     honest = [each for each in range(7) if each not in side]
-    lying = Lying(agreed, rehearsal(agreed), vectors(agreed), side)
+    lying = LyingServer(agreed, rehearsal(agreed), vectors(agreed), side)
     everyone = frozenset(range(7))
     lists = {each: everyone - {honest[-1]} if at < 2 else everyone for at, each in enumerate(honest)}
-    found = lying.revealed(lists)
+    found = lying.collect_revealed(lists)
     answered = {lists[each] for each in found}
     assert len(answered) == 1 + more
 
 
 def test_a_signature_under_another_list_ends_the_session():
     agreed = terms(7, rounds=1)
-    lying = Lying(agreed, rehearsal(agreed), vectors(agreed), ())
+    lying = LyingServer(agreed, rehearsal(agreed), vectors(agreed), ())
     everyone = frozenset(range(7))
     session, signed = lying.session, {}
     for client in range(7):

@@ -111,11 +111,11 @@ def test_two_clients_share_a_mask_of_their_own_in_every_round():
     one, other = bytes(range(32)), bytes(range(1, 33))
     publics = {each: key_agreement.public_key(key) for each, key in ((1, one), (2, other))}
 
-    def shared(number: int, client: int, private: bytes, peer: int, public: bytes) -> bytes:
+    def derive_mask(number: int, client: int, private: bytes, peer: int, public: bytes) -> bytes:
         return pair_masks(agreed, number, client, private, {peer: public})[peer]
 
-    first = shared(0, 1, one, 2, publics[2])
-    assert first == shared(0, 2, other, 1, publics[1])
-    assert first != shared(1, 1, one, 2, publics[2])
-    assert first != shared(0, 1, one, 3, publics[2])
+    first = derive_mask(0, 1, one, 2, publics[2])
+    assert first == derive_mask(0, 2, other, 1, publics[1])
+    assert first != derive_mask(1, 1, one, 2, publics[2])
+    assert first != derive_mask(0, 1, one, 3, publics[2])
     assert first != pair_masks(terms(4), 0, 1, one, {2: publics[2]})[2]  # another session

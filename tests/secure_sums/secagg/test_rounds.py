@@ -44,7 +44,7 @@ def test_a_client_survives_a_restart_at_every_step():
     def restart() -> None:
         clients[:] = [Client.from_bytes(each.to_bytes(), identity=key) for each, key in zip(clients, own, strict=True)]
 
-    def answered(messages: Mapping[int, bytes]) -> None:
+    def answer_all(messages: Mapping[int, bytes]) -> None:
         for number, message in messages.items():
             answer = clients[number].receive(message)
             restart()
@@ -59,7 +59,7 @@ def test_a_client_survives_a_restart_at_every_step():
         assert clients[each].start() == first
         server.receive(first)
     for _ in SETUP:
-        answered(server.close_stage())
+        answer_all(server.close_stage())
     for number in range(2):
         server = Server.from_bytes(server.to_bytes())
         server.open_round(number)
@@ -68,7 +68,7 @@ def test_a_client_survives_a_restart_at_every_step():
             server.receive(clients[each].mask(number, given[each]))
             restart()
         for _ in ROUND[:-1]:
-            answered(server.close_stage())
+            answer_all(server.close_stage())
         assert is_exact(server.unmask(), agreed, given)
 
 

@@ -25,7 +25,7 @@ def plans(draw: st.DrawFn, least: int = 3, most: int = 50) -> tuple[int, dict[in
     return clients, {client: draw(st.sampled_from(STAGES)) for client in who}
 
 
-def left_at(clients: int, leaving: Mapping[int, StageName]) -> dict[str, set[int]]:
+def remaining_clients(clients: int, leaving: Mapping[int, StageName]) -> dict[str, set[int]]:
     """Who still sends each message."""
     return {
         stage: {each for each in range(clients) if leaving.get(each) not in STAGES[: place + 1]}
@@ -33,7 +33,7 @@ def left_at(clients: int, leaving: Mapping[int, StageName]) -> dict[str, set[int
     }
 
 
-def parted(leaving: Mapping[int, StageName]) -> tuple[dict[int, StageName], dict[int, StageName]]:
+def split_leavers(leaving: Mapping[int, StageName]) -> tuple[dict[int, StageName], dict[int, StageName]]:
     """Those who leave in the set-up, and those who leave in the round."""
     before = {each: stage for each, stage in leaving.items() if stage in SET_UP}
     return before, {each: stage for each, stage in leaving.items() if stage not in SET_UP}
@@ -49,8 +49,8 @@ def test_a_sum_is_exact_down_to_the_threshold_and_refused_below(
 ):
     clients, leaving = plan
     agreed = terms(clients, signed=signed, bits=bits, rounds=1)
-    given_, left = vectors(agreed), left_at(clients, leaving)
-    before, during = parted(leaving)
+    given_, left = vectors(agreed), remaining_clients(clients, leaving)
+    before, during = split_leavers(leaving)
 
     def total():
         return rehearsal(agreed, before).sum(0, given_, leaving=during)
@@ -71,14 +71,14 @@ def test_on_a_graph_a_sum_is_exact_or_refused(plan: tuple[int, dict[int, StageNa
     """If fewer leave than any neighbourhood can miss, there must be a sum; else either, but never a wrong one."""
     clients, leaving = plan
     agreed = terms(clients, signed=signed, neighbours=min(neighbours, clients - 1), rounds=1)
-    given_, (before, during) = vectors(agreed), parted(leaving)
+    given_, (before, during) = vectors(agreed), split_leavers(leaving)
     with cheap_agreement():
         try:
             made = rehearsal(agreed, before).sum(0, given_, leaving=during)
         except TooFewClients:
             assert len(leaving) > agreed.neighbours - agreed.threshold
         else:
-            assert made.survivors == left_at(clients, leaving)["masked"]
+            assert made.survivors == remaining_clients(clients, leaving)["masked"]
             assert is_exact(made, agreed, given_)
 
 
@@ -88,12 +88,12 @@ def test_real_keys_sum_exactly_with_drop_outs_at_every_stage(clients: int, signe
     agreed = terms(clients, signed=signed, length=40, bits=32, rounds=2)
     spare = clients - agreed.threshold
     leaving: dict[int, StageName] = {each: STAGES[each % 5] for each in range(spare)}
-    before, during = parted(leaving)
+    before, during = split_leavers(leaving)
     session = rehearsal(agreed, before)
     for number in range(2):
         given_ = vectors(agreed, seed=number)
         made = session.sum(number, given_, leaving=during)
-        assert made.survivors == left_at(clients, leaving)["masked"]
+        assert made.survivors == remaining_clients(clients, leaving)["masked"]
         assert is_exact(made, agreed, given_)
 
 
