@@ -1,4 +1,4 @@
-# Two commands matter: `make demo` and `make test`. Each sets up what it needs; a second call is quick.
+# Start with `make demo` or `make test`. Each target installs what it needs; the next call reuses it.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 READY := .venv/.ready
@@ -14,13 +14,13 @@ test: lint
 test-slow: $(READY)
 	$(BIN)/python -m pytest -m slow
 
-test-deploy: .venv/.flower ## a real SuperLink and real clients, with TLS and keys, on this machine
+test-deploy: .venv/.flower ## run a real SuperLink and real clients, with TLS and keys, on this machine
 	$(BIN)/python -m pytest tests/deploy -m deploy -n 2 --dist loadfile --timeout 900
 
-test-browser: .venv/.browser ## the planner's page in Chromium without a window (Debian's package chromium)
+test-browser: .venv/.browser ## test the planner's page in headless Chromium (Debian's package chromium)
 	$(BIN)/python -m pytest tests/browser -m browser -n 0
 
-mutants: $(READY) ## puts each known fault into a copy of the package; its test must fail (docs/mutants.md)
+mutants: $(READY) ## insert each known fault into a copy of the package; its test must fail (docs/mutants.md)
 	$(BIN)/python -m tests.mutants.run
 
 lint: $(READY)
@@ -30,7 +30,7 @@ lint: $(READY)
 	$(BIN)/lint-imports
 	$(BIN)/python tools/names.py
 
-bench: .venv-bench/.ready ## accounting, DP-SGD and secure sums beside their peers, integer noise, and a round where there is a GPU
+bench: .venv-bench/.ready ## compare accounting, DP-SGD and secure sums with other libraries; time integer noise and, on a GPU, a round
 	.venv-bench/bin/python benchmarks/accounting.py
 	.venv-bench/bin/python benchmarks/dp_sgd.py
 	.venv-bench/bin/python benchmarks/secagg.py
@@ -39,7 +39,7 @@ bench: .venv-bench/.ready ## accounting, DP-SGD and secure sums beside their pee
 		.venv-bench/bin/python benchmarks/round.py; \
 	else echo "There is no GPU here, so benchmarks/round.py was left out."; fi
 
-docs: .venv/.docs ## the documentation site, into site/; a warning or a dead link fails it
+docs: .venv/.docs ## build the documentation site into site/; a warning or a dead link is an error
 	$(BIN)/python tools/toml_reference.py
 	$(BIN)/python -m sphinx -q -W --keep-going -c docs -b html . site
 
@@ -60,14 +60,14 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[test,browser]'
 	@touch $@
 
-# Peers pin what we don't, so they live apart, with our package beside them.
+# The other libraries pin versions that we don't, so they are in a separate environment, with our package.
 .venv-bench/.ready: pyproject.toml constraints.txt benchmarks/requirements.txt
 	$(PYTHON) -m venv .venv-bench
 	.venv-bench/bin/pip install --quiet --requirement benchmarks/requirements.txt
 	.venv-bench/bin/pip install --quiet --no-deps --editable .
 	@touch $@
 
-lock: ## resolves every extra together and writes constraints.txt
+lock: ## resolve all extras together and write constraints.txt
 	$(PYTHON) tools/lock.py
 
 clean:

@@ -1,4 +1,4 @@
-"""What every test shares: hypothesis draws the same examples each time, and real data sets lie in one place."""
+"""Shared by all tests: hypothesis draws the same examples each time, and real data sets are in one place."""
 
 import os
 from pathlib import Path
@@ -12,7 +12,7 @@ settings.load_profile("fixed")
 
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
-    """Where real data sets lie: DISCREET_DATA, else `shared/data` beside the repository. Without them, a skip."""
+    """The folder of real data sets: DISCREET_DATA, else `shared/data` next to the repository. Skip if there is none."""
     named = os.environ.get("DISCREET_DATA")
     found = Path(named) if named else Path(__file__).resolve().parents[1].parent / "shared" / "data"
     if not found.is_dir():

@@ -1,4 +1,4 @@
-"""A small experiment that trains in a tenth of a second, and a state folder that is nobody's own."""
+"""A small experiment that trains in a tenth of a second, and a temporary state folder."""
 
 from collections.abc import Callable
 from pathlib import Path

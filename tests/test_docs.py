@@ -1,4 +1,4 @@
-"""The documentation runs: what a page shows is what its commands and programs print, and every link leads somewhere."""
+"""The documentation is run: a page shows what its commands and programs print, and every link has a target."""
 
 import contextlib
 import io
@@ -29,7 +29,7 @@ class Fence(NamedTuple):
 
 
 def fences(page: str) -> list[Fence]:
-    """The fenced blocks of a page, in order; a `text` fence after a `python` one is what it prints."""
+    """Return the fenced blocks of a page, in order; a `text` fence after a `python` one is its output."""
     return [Fence(*found) for found in re.findall(r"^```([\w{}-]*)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)]
 
 
@@ -40,7 +40,7 @@ RUNNABLE = [path for path in PAGES if any(fence.language in RUN for fence in fen
 def test_a_page_shows_what_its_commands_and_programs_print(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One page is one program, in a folder of its own."""
+    """One page is one program, in its own folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
     for shown, printed in run_page(path.read_text()):
@@ -48,7 +48,7 @@ def test_a_page_shows_what_its_commands_and_programs_print(
 
 
 def run_page(page: str) -> Iterator[tuple[str, str]]:
-    """Run a page: what it shows, and what really came out. A fence that begins with a file's name is that file."""
+    """Yield the output that a page shows and the actual output. A fence that begins with a file's name is that file."""
     names: dict[str, Any] = {"__name__": "page"}
     found = fences(page)
     for fence, following in zip(found, [*found[1:], Fence("", "")], strict=True):

@@ -41,7 +41,7 @@ def test_lengths():
 
 
 def test_every_mutant_still_fits_the_code() -> None:
-    """Whoever moves the code updates the mutant: its message says where."""
+    """A change of the code must update the mutant; the message says where."""
     misfits = []
     for mutant in MUTANTS:
         try:
@@ -122,7 +122,7 @@ def test_a_mutant_is_caught_where_its_test_fails_by_what_it_asserts(
         (2, ("call", ["AssertionError"]), "broken"),  # interrupted
         (4, None, "broken"),  # no test of that name
         (5, None, "broken"),  # none was selected
-        (None, None, "broken"),  # out of time
+        (None, None, "broken"),  # timed out
     ],
 )
 def test_a_failure_counts_by_its_kind(

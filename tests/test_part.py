@@ -1,4 +1,4 @@
-"""Parts: strict numbers, frozen records, and the way to plain data and back."""
+"""Parts: strict numbers, frozen records, and conversion to plain data and back."""
 
 import dataclasses
 import importlib
@@ -91,7 +91,7 @@ def test_a_part_cannot_be_changed() -> None:
 
 
 def every_part() -> list[type]:
-    """All parts of the package, found by importing every module of it."""
+    """Return all parts of the package, found by importing all its modules."""
     found = {}
     absent = () if importlib.util.find_spec("flwr") else ("discreet.engines.flower",)  # it comes with an extra
     for module in pkgutil.walk_packages(discreet.__path__, "discreet."):
@@ -161,7 +161,7 @@ def test_a_part_whose_constant_was_replaced_is_refused() -> None:
 
 
 class RegisteringMixin:
-    """A mixin with a hook of its own, which would hide ours."""
+    """A mixin with its own hook, which would hide ours."""
 
     def __init_subclass__(cls, **more: Any) -> None:
         return

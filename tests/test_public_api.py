@@ -1,4 +1,4 @@
-"""The public surface: every name that users may rely on is listed here, can be imported, and says what it is."""
+"""The public API: every name that users may rely on is listed here, can be imported, and has a docstring."""
 
 import importlib
 import inspect
@@ -101,7 +101,7 @@ def test_what_is_listed_is_what_there_is(module: str) -> None:
 
 
 def exported_names(module: Any) -> list[str]:
-    """What a module says it exports, else the functions and classes that it defines for others."""
+    """Return `__all__` of a module, else the public functions and classes that it defines."""
     if hasattr(module, "__all__"):
         return list(module.__all__)
     own = [

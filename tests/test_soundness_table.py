@@ -1,7 +1,7 @@
-"""The papers' unsound or mismatched points, row by row: each can't be expressed, or is run as published and says so.
+"""The papers' unsound or mismatched points, row by row: each can't be expressed, or runs as published and says so.
 
-A test is named by its row. Rows that no algorithm here could commit are listed with the reason, so that none is left
-out in silence.
+A test is named after its row. Rows that no algorithm here can contain are listed with the reason, so that none is
+missing without notice.
 """
 
 import json
@@ -126,13 +126,13 @@ def card_text(found: Guarantee) -> str:
 
 
 def assert_refused(union: Any, /, **fields: Any) -> None:
-    """The part has no such option: it is refused for the last of these fields, and not for another reason."""
+    """Check that the part has no such option: it is refused for the last of these fields, and for no other reason."""
     with pytest.raises(InvalidInput, match=f"{list(fields)[-1]}: is not known here"):
         from_plain(union, fields)
 
 
 def check_claim(found: Guarantee, source: str, reason: str) -> float:
-    """The one claim on the card, which the card calls one, with source, reason and what is certified; its ε."""
+    """Check that the card has one claim with this source and reason, next to what is certified. Return its ε."""
     (claim,) = found.claims
     words = card_text(found)
     assert "Claimed, not certified" in words
@@ -208,7 +208,7 @@ def test_row_3_sums_are_divided_by_the_expected_batch_and_carry_noise_when_nobod
     assert len({round(count) for count in counts}) > 3  # of 24 examples, each with chance ½
     assert all(abs(count - round(count)) < 1e-3 for count in counts)
     for kind in ({"noise": "gaussian"}, {"noise": "skellam"}, {"noise": "discrete_gaussian"}):
-        assert noise_move(1e-9, 3.0, 0, **kind) != 0  # an empty batch, but for one run in 4e7
+        assert noise_move(1e-9, 3.0, 0, **kind) != 0  # an empty batch, except in one run in 4e7
     assert noise_move(1e-9, 3.0, 0, gradients="local") != 0
 
 

@@ -1,4 +1,4 @@
-"""A user's own code is found by name, beside the experiment or installed, and its mistakes are told."""
+"""A user's own code is found by name, next to the experiment or installed, and its errors are reported."""
 
 import py_compile
 from importlib.util import cache_from_source
@@ -34,7 +34,7 @@ def test_a_file_is_looked_up_from_the_folder(folder: Path):
 
 
 def test_what_lies_compiled_beside_a_file_is_not_run(folder: Path):
-    """Python would take it without a look at the source: its header says that nothing is to be compared."""
+    """Python would use it without reading the source: its header turns the comparison off."""
     other = folder / "other.py"
     other.write_text("def layer(width):\n    return 'other code'\n")
     beside = Path(cache_from_source(str(folder / "mine.py")))

@@ -83,7 +83,7 @@ def test_weights_by_examples_under_a_clip_are_refused_with_what_to_use() -> None
 
 
 def test_under_a_clip_a_client_with_many_examples_counts_no_more_than_one_with_few() -> None:
-    """Weights by counts after the clip would let the largest client move the sum by more than it is priced for."""
+    """Weighting by counts after the clip would let the largest client move the sum by more than its price covers."""
     algorithm = dp_fedavg(learning_rate=100.0, batch_size=2, clip_norm=0.5, sampling_rate=0.5, noise_multiplier=1.0)
     data = federation(2, 40)
     simulation = Simulation(algorithm, data, cross_entropy, RunKey.from_seed(1))
@@ -93,7 +93,7 @@ def test_under_a_clip_a_client_with_many_examples_counts_no_more_than_one_with_f
 
 
 def test_a_round_that_nobody_joined_moves_the_model_by_the_servers_noise() -> None:
-    """Else a model that stays where it was would say that nobody was drawn."""
+    """Otherwise an unchanged model would reveal that nobody was drawn."""
     algorithm = dp_fedavg(**LOCAL, clip_norm=1, sampling_rate=0.2, noise_multiplier=2.0)
     state = algorithm.init(linear())
     broadcast, noise = algorithm.broadcast(state, 0), RunKey.from_seed(1).rows(0, b"", [-1], CPU)
@@ -198,7 +198,7 @@ def test_shared_noise_says_what_the_sum_hides_and_what_an_upload_alone_does() ->
     assert (upload.view, upload.relation) == ("server", "replace")
     assert upload.event == GaussianNoise(noise_multiplier=2.0 / 10**0.5)
     assert (whole.view, whole.relation, whole.event) == ("public", "add_or_remove", GaussianNoise(noise_multiplier=2.0))
-    assert (less_one.view, less_one.relation) == ("client", "zero_out")  # whoever takes part knows its own share
+    assert (less_one.view, less_one.relation) == ("client", "zero_out")  # a participant knows its own share
     assert less_one.event == GaussianNoise(noise_multiplier=2.0 * 0.9**0.5)
 
 
@@ -222,12 +222,12 @@ def test_topped_up_to_a_constant_shared_noise_hides_who_was_drawn() -> None:
     assert upload.event == GaussianNoise(noise_multiplier=2.0 / 10**0.5)  # the server knows what it added itself
     assert (whole.view, whole.relation, whole.clients) == ("public", "add_or_remove", None)
     assert whole.event == PoissonSampled(sampling_rate=0.5, event=GaussianNoise(noise_multiplier=2.0))
-    assert less_one.event == GaussianNoise(noise_multiplier=2.0 * 0.9**0.5)  # for those who take part it is no secret
+    assert less_one.event == GaussianNoise(noise_multiplier=2.0 * 0.9**0.5)  # participants know it
 
 
 @pytest.mark.parametrize("sampling", [Poisson(rate=0.5), Everyone(), RoundRobin(cohort=6)], ids=lambda s: s.kind)
 def test_with_fewer_shares_than_may_join_the_noise_shows_how_many_did(sampling: Any) -> None:
-    """Then only what a client sends is hidden, not that it came, and a secret draw is worth nothing."""
+    """Then the content of an update is hidden but not that the client joined, and a secret draw amplifies nothing."""
     algorithm = Algorithm(
         sampling=sampling,
         trainer=LocalSgd(**LOCAL, epochs=1),
@@ -277,7 +277,7 @@ def test_shi_et_als_own_order_is_refused_unless_it_is_run_as_published() -> None
         )
     many = Population(examples=(20,) * 500)
     published = dp_fedsam_top(**common, cohort=50, as_published=True).for_population(many)
-    (release,) = published.planned_releases(200, many)  # one upload by itself, and nothing of the sum
+    (release,) = published.planned_releases(200, many)  # a single upload, and not the sum
     assert (release.view, release.relation) == ("server", "replace")
     (claim,) = paper_claims(published, 200, many)
     assert epsilon(claim.release.event, 2e-3, claim.release.relation) == pytest.approx(7.301, abs=2e-3)

@@ -1,4 +1,4 @@
-"""Every training under every mechanism that may meet it: nothing is sent that moves more than is priced."""
+"""Every trainer with every mechanism it can be combined with: nothing that is sent moves more than its price covers."""
 
 from dataclasses import replace
 from typing import get_args
@@ -69,7 +69,7 @@ EVERY = algorithms()
 
 
 def encode_uploads(algorithm: Algorithm, held: Federation) -> torch.Tensor:
-    """A row for each client, as it is summed and before its noise; what goes beside an update included."""
+    """Return a row for each client, before noise, including values that are sent in addition to the update."""
     simulation = Simulation(algorithm, held, loss(), RunKey.from_seed(5))
     broadcast = algorithm.broadcast(algorithm.init(PARAMS), 0)
     found = simulation.step(broadcast, [0, 1, 2])
@@ -77,7 +77,7 @@ def encode_uploads(algorithm: Algorithm, held: Federation) -> torch.Tensor:
 
 
 def sensitivity_bound(algorithm: Algorithm) -> float:
-    """What one unit may move the sum by, in the units of what is sent: integers, or the clip."""
+    """Return how far one unit may move the sum, in the units of what is sent: integers, or the clip norm."""
     noise = algorithm.mechanism.sum_noise(algorithm.grid(HELD.population))
     return float(getattr(noise, "l2_sensitivity", 1.0))
 
@@ -102,7 +102,7 @@ def test_no_client_sends_more_than_is_priced(name: str):
 
 @pytest.mark.parametrize("name", [name for name, each in EVERY.items() if each.mechanism.unit == "example"])
 def test_no_example_moves_what_its_client_sends_by_more_than_is_priced(name: str):
-    """An example that is no number counts for nothing, and every other keeps its place and its coin."""
+    """An example with NaN adds nothing, and every other example keeps its place and its coin."""
     algorithm = EVERY[name]
     times = algorithm.trainer.exposure(0).sums(0).times
     integers = isinstance(algorithm.mechanism, IntegerNoise)
@@ -117,7 +117,7 @@ def test_no_example_moves_what_its_client_sends_by_more_than_is_priced(name: str
 
 def remove_example(example: int) -> Federation:
     gone = replace(HELD, inputs=HELD.inputs.clone())
-    gone.inputs[example] = torch.nan  # a federation is checked when it is made, and this one was sound then
+    gone.inputs[example] = torch.nan  # a federation is checked when it is built, and this one was valid then
     return gone
 
 
@@ -135,7 +135,7 @@ def remove_example(example: int) -> Federation:
 def test_a_number_that_follows_from_the_clients_lowers_no_price_when_it_is_given(
     name: str, part: str, field: str, given: float
 ):
-    """What is given is used alike where noise is drawn and where it is priced, or it is computed anew."""
+    """A given number is used both where noise is drawn and where it is priced, or it is computed again."""
     fitted = EVERY[name]
     changed = replace(fitted, **{part: replace(getattr(fitted, part), **{field: given})})  # type: ignore[arg-type]
     if part == "mechanism" and isinstance(changed.aggregation, Lattice):
@@ -148,7 +148,7 @@ def test_a_number_that_follows_from_the_clients_lowers_no_price_when_it_is_given
         }
         for algorithm in (fitted, changed)
     )
-    if field != "shares":  # fewer shares are larger ones: more noise than is counted
+    if field != "shares":  # fewer shares are larger: more noise than is accounted for
         assert all(after[view] >= before[view] * (1 - 1e-6) for view in before)
     times = changed.trainer.exposure(0).sums(0).times
     most = times * sensitivity_bound(changed) if isinstance(changed.mechanism, IntegerNoise) else times**0.5
@@ -158,7 +158,7 @@ def test_a_number_that_follows_from_the_clients_lowers_no_price_when_it_is_given
 
 
 def test_integers_that_training_made_are_never_taken_for_clipped_ones():
-    """Whatever a trainer hands over, a mechanism with a clip of its own and a lattice look at its norm."""
+    """A mechanism with its own clip and a lattice check the norm of whatever a trainer returns."""
     mechanism = IntegerNoise(kind="skellam", clip_norm=CLIP, noise_multiplier=NOISE)
     rows: Params = {"w": torch.full((2, 3), 10**6)}
     announced = mechanism.announce(mechanism.init({"w": torch.zeros(3)}), None)
@@ -170,7 +170,7 @@ def test_integers_that_training_made_are_never_taken_for_clipped_ones():
 
 
 def test_gradients_at_the_broadcast_model_are_clipped_as_a_whole_for_whole_clients():
-    """They once went onto the lattice sum by sum, unclipped: norms of 1e10 where 1e6 was priced."""
+    """Earlier they were put onto the lattice sum by sum, unclipped: norms of 1e10 where 1e6 was priced."""
     trainer = BroadcastGradients(steps=4, sampling_rate=0.9, clip_norm=1.0, learning_rate=100.0)
     skellam = IntegerNoise(kind="skellam", clip_norm=CLIP, noise_multiplier=NOISE)
     algorithm = Algorithm(trainer=trainer, mechanism=skellam, aggregation=Lattice()).for_population(HELD.population, 18)

@@ -1,4 +1,4 @@
-"""Which members of a contract have a default, and that no part of this package misses one without."""
+"""Which members of a contract have a default, and that every part of this package defines those without one."""
 
 from typing import Any, get_args
 
@@ -22,7 +22,7 @@ CONTRACTS: dict[type, Any] = {
     ServerOptimizer: AnyServer,
     Schedule: AnySchedule,
 }
-# A guarantee rests on these, so each part states them: a default would speak for a part whose author forgot one.
+# A guarantee rests on these, so each part states them: a default would answer for a part whose author forgot one.
 STATED: dict[type, set[str]] = {
     Mechanism: {
         *("is_private", "unit", "norm_order", "extra_values"),

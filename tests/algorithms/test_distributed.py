@@ -67,7 +67,7 @@ def test_engines_agree_to_the_last_integer_and_a_file_holds_it(name: str):
 
 @pytest.mark.parametrize("name", EVERY)
 def test_the_noise_in_the_model_is_the_noise_that_is_accounted(name: str):
-    """4,000 coordinates of no signal: their variance is within 5.5·√(2/4000) of its mean, but for one run in 1e6."""
+    """4,000 coordinates of no signal: their variance is within 5.5·√(2/4000) of its mean, except in one run in 1e6."""
     wide = {"weight": torch.zeros(800, 5, dtype=torch.float64)}
 
     def flat(params: Params, inputs: Tensor, targets: Tensor) -> Tensor:
@@ -151,7 +151,7 @@ def test_the_noise_is_enough_for_the_fewest_honest_survivors_and_less_is_spent_w
     planned = variance(None, "server")
     assert variance(7, "server") == pytest.approx(planned)  # 7 came, of whom 2 collude: 5 shares
     assert variance(10, "server") == pytest.approx(planned * 8 / 5)
-    assert variance(7, "client") == pytest.approx(planned)  # whoever looks is one of those who may collude
+    assert variance(7, "client") == pytest.approx(planned)  # the observer is one of those who may collude
 
 
 def test_drop_outs_are_survived_up_to_the_plan_and_not_beyond():
@@ -193,7 +193,7 @@ def test_the_promise_finds_noise_and_scale_together():
 
 
 def test_whole_clients_are_hidden_by_content_and_not_by_presence():
-    """Whoever joins brings noise, so its presence shows; a cohort of a fixed size is priced at twice the distance."""
+    """A client that joins adds noise, so its presence shows; a cohort of fixed size is priced at twice the distance."""
     wanted = Privacy(unit="client", against="server", epsilon=8.0, delta=1e-5)
     noises = {}
     for sampling in (Everyone(), FixedSize(cohort=3)):
@@ -228,9 +228,9 @@ def test_unsound_combinations_are_refused():
 
 
 def test_a_model_of_another_size_than_the_lattice_was_laid_out_for_is_refused():
-    """Rounding 18 numbers costs √18 steps: a file that said 1 would pay for one."""
+    """Rounding 18 numbers costs √18 steps: a file that says 1 would pay for one step."""
     fitted = EVERY["skellam"].for_population(HELD.population, DIMENSION)
-    assert fitted.for_population(HELD.population, DIMENSION) == fitted  # what was resolved reads back
+    assert fitted.for_population(HELD.population, DIMENSION) == fitted  # the resolved experiment can be read again
     smaller = replace(EVERY["skellam"], aggregation=Lattice(dimension=1))
     with pytest.raises(InvalidInput, match="laid out for a model of 1 numbers, and this one has 18"):
         smaller.for_population(HELD.population, DIMENSION)
@@ -267,7 +267,7 @@ def test_the_chance_that_a_sum_leaves_its_ring_adds_up_over_rounds(name: str):
     assert often == pytest.approx(1000 * once)
     assert (
         EVERY[name].wraparound_probability(HELD.population, 1) is None
-    )  # of a scale that is still open nothing can be said
+    )  # nothing is known for a scale that is not chosen yet
     assert CLIENTS.for_population(HELD.population).wraparound_probability(HELD.population, 1) is None
 
 

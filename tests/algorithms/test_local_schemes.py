@@ -39,7 +39,7 @@ def test_through_a_secure_sum_a_round_is_one_release_against_the_server(name: st
 
 @pytest.mark.parametrize("name", ["convex_local", "proximal_local", "shards"])
 def test_integers_say_what_real_numbers_say(name: str):
-    """With next to no noise the sum that comes back from the lattice is the sum of the updates."""
+    """With almost no noise, the decoded sum is the sum of the updates."""
     decoded = []
     for noise in ("gaussian", "skellam"):
         algorithm = recipe(name, noise=noise, noise_multiplier=1e-3).for_population(HELD.population, 18)

@@ -22,7 +22,7 @@ TRAINER = LocalSgd(learning_rate=0.1, batch_size=5, epochs=1)
         (AllCoordinates(), 20),
         (RandomK(fraction=0.3), 6),
         (PublicTopK(fraction=0.33), 7),
-        (TopK(fraction=0.3), 20),  # which of them are zero is not for the wire to say
+        (TopK(fraction=0.3), 20),  # the message must not reveal which of them are zero
         (ServerTopK(fraction=0.3), 20),
     ],
     ids=lambda part: getattr(part, "kind", part),

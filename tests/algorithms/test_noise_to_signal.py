@@ -1,4 +1,4 @@
-"""Noise to signal, from the parts alone, is what a round has whose updates are all at the clip and agree."""
+"""Noise to signal, computed from the parts, equals that of a round whose updates are all at the clip and equal."""
 
 import math
 from dataclasses import replace
@@ -59,7 +59,7 @@ EVERY = {
 
 
 def move_model(algorithm: Algorithm, steepness: float) -> Tensor:
-    """How a round moves a model whose every example has the same gradient, that long, along one coordinate."""
+    """Return how a round moves a model if every example has the same gradient of this norm along one coordinate."""
     wide = {"weight": torch.zeros(800, 5, dtype=torch.float64)}
 
     def slope(params: Params, inputs: Tensor, targets: Tensor) -> Tensor:
@@ -114,7 +114,7 @@ def test_a_pull_back_shortens_what_passes_add_up_to():
 
 
 def test_shards_that_are_empty_add_nothing_to_the_signal():
-    """400 shards of 100 examples: at most a quarter of them sends anything, and an example moves the mean by 2C/400."""
+    """400 shards of 100 examples: at most a quarter of them send anything, and an example moves the mean by 2C/400."""
     ten = Population(examples=(100,) * 10)
     many = shards(shards=400, noise_multiplier=2.0, **LOCAL).for_population(ten)
     assert noise_to_signal(many, ten, 100) == pytest.approx(10 * 2 * (2 / 400) / (10 * 100 / 400))

@@ -1,4 +1,4 @@
-"""The catalog's entries say what they are: nothing about them is written down twice."""
+"""The catalog's entries describe themselves: nothing about them is written twice."""
 
 import doctest
 import inspect

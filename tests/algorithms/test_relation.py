@@ -1,4 +1,4 @@
-"""Under which relation examples are protected: sizes are public and divide the noise, so a removal shows."""
+"""Under which relation examples are protected: sizes are public and divide the noise, so a removal is visible."""
 
 import math
 
@@ -38,7 +38,7 @@ SIZED = {  # with the numbers that follow from the clients left open
 
 
 def update(held: Federation, params: Params, noise_multiplier: float = 1.0, loss: Loss = cross_entropy) -> torch.Tensor:
-    """What the one client sends after a step on all its examples, with the same noise each time."""
+    """Return what the only client sends after a step on all its examples, with the same noise each time."""
     fields = {"sampling_rate": 1.0, "clip_norm": CLIP, "noise_multiplier": noise_multiplier, "learning_rate": 1.0}
     trainer = DpSgd(steps=1, **fields)  # type: ignore[arg-type]
     rows = KEY.rows(0, b"", [0], CPU)
@@ -46,12 +46,12 @@ def update(held: Federation, params: Params, noise_multiplier: float = 1.0, loss
 
 
 def blind(params: Params, inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """A loss without gradients: what is left of an update is its noise."""
+    """A loss without gradients: the update is only noise."""
     return 0 * cross_entropy(params, inputs, targets)
 
 
 def blank_loss(params: Params, inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """The same loss, of which an example of zeros only has none: a blank."""
+    """Return cross-entropy, except for an example of zeros, a blank, which has no loss."""
     return cross_entropy(params, inputs, targets) * (inputs != 0).any(dim=-1)
 
 
@@ -67,7 +67,7 @@ def test_a_removed_example_shows_in_the_scale_of_dp_sgds_noise():
     torch.testing.assert_close(fewer, 4 / 3 * more)
     assert float((more / (noise_multiplier * CLIP / 4)).square().mean()) < 1.3
     assert float((fewer / (noise_multiplier * CLIP / 4)).square().mean()) > 1.3
-    noise = GaussianNoise(noise_multiplier=noise_multiplier)  # what add-or-remove would promise of it
+    noise = GaussianNoise(noise_multiplier=noise_multiplier)  # what add-or-remove would promise
     assert accountant.true_positive_rate(noise, 1e-3, "add_or_remove") < 1.01e-3
 
 
@@ -82,7 +82,7 @@ def test_a_blanked_example_moves_the_update_by_its_clip_and_leaves_the_noise():
 
 @pytest.mark.parametrize("name", SIZED)
 def test_a_removed_example_changes_numbers_that_clients_divide_or_step_by(name: str):
-    """Rates, numbers of steps, batch sizes and expected batches: all public, and all of another value for 11."""
+    """Rates, numbers of steps, batch sizes and expected batches: all are public, and all differ for 11 examples."""
     assert SIZED[name].for_population(POPULATION) != SIZED[name].for_population(LESS_ONE)
 
 

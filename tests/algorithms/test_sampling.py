@@ -1,4 +1,4 @@
-"""Who joins: the draw, the denominator and the price come from one object."""
+"""Sampling: the draw, the denominator and the price come from one object."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""What every sparsifier keeps: exactly k coordinates, the same for a block as for each row, and the norm bound."""
+"""The contract of every sparsifier: exactly k coordinates, the same for a block as for each row, and the norm bound."""
 
 import math
 
@@ -199,7 +199,7 @@ def test_the_published_order_drops_coordinates_of_what_a_client_sends_of_each_te
 
 
 def test_what_a_mechanism_adds_to_the_vector_is_sent_too() -> None:
-    """One number for each client beside the update, such as whether it was below an adaptive clip."""
+    """One number for each client in addition to the update, such as whether it was below an adaptive clip."""
     rows = block(4) | {"flag": torch.tensor([0.1, -0.1, 0.1, 0.1])}
     for sparsifier in EVERY:
         assert torch.equal(sparsifier.finish(rows, announce(sparsifier))["flag"], rows["flag"])

@@ -1,4 +1,4 @@
-"""Result pages are rendered from what was measured: a run replaces its own device's part and leaves the other."""
+"""Result pages are rendered from measurements: a run replaces the part of its own device and keeps the other."""
 
 import argparse
 import importlib
@@ -85,7 +85,7 @@ def test_the_digits_page_says_whether_its_goals_are_met():
 
 
 def test_memory_is_a_line_through_the_clients_and_a_full_block() -> None:
-    """0.3 GB and 2 kB a client before training, to which the widest model of the most clients added 1.5 GB."""
+    """0.3 GB and 2 kB per client before training; the widest model with the most clients added 1.5 GB."""
     scale = importlib.import_module("scale")
     cells = [
         {

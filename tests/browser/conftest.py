@@ -1,4 +1,4 @@
-"""Chromium without a window, and the planner's page in it."""
+"""Headless Chromium, with the planner's page in it."""
 
 import os
 import shutil
@@ -36,7 +36,7 @@ def planner() -> Iterator[PlannerServer]:
 
 
 class PageLog:
-    """What the page complained of, and what it asked for."""
+    """The messages that the page logged, and the requests that it made."""
 
     def __init__(self, page: Any) -> None:
         self.complaints: list[str] = []
@@ -46,13 +46,13 @@ class PageLog:
         page.on("request", lambda request: self.requests.append(request.url))
 
     def _log_message(self, message: Any) -> None:
-        if "400 (Bad Request)" not in message.text:  # the browser's own word for a number that was refused
+        if "400 (Bad Request)" not in message.text:  # the browser logs this itself for a refused number
             self.complaints.append(message.text)
 
 
 @pytest.fixture
 def page(browser: Any, planner: PlannerServer) -> Iterator[Any]:
-    """The page with its first answer; whatever a test does, nothing may be complained of or asked for elsewhere."""
+    """The page with its first answer. In every test the page must log no message and request nothing elsewhere."""
     from playwright.sync_api import expect
 
     context = browser.new_context(viewport={"width": 1280, "height": 900}, color_scheme="light")

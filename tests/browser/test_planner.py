@@ -1,4 +1,4 @@
-"""In a real browser the curves follow the sliders, by mouse and by keyboard, by day and by night."""
+"""In a real browser the curves follow the sliders, by mouse and by keyboard, in light and in dark mode."""
 
 from dataclasses import replace
 from typing import Any
@@ -11,7 +11,7 @@ from discreet.planning.planner.slider_answer import answer_question
 from tests.browser.conftest import QUESTION
 
 pytestmark = pytest.mark.browser
-LONG = 30_000  # milliseconds; what is waited for comes within one, as a rule
+LONG = 30_000  # milliseconds; an answer usually takes less than one second
 
 
 def expect(thing: Any) -> Any:
@@ -25,12 +25,12 @@ def noise(page: Any) -> Any:
 
 
 def noise_text(question: Any) -> str:
-    """The noise as the page writes it: four digits."""
+    """Return the noise as the page writes it: four digits."""
     return f"{answer_question(question)['noise_multiplier']:.4g}"
 
 
 def line_path(page: Any, name: str) -> str:
-    """The line as the browser drew it."""
+    """Return the line as the browser drew it."""
     return str(page.locator(f"#chart-{name} path.js-line").first.get_attribute("d"))
 
 
@@ -87,7 +87,7 @@ def test_another_mechanism_and_another_view_have_other_answers(page: Any):
     page.get_by_label("Mechanism").select_option("gaussian")
     expect(page.locator("#sentence")).to_contain_text("so it is trusted", timeout=LONG)
     expect(noise(page)).to_have_text("–")
-    expect(page.locator("figure:visible")).to_have_count(1)  # bytes need no promise
+    expect(page.locator("figure:visible")).to_have_count(1)  # bytes do not depend on the promise
     expect(page.locator("#mechanism-note")).to_contain_text("whole clients")
     page.get_by_label("Protects against").select_option("public")
     central = replace(QUESTION, mechanism="gaussian", view="public")
@@ -100,7 +100,7 @@ def test_another_mechanism_and_another_view_have_other_answers(page: Any):
 
 @pytest.mark.parametrize("name", ["mechanism", "view"])
 def test_no_name_is_cut_in_its_box(page: Any, name: str):
-    """The box is as wide as the page lets it be, and would rather be as wide as its longest name."""
+    """Compare the width of the box with the width that its longest name needs."""
     widths = """(box) => {
       const free = box.cloneNode(true);
       free.style.width = "max-content";

@@ -1,4 +1,4 @@
-"""Runs `discreet` inside the test, through its own error boundary."""
+"""Run `discreet` inside the test, through its own error boundary."""
 
 import json
 from collections.abc import Callable

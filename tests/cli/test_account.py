@@ -1,4 +1,4 @@
-"""`discreet account` prices a mechanism, finds what meets a target, and refuses what it can't mean."""
+"""`discreet account` prices a mechanism, finds the noise for a target, and refuses contradictory options."""
 
 import json
 import math
@@ -203,7 +203,7 @@ def test_the_mean_of_models_trained_apart_as_heikkila_claims_and_as_it_is_certif
     assert round(found["sigma_total"], 2) == 2.85
     assert round(found["claimed_epsilon"], 2) == 0.72
     assert (round(found["sigma_local"], 4), found["claim_holds"]) == (0.902, False)
-    assert found["epsilon"] == pytest.approx(3.5346, abs=1e-3)  # one model's own, by its privacy-loss distribution
+    assert found["epsilon"] == pytest.approx(3.5346, abs=1e-3)  # of a single model, by its privacy-loss distribution
     assert (found["unit"], found["view"]) == ("example", "public")
     out = discreet(f"{AVERAGING} --steps 10").out
     assert re.search(r"the mean +2\.853 +0\.716 +a claim, not certified\n", out)

@@ -1,4 +1,4 @@
-"""`discreet algorithms`: the catalog, and one of it in full."""
+"""`discreet algorithms`: the catalog, and one entry in full."""
 
 import tomllib
 

@@ -1,4 +1,4 @@
-"""`discreet compare`: one table, one page, results that are kept, and nothing run that is wrong."""
+"""`discreet compare`: one table, one page, stored results, and no run of an invalid experiment."""
 
 import json
 import os

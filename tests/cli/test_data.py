@@ -189,7 +189,7 @@ def test_a_missing_file_is_one_sentence(tmp_path: Path, discreet: Discreet):
 
 
 def test_how_unlike_clients_are_is_told_when_asked_for_and_marked_as_uncovered(table: Path, discreet: Discreet):
-    """Hospitals A and C have 10 of each label; so have B's. D has one row, so its label alone decides its distance."""
+    """Hospitals A, B and C have 10 rows of each label. D has one row, so its label alone decides its distance."""
     found = discreet(f"data check {COLUMNS} --non-iid --json", table).json["non_iid"]
     assert (found["exact"], found["iterations"]) == (False, 500)
     assert found["gamma"] == pytest.approx(found["pooled_loss"] - found["own_loss"])
@@ -204,7 +204,7 @@ def test_how_unlike_clients_are_is_told_when_asked_for_and_marked_as_uncovered(t
 
 
 def test_a_number_to_predict_gives_gamma_exactly_and_no_distance_of_labels(tmp_path: Path, discreet: Discreet):
-    """Two clients whose label is one end of its range and the other, and an input that tells nothing: Γ = F* = 1."""
+    """Two clients with labels at opposite ends of the range, and an uninformative input: Γ = F* = 1."""
     path = tmp_path / "ends.csv"
     path.write_text("who,seen,paid\nA,1,0.5\nA,2,0.5\nB,1,9.5\nB,2,9.5\n")
     ranges = tmp_path / "ranges.toml"

@@ -1,4 +1,4 @@
-"""`discreet data get` and `discreet data list`: what is here, what came, and what to do without a network."""
+"""`discreet data get` and `discreet data list`: what is here, what was downloaded, what to do without a network."""
 
 import hashlib
 from dataclasses import replace
@@ -15,7 +15,7 @@ HELD = {"data_batch_1.bin": b"1" * 1000, "test_batch.bin": b"2" * 500}
 
 @pytest.fixture
 def published_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """CIFAR-10 in small, published at a file:// address; the path of what is published."""
+    """The path of a small CIFAR-10 archive that is published at a file:// address."""
     archive = tar_of(HELD, "cifar-10-batches-bin")
     there = tmp_path / "cifar-10-binary.tar.gz"
     there.write_bytes(archive)

@@ -1,4 +1,4 @@
-"""The demo computes what it shows."""
+"""The demo computes the numbers that it shows."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`discreet init`: what it writes runs."""
+"""`discreet init`: the file that it writes can be run."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`discreet ledger` makes a ledger, shows what is spent, and tells when it isn't the one that was written."""
+"""`discreet ledger` creates a ledger, shows what is spent, and detects changes."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The table of contents holds what it promises: help, --json, exit codes, one sentence for each error."""
+"""What every command shares: help, --json, exit codes, one sentence for each error."""
 
 import hashlib
 import json
@@ -40,7 +40,7 @@ def test_every_help_page_fits_80_columns_and_starts_with_what_it_is_for(path: st
     ran = discreet(f"{path} --help")
     assert ran.code == 0
     assert max(map(len, ran.out.splitlines())) <= 80
-    assert "\\[" not in ran.out  # typer escapes for rich what click prints plainly
+    assert "\\[" not in ran.out  # typer escapes text for rich that click prints as it is
     assert TREE[path].help
 
 
@@ -68,7 +68,7 @@ def test_every_command_takes_json_and_prints_exactly_one_object(path: str, discr
         for name in (each.name for each in Deployment.open(shared).clients):
             discreet(f"deploy enroll {name} --app {shared} --out {tmp_path / name}")
             shutil.copy(tmp_path / name / f"{name}.toml", shared / "clients")
-    lines = {  # a command that isn't here fails
+    lines = {  # a command that is not installed fails
         "deploy init": f"{tmp_path / 'site'} {small}",
         "deploy enroll": f"client-0 --app {tmp_path / 'site' / 'app'} --out {tmp_path / 'node'}",
         "deploy accept": f"{tmp_path / 'client-0'}",

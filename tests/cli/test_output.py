@@ -1,4 +1,4 @@
-"""The sink prints one JSON object, or text that reads well in a pipe."""
+"""Output is one JSON object, or text that is readable in a pipe."""
 
 import io
 import json
@@ -36,7 +36,7 @@ def test_text_in_a_pipe_has_no_colour_no_markup_and_no_trailing_blanks(capsys: p
     assert "\x1b" not in out
     assert "[bold]1[/bold]" in out
     assert all(line == line.rstrip() for line in out.splitlines())
-    assert "x" * 100 in out  # what came in lines keeps them
+    assert "x" * 100 in out  # line breaks are kept
 
 
 def test_a_terminal_gets_bold(monkeypatch: pytest.MonkeyPatch):

@@ -1,4 +1,4 @@
-"""`discreet plan`: what will be promised and what it costs, before any training."""
+"""`discreet plan`: the promise and its costs, before any training."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What `discreet plan` says to be copied: it trains what was planned, and nothing else."""
+"""The command that `discreet plan` prints for copying trains exactly what was planned."""
 
 import shlex
 from pathlib import Path

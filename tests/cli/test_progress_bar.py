@@ -1,4 +1,4 @@
-"""While data is prepared, a terminal shows how far it is; a pipe and a program see nothing."""
+"""While data is prepared, a terminal shows progress; a pipe and a program see nothing."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`discreet report`: the page again, for those who may see the data or for everybody."""
+"""`discreet report`: the page written again, for the data's owner or for the public."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ ACCURACY = "Accuracy and loss by round"
 
 @pytest.fixture
 def run(tmp_path: Path, discreet: Discreet, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A finished run, whose page is not written yet."""
+    """A finished run whose page is not written yet."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)
     Path("small.toml").write_text(SMALL)

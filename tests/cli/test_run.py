@@ -65,7 +65,7 @@ def test_overrides_and_device_reach_the_resolved_experiment(discreet: Discreet, 
     text = (tmp_path / "result" / "resolved.toml").read_text()
     for line in ("epsilon = 1", "seed = 3", 'device = "cpu"', "noise_multiplier = "):
         assert line in text
-    again = discreet("run result/resolved.toml --out again --json")  # a resolved experiment is one too
+    again = discreet("run result/resolved.toml --out again --json")  # a resolved experiment is an experiment too
     assert again.code == 0
     assert (tmp_path / "again/model.safetensors").read_bytes() == (tmp_path / "result/model.safetensors").read_bytes()
 
@@ -129,7 +129,7 @@ def test_a_budget_that_ends_in_mid_run_keeps_the_model_and_exits_with_3(discreet
 
 
 def own_terminal() -> None:
-    """In the child: what is typed into its terminal becomes its signals."""
+    """Make the child's terminal deliver typed signals to it."""
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 

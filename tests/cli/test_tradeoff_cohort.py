@@ -1,4 +1,4 @@
-"""`discreet tradeoff cohort`: shares planned and the paper's, claims, rings, a picture, and refusals."""
+"""`discreet tradeoff cohort`: planned and published shares, claims, rings, a picture, and refusals."""
 
 import math
 from pathlib import Path
@@ -24,7 +24,7 @@ def test_without_options_it_answers_for_the_papers_fashion_mnist(discreet: Discr
 
 def test_the_object_has_planned_shares_and_the_papers_beside_what_both_are_worth(discreet: Discreet):
     found = discreet("tradeoff cohort --clients 1,10,100 --bits 32 --json").json
-    assert [each["clients"] for each in found["cohorts"]] == [10, 100]  # of one client nobody is left
+    assert [each["clients"] for each in found["cohorts"]] == [10, 100]  # with one client nobody is left
     assert any(note.startswith("Left out: N = 1, where no honest client would remain") for note in found["notes"])
     for each in found["cohorts"]:
         planned, papers = each["planned"], each["paper"]
@@ -56,7 +56,7 @@ def test_one_step_a_round_is_certified_as_it_is_claimed(discreet: Discreet):
 
 
 def test_more_bits_cost_less_until_the_lattice_no_longer_shows_and_too_few_hold_nothing(discreet: Discreet):
-    """A sum of 20 clients has 220 rounded ones, whose rounding alone may leave a ring that ends at 127."""
+    """A sum of 20 clients contains 220 rounded sums; their rounding alone may leave a ring that ends at 127."""
     asked = "--clients 10 --ring-clients 20 --colluding 0 --dropouts 0 --bits 8,20,24,28,32,40"
     found = discreet(f"tradeoff cohort {asked} --json").json
     few, *rings = found["bits"]["rings"]
@@ -64,7 +64,7 @@ def test_more_bits_cost_less_until_the_lattice_no_longer_shows_and_too_few_hold_
     assert "A ring of 8 bits is too small" in few["reason"]
     costs = [each["epsilon"] for each in rings]
     assert costs == sorted(costs, reverse=True)
-    assert 1.09 < costs[-1] < costs[-2] < 1.11  # Rényi divergences ask for some 9 % more than a Gaussian's own
+    assert 1.09 < costs[-1] < costs[-2] < 1.11  # Rényi divergences need about 9 % more than a Gaussian's distribution
     assert rings[-1]["noise_multiplier"] == pytest.approx(found["noise_multiplier"], rel=1e-3)
     assert all(each["noise_multiplier"] < found["noise_multiplier"] for each in rings)
 

@@ -69,7 +69,7 @@ def test_constants_are_taken_as_given(discreet: Discreet):
     line = "tradeoff iterations --convexity 1 --smoothness 2 --gradient-bound 3 --heterogeneity 0 --start 0"
     found = discreet(line, "--cohort", 5000, "--epsilon", 1000, "--json").json
     assert found["constants_from"] == "given"
-    assert (found["gamma"], found["omega0"]) == (16, 0)  # E = 1, everyone joins: nothing is left of it
+    assert (found["gamma"], found["omega0"]) == (16, 0)  # E = 1 and everyone joins: the term is zero
     assert found["corrected"]["bound"]["valid"] is True  # √11·3 is below 150
     some = discreet("tradeoff iterations --gradient-bound 3 --json").json
     assert some["constants_from"].startswith("gradient bound given, others from a pilot")
@@ -107,7 +107,7 @@ def test_at_the_ends_of_what_it_takes_it_still_answers(noise: str, least: float,
 
 
 def test_on_the_way_ends_at_the_last_iteration():
-    """124 rounds in steps of two are 62 places and the end; 121 would stop one short."""
+    """124 rounds in steps of two are 62 points and the end; 121 would stop one short."""
     noise = ClientNoise(kind="gaussian", epsilon=1000.0)
     setting = Setting(noise=noise, clients=10, cohort=10, parameters=3, clip_norm=1.0, constants=SYNTHETIC_CONSTANTS)
     for total in (1, 60, 121, 1000):
@@ -128,7 +128,7 @@ def test_a_t_without_end_is_said_in_the_picture():
 
 
 def test_an_e_or_t_at_an_edge_is_said_in_the_picture_as_on_the_page(discreet: Discreet):
-    """Noise that outweighs all: every client uploads once, and the shortest run is best."""
+    """With overwhelming noise every client uploads once, and the shortest run is best."""
     noise = ClientNoise(kind="laplace", epsilon=0.01)
     setting = Setting(noise=noise, clients=10, cohort=1, parameters=3, clip_norm=100.0, constants=SYNTHETIC_CONSTANTS)
     first, second, *_ = draw_iterations(IterationsTradeoff(setting, 120, 1, "")).notes

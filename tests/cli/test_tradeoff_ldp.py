@@ -45,12 +45,12 @@ def test_the_line_is_what_is_asked_without_options_too(discreet: Discreet):
 
 
 def cells(page: str, name: str) -> list[str]:
-    """Of the row of the table that begins with this name."""
+    """Return the cells of the table row that begins with this name."""
     return next(line for line in page.splitlines() if line.startswith(f"  {name} ")).removeprefix(f"  {name} ").split()
 
 
 def test_a_true_epsilon_above_the_promised_one_is_marked_as_the_object_says(discreet: Discreet):
-    """Theorem 1's 3.2495 is 1.384 at 2C, where its conditions are met: met conditions keep no promise."""
+    """Theorem 1's 3.2495 is 1.384 at 2C, where its conditions are met: meeting the conditions does not guarantee ε."""
     for options in ("", "--epsilon 3", "--epsilon 0.5"):
         bounds, page = discreet(f"{LINE} {options} --json").json["bounds"], discreet(f"{LINE} {options}").out
         rows = {"Theorem 1": "theorem1", "moments": "moments", "AC1": "ac1", "AC2": "ac2"}
@@ -66,7 +66,7 @@ def test_a_true_epsilon_above_the_promised_one_is_marked_as_the_object_says(disc
 
 
 def test_of_noise_on_a_sum_no_utility_or_bits_are_shown(discreet: Discreet):
-    """What is sent is the sum over the batch: with 600 examples at 0.01 there is a row of that."""
+    """The sum over the batch is sent: with 600 examples at 0.01 there is a row for it."""
     page = discreet(QUICK).out
     assert cells(page, "exact, C")[2:] == ["–", "–", "–", "none", "–"]
     assert "–" not in cells(page, "exact, 2C")[2:]
@@ -272,7 +272,7 @@ def test_the_picture_has_three_panels_over_the_same_epsilon_with_every_way_to_co
     picture = ldp_picture.draw_ldp(Group(clients=10, promise=promise), Learning(rounds=7000, dimension=100), 1.0)
     noise, utility, bits = picture.panels
     names = {"exact, C", "Theorem 1", "moments", "AC1", "AC2", "exact, 2C"}
-    sent = names - {"exact, C"}  # whose noise lies on a sum that nobody sends as it is
+    sent = names - {"exact, C"}  # its noise is on a sum that is not sent as it is
     assert {each.name for each in noise.curves} == names
     assert {each.name for each in utility.curves} == sent
     assert {each.name for each in bits.curves} == {*sent, "Theorem 1, printed"}

@@ -1,4 +1,4 @@
-"""The degree of non-IID Γ = F* − Σ p_k·F_k*, and how far labels differ, where both can be worked out by hand."""
+"""The degree of non-IID Γ = F* − Σ p_k·F_k*, and how far labels differ, where both are known in closed form."""
 
 import math
 
@@ -28,19 +28,19 @@ def regression(data: Federation) -> Heterogeneity:
 
 
 def test_two_clients_with_targets_plus_and_minus_one_are_all_of_the_loss_apart():
-    """Nothing to tell them by: the best of all is 0 everywhere, with an error of 1; each alone has none."""
+    """The input is uninformative: the best joint model is 0 everywhere, with error 1; each client alone has none."""
     found = regression(numbers([(0.0, 1.0)] * 3, [(0.0, -1.0)] * 3))
     assert (found.pooled_loss, found.own_loss, found.gamma, found.share) == pytest.approx((1, 0, 1, 1))
     assert (found.iterations, found.label_distance) == (0, None)
 
 
 def test_a_client_counts_by_its_share_of_the_examples():
-    """Three of four examples at +1: the best of all is 1/2, and its error ¾·¼ + ¼·(3/2)² = ¾."""
+    """Three of four examples at +1: the best joint model is 1/2, and its error ¾·¼ + ¼·(3/2)² = ¾."""
     assert regression(numbers([(0.0, 1.0)] * 3, [(0.0, -1.0)])).gamma == pytest.approx(0.75)
 
 
 def test_what_no_client_can_fit_either_is_no_difference():
-    """Targets m ± 1 at one input: each client has a loss of 1 of its own, and means m = ±2 add 4."""
+    """Targets m ± 1 at one input: each client alone has a loss of 1, and the means m = ±2 add 4."""
     found = regression(numbers([(0.0, 3.0), (0.0, 1.0)], [(0.0, -3.0), (0.0, -1.0)]))
     assert (found.pooled_loss, found.own_loss, found.gamma) == pytest.approx((5, 1, 4))
 
@@ -57,7 +57,7 @@ def test_identical_clients_have_no_gamma(rows: list[tuple[float, float]]):
 
 
 def test_identical_clients_have_no_gamma_in_classification_either():
-    """The best model of all is the start of each client's own, which is then as good as it gets."""
+    """The search for each client's model starts from the joint model, which is already optimal."""
     client = [(0.0, 0), (0.0, 1), (1.0, 1), (1.0, 0), (1.0, 1)]
     found = measure_heterogeneity(classes(client, client), "classification", 2)
     assert found.gamma == pytest.approx(0, abs=1e-6)
@@ -101,7 +101,7 @@ def test_labels_lie_half_their_summed_difference_apart():
 
 
 def draw_examples(generator: torch.Generator, clients: int, each: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Inputs of one distribution, of which the last is the sum of the two before it, and noise of variance 1."""
+    """Draw inputs whose last is the sum of the two before it, and targets with noise of variance 1."""
     inputs = torch.randn(clients * each, 2, generator=generator)
     return torch.cat([inputs, inputs.sum(dim=1, keepdim=True)], dim=1), torch.randn(clients * each, generator=generator)
 

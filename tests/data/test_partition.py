@@ -1,4 +1,4 @@
-"""Partitions keep what they promise of overlap, size and skew; Dirichlet's skew is the one its alpha names."""
+"""Partitions have the promised overlap, size and skew; Dirichlet's skew is that of its alpha."""
 
 import math
 from typing import Literal, get_args
@@ -27,7 +27,7 @@ def generator(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-alphas = st.floats(1e-4, 1e4)  # far past what anybody uses
+alphas = st.floats(1e-4, 1e4)  # far beyond practical values
 partitions = st.one_of(
     st.just(Iid()),
     st.just(StratifiedSplit()),
@@ -49,7 +49,7 @@ EXAMPLE = [
 
 
 def label_pairs(targets: list[int]) -> Labels:
-    """Targets with two examples a group: the second group is e, the first z, so names are in no order of theirs."""
+    """Targets with two examples in each group; the second group is e, the first z, so names are not sorted."""
     groups = torch.arange(len(targets)) // 2
     return Labels(torch.tensor(targets), groups, tuple(f"{'ze'[n % 2]}{n}" for n in range(int(groups.max()) + 1)))
 
@@ -72,7 +72,7 @@ def test_no_client_is_empty_and_none_holds_an_example_twice(
     dealt = torch.cat(split.parts)
     if partition.is_disjoint:
         assert len(dealt.unique()) == len(dealt)
-    if isinstance(partition, Iid | StratifiedSplit | Dirichlet | Shards):  # the others may leave some out
+    if isinstance(partition, Iid | StratifiedSplit | Dirichlet | Shards):  # the others may omit some
         assert sorted(dealt.tolist()) == list(range(len(targets)))
 
 
@@ -148,7 +148,7 @@ def test_shards_sort_numbers_so_that_each_client_holds_neighbours():
 
 @given(st.integers(1, 6), st.integers(1, 5), st.integers(0, 2**32))
 def test_a_client_of_two_shards_sees_few_labels(clients: int, per_client: int, seed: int):
-    """Ten examples a label and a shard: each shard is one label, so a client sees as many labels as it has shards."""
+    """Ten examples for each label and each shard: a shard is one label, so a client sees one label for each shard."""
     targets = torch.arange(clients * per_client).repeat(10)
     parts = Shards(per_client=per_client).split(Labels(targets), clients, generator(seed)).parts
     assert [len(targets[own].unique()) for own in parts] == [per_client] * clients
@@ -177,7 +177,7 @@ def test_overlapping_clients_draw_independently():
 
 
 def concentration(partition: Dirichlet, labels: Tensor, clients: int) -> Tensor:
-    """Σ_k p_k² over the clients' shares of each label, one value a label."""
+    """Σ_k p_k² over the clients' fractions of each label, one value for each label."""
     counts = torch.stack(
         [
             torch.bincount(labels[own], minlength=int(labels.max()) + 1)

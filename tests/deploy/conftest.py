@@ -1,4 +1,4 @@
-"""What several tests of a deployment start from: a node that would answer, and a secure sum that is begun."""
+"""Starting points of several tests: a node with a request it would answer, and a secure sum under way."""
 
 from pathlib import Path
 
@@ -38,7 +38,7 @@ def request_case(tmp_path: Path) -> RequestCase:
 
 @pytest.fixture
 def open_session(tmp_path: Path) -> OpenSession:
-    """A secure sum whose session serves two more rounds."""
+    """A secure sum whose session has two more rounds."""
     site, heard = copy_site(tmp_path, SECURE), list[str]()
     wire = connect_nodes(tmp_path, site, heard)
     job = prepare_job(site, AppFolder.open(site.app), "first", RunKey.from_seed(7), wire, heard.append)

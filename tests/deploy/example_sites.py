@@ -1,4 +1,4 @@
-"""A deployment in a folder, for tests: three clients of the digits, with all that real ones have but a network."""
+"""A deployment in a folder, for tests: three clients of the digits, complete except for a network."""
 
 import atexit
 import math
@@ -82,7 +82,7 @@ sampling = { kind = "everyone" }
 
 
 def with_long_waits(text: str) -> str:
-    """The same experiment, whose server waits for clients as long as their nodes are there, however slow they are."""
+    """Return the experiment with a server that waits for clients as long as their nodes are online."""
     limits = "timeout = 60, patience = 4"
     assert limits in text
     return text.replace(limits, "timeout = 600, patience = 600")
@@ -95,7 +95,7 @@ def write_experiment(folder: Path, text: str) -> Path:
 
 
 def create_site(folder: Path, text: str, address: str = "127.0.0.1:1") -> Site:
-    """A deployment whose clients are enrolled, whose cards are where they belong, and who accepted each other's."""
+    """Create a deployment whose clients are enrolled and have accepted each other's cards."""
     source = experiment_file.load_experiment(write_experiment(folder, text))
     site = Site(folder / "site")
     create_deployment(site.folder, source, [], address, ["127.0.0.1"])
@@ -113,7 +113,7 @@ def create_site(folder: Path, text: str, address: str = "127.0.0.1:1") -> Site:
 
 @cache
 def _pattern(text: str) -> Path:
-    """Made once in a process, and copied: keys and noise take a moment."""
+    """Created once in a process and then copied, because keys and noise take a moment."""
     folder = Path(mkdtemp(prefix="discreet-site-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     create_site(folder, text)
@@ -121,7 +121,7 @@ def _pattern(text: str) -> Path:
 
 
 def copy_site(folder: Path, text: str) -> Site:
-    """As `founded`, with keys that other copies have too."""
+    """Create a deployment as `create_site` does, with the same keys as other copies."""
     shutil.copytree(_pattern(text), folder, dirs_exist_ok=True)
     return Site(folder / "site")
 
@@ -135,7 +135,7 @@ def edit_policy(node: Path, old: str, new: str) -> None:
 
 @dataclass
 class Wire:
-    """A network of one process, which keeps what passed; `lost(node, number of the exchange)` is what it loses."""
+    """A network in one process that records messages and drops them where `lost(node, number of the exchange)`."""
 
     nodes_at: dict[int, ClientNode]
     lost: Callable[[int, int], bool] = lambda node, number: False

@@ -1,4 +1,4 @@
-"""What the tests ask of a node: requests signed as a server signs them, what it says to them, and what it counts."""
+"""Requests to a node in tests: signed as a server signs them, with the node's answer and what it counts."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ OpenSession = tuple[Site, Wire, FlowerEngine, Broadcast]
 
 
 def restart(node: ClientNode) -> ClientNode:
-    """The node of the same folder after its process ended."""
+    """Open the node of the same folder again, as after a restart."""
     node.close()
     return ClientNode.open(node.client_folder.folder, lambda text: None)
 
@@ -34,7 +34,7 @@ def refusal(node: ClientNode, request: bytes) -> str:
 
 
 def count_releases(node: ClientNode) -> int:
-    """How many releases its own ledger holds, made or only announced."""
+    """Return the number of releases in the node's own ledger, committed or reserved."""
     return sum(node.ledger.open_ledger(node.day()).summary()["releases"].values())
 
 
@@ -48,7 +48,7 @@ def sign_header(head: bytes, key: bytes) -> bytes:
 
 
 def open_request(wire: Wire, exchange: int, node: int, site: Site) -> tuple[RequestHeader, bytes, bytes]:
-    """A request that passed, opened, and the key to sign another one with."""
+    """Open a recorded request, and return it with the key to sign another one."""
     about, body = signed_messages.read_request(
         wire.passed[exchange][node][0], bytes.fromhex(site.deployment.server_key)
     )

@@ -1,4 +1,4 @@
-"""Real processes for tests: each in a group of its own, with its output in a file, and ended by its own number."""
+"""Real processes for tests: each in its own group, with its output in a file, and ended by its process number."""
 
 import os
 import signal
@@ -40,16 +40,16 @@ class Processes:
         self.start(name, DISCREET, *arguments)
 
     def output(self, name: str) -> str:
-        """All that processes of this name have said, in one line."""
+        """Return all output of processes of this name, in one line."""
         return self._read_log(name, 0)
 
     def wait_until(self, ready: Callable[[], bool], awaited: str) -> None:
-        """Wait as long as any of the processes advances; `awaited` says in a failure what did not come."""
+        """Wait as long as any of the processes advances; a failure names `awaited`."""
         progress = Progress(self._log_sizes, self._cpu_times)
         wait_until(ready, progress, lambda: f"Waited for {awaited}. {self._last_words()}")
 
     def wait_for_words(self, name: str, words: str) -> None:
-        """Wait until the process has said this since it was started; one that ends before fails the test at once."""
+        """Wait until the process has printed this since it was started. If it ends before, the test fails at once."""
 
         def is_said() -> bool:
             return words in self._read_log(name, self._earlier[name])
@@ -71,9 +71,9 @@ class Processes:
         self.wait_until(lambda: self.has_ended(name), f"{name} to end after {how.name}")
 
     def kill_tree(self, name: str) -> None:
-        """At once, with all that it has started, wherever that is: as when a machine goes down.
+        """Kill the process at once with all its descendants, as when a machine goes down.
 
-        All are stopped before the first is killed, so that none starts another or hears of a death.
+        All are stopped before the first is killed, so that none starts another or notices a death.
         """
         root, found = self.started[name].pid, set[int]()
         while new := {root, *descendants(root)} - found:
@@ -97,7 +97,7 @@ class Processes:
             os.killpg(self.started[name].pid, how)
 
     def _log_sizes(self) -> dict[Path, int]:
-        """How much is in the processes' logs, and in the rounds and ledgers of their runs."""
+        """Return the sizes of the processes' logs, and of the rounds and ledgers of their runs."""
         found = {}
         for path in [*self.folder.glob("*.log"), *self.folder.rglob("*.jsonl")]:
             with suppress(FileNotFoundError):  # it was renamed
@@ -109,7 +109,7 @@ class Processes:
         return cpu_wanted([each for process in running for each in (process, *descendants(process))])
 
     def _last_words(self) -> str:
-        """The last output of each process, and whether it has ended."""
+        """Return the last output of each process, and whether it has ended."""
         shown = []
         for name, process in self.started.items():
             state = "running" if process.poll() is None else f"ended with {process.returncode}"
@@ -118,7 +118,7 @@ class Processes:
 
 
 def _hear_interrupts() -> None:
-    """Tests may run in the background of a shell, whose processes ignore SIGINT, and so do those that they start."""
+    """Restore SIGINT: tests may run in the background of a shell, whose processes and their children ignore it."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 

@@ -1,4 +1,4 @@
-"""Waiting in tests follows progress: a wait lasts while processes write or work, so that a slow machine fails none."""
+"""Waiting in tests: a wait lasts while processes write or work, so that tests pass on slow machines."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -6,10 +6,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-STILL = 90.0  # seconds without progress after which a wait is given up; longer than any clock of a healthy deployment
-BUSY = 1 / 3  # the share of that time for which a working process wants a CPU; an idle SuperLink wants one for 0.16
+STILL = 90.0  # seconds without progress after which a wait fails; longer than any timeout of a healthy deployment
+BUSY = 1 / 3  # the fraction of that time for which a working process needs a CPU; an idle SuperLink needs 0.16
 LONGEST = 600.0  # seconds that any wait may last
-POLL, SAMPLE = 0.05, 1.0  # seconds between two looks at what is awaited, and at the progress towards it
+POLL, SAMPLE = 0.05, 1.0  # seconds between two checks of the awaited condition, and of the progress
 NANOSECOND = 1e-9
 
 
@@ -17,8 +17,8 @@ NANOSECOND = 1e-9
 class Progress:
     """Whether processes have advanced lately.
 
-    `written` changes whenever they leave something behind. `wanted` is how long each of them has wanted a CPU until
-    now, running or waiting for one, in seconds by process number.
+    `written` changes whenever they write something. `wanted` is how long each of them has run or waited for a CPU
+    until now, in seconds by process number.
     """
 
     written: Callable[[], object]
@@ -61,7 +61,7 @@ def wait_until(
 
 
 def cpu_wanted(processes: Iterable[int]) -> dict[int, float]:
-    """How long all threads of each process have run or waited for a CPU, as Linux counts it, in seconds.
+    """Return how long all threads of each process have run or waited for a CPU, as Linux counts it, in seconds.
 
     Unlike the time that they ran, it grows as fast on a machine with many other processes.
     """
@@ -77,7 +77,7 @@ def cpu_wanted(processes: Iterable[int]) -> dict[int, float]:
 
 
 def descendants(process: int) -> list[int]:
-    """Children and their children, as Linux lists them."""
+    """Return children and their children, as Linux lists them."""
     found = []
     for listed in Path(f"/proc/{process}/task").glob("*/children"):
         with suppress(OSError):  # the thread has ended
@@ -87,7 +87,7 @@ def descendants(process: int) -> list[int]:
 
 
 def is_running(process: int) -> bool:
-    """Whether it is there, and no zombie."""
+    """Whether the process exists and is not a zombie."""
     try:
         state = Path(f"/proc/{process}/stat").read_text()
     except OSError:

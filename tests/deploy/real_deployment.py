@@ -1,4 +1,4 @@
-"""A deployment with its processes on this machine, for tests that start real ones."""
+"""A deployment with real processes on this machine."""
 
 import json
 import sys
@@ -21,7 +21,7 @@ Line = dict[str, object]  # of rounds.jsonl
 
 @contextmanager
 def run_server(folder: Path, text: str, allowed: int) -> "Iterator[RealDeployment]":
-    """A server that is up, of an experiment whose clients' owners allow so many rounds, and a tenth more."""
+    """Run a server for an experiment whose owners allow `allowed` rounds, and a tenth more."""
     made = RealDeployment(folder, text, allowed)
     try:
         made.processes.discreet("server", "deploy", "server", "site")
@@ -38,7 +38,7 @@ class RealDeployment:
             self._allow(folder / name, allowed)
 
     def join(self, *clients: str) -> None:
-        """These are nodes themselves."""
+        """Start these clients as nodes."""
         for name in clients:
             self.processes.discreet(name, "deploy", "client", name)
         self.processes.wait_for_words("server", "The server is up")
@@ -46,7 +46,7 @@ class RealDeployment:
             self.processes.wait_for_words(name, "Connected to")
 
     def join_by_supernode(self, client: str) -> None:
-        """This one works for a stock SuperNode, started by Flower's own command."""
+        """Start this client as the executor of a stock SuperNode, which Flower's own command starts."""
         host, port = "127.0.0.1", str(free_port())
         self.processes.discreet(client, "deploy", "client", client, "--supernode", f"{host}:{port}")
         self.processes.start(
@@ -60,7 +60,7 @@ class RealDeployment:
         self.processes.wait_for_words("supernode", "SuperNode ID:")
 
     def mark_bundle(self) -> Path:
-        """The bundle that is submitted from now on writes this file wherever its client half is imported."""
+        """Make the submitted bundle write a file wherever its client part is imported, and return the file's path."""
         mark, bundle = self.folder / "written-by-the-bundle", self.site.app / "client_app.py"
         bundle.write_text(f"open({str(mark)!r}, 'w').close()\n{bundle.read_text()}")
         return mark
@@ -76,7 +76,7 @@ class RealDeployment:
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
     def wait_for_rounds(self, name: str, rounds: int) -> None:
-        """Wait until the run has made so many rounds."""
+        """Wait until the run has completed `rounds` rounds."""
         self._until_rounds(name, lambda lines: len(lines) >= rounds, f"{rounds} rounds of {name}")
 
     def until_a_round_of(self, name: str, clients: int) -> None:
@@ -87,7 +87,7 @@ class RealDeployment:
         )
 
     def _until_rounds(self, name: str, enough: Callable[[list[Line]], bool], awaited: str) -> None:
-        """A run that ends before fails the test at once."""
+        """Wait for rounds. If the run ends before, the test fails at once."""
         submitted = f"submit-{name}"
         self.processes.wait_until(lambda: self.processes.has_ended(submitted) or enough(self.rounds(name)), awaited)
         assert enough(self.rounds(name)), (
@@ -95,13 +95,13 @@ class RealDeployment:
         )
 
     def count_releases(self, client: str) -> int:
-        """Releases in a client's own ledger."""
+        """Return the number of releases in a client's own ledger."""
         ledgers = [Ledger.open(each) for each in (self.folder / client).glob("ledger-*.jsonl")]
         assert all(each.verify()["records"] for each in ledgers)
         return sum(each.summary()["releases"]["committed"] for each in ledgers)
 
     def _allow(self, node: Path, rounds: int) -> None:
-        """Budgets for so many rounds: an owner's decision, made before the node starts."""
+        """Write a budget for `rounds` rounds into the policy, as its owner would before the node starts."""
         app = AppFolder.open(self.site.app)
         policy = node / "policy.toml"
         line = next(each for each in policy.read_text().splitlines() if each.startswith("epsilon"))

@@ -1,4 +1,4 @@
-"""Whom a client takes the others for: the cards that it accepted, and what it does when a server shows it others."""
+"""How a client identifies the others: by the cards that it accepted, and what it does if a server shows other cards."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +20,7 @@ from tests.deploy.example_sites import SECURE, copy_site
 
 
 def other_card(site: Site, folder: Path, name: str) -> Card:
-    """A card that the server made up, in the place of a client's own."""
+    """Replace a client's card by one that the server invented."""
     (own,) = [card for card in site.deployment.read_cards(site.app) if card.name == name]
     made = replace(own, identity=write_signing_key(folder / "made-up.key"))
     (site.app / "clients" / f"{name}.toml").write_text(toml_document.format_toml(to_plain(made)))
@@ -41,7 +41,7 @@ def test_a_client_whose_card_was_changed_after_it_was_accepted_is_refused_at_the
 
 
 def test_a_secure_sum_with_keys_that_were_not_accepted_is_refused(tmp_path: Path) -> None:
-    """The server is the second client, with a card to go with it."""
+    """The server plays the second client, with a matching card."""
     site = copy_site(tmp_path, SECURE)
     policy = ClientFolder.open(tmp_path / "client-0").policy
     accepted = [bytes.fromhex(card.identity) for card in site.deployment.read_cards(site.app)]
@@ -78,7 +78,7 @@ def test_cards_are_pinned_only_by_the_code_that_all_of_them_give(tmp_path: Path)
 
 
 def test_the_code_of_all_cards_is_twice_as_long_as_that_of_one(tmp_path: Path) -> None:
-    """Who chooses both sides looks for any two that agree: 160 bits take as many tries as 80 do for one given card."""
+    """An attacker who chooses both sides needs any collision: 160 bits then resist as 80 bits do for one given card."""
     copy_site(tmp_path, SECURE)
     cards = PeerCards.open(tmp_path / "client-0")
     assert [len(each) for each in cards.code.split("-")] == [4] * 10

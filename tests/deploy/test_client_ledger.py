@@ -1,4 +1,4 @@
-"""What a client's answers cost it: which are new attempts with fresh noise, and what ends when the budget is spent."""
+"""What a client's answers cost: which are new attempts with fresh noise, and what happens when the budget is spent."""
 
 import json
 import re
@@ -52,7 +52,7 @@ def test_replies_of_the_last_rounds_are_kept_and_older_ones_are_not_made_again(r
 
 
 def test_another_question_in_the_same_round_is_a_new_attempt_with_fresh_noise(tmp_path: Path) -> None:
-    """The same round from another model: two answers under one noise would differ by the updates alone."""
+    """The same round from another model: the difference of two answers with one noise would contain no noise."""
     site, heard = copy_site(tmp_path, PLAIN), list[str]()
     wire = connect_nodes(tmp_path, site, heard)
     train_deployed(site, "first", wire, heard.append)
@@ -107,7 +107,7 @@ def test_a_node_counts_a_round_before_it_looks_at_its_data(
 
 
 def test_under_a_secret_draw_a_node_pays_for_rounds_that_it_was_not_asked_in(request_case: RequestCase) -> None:
-    """The price of a draw is one for each round, whoever is drawn: else only those who were would pay."""
+    """Every client pays for every round of a secret draw; otherwise only those who were drawn would pay."""
     _, _, node, about, _, _ = request_case
     drawn = replace(node.learner, algorithm=replace(node.learner.algorithm, sampling=FixedSize(cohort=2)))
     replace(node, learner=drawn)._reserve(replace(about, round=2), Entry(0, "one"))
@@ -126,7 +126,7 @@ def test_the_noise_of_one_experiment_is_not_that_of_another(request_case: Reques
 
 
 def test_a_spent_budget_ends_the_run_with_the_clients_own_words(tmp_path: Path) -> None:
-    """The policy allows what one run takes and a tenth more; of the second run's rounds one is affordable."""
+    """The policy allows what one run takes and a tenth more; one round of the second run is affordable."""
     site, heard = copy_site(tmp_path, SECURE), list[str]()
     train_deployed(site, "first", connect_nodes(tmp_path, site, heard), heard.append)
     outcome = train_deployed(site, "second", connect_nodes(tmp_path, site, heard), heard.append)
@@ -146,7 +146,7 @@ def test_a_client_whose_budget_is_spent_is_left_out_and_the_others_go_on(tmp_pat
 
 
 def test_a_budget_that_the_clients_have_spent_keeps_its_exit_code(tmp_path: Path) -> None:
-    """The policies allow one run and a tenth more, so of a second one too few rounds are affordable."""
+    """The policies allow one run and a tenth more, so too few rounds of a second one are affordable."""
     site, heard = copy_site(tmp_path, SECURE), list[str]()
     codes = []
     for name in ("first", "second"):
@@ -175,7 +175,7 @@ def test_a_ledger_that_is_away_is_not_begun_anew_and_a_clock_set_back_not_believ
 def test_a_node_tells_its_owner_of_each_round_that_it_answered_and_what_its_ledger_has_spent(
     request_case: RequestCase,
 ) -> None:
-    """As `discreet ledger show` does, and once: a question that is asked again costs nothing."""
+    """As `discreet ledger show` does, and once: a repeated request costs nothing."""
     _, _, node, about, body, key = request_case
     told = list[str]()
     watched = replace(node, report_answer=told.append)

@@ -1,4 +1,4 @@
-"""How a deployment begins: what `init` and `enroll` write, for whose eyes, and what they refuse to write."""
+"""How a deployment begins: what `init` and `enroll` write, who may read it, and what they refuse to write."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ def test_an_address_that_nobody_could_reach_is_refused_and_nothing_is_left(tmp_p
 
 
 def test_what_goes_wrong_in_the_middle_leaves_nothing_behind(tmp_path: Path) -> None:
-    """Two clients of one name are seen after the first keys are written."""
+    """Two clients of one name are detected after the first keys are written."""
     source = experiment_file.load_experiment(write_experiment(tmp_path, PLAIN))
     twice = [DeclaredClient(name="north", examples=400)] * 3
     with pytest.raises(InvalidInput, match="must have different names"):
@@ -119,7 +119,7 @@ def table(path: Path, hospital: str, rows: int) -> Path:
 
 
 def tables(folder: Path) -> AppFolder:
-    """An experiment on tables. The server has a stand-in of the same columns; rows are nowhere but with the clients."""
+    """An experiment on tables. The server has a stand-in of the same columns; only the clients have rows."""
     (folder / "ranges.toml").write_text(RANGES)
     table(folder / "table.csv", "nowhere", 4)
     source = experiment_file.load_experiment(write_experiment(folder, TABLE))
@@ -200,7 +200,7 @@ def test_next_commands_can_be_pasted_where_a_folder_has_a_space(
 def test_a_folder_that_can_not_be_written_is_said_in_a_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A file stands where a folder would have to be made: for whoever runs tests as root, no permission binds."""
+    """A file is in the place of the folder, because permissions don't bind tests that run as root."""
     site, text = copy_site(tmp_path, PLAIN), write_experiment(tmp_path, PLAIN)
     (tmp_path / "file").write_text("")
     here = tmp_path / "file" / "here"

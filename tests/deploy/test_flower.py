@@ -1,6 +1,6 @@
 """A real SuperLink and three real clients, with TLS and keys, on this machine: what holds when processes die or lie.
 
-The tests follow one another on one deployment, as a day of it would. `make test-deploy` runs them.
+The tests run one after the other on one deployment. `make test-deploy` runs them.
 """
 
 import json
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.deploy
 
 ROUNDS = 4
 AGREED = with_long_waits(SECURE.replace("rounds = 3", f"rounds = {ROUNDS}"))
-PLANNED = 2 * ROUNDS + 2  # that the owners allow, and a tenth more: two runs, one that is stopped, a round that is lost
+PLANNED = 2 * ROUNDS + 2  # rounds that the owners allow, and a tenth more: two runs, a stopped run, a lost round
 
 
 @pytest.fixture(scope="module")
@@ -63,8 +63,8 @@ def test_three_clients_train_the_reference_model_and_run_nothing_that_was_shippe
 
 
 def test_whoever_reaches_the_open_port_can_neither_run_code_nor_register_a_node(deployment: RealDeployment) -> None:
-    """With all that a client has. The first of Flower's commands goes to the SuperLink itself, and shows that it is
-    the open port which refuses the others."""
+    """The attacker has everything that a client has. The first of Flower's commands goes to the SuperLink itself, and
+    shows that the open port refuses the others."""
     home = _make_folder(deployment.folder / "outside")
     authority = json.dumps(str(deployment.site.app / "ca.crt"))
     card = home / "node.pub"
@@ -110,13 +110,13 @@ def test_a_client_may_work_for_a_stock_supernode_which_runs_nothing_that_was_shi
 
 
 def test_a_client_and_then_the_server_die_in_mid_run_and_the_run_goes_on(deployment: RealDeployment) -> None:
-    """The server counts the round that was under way, and goes on after it; a client may have counted it or not."""
+    """The server counts the round that was under way and continues after it; a client may have counted it or not."""
     before = {name: deployment.count_releases(name) for name in CLIENTS}
     deployment.submit("second")
     deployment.wait_for_rounds("second", 1)
     deployment.processes.end("client-2", signal.SIGKILL)
     assert deployment.count_releases("client-2") - before["client-2"] in (1, 2)
-    deployment.until_a_round_of("second", 2)  # the one that it died in may still have had its mask
+    deployment.until_a_round_of("second", 2)  # the round it died in may still contain its masked update
     for name in ("server", "submit-second"):  # with all their processes, as when a machine goes down
         deployment.processes.kill_tree(name)
     kept = deployment.rounds("second")
@@ -141,7 +141,7 @@ def test_a_client_and_then_the_server_die_in_mid_run_and_the_run_goes_on(deploym
 
 
 def test_a_strange_node_is_not_taken_in_and_a_strange_server_not_spoken_to(deployment: RealDeployment) -> None:
-    """One node has a key that nobody registered; the other trusts another authority than the server's."""
+    """One node has an unregistered key; the other trusts a certificate authority that is not the server's."""
     shutil.copytree(deployment.folder / "client-0", deployment.folder / "stranger")
     (deployment.folder / "stranger" / "node.key").unlink()
     write_node_key(deployment.folder / "stranger" / "node.key")

@@ -1,4 +1,4 @@
-"""What the one open port lets through, and what a node and a server say when the other is not there: no processes."""
+"""What the open port lets through, and what a node and a server print if the other is missing; without processes."""
 
 import asyncio
 import json
@@ -48,7 +48,7 @@ def signed(key: ec.EllipticCurvePrivateKey = KEY, age: float = 0.0) -> dict[str,
 
 
 class Backend:
-    """A SuperLink that answers with what it was sent, and remembers."""
+    """A SuperLink that answers with the request it got, and records it."""
 
     def __init__(self, fails: bool = False) -> None:
         self.asked: list[httpx.Request] = []
@@ -134,7 +134,7 @@ def test_another_method_is_refused(method: str) -> None:
 )
 def test_who_has_no_key_of_a_client_is_refused(headers: dict[str, str]) -> None:
     backend = Backend()
-    assert ask_proxy(backend, "POST", PULL, headers, b"x" * 2000).status_code == 401  # before the body is looked at
+    assert ask_proxy(backend, "POST", PULL, headers, b"x" * 2000).status_code == 401  # before the body is read
     assert not backend.asked
 
 
@@ -164,7 +164,7 @@ def test_nobody_is_heard_at_a_port_that_is_only_taken() -> None:
 
 
 class Server:
-    """What PullMessages gives, one after the other."""
+    """A server that returns these results of PullMessages, one after the other."""
 
     def __init__(self, *answers: int) -> None:
         self.answers = list(answers)
@@ -234,7 +234,7 @@ def test_a_second_server_of_one_deployment_is_refused_and_the_first_stays_to_be_
 
 
 def test_a_superlink_that_outlived_its_server_is_told_apart_from_a_server_that_is_up(tmp_path: Path) -> None:
-    """A process that has inherited the lock stands for it."""
+    """A process that has inherited the lock represents the SuperLink."""
     site = create_site(tmp_path)
     with deployment_lock.lock_deployment(site) as held:
         process = subprocess.Popen(["sleep", "600"], pass_fds=(held,))
@@ -250,7 +250,7 @@ def test_a_superlink_that_outlived_its_server_is_told_apart_from_a_server_that_i
 
 
 def fake_flwr(folder: Path, monkeypatch: pytest.MonkeyPatch, said: str) -> None:
-    """Flower's command, which says this to whatever it is asked."""
+    """Install a fake `flwr` command that always prints this."""
     tool = folder / "flwr"
     tool.write_text(f"#!/bin/sh\necho '{said}'\n")
     tool.chmod(0o700)
@@ -260,7 +260,7 @@ def fake_flwr(folder: Path, monkeypatch: pytest.MonkeyPatch, said: str) -> None:
 def test_status_names_who_is_online_and_who_is_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Of a client that was registered before numbers were noted, nobody can say which node is its own."""
+    """The node of a client that was registered before node numbers were stored is unknown."""
     site = copy_site(tmp_path, SECURE)
     cards = site.deployment.read_cards(site.app)
     for card, said in zip(cards, ["SuperNode 17 registered.", "SuperNode 18 registered.", "It did."], strict=True):
@@ -313,7 +313,7 @@ def test_a_node_waits_for_a_server_that_is_not_up_yet_and_ends_when_its_key_is_u
 
 
 def test_a_heartbeat_that_did_not_come_through_is_sent_again_sooner() -> None:
-    """Calls have five seconds each, and a node that was not heard for twenty is taken for gone."""
+    """Each call has a timeout of five seconds, and a node without a heartbeat for twenty counts as gone."""
     answers, waits = [200, 0, 503, 200], list[float]()
     request = httpx.Request("POST", "https://server")
 
@@ -340,7 +340,7 @@ def test_submitting_to_a_server_that_is_not_up_is_said_at_once(tmp_path: Path) -
     site = copy_site(tmp_path, SECURE)
     with pytest.raises(InvalidInput, match="is not running on this machine"):
         flower_commands.run_command(site, "first")
-    superlink.write_connection(site)  # as one that was up, and is no longer
+    superlink.write_connection(site)  # as if it had been running before
     with pytest.raises(InvalidInput, match="is not running on this machine"):
         flower_commands.run_command(site, "first")
 

@@ -1,4 +1,4 @@
-"""docs/guides/deploy.md, command by command: what it prints is what a reader will see, but for the numbers."""
+"""docs/guides/deploy.md, command by command: a reader will see what it prints, except for the numbers."""
 
 import re
 import shlex
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.deploy
 
 ROOT = Path(__file__).parents[2]
 GUIDE = ROOT / "docs" / "guides" / "deploy.md"
-SECTIONS = 6  # those that follow one another; what comes after is for when things go wrong
+SECTIONS = 6  # the sections to follow in order; the later ones are about failures
 NAMES = ("north", "south", "east")
 STAYS = {"server": "The server is up", "client": "Connected to"}
 CODE = re.compile(r"\b[0-9a-f]{4}(?:-[0-9a-f]{4}){4}(?:(?:-[0-9a-f]{4}){5})?\b")  # of one card, or of all
@@ -29,7 +29,7 @@ class Step(NamedTuple):
 
 
 def steps(guide: str) -> list[Step]:
-    """The commands of the guide, each with what it says that they print."""
+    """Return the commands of the guide, each with the output that the guide shows."""
     told = re.split(r"^## (?=\d)", guide, flags=re.MULTILINE)[1 : SECTIONS + 1]
     told[-1] = told[-1].partition("\n## ")[0]
     blocks = [re.findall(r"```sh\n(.*?)```(?:\n```text\n(.*?)```)?", each, flags=re.DOTALL) for each in told]
@@ -37,12 +37,12 @@ def steps(guide: str) -> list[Step]:
 
 
 def plain(line: str) -> str:
-    """A line as it is on every machine and every day."""
+    """Return a line without what differs by machine and day."""
     return NUMBER.sub("#", CODE.sub("CODE", line)).strip()
 
 
 def everybody(command: str) -> list[str]:
-    """What the guide shows for one hospital, the others do too."""
+    """Repeat for all hospitals what the guide shows for one."""
     others = NAMES if re.search(r"deploy (enroll|accept|client)\b", command) else ("north",)
     return [command.replace("north", name) for name in others]
 
@@ -53,7 +53,7 @@ class Replay:
         self.codes: dict[str, str] = {}  # those in the guide, and those of today
 
     def output(self, step: Step) -> str:
-        """What the first of the commands printed."""
+        """Run the step for all hospitals, and return the output of the first command."""
         command = CODE.sub(lambda found: self.codes.get(found[0], found[0]), step.command)
         command = re.sub(r"--port \d+", f"--port {self.port}", command)
         said, *_ = [self._run(each) for each in everybody(command)]
@@ -80,7 +80,7 @@ class Replay:
 
 
 def test_every_command_of_the_guide_works_and_prints_what_the_guide_shows(tmp_path: Path) -> None:
-    """Unlike the other deployments of these tests, this one has no seed, and clients with tables of their own."""
+    """Unlike the other deployments of these tests, this one has no seed, and its clients have their own tables."""
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     replay = Replay(tmp_path)
     try:

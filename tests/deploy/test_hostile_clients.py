@@ -1,4 +1,4 @@
-"""What clients that lie, or say nothing, can do to a run: little."""
+"""Malicious or silent clients can do little harm to a run."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 @dataclass
 class LyingWire(Wire):
-    """One client's answers are changed on their way."""
+    """A network that changes one client's answers."""
 
     lie: Callable[[bytes], bytes] = lambda reply: reply
 
@@ -72,7 +72,7 @@ def test_an_update_in_clear_that_does_not_fit_the_model_is_as_none(
 
 
 def test_a_refusal_is_one_line_that_can_be_printed() -> None:
-    """It ends in a server's terminal, which must not take it for progress, or for orders."""
+    """It is printed on a server's terminal, where it must not look like progress or act as control codes."""
     said = "\x1b]0;owned\x07\x1b[2J\nround 99 of 3, accuracy 1.0 " + "x" * 5000
     told = signed_messages.read_reply(signed_messages.encode_refusal(signed_messages.Refusal(said)))
     assert isinstance(told, signed_messages.Refusal)
@@ -83,7 +83,7 @@ def test_a_refusal_is_one_line_that_can_be_printed() -> None:
 
 @dataclass
 class Slow(Wire):
-    """One node is online and answers nothing; time is what is waited for."""
+    """A network with a node that is online and silent; its clock advances by waiting."""
 
     now: list[float] = field(default_factory=lambda: [0.0])
 
@@ -97,7 +97,7 @@ class Slow(Wire):
 
 
 def build_waiting_engine(wire: Slow, site: Site) -> tuple[FlowerEngine, Broadcast]:
-    """An engine that lives in the wire's time, and what it would send; its clients are awaited for a minute."""
+    """Return an engine that uses the wire's clock and waits a minute for its clients, and its broadcast."""
     job = prepare_job(site, AppFolder.open(site.app), "first", RunKey.from_seed(7), wire, lambda text: None)
     assert job.remote_engine is not None
     engine = job.remote_engine
@@ -109,7 +109,7 @@ def build_waiting_engine(wire: Slow, site: Site) -> tuple[FlowerEngine, Broadcas
 
 
 def test_a_node_that_says_nothing_is_waited_for_once_and_then_holds_up_no_round(tmp_path: Path) -> None:
-    """Heartbeats come from a thread of their own, so that a client which hangs is online all the same."""
+    """Heartbeats come from a separate thread, so a client that hangs is still online."""
     site = copy_site(tmp_path, SECURE)
     wire, waited = Slow(connect_nodes(tmp_path, site, []).nodes_at), []
     engine, broadcast = build_waiting_engine(wire, site)
@@ -123,7 +123,7 @@ def test_a_node_that_says_nothing_is_waited_for_once_and_then_holds_up_no_round(
 
 @dataclass
 class Later(Slow):
-    """The node that answers nothing is there from the beginning, the others come after it."""
+    """A network in which the silent node is online from the beginning and the others come later."""
 
     def nodes(self) -> list[int]:
         return [102] if self.now[0] < 20 else list(self.nodes_at)

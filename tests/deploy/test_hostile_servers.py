@@ -1,4 +1,4 @@
-"""What a server that lies, and holds its own signing key, can get out of a node: nothing that was not counted."""
+"""A malicious server with its own signing key gets nothing from a node that was not counted."""
 
 import shutil
 from dataclasses import replace
@@ -39,7 +39,7 @@ sparsifier = { kind = "random_k", fraction = 0.5 }
 @pytest.mark.parametrize(
     "change",
     [
-        {"mask bias": torch.ones((1, 100, 10), dtype=torch.bool)},  # a hundred copies, each with noise of its own
+        {"mask bias": torch.ones((1, 100, 10), dtype=torch.bool)},  # a hundred copies, each with its own noise
         {"mask weight": torch.ones((1, 0, 10, 64), dtype=torch.bool)},
         {"mask bias": torch.ones(10, dtype=torch.bool)},  # the right shape, and another draw than this round's
         {"mask bias": torch.ones(10)},
@@ -70,7 +70,7 @@ def test_a_mask_that_is_not_the_rounds_own_is_refused_and_costs_nothing(
 
 
 def test_a_secure_sum_for_another_experiment_or_run_is_refused(open_session: OpenSession) -> None:
-    """Else a server could sum clients of two experiments, in which there is less noise than the one of them counts."""
+    """Otherwise a server could sum clients of two experiments, with less noise than one of them assumes."""
     site, wire, engine, broadcast = open_session
     engine.gather(broadcast, [0, 1, 2])
     about, body, key = open_request(wire, 1, 100, site)

@@ -1,4 +1,4 @@
-"""Which ledger a day's releases are counted in: that of its period, and one for all deployments on the same rows."""
+"""Which ledger counts a day's releases: that of its period, shared by all deployments on the same rows."""
 
 import re
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ ENDS = {"year": date(2027, 1, 1), "quarter": date(2026, 7, 1), "month": date(202
 
 @pytest.mark.parametrize("old", PERIODS)
 def test_another_kind_of_period_begins_when_the_old_period_ends(tmp_path: Path, old: Period) -> None:
-    """Else its owner, or whoever can edit the policy, would begin an empty ledger at any time."""
+    """Otherwise anyone who can edit the policy could start an empty ledger at any time."""
     copy_site(tmp_path, PLAIN)
     node, day = tmp_path / "client-0", date(2026, 4, 10)
     policy = replace(ClientFolder.open(node).policy, period=old)
@@ -65,7 +65,7 @@ def spending(node: Path) -> ClientLedger:
 
 
 def count_affordable(books: Sequence[ClientLedger], asked: Sequence[Release]) -> int:
-    """How many rounds are counted, by each of them in turns, until one refuses, and then so do all."""
+    """Return how many rounds these ledgers count, taking turns, until one refuses; then all must refuse."""
     for number, each in enumerate(cycle(books)):
         try:
             each.reserve(f"round {number}", asked, today())()
@@ -92,7 +92,7 @@ def test_one_ledger_is_one_budget_for_two_deployments_on_the_same_rows(tmp_path:
 
 
 def test_the_same_question_to_two_nodes_counts_twice(tmp_path: Path) -> None:
-    """Each draws noise of its own, so there are two releases, though it is one round of one run."""
+    """Each node draws its own noise, so there are two releases, although it is one round of one run."""
     app = AppFolder.open(copy_site(tmp_path, PLAIN).app)
     asked = round_releases(app.experiment.algorithm, app.population, 0, 0)
     (tmp_path / "counted").mkdir()
@@ -109,7 +109,7 @@ def test_a_ledger_that_another_process_makes_first_is_taken(tmp_path: Path) -> N
     one, two = (spending(tmp_path / "client-0") for _ in range(2))
     path = one.open_ledger(today()).path
     made = path.read_bytes()
-    two._create(path)  # as when it looked before the file was there
+    two._create(path)  # as if it had looked before the file existed
     assert path.read_bytes() == made
     assert two.open_ledger(today()).budgets == one.open_ledger(today()).budgets
 
@@ -133,7 +133,7 @@ def test_a_client_that_enrolls_into_a_ledger_that_has_begun_gets_its_budgets(
 
 
 def test_a_client_is_sent_to_where_the_other_one_counts(tmp_path: Path) -> None:
-    """Else both would name a folder of ledgers, and each another one."""
+    """Otherwise both would name a folder of ledgers, each a different one."""
     app = AppFolder.open(copy_site(tmp_path, PLAIN).app)
     (tmp_path / "counted").mkdir()
     enroll(app, "client-0", tmp_path / "one", None, tmp_path / "counted")
@@ -181,7 +181,7 @@ def test_the_first_of_several_deployments_is_told_that_no_ledger_has_begun(
 
 
 def start_node(node: Path, monkeypatch: pytest.MonkeyPatch) -> int:
-    """The exit code of a node that is refused at once; what it would change of this process stays."""
+    """Start a node that is refused at once, and return its exit code; the settings of this process are restored."""
     monkeypatch.setattr("os.umask", lambda mask: 0)
     return cli.run(["deploy", "client", str(node)])
 
@@ -198,7 +198,7 @@ def start_node(node: Path, monkeypatch: pytest.MonkeyPatch) -> int:
 def test_a_node_whose_policy_is_not_its_ledgers_does_not_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], line: str, new: str, why: str
 ) -> None:
-    """Else it would look well until the first round is asked for, and refuse each."""
+    """Otherwise it would seem fine until the first request, and refuse every round."""
     app, node = AppFolder.open(copy_site(tmp_path, PLAIN).app), tmp_path / "client-0"
     spending(node).reserve("round", round_releases(app.experiment.algorithm, app.population, 0, 0), today())()
     policy = (node / "policy.toml").read_text().splitlines()
@@ -216,7 +216,7 @@ def test_a_node_that_has_counted_nothing_is_ready_and_begins_no_ledger(tmp_path:
 
 
 def test_what_a_ledger_of_plans_has_spent_is_not_computed_for_each_round(tmp_path: Path) -> None:
-    """It would ask an accountant each time; a filter has its sum at hand."""
+    """A plan would call an accountant each time; a filter knows its sum."""
     app, node = AppFolder.open(copy_site(tmp_path, PLAIN).app), tmp_path / "client-0"
     asked = round_releases(app.experiment.algorithm, app.population, 0, 0)
     budgets, name = ClientFolder.open(node).policy.budgets, f"ledger-{today().year}.jsonl"

@@ -1,4 +1,4 @@
-"""A deployment that one machine plays: made beside the real one, with what is public drawn alike by all."""
+"""A deployment simulated on one machine: next to the real one, with public draws equal for all clients."""
 
 import re
 from pathlib import Path
@@ -78,13 +78,13 @@ def test_in_a_simulation_each_node_plays_the_client_of_its_number(tmp_path: Path
     heard: list[str] = []
     replies = [build_responder({"partition-id": number}, run, heard.append)(b"no request") for number in range(3)]
     assert len(heard) == 3
-    assert len(set(replies)) == 1  # each opened its folder, and refused
+    assert len(set(replies)) == 1  # each node opened its folder and refused
     with pytest.raises(InvalidInput, match="The client's folder is not named"):
         build_responder({"partition-id": 0}, {}, heard.append)
 
 
 def test_without_a_seed_the_clients_of_a_rehearsal_share_out_one_task_and_one_first_model(tmp_path: Path) -> None:
-    """Each takes its own place in the same order, so that no example is two clients'."""
+    """Each client takes its own place in the same order, so that no two clients hold the same example."""
     first, *others = learners(prepare_rehearsal(copy_site(tmp_path, UNSEEDED), "first"))
     order = first.data.order
     assert order is not None

@@ -1,4 +1,4 @@
-"""Messages that are announced and not there: none of them holds up the next, and a node forgets what nobody awaits."""
+"""Messages that are announced but missing: none delays the next, and a node forgets messages nobody waits for."""
 
 import pytest
 
@@ -25,11 +25,11 @@ NODE, TTL = Node(node_id=7), 40.0
 
 
 class SuperLink:
-    """One that announces messages, and has the objects of some of them."""
+    """A SuperLink that announces messages, and has the objects of some of them."""
 
     def __init__(self) -> None:
         self.made: dict[str, bytes] = {}  # objects that were announced
-        self.objects: dict[str, bytes] = {}  # those that are there
+        self.objects: dict[str, bytes] = {}  # objects that have arrived
         self.away = False
         self.answers: list[str] = []  # the messages that were answered
         self.deaf = False
@@ -95,7 +95,7 @@ def open_mailbox(link: SuperLink, clock: Clock | None = None) -> tuple[Mailbox, 
 
 
 def test_a_message_whose_bytes_never_come_does_not_hold_up_the_next(link: SuperLink) -> None:
-    """As when a server dies between the two, and another is started."""
+    """As if a server died between the two and another was started."""
     box, asked, said = open_mailbox(link)
     box.announce(link.announce(b"of the server that died", there=False))
     assert not box.answer_pending()
@@ -163,7 +163,7 @@ def test_a_message_of_a_run_that_is_over_is_dropped_without_words(link: SuperLin
 
 
 def test_an_answer_that_did_not_come_through_is_sent_again(link: SuperLink) -> None:
-    """A node keeps its answers, so that the second is the first."""
+    """A node stores its answers, so the second equals the first."""
     box, asked, _ = open_mailbox(link)
     box.announce(link.announce(b"asked", there=True))
     link.deaf = True

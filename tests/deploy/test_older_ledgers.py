@@ -1,4 +1,4 @@
-"""Clients that an older version enrolled: their budgets promise what no release of examples keeps."""
+"""Clients that an older version enrolled: no release of examples satisfies their budgets."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Python that an experiment brings: which files it can be, and that it runs on a node by its owner's word alone."""
+"""Python code that an experiment brings: which files it may be, and that a node runs it only if its owner allows it."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -39,7 +39,7 @@ def test_a_file_that_would_take_the_place_of_the_apps_own_is_refused(tmp_path: P
 
 
 def marker_code(mark: Path) -> str:
-    """Python of a user's own, which leaves a file behind wherever it runs."""
+    """Return a user's Python code that writes a file wherever it runs."""
     return f"""\
 import torch
 open({str(mark)!r}, "w").close()
@@ -56,7 +56,7 @@ OWN = {"loss": PLAIN.replace("seed = 7\n", 'seed = 7\nloss = "mine.py:loss"\n'),
 
 @pytest.mark.parametrize("what", OWN)
 def test_python_in_the_app_folder_runs_on_a_node_when_its_owner_says_so(tmp_path: Path, what: str) -> None:
-    """The digest is allowed from the start, as `enroll` writes it; the server's own machine ran it at `init`."""
+    """The digest is allowed from the start, as `enroll` writes it; the server's machine ran it during `init`."""
     mark = tmp_path / "it-ran"
     (tmp_path / "mine.py").write_text(marker_code(mark))
     site = create_site(tmp_path, OWN[what])
@@ -96,7 +96,7 @@ def test_who_rehearses_alone_allows_their_own_python(tmp_path: Path) -> None:
 
 
 def edit_model_line(site_app: Path, kind: str, arguments: str = "{}") -> AppFolder:
-    """An app folder whose server wrote the model's line by hand."""
+    """Return the app folder after the server edited the model's line by hand."""
     path = site_app / "resolved.toml"
     lines = path.read_text().replace('kind = "linear"', f"kind = {kind!r}\narguments = {arguments}")
     assert kind in lines
@@ -105,7 +105,7 @@ def edit_model_line(site_app: Path, kind: str, arguments: str = "{}") -> AppFold
 
 
 def test_an_installed_module_never_runs_on_a_node_whatever_its_owner_says(tmp_path: Path) -> None:
-    """What `subprocess` does is in no digest; and here it would make a file."""
+    """No digest covers what `subprocess` does; here it would create a file."""
     mark = tmp_path / "it-ran"
     site, node = copy_site(tmp_path, PLAIN), tmp_path / "client-0"
     edit_policy(node, "own_code = false", "own_code = true")
@@ -131,7 +131,7 @@ def test_an_installed_module_never_runs_on_a_node_whatever_its_owner_says(tmp_pa
     ],
 )
 def test_only_a_plain_file_beside_the_experiment_is_taken(tmp_path: Path, reference: str) -> None:
-    """A line break would write a line of the owner's policy."""
+    """A line break would add a line to the owner's policy."""
     experiment = AppFolder.open(copy_site(tmp_path, PLAIN).app).experiment
     with pytest.raises(InvalidInput, match=r"as file\.py:Name"):
         user_files(replace(experiment, model=UserModel(kind=reference)))

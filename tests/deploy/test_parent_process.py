@@ -1,4 +1,4 @@
-"""A run's process ends when what started it is gone, though it takes SIGINT for something else."""
+"""A run's process ends when its parent is gone, although it uses SIGINT for something else."""
 
 import signal
 import sys

@@ -1,4 +1,4 @@
-"""What an owner's policy allows: the algorithm, by its digest, and in which sums, or in clear, its updates leave."""
+"""What an owner's policy allows: the algorithm, by its digest, and whether updates leave in clear or in which sums."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -160,7 +160,7 @@ def test_a_graph_is_refused_unless_the_owner_allows_it_and_it_withstands_what_th
 def test_a_wrong_line_of_a_policy_is_named_once_and_to_be_corrected_there(
     tmp_path: Path, line: str, new: str, why: str
 ) -> None:
-    """Who enrolled anew instead would have other keys and a second ledger."""
+    """Enrolling again instead would create other keys and a second ledger."""
     copy_site(tmp_path, PLAIN)
     node = tmp_path / "client-0"
     policy = (node / "policy.toml").read_text().splitlines()

@@ -1,4 +1,4 @@
-"""How the tests of real processes wait: as long as something advances, however slow the machine is, and no longer."""
+"""Tests of real processes wait as long as something advances, however slow the machine is, and no longer."""
 
 import os
 import signal
@@ -17,7 +17,7 @@ SHELL = "/bin/sh"
 
 
 class Machine:
-    """A clock that only waiting moves on, and one process on it."""
+    """A clock that advances only by waiting, with one process."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -32,7 +32,7 @@ class Machine:
             self.each_second()
 
     def wait(self, seconds: float) -> None:
-        """For something that is there after so many seconds."""
+        """Wait for a condition that holds after this many seconds."""
         progress = Progress(lambda: self.lines, lambda: {HERE: self.wanted}, clock=lambda: self.now)
         wait_until(lambda: self.now >= seconds, progress, lambda: "It said: hello.", pause=self.pause)
 
@@ -128,7 +128,7 @@ def test_an_interrupt_reaches_a_process_though_the_tests_ignore_it(processes: Pr
 
 
 def test_a_killed_tree_leaves_no_process_in_whatever_group_it_is(processes: Processes) -> None:
-    """The child is in a session of its own, as Flower's are."""
+    """The child has its own session, like Flower's processes."""
     program = "import os; os.setsid(); print('up', flush=True); os.read(0, 1)"
     processes.start("parent", SHELL, "-c", f'mkfifo stay; "{sys.executable}" -c "{program}" <>stay & wait')
     processes.wait_for_words("parent", "up")

@@ -1,4 +1,4 @@
-"""The ray engine on a real cluster of this machine, with workers in processes of their own."""
+"""The ray engine on a real cluster of this machine, with workers in separate processes."""
 
 import os
 import signal
@@ -35,7 +35,7 @@ DATA = federation(7, 1, 12, 4, 9, 4, 30, 2)
 DP_FEDAVG = dp_fedavg(learning_rate=0.3, batch_size=4, clip_norm=0.5, noise_multiplier=1.0)
 RECIPE = RECIPES["ddp_fedavg"]
 DDP_FEDAVG = RECIPE(**RECIPE.example | {"noise": "skellam"}).with_noise(1.0).for_population(DATA.population, 18)
-SEEDED, SECRET = RunKey.from_seed(9), RunKey(bytes(range(32)))  # under the second, noise hangs on the broadcast's bits
+SEEDED, SECRET = RunKey.from_seed(9), RunKey(bytes(range(32)))  # with the second, noise depends on the broadcast's bits
 DIGITS = ("rounds=4", "seed=7", 'dtype="float64"', "evaluate_every=4")
 ON_RAY = 'engine={kind="ray", address="local", workers=2}'
 NET = """
@@ -53,7 +53,7 @@ class Net(nn.Module):
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster() -> Iterator[Any]:
-    """Two CPUs, which stand for two machines; the driver's own mathematics is on one thread, as theirs is."""
+    """A cluster of two CPUs, which represent two machines; the driver computes on one thread, as the workers do."""
     import ray
 
     threads = torch.get_num_threads()
@@ -124,11 +124,11 @@ def test_a_worker_that_is_killed_is_replaced_and_counts_once_and_an_error_ends_t
     assert caught.value.fix == "And what to do."
     assert str(driver) not in caught.value.problem
     assert not remote.workers.end.alive  # type: ignore[attr-defined]
-    assert cluster.is_initialized()  # somebody else's cluster is left as it was
+    assert cluster.is_initialized()  # a cluster that the run did not start is left unchanged
 
 
 def test_a_cluster_that_was_started_here_answers_only_to_those_who_have_its_token(cluster: Any) -> None:
-    """As anybody on the network could ask it, for Ray takes such calls on all of the machine's addresses."""
+    """Anybody on the network could call it, since Ray accepts such calls on all addresses of the machine."""
     grpc = pytest.importorskip("grpc")
     from ray._raylet import AuthenticationTokenLoader
     from ray.core.generated.gcs_service_pb2 import GetAllNodeInfoRequest
@@ -162,7 +162,7 @@ def quiet(line: Any) -> None:
 
 
 def test_a_run_that_is_stopped_and_resumed_is_embeddeds_own_bit_for_bit(tmp_path: Path) -> None:
-    """pfl on digits, with a network from a file of the user's own, which no worker could import."""
+    """pfl on digits, with a network from the user's own file, which no worker can import."""
     net = tmp_path / "net.py"
     net.write_text(NET)
 

@@ -1,4 +1,4 @@
-"""Replies that are announced and not there, garbled, or in another's name: a client spoils only its own answer."""
+"""Replies that are missing, malformed or in another's name: a client spoils only its own answer."""
 
 from collections.abc import Callable
 from typing import Any
@@ -32,7 +32,7 @@ NEVER = float("inf")
 
 
 class SuperLink:
-    """One whose nodes answer every message at once; time is what the server sleeps."""
+    """A SuperLink whose nodes answer every message at once; its clock advances as the server sleeps."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -118,7 +118,7 @@ def test_replies_that_are_there_are_taken_at_once(link: SuperLink) -> None:
 
 @pytest.mark.parametrize("silent", NODES)
 def test_a_reply_whose_bytes_never_come_is_waited_for_no_longer_than_none(link: SuperLink, silent: int) -> None:
-    """As when a client is killed between the two, or lies; wherever it is in the order of replies."""
+    """As if a client was killed between the two, or lies; at any place in the order of replies."""
     link.there_at[silent] = NEVER
     assert exchange(link) == answers(*{*NODES} - {silent})
     assert PATIENCE <= link.now < PATIENCE + 3
@@ -131,7 +131,7 @@ def test_where_too_few_replies_have_their_bytes_waiting_ends_after_the_timeout(l
 
 
 def test_a_reply_without_bytes_is_given_up_when_its_node_is_gone(link: SuperLink) -> None:
-    """The SuperLink says so of a reply that was not announced; of one that was, nobody does."""
+    """The SuperLink reports an unannounced reply as missing; for an announced one, nobody does."""
     link.there_at[101], link.gone_at[101] = NEVER, PATIENCE / 3
     assert exchange(link, enough=3) == answers(100, 102)
     assert PATIENCE / 3 <= link.now < PATIENCE / 3 + 3
@@ -162,6 +162,6 @@ def test_a_reply_that_is_garbled_is_as_none(link: SuperLink, content: bytes) -> 
 
 
 def test_a_reply_counts_as_that_of_the_node_which_was_asked_whatever_it_says(link: SuperLink) -> None:
-    """The metadata in a reply's bytes is its sender's word; which message it answers the SuperLink has checked."""
+    """The metadata in a reply is only its sender's claim; the SuperLink has checked which message it answers."""
     link.source = lambda node: 100
     assert exchange(link) == answers(*NODES)

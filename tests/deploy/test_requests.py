@@ -1,4 +1,4 @@
-"""Which requests a client answers and which it refuses, whoever made or changed them, and in what words."""
+"""Which requests a client answers and which it refuses, whoever sent or changed them, and with which message."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -119,7 +119,7 @@ def test_a_request_that_is_none_is_refused_in_a_sentence_and_the_node_stays(
     _, _, node, about, body, key = request_case
     why = refusal(node, sign_header(head, key))
     assert why.endswith((".", ".)"))
-    assert "could not be answered" not in why  # it is no fault of the node's
+    assert "could not be answered" not in why  # it is not a fault of the node
     assert isinstance(signed_messages.read_reply(node.answer(signed_messages.sign_request(about, body, key))), bytes)
 
 
@@ -160,7 +160,7 @@ def test_a_fault_is_named_to_the_server_and_told_to_the_owner_alone(
 def test_a_node_whose_folder_can_not_be_written_does_not_start(
     request_case: RequestCase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For whoever runs tests as root, no permission binds: so the answer of the system is made up."""
+    """Permissions don't bind tests that run as root, so the system's answer is simulated."""
     folder, _, node, _, _, _ = request_case
     node.close()
     monkeypatch.setattr("os.access", lambda path, mode: path != folder / "client-0")

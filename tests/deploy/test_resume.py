@@ -1,4 +1,4 @@
-"""A deployment's run goes on as it was agreed on, and a client's noise and ledger know its data."""
+"""A deployed run continues only as agreed, and a client's noise and ledger depend on its data."""
 
 import shutil
 from dataclasses import replace
@@ -28,11 +28,11 @@ UNSEEDED = PLAIN.replace("seed = 7\n", "")
 
 
 class Crash(BaseException):
-    """As a machine that goes down: nothing catches it."""
+    """Stands for a machine that goes down: nothing catches it."""
 
 
 def crash_in_round_two(folder: Path) -> Site:
-    """A run whose server died in its second round."""
+    """Start a run whose server dies in its second round."""
     site = copy_site(folder, UNSEEDED)
     wire = connect_nodes(folder, site, [])
 
@@ -99,7 +99,7 @@ def with_one_other_label(held_by: Any) -> Any:
 def test_the_same_question_about_other_data_is_counted_and_gets_other_noise_though_the_journal_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Under the same noise, the two answers would differ by what the changed example does."""
+    """With the same noise, the difference of the two answers would be the effect of the changed example."""
     site = copy_site(tmp_path, UNSEEDED)
     node = ClientNode.open(tmp_path / "client-0", lambda text: None)
     about = RequestHeader(

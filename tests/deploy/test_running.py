@@ -1,4 +1,4 @@
-"""A deployment's processes: what they are started with, whose folder they hold, how long they wait, how they end."""
+"""A deployment's processes: how they are started, which folder they lock, how long they wait, how they end."""
 
 import json
 import logging
@@ -97,7 +97,7 @@ def test_a_server_that_could_make_no_run_does_not_start(
 
 
 def test_next_commands_can_be_typed_as_they_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A folder may have a space in its name; and a task that is dealt out can be rehearsed first."""
+    """A folder may have a space in its name; and a task with a partition can be rehearsed first."""
     folder = tmp_path / "our hospitals"
     assert cli.run(["deploy", "init", str(folder), str(write_experiment(tmp_path, SECURE))]) == 0
     said = capsys.readouterr().out
@@ -181,7 +181,7 @@ def test_a_node_that_can_not_start_leaves_its_folder_free(tmp_path: Path) -> Non
         ClientNode.open(tmp_path / "client-0", lambda text: None)
     key.write_bytes(kept)
     ClientNode.open(tmp_path / "client-0", lambda text: None)
-    assert failed.tb is not None  # what is kept of the failure does not keep the folder
+    assert failed.tb is not None  # a stored exception does not keep the folder locked
 
 
 def test_all_are_waited_for_but_once_enough_came_not_for_long() -> None:
@@ -189,7 +189,7 @@ def test_all_are_waited_for_but_once_enough_came_not_for_long() -> None:
     over = ReplyDeadline(timeout=100, patience=10, clock=lambda: now[0]).start(asked=3, enough=2)
     assert not over(1)
     now[0] = 50
-    assert not over(2)  # from here on patience counts
+    assert not over(2)  # patience starts here
     now[0] = 59
     assert not over(2)
     assert over(3)
@@ -214,7 +214,7 @@ def test_submit_says_how_the_run_ended_with_its_kind_and_exit_code(
     left: int,
     kind: str,
 ) -> None:
-    """What Flower would start is played by a process that leaves the end of a run."""
+    """A process that writes the end of a run replaces what Flower would start."""
     site = copy_site(tmp_path, SECURE)
     (tmp_path / "end.json").write_text(json.dumps({"error": "It is spent.", "stopped": None, "exit_code": code}))
     site.end_file("first").parent.mkdir()

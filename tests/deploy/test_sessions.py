@@ -1,4 +1,4 @@
-"""A secure sum as a client sees it: for whom and on what terms it begins, what it masks, and when it is over."""
+"""A secure sum from a client's view: for whom and on what terms it begins, what it masks, and when it ends."""
 
 import shutil
 from dataclasses import replace
@@ -36,7 +36,7 @@ def test_a_secure_session_of_one_experiment_does_not_serve_another(open_session:
     anew(wire)
     with pytest.raises(ClientsRefused, match="No secure sum was begun with this node"):
         engine.gather(replace(broadcast, round=1), [0, 1, 2])
-    for node in wire.nodes_at.values():  # nor where its file lies in the other's place
+    for node in wire.nodes_at.values():  # nor if its file is in the other's place
         runs = node.client_folder.folder / "runs"
         shutil.copytree(runs / before, runs / engine.calls.experiment, dirs_exist_ok=True)
     with pytest.raises(ClientsRefused, match="was begun for another experiment"):
@@ -46,7 +46,7 @@ def test_a_secure_session_of_one_experiment_does_not_serve_another(open_session:
 def test_two_sessions_that_a_server_gives_one_name_are_two_attempts_with_two_noises(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With one noise in both, the sum of three clients less that of two of them would be the third's update alone."""
+    """With one noise in both, the sum of three clients minus that of two of them would be the third's update."""
     honest = Terms.choose
     monkeypatch.setattr(Terms, "choose", lambda **asked: replace(honest(**asked), session=bytes(16)))
     site, heard = copy_site(tmp_path, SECURE), list[str]()
@@ -86,7 +86,7 @@ def test_a_session_that_was_begun_is_held_to_the_policy_of_today(open_session: O
 
 
 def test_a_mask_that_is_asked_for_again_is_the_same_and_another_question_gets_none(open_session: OpenSession) -> None:
-    """Exchanges: who is there, keys, shares, mask; nothing passes after it, so this is where the clients are."""
+    """Exchanges: who is there, keys, shares, mask; nothing is sent after it, so the clients stay in this stage."""
     site, wire, engine, broadcast = open_session
     wire.lost = lambda node, number: number > 3
     with pytest.raises(TooFewClients):
@@ -104,7 +104,7 @@ def test_a_mask_that_is_asked_for_again_is_the_same_and_another_question_gets_no
 
 
 def test_a_mask_that_can_not_be_made_costs_nothing(open_session: OpenSession) -> None:
-    """Before the keys are exchanged; under a number that was used, or that the session does not have."""
+    """Before the keys are exchanged; with a number that was used, or that the session does not have."""
     site, wire, engine, broadcast = open_session
     wire.lost = lambda node, number: number > 1
     with pytest.raises(TooFewClients):
@@ -130,7 +130,7 @@ def test_a_mask_that_can_not_be_made_costs_nothing(open_session: OpenSession) ->
 
 
 def test_a_session_that_is_aborted_at_its_first_mask_stays_so(open_session: OpenSession) -> None:
-    """The server hands client 0 the shares that are for client 1."""
+    """The server gives client 0 the shares that are for client 1."""
     site, wire, engine, broadcast = open_session
     wire.lost = lambda node, number: number > 3 or (number == 3 and node == 100)
     with pytest.raises(TooFewClients):

@@ -1,4 +1,4 @@
-"""What a run leaves when its clients end it, how it goes on from there, and what its card says of where it ran."""
+"""What a run leaves when its clients end it, how it continues, and what its card says about where it ran."""
 
 import json
 import math
@@ -33,7 +33,7 @@ SECOND_ROUND = 2  # exchanges of an experiment in clear: who is there, and then 
 
 @dataclass
 class RefusingWire(Wire):
-    """In one exchange these nodes refuse, as owners do whose budget is spent; `silent` ones say nothing in it."""
+    """A network whose nodes refuse in one exchange, as with a spent budget; `silent` ones don't answer in it."""
 
     number: int = SECOND_ROUND
     silent: tuple[int, ...] = ()
@@ -47,12 +47,12 @@ class RefusingWire(Wire):
 
 
 class Crash(BaseException):
-    """As a machine that goes down: nothing catches it."""
+    """Stands for a machine that goes down: nothing catches it."""
 
 
 @dataclass
 class CrashingWire(Wire):
-    """The server dies once the replies of one exchange lie there."""
+    """A network whose server dies when the replies of one exchange have arrived."""
 
     number: int = SECOND_ROUND
 
@@ -71,7 +71,7 @@ def crash_server(folder: Path, site: Site, number: int) -> None:
 
 
 def server_epsilon(site: Site) -> float:
-    """What the server's own ledger has counted of the run."""
+    """Return the ε that the server's own ledger has counted for the run."""
     ledger = RunRecord.open(site.run("first")).ledger_path
     assert ledger is not None
     found: float = Ledger.open(ledger).summary()["budgets"][0]["spent"]
@@ -88,7 +88,7 @@ def close_nodes(wire: Wire) -> None:
 
 
 def card(folder: Path) -> str:
-    """The card's words, on one line."""
+    """Return the card's text on one line."""
     return " ".join((folder / "guarantee.txt").read_text().split())
 
 
@@ -123,7 +123,7 @@ def test_a_run_that_clients_refused_goes_on_when_it_is_submitted_again(tmp_path:
 
 
 def test_a_refused_round_that_a_silent_client_may_still_answer_counts_and_is_not_made_again(tmp_path: Path) -> None:
-    """Its update may lie at the server already, so the round is one that was lost after something was revealed."""
+    """The server may already have its update, so the round was lost after something was revealed."""
     site, heard = copy_site(tmp_path, PLAIN), list[str]()
     wire = build_refusing_wire(tmp_path, site, 102)
     outcome = train_deployed(site, "first", wire, heard.append)
@@ -146,7 +146,7 @@ def test_where_the_last_round_is_lost_so_the_run_is_done(tmp_path: Path) -> None
 
 @dataclass
 class ListeningWire(Wire):
-    """Notes who hears SIGTERM while the server waits for clients."""
+    """Records the handler of SIGTERM while the server waits for clients."""
 
     handlers: list[object] = field(default_factory=list)
 
@@ -166,7 +166,7 @@ def test_sigterm_ends_a_run_with_real_clients_at_once(tmp_path: Path) -> None:
 def test_a_run_whose_first_round_is_refused_says_how_to_go_on_with_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """There is no model to keep. The command is the deployment's, for `discreet run` reaches no clients."""
+    """There is no model to keep. The command is that of the deployment, because `discreet run` reaches no clients."""
     site, heard = copy_site(tmp_path / "of ours", PLAIN), list[str]()
     with pytest.raises(ClientsRefused, match=r"It is spent\."):
         train_deployed(site, "first", build_refusing_wire(tmp_path / "of ours", site, number=1), heard.append)
@@ -213,7 +213,7 @@ def test_the_card_of_a_rehearsal_says_that_one_machine_played_all(
 
 
 def test_a_card_names_the_other_runs_of_its_deployment(tmp_path: Path) -> None:
-    """The first run's was written when there was no other; a run that has made no round has released nothing."""
+    """The first run's card was written when there was no other; a run without a round has released nothing."""
     site, heard = copy_site(tmp_path, PLAIN), list[str]()
     for name, number in (("first", 9), ("empty", 1), ("second", SECOND_ROUND)):
         wire = build_refusing_wire(tmp_path, site, number=number)

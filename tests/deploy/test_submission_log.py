@@ -1,4 +1,4 @@
-"""What whoever submits a run hears of it: our lines and no others, how it ended, and that Ctrl-C ends it there too."""
+"""What the submitter of a run sees: only our lines, how it ended, and that Ctrl-C also ends it on the server."""
 
 import json
 import os
@@ -20,7 +20,7 @@ ENDED = {"error": None, "exit_code": 0}
 
 
 def print_lines(lines: list[str], end: Path | None = None) -> list[str]:
-    """A process that says these lines, as Flower's command would, and leaves the run's end where it belongs."""
+    """Return a command that prints these lines, as Flower's would, and writes the run's end file."""
     program = f"print({chr(10).join(lines)!r}, flush=True)\n"
     if end is not None:
         program += f"import pathlib; pathlib.Path({str(end)!r}).write_text({json.dumps(ENDED)!r})"
@@ -35,7 +35,7 @@ def site(tmp_path: Path) -> Site:
 
 
 def by_flower(site: Site, heard: list[str]) -> None:
-    """The server's half, as Flower's process calls it."""
+    """Call the server's part as Flower's process does."""
     main(lambda waiting: Wire({}), {"folder": str(site.folder), "name": "first"}, heard.append)
 
 
@@ -56,7 +56,7 @@ def test_an_error_is_not_said_twice(site: Site) -> None:
 
 
 def test_a_run_that_ends_without_a_word_is_told_in_flowers_last_words(site: Site) -> None:
-    """An end that an earlier start left behind is not taken for this one's."""
+    """An end file of an earlier start is not used for this one."""
     site.end_file("first").write_text(json.dumps(ENDED))
     box = ["╭─ Error ────╮", "│ \x1b[31mIt is away.\x1b[0m │", "╰────────────╯"]
     with pytest.raises(InvalidInput, match=r"exited with 0 and said: It is away\. Is the server running\?"):
@@ -64,7 +64,7 @@ def test_a_run_that_ends_without_a_word_is_told_in_flowers_last_words(site: Site
 
 
 def test_a_run_that_goes_on_is_not_submitted_twice_and_its_end_stays_for_whoever_submitted_it(site: Site) -> None:
-    """The end may be there already while the process that left it has not gone yet."""
+    """The end file may exist while the process that wrote it is still running."""
     heard, end = list[str](), site.end_file("first")
     end.write_text(json.dumps(ENDED))
     with site.lock_run("first"):
@@ -73,7 +73,7 @@ def test_a_run_that_goes_on_is_not_submitted_twice_and_its_end_stays_for_whoever
         assert refused.value.problem == f"The run 'first' is already going on, as process {os.getpid()}."
         assert refused.value.fix == f"Wait until it has ended, or end it first: kill {os.getpid()}"
         with pytest.raises(InvalidInput, match="is already going on"):
-            by_flower(site, heard)  # as when two were submitted at the same moment
+            by_flower(site, heard)  # as if two were submitted at the same moment
     assert json.loads(end.read_text()) == ENDED
     assert heard == [f"Error: {refused.value}"]
 
@@ -105,8 +105,8 @@ def test_ctrl_c_ends_the_run_at_the_server_too(site: Site, monkeypatch: pytest.M
     assert stopped == ["17"]
     with pytest.raises(
         RunStopped, match="may still go on at the server"
-    ):  # no number was said that it could be stopped by
+    ):  # it printed no number by which it could be stopped
         follow_run(site, "first", print_lines(["discreet: round 1 of 3"]), {}, press)
-    with pytest.raises(RunStopped, match="may still go on at the server"):  # and this one was not to be stopped
+    with pytest.raises(RunStopped, match="may still go on at the server"):  # and this one could not be stopped
         follow_run(site, "first", print_lines(["started run 18", "discreet: round 1 of 3"]), {}, press)
     assert stopped == ["17", "18"]

@@ -1,4 +1,4 @@
-"""Promises about tables that only their owners hold: a node checks its own rows, its owner accepts the ranges."""
+"""Promises about tables that only their owners have: a node checks its own rows, its owner accepts the ranges."""
 
 from pathlib import Path
 
@@ -51,7 +51,7 @@ NAMES = ("north", "south", "east")
 
 
 def table(path: Path, hospital: str, persons: str) -> Path:
-    """A row for each letter, which is the person's name."""
+    """Return a table with a row for each letter, which is the person's name."""
     lines = [f"{hospital},{person},{20 + row},{row % 2}" for row, person in enumerate(persons)]
     path.write_text("\n".join(["hospital,patient,age,ill", *lines]) + "\n")
     return path
@@ -67,7 +67,7 @@ def deployment(folder: Path, text: str, ranges: str = RANGES, examples: int = 4,
 
 
 def enroll_clients(folder: Path, app: AppFolder, persons: str, *, accept: bool = False) -> Site:
-    """All clients, each with a table in which these persons have a row for every time that they are named."""
+    """Enroll all clients, each with a table that has one row for each letter of `persons`."""
     for name in NAMES:
         data = table(folder / f"{name}.csv", name, persons)
         enroll(app, name, folder / name, data, accept_data_ranges=accept)
@@ -79,7 +79,7 @@ def enroll_clients(folder: Path, app: AppFolder, persons: str, *, accept: bool =
 
 
 def card_of(folder: Path, site: Site) -> str:
-    """Of a whole run, in one process."""
+    """Return the card of a whole run in one process."""
     heard: list[str] = []
     ended = train_deployed(site, "first", connect_nodes(folder, site, heard), heard.append)
     assert ended.completed == 1, heard
@@ -93,7 +93,7 @@ def test_a_stand_in_without_the_column_is_refused_and_nothing_is_left(tmp_path: 
 
 
 def test_a_task_that_is_dealt_out_names_no_persons(tmp_path: Path) -> None:
-    """Neither when the deployment is made, nor when somebody has put it into the agreed folder."""
+    """Neither when the deployment is created, nor if somebody edits the agreed folder."""
     digits = EXAMPLE.partition("[task]")[0] + 'task = { kind = "digits", clients = 3 }\n\n[privacy]'
     digits += PERSON.partition("[privacy]")[2]
     with pytest.raises(InvalidInput, match="the task 'digits' has no such column"):

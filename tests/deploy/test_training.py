@@ -1,4 +1,4 @@
-"""Whole runs in one process, with no network: the model they train, and what becomes of it when a client goes."""
+"""Whole runs in one process, without a network: the model that they train, and what happens when a client drops out."""
 
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ def reference(folder: Path, text: str) -> Params:
 
 
 def trust_server(folder: Path) -> None:
-    """Owners who let the server see updates; only noise that it adds itself asks for that."""
+    """Let the server see updates in all policies; only noise that the server adds needs that."""
     for client in range(3):
         edit_policy(
             folder / f"client-{client}", "trust_server_with_updates = false", "trust_server_with_updates = true"
@@ -50,7 +50,7 @@ def test_real_clients_train_the_model_of_the_reference_engine_bit_for_bit(tmp_pa
     assert are_equal(load_model(site, "first"), reference(tmp_path, text))
     assert not {"norms", "kept", "clipped", "signal_to_noise"} & set(
         outcome.record.read_rounds()[0]
-    )  # they tell nobody
+    )  # they print nothing
 
 
 def test_a_client_that_goes_in_mid_round_is_made_up_for(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_with_too_few_left_the_round_is_lost_and_the_run_goes_on(tmp_path: Path)
 
 
 def test_a_node_that_can_not_prove_who_it_is_is_nobody(tmp_path: Path) -> None:
-    """It has the right folder but for the key that its card names."""
+    """It has the right folder except for the key that its card names."""
     site, heard = copy_site(tmp_path, SECURE), list[str]()
     (tmp_path / "client-2" / "identity.key").unlink()
     write_signing_key(tmp_path / "client-2" / "identity.key")
@@ -97,8 +97,8 @@ def test_a_node_that_can_not_prove_who_it_is_is_nobody(tmp_path: Path) -> None:
 
 
 def test_no_round_that_was_broadcast_from_is_made_again(tmp_path: Path) -> None:
-    """Whatever the experiment says of checkpoints: made again without client 2, under the server's same noise, the
-    two models would differ by that client's update."""
+    """Independently of `checkpoint_every`: if a round were repeated without client 2 and with the same server noise,
+    the two models would differ by that client's update."""
     site, heard = copy_site(tmp_path, CENTRAL.replace("seed = 7\n", "checkpoint_every = 3\n")), list[str]()
     trust_server(tmp_path)
     wire = connect_nodes(tmp_path, site, heard)
@@ -144,7 +144,7 @@ def test_a_run_that_was_stopped_goes_on_with_its_model_and_its_ledger(tmp_path: 
 
 
 def test_a_run_without_a_seed_goes_on_with_its_own_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With another key it would be another run to the clients, who would answer a round again with other noise."""
+    """With another key the clients would take it for another run and answer a round again with other noise."""
 
     class Crash(BaseException):
         pass

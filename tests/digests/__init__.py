@@ -1,1 +1,1 @@
-"""Kept numbers of twelve seeded runs: whoever moves code shows with them that nothing changed."""
+"""Stored numbers of twelve seeded runs, which show that moving code changed nothing."""

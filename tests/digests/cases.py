@@ -1,4 +1,4 @@
-"""The twelve runs. Each is a file in `experiments/`, with what a file can't say listed here.
+"""The twelve runs. Each is a file in `experiments/`, with settings that a file can't hold listed here.
 
 | run                 | engine    | unit    | noise               | covers                                         |
 |---------------------|-----------|---------|---------------------|------------------------------------------------|

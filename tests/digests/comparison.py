@@ -1,10 +1,10 @@
-"""Where two digests differ, in lines that name the place and both values."""
+"""List where two digests differ, with the place and both values."""
 
 import math
 from collections.abc import Iterator
 from typing import Any
 
-TOLERANCE = 1e-9  # relative: what machines and versions may differ by, and a change of substance doesn't stay below
+TOLERANCE = 1e-9  # relative: machines and versions differ by less, and real changes by more
 
 
 def differences(kept: Any, found: Any, *, exact: bool) -> list[str]:

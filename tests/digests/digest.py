@@ -1,7 +1,7 @@
-"""What is kept of a run: its model in a few numbers, all numbers of its card, and its ledgers' entries.
+"""The digest of a run: its model in a few numbers, all numbers of its card, and its ledgers' entries.
 
-Left out is what differs from one run to the next without meaning anything: times, hashes, keys and paths. Sentences are
-left out too, so that they can be reworded; of the card's sentences the numbers are kept.
+Times, hashes, keys and paths are omitted, because they differ from run to run without meaning. Sentences are omitted
+too, so that they can be reworded; the numbers in the card's sentences are kept.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ def digest_run(finished: FinishedRun) -> Digest:
 
 
 def digest_model(model: Mapping[str, Tensor]) -> Digest:
-    """The hash of every bit, and numbers that hardly change where the last bits do: the norm and some projections.
+    """Return the hash of every bit, and numbers that hardly change with the last bits: the norm and some projections.
 
     A projection adds up all coordinates with fixed signs, divided by the root of their number.
     """
@@ -57,7 +57,7 @@ def digest_model(model: Mapping[str, Tensor]) -> Digest:
 
 
 def digest_card(value: Any) -> Any:
-    """The card's plain data without sentences, names of programs and hashes."""
+    """Return the card's plain data without sentences, names of programs and hashes."""
     if isinstance(value, dict):
         return {
             name: _numbers_in(each) if name in SENTENCES else digest_card(each)
@@ -70,7 +70,7 @@ def digest_card(value: Any) -> Any:
 
 
 def digest_ledger(path: Path) -> list[Digest]:
-    """A ledger's entries; a key keeps its words and its round."""
+    """Return a ledger's entries; of a key, its words and its round."""
     lines = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
     return [
         {name: _without_hashes(value) for name, value in line.items() if name not in DROPPED_FROM_LEDGER}
@@ -79,7 +79,7 @@ def digest_ledger(path: Path) -> list[Digest]:
 
 
 def _numbers_in(sentences: list[str]) -> list[float]:
-    """In order of size, so that sentences may change places."""
+    """Return the numbers sorted by size, so that sentences may change places."""
     return sorted(float(found.replace(",", "")) for each in sentences for found in _NUMBER.findall(each))
 
 

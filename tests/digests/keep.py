@@ -1,4 +1,4 @@
-"""Rewrites what is kept of every run, and prints what changed: `python -m tests.digests.keep`.
+"""Write the stored digests of every run again, and print what changed: `python -m tests.digests.keep`.
 
 CONTRIBUTING.md says when that is allowed.
 """
@@ -20,7 +20,7 @@ MACHINE = "machine"
 
 
 def read_kept(name: str) -> Any:
-    """What is kept under this name; nothing where nothing is yet."""
+    """Return the digest that is stored under this name, or nothing."""
     path = KEPT / f"{name}.json"
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
@@ -31,7 +31,7 @@ def write_kept(name: str, digest: Any) -> None:
 
 
 def main() -> None:
-    """Everything is run before anything is written, so that all of it comes from one state of the code."""
+    """Run everything before anything is written, so that all digests come from one state of the code."""
     found: dict[str, Any] = {MACHINE: describe_machine()}
     for case in CASES:
         with TemporaryDirectory(prefix="discreet-digest-") as folder:

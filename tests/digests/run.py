@@ -1,4 +1,4 @@
-"""Carries out the run of a case, in this process and on one thread."""
+"""Run a case, in this process and on one thread."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -68,7 +68,7 @@ def _simulate(case: Case, folder: Path) -> FinishedRun:
 
 
 def _deploy(case: Case, folder: Path) -> FinishedRun:
-    """A server and clients with all that real ones have but a network; one client misses a message."""
+    """Run a server and clients without a network; one client misses a message."""
     site = create_site(folder, case.path.read_text(encoding="utf-8"))
     wire = connect_nodes(folder, site, [])
     wire.lost = lambda node, number: (node, number) == (SILENT_NODE, SECOND_MASK)
@@ -79,7 +79,7 @@ def _deploy(case: Case, folder: Path) -> FinishedRun:
 
 
 def _used_ledger(path: Path) -> Path:
-    """A ledger of whole clients on which an earlier run has spent something."""
+    """Return a ledger for clients from which an earlier run has spent something."""
     budget = Budget(unit="client", relation="add_or_remove", view="public", epsilon=20.0, delta=1e-2)
     ledger = Ledger.create(path, [budget], mode="filter")
     event = PoissonSampled(sampling_rate=0.5, event=GaussianNoise(noise_multiplier=2.0))
@@ -90,7 +90,7 @@ def _used_ledger(path: Path) -> Path:
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """The last bits of a sum depend on how many threads compute it."""
+    """Use one thread, because the last bits of a sum depend on the number of threads."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -101,7 +101,7 @@ def _one_thread() -> Iterator[None]:
 
 @contextmanager
 def _workers_here() -> Iterator[None]:
-    """The ray engine with its workers in this process, where Ray need not be installed."""
+    """Run the ray engine with its workers in this process, so that Ray need not be installed."""
 
     def join(address: str, workers: int, device: torch.device) -> Cluster:
         return Cluster(size=workers, gpus=0.0, memory=HOST_MEMORY, is_ours=False)

@@ -1,4 +1,4 @@
-"""A digest notices what matters and nothing else, and a comparison names every difference."""
+"""A digest changes with what matters and with nothing else, and a comparison names every difference."""
 
 import json
 from pathlib import Path
@@ -60,7 +60,7 @@ def test_a_model_with_another_value_name_shape_or_type_is_another() -> None:
 
 
 def test_a_projection_notices_two_coordinates_that_change_places() -> None:
-    """The norm doesn't. Signs of two coordinates are equal in all four projections with a chance of 1/16."""
+    """The norm doesn't. Signs of two coordinates are equal in all four projections with probability 1/16."""
     swapped = {**MODEL, "weight": MODEL["weight"].flip(0, 1)}
     one, other = digest_model(MODEL), digest_model(swapped)
     assert one["norm"] == other["norm"] == 5

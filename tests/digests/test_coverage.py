@@ -1,4 +1,4 @@
-"""The twelve runs have every kind of engine and of every part between them, and what is special about each happens."""
+"""The twelve runs together cover every kind of engine and part, and what is special about each run happens."""
 
 from collections.abc import Iterator
 from typing import Any, Literal, get_args, get_type_hints
@@ -26,7 +26,7 @@ PARTS = {
 
 
 def kinds(union: Any) -> set[str]:
-    """The kinds that a union of parts names."""
+    """Return the kinds of a union of parts."""
     parts = get_args(get_args(union)[0])
     return {kind for part in parts for kind in get_args(get_type_hints(part)["kind"])}
 
@@ -37,7 +37,7 @@ def guarantees() -> Iterator[dict[str, Any]]:
 
 
 def entries(name: str, of: Literal["open", "reserve", "commit", "void"]) -> list[dict[str, Any]]:
-    """Of the run's first ledger."""
+    """Return the entries of the run's first ledger."""
     return [entry for entry in read_kept(name)["ledgers"][0] if entry["type"] == of]
 
 
@@ -58,7 +58,7 @@ def test_every_kind_of_part_is_in_some_run(part: str) -> None:
 
 
 def test_all_runs_are_seeded_and_compute_in_doubles_on_the_cpu() -> None:
-    """Which is where two machines agree to nine digits."""
+    """In double precision two machines agree to nine digits."""
     experiments = [case.load().experiment for case in CASES]
     assert all(each.seed is not None and (each.dtype, each.device) == ("float64", "cpu") for each in experiments)
     assert all(read_kept(case.name)["model"]["dtypes"] == ["torch.float64"] for case in CASES)
@@ -77,7 +77,7 @@ def test_both_units_all_views_and_both_accountants_are_certified() -> None:
 def test_clients_drop_out_of_secure_sums_and_a_lost_round_counts_only_if_something_was_revealed(
     name: str, contributors: list[int], voided: int
 ) -> None:
-    """Of eight and of seven clients; a round with other shares of noise than planned is committed as what it became."""
+    """Of eight and of seven clients; a round with another number of noise shares than planned is committed as such."""
     assert read_kept(name)["contributors"] == contributors
     assert len(entries(name, "void")) == voided
     assert len(entries(name, "commit")) == 3 - voided

@@ -1,4 +1,4 @@
-"""Twelve seeded runs leave the models, cards and ledger entries that are kept in `kept/`.
+"""Twelve seeded runs give the models, cards and ledger entries that are stored in `kept/`.
 
 A change that is meant to change numbers rewrites them with `python -m tests.digests.keep`, and says so in its commit.
 """
@@ -42,7 +42,7 @@ def test_a_run_leaves_the_numbers_that_are_kept_to_nine_digits(case_digest: Case
 
 
 def test_a_run_leaves_the_bits_that_are_kept(case_digest: CaseDigest) -> None:
-    """Everything to the last bit, the model's hash included: on the kind of machine that it was kept on."""
+    """Everything to the last bit, the model's hash included: on the kind of machine on which it was stored."""
     if changed := other_machine():
         pytest.skip(f"kept on another kind of machine, so only nine digits are compared: {'; '.join(changed)}")
     check(*case_digest, exact=True)

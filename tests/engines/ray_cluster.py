@@ -1,4 +1,4 @@
-"""A crew of the ray engine without Ray: its workers run in this process, one after the other."""
+"""Workers of the ray engine without Ray: they run in this process, one after the other."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -11,7 +11,7 @@ from discreet.engines.ray.worker import BroadcastArrays, Worker
 
 @dataclass
 class LocalWorkers:
-    """A crew whose calls are answered in the order that `first` chooses, and lost where `lost` says so."""
+    """Workers whose calls are answered in the order that `first` chooses, and lost where `lost` says so."""
 
     size: int
     embedded: EmbeddedEngine

@@ -1,4 +1,4 @@
-"""On a GPU the same sums come out, recorded steps included. Skipped where there is no CUDA device."""
+"""A GPU computes the same sums, including recorded steps. Skipped without a CUDA device."""
 
 import pytest
 import torch
@@ -84,7 +84,7 @@ def train(algorithm: Algorithm, device: torch.device, rounds: int, dropout: floa
 
 @pytest.mark.parametrize("algorithm", CATALOG, ids=lambda a: a.trainer.kind + a.mechanism.kind)
 def test_a_gpu_trains_what_a_host_trains_through_recordings_too(algorithm: Algorithm) -> None:
-    """Six rounds, so that steps are replayed; the noise differs between devices, and is next to nothing."""
+    """Six rounds, so that steps are replayed; the noise differs between devices, and is almost zero."""
     host, gpu = train(algorithm, torch.device("cpu"), 6, slow=True), train(algorithm, GPU, 6)
     for name in host:
         assert (host[name] - gpu[name]).abs().max() < 1e-4
@@ -96,7 +96,7 @@ def test_a_seed_repeats_a_gpu_run_with_dropout_bit_for_bit() -> None:
 
 
 def test_replayed_dropout_draws_anew_in_every_step() -> None:
-    """Were a recording to repeat its masks, two rounds from one model would move it alike."""
+    """If a recording repeated its masks, two rounds from one model would move it equally."""
     algorithm, key = fedavg(learning_rate=0.3, batch_size=9, steps=5), RunKey.from_seed(1)
     data, model = images(9, 9).move_to(GPU), network(0.5).move_to(GPU)
     engine = EmbeddedEngine(Simulation(algorithm, data, model.loss, key))
@@ -115,7 +115,7 @@ def test_the_block_is_bounded_by_memory_that_was_measured() -> None:
 
 
 class HostRead(nn.Module):
-    """Reads a number from the device while it runs, which no recording can hold."""
+    """Reads a number from the device while it runs, which can't be recorded."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What an engine reports beside the sum: whom it came from, and how much of each update the clip left."""
+"""What an engine reports in addition to the sum: its contributors, and how much of each update the clip left."""
 
 from dataclasses import replace
 
@@ -31,7 +31,7 @@ def test_blocks_are_summed_and_their_clients_listed() -> None:
 
 
 def test_the_signal_is_the_norm_of_the_sum_before_clients_add_their_noise() -> None:
-    """(3, 0) and (0, 4) add up to a norm of 5, whatever noise they were sent with; a flag beside them is no signal."""
+    """(3, 0) and (0, 4) add up to a norm of 5, with any noise; a flag sent with them is not signal."""
     model = {"w": torch.zeros(2)}
     clean = {"w": torch.tensor([[3.0, 0.0], [0.0, 4.0]]), "flag": torch.tensor([9.0, 9.0])}
     noisy = {"w": clean["w"] + 7, "flag": clean["flag"]}
@@ -41,7 +41,7 @@ def test_the_signal_is_the_norm_of_the_sum_before_clients_add_their_noise() -> N
 
 
 def test_what_a_mask_leaves_out_does_not_count_as_clipped() -> None:
-    """Both updates are above the clip of 0.5, and the one coordinate of 18 that a mask leaves of them is below it."""
+    """Both updates are above the clip norm of 0.5, and the one coordinate of 18 that a mask keeps is below it."""
     algorithm = dp_fedavg(learning_rate=1.0, batch_size=9, clip_norm=0.5, noise_multiplier=1e-6)
     data, key = federation(9, 9), RunKey.from_seed(1)
     whole, masked = (
@@ -73,7 +73,7 @@ BROADCASTS = {
 @pytest.mark.parametrize("real", [False, True], ids=["simulated", "real"])
 @pytest.mark.parametrize("other", BROADCASTS)
 def test_without_a_seed_two_broadcasts_in_one_round_share_no_noise(other: str, real: bool) -> None:
-    """The difference of two updates that share their noise shows them bare, to whoever can ask twice in a round."""
+    """The difference of two updates with the same noise contains no noise, and a server can ask twice in a round."""
     algorithm = dp_fedavg(learning_rate=1.0, batch_size=2, clip_norm=1.0, sampling_rate=0.5, noise_multiplier=1.0)
     simulation = Simulation(algorithm, federation(3, 3), cross_entropy, SECRET, real=real)
     first = Broadcast(0, MODEL, {"clip": torch.tensor(1.0)})

@@ -1,4 +1,4 @@
-"""Every engine gathers the same sum: the fast twin against the slow one, over a pairwise cover of all parts."""
+"""All engines gather the same sum: the fast one is compared with the slow one, over a pairwise cover of all parts."""
 
 import itertools
 import random
@@ -81,7 +81,7 @@ PARTS: dict[str, list[Any]] = {
 
 
 def pairwise() -> list[Algorithm]:
-    """Every two parts of different kinds meet in some algorithm, if they may meet at all: the greedy cover."""
+    """Return a greedy cover: every two parts of different kinds that can be combined are in some algorithm."""
     choices = list(itertools.product(*(range(len(values)) for values in PARTS.values())))
     random.Random(0).shuffle(choices)
     number: defaultdict[object, int] = defaultdict(lambda: 1 << len(number))  # a bit for each pair

@@ -1,4 +1,4 @@
-"""The ray engine without Ray: its workers are played here, one after the other, and lost as a test wishes."""
+"""The ray engine without Ray: its workers run here, one after the other, and are lost where a test says so."""
 
 import sys
 from contextlib import nullcontext
@@ -52,7 +52,7 @@ def build_broadcast(engine: EmbeddedEngine, params=None) -> Broadcast:
 
 
 def are_equal(left: CohortSum, right: CohortSum) -> bool:
-    """To the last bit, the diagnostics included."""
+    """Compare all bits, including the diagnostics."""
     tensors = [(getattr(left, name), getattr(right, name)) for name in ("norms", "kept", "signal")]
     tensors += [(left.total[name], right.total[name]) for name in left.total]
     return left.contributors == right.contributors and all(torch.equal(*pair) for pair in tensors)
@@ -91,7 +91,7 @@ def test_workers_that_are_slow_or_lost_change_no_bit_and_count_once(data: st.Dat
 
 
 def test_a_network_that_draws_by_itself_draws_the_same_too() -> None:
-    """Dropout hangs on who is in the block: so blocks are the same, wherever they are played."""
+    """Dropout depends on who is in the block, so blocks are the same on every worker."""
     torch.manual_seed(3)
     module = torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.Dropout(0.5), torch.nn.Linear(8, 3)).double()
     model = SupervisedModule(module, "classification")
@@ -153,7 +153,7 @@ def test_an_empty_cohort_asks_nobody() -> None:
 
 
 def test_a_worker_fetches_a_portion_once_and_hardly_more_than_its_own() -> None:
-    """Equal clients, everyone in every round: half the data lies with each of two workers, and stays there."""
+    """Equal clients, everyone in every round: each of two workers holds half of the data, and keeps it."""
     data = federation(*[4] * 20)
     engine = EmbeddedEngine(Simulation(PLAIN, data, cross_entropy, RunKey.from_seed(1)), 2)
     crew = LocalWorkers(2, engine)
@@ -166,7 +166,7 @@ def test_a_worker_fetches_a_portion_once_and_hardly_more_than_its_own() -> None:
         (1, 2),
         (1, 3),
         (1, 4),
-    ]  # of five, one lies across the middle
+    ]  # of five, one is across the middle
 
 
 def test_portions_hold_every_client_once_and_shared_examples_once() -> None:

@@ -1,4 +1,4 @@
-"""Sums by the real protocol: they withstand as many colluders and drop-outs as the noise was sized for."""
+"""Sums by the real protocol tolerate as many colluding clients and drop-outs as the noise was sized for."""
 
 from dataclasses import replace
 

@@ -12,7 +12,7 @@ from examples import counterexample
 from examples.counterexample import NOISE, SHARE, STEPS, Found, allowed, looking, reading
 
 FALSE_ALARMS, ROUNDS, SEED = 1e-2, 200, 1
-UNLIKELY = 5e-7  # that a rate lies beyond its bound; two bounds in each test make one in a million
+UNLIKELY = 5e-7  # probability that a rate is beyond its bound; two bounds in each test give one in a million
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def sums() -> Iterator[dict[str, Params]]:
 
 
 def upper_rate(count: int, of: int) -> float:
-    """Clopper and Pearson's upper bound on a rate."""
+    """Return Clopper and Pearson's upper bound on a rate."""
     return float(special.betaincinv(count + 1, of - count, 1 - UNLIKELY)) if count < of else 1.0
 
 
@@ -36,7 +36,7 @@ def at_least(count: int, of: int) -> float:
 
 
 def recognises_more_than(noise_multiplier: float, found: Found) -> bool:
-    """Whether more was recognised than noise so large in every step lets any attack: true of none but by chance."""
+    """Whether more was recognised than any attack can under this much noise in every step, except by chance."""
     most_false_alarms = upper_rate(found.false_alarms, found.without)
     return at_least(found.recognised, found.present) > allowed(noise_multiplier, most_false_alarms)
 
@@ -70,7 +70,7 @@ def test_at_the_broadcast_model_neither_attack_gets_more_than_allowed(sums: dict
 
 
 def test_at_the_broadcast_model_the_level_that_is_allowed_is_reached(sums: dict[str, Params]) -> None:
-    """So the theorem's count is not only right there but exact; 6 deviations less than once in 1e7 runs."""
+    """So the theorem's count is not only correct there but exact; 6 deviations less than once in 1e7 runs."""
     rate = allowed(NOISE, FALSE_ALARMS)
     found = looking(sums["broadcast"], FALSE_ALARMS)
     assert found.recognition_rate == pytest.approx(rate, abs=6 * math.sqrt(rate / 10_000))

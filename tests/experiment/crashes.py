@@ -1,4 +1,4 @@
-"""Runs in a process of its own: at each point a child is killed by SIGKILL while it trains, and another resumes.
+"""Run in a separate process: at each point a child is killed by SIGKILL while it trains, and another resumes.
 
 It forks, so that torch is imported once; `test_crashes.py` reads what it prints.
 """
@@ -31,7 +31,7 @@ def die(*_: Any) -> None:
 
 
 def run_after(owner: Any, name: str, call: int = ROUND, then: Callable[..., None] = die) -> None:
-    """Let `then` happen when `owner.name` has returned for the so-many-th time."""
+    """Call `then` after the `call`-th return of `owner.name`."""
     wrapped, calls = getattr(owner, name), Counter[str]()
 
     def count_call(*given: Any, **named: Any) -> Any:
@@ -45,7 +45,7 @@ def run_after(owner: Any, name: str, call: int = ROUND, then: Callable[..., None
 
 
 def instead(owner: Any, name: str, call: int, then: Callable[..., None]) -> None:
-    """Let `then` happen in place of the so-many-th call."""
+    """Call `then` instead of the `call`-th call of `owner.name`."""
     wrapped, calls = getattr(owner, name), Counter[str]()
 
     def count_call(*given: Any, **named: Any) -> Any:
@@ -93,7 +93,7 @@ def resume(out: Path) -> None:
 
 
 def child(work: Callable[[], None]) -> int:
-    """The status that a child ends with: an exit code, or the signal that killed it, as a negative number."""
+    """Return the status of a child: its exit code, or the signal that killed it, as a negative number."""
     pid = os.fork()
     if pid == 0:
         try:

@@ -1,4 +1,4 @@
-"""The few lines that a Python program needs."""
+"""The Python API: training and loading in a few lines."""
 
 import shutil
 from pathlib import Path
@@ -84,7 +84,7 @@ def test_a_run_made_in_python_is_resumed_in_python(clients: Task, tmp_path: Path
 
 
 def test_a_run_without_a_seed_goes_on_with_its_own_key(clients: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Two copies of a stopped run end in the same bytes: a round that is made again has the noise that it had."""
+    """Two copies of a stopped run end in the same bytes: a repeated round has the same noise."""
     net, given = nn.Linear(4, 2), {"rounds": 3, "algorithm": PFL, "privacy": PROMISE}
     with monkeypatch.context() as broken:
         broken.setattr("discreet.experiment.run_directory.run_record.RunRecord.append_round", lambda *_: 1 / 0)

@@ -1,4 +1,4 @@
-"""Two pieces of code have one digest if they do the same, wherever they stand."""
+"""Two pieces of code have the same digest if they do the same, wherever they are defined."""
 
 import os
 import subprocess
@@ -41,7 +41,7 @@ def loss(outputs, targets, power=2):
 
 
 def names(text: str) -> dict[str, Any]:
-    """As a file with this text would define them."""
+    """Return the names that a file with this text defines."""
     found: dict[str, Any] = {"__name__": "somebodys_own"}
     exec(compile(text, "own.py", "exec"), found)
     return found

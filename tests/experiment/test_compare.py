@@ -1,4 +1,4 @@
-"""A comparison: its cells, the data they share, and results that are what `discreet run` gives."""
+"""A comparison: its cells, the data they share, and results equal to those of `discreet run`."""
 
 import json
 import os
@@ -30,7 +30,7 @@ LEARNING = "algorithm.learning_rate"
 
 
 class Watcher:
-    """Counts what it hears, and may do something in a round."""
+    """Counts the calls of its methods, and may act in a round."""
 
     def __init__(self, act: Callable[[CellRun, int], None] = lambda run, round: None) -> None:
         self.act, self.rounds, self.done = act, 0, list[str]()

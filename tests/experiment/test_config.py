@@ -1,4 +1,4 @@
-"""A file is one record: what it may say, what it says when it is wrong, and what is kept of it."""
+"""An experiment file is one record: what it may contain, its errors, and what is stored of it."""
 
 from dataclasses import fields
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A squared error stands beside that of a constant, everywhere: a model that is no better has learned nothing."""
+"""A squared error is always shown with that of a constant: a model that is not better has learned nothing."""
 
 import json
 from pathlib import Path
@@ -22,7 +22,7 @@ from discreet.experiment.loop import job_builder
 from discreet.randomness.streams import RunKey
 
 TARGETS = [1.0, 2.0, 3.0, 6.0]  # their mean is 3
-TEST = (np.zeros((2, 1)), np.array([2.0, 5.0]))  # 1 and 4 from it in squares: 2.5 in the mean
+TEST = (np.zeros((2, 1)), np.array([2.0, 5.0]))  # squared distances 1 and 4 from it: 2.5 on average
 
 
 def ready(task: Task) -> Job:

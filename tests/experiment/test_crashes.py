@@ -1,4 +1,4 @@
-"""Killed at any point and resumed, a seeded run ends as if nothing had happened, and pays for each round once."""
+"""A seeded run that is killed at any point and resumed ends as an uninterrupted one, and pays for each round once."""
 
 import json
 import os

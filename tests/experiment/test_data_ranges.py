@@ -1,4 +1,4 @@
-"""Ranges that were taken from the data are trained on only when accepted, and nothing calls them public."""
+"""Ranges taken from the data are used only if accepted, and nothing calls them public."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""What rounds.jsonl says of a round beside its model: numbers that no guarantee covers, and the card says so."""
+"""The diagnostics in rounds.jsonl: numbers that no guarantee covers, and the card says so."""
 
 import json
 import math
@@ -63,7 +63,7 @@ def test_the_noise_of_clients_own_grows_with_the_square_root_of_their_number(pre
 
 
 def test_without_noise_or_with_noise_in_training_there_is_no_signal_to_noise(prepare: PrepareJob) -> None:
-    job = prepare()  # DP-SGD: what an update would be without its noise, nobody knows
+    job = prepare()  # DP-SGD: the update without its noise is unknown
     assert "signal_to_noise" not in diagnostics.round_diagnostics(job, cohort_sum(job, 1.0))
 
 
@@ -88,7 +88,7 @@ def test_the_model_is_tried_on_training_examples_where_that_is_asked_for(prepare
     assert any("training examples" in each for each in card["not_covered"])
     assert any("signal-to-noise" in each for each in card["not_covered"])
     plain = train(prepare("seed=1"), tmp_path / "plain")
-    assert plain[-1]["evaluation"] == lines[-1]["evaluation"]  # looking changes nothing
+    assert plain[-1]["evaluation"] == lines[-1]["evaluation"]  # evaluation changes nothing
 
 
 def test_the_training_examples_are_the_same_few_in_every_round(

@@ -1,4 +1,4 @@
-"""A budget for examples counts no run that protects one client, where an example may lie in several."""
+"""A budget for examples refuses runs that protect one client, if several clients may hold an example."""
 
 from pathlib import Path
 
@@ -108,7 +108,7 @@ def test_a_ledger_for_examples_takes_a_run_that_protects_examples(view: View, tm
 
 
 def test_a_stopped_run_is_not_resumed_into_such_a_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """As one that was started when this was not checked."""
+    """Such a run was started before this was checked."""
     counted = ledger(tmp_path, "example")
 
     def die(*_: object) -> None:

@@ -1,4 +1,4 @@
-"""Clients with budgets of their own: each is kept, each has its line, and who has spent its own leaves."""
+"""Clients with their own budgets: each is kept, each has its line, and a client whose budget is spent leaves."""
 
 import json
 from dataclasses import replace
@@ -195,7 +195,7 @@ def test_the_page_judges_each_client_by_its_own_promise(prepare: PrepareJob, tmp
 
 
 def test_an_example_in_several_clients_can_not_have_several_budgets():
-    """It might lie in a client that leaves early and in one that stays: neither's own steps bound what is learned."""
+    """A client that leaves early and one that stays may both hold it: the steps of neither bound what is learned."""
     given = pfl(learning_rate=1, clip_norm=1, sampling_rate=0.1, noise_multiplier=1.0)
     overlapping = Population(examples=(50, 50, 50), max_multiplicity=2)
     with pytest.raises(UnsoundCombination, match="they protect it differently"):

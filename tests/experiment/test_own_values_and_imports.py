@@ -1,4 +1,4 @@
-"""A digest of code counts the values that it holds in any object, and every file of the user's that it imports."""
+"""A digest of code covers the values it holds in any object, and every file of the user that it imports."""
 
 import argparse
 import importlib
@@ -31,7 +31,7 @@ class SlotsOnly:
 
 
 class Factors(list[float]):
-    """A list with a field of its own."""
+    """A list with an extra field."""
 
     def __init__(self, factor: float) -> None:
         super().__init__([1.0])
@@ -77,7 +77,7 @@ def cache_scale(factor: float) -> Callable[[], float]:
 
 
 def without_gradient(factor: float) -> Callable[[Tensor], Tensor]:
-    """Wrapped in a function of torch, which holds the user's in its closure."""
+    """Wrap the user's function in one of torch, which holds it in its closure."""
     return torch.no_grad()(lambda values: values * factor)
 
 
@@ -147,7 +147,7 @@ def test_the_address_of_an_object_does_not_count(make: Callable[[], Any]):
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder of modules that can be imported; what was imported from it is forgotten afterwards."""
+    """A folder of modules that can be imported; its imports are removed afterwards."""
     monkeypatch.syspath_prepend(tmp_path)
     before = set(sys.modules)
     yield tmp_path
@@ -168,7 +168,7 @@ def write(folder: Path, **texts: str) -> None:
 
 
 def script(text: str) -> dict[str, Any]:
-    """What a script with this text defines; the script itself has no file."""
+    """Return the names that a script with this text defines; the script has no file."""
     found: dict[str, Any] = {"__name__": "__main__"}
     exec(text, found)
     return found
@@ -239,7 +239,7 @@ def test_a_script_that_calls_train_in_another_way_has_the_same_digest():
 
 
 def test_a_module_of_the_users_own_with_the_name_of_a_library_is_the_users(folder: Path):
-    """Python's own `antigravity` is in the standard library by name, and this one is not by file."""
+    """`antigravity` is a name of the standard library, but this file is the user's."""
     write(folder, antigravity=LEAF)
     loss = script("import antigravity\ndef loss(o, t): return antigravity.f(o)")["loss"]
     before = code_digest(loss)

@@ -1,4 +1,4 @@
-"""A promise for one person holds only where the data names persons, and each has few rows, all in one client."""
+"""A promise for one person needs data that names persons, each with few rows, all in one client."""
 
 import json
 from pathlib import Path
@@ -107,7 +107,7 @@ def test_arrays_that_name_no_persons_are_refused(tmp_path: Path):
 
 
 def test_the_rows_that_are_trained_on_are_few_of_each_person_and_in_one_client(tmp_path: Path):
-    """Of Ann the rows at ages 10 and 40 are used: her first two, in the client of her first row."""
+    """Ann's rows at ages 10 and 40 are used: her first two, in the client of her first row."""
     task = prepare(tmp_path).task
     assert (task.client_names, task.train.sizes) == (("north", "south"), (3, 2))
     ages = [round((value + 1) * 50) for value in task.train.inputs[:, 0].tolist()]
@@ -132,7 +132,7 @@ def test_the_card_says_the_rule_and_keeps_the_number_of_rows_left_out_to_itself(
 
 
 def test_only_the_person_is_certified_where_rows_are_left_out(tmp_path: Path):
-    """One example less may bring another row of the same person in, so nothing is said of one example."""
+    """Removing one example may bring in another row of the same person, so nothing is certified for one example."""
     cards = run_guarantees.certify_run(prepare(tmp_path), 2, None, shared=False)
     assert [each.unit for each in cards] == [PATIENT]
 
@@ -194,7 +194,7 @@ def test_a_table_from_python_bounds_the_person_that_is_promised(tmp_path: Path):
 
 
 def test_a_run_for_persons_is_resumed_and_loaded_on_the_same_rows(tmp_path: Path):
-    """The model has one input, the age: the column that names persons is none."""
+    """The model has one input, the age; the column that names persons is not an input."""
     file, keys = experiment(tmp_path), str(tmp_path / "keys")
     assert run(["run", str(file), "--out", str(tmp_path / "out"), "--key-dir", keys]) == 0
     assert discreet.load(tmp_path / "out").model(torch.zeros(1, 1)).shape == (1, 2)

@@ -1,4 +1,4 @@
-"""The promise decides the noise, by the ledger's own rules, and what can't keep it is refused."""
+"""The noise is computed from the promise, by the ledger's rules, and experiments that can't keep it are refused."""
 
 import pytest
 
@@ -141,7 +141,7 @@ PATIENT = Person(column="patient", max_examples=3)
     ],
 )
 def test_a_run_keeps_a_budget_for_what_its_releases_hide(algorithm: Algorithm, wanted: Privacy, relation: str):
-    """How many examples a client holds is public, so nothing about one is promised under add-or-remove."""
+    """The number of examples of a client is public, so nothing is promised for an example under add-or-remove."""
     kept = calibrate.calibrate_noise(algorithm, wanted, 30, PEOPLE)
     (budget,) = run_spending.run_budgets(kept, wanted, 30, PEOPLE)
     assert (budget.unit, budget.relation) == (wanted.unit, relation)

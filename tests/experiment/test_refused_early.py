@@ -1,4 +1,4 @@
-"""What is wrong with an experiment shows when it is planned: before a directory, a ledger or a budget knows of it."""
+"""Errors of an experiment are found when it is planned, before a directory, a ledger or a budget is touched."""
 
 import json
 from pathlib import Path
@@ -101,7 +101,7 @@ def test_what_is_left_to_chance_is_on_the_card_and_in_the_plan(tmp_path: Path):
 
 
 def test_a_card_of_sums_on_a_graph_says_what_few_neighbours_leave_to_chance(tmp_path: Path):
-    """3 rounds at 2^-40 are 2.8e-12. Ten clients are all neighbours, and leave nothing to chance."""
+    """3 rounds at 2^-40 are 2.8e-12. Ten clients are all neighbours, so no probability is involved."""
     secure = 'engine={kind="secure"}'
     for clients, said in ((10, 0), (400, 1)):
         job = prepare(tmp_path, INTEGERS, secure, f"task.clients={clients}")

@@ -1,4 +1,4 @@
-"""What rounds really released: never less than happened, and the plan itself where all went as planned."""
+"""What rounds really released: never less than happened, and equal to the plan if all went as planned."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -28,7 +28,7 @@ def plan_algorithm(dropouts: int = 3, local_steps: int = 1) -> Algorithm:
 
 
 def shares(algorithm: Algorithm, made: list[ReleasedRound]) -> dict[float, int]:
-    """Against the server: how often there were how many times as much variance as was planned."""
+    """Count, for the server's view, the ratios of the actual to the planned variance."""
     server, other = compose_rounds(algorithm, 6, TEN, made)
     assert (server.view, other.view) == ("server", "client")
     (least,) = (step.event.variance for step in steps(compose_rounds(algorithm, 6, TEN)[0].event))  # type: ignore[union-attr]
@@ -75,7 +75,7 @@ def test_less_is_spent_the_more_come_and_nothing_where_nothing_was_made():
 
 
 def test_who_joins_some_rounds_is_counted_for_the_dearest_of_them():
-    """Five of ten at a time: each joins three of six rounds, and one may have had the three with the fewest shares."""
+    """Five of ten in each round: each joins three of six rounds, possibly the three with the fewest shares."""
     turns = replace(plan_algorithm(dropouts=0), sampling=RoundRobin(cohort=5), mechanism=plan_algorithm().mechanism)
     mechanism = replace(turns.mechanism, shares=2)  # type: ignore[call-arg]
     turns = replace(turns, mechanism=mechanism)
@@ -105,4 +105,4 @@ def test_the_cards_of_noise_in_shares_have_one_against_whoever_brings_a_share(sm
     job = api.prepare_job(experiment_file.load_experiment(small, ()))
     ended = start(job, tmp_path / "run", None, None, lambda line: None)
     found = {each.view: each.epsilon for each in ended.guarantees}
-    assert found["public"] <= 4 < found["client"] < found["server"]  # the whole noise, all but a share, a share
+    assert found["public"] <= 4 < found["client"] < found["server"]  # all noise, all except one share, one share

@@ -1,7 +1,7 @@
-"""A run goes on with the data and the code that it was started with, and with nothing else.
+"""A run is resumed only with the data and the code that it was started with.
 
 Its noise is a function of its key: on other data, or by other code, the same noise would be added to other numbers,
-and their difference would hold none.
+and their difference would contain none.
 """
 
 import json
@@ -52,7 +52,7 @@ def loss(outputs, targets):
 
 
 class Crash(BaseException):
-    """As a process that is gone: nothing catches it."""
+    """Stands for a process that is killed: nothing catches it."""
 
 
 def die(line: dict[str, Any]) -> None:
@@ -70,7 +70,7 @@ def arrays() -> tuple[Tensor, Tensor]:
 
 
 def task(inputs: Tensor, labels: Tensor, sizes: list[int] = SIZES) -> Task:
-    """240 examples to train on, and 60 to test on."""
+    """Return a task with 240 training examples and 60 test examples."""
     return d.clients_from_arrays(inputs[:240], labels[:240], sizes=sizes, test=(inputs[240:], labels[240:]))
 
 
@@ -89,7 +89,7 @@ def net() -> nn.Module:
 
 @pytest.fixture
 def stopped_run(tmp_path: Path, net: nn.Module, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A run from Python that died after its first round, in a ledger of its data. Its key is nobody's seed."""
+    """A run from Python, without a seed, that died after its first round; it charges a ledger of the data."""
     Ledger.create(
         tmp_path / "data.jsonl",
         [Budget(unit="example", relation="zero_out", view="server", epsilon=20, delta=1e-4)],
@@ -103,7 +103,7 @@ def stopped_run(tmp_path: Path, net: nn.Module, monkeypatch: pytest.MonkeyPatch)
 
 
 def assert_refused(folder: Path, why: str, go_on: Callable[[], object]) -> None:
-    """Refused for this reason, and neither the run, nor its key, nor a ledger has changed by a byte."""
+    """Check that the call is refused for this reason, and that no byte of the run, its key or a ledger has changed."""
     before = files(folder)
     with pytest.raises(InvalidInput, match=why) as caught:
         go_on()
@@ -165,7 +165,7 @@ def test_another_experiment_is_refused(stopped_run: Path, net: nn.Module):
 
 
 def test_another_seed_is_the_one_reason_that_is_given(tmp_path: Path, net: nn.Module, monkeypatch: pytest.MonkeyPatch):
-    """All digests differ under another key, and say nothing of what changed."""
+    """All digests differ under another key and don't show what changed."""
     with monkeypatch.context() as broken:
         broken.setattr("discreet.experiment.run_directory.run_record.RunRecord.append_round", lambda *_: die({}))
         with pytest.raises(Crash):
@@ -199,8 +199,8 @@ def test_a_loss_that_does_something_else_is_refused_and_the_same_again_goes_on(
 def test_after_a_checkpoint_a_module_may_come_with_other_first_weights(
     tmp_path: Path, net: nn.Module, monkeypatch: pytest.MonkeyPatch
 ):
-    """The checkpoint holds the weights, so the run ends in the same bits; a script that builds its module anew in
-    each process could otherwise never go on."""
+    """The checkpoint holds the weights, so the run ends in the same bits; a script that builds a new module in
+    each process could otherwise never resume."""
     whole = train(task(*arrays()), net, out=tmp_path / "whole", seed=1)
     with monkeypatch.context() as broken:
         broken.setattr("discreet.experiment.run_directory.run_record.RunRecord.append_round", lambda *_: die({}))
@@ -260,7 +260,7 @@ def test_a_loss_without_a_name_goes_on_if_it_is_the_same_and_is_refused_if_not(
     net: nn.Module,
     monkeypatch: pytest.MonkeyPatch,
 ):
-    first = make(0.1)  # kept, so that the second is at another address
+    first = make(0.1)  # kept alive, so that the second is at another address
     with monkeypatch.context() as broken:
         broken.setattr("discreet.experiment.run_directory.run_record.RunRecord.append_round", lambda *_: die({}))
         with pytest.raises(Crash):
@@ -313,7 +313,7 @@ def test_a_file_that_a_file_of_its_own_imports_through_another_is_refused_if_it_
 
 @pytest.fixture
 def from_file(tmp_path: Path, prepare: PrepareJob) -> Path:
-    """A run from a file with a model and a loss of its own, that died after its first round."""
+    """A run from a file, with its own model and loss, that died after its first round."""
     (tmp_path / "net.py").write_text(NET)
     (tmp_path / "loss.py").write_text(LOSS)
     job = prepare('model={kind="net.py:Net"}', 'loss="loss.py:loss"')
@@ -403,7 +403,7 @@ def test_another_version_says_so_from_python_too(stopped_run: Path, net: nn.Modu
 
 
 def test_another_version_of_what_draws_the_noise_is_refused(from_file: Path):
-    """A round that is made again would have other noise on the same data: two releases, of which one is counted."""
+    """A repeated round would have other noise on the same data: two releases, and only one is counted."""
     edit_run_file(from_file, lambda data: data["fingerprint"]["versions"].update(numpy="1.0"))
     assert_refused(from_file, r"was started with numpy 1\.0, and here is numpy ", lambda: go_on(from_file))
 
@@ -452,7 +452,7 @@ def test_the_data_is_what_counts_and_not_where_it_lies(prepare: PrepareJob):
 
 
 def test_under_another_key_every_digest_of_the_same_run_is_another(prepare: PrepareJob):
-    """So they reveal nothing to whoever holds the run directory: the key is not in it."""
+    """So they reveal nothing to the holder of the run directory, which does not contain the key."""
     job = prepare("seed=1")
     one, two = (asdict(fingerprint.take_fingerprint(replace(job, key=RunKey(secret * 32)))) for secret in (b"1", b"2"))
     versions = one.pop("versions")
@@ -462,7 +462,7 @@ def test_under_another_key_every_digest_of_the_same_run_is_another(prepare: Prep
 
 
 def test_a_round_is_reserved_under_the_runs_fingerprint(stopped_run: Path):
-    """So that what is released of other data is never taken for what was reserved, whatever the run is called."""
+    """So a release on other data never passes for a reserved one, whatever the run's name."""
     identity = RunRecord.open(stopped_run / "run").identity
     assert identity.fingerprint is not None
     lines = [json.loads(line) for line in (stopped_run / "data.jsonl").read_text().splitlines()]

@@ -1,4 +1,4 @@
-"""The loop: what it spends, when it stops, what it leaves behind, and how it goes on."""
+"""The training loop: what it spends, when it stops, what it writes, and how it resumes."""
 
 import json
 import os
@@ -68,7 +68,7 @@ def ignore(line: dict[str, Any]) -> None:
 
 
 def interrupt_after(*rounds: int, by: signal.Signals = signal.SIGINT) -> training_loop.Watch:
-    """Presses Ctrl-C once for each time that a round is named, when it is over; or sends another signal."""
+    """Return a watcher that sends Ctrl-C, or another signal, after each named round, once for each mention."""
 
     def watch(line: dict[str, Any]) -> None:
         for _ in range(rounds.count(line["round"])):
@@ -131,7 +131,7 @@ def test_without_a_seed_no_two_runs_are_alike_and_no_card_speaks_of_seeds(prepar
 def test_a_round_is_reserved_before_data_is_touched_and_kept_before_it_is_committed(
     prepare: PrepareJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """A crash after a commit without a checkpoint would make a round again that counts as done."""
+    """A crash after a commit without a checkpoint would repeat a round that counts as done."""
     order: list[str] = []
 
     def note_calls(owner: type, name: str) -> None:
@@ -155,7 +155,7 @@ def test_a_round_is_reserved_before_data_is_touched_and_kept_before_it_is_commit
 
 
 def test_a_run_without_a_seed_goes_on_with_its_own_key(prepare: PrepareJob, tmp_path: Path, state: Path):
-    """Two copies of a stopped run end in the same bytes: a round that is made again has the noise that it had."""
+    """Two copies of a stopped run end in the same bytes: a repeated round has the same noise."""
     start(prepare(), tmp_path / "run", interrupt_after(2))
     models = []
     for copy in ("one", "two"):
@@ -169,7 +169,7 @@ def test_a_run_without_a_seed_goes_on_with_its_own_key(prepare: PrepareJob, tmp_
 
 
 def test_a_resumed_round_has_the_cohort_that_it_had(prepare: PrepareJob, tmp_path: Path):
-    """Drawn anew, others would take part in what is counted once."""
+    """If it were drawn again, other clients would take part in a round that is counted once."""
     job = prepare(*CLIENTS[:1], *CLIENTS[2:], "algorithm.sampling_rate=0.5", "algorithm.noise_multiplier=50.0")
     start(job, tmp_path / "run", interrupt_after(1))
     resumed, _ = api.reopen_run(tmp_path / "run", None)
@@ -220,7 +220,7 @@ def test_ctrl_c_stops_after_the_round_and_resume_ends_as_if_it_had_not(prepare: 
 def test_a_run_whose_directory_can_not_be_written_is_not_gone_on_with_and_stays_as_it_was(
     prepare: PrepareJob, tmp_path: Path
 ):
-    """A folder stands where the file has to be written: for whoever runs tests as root, no permission binds."""
+    """A folder is in the place of the file, because permissions don't bind tests that run as root."""
     start(prepare("seed=9"), tmp_path / "run", interrupt_after(2))
     before = (tmp_path / "run" / "rounds.jsonl").read_bytes()
     (tmp_path / "run" / ".rounds.jsonl.draft").mkdir()
@@ -316,7 +316,7 @@ OUTCOME = ("guarantee.json", "guarantee.txt", "model.safetensors", "report.html"
 
 
 class Crash(BaseException):
-    """As a process that is gone: nothing catches it."""
+    """Stands for a process that is killed: nothing catches it."""
 
 
 def test_sigterm_stops_after_the_round_with_all_saved_as_ctrl_c_does(prepare: PrepareJob, tmp_path: Path):
@@ -347,7 +347,7 @@ def stopped_with_reports(job: Job, out: Path) -> None:
 
 @pytest.mark.parametrize("killed", [3, 4])
 def test_a_resumed_run_that_is_killed_has_no_card_of_before(killed: int, prepare: PrepareJob, tmp_path: Path):
-    """Its rounds are spent: the card of the stop before them would say too small an epsilon."""
+    """Its rounds are spent, so the card of the earlier stop would state too small an epsilon."""
     out = tmp_path / "run"
     stopped_with_reports(prepare("seed=1"), out)
 
@@ -396,7 +396,7 @@ def test_a_resume_that_is_refused_leaves_the_card_as_it_was(prepare: PrepareJob,
 
 
 def test_a_model_without_its_card_is_not_loaded(prepare: PrepareJob, tmp_path: Path):
-    """As of a run that was killed between the two."""
+    """Such a run was killed between the two writes."""
     start(prepare("seed=1"), tmp_path / "run")
     (tmp_path / "run" / "guarantee.json").unlink()
     with pytest.raises(InvalidInput, match="has no guarantee yet") as refusal:
@@ -523,7 +523,7 @@ def test_a_secure_sum_that_can_not_withstand_the_plan_is_refused_before_the_run(
 
 
 def lossy(prepared: PrepareJob, *more: str) -> Job:
-    """Ten clients, of whom three may drop out, and more do."""
+    """Ten clients, of which three may drop out, and more do."""
     return prepared(*SECURE, "algorithm.dropouts=3", 'engine={kind="secure", drop_out=0.3}', "rounds=6", *more)
 
 
@@ -547,7 +547,7 @@ def test_a_round_that_is_lost_before_shares_are_revealed_costs_nothing_and_later
 
 
 def test_the_card_and_the_lines_say_what_the_ledger_counts(prepare: PrepareJob, tmp_path: Path):
-    """Rounds were lost, and in others more brought noise than was planned for: less was spent than promised."""
+    """Some rounds were lost, and others had more noise than planned, so less was spent than promised."""
     ended = start(lossy(prepare, "seed=3"), tmp_path / "run")
     (budget,) = summary(tmp_path / "run")["budgets"]
     card = ended.guarantees[0]
@@ -578,7 +578,7 @@ def test_a_run_that_lost_rounds_goes_on_with_the_same_numbers(prepare: PrepareJo
 def test_the_commit_of_a_lost_round_that_a_crash_cut_off_is_made_up_for(
     prepare: PrepareJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """The process dies when the checkpoint is written, and the ledger is not: shares were revealed, so it counts."""
+    """The process dies after the checkpoint and before the ledger entry; shares were revealed, so the round counts."""
     whole = start(lossy(prepare, "seed=3"), tmp_path / "whole")
     (late,) = [line["round"] for line in whole.record.read_rounds() if line.get("revealed")]
     settle = training_loop._Training.settle
@@ -608,7 +608,7 @@ def test_a_run_of_which_every_round_is_lost_has_released_nothing(prepare: Prepar
 def test_without_drop_outs_more_noise_is_there_than_was_planned_and_the_card_says_so(
     prepare: PrepareJob, tmp_path: Path
 ):
-    """Seven shares are planned for and ten come, in every round: ten sevenths of the variance."""
+    """Seven shares are planned and ten arrive in every round: ten sevenths of the variance."""
     ended = start(prepare(*SECURE, "algorithm.dropouts=3", "rounds=2", "seed=1"), tmp_path / "run")
     planned = start(prepare(*SECURE, "rounds=2", "seed=1"), tmp_path / "planned")
     (budget,) = summary(tmp_path / "run")["budgets"]

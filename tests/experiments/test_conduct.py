@@ -1,4 +1,4 @@
-"""The runs that a page lacks are made, and no others."""
+"""Only the runs that a page lacks are made."""
 
 from pathlib import Path
 

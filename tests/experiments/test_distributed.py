@@ -1,4 +1,4 @@
-"""Heikkilä's page: its settings come to what it claims, all else keeps the promise, and the page is what was run."""
+"""Heikkilä's page: its settings give what it claims, all others keep the promise, and the page shows the runs."""
 
 from pathlib import Path
 from typing import Any

@@ -13,7 +13,7 @@ from experiments.fedsam import cells, coverage, page, published, reproduce
 
 FILES = sorted(cells.HERE.glob("*.toml"))
 WRITERS = Population(examples=(150,) * 300)
-OWN = {"recipe", "strength", "fraction", "rho", "adaptive"}  # what an algorithm has to itself
+OWN = {"recipe", "strength", "fraction", "rho", "adaptive"}  # the keys in which algorithms differ
 
 
 def run(method: str, seed: int, accuracy: float, data: str = "femnist", **radius: str) -> dict[str, Any]:

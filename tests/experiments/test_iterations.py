@@ -1,4 +1,4 @@
-"""Fu et al.'s figures: our noise is the paper's beside the signal, and the page is what the results say."""
+"""Fu et al.'s figures: our noise-to-signal ratio is the paper's, and the page shows the results."""
 
 import math
 from pathlib import Path
@@ -87,7 +87,7 @@ def test_every_figure_has_its_points_once():
 
 
 def measure(kind: str, by: dict[tuple[float | None, int, int], list[float]]) -> Measured:
-    """Results of points (ε, T, E), one a seed."""
+    """Return results at points (ε, T, E), one for each seed."""
     metric = GRIDS[kind].metric
     lines = [
         {

@@ -1,4 +1,4 @@
-"""The poster's three graphs: the numbers of its formulas, and the page of them."""
+"""The poster's three graphs: the numbers of its formulas, and the page that shows them."""
 
 from pathlib import Path
 

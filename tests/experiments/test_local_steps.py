@@ -1,4 +1,4 @@
-"""The page on several local steps: one promise for all, grids of eight settings or more, claims of one pass apart."""
+"""The page on several local steps: one promise for all, grids of at least eight settings, single-pass claims apart."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Heikkilä's public code: the rates at which it draws, what comes of them, and the page of it."""
+"""Heikkilä's public code: its Poisson rates, their effect, and the page that shows them."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The files of PFL's tables: each is an experiment that can be run, with the noise that its promise takes."""
+"""The files of PFL's tables: each is an experiment that can be run, with the noise that its promise needs."""
 
 import argparse
 import re

@@ -1,4 +1,4 @@
-"""Theorem 3 beside runs: noise is the theory's, the engine does what the mathematics says, and the page is theirs."""
+"""Theorem 3 compared with runs: the noise is that of the theory, the engine follows it, and the page shows both."""
 
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ def read_results() -> dict[str, Result]:
 
 @pytest.mark.parametrize("case", [Case("turns", "laplace", 30, 120, 4), Case("everyone", "gaussian", 100, 48, 6)])
 def test_the_noise_of_a_run_is_the_theorys_at_twice_the_papers_sensitivity(case: Case):
-    """The recipe's own multiplier is over ζΣη, which two updates lie twice of apart."""
+    """The recipe's multiplier is relative to ζΣη; two updates differ by at most twice that."""
     mechanism: Any = simulation.prepared(case, 0).algorithm.mechanism
     asked = ClientNoise(kind=case.kind, epsilon=case.epsilon, delta=case.delta)
     assert mechanism.noise_multiplier == pytest.approx(2 * asked.multiplier(case.setting.turns(case.rounds)), rel=1e-4)
@@ -81,7 +81,7 @@ def test_where_everyone_joins_the_theorem_is_proven_as_it_stands():
 
 
 def measure(sweep: list[Case], errors: dict[int, float]) -> Measured:
-    """Errors by E, with a little that differs by seed."""
+    """Return errors by E, with small differences between seeds."""
     return Measured(
         {
             case.key(seed): {"error": errors[case.local] * (1 + seed / 1000), "steepest": 1.0, "cut": 0.0}

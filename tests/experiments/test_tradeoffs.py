@@ -1,4 +1,4 @@
-"""Kim et al.'s trade-offs: bits are counted right, rows are what they promise, and the page is what the results say."""
+"""Kim et al.'s trade-offs: bits are counted correctly, rows keep their promise, and the page shows the results."""
 
 import math
 from pathlib import Path
@@ -100,7 +100,7 @@ def test_uploads_carry_the_noise_that_their_bits_are_counted_from(clipping: str)
     """
     ready = job(f'algorithm.clipping="{clipping}"', "algorithm.noise_multiplier=40.0")
     for upload, gradient in zip(plans.uploads(ready), plans.first_gradients(ready), strict=True):
-        assert upload.deviation**2 > 20 * upload.square / 650  # beside it the gradient is small
+        assert upload.deviation**2 > 20 * upload.square / 650  # compared with it the gradient is small
         assert float(gradient.square().mean()) == pytest.approx(upload.deviation**2, rel=0.4)
 
 

@@ -1,4 +1,4 @@
-"""Settings are chosen on validation data alone: what is held out, who chooses, and the page of what was chosen."""
+"""Settings are chosen on validation data alone: what is held out, how they are chosen, and the page of choices."""
 
 from pathlib import Path
 from typing import Any

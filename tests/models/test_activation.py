@@ -1,4 +1,4 @@
-"""Activations by name: the tempered sigmoid is tanh by default, and bounded however it is set."""
+"""Activations by name: the tempered sigmoid is tanh by default, and bounded for all settings."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Models are built for their task from one generator, ours and a user's own alike."""
+"""Models are built for their task from one generator, both ours and a user's own."""
 
 from pathlib import Path
 

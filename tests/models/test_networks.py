@@ -1,4 +1,4 @@
-"""The papers' networks: their parameter counts, and gradients that are exact example by example."""
+"""The papers' networks: their parameter counts, and exact gradients for each example."""
 
 from typing import Any
 
@@ -72,7 +72,7 @@ def losses(outputs: Tensor, targets: Tensor) -> Tensor:
 
 
 def clip_by_backward(module: nn.Module, inputs: Tensor, targets: Tensor, clip_norm: float) -> list[Tensor]:
-    """Σ min(1, clip/‖g‖)·g by the book: one backward pass an example."""
+    """Return Σ min(1, clip/‖g‖)·g by its definition: one backward pass for each example."""
     total = [torch.zeros_like(value) for value in module.parameters()]
     for example, target in zip(inputs, targets, strict=True):
         found = torch.autograd.grad(losses(module(example[None]), target[None]).sum(), list(module.parameters()))

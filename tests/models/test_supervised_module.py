@@ -1,4 +1,4 @@
-"""A user's module trains unchanged: its gradients under vmap equal a plain loop's, or a sentence says why not."""
+"""A user's module trains unchanged: its gradients equal those of a plain loop, or a sentence says why not."""
 
 import copy
 import math
@@ -25,7 +25,7 @@ CLIENTS, EXAMPLES, CLASSES, CLIP = 3, 4, 3, 0.5
 
 
 class Words(nn.Module):
-    """Integers in, an embedding, some layers over the sequence, a class out."""
+    """From integers to a class: an embedding and some layers over the sequence."""
 
     def __init__(self, middle: nn.Module, width: int) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class Attention(nn.Module):
 
 
 class CounterModule(nn.Module):
-    """Holds a buffer of integers that training must leave alone, and a frozen layer."""
+    """Has a buffer of integers that training must not change, and a frozen layer."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -138,7 +138,7 @@ def build_module(name: str) -> tuple[nn.Module, SupervisedModule]:
 
 
 def plain_gradient(module: nn.Module, inputs: Tensor, targets: Tensor) -> Params:
-    """What ordinary PyTorch finds for the mean loss."""
+    """Return the gradient of the mean loss by ordinary PyTorch."""
     own = {name: value for name, value in module.named_parameters() if value.requires_grad}
     found = torch.autograd.grad(functional.cross_entropy(module(inputs), targets), list(own.values()))
     return dict(zip(own, found, strict=True))
@@ -462,7 +462,7 @@ def test_a_model_that_mixes_examples_is_refused():
 
 
 def contrast(outputs: Tensor, targets: Tensor) -> Tensor:
-    """One loss an example, each of which looks at all others."""
+    """Return one loss for each example, each of which depends on all others."""
     return -(outputs @ outputs.T).log_softmax(dim=1).diagonal()
 
 

@@ -1,4 +1,4 @@
-"""What stands in for torch's own kernels gives the same numbers."""
+"""Our replacements for torch's own kernels give the same numbers."""
 
 from typing import Any
 

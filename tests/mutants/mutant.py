@@ -11,7 +11,7 @@ FOLDER = Path(__file__).parent
 
 
 class DoesNotApply(Exception):
-    """The code that a mutant changes is no longer there, or the change is no Python."""
+    """The code that a mutant changes no longer exists, or the change is not valid Python."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Mutant:
     test: str
 
     def patch(self, package: Path = PACKAGE) -> str:
-        """The text of the file with the fault in it."""
+        """Return the text of the file with the fault in it."""
         text = (package / self.file).read_text(encoding="utf-8")
         if (count := text.count(self.find)) != 1:
             raise DoesNotApply(
@@ -46,7 +46,7 @@ class Mutant:
 
 
 def load_mutants(folder: Path = FOLDER) -> list[Mutant]:
-    """All mutants, by area: one file each, in the order of their names."""
+    """Return all mutants by area: one file for each area, in the order of their names."""
     found = [
         Mutant(area=path.stem, **entry)
         for path in sorted(folder.glob("*.toml"))

@@ -1,4 +1,4 @@
-"""docs/mutants.md, from the mutants themselves."""
+"""Write docs/mutants.md from the mutants themselves."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby

@@ -1,4 +1,4 @@
-"""Play one mutant: a copy of the package with the fault in it, and its test run against the copy."""
+"""Test one mutant: put the fault into a copy of the package, and run its test against the copy."""
 
 import json
 import os
@@ -17,15 +17,15 @@ from tests.mutants.mutant import PACKAGE, ROOT, DoesNotApply, Mutant
 
 Outcome: TypeAlias = Literal["caught", "not caught", "does not apply", "broken"]
 
-TIMEOUT = 180.0  # seconds for one test; none that is named takes more than a few
+TIMEOUT = 180.0  # seconds for one test; all named tests take only a few
 OPTIONS = ("-q", "-p", "no:cacheprovider", "-p", "tests.mutants.failure")
-# A fault is seen by an assertion, by an exception that was due and did not come, or by a refusal of the package's own.
+# A fault is detected by an assertion, by an expected exception that was not raised, or by an error of the package.
 SEEN_BY = {"AssertionError", "Failed", "DiscreetError"}
 
 
 @dataclass(frozen=True)
 class MutantResult:
-    """What became of a mutant. `broken`: its test failed without being about the fault, or could not be run."""
+    """The result of a mutant. `broken`: its test failed for another reason than the fault, or could not be run."""
 
     mutant: Mutant
     outcome: Outcome
@@ -34,14 +34,14 @@ class MutantResult:
 
 
 def play(mutant: Mutant) -> MutantResult:
-    """Run the mutant's test on a copy of the package with the fault; the repository's own files stay as they are."""
+    """Run the mutant's test on a copy of the package with the fault; the repository's own files are not changed."""
     began = time.perf_counter()
     try:
         text = mutant.patch()
     except DoesNotApply as error:
         return MutantResult(mutant, "does not apply", time.perf_counter() - began, str(error))
     with tempfile.TemporaryDirectory(prefix="discreet-mutant-") as folder:
-        copy = Path(shutil.copytree(PACKAGE, Path(folder) / "src" / "discreet"))  # with its __pycache__: quicker
+        copy = Path(shutil.copytree(PACKAGE, Path(folder) / "src" / "discreet"))  # with its __pycache__: faster
         faulty = copy / mutant.file
         faulty.write_text(text, encoding="utf-8")
         for compiled in faulty.parent.glob(f"__pycache__/{faulty.stem}.*"):  # from the file as it was
@@ -55,7 +55,7 @@ def play(mutant: Mutant) -> MutantResult:
 def run_tests(
     tests: Sequence[str], source: Path, *options: str, failure: Path | None = None, timeout: float = TIMEOUT
 ) -> tuple[int | None, str]:
-    """pytest's exit code on these tests with the package from `source`, and what it printed; None: out of time."""
+    """Return pytest's exit code on these tests with the package from `source`, and its output; None: timed out."""
     environment = os.environ | {"PYTHONPATH": f"{source}{os.pathsep}{ROOT}", "PYTHONDONTWRITEBYTECODE": "1"}
     environment |= {"OMP_NUM_THREADS": "1"} | ({} if failure is None else {FAILURE: str(failure)})
     command = [sys.executable, "-m", "pytest", *OPTIONS, *options, *tests]
@@ -67,10 +67,10 @@ def run_tests(
 
 
 def verdict(code: int | None, output: str, failure: Path) -> tuple[Outcome, str]:
-    """What pytest's exit code and the kind of failure say of a mutant."""
+    """Judge a mutant by pytest's exit code and the kind of failure."""
     if code == 0:
         return "not caught", "The test passes with the fault."
-    if code != 1 or not failure.exists():  # out of time, no test of that name, or a module that can't be imported
+    if code != 1 or not failure.exists():  # timed out, no test of that name, or a module that can't be imported
         return "broken", output[-2000:]
     found = json.loads(failure.read_text())
     if found["phase"] != "call" or not SEEN_BY & set(found["kinds"]):

@@ -1,4 +1,4 @@
-"""Puts every mutant into a copy of the package and demands that its test fails: `make mutants`."""
+"""Put every mutant into a copy of the package and check that its test fails: `make mutants`."""
 
 import argparse
 import json
@@ -35,10 +35,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def failing_without_fault(mutants: Iterable[Mutant], jobs: int) -> str:
-    """What pytest prints where a named test fails, or is not there, on the untouched code; else nothing."""
+    """Return pytest's output if a named test fails or is missing on the unchanged code, else an empty string."""
     tests = sorted({each.test for each in mutants})
     code, output = run_tests(tests, PACKAGE.parent, "-n", str(jobs), timeout=BASELINE_SECONDS)
-    if code not in (0, 1):  # several processes do not say which test is not there
+    if code not in (0, 1):  # several processes do not report which test is missing
         _, output = run_tests(tests, PACKAGE.parent, "-n", "0", "--collect-only")
     return "" if code == 0 else output[-4000:]
 

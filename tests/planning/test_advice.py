@@ -1,4 +1,4 @@
-"""What is said before a run, unasked."""
+"""Advice that is printed before a run."""
 
 from discreet.planning.advice import advice
 from tests.small_experiment import PrepareJob

@@ -1,4 +1,4 @@
-"""How many bits a ring gets when nobody says: the fewest with which rounding takes at most 1 % more noise."""
+"""How many bits a ring gets by default: the fewest with which rounding needs at most 1 % more noise."""
 
 from dataclasses import replace
 
@@ -38,7 +38,7 @@ PLANS = st.builds(
 
 
 def added_by_rounding(plan: SumPlan, norm: float) -> float:
-    """Relative to the norm: of single vectors conditionally, of sums by √d."""
+    """Return what rounding adds relative to the norm: conditionally for single vectors, √d for sums."""
     l2 = l2_after_rounding if plan.sums is None else l2_of_rounded_sum
     return l2(norm, plan.dimension) / norm - 1
 
@@ -46,7 +46,7 @@ def added_by_rounding(plan: SumPlan, norm: float) -> float:
 @settings(max_examples=200)
 @given(PLANS)
 def test_they_are_enough_and_one_bit_less_is_not(plan: SumPlan) -> None:
-    """But where even the finest lattice that shares can be drawn on is coarser than was asked for."""
+    """Except where even the finest lattice on which shares can be drawn is coarser than requested."""
     found = fewest_bits(plan)
     at = fit_scale(replace(plan, bits=found))
     assert at.wraparound <= 1e-9
@@ -67,8 +67,8 @@ def test_for_a_scale_that_is_given_they_are_the_fewest_that_hold_it(plan: SumPla
 
 
 def test_the_papers_ring_has_a_bit_to_spare() -> None:
-    """110 sums of 56,000 examples: √26,010 steps are 1 % of a sum's reach at 53,500 steps to the clip; so it takes 31
-    bits, of the paper's 32."""
+    """110 sums of 56,000 examples: √26,010 steps are 1 % of a sum's range at 53,500 steps to the clip; so 31 bits
+    are enough, and the paper has 32."""
     algorithm = ddp_fedavg(learning_rate=0.1, clip_norm=1.0, sampling_rate=1 / 11, local_steps=11, noise_multiplier=6.0)
     ready = algorithm.for_population(PAPER, NUMBERS)
     assert isinstance(ready.aggregation, Lattice)
@@ -88,7 +88,7 @@ def test_whole_clients_take_half_as_many_and_so_half_the_bytes() -> None:
 
 @pytest.mark.parametrize("recipe", [ddp_fedavg, ddp_fedavg_client])
 def test_a_promise_is_kept_with_hardly_more_noise_than_32_bits_take(recipe: object) -> None:
-    """The noise is found while the bits follow it, and both are settled at the end."""
+    """The bits follow the noise during calibration, and both converge."""
     client = recipe is ddp_fedavg_client
     given = {"batch_size": 10, "steps": 2} if client else {"sampling_rate": 1 / 11}
     wanted = Privacy(unit="client" if client else "example", against="server", epsilon=1.0, delta=1e-5)

@@ -1,4 +1,4 @@
-"""What a plan says beside the promise: costs, loudness, local work, and warnings."""
+"""What a plan shows in addition to the promise: costs, noise to signal, local work, and warnings."""
 
 from pathlib import Path
 from typing import Any
@@ -112,7 +112,7 @@ def test_local_work_is_recommended_where_something_singles_it_out(
 
 
 def test_under_laplace_noise_of_their_own_iterations_follow_the_bound_of_fu(prepare: PrepareJob):
-    """Of 60 iterations, 2 of 3 clients a round: E = 1, 2, 4, 5, 10 and 20 leave all as many turns."""
+    """Of 60 iterations, 2 of 3 clients a round: E = 1, 2, 4, 5, 10 and 20 give all clients equally many turns."""
     found = recommend_local_work(
         prepare(ldp_override("laplace", cohort=2), "privacy.unit=client", "privacy.epsilon=60.0", "rounds=20")
     )
@@ -145,7 +145,7 @@ def test_federated_sgd_is_told_no_steps_that_it_can_not_take(prepare: PrepareJob
 def test_under_gaussian_noise_of_their_own_more_iterations_are_of_no_use(
     prepare: PrepareJob, epsilon: float, rounds: int, cohort: int
 ):
-    """With 650 parameters, and where the bound's own minimum is only its learning rate, which falls with E."""
+    """With 650 parameters, and where the minimum of the bound comes only from its learning rate, which falls with E."""
     asked = ("privacy.unit=client", f"privacy.epsilon={epsilon}", f"rounds={rounds}")
     found = recommend_local_work(prepare(ldp_override("gaussian", cohort), *asked))
     assert found.recommended == 1
@@ -179,7 +179,7 @@ def test_iterations_in_a_round_end_where_a_client_uploads_once(prepare: PrepareJ
     found = recommend_local_work(
         prepare(ldp_override("laplace"), "privacy.unit=client", "privacy.epsilon=0.5", "rounds=8")
     )
-    assert found.recommended == 8  # 24 iterations, of which each of three clients makes a third
+    assert found.recommended == 8  # 24 iterations; each of three clients makes a third
     assert "uploads as rarely as possible" in found.why
 
 
@@ -212,7 +212,7 @@ def test_a_draw_that_the_server_sees_is_said_to_amplify_nothing(small: Path):
     ten = "task={kind='digits',clients=10}"
     (said,) = plan(small, drawn, "privacy.unit=client", ten)["warnings"]
     assert "amplifies nothing against the server" in said
-    assert not plan(small, drawn, "privacy.unit=client")["warnings"]  # three of three are no draw
+    assert not plan(small, drawn, "privacy.unit=client")["warnings"]  # three of three is not a draw
 
 
 def test_a_cohort_too_small_for_a_secure_sum_is_warned_of(small: Path):

@@ -1,4 +1,4 @@
-"""Theorem 3's constants from a pilot: by hand, against numpy, and as the planner has them written down."""
+"""Theorem 3's constants from a pilot: by hand, against numpy, and as the planner writes them."""
 
 import numpy as np
 import pytest

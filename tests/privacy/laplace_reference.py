@@ -36,7 +36,7 @@ def exact_delta(noise_multiplier: float, rate: float, epsilon: Number, relation:
 
 
 def exact_epsilon(noise_multiplier: float, rate: float, delta: Number, relation: Relation) -> mpf:
-    """The smallest ε ≥ 0 with δ(ε) ≤ δ."""
+    """Return the smallest ε ≥ 0 with δ(ε) ≤ δ."""
     with mpmath.workdps(DIGITS):
         shift, q, d = shift_of(noise_multiplier, relation), mpf(rate), mpf(delta)
         inner = _unsampled_epsilon(shift, d / q) if d < q else mpf(0)
@@ -70,7 +70,7 @@ def exact_true_positive_rate(noise_multiplier: float, rate: float, false_positiv
 
 
 def exact_divergence(noise_multiplier: float, rate: float, order: float, relation: Relation) -> mpf:
-    """The Rényi divergence, of the worse direction."""
+    """Return the Rényi divergence of the worse direction."""
     with mpmath.workdps(DIGITS):
         shift, q, a = shift_of(noise_multiplier, relation), mpf(rate), mpf(order)
         if rate == 1:
@@ -196,7 +196,7 @@ def _expectation(value: Callable[[mpf], mpf], shift: mpf, q: mpf, order: mpf, lo
 
 
 def _bisect(holds: Callable[[mpf], bool], low: Number, high: Number) -> mpf:
-    """The least number between at which `holds` begins to, from below, to 45 digits."""
+    """Return the least number in between at which `holds` is true, from below, to 45 digits."""
     below, above = mpf(low), mpf(high)
     for _ in range(150):
         middle = (below + above) / 2

@@ -1,4 +1,4 @@
-"""Events that many tests speak of."""
+"""Events that many tests use."""
 
 from discreet.privacy.events import (
     Event,

@@ -1,4 +1,4 @@
-"""The accountant: several engines side by side, which must agree."""
+"""The accountant: several engines, which must agree."""
 
 import math
 
@@ -77,7 +77,7 @@ def test_an_engine_that_says_nan_is_a_disagreement(monkeypatch: pytest.MonkeyPat
 
 def test_a_second_engine_that_is_far_off_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     event = gaussian(1.0, rate=0.1, times=9)
-    monkeypatch.setattr(pld, "epsilon", lambda *_: 1.0)  # as a bug of ours would have it: too good
+    monkeypatch.setattr(pld, "epsilon", lambda *_: 1.0)  # too small, as a bug of ours could make it
     with pytest.raises(EnginesDisagree, match="dp-accounting"):
         accountant.account_with_second_engine(event, 1e-5)
 

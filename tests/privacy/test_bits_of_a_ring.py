@@ -1,7 +1,7 @@
 """How many bits a coordinate of a sum needs before rounding costs nothing: Heikkilä 2025's Fashion-MNIST network.
 
 Ten clients, clip norm 1, σ = 6.822, rate 1/11, 220 steps, δ = 1e-5; three standard deviations in the ring; the
-published Skellam bound at orders 2 … 255 with Mironov's conversion, with the norms as rounding leaves them.
+published Skellam bound at orders 2 … 255 with Mironov's conversion, with the norms after rounding.
 """
 
 import math

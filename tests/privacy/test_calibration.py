@@ -1,4 +1,4 @@
-"""Calibration: what it returns was accounted, keeps to the target, and wastes little of it."""
+"""Calibration: its result was accounted for, meets the target, and wastes little of it."""
 
 import math
 from collections.abc import Callable
@@ -123,7 +123,7 @@ def test_a_promise_that_no_noise_keeps_is_refused() -> None:
 
 
 class CallLog:
-    """What was asked, so that a search has an end and only what was found to be enough is returned."""
+    """Records the calls, to check that a search ends and returns only a value that was found to be enough."""
 
     def __init__(self, excess_at: Callable[[float], float]) -> None:
         self.excess_at = excess_at

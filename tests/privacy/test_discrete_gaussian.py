@@ -30,13 +30,13 @@ REACH = 150
 
 
 def log_mass(variance: float) -> Logs:
-    """Of one discrete Gaussian at −REACH … REACH."""
+    """Return the log masses of one discrete Gaussian at −REACH … REACH."""
     exponent = -(np.arange(-REACH, REACH + 1.0) ** 2) / (2 * variance)
     return np.asarray(exponent - np.logaddexp.reduce(exponent))
 
 
 def log_sum(variance: float, shares: int) -> Logs:
-    """Of the sum, by convolution in logarithms: nothing underflows, whatever the order asks for."""
+    """Return the log masses of the sum, by convolution in logarithms, so that nothing underflows at any order."""
     one = total = log_mass(variance)
     middle = np.arange(2 * REACH + 1)
     for _ in range(shares - 1):
@@ -61,7 +61,7 @@ def test_the_sum_is_within_half_tau_of_the_discrete_gaussian_of_summed_variance(
     ratio = (log_sum(variance, shares) - log_mass(shares * variance))[close]
     assert np.abs(ratio).max() <= discrete_gaussian.tau(variance, shares) / 2 + 1e-12
     if variance == 0.5:
-        assert np.abs(ratio).max() > 0.05 * discrete_gaussian.tau(variance, shares) / 2  # and no empty bound
+        assert np.abs(ratio).max() > 0.05 * discrete_gaussian.tau(variance, shares) / 2  # and the bound is not empty
 
 
 @pytest.mark.parametrize(("variance", "shares"), CASES)

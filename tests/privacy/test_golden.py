@@ -1,4 +1,4 @@
-"""Values that others published or computed: whoever checks an ε of ours against the literature finds it here."""
+"""Values that others published or computed, to check our ε against the literature."""
 
 import logging
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from tests.privacy.recipes import fixed_size, gaussian
 
 # What dp-accounting's RDP accountant evaluates by default. At fractional orders its series for the sampled Gaussian
 # adds the absolute values of terms that alternate, and so overstates the divergence by up to 1.5 %; ours is the
-# integral (tests/privacy/test_rdp.py checks it against mpmath). Published values carry that excess.
+# integral (tests/privacy/test_rdp.py checks it against mpmath). Published values contain that excess.
 EXCESS = 0.015
 THEIR_ORDERS = [1 + x / 10 for x in range(1, 100)] + [float(x) for x in range(11, 64)] + [128.0, 256.0, 512.0, 1024.0]
 
@@ -20,7 +20,7 @@ THEIR_ORDERS = [1 + x / 10 for x in range(1, 100)] + [float(x) for x in range(11
 def by_their_series(event: Event, delta: float, orders: Sequence[float]) -> float:
     import dp_accounting
 
-    logging.disable(logging.WARNING)  # it warns of orders it leaves out
+    logging.disable(logging.WARNING)  # it warns about orders that it omits
     try:
         accountant = dp_accounting.rdp.RdpAccountant(orders)
         accountant.compose(second_engine.to_dp_accounting(event))
@@ -83,7 +83,7 @@ def test_the_batch_fraction_instead_of_a_whole_number_of_batches() -> None:
     assert pld.epsilon(gaussian(1.531, rate=256 / 6000, times=480), 1e-5) == pytest.approx(3.008, abs=2e-3)
 
 
-FEDSAM_ORDERS = [1.01 + 0.05 * i for i in range(200)]  # its code goes on to 99.96; the best lie near 2
+FEDSAM_ORDERS = [1.01 + 0.05 * i for i in range(200)]  # its code continues to 99.96; the best orders are near 2
 
 
 @pytest.mark.parametrize(

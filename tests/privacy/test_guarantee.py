@@ -1,4 +1,4 @@
-"""A card says what is certified, by whom, for whom and against whom; what is only claimed stands apart."""
+"""A card says what is certified, by whom, for whom and against whom; claims are listed separately."""
 
 import dataclasses
 import math

@@ -32,7 +32,7 @@ ROWS = [
 
 
 def noise_of(sigma: float, parties: int) -> SkellamNoise:
-    """The sum's noise in lattice units, for a clip norm of 1 and the scale that fits 32 bits."""
+    """Return the sum's noise in lattice units, for a clip norm of 1 and the scale that fits 32 bits."""
     scale = skellam.scale_for_bits(BITS, 1.0, parties, DIMENSION, sigma / math.sqrt(parties))
     return SkellamNoise(
         variance=(scale * sigma) ** 2,

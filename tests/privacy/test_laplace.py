@@ -21,7 +21,7 @@ from tests.privacy.recipes import laplace
 
 ADD: Relation = "add_or_remove"
 REPLACE: Relation = "replace"
-LEFT_OUT = 2.1e-10  # of δ: what the accountant adds for what its window leaves out
+LEFT_OUT = 2.1e-10  # of δ: what the accountant adds for mass outside its window
 
 # Each of these was low once, by 1e-7 to 2e-6 of itself: e^(tilt·loss) was integrated over panels too wide for the tilt.
 EPSILONS: list[tuple[float, float, float, Relation]] = [
@@ -81,7 +81,7 @@ def test_the_divergence_is_never_below_its_integral(
 @pytest.mark.parametrize(("noise", "relation"), [(3.0, ADD), (7.0, ADD), (0.3, REPLACE), (41.0, REPLACE)])
 @pytest.mark.parametrize("rate", [1.0, 0.3])
 def test_pure_epsilon_is_rounded_up(noise: float, rate: float, relation: Relation) -> None:
-    """At a δ next to none, and by an infinite order; a quotient such as 1/3 is no double."""
+    """At a tiny δ, and by an infinite order; a quotient such as 1/3 is not a double."""
     step, exact = laplace_step(noise, rate), exact_epsilon(noise, rate, 0.0, relation)
     for found in (pld.epsilon(step, 1e-300, relation), float(rdp.curve(step, np.array([np.inf]), relation)[0])):
         assert exact <= mpf(found) <= exact * (1 + mpf("1e-14"))
@@ -117,7 +117,7 @@ def test_a_tiny_rate_and_a_huge_loss_keep_their_digits() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10))
 def test_a_thousand_random_steps_are_never_below_the_truth(seed: int) -> None:
-    """A hundred a seed. None is below; 95 of 100 ε are within 1e-3, all within 1e-2 (what is left out of δ aside)."""
+    """A hundred for each seed. None is below; 95 of 100 ε are within 1e-3, all within 1e-2 (apart from omitted δ)."""
     draw = random.Random(seed)
     within = 0
     for index in range(100):
@@ -130,7 +130,7 @@ def test_a_thousand_random_steps_are_never_below_the_truth(seed: int) -> None:
         epsilon, exact = mpf(pld.epsilon(step, delta, relation)), exact_epsilon(noise, rate, delta, relation)
         allowed = exact_epsilon(noise, rate, max(0.0, 0.999 * delta - LEFT_OUT), relation) * mpf("1.01")
         assert exact <= epsilon <= allowed, (at, delta)
-        if index % 5 == 0:  # it takes longer than all the rest
+        if index % 5 == 0:  # it takes longer than everything else
             assert mpf(rdp.epsilon(step, delta, relation)) >= exact, (at, delta)
         within += epsilon <= exact * (1 + mpf("1e-3"))
 
@@ -150,7 +150,7 @@ def test_a_thousand_random_steps_are_never_below_the_truth(seed: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10))
 def test_a_thousand_random_divergences_are_never_below_the_truth(seed: int) -> None:
-    """A hundred a seed, and none is above by more than 1e-8."""
+    """A hundred for each seed, and none is above by more than 1e-8."""
     draw = random.Random(100 + seed)
     for _ in range(100):
         noise, rate, relation = _random_step(draw)
@@ -161,6 +161,6 @@ def test_a_thousand_random_divergences_are_never_below_the_truth(seed: int) -> N
 
 
 def _random_step(draw: random.Random) -> tuple[float, float, Relation]:
-    """Noise over five decades, rates over four and close to 1."""
+    """Draw noise over five decades, and rates over four and close to 1."""
     rate = draw.choice([1.0, draw.random(), 10 ** draw.uniform(-4, 0), 1 - 10 ** draw.uniform(-9, -2)])
     return 10 ** draw.uniform(-1.99, 3), rate, draw.choice([ADD, REPLACE])

@@ -29,7 +29,7 @@ def test_the_worst_selection_takes_the_one_heavy_client_once() -> None:
 
 
 def test_the_overlap_of_pfl_at_its_settings() -> None:
-    """MNIST, batches of 64, noise for a nominal 2.93 by RDP: a record in four of the clients really pays 5.58."""
+    """MNIST, batches of 64, noise for a nominal 2.93 by RDP: a record held by four clients really costs 5.58."""
     client = gaussian(1.007, rate=1 / 94, times=20 * 94)
     assert parallel_composition.epsilon([client] * 10, 1e-5) == pytest.approx(2.64, abs=0.01)
     assert parallel_composition.epsilon([client] * 10, 1e-5, max_multiplicity=4) == pytest.approx(5.58, abs=0.01)

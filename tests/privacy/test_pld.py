@@ -1,4 +1,4 @@
-"""The PLD accountant: properties that any right answer has, and answers computed another way."""
+"""The PLD accountant: properties of any correct answer, and answers computed in another way."""
 
 import math
 from statistics import NormalDist
@@ -37,7 +37,7 @@ def test_n_at_once_is_n_times_once(z: float, rate: float, times: int, delta: flo
     for make in (gaussian, laplace):
         at_once = pld.epsilon(make(z, rate=rate, times=times), delta, relation)
         one_by_one = pld.epsilon(Composed(events=(make(z, rate=rate),) * times), delta, relation)
-        # the same, but each factor of the transform formed by itself
+        # the same, with each factor of the transform computed separately
         apart = Composed(events=tuple(make(z * (1 + i * 1e-13), rate=rate) for i in range(times)))
         assert one_by_one == at_once
         assert pld.epsilon(apart, delta, relation) == pytest.approx(at_once, rel=1e-3, abs=1e-6)
@@ -226,7 +226,7 @@ def test_one_sampled_step_is_never_below_its_closed_form(z: float, rate: float, 
 
 
 def test_the_mass_next_to_a_ceiling_is_counted() -> None:
-    """Cases in which it once was not: both answers were low by 1e-7."""
+    """In these cases it once was not counted: both answers were too small by 1e-7."""
     event = gaussian(0.6861887621237467, rate=0.9999999376383353)
     assert pld.delta(event, 1.8251769167972866e-05) >= 0.5337875584
     assert pld.true_positive_rate(gaussian(0.24264, rate=1.912e-4), 0.01975) >= 0.0199336791

@@ -1,4 +1,4 @@
-"""Rényi curves: closed forms against integrals that nobody of ours computes."""
+"""Rényi curves: closed forms against integrals by mpmath."""
 
 import math
 

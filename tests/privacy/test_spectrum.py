@@ -1,4 +1,4 @@
-"""What is read off a composed privacy-loss distribution, where Newton's method has no slope to go by."""
+"""Searches in a composed privacy-loss distribution, where Newton's method has no slope."""
 
 import math
 
@@ -9,7 +9,7 @@ from discreet.privacy.spectrum import Spectrum
 
 
 def one_atom(near: float, left_out: float = 0.0, first: int = 1) -> Spectrum:
-    """All of P's mass at one loss, so that δ(ε) = 1 − e^(ε − loss) below it, and what was left out above."""
+    """Put all of P's mass at one loss, so that δ(ε) = 1 − e^(ε − loss) below it, and the omitted mass above."""
     return Spectrum(
         spacing=1.0,
         first=first,

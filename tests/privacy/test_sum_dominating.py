@@ -66,7 +66,7 @@ def test_skellam_is_properly_sum_dominating_and_with_equality(variance: float, s
 
 
 def test_discrete_gaussian_of_summed_variance_is_not_sum_dominating() -> None:
-    """Two shares of σ² = ½: at some α the sum tells more than N_Z(0, 1) does."""
+    """Two shares of σ² = ½: at some α the sum reveals more than N_Z(0, 1) does."""
     share = of_discrete_gaussian(0.5)
     alphas = levels(of_discrete_gaussian(1.0))
     excess = worst(of_the_sum(share, 2), alphas) - worst(of_discrete_gaussian(1.0), alphas)

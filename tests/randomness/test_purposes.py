@@ -1,4 +1,4 @@
-"""Streams are named by purposes: no two share one, and what a name draws stays the same over versions."""
+"""Streams are named by purposes: no two users share one, and a name draws the same numbers in all versions."""
 
 import ast
 import sys
@@ -22,7 +22,7 @@ DATA = federation(7, 3)
 
 @dataclass(frozen=True)
 class WatchedRows:
-    """Rows that note from which calls each of their streams is opened: streams of one name draw the same numbers."""
+    """Rows that record which calls open each stream: streams of one name draw the same numbers."""
 
     rows: Rows
     name: tuple[object, ...] = ()
@@ -43,7 +43,7 @@ class WatchedRows:
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_in_a_round_each_stream_is_drawn_from_for_one_purpose_only(name: str) -> None:
-    """Batches, noise, rounding and shares: whatever draws from a stream that another has opened sees its numbers."""
+    """Batches, noise, rounding and shares: two users of one stream would get the same numbers."""
     recipe = RECIPES[name]
     algorithm = recipe(**recipe.example).with_noise(1.0).for_population(DATA.population, 18)
     rows = WatchedRows(KEY.rows(0, b"", [0, 1], CPU))

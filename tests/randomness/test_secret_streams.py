@@ -1,4 +1,4 @@
-"""What a real client relies on: a key for every place, ChaCha20 as the standard has it, and refusals in a sentence."""
+"""What a real client relies on: a key for every place, standard ChaCha20, and refusals with a sentence."""
 
 import ast
 import sys
@@ -68,7 +68,7 @@ def test_the_generator_is_chacha20_as_the_standard_has_it(vector: str) -> None:
 
 
 def test_a_stream_is_the_key_stream_from_its_first_block_on() -> None:
-    """Numbers are the upper 53 bits of consecutive words, so what was checked against the standard is what is drawn."""
+    """Numbers are the upper 53 bits of consecutive words, which another test compares with the standard."""
     (generator,) = KEY.secret_rows(0, DIGEST, 0).generators()
     key = generator.bit_generator.state["state"]["keysetup"].astype("<u4").tobytes()
     words = ChaCha(key=int.from_bytes(key, "little"), counter=0, rounds=20).random_raw(20)

@@ -1,6 +1,6 @@
-"""Streams, simulated and secret: one battery for both.
+"""Simulated and secret streams: the same tests for both.
 
-All keys are fixed, so a test that passes goes on passing. The false-alarm rates say how likely it was to fail when it
+All keys are fixed, so a test that passes continues to pass. The false-alarm rates say how likely it was to fail when it
 was written, with sound streams; no test's exceeds 1e-6.
 """
 
@@ -28,7 +28,7 @@ MODEL = {"weight": torch.zeros(30, 4), "bias": torch.zeros(4), "scale": torch.ze
 
 
 def block(kind: str, clients: tuple[int, ...] = (0,), round: int = 0, digest: bytes = DIGEST) -> SecretRows:
-    """Rows of either kind; typed as one of them, since both have all that the tests ask for."""
+    """Return rows of either kind; typed as one of them, since both have what the tests use."""
     if kind == "secret":
         return SecretRows(SECRET, round, digest, (), clients, CPU)
     return KEY.rows(round, digest, clients, CPU)  # type: ignore[return-value]
@@ -179,7 +179,7 @@ def test_laplace_noise_is_laplace(kind: str) -> None:
 
 
 def test_a_simulated_stream_is_the_mersenne_twister_of_its_own_624_words() -> None:
-    """Beside numpy's twister with the same words: so all of them count, and not 32 bits of a seed."""
+    """Equal to numpy's twister with the same words, so all words count, and not only 32 bits of a seed."""
     words = hashlib.shake_256(_derive(SECRET, ("sampling", 1))).digest(4 * 624)
     twister = np.random.MT19937()
     key = np.frombuffer(words, dtype="<u4")

@@ -1,4 +1,4 @@
-"""Run directories as `discreet run` leaves them, small and made by hand."""
+"""Small run directories as `discreet run` writes them."""
 
 import json
 from pathlib import Path
@@ -44,7 +44,7 @@ def certified_guarantee() -> Guarantee:
 
 
 def lines(count: int) -> list[dict[str, Any]]:
-    """Every number that tells about the data is unlike any other on the page."""
+    """Return rounds in which every number about the data is unique on the page."""
     return [
         {
             "round": at,
@@ -87,7 +87,7 @@ def run(tmp_path: Path, certified_guarantee: Guarantee) -> Path:
 
 @pytest.fixture
 def open_run(run: Path) -> Path:
-    """The same experiment with no promise, no guarantee and no ledger."""
+    """A run of the experiment without promise, guarantee and ledger."""
     (run / "resolved.toml").write_text(RESOLVED.format(privacy=""))
     (run / "guarantee.json").write_text('{"guarantees": []}')
     (run / "ledger.jsonl").unlink()

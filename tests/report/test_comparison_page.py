@@ -56,7 +56,7 @@ def test_a_run_that_diverged_counts_as_what_it_is():
     assert [each.cells for each in columns([some]) if each.heading == "diverged"] == [("1 of 3",)]
     assert row(lost, lost).format_metric() == "diverged"
     squared = row(result() | {"metrics": {"mse": 0.5}}, result() | {"metrics": {"mse": "inf"}})
-    assert (squared.mean, squared.format_metric()) == (None, "diverged")  # no mean of what is no number
+    assert (squared.mean, squared.format_metric()) == (None, "diverged")  # NaN has no mean
     assert squared.data()["values"] == [0.5, None]
 
 

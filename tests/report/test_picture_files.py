@@ -1,4 +1,4 @@
-"""A picture is drawn as it was given, in the form that its name asks for, and nothing is left of one that failed."""
+"""A picture is drawn as described, in the format of its file name, and a failure leaves no file."""
 
 import json
 import math
@@ -116,7 +116,7 @@ def test_a_name_at_an_edge_leans_inwards_and_one_inside_stands_in_the_middle():
 
 
 def test_a_name_stands_where_no_curve_runs_through_it():
-    """A low value, so below it is looked at first; a curve that runs there sends the name above."""
+    """For a low value the place below is tried first; a curve there moves the name above."""
     low, high = curve("low", range(101), [1.0] * 101), curve("high", range(101), [4.0] * 101)
     ends = curve("ends", [0, 1], [0.0, 4.0])
     mark = Mark("name", Point(80, 1.0))

@@ -1,4 +1,4 @@
-"""A chart draws what it is given, breaks where there is no number, and can be told in words."""
+"""A chart draws its data, has a gap where there is no number, and has a text description."""
 
 import json
 import math

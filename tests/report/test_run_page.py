@@ -1,4 +1,4 @@
-"""The page at the end is one file that loads nothing, says what is certified, and marks what isn't covered."""
+"""The report is one file that loads nothing, shows what is certified, and marks what isn't covered."""
 
 import json
 import re
@@ -20,7 +20,7 @@ UNCOVERED = [*SHOWN, "0.712", "0.778", "5.43", "0.617", "0.191", "0.345", "0.383
 
 
 class Reader(HTMLParser):
-    """Headings, visible text and attributes; fails on a tag that is closed wrongly."""
+    """Collects headings, visible text and attributes; fails on a tag that is closed wrongly."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -275,7 +275,7 @@ def test_whatever_a_user_wrote_is_text_and_never_markup(run: Path):
     assert "<img" not in without_plotly(run)
     assert "alert(1)</script>" not in without_plotly(run)
     assert evil in before.headings[0]
-    assert before.scripts == 1 + 2  # one chart, plotly, and what draws
+    assert before.scripts == 1 + 2  # one chart, plotly, and the code that draws
 
 
 def test_a_torn_last_line_is_passed_over_in_silence(run: Path):

@@ -37,7 +37,7 @@ def noise(kind: str, variance: float, size: int, number: int = 0, threads: int |
 
 
 def mass(kind: str, variance: float) -> tuple[Integers, NDArray[np.float64]]:
-    """All integers that count, and their probabilities."""
+    """Return all integers with relevant mass, and their probabilities."""
     reach = math.ceil(12 * math.sqrt(variance) + 40)
     k = np.arange(-reach, reach + 1)
     if kind == "skellam":
@@ -47,7 +47,7 @@ def mass(kind: str, variance: float) -> tuple[Integers, NDArray[np.float64]]:
 
 
 def chi_square(drawn: Integers, k: Integers, probability: NDArray[np.float64]) -> float:
-    """The p-value over cells of neighbours that hold 50 or more each."""
+    """Return the p-value over cells of adjacent integers with an expected count of at least 50."""
     cells = np.floor(np.cumsum(probability) * min(400, len(drawn) / 50)).clip(0, 399).astype(int)
     expected = np.bincount(cells, probability * len(drawn))
     counts = np.bincount(cells[drawn - k[0]], minlength=len(expected))
@@ -213,7 +213,7 @@ def test_a_uniform_number_of_zero_is_refined() -> None:
 @pytest.mark.parametrize("kind", ["simulated", "secret"])
 @pytest.mark.parametrize("name", ["skellam", "discrete_gaussian"])
 class TestStreams:
-    """Both streams hand out shares of integer noise as they do other noise."""
+    """Both kinds of streams draw shares of integer noise like other noise."""
 
     def rows(self, kind: str, clients: tuple[int, ...]) -> SecretRows:
         if kind == "secret":

@@ -1,4 +1,4 @@
-"""The lattice: bounds that never give way, rounding without bias, and a ring that says how often it wraps around."""
+"""The lattice: strict bounds, unbiased rounding, and a ring with a stated wrap-around probability."""
 
 import math
 
@@ -31,7 +31,7 @@ def streams(*clients: int, seed: int = 0) -> Streams:
 
 
 def vectors(seed: int, count: int, dimension: int, norm: float) -> Tensor:
-    """Random directions, all of the given norm; some point along one axis, where rounding has most room."""
+    """Return random vectors of this norm; some are along one axis, where rounding has most room."""
     generator = torch.Generator().manual_seed(seed)
     drawn = torch.randn(count, dimension, dtype=torch.float64, generator=generator)
     drawn[0] = torch.nn.functional.one_hot(torch.tensor(0), dimension)

@@ -1,4 +1,4 @@
-"""What every mechanism keeps: its bound for any input, and the noise that it claims, on the sum and on one upload."""
+"""The contract of every mechanism: its bound for any input, and the noise it claims, on the sum and on one upload."""
 
 import math
 from dataclasses import replace
@@ -41,7 +41,7 @@ ALL: list[Mechanism] = [
     AdaptiveGaussian(clip_norm=0.7, noise_multiplier=1.3, flag=0.6),
 ]
 PRIVATE = [mechanism for mechanism in ALL if mechanism.is_private]
-TRAINED_TO = 0.4  # what training bounds an update by, where a mechanism has no clip of its own
+TRAINED_TO = 0.4  # the bound that training gives, where a mechanism has no clip
 
 
 def broadcast(mechanism: Mechanism) -> Broadcast:
@@ -93,7 +93,7 @@ def test_a_learning_rate_that_decayed_to_nothing_moves_nothing_and_spoils_nothin
 
 
 def test_a_row_as_long_as_the_clip_is_one_long_for_the_lattice_too() -> None:
-    """In single precision many came out longer by a last digit, and the lattice refused them: a bit about the data."""
+    """In single precision many were too long by a last digit, and the lattice refused them: one bit about the data."""
     mechanism = IntegerNoise(kind="skellam", clip_norm=1.3)
     rows = torch.randn(2000, 20, generator=torch.Generator().manual_seed(0))
     close = rows / rows.double().norm(dim=1, keepdim=True).float() * (1.3 * (1 - torch.rand(2000, 1) * 1e-8))
@@ -102,7 +102,7 @@ def test_a_row_as_long_as_the_clip_is_one_long_for_the_lattice_too() -> None:
 
 
 def draw_noise(mechanism: Mechanism, clients: int, rounds: int = 2000) -> tuple[torch.Tensor, torch.Tensor]:
-    """What clients with nothing to say send, and what is released of their sum: noise alone, over and over."""
+    """Return what clients with zero updates send and what is released of their sum, for many rounds: only noise."""
     zero: Params = {name: torch.zeros(clients, *value.shape) for name, value in linear().items()}
     said, state, key = broadcast(mechanism), mechanism.init(linear()), RunKey.from_seed(2)
     uploads, released = [], []
@@ -128,7 +128,7 @@ def test_the_noise_on_the_sum_is_what_it_claims(mechanism: Mechanism) -> None:
 
 @pytest.mark.parametrize("mechanism", PRIVATE, ids=lambda m: m.kind)
 def test_the_deviation_of_the_sums_noise_is_what_it_claims(mechanism: Mechanism) -> None:
-    """As above, the clients' own noise included. The square of a standard normal has variance 2, and that of a sum of
+    """As above, including the clients' own noise. The square of a standard normal has variance 2, and that of a sum of
     four Laplace draws 2.75."""
     deviation = mechanism.noise_deviation(range(COHORT))
     assert deviation is not None
@@ -140,7 +140,7 @@ def test_the_deviation_of_the_sums_noise_is_what_it_claims(mechanism: Mechanism)
 
 @pytest.mark.parametrize("mechanism", [m for m in PRIVATE if m.sum_noise()], ids=lambda m: m.kind)
 def test_the_server_adds_all_its_noise_though_nobody_joined(mechanism: Mechanism) -> None:
-    """A sum without noise would say that nobody was drawn. As above: |z| < 5 has a false-alarm rate of 6e-7."""
+    """A sum without noise would reveal that nobody was drawn. As above: |z| < 5 has a false-alarm rate of 6e-7."""
     noise = mechanism.sum_noise()
     assert isinstance(noise, GaussianNoise)
     _, released = draw_noise(mechanism.for_cohort(COHORT, COHORT), 0)
@@ -159,7 +159,7 @@ def test_with_a_share_for_everybody_the_sum_has_the_same_noise_however_many_join
 
 
 def test_with_fewer_shares_than_joiners_there_is_more_noise_than_planned() -> None:
-    """The server can add noise and not take it away: four of two shares have a variance of 2z²."""
+    """The server can add noise but not remove it: four of two shares have a variance of 2z²."""
     mechanism = DistributedGaussian(clip_norm=1.0, noise_multiplier=1.3, shares=2)
     _, released = draw_noise(mechanism, 4)
     standard = released / (1.3 * math.sqrt(2))
@@ -183,7 +183,7 @@ def test_the_noise_on_one_upload_is_what_it_claims(mechanism: Mechanism) -> None
 
 
 def released_unit_sum(mechanism: Mechanism) -> float:
-    """What a sum of 1 in one coordinate is released as, without noise."""
+    """Return the released value of a sum that is 1 in one coordinate, without noise."""
     one, state = {"w": torch.ones(1)}, mechanism.init(linear())
     said, silent = broadcast(mechanism), _Silent()
     released, _ = mechanism.release_sum(one, state, said, COHORT, COHORT, silent)  # type: ignore[arg-type]
@@ -201,7 +201,7 @@ def test_an_update_within_the_clip_is_released_as_it_is(mechanism: Mechanism) ->
 
 
 class _Silent:
-    """Rows without noise, to see what one whole client moves the sum by."""
+    """Rows without noise, to see how far one client moves the sum."""
 
     def open(self) -> "_Silent":
         return self
@@ -238,7 +238,7 @@ def test_a_share_of_noise_protects_an_upload_by_itself_less() -> None:
 
 @pytest.mark.parametrize("known", [0, 1, 3])
 def test_whoever_knows_shares_of_the_noise_is_priced_at_the_others(known: int) -> None:
-    """Of four shares of z² = 4 each: 16, 12 and 4 are left. Who knows them all is protected by nothing."""
+    """Of four shares of z² = 4 each: 16, 12 and 4 are left. Someone who knows all of them faces no noise."""
     mechanism = DistributedGaussian(clip_norm=1.0, noise_multiplier=4.0, shares=4)
     noise = mechanism.sum_noise(known_shares=known)
     assert isinstance(noise, GaussianNoise)
@@ -247,7 +247,7 @@ def test_whoever_knows_shares_of_the_noise_is_priced_at_the_others(known: int) -
 
 
 def test_an_adaptive_clip_settles_at_its_quantile() -> None:
-    """100 clients with norms 0.01 … 1.00: after 200 rounds with little noise the clip lies near the 0.8 quantile."""
+    """100 clients with norms 0.01 … 1.00: after 200 rounds with little noise the clip norm is near the 0.8 quantile."""
     mechanism = AdaptiveGaussian(clip_norm=5.0, quantile=0.8, noise_multiplier=0.01)
     update = {"w": torch.arange(1, 101)[:, None] / 100}
     state = mechanism.init({"w": torch.zeros(1)})

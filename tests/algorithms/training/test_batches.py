@@ -1,4 +1,4 @@
-"""Batches: every example where it belongs, and nothing cut off."""
+"""Batches: every example is in its client's batch, and none is dropped."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Gradients at the broadcast model: one example reaches no further than is said, and shares of noise add up."""
+"""Gradients at the broadcast model: one example moves an update by at most its sensitivity; noise shares add up."""
 
 import math
 from statistics import NormalDist
@@ -33,7 +33,7 @@ NOISY = DistributedGaussian(noise_multiplier=4.0)
 
 
 def update(trainer: BroadcastGradients, held: Federation, expected_batch: float) -> torch.Tensor:
-    """The first client's, as one vector; with every example in every batch."""
+    """Return the first client's update as one vector, with every example in every batch."""
     fixed = BroadcastGradients(
         steps=trainer.steps,
         sampling_rate=1.0,
@@ -53,11 +53,11 @@ def test_one_example_more_moves_the_update_by_at_most_its_reach():
     fitted = TRAINER.for_population(held.population)
     assert fitted.expected_batch == 6
     moved = (update(TRAINER, held, 6.0) - update(TRAINER, fewer, 6.0)).norm()
-    per_step = 2.0 * 0.5 / 6  # η·C/B in each of 3 sums, all alike here
+    per_step = 2.0 * 0.5 / 6  # η·C/B in each of 3 sums, all equal here
     assert moved == pytest.approx(3 * per_step, rel=1e-4)
     assert fitted.exposure(0).example.sensitivity == pytest.approx(
         math.sqrt(3) * per_step
-    )  # noise of z·reach is z for each of the 3
+    )  # noise of z·sensitivity is z for each of the 3
 
 
 def test_noise_of_all_shares_is_the_noise_that_is_accounted():
@@ -113,7 +113,7 @@ def test_at_the_local_state_only_the_share_is_certified_and_the_theorem_is_a_cla
 
 @pytest.mark.parametrize(("steps", "reason"), [(1, "sent in clear"), (2, "a client's later steps")])
 def test_the_theorem_is_a_claim_for_the_reason_that_applies(steps: int, reason: str):
-    """With one step a round there are no later steps; and then each update still goes to the server by itself."""
+    """With one step in a round there are no later steps, but each update is still sent to the server separately."""
     algorithm = ddp_fedavg(
         learning_rate=1,
         clip_norm=1,
@@ -142,7 +142,7 @@ def test_the_numbers_of_the_counterexample_follow_from_its_noise():
 
 
 def relative_move(examples: int, dtype: torch.dtype) -> float:
-    """By how much one example of so many equal ones moves their sum as it is rounded, over the clip."""
+    """Return how far one of `examples` equal examples moves their rounded sum, divided by the clip norm."""
     found = []
     for held in (examples, examples - 1):
         inputs = torch.rand(1, 64, generator=torch.Generator().manual_seed(3)).expand(held, 64).contiguous()
@@ -158,7 +158,7 @@ def relative_move(examples: int, dtype: torch.dtype) -> float:
 
 @pytest.mark.parametrize("examples", [512, 5632, 40 * 500 + 1, 40 * 508 + 1])
 def test_a_large_sum_in_single_precision_is_moved_by_no_more_than_the_clip(examples: int):
-    """Pieces of at most 512 examples, of which one more or less may change them all. Added up in single precision,
+    """Pieces of at most 512 examples; one example more or less may change them all. Added in single precision,
     one of 20,321 examples moved the sum by 1.0025 clips."""
     assert relative_move(examples, torch.float32) <= 1
     assert relative_move(512, torch.float64) <= 1

@@ -1,4 +1,4 @@
-"""What holds of every trainer: alone or in a block, in a file, and to an accountant."""
+"""The contract of every trainer: alone or in a block, stored in a file, and priced by an accountant."""
 
 import math
 from dataclasses import replace

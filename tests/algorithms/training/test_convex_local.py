@@ -1,4 +1,4 @@
-"""Local passes for linear heads: leave one example out, and the update moves by no more than is said."""
+"""Local passes for linear heads: leaving one example out moves the update by at most the stated sensitivity."""
 
 import math
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ TRAINER = ConvexLocal(learning_rate=4.0, clip_norm=0.5, feature_bound=2.0, batch
 
 @dataclass(frozen=True)
 class BatchesWithHoles(Batches):
-    """The same client, with the same places, in every row: row i lacks the example holes[i], whose place is empty."""
+    """One client with the same places in every row; row i lacks the example holes[i], whose place is empty."""
 
     holes: tuple[int, ...] = (-1,)
 
@@ -46,7 +46,7 @@ def updates(
     holes: tuple[int, ...] = (-1,),
     loss: Loss = cross_entropy,
 ) -> Tensor:
-    """The client's, as one vector for each of the holes."""
+    """Return the client's update as one vector for each hole."""
     same = len(holes)
     batches = BatchesWithHoles(inputs, targets, (0,) * same, (len(inputs),) * same, holes=holes)
     fitted = trainer.for_population(Population(examples=(len(inputs),)))
@@ -67,7 +67,7 @@ def reach(trainer: ConvexLocal, examples: int) -> float:
 
 
 def farthest(trainer: ConvexLocal, seed: int, spread: float, labels: str) -> float:
-    """How far the update moves at most when any one of 11 examples is left out, over the reach."""
+    """Return how far the update moves at most if one of 11 examples is left out, divided by the sensitivity."""
     generator = torch.Generator().manual_seed(seed)
     inputs = spread * torch.randn(11, 3, generator=generator, dtype=DOUBLE)
     model = {
@@ -75,7 +75,7 @@ def farthest(trainer: ConvexLocal, seed: int, spread: float, labels: str) -> flo
         "bias": torch.randn(4, generator=generator, dtype=DOUBLE),
     }
     targets = torch.randint(4, (11,), generator=generator)
-    if labels != "random":  # the worst, or the best, that the model has: gradients as large, or as small, as can be
+    if labels != "random":  # examples with the largest or the smallest possible gradients
         logits = torch.nn.functional.linear(inputs, model["weight"], model["bias"])
         targets = logits.argmin(dim=1) if labels == "wrong" else logits.argmax(dim=1)
     whole, *others = updates(trainer, inputs, targets, model, (-1, *range(11)))
@@ -108,7 +108,7 @@ def test_no_example_moves_the_update_by_more_than_its_reach(
 @pytest.mark.parametrize("size", [1.0, 1e2, 1e4])
 @pytest.mark.parametrize("batch_size", [5, 100])
 def test_however_large_the_weights_are_rounding_moves_nothing_further(size: float, batch_size: int):
-    """In single precision, as runs are: on weights of 10⁴ one example once moved an update by 1.3 times its reach."""
+    """In single precision, as in runs: on weights of 10⁴ one example once moved it by 1.3 times its sensitivity."""
     generator = torch.Generator().manual_seed(0)
     inputs, targets = torch.randn(200, 20, generator=generator), torch.randint(5, (200,), generator=generator)
     model = {"weight": size * torch.randn(5, 20, generator=generator), "bias": torch.zeros(5)}
@@ -125,7 +125,7 @@ def test_weights_so_large_that_doubles_would_round_too_much_are_refused():
 
 
 def test_a_steep_enough_example_reaches_as_far_as_is_said():
-    """One that the model is sure of and wrong about, alone in its client: γC/(FB) and hardly less."""
+    """An example that the model predicts wrongly with certainty, alone in its client: nearly γC/(FB)."""
     inputs, targets = torch.tensor([[100.0]], dtype=DOUBLE), torch.tensor([1])
     model = {"weight": torch.tensor([[9.0], [-9.0]], dtype=DOUBLE), "bias": torch.zeros(2, dtype=DOUBLE)}
     assert reach(TRAINER, 1) == 4.0 * 0.5 / (2.0 * 4)

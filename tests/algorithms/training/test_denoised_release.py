@@ -1,4 +1,4 @@
-"""Denoised releases: two noises on one sum count as one, and the client's own never leaves it."""
+"""Denoised releases: two noises on one sum count as one, and the client's own noise never leaves the client."""
 
 import math
 from dataclasses import replace
@@ -63,7 +63,7 @@ def test_the_state_walks_on_noisy_sums_and_the_clean_ones_are_sent():
 
 
 def test_given_the_noisy_sums_one_example_moves_each_clean_one_by_at_most_C():
-    """Both runs are led along the same states, as composition has it; then the sums are one example apart."""
+    """Both runs follow the same states, as in composition; then the sums differ by one example."""
     held, model = federation(6), linear()
     for _ in range(3):
         model = {name: value + torch.randn(value.shape, dtype=torch.float64) for name, value in model.items()}
@@ -89,7 +89,7 @@ def test_without_noise_on_the_state_it_would_be_plain_local_steps_and_with_one_s
 
 
 def test_two_noises_on_one_sum_count_as_one():
-    """1/σ² = 1/σ_L² + 1/σ_Z²: 3 and 4 make 2.4. What a server sees has one share of σ_Z."""
+    """1/σ² = 1/σ_L² + 1/σ_Z²: 3 and 4 make 2.4. The server sees one share of σ_Z."""
     population = Population(examples=(100,) * 16)
     algorithm = denoised_release(
         learning_rate=1, clip_norm=1, sampling_rate=0.1, local_steps=5, ratio=0.75, noise_multiplier=4.0

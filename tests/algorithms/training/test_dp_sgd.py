@@ -1,4 +1,4 @@
-"""DP-SGD: clipped sums as a loop over examples has them, and noise as the event claims."""
+"""DP-SGD: clipped sums equal those of a loop over examples, and noise is what the event claims."""
 
 import math
 
@@ -111,7 +111,7 @@ def test_an_empty_batch_still_gets_noise() -> None:
 
 
 def test_the_sum_is_divided_by_the_expected_size_whoever_was_drawn() -> None:
-    """Without noise to speak of, doubling the rate at the same draw halves the step."""
+    """With almost no noise, doubling the rate at the same draw halves the step."""
     data = federation(8)
     rows = KEY.rows(0, b"", [0], CPU)
     quiet = trainer(sampling_rate=1.0, noise_multiplier=0.01, learning_rate=8.0)
@@ -141,7 +141,7 @@ def test_the_size_of_a_piece_changes_no_result() -> None:
 
 
 def noise_alone(local: DpSgd, round: int, clients: list[int]) -> torch.Tensor:
-    """The updates of clients of whose examples none is drawn, a row a client."""
+    """Return the updates of clients if none of their examples is drawn, one row per client."""
     rows, data = KEY.rows(round, b"", clients, CPU), federation(3, 3).block(clients)
     delta = local.train(cross_entropy, Broadcast(round, linear(), {}), data, rows)
     return torch.cat([value.flatten(start_dim=1) for value in delta.values()], dim=1)
@@ -165,7 +165,7 @@ def test_no_two_steps_have_the_same_noise() -> None:
 
 
 def test_a_step_is_divided_by_the_expected_batch_and_not_by_the_realised_one() -> None:
-    """Each example's loss falls by w, so whatever is drawn, a step is a whole multiple of η/(qn): how many were."""
+    """Each example's loss falls by w, so a step is η/(qn) times the number of examples drawn."""
     quiet, data = trainer(clip_norm=1.0, noise_multiplier=1e-6), federation(8)
     counts = []
     for at in range(20):

@@ -1,4 +1,4 @@
-"""Full-batch gradient descent: the loop one would write by hand, for clients of any size."""
+"""Full-batch gradient descent: equals a plain loop, for clients of any size."""
 
 import pytest
 import torch

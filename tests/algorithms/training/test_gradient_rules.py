@@ -1,4 +1,4 @@
-"""The small pieces of local training, on a quadratic whose gradients a reader can write down."""
+"""The gradient rules of local training, on a quadratic whose gradients are known in closed form."""
 
 import math
 from dataclasses import replace
@@ -51,7 +51,7 @@ def flat(params: Params) -> Tensor:
 
 
 def train_round(trainer: LocalTrainer, loss: Any = quadratic, targets: Tensor = TARGETS) -> Tensor:
-    """Each client's model after a round from START."""
+    """Return each client's model after a round from START."""
     data = Federation(targets, torch.zeros(len(targets)), (1,) * len(targets))
     rows, clients = KEY.rows(0, b"", range(len(targets)), CPU), range(len(targets))
     return flat(START) + flat(trainer.train(loss, Broadcast(0, START, {}), data.block(clients), rows))
@@ -142,7 +142,7 @@ def test_a_gradient_that_is_not_finite_counts_as_zero_and_a_huge_one_as_the_boun
 
 
 def test_no_piece_asks_the_device_for_a_number() -> None:
-    """Tensors without values have none to give; a recorded step has none either."""
+    """Tensors on the meta device have no values, and neither has a recorded step."""
     rows = {"w": torch.empty(2, 3, device="meta"), "b": torch.empty(2, device="meta")}
     start = {"w": torch.empty(3, device="meta"), "b": torch.empty((), device="meta")}
     found = [piece.perturb(rows, rows) for piece in (Sam(rho=0.5), Asam(rho=0.5))]
@@ -173,7 +173,7 @@ def test_no_update_exceeds_the_bound_that_training_names(
         assert named is not None
         block = data.block([0, 1, 2])
         update = trainer.train(cross_entropy, Broadcast(round, linear(), {}), block, KEY.rows(0, b"", [0, 1, 2], CPU))
-        assert bool((norms(update, order=order) <= named * (1 + 1e-9) + 1e-14).all())  # doubles round, too
+        assert bool((norms(update, order=order) <= named * (1 + 1e-9) + 1e-14).all())  # doubles round too
 
 
 def test_the_bound_is_the_clip_times_the_rates_of_the_round() -> None:

@@ -1,5 +1,5 @@
-"""Whatever module a user brings: one example moves a clipped sum by at most 2C, no client's data reaches another
-client's update, or the module is refused in a sentence.
+"""For any user module: one example moves a clipped sum by at most 2C, and no client's data reaches another
+client's update; otherwise the module is refused with a sentence.
 """
 
 from collections.abc import Iterator
@@ -52,7 +52,7 @@ def task_for(name: str) -> Task:
 def prepare_module(
     name: str, module: nn.Module | None = None, device: torch.device = CPU
 ) -> tuple[SupervisedModule, Task]:
-    """As a run prepares it; raises where the module is refused."""
+    """Prepare the module as a run does. Raises if it is refused."""
     torch.manual_seed(3)
     task = task_for(name)
     supervised = SupervisedModule(module or user_modules.ALL[name](), "classification")
@@ -63,7 +63,7 @@ def prepare_module(
 
 
 def batch_of(task: Task, replaced: int | None = None) -> Batch:
-    """The first client's examples; one of them may be replaced by an outlier of the second client's."""
+    """Return the first client's examples; one of them may be replaced by an outlier from the second client."""
     inputs, targets = task.train.inputs[:EXAMPLES].clone(), task.train.targets[:EXAMPLES].clone()
     if replaced is not None:
         other = task.train.inputs[EXAMPLES + replaced]
@@ -79,14 +79,14 @@ def sum_gradients(supervised: SupervisedModule, batch: Batch) -> Params:
 
 
 def largest_move(supervised: SupervisedModule, task: Task) -> float:
-    """How far replacing one example moves the sum, in clips."""
+    """Return how far replacing one example moves the sum, in units of the clip norm."""
     before = sum_gradients(supervised, batch_of(task))
     moves = [sum_gradients(supervised, batch_of(task, replaced)) for replaced in (0, 17, EXAMPLES - 1)]
     return max(float(norms({k: move[k] - before[k] for k in before})[0]) for move in moves) / CLIP
 
 
 def update_after(supervised: SupervisedModule, task: Task, replaced: int | None) -> Params:
-    """The second client's gradient, after the first client took part with or without a replaced example."""
+    """Return the second client's gradient, after the first client took part with or without a replaced example."""
     model = repeat_for_clients(supervised.params, 1)
     taken = client_gradients(supervised.loss, shared=False)
     mine = Batch(task.train.inputs[None, EXAMPLES:], task.train.targets[None, EXAMPLES:], *batch_of(task)[2:])
@@ -128,7 +128,7 @@ def test_eighty_kinds_of_modules_are_tried():
 
 @pytest.fixture
 def global_hook() -> Iterator[None]:
-    """Subtracts the batch mean from what every Linear puts out, in training."""
+    """Subtract the batch mean from the output of every Linear, in training."""
 
     def less_the_mean(layer: nn.Module, given: tuple[Tensor, ...], out: Tensor) -> Tensor | None:
         return out - out.mean(dim=0) if isinstance(layer, nn.Linear) and layer.training else None

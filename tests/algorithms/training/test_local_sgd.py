@@ -1,4 +1,4 @@
-"""Local SGD: what torch's own optimiser would have done, for clients of any size."""
+"""Local SGD: equals torch's own optimiser, for clients of any size."""
 
 import pytest
 import torch

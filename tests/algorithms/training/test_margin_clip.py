@@ -15,7 +15,7 @@ PAIRS = 1000  # for each of hypothesis' examples
 
 
 def logits(classes: int, spread: float, seed: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Pairs of logits, near each other and far apart, and labels."""
+    """Return pairs of logits, near each other and far apart, and labels."""
     generator = torch.Generator().manual_seed(seed)
     first = spread * torch.randn(PAIRS, classes, generator=generator, dtype=torch.float64)
     apart = spread * torch.logspace(-4, 0.5, PAIRS, dtype=torch.float64)[:, None]

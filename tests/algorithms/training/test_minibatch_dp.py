@@ -1,4 +1,4 @@
-"""Kim et al.'s clipped minibatches: the mean that is clipped, twice the sensitivity, and noise as the event claims."""
+"""Kim et al.'s clipped minibatches: a clipped mean, twice the sensitivity, and the noise that the event claims."""
 
 import math
 
@@ -91,7 +91,7 @@ def test_another_word_for_clipping_is_refused() -> None:
 
 @pytest.mark.parametrize("content", [1.0, 3e38])
 def test_an_example_that_is_not_drawn_changes_nothing_whatever_it_holds(content: float) -> None:
-    """Cells of a batch that hold no example used to point at a client's first one, drawn or not."""
+    """Empty cells of a batch once pointed at a client's first example, drawn or not."""
     quiet, params = trainer(sampling_rate=0.3), {name: value.float() + 2 for name, value in linear().items()}
     params["weight"][0] *= -1  # logits that overflow, and differ
     undrawn = 0

@@ -1,4 +1,4 @@
-"""Clients with numbers of their own: a block of them does what each would do alone."""
+"""Clients with their own settings: a block of clients gives what each gives alone."""
 
 import math
 from dataclasses import replace
@@ -103,7 +103,7 @@ def test_clients_weigh_as_much_as_the_examples_they_are_expected_to_use():
 
 
 def test_the_server_divides_by_the_weights_of_those_who_are_left():
-    """Two clients whose updates are all 1: the mean is 1, whoever has left."""
+    """Two clients whose updates are all 1: the mean is 1, no matter who has left."""
     algorithm = fl_sgd_gaussian(learning_rate=1, sampling_rate=(0.5, 0.25), clip_norm=1, noise_multiplier=1)
     population = Population(examples=(100, 600))
     state = algorithm.init({"w": torch.zeros(1)})

@@ -1,4 +1,4 @@
-"""Per-example gradients layer by layer: the same as by nested vmap, for every known layer and both ways to run them."""
+"""Per-example gradients layer by layer: equal to nested vmap, for every known layer and both ways to run it."""
 
 import inspect
 import math
@@ -218,7 +218,7 @@ def test_a_network_with_an_unknown_layer_goes_by_vmap() -> None:
 
 
 class BatchCentring(nn.Module):
-    """Subtracts the batch's mean: without care, one example would move everybody's gradient."""
+    """Subtracts the batch's mean; without isolation, one example would change all gradients."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -291,7 +291,7 @@ def test_only_networks_that_are_known_to_keep_examples_apart_take_whole_batches(
     plain = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8, 3))
     trusted = ModuleLoss(plain, lambda *given: given[1], independent=True)
     assert isolates_examples(trusted)
-    assert not isolates_examples(ModuleLoss(plain, trusted.loss))  # who knows what the loss does
+    assert not isolates_examples(ModuleLoss(plain, trusted.loss))  # the loss may do anything
     assert not isolates_examples(ModuleLoss(nn.Sequential(nn.Flatten(0)), trusted.loss, independent=True))
     assert not isolates_examples(ModuleLoss(BatchCentring(), trusted.loss, independent=True))
     plain.register_forward_hook(lambda layer, given, output: output - output.mean(0))

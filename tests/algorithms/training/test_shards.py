@@ -25,7 +25,7 @@ TRAINER = Shards(shards=3, clip_norm=0.5, local=LOCAL)
 
 
 def update(trainer: Shards, inputs: Tensor, targets: Tensor, seed: int = 0) -> Tensor:
-    """The one client's, as one vector."""
+    """Return the only client's update as one vector."""
     batches = Batches(inputs, targets, (0,), (len(inputs),))
     features = inputs.shape[1]
     rows = RunKey.from_seed(seed).rows(0, b"", [0], CPU)
@@ -36,7 +36,7 @@ def update(trainer: Shards, inputs: Tensor, targets: Tensor, seed: int = 0) -> T
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("spread", [0.1, 100.0])
 def test_no_example_moves_the_update_by_more_than_its_reach(seed: int, spread: float):
-    """The last one's shard is its own draw, so without it the others are where they were."""
+    """Each example draws its own shard, so without the last one the others stay in theirs."""
     held = federation(8, seed=seed)
     whole = update(TRAINER, spread * held.inputs, held.targets, seed)
     fewer = update(TRAINER, spread * held.inputs[:7], held.targets[:7], seed)
@@ -46,7 +46,7 @@ def test_no_example_moves_the_update_by_more_than_its_reach(seed: int, spread: f
 
 
 def test_one_example_can_turn_an_update_into_its_opposite():
-    """So the bound on the norm, C, is not what one example moves: it is 2C. One shard, and a stronger example joins."""
+    """One example can move the update by 2C, not only by the norm bound C. One shard; a stronger example joins."""
     inputs = torch.tensor([[1.0], [100.0]], dtype=DOUBLE)
     targets = torch.tensor([0, 1])
     trainer = Shards(shards=1, clip_norm=0.01, local=LocalSgd(learning_rate=1.0, batch_size=2, epochs=1))
@@ -57,7 +57,7 @@ def test_one_example_can_turn_an_update_into_its_opposite():
 
 
 def test_counting_the_bound_on_the_norm_would_promise_1_and_give_more_than_2():
-    """Ten rounds with noise for ε = 1, were C what one example moves: the noise is half as much over 2C."""
+    """Ten rounds with noise for ε = 1 under sensitivity C: relative to the true 2C the noise is half as large."""
     target = EpsilonTarget(epsilon=1.0, delta=1e-5)
     noise = calibration.calibrate_noise(lambda z: Repeated(count=10, event=GaussianNoise(noise_multiplier=z)), target)
     true = Repeated(count=10, event=GaussianNoise(noise_multiplier=noise / 2))
@@ -65,7 +65,7 @@ def test_counting_the_bound_on_the_norm_would_promise_1_and_give_more_than_2():
 
 
 def test_an_update_is_the_mean_of_its_shards_clipped_updates():
-    """Three shards by hand: what each example drew, then local SGD on each by its own stream."""
+    """Three shards computed by hand: the shard that each example drew, then local SGD on each with its own stream."""
     held, key = federation(9), RunKey.from_seed(5)
     rows = key.rows(0, b"", [0], CPU)
     drawn = (rows.for_purpose(Purpose.SHARD).open().uniform([9])[0] * 3).floor()
@@ -101,7 +101,7 @@ def test_a_round_is_one_noise_and_the_algorithm_its_own_configuration():
 
 
 def test_on_a_lattice_shards_are_added_up_in_doubles_which_is_what_their_rounding_is_priced_for():
-    """In single precision 1,024 shards at the clip can move their mean by 0.6 % more than the reach."""
+    """In single precision 1,024 shards at the clip can move their mean by 0.6 % more than the sensitivity."""
     trainer = Shards(shards=3, clip_norm=1.0, local=LocalSgd(learning_rate=0.1, batch_size=2, steps=1))
     batches = Batches(torch.ones(6, 5), torch.zeros(6, dtype=torch.long), (0,), (6,))
     rows = RunKey.from_seed(0).rows(0, b"", [0], CPU)

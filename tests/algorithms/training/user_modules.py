@@ -1,4 +1,4 @@
-"""Modules as users write them: sound, mixing examples, keeping state, or more than torch.func can take."""
+"""Modules as users write them: sound, mixing examples, keeping state, or not supported by torch.func."""
 
 import copy
 import random
@@ -104,7 +104,7 @@ class NewFunction(torch.autograd.Function):
 
 
 class Quantise(torch.autograd.Function):
-    """Its own vmap rule is given all examples at once, and scales all of them by the largest."""
+    """A function whose own vmap rule gets all examples at once and scales them by the largest."""
 
     @staticmethod
     def forward(x: Tensor) -> tuple[Tensor, Tensor]:  # type: ignore[override]
@@ -127,7 +127,7 @@ class Quantise(torch.autograd.Function):
 
 
 def _queue(length: int) -> Callable[[Tensor], Tensor]:
-    """Keeps what passes in a closure, which no copy of the module reaches."""
+    """Keep inputs in a closure, which a copy of the module does not cover."""
     kept: list[Tensor] = []
 
     def push(x: Tensor) -> Tensor:
@@ -138,7 +138,7 @@ def _queue(length: int) -> Callable[[Tensor], Tensor]:
 
 
 class Store:
-    """One for all: a copy of it is itself."""
+    """A shared object: its copy is itself."""
 
     def __init__(self) -> None:
         self.kept: list[Tensor] = []
@@ -365,7 +365,7 @@ VECTORS: dict[str, Callable[[], nn.Module]] = {
     "a bank in a store": lambda: Forward(_bank_in_a_store, store=Store()),
     "a bank behind a weak reference": lambda: Forward(_bank_behind_a_weak_reference, reference=weakref.ref(STORES[0])),
     "spectral norm": lambda: nn.Sequential(nn.utils.parametrizations.spectral_norm(nn.Linear(FEATURES, CLASSES))),
-    # torch.func can't take these
+    # torch.func does not support these
     "an old function": insert_middle(lambda self, x: OldFunction.apply(x)),
     "compiled": lambda: torch.compile(nn.Linear(FEATURES, CLASSES), backend="eager"),
     "compiled in place": _compiled_in_place,

@@ -1,4 +1,4 @@
-"""The catalog is whole: every download has its checksum, every file is in one, and nobody's own folder is named."""
+"""The catalog is complete: every download has its checksum, every file is in one, and no private folder is named."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A file is found however it is compressed, and refused in a sentence when it isn't the one."""
+"""A file is found in any compression, and a wrong file is refused with a sentence."""
 
 import hashlib
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Whether a data set is here: at a glance by size, and for certain by reading it."""
+"""Whether a data set is present: quickly by its size, and reliably by reading it."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A download is whole and right, or leaves nothing; it tries every mirror; offline it says what to put where."""
+"""A download is complete and correct, or leaves nothing; it tries every mirror; offline it says what to put where."""
 
 import hashlib
 import threading
@@ -108,7 +108,7 @@ def test_a_place_that_cant_be_written_is_one_sentence(server: str, tmp_path: Pat
 
 @pytest.fixture
 def cifar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DataSet:
-    """CIFAR-10 in small, published at a file:// address."""
+    """A small CIFAR-10, published at a file:// address."""
     held = {"one": b"1" * 1000}
     archive = tar_of(held, "cifar-10-batches-bin")
     (tmp_path / "cifar-10-binary.tar.gz").write_bytes(archive)

@@ -1,4 +1,4 @@
-"""The readers give back what was written, and refuse what is cut short or something else."""
+"""The readers return what was written, and refuse truncated or other files."""
 
 import io
 

@@ -1,4 +1,4 @@
-"""A file of one's own is read where its owner vouches for it, and never taken for the one that is known."""
+"""A user's own file is read if its owner gives a checksum, and is never confused with the published one."""
 
 import gzip
 import hashlib

@@ -1,4 +1,4 @@
-"""The cache: computed once, and whatever happens to its files, what it gives is right."""
+"""The cache computes once, and returns correct values whatever happens to its files."""
 
 import os
 import signal
@@ -21,7 +21,7 @@ FEATURES = INPUTS * 2 + 1
 
 
 class Computing:
-    """Counts how often it was asked."""
+    """Counts its calls."""
 
     def __init__(self) -> None:
         self.times = 0
@@ -104,7 +104,7 @@ def test_a_damaged_file_is_computed_anew(damage: Callable[[Path], None], tmp_pat
     damage(only_file(tmp_path))
     assert torch.equal(load_or_compute(tmp_path, computing), FEATURES)
     assert computing.times == 2
-    assert torch.equal(load_or_compute(tmp_path, computing), FEATURES)  # and mended
+    assert torch.equal(load_or_compute(tmp_path, computing), FEATURES)  # and repaired
     assert computing.times == 2
 
 

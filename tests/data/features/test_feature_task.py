@@ -1,4 +1,4 @@
-"""Features: a data set seen through a fixed extractor, ScatterNet or one's own."""
+"""Features: a data set seen through a fixed extractor, ScatterNet or a user's own."""
 
 import shutil
 import time

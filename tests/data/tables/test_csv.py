@@ -44,7 +44,7 @@ def test_numbers_are_scaled_and_categories_become_one_input_each(tmp_path: Path)
 def test_values_outside_a_range_are_moved_to_its_end(tmp_path: Path):
     task = load(table(tmp_path, HEADER + "A,-5,f,no\nA,1e9,f,no\n"))
     assert task.train.inputs[:, 0].tolist() == [-1, 1]
-    assert not any(digit in fact for fact in task.facts for digit in ("2 values", "1 value"))  # how many is private
+    assert not any(digit in fact for fact in task.facts for digit in ("2 values", "1 value"))  # the count is private
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Of each person few rows are used, all in one client, and who else is in the table makes no difference."""
+"""Few rows of each person are used, all in one client, independently of the other persons in the table."""
 
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,7 @@ def test_nobody_has_more_rows_than_allowed_or_rows_in_two_clients(table: list[tu
 def test_one_persons_rows_never_change_which_rows_of_others_are_used(
     table: list[tuple[str, str]], other: list[tuple[str, str]], most: int
 ):
-    """Person a is taken out, or comes back with any other rows, in front of everybody's and behind."""
+    """Person a is removed, or added again with any other rows, before and after all others."""
     others = [row for row in table if row[0] != "a"]
     instead = [("a", client) for _, client in other]
     expected = choose_rows(others, most)
@@ -99,7 +99,7 @@ def test_persons_of_a_parquet_file_may_be_named_by_numbers(tmp_path: Path):
 
 
 def test_rows_are_left_out_before_some_are_held_out(tmp_path: Path):
-    """Of ten rows of one person four are used, and one of these is kept for evaluation."""
+    """Four of ten rows of one person are used, and one of these is held out for evaluation."""
     text = "".join(f"N,1,{age},no\n" for age in range(10))
     task = load(tmp_path, text, most=4, test_fraction=0.25)
     assert (task.train.sizes, len(task.test_inputs), task.rows_left_out) == ((3,), 1, 6)

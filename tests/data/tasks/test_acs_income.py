@@ -27,7 +27,7 @@ def all_examples(task: Task) -> torch.Tensor:
 
 
 def write_own_file(tmp_path: Path, text: str) -> Path:
-    """A file of a user's own for Wyoming, with the checksum that vouches for it."""
+    """Write a user's own file for Wyoming, with its checksum."""
     folder = tmp_path / "acs-income"
     folder.mkdir()
     (folder / "WY.csv").write_text(text)

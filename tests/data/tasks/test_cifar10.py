@@ -21,7 +21,7 @@ HELD = {f"{name}.bin": rows.tobytes() for name, rows in zip(NAMES, ROWS, strict=
 
 @pytest.fixture
 def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:
-    """Six files of two pictures each, as their archive."""
+    """An archive of six files with two pictures each."""
     archive = tar_of(HELD, "cifar-10-batches-bin")
     publish(monkeypatch, "cifar10", HELD, archive=archive)
     put(tmp_path / "cifar10", {"cifar-10-binary.tar.gz": archive})

@@ -1,4 +1,4 @@
-"""CIFAR-100 has two labels a picture: its class, and the superclass that it falls into."""
+"""CIFAR-100 has two labels for each picture: its class and its superclass."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ LABELS = np.array([[19, 99], [0, 3], [7, 50]], np.uint8)
 
 @pytest.fixture
 def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:
-    """Three pictures to train on and two to test on, in an archive whose checksum is all that is known."""
+    """Three pictures for training and two for testing, in an archive of which only the checksum is known."""
     rows = np.concatenate([LABELS, np.arange(3 * 3072).astype(np.uint8).reshape(3, 3072)], axis=1)
     held = {"train.bin": rows.tobytes(), "test.bin": rows[1:].tobytes()}
     archive = tar_of(held, "cifar-100-binary")

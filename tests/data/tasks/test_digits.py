@@ -17,7 +17,7 @@ def load(task: Digits, seed: int = 0) -> Task:
 
 
 def all_examples(task: Task) -> torch.Tensor:
-    """What the clients hold, one after the other."""
+    """Return the examples of all clients, one client after the other."""
     return task.train.examples_at(torch.arange(sum(task.train.sizes)))[0]
 
 

@@ -1,4 +1,4 @@
-"""EMNIST lies transposed in its files, and numbers letters from 1: both are put right."""
+"""EMNIST's files hold transposed images and number letters from 1: both are corrected."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from tests.data.datasets.published import idx_of, publish, put, zip_of
 
 
 def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, split: str, labels: list[int]) -> Paths:
-    """Pictures with one bright pixel in column 3 of row 7, as the files hold them: in row 3 of column 7."""
+    """Pictures with one bright pixel in column 3 of row 7, as the files store them: in row 3 of column 7."""
     pictures = np.zeros((len(labels), 28, 28), np.uint8)
     pictures[:, 3, 7] = 255
     held = {}

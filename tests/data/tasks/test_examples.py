@@ -1,4 +1,4 @@
-"""Examples are dealt out, and the card says what that took: labels, and clients who overlap."""
+"""Examples are divided among clients, and the card says what that used: labels, and overlapping clients."""
 
 from dataclasses import replace
 
@@ -88,7 +88,7 @@ def test_clients_who_overlap_are_told():
     )
 
 
-NUMBERED = replace(  # 15 to train on, then 5 to test on, each of which knows its place; of each label there are four
+NUMBERED = replace(  # 15 for training, then 5 for testing; each holds its own index, and each label occurs four times
     EXAMPLES,
     inputs=torch.arange(15.0)[:, None],
     targets=torch.arange(15) % 5,

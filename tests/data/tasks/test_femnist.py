@@ -30,7 +30,7 @@ ARRAYS["images"][0, 5, 6] = 0  # ink
 
 
 def write_own_file(tmp_path: Path, **changed: Any) -> Paths:
-    """A file of one's own, with its checksum beside it."""
+    """Write a user's own file, with its checksum next to it."""
     out = io.BytesIO()
     np.savez_compressed(out, **{**ARRAYS, **changed})
     (tmp_path / "femnist").mkdir(exist_ok=True)

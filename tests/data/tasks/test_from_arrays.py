@@ -1,4 +1,4 @@
-"""Arrays and datasets become clients, or a sentence says why not."""
+"""Arrays and datasets become clients, or a sentence says why they can't."""
 
 from typing import Any
 

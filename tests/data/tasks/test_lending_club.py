@@ -64,7 +64,7 @@ def load(task: LendingClub, data: Path, seed: int = 0) -> Task:
 
 
 def write_own_file(tmp_path: Path, *rows: dict[str, str]) -> Path:
-    """A file of a user's own, with the checksum that vouches for it."""
+    """Write a user's own file, with its checksum."""
     text = "\n".join([",".join(ROW), *(",".join((ROW | row).values()) for row in rows)])
     folder = tmp_path / "lending-club"
     folder.mkdir()
@@ -80,7 +80,7 @@ def encode(data: Path) -> torch.Tensor:
 
 @pytest.fixture(scope="module")
 def loans(data_dir: Path) -> dict[str, Task]:
-    """All of them, by how their inputs are reduced."""
+    """All loans, for each way to reduce their inputs."""
     return {made.reduction: load(made, data_dir) for made in (LendingClub(), PROJECTED, WHOLE)}
 
 

@@ -1,4 +1,4 @@
-"""Merged data: clients share the official test set too, and each holds out a share of its own."""
+"""Merged data: clients also share the official test set, and each holds out a part of its data."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""MNIST: real digits, in their own order, of writers who can be the clients."""
+"""MNIST: real digits in their original order, by writers who can be the clients."""
 
 from pathlib import Path
 
@@ -35,7 +35,7 @@ def test_all_of_it_is_here_in_the_official_order(mnist: Examples):
 
 def test_pixels_lie_between_0_and_1_and_the_card_says_why(mnist: Examples):
     assert (float(mnist.inputs.min()), float(mnist.inputs.max())) == (0, 1)
-    assert float(mnist.inputs.double().mean()) == pytest.approx(0.1307, abs=1e-4)  # as everybody measures
+    assert float(mnist.inputs.double().mean()) == pytest.approx(0.1307, abs=1e-4)  # as is usual
     assert "treated as if it were private" in mnist.facts[0]
     assert "divided by 255" in mnist.facts[1]
     assert "nothing was fitted" in mnist.facts[1]

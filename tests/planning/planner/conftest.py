@@ -1,4 +1,4 @@
-"""A question that is quick to answer, and a server that answers it."""
+"""A question with a quick answer, and a server that answers it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,7 +26,7 @@ QUESTION = Question(
 
 @contextmanager
 def serve_planner(question: Question) -> Iterator[PlannerServer]:
-    """A planner that answers from a thread of its own."""
+    """Run a planner that answers from its own thread."""
     with open_planner(StartPosition(question, "")) as server:
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()

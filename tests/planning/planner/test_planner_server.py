@@ -1,4 +1,4 @@
-"""The planner's server answers to whoever knows its address, on this machine, and to nobody else."""
+"""The planner's server answers only requests from this machine that know its address."""
 
 import json
 from html.parser import HTMLParser

@@ -1,4 +1,4 @@
-"""What the page draws is what our accountants say of the algorithm that the sliders describe."""
+"""The page shows what our accountants compute for the algorithm that the sliders describe."""
 
 import json
 from dataclasses import replace
@@ -126,7 +126,7 @@ def test_the_ends_of_the_sliders_have_an_answer_that_json_can_hold(mechanism: st
 def test_where_next_to_no_noise_is_enough_it_is_not_looked_for_below_the_least(
     mechanism: str, delta: float, rounds: int
 ):
-    """There ε jumps: a drawn example is seen, and few are drawn."""
+    """ε jumps there: a drawn example is visible, and few are drawn."""
     found = answer_question(build_question(mechanism, delta=delta, rounds=rounds, sampling_rate=0.001))
     assert found["epsilon"] <= 2
     assert found["noise_multiplier"] >= calibration.LEAST

@@ -1,4 +1,4 @@
-"""The sliders stand at first where the experiment does."""
+"""The sliders start at the numbers of the experiment."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""DP-FedSAM's theorems: by hand, and against clients that really take the steps."""
+"""DP-FedSAM's theorems: by hand, and against simulated clients."""
 
 import math
 from dataclasses import replace
@@ -67,7 +67,7 @@ def test_at_the_papers_own_radius_the_bound_of_sam_is_not_the_smaller_one() -> N
 
 
 def train_distance(gradient_of: dict[str, float], radius: float, steps: int, rate: float) -> float:
-    """How far local training goes from 0 on ½·curvature·w² − example·w: by SAM, which at radius 0 is SGD."""
+    """Return how far local training moves from 0 on ½·curvature·w² − example·w by SAM, which at radius 0 is SGD."""
     w = 0.0
     for _ in range(steps):
         gradient = gradient_of["curvature"] * w - gradient_of["example"]
@@ -79,7 +79,7 @@ def train_distance(gradient_of: dict[str, float], radius: float, steps: int, rat
 @pytest.mark.parametrize("radius", [0.0, 0.5])
 def test_a_client_with_one_example_is_more_sensitive_than_theorem_1_says(radius: float) -> None:
     """One example, 5 or −5, of a loss of curvature 1: gradients have no variance, so SGD's number is 0; SAM's is 0.155
-    at ρ = ½ and 0 at ρ = 0. The updates of one step at a rate of 0.1 part by 1 or more.
+    at ρ = ½ and 0 at ρ = 0. The updates of one step at a rate of 0.1 differ by 1 or more.
     """
     run, landscape = replace(CIFAR, local_steps=1, radius=radius), LossConstants(local_deviation=0.0)
     one, other = (train_distance({"curvature": 1.0, "example": each}, radius, 1, 0.1) for each in (5.0, -5.0))
@@ -165,7 +165,7 @@ def test_rounds_compose_as_theorem_5_prints_it(epsilon: float, rounds: int, delt
 
 @pytest.mark.parametrize(("epsilon", "rounds"), [(0.1, 50), (0.5, 20), (0.02, 1000)])
 def test_what_is_composed_covers_randomised_response(epsilon: float, rounds: int) -> None:
-    """Of all that is ε-private it reveals most; its δ at ε' is a binomial sum."""
+    """It reveals the most of all ε-private mechanisms; its δ at ε' is a binomial sum."""
     whole, delta = dp_fedsam_bounds.compose_rounds(epsilon, 1e-4, rounds, 0.1)
     truth = 1 / (1 + math.exp(-epsilon))
     exact = sum(
@@ -177,7 +177,7 @@ def test_what_is_composed_covers_randomised_response(epsilon: float, rounds: int
 
 
 def test_theorem_5_by_hand_and_where_it_says_nothing() -> None:
-    """ε' = 0.1, δ' = 1e-4: within 0.4, but for 2·e^−0.17·1e-3·ln 20 = 0.00505."""
+    """ε' = 0.1, δ' = 1e-4: within 0.4, except for 2·e^−0.17·1e-3·ln 20 = 0.00505."""
     found = dp_fedsam_bounds.generalisation_bound(0.1, 1e-4)
     assert (found.gap, found.valid, found.reason) == (pytest.approx(0.4), True, "")
     assert found.chance == pytest.approx(1 - 2e-3 * math.exp(-0.17) * math.log(20))

@@ -1,4 +1,4 @@
-"""E* and T* of Fu et al. 2021: formulas against what minimises, where whole turns leave a choice, and what is wrong."""
+"""E* and T* of Fu et al. 2021: formulas against numerical minima, where whole turns leave a choice, and errors."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""A client's own noise: what Fu et al.'s theorems ask for, what its corollaries say of it, and what it really costs."""
+"""A client's own noise: what the theorems of Fu et al. need, what their corollaries say, and the true cost."""
 
 import math
 
@@ -40,7 +40,7 @@ def test_c2_is_the_same_for_every_number_of_uploads(epsilon: float, turns: int) 
     assert noise.c2 is not None
     assert noise.multiplier(turns) == pytest.approx(
         noise.c2 * math.sqrt(turns * math.log(1e5)) / epsilon, rel=3e-5
-    )  # each is found to within 1e-5
+    )  # each is computed to within 1e-5
     assert gaussian.delta(math.sqrt(turns) / noise.multiplier(turns), epsilon) <= 1e-5
 
 

@@ -1,4 +1,4 @@
-"""Theorem 3 of Fu et al. 2021: its terms by hand, and its bound above the recursion that it is proven from."""
+"""Theorem 3 of Fu et al. 2021: its terms by hand, and its bound against the recursion of its proof."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Cohorts that share their noise: Heikkilä's own settings, and those who are missing."""
+"""Cohorts that share their noise: Heikkilä's settings, and drop-outs."""
 
 import math
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The mean of models trained apart: all of Heikkilä's Table 1, and which of its rows are true."""
+"""The mean of separately trained models: all of Heikkilä's Table 1, and which of its rows are true."""
 
 import pytest
 

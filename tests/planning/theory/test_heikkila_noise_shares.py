@@ -1,4 +1,4 @@
-"""Shares of noise in a sum of unlike clients, against exact Gaussian pairs and against sums that were really drawn."""
+"""Noise shares in a sum of different clients, against exact Gaussian pairs and against simulated sums."""
 
 import math
 
@@ -50,18 +50,18 @@ def binomial(times: int, rate: float) -> list[float]:
 def test_shares_add_up_to_the_whole_for_those_who_are_there_and_honest() -> None:
     assert heikkila_noise_shares.noise_share(4.0, 16) == 1.0
     assert heikkila_noise_shares.noise_share(4.0, 10, colluding=4, dropouts=2) == 2.0
-    assert heikkila_noise_shares.sum_noise(2.0, 8, colluding=4) == 4.0  # 2 of 10 stayed away, as was planned
-    assert heikkila_noise_shares.sum_noise(2.0, 10, colluding=1) == 6.0  # everybody came, and one tells
+    assert heikkila_noise_shares.sum_noise(2.0, 8, colluding=4) == 4.0  # 2 of 10 dropped out, as planned
+    assert heikkila_noise_shares.sum_noise(2.0, 10, colluding=1) == 6.0  # everybody joined, and one colludes
     with pytest.raises(UnsoundCombination, match="Of 3 clients, 1 collude and 2 drop out"):
         heikkila_noise_shares.noise_share(1.0, 3, colluding=1, dropouts=2)
     with pytest.raises(UnsoundCombination, match="at least one has to remain to add noise"):
         heikkila_noise_shares.sum_noise(1.0, 2, colluding=2)
-    with pytest.raises(UnsoundCombination, match="-5 collude"):  # whom no noise is added for
+    with pytest.raises(UnsoundCombination, match="-5 collude"):  # no noise is added for it
         heikkila_noise_shares.noise_share(1.0, 3, colluding=-5)
 
 
 def test_a_sum_of_shares_that_were_drawn_has_the_deviation_of_the_whole() -> None:
-    """Of 200,000 normals, the variance is within 5·√(2/200000) of its mean but for one run in 1.7 million."""
+    """Of 200,000 normals, the variance is within 5·√(2/200000) of its mean except in one run in 1.7 million."""
     drawn = (
         np.random.default_rng(1)
         .normal(0, heikkila_noise_shares.noise_share(3.0, 9, colluding=2), (7, 200_000))
@@ -148,7 +148,7 @@ def test_a_client_with_more_steps_is_covered_where_an_example_may_lie_in_several
     times: int, rate: float, noise: float, epsilon: float
 ) -> None:
     """One client takes one step and the other `times`, in one sum of deviation noise·times·C: the exact mixture over
-    how many of the batches an example lies in is dominated, in both directions.
+    how many batches contain an example is dominated, in both directions.
     """
     many = Client(learning_rates=(1.0,) * times, clip_norm=1 / times, noise_multiplier=0.1, sampling_rate=rate)
     rest = math.sqrt(noise**2 - many.deviation**2)

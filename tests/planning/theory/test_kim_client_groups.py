@@ -1,4 +1,4 @@
-"""All of Kim, Günlü & Schaefer 2021 together: rows of groups, and what unlike clients learn."""
+"""All of Kim, Günlü & Schaefer 2021 together: rows of client groups, and the utility of different clients."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Bits of a noisy gradient: Kim, Günlü & Schaefer's in its own setting, and what lies above and below the truth."""
+"""Bits of a noisy gradient: Kim, Günlü & Schaefer's bound in its own setting, and which bounds hold."""
 
 import math
 

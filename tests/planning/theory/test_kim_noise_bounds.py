@@ -39,7 +39,7 @@ promises = st.builds(
 
 
 def digits(printed: str) -> float:
-    """Half a unit of the last digit, which is all that a printed number tells."""
+    """Return half a unit of the last digit, the precision of a printed number."""
     return 0.5 * 10.0 ** -len(printed.partition(".")[2])
 
 

@@ -1,4 +1,4 @@
-"""Kim, Günlü & Schaefer's utility in its own setting, what is proved of it by its recursion, and where it is false."""
+"""Kim, Günlü & Schaefer's utility in its own setting, what its recursion proves, and where it is false."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""PFL's Theorem 3: by hand, and against means that were drawn."""
+"""PFL's Theorem 3: by hand, and against simulated means."""
 
 import math
 from dataclasses import replace
@@ -34,7 +34,7 @@ def test_a_bias_is_what_no_number_of_clients_averages_out(
 def test_means_that_were_drawn_keep_to_the_corrected_utility_and_not_to_the_printed_one() -> None:
     """Four clients in a hundred coordinates at σ = 0.1: the mean's norm is near ½, where 99 in 100 should be below.
 
-    Of 20,000 draws the share is off by more than 0.02 less than once in 10^7.
+    Over 20,000 draws the fraction is off by more than 0.02 less than once in 10^7.
     """
     spread = ModelSpread(deviation=0.1, dimension=100, lipschitz=1.0, loss=0.55)
     means = np.random.default_rng(5).normal(0, 0.1, (20_000, 4, 100)).mean(axis=1)

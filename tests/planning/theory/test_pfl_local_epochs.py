@@ -1,4 +1,4 @@
-"""PFL's Theorem 2: by hand, against noise that was drawn, and against the exact accountant."""
+"""PFL's Theorem 2: by hand, against simulated noise, and against the exact accountant."""
 
 import math
 from dataclasses import replace
@@ -22,7 +22,7 @@ MNIST = Training(
     dimension=26_010,
     lipschitz=1.0,
 )
-# α = 2, L = 4, so αC/L = 1/2; a batch is all there is.
+# α = 2, L = 4, so αC/L = 1/2; a batch is the whole data.
 SMALL = Training(
     examples=4,
     batch_size=4,

@@ -1,4 +1,4 @@
-"""Small ledgers, and numbers to hold them to that are computed without the code under test."""
+"""Small ledgers, and reference numbers that are computed without the code under test."""
 
 import json
 import math
@@ -50,7 +50,7 @@ def filter_epsilon(order: float, divergence: float, delta: float = DELTA) -> flo
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
-    """The lines that have an end; a torn one is left out."""
+    """Return the complete lines; a torn one is left out."""
     return [json.loads(line) for line in path.read_bytes().split(b"\n")[:-1]]
 
 
@@ -60,7 +60,7 @@ def spent_epsilon(summary: dict[str, Any]) -> float:
 
 
 def spend_all(ledger: Ledger, made: Release, run: str = "") -> tuple[int, BudgetRefused]:
-    """Reserve and commit the same release until it is refused: how often that went, and the refusal."""
+    """Reserve and commit the same release until it is refused: return how often that worked, and the refusal."""
     for number in range(10_000):
         try:
             ledger.commit(ledger.reserve(f"{run}/{number}", [made]), [made])
@@ -70,12 +70,12 @@ def spend_all(ledger: Ledger, made: Release, run: str = "") -> tuple[int, Budget
 
 
 def no_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For tests of what is written, thousands of times, and not of when it reaches the disk."""
+    """Skip fsync, for tests that write thousands of times and don't test durability."""
     monkeypatch.setattr(os, "fsync", lambda fd: None)
 
 
 def in_a_process(work: Callable[..., None], *args: Any) -> Any:
-    """Start `work(*args)` in a process of its own that nothing of ours protects; it can be killed for real."""
+    """Start `work(*args)` in a separate process, which can be killed."""
     process = get_context("fork").Process(target=work, args=args)
     process.start()
     return process

@@ -1,4 +1,4 @@
-"""Which releases count for which budget: units, relations and views, and what does not follow from what."""
+"""Which releases count for which budget: units, relations and views, and which conversions are not allowed."""
 
 from typing import Any
 

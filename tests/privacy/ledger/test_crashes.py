@@ -1,4 +1,4 @@
-"""Dying at any byte, sharing, corruption and full disks: what was told to be spent is never forgotten."""
+"""Dying at any byte, sharing, corruption and full disks: spending that was reported is never forgotten."""
 
 import errno
 import os
@@ -25,7 +25,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def make_a_mix(path: Path) -> bytes:
-    """Every kind of line: alike and named clients, dearer and cheaper commits, voids, a reused key, a torn line."""
+    """Every kind of line: all and named clients, costlier and cheaper commits, voids, a reused key, a torn line."""
     ledger = Ledger.create(path, [budget(50.0)], "filter")
     ledger.commit(ledger.reserve("as planned", [release(9.0)]), [release(9.0)])
     ledger.void(ledger.reserve("again", [release(8.0)]))
@@ -42,7 +42,7 @@ def make_a_mix(path: Path) -> bytes:
 
 
 def committed_divergence(records: list[dict[str, Any]]) -> float:
-    """What the commits among these lines cost the client that pays most, at order 1: Σ 1/(2z²), by hand."""
+    """Return what the commits among these lines cost the client that pays most, at order 1: Σ 1/(2z²), by hand."""
     reserved = {record["seq"]: record["releases"] for record in records if record["type"] == "reserve"}
     paid: Counter[int | None] = Counter()
     for record in records:
@@ -116,7 +116,7 @@ def receive_all(told: Connection) -> Iterator[tuple[str, str]]:
     try:
         while True:
             yield told.recv()
-    except (EOFError, OSError):  # OSError: it died in the middle of telling
+    except (EOFError, OSError):  # OSError: it died while it was sending
         return
 
 
@@ -132,7 +132,7 @@ def test_ten_processes_killed_in_mid_work_have_spent_at_least_what_they_told(pat
         process.kill()
         process.join()
         assert process.exitcode == -signal.SIGKILL
-        told += receive_all(receive)  # what it had told before it died
+        told += receive_all(receive)  # what it had reported before it died
         committed = [key for what, key in told if what == "committed"]
         divergence = sum(1 / (2 * (50.0 if int(key.split("/")[1]) % 3 == 2 else 100.0) ** 2) for key in committed)
         summary = Ledger.open(path).summary()
@@ -144,7 +144,7 @@ def test_ten_processes_killed_in_mid_work_have_spent_at_least_what_they_told(pat
 
 
 def die_at(path: Path, call: str, number: int, share: float) -> None:
-    """Be killed within the `number`-th call of os.write, os.fsync or another: after a share of it was done."""
+    """Be killed within the `number`-th call of os.write, os.fsync or another: after a part of it was done."""
     real, calls = getattr(os, call), iter(range(1, 100))
 
     def deadly(*args: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The ledger: reserve, commit, void; what each costs, what is refused, and in which words."""
+"""The ledger: reserve, commit, void; what each costs, what is refused, and with which message."""
 
 import os
 from pathlib import Path
@@ -222,7 +222,7 @@ def test_a_plan_refuses_prices_that_were_chosen_on_the_way(ledger: Ledger):
     with pytest.raises(Unsupported, match='mode="filter"'):
         ledger.reserve("1", [release(1.0, adaptive=True)])
     ledger.commit(ledger.reserve("1", [release(10.0)]), [release(10.0, adaptive=True)])
-    with pytest.raises(Unsupported, match="after looking"):  # it happened, so no later sum is a plan's
+    with pytest.raises(Unsupported, match="after looking"):  # it happened, so no later total is that of a plan
         ledger.reserve("2", [release(10.0)])
 
 

@@ -1,4 +1,4 @@
-"""The log: whole lines or none, each chained to the last, whatever happens to its writer or its disk."""
+"""The log: complete lines only, each chained to the one before, whatever happens to its writer or its disk."""
 
 import errno
 import fcntl
@@ -70,7 +70,7 @@ def test_a_line_without_its_newline_counts_and_is_ended_by_the_next_writer(path:
     assert (reader.length, reader.torn) == (1, b"")
     append(path, {"type": "a"})
     assert path.read_bytes().startswith(whole)
-    with reader.lock(to_write=False):  # one that had seen the line without it goes on too
+    with reader.lock(to_write=False):  # a reader that had seen the line without its newline continues too
         assert [record.body for record in reader.read_new_records()] == [{"type": "a"}]
 
 

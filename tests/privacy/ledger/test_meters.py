@@ -1,4 +1,4 @@
-"""What bills cost, how often the accountants are asked, and how many more of the same fit."""
+"""What bills cost, how often the accountants are called, and how many more releases fit."""
 
 import math
 from pathlib import Path
@@ -30,7 +30,7 @@ BILLS = st.dictionaries(st.integers(0, 4), st.integers(1, 9), max_size=4).map(la
 
 
 class CallCounter:
-    """The accountant, and how often it was asked."""
+    """The accountant, with a count of its calls."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.asked = 0
@@ -179,4 +179,4 @@ def test_clients_that_all_differ_are_admitted_by_quick_bounds(tmp_path: Path, mo
     worst = ledger.summary()["budgets"][0]
     assert worst["spent"] == pytest.approx(gaussian_epsilon(math.sqrt(10) / 20), abs=1e-3)
     assert worst["largest_client"] == 0
-    assert counted.asked < 300  # those whose bound is below the largest value found are never asked for
+    assert counted.asked < 300  # bills whose bound is below the largest value found are never computed

@@ -1,4 +1,4 @@
-"""Whatever is done in whatever order, a ledger's total is that of a few lines that keep everything in memory."""
+"""For any operations in any order, a ledger's total is that of a small model that keeps everything in memory."""
 
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -27,13 +27,13 @@ RELEASES = st.lists(
 
 @dataclass
 class Model:
-    """What must count, by the rules alone: the reserved and the committed, each once."""
+    """What must count by the rules: reserved and committed releases, each once."""
 
     reserved: dict[Ticket, list[Release]] = field(default_factory=dict)
     committed: dict[Ticket, list[Release]] = field(default_factory=dict)
 
     def divergence(self) -> float:
-        """At order 1, of the client that pays most: Σ 1/(2z²)."""
+        """Return the divergence at order 1 of the client that pays most: Σ 1/(2z²)."""
         made = [each for releases in (self.reserved | self.committed).values() for each in releases]
         costs = [
             sum(

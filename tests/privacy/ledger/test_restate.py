@@ -1,4 +1,4 @@
-"""A ledger of an older version promised what no release of examples keeps; it is restated with all that it spent."""
+"""A ledger of an older version promised what no release of examples satisfies; restating it keeps what it spent."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ PATIENT = Person(column="patient", max_examples=3)
 
 
 def older(path: Path, mode: Mode = "plan", rounds: int = 4, **fields: Any) -> Ledger:
-    """As an older version wrote it: budget and releases under add-or-remove."""
+    """Return a ledger as an older version wrote it: budget and releases under add-or-remove."""
     ledger = Ledger.create(path, [budget(4.0, **fields)], mode)
     for number in range(rounds):
         ledger.commit(ledger.reserve(f"old/{number}", [release()]), [release()])
@@ -68,7 +68,7 @@ def test_a_restated_ledger_affords_what_is_left_and_no_more(tmp_path: Path):
 
 
 def test_an_older_version_s_lines_are_counted_as_they_were(tmp_path: Path):
-    """A reservation of before may be committed after, under the relation that it was reserved with."""
+    """An older reservation may be committed afterwards, under the relation of the reservation."""
     ledger = older(tmp_path / "ledger.jsonl")
     ticket = ledger.reserve("open", [release()])
     ledger.restate()
@@ -79,7 +79,7 @@ def test_an_older_version_s_lines_are_counted_as_they_were(tmp_path: Path):
 
 @pytest.mark.parametrize("restated", [False, True])
 def test_a_known_key_with_another_relation_is_refused(restated: bool, tmp_path: Path):
-    """A blank in an example's place is another release than its removal, under whatever key it comes."""
+    """A blank in an example's place is another release than its removal, under any key."""
     ledger = older(tmp_path / "ledger.jsonl")
     ticket = ledger.reserve("run/1", [release()])
     ledger.commit(ticket, [release()])

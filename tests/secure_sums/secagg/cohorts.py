@@ -1,4 +1,4 @@
-"""What the tests of secure aggregation share: cohorts, secrets that repeat, and a cheap agreement of keys."""
+"""Shared by the tests of secure aggregation: cohorts, repeatable secrets, and a cheap key agreement."""
 
 import hashlib
 import random
@@ -26,7 +26,7 @@ def identity_keys(clients: int) -> list[bytes]:
 
 
 def terms(clients: int = 4, *, signed: bool = True, neighbours: int | None = None, **others: int) -> Terms:
-    """A small session; with `neighbours`, on a graph so small that it protects nobody: elsewhere it is refused."""
+    """Return the terms of a small session; with `neighbours`, on a graph too small to protect (otherwise refused)."""
     given = {"length": 5, "bits": 20, "rounds": 2, **others}
     identities = tuple(key_agreement.identity_key(each) for each in identity_keys(clients)) if signed else ()
     if neighbours is None:
@@ -57,21 +57,21 @@ def vectors(agreed: Terms, seed: int = 0) -> dict[int, Vector]:
 
 
 def is_exact(total: Total, agreed: Terms, given: Mapping[int, Vector]) -> bool:
-    """Whether this is the sum of the survivors' vectors, computed with Python's own whole numbers."""
+    """Whether this is the sum of the survivors' vectors, computed with Python's integers."""
     expected = [sum(int(given[each][place]) for each in total.survivors) for place in range(agreed.length)]
     return [int(each) for each in total.vector] == [each % 2**agreed.bits for each in expected]
 
 
 @contextmanager
 def repeated_secrets(seed: int = 0) -> Iterator[None]:
-    """Every secret is drawn from a seed, so that a statistical test runs on the same numbers each time."""
+    """Draw every secret from a seed, so that a statistical test uses the same numbers each time."""
     with patch.object(key_agreement, "random_bytes", random.Random(seed).randbytes):
         yield
 
 
 @contextmanager
 def cheap_agreement() -> Iterator[None]:
-    """A stand-in for X25519 that agrees and hides nothing, for tests that are about drop-outs."""
+    """Replace X25519 by an agreement that hides nothing, for tests about drop-outs."""
 
     def agree(private: bytes, publics: Mapping[int, bytes]) -> dict[int, bytes]:
         pairs = {client: sorted((private, public)) for client, public in publics.items()}
@@ -94,7 +94,7 @@ def read(data: bytes | None, kind: type[M], agreed: Terms) -> M:
 def after_masking(
     agreed: Terms, number: int = 0, session: LocalSession | None = None
 ) -> tuple[LocalSession, dict[int, bytes]]:
-    """All have masked; and the survivor list for each."""
+    """Return a session in which all have masked, and the survivor list for each."""
     session = session or rehearsal(agreed)
     session.server.open_round(number)
     for client, vector in vectors(agreed, seed=number).items():

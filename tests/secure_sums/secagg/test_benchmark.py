@@ -1,4 +1,4 @@
-"""The benchmark: its page says what was met, and a small session of it gives right sums on both sides' terms."""
+"""The benchmark: its page says which targets were met, and its small session gives correct sums."""
 
 import importlib
 import json
@@ -53,7 +53,7 @@ def test_the_picture_is_drawn_from_what_was_kept(secagg: ModuleType, tmp_path: P
 
 
 def test_what_is_timed_is_a_right_sum(secagg: ModuleType):
-    """`Session.round` compares each sum itself; here it is run, with and without a client that is lost."""
+    """`Session.round` checks each sum itself; run it with and without a lost client."""
     session = secagg.Session(Terms.choose(clients=4, length=9, rounds=2))
     vectors = [np.arange(9) * each for each in range(4)]
     for number, without in ((0, None), (1, 2)):

@@ -1,4 +1,4 @@
-"""A client against a server that breaks the rules: it refuses by name, ends the session, and reveals nothing."""
+"""A client whose server breaks the rules raises a named error, ends the session, and reveals nothing."""
 
 from dataclasses import replace
 from typing import Any
@@ -31,7 +31,7 @@ from tests.secure_sums.secagg.cohorts import after_masking, identity_keys, read,
 
 
 def is_over(client: Client) -> bool:
-    """No secrets, no answers."""
+    """Whether the session has no secrets and gives no answers."""
     with pytest.raises(SessionOver):
         client.mask(0, np.zeros(client.terms.length, int))
     with pytest.raises(SessionOver):
@@ -44,7 +44,7 @@ def is_over(client: Client) -> bool:
 
 
 def test_different_lists_for_different_clients_get_nothing():
-    """The server tells 0 and 1 that client 4 is left, and 2 and 3 that it is not: nobody reveals a share."""
+    """The server tells 0 and 1 that client 4 survived, and 2 and 3 that it did not: nobody reveals a share."""
     agreed = terms(5)
     session, messages = after_masking(agreed)
     without = session.server._round.survivors - {4}
@@ -62,7 +62,7 @@ def test_different_lists_for_different_clients_get_nothing():
 
 
 def test_signatures_of_too_few_reveal_nothing():
-    """With those who were shown the same list alone, there are fewer than the threshold."""
+    """Those who were shown the same list are fewer than the threshold."""
     agreed = terms(5)
     session, messages = after_masking(agreed)
     signed = {each: read(session.clients[each].receive(messages[each]), Agreed, agreed).signature for each in range(3)}
@@ -70,7 +70,7 @@ def test_signatures_of_too_few_reveal_nothing():
         TooFewClients, match="3 clients of this neighbourhood signed the survivor list, and 4 are needed"
     ):
         session.clients[0].receive(encode(Agreement(0, {each: signed[each] for each in (1, 2)}), agreed))
-    with pytest.raises(WrongRound):  # it gave the round up, so even the right signatures come too late
+    with pytest.raises(WrongRound):  # it ended the round, so even the right signatures come too late
         session.clients[0].receive(encode(Agreement(0, {each: signed[each] for each in (1, 2)}), agreed))
     assert not session.clients[0].is_over
 
@@ -164,7 +164,7 @@ def roster_for(agreed: Terms, client: int = 0) -> tuple[Client, Roster]:
 
 
 def with_keys(roster: Roster, client: int, published: bytes) -> Roster:
-    """The same list, where the server has put other keys in a client's place."""
+    """Return the list in which the server has replaced a client's keys."""
     return Roster(
         {**roster.digests, client: key_agreement.digest(published)},
         {each: published if each == client else given for each, given in roster.published.items()},

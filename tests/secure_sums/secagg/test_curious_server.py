@@ -1,4 +1,4 @@
-"""What an honest-but-curious server sees: vectors that are uniform, and a record that fits other updates as well."""
+"""What an honest-but-curious server sees: uniform vectors, and a transcript that also fits other updates."""
 
 from unittest.mock import patch
 
@@ -23,7 +23,7 @@ FALSE_ALARM = 1e-6  # of each chi-square test here; all run on fixed secrets
 
 
 def record_messages(session: LocalSession) -> list[bytes]:
-    """Everything that the server is sent from now on."""
+    """Record every message to the server from now on."""
     messages: list[bytes] = []
     receive = session.server.receive
 
@@ -41,7 +41,7 @@ def masked_vectors(messages: list[bytes], agreed: Terms) -> dict[int, Vector]:
 
 
 def is_uniform(vector: Vector, bits: int) -> bool:
-    """Whether the highest and the lowest eight bits of the numbers fall evenly on their 256 values."""
+    """Whether the highest and the lowest eight bits of the numbers are evenly distributed over their 256 values."""
     limit = stats.chi2.isf(FALSE_ALARM, 255)
     for shift in (0, bits - 8):
         counts = np.bincount((vector >> vector.dtype.type(shift)) & vector.dtype.type(255), minlength=256)
@@ -52,7 +52,7 @@ def is_uniform(vector: Vector, bits: int) -> bool:
 
 @pytest.mark.parametrize("bits", [8, 20, 32, 64])
 def test_what_the_server_receives_is_uniform_whatever_was_sent(bits: int):
-    """All send the same constant, the plainest vector there is. The server looks at each, and at their differences."""
+    """All clients send the same constant vector. The server looks at each, and at their differences."""
     with repeated_secrets():
         agreed = terms(4, bits=bits, length=50_000, rounds=1)
         session = rehearsal(agreed)
@@ -68,7 +68,7 @@ def test_what_the_server_receives_is_uniform_whatever_was_sent(bits: int):
 
 @pytest.mark.parametrize("neighbours", [None, 4])
 def test_with_all_that_was_revealed_one_update_is_still_uniform(neighbours: int | None):
-    """The server takes off every mask that it can: self-masks, and those shared with the lost client."""
+    """The server removes every mask that it can: self-masks, and those shared with the lost client."""
     with repeated_secrets():
         agreed = terms(9, neighbours=neighbours, bits=16, length=50_000, rounds=1)
         session = rehearsal(agreed)
@@ -86,11 +86,11 @@ def test_with_all_that_was_revealed_one_update_is_still_uniform(neighbours: int 
             masks.subtract(bared, pair)
         assert is_uniform(bared, 16)
         seen[client] = bared
-    assert set(sum(seen.values(), agreed.ring.zeros())) == {8 * 7}  # and only together they are the sum
+    assert set(sum(seen.values(), agreed.ring.zeros())) == {8 * 7}  # and only their total is the sum
 
 
 def kept_round(session: LocalSession) -> list[Round]:
-    """The server's record of the round, which `unmask` would otherwise let go."""
+    """Keep the server's record of the round, which `unmask` would otherwise delete."""
     kept: list[Round] = []
     unmask = session.server.unmask
 
@@ -105,7 +105,7 @@ def kept_round(session: LocalSession) -> list[Round]:
 def test_the_servers_whole_record_fits_two_different_updates():
     """In one world clients 1 and 2 send x and y, in the other x + d and y − d. No byte that the server gets differs.
 
-    Masks are drawn here from a table of uniform vectors, one a key, as ChaCha20's would be if it were ideal. In the
+    Masks are drawn here from a table of uniform vectors, one for each key, as from an ideal ChaCha20. In the
     other world the table has, for the one key that only clients 1 and 2 know, the mask less d: as likely as the first.
     """
     agreed = terms(6, bits=20, rounds=1)
@@ -121,7 +121,7 @@ def test_the_servers_whole_record_fits_two_different_updates():
 
 
 def record_of(agreed: Terms, given: dict[int, Vector], shifts: dict[bytes, Vector]) -> tuple[list[bytes], bytes]:
-    """All messages of one session on repeated secrets, where client 4 is lost; and the key that 1 and 2 share."""
+    """Return all messages of a session with repeatable secrets, in which client 4 is lost, and the key of 1 and 2."""
 
     def expand(masks: Masks, key: bytes) -> Vector:
         drawn = np.random.default_rng(list(key)).integers(0, 2**20, 5)
@@ -151,9 +151,9 @@ def test_nothing_that_the_server_keeps_between_rounds_is_secret():
 
 @pytest.mark.parametrize("long_lived", [True, False])
 def test_a_mask_key_that_lived_longer_would_bare_an_earlier_round(long_lived: bool):
-    """Client 3 answers in round 0 and is lost in round 1, and the server does no more than the protocol asks.
+    """Client 3 answers in round 0 and is lost in round 1, and the server follows the protocol.
 
-    With one mask key for both rounds, what is put together in round 1 takes the masks off round 0; ours does not.
+    With one mask key for both rounds, the key reconstructed in round 1 removes the masks of round 0; ours does not.
     """
     publish = client_setup.publish
 

@@ -1,4 +1,4 @@
-"""The graph: regular, the same for everybody, and with as many neighbours as the stated chances ask for."""
+"""The graph: regular, the same for every client, and with as many neighbours as the stated probabilities need."""
 
 import math
 import random
@@ -42,13 +42,13 @@ def test_chances_are_those_of_drawing_neighbours_one_after_the_other():
     assert failure_probability(1000, 112, 58, few) == pytest.approx(
         1000 * by_hand(112 - 58 + 1, 999, 200, 112), rel=1e-9
     )
-    opened = 1000 * by_hand(58, 799, 100, 112)  # who leaves may do so before the places are drawn, and colluders stay
+    opened = 1000 * by_hand(58, 799, 100, 112)  # clients may leave before the places are drawn, and colluders stay
     in_a_row = 1000 * math.prod((300 - place) / (1000 - place) for place in range(56))
     assert insecurity_probability(1000, 112, 58, few) == pytest.approx(opened + in_a_row, rel=1e-9)
 
 
 def by_hand(wanted: int, others: int, marked: int, drawn: int) -> float:
-    """Draw one after the other: chances of so many hits, in floating point."""
+    """Return the probabilities of each number of hits, drawing one after the other, in floating point."""
     chances = [1.0] + [0.0] * drawn
     for step in range(drawn):
         after = [0.0] * (drawn + 1)
@@ -133,7 +133,7 @@ def test_a_plan_widens_what_a_graph_withstands_and_never_narrows_it():
 
 
 def test_the_honest_stay_connected_if_no_half_neighbourhood_is_missing_in_a_row():
-    """The event that `insecurity` counts: where what is left falls apart, such a run is missing."""
+    """The event that `insecurity` counts: if the rest is not connected, such a run of neighbours is missing."""
     draw, apart = random.Random(0), 0
     for _ in range(500):
         clients, half, seed = draw.randint(12, 40), draw.randint(1, 3), draw.randbytes(8)

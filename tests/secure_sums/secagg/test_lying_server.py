@@ -1,4 +1,4 @@
-"""A server that lies in a signed session: what all pairs withstand, and what a graph does not."""
+"""A server that lies in a signed session: all pairs withstand it, and a graph does not."""
 
 from collections.abc import Collection, Mapping
 
@@ -18,9 +18,9 @@ from tests.secure_sums.secagg.cohorts import cheap_agreement, identity_keys, rea
 
 
 class LyingServer:
-    """All clients have masked their vectors; the server may now show each whatever list it likes.
+    """A server that may show each client a different survivor list, after all have masked their vectors.
 
-    Those who `side` with it tell it their keys of this round, and sign what it wants.
+    Clients that `side` with it reveal their keys of this round, and sign what it wants.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class LyingServer:
         self.masked = {each: read(session.clients[each].mask(0, given[each]), Masked, agreed) for each in given}
 
     def collect_revealed(self, shown: Mapping[int, frozenset[int]]) -> dict[int, Revealed]:
-        """What the clients reveal, each of the list that it is shown."""
+        """Return what the clients reveal, each for the list that it is shown."""
         signatures = {each: {} for each in set(shown.values())}  # type: dict[frozenset[int], dict[int, bytes]]
         for client, survivors in shown.items():
             sealed = {each: self.masked[each].sealed[client] for each in self.cohort.partners(client) & survivors}
@@ -56,7 +56,7 @@ class LyingServer:
         return found
 
     def sum_of(self, part: Collection[int], revealed: Mapping[int, Revealed]) -> Vector:
-        """The sum over these clients alone, with every mask taken off that the server can open."""
+        """Return the sum over these clients alone, after removing every mask that the server can open."""
         masks, total = Masks(self.terms.ring), self.terms.ring.zeros()
         for client in part:
             total += self.terms.ring.unpack(self.masked[client].vector)
@@ -81,10 +81,10 @@ class LyingServer:
 
 
 def test_on_a_graph_a_server_that_names_the_leavers_cuts_the_circle_so_nothing_is_promised():
-    """Two colluders of 40, one in each gap: the server says that the three honest clients beside each have left.
+    """Two colluders of 40, one in each gap: the server says that the three honest clients next to each have left.
 
     Everybody sees the same list, with more than `minimum` on it and six of every nine who hold its shares. Still the
-    masks of the five clients between the gaps meet nobody else's, and their sum lies bare.
+    masks of the five clients between the gaps cancel among themselves, and their sum is exposed.
     """
     agreed = terms(40, neighbours=8, threshold=6, rounds=1)
     assert agreed.has_signatures

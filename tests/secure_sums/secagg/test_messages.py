@@ -1,4 +1,4 @@
-"""Every parser: what is well-formed comes back, and all other bytes are refused by name, with nothing changed."""
+"""Every parser: well-formed messages are decoded, and all other bytes raise a named error and change nothing."""
 
 import contextlib
 import random
@@ -154,7 +154,7 @@ def test_a_share_outside_the_field_and_both_shares_of_one_client_are_refused():
         parse(encode(Revealed(0, 0, {1: inside}, {1: inside}), AGREED), AGREED)
 
 
-# The machines: they meet bad bytes at every stage.
+# The state machines get bad bytes in every stage.
 
 
 CLOSED = [stage.closed_by for stage in (*SETUP, *STAGES) if stage.closed_by is not None]  # by these, in this order
@@ -173,7 +173,7 @@ def test_no_client_answers_a_server_message_with_a_changed_bit(stage: int):
 
 
 def first_message_of(stage: int) -> tuple[Client, bytes]:
-    """Client 0 just before the server's message of this stage, and that message."""
+    """Return client 0 just before the server's message of this stage, and that message."""
     clients = [Client(AGREED, each, identity=key) for each, key in enumerate(identity_keys(5))]
     server = Server(AGREED)
     for client in clients:
@@ -211,7 +211,7 @@ def test_a_refused_message_changes_nothing_and_the_right_one_is_still_taken():
 @settings(max_examples=200)
 @given(ANY)
 def test_a_well_formed_message_out_of_place_is_refused_and_reveals_nothing(message: Message):
-    """A client in mid-round meets any message at all: it answers with an error, never with shares."""
+    """A client in mid-round answers any other message with an error, never with shares."""
     with repeated_secrets():
         session = _masked_session()
     client, server = session
@@ -243,7 +243,7 @@ def saved_server() -> bytes:
 @pytest.mark.parametrize("saved", [saved_client, saved_server])
 @pytest.mark.parametrize("checksummed", [False, True])
 def test_a_saved_state_that_was_changed_is_refused_by_name(saved: Callable[[], bytes], checksummed: bool):
-    """Also where the checksum was made anew: some changes make another state, but none crashes."""
+    """Also with a new checksum: some changes give another state, but none crashes."""
     whole, draw = saved(), random.Random(0)
     read: Callable[[bytes], object] = ClientState.from_bytes if saved is saved_client else Cohort.from_bytes
     read(whole)

@@ -1,4 +1,4 @@
-"""Numbers modulo 2^bits: they sum as they should, and take `bits` bits each on the wire."""
+"""Numbers modulo 2^bits: sums are correct, and each number takes `bits` bits in a message."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Rounds and restarts: no key, vector or message serves two rounds, and the same question gets the same answer."""
+"""Rounds and restarts: no key, vector or message is used in two rounds, and the same request gets the same answer."""
 
 from collections.abc import Mapping
 
@@ -51,7 +51,7 @@ def test_a_client_survives_a_restart_at_every_step():
             assert clients[number].receive(message) == answer
             if answer is not None:
                 server.receive(answer)
-                server.receive(answer)  # the same bytes again do no harm
+                server.receive(answer)  # repeated bytes change nothing
 
     for each in range(4):
         first = clients[each].start()
@@ -86,7 +86,7 @@ def test_what_served_a_round_is_nowhere_in_the_state_after_it():
 
 
 def test_a_mask_key_serves_one_round():
-    """A lost client's mask key of one round is put together by the server; it opens no other round."""
+    """The server reconstructs a lost client's mask key of one round; it opens no other round."""
     agreed = terms(4, rounds=3)
     session = rehearsal(agreed)
     published = [session.server._cohort.mask_public(client, number) for client in range(4) for number in range(3)]

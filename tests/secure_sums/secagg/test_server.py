@@ -69,7 +69,7 @@ def test_a_wrong_share_is_found_before_a_wrong_sum_is_given():
             session.server.receive(encode(answer, agreed))
         with pytest.raises(WrongShare, match="so the sum would be wrong") as over:
             session.server.unmask()
-        assert over.value.revealed  # right shares are out too, so it counts as released
+        assert over.value.revealed  # correct shares were revealed too, so it counts as released
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_a_round_that_too_few_finish_says_whether_shares_were_revealed(signed: b
 
 
 def test_a_late_share_opens_the_sum_of_a_round_that_was_given_up():
-    """Six of seven shares came in time. Whoever kept them needs one more, so that sum counts as released."""
+    """Six of seven shares came in time. A server that kept them needs one more, so the sum counts as released."""
     agreed, given = terms(10, signed=False), vectors(terms(10))
     session, lists = after_masking(agreed)
     answers = {each: session.clients[each].receive(message) for each, message in lists.items()}

@@ -45,14 +45,14 @@ def test_a_share_less_than_the_threshold_fits_every_secret():
 
 @pytest.mark.parametrize("threshold", [2, 3, 7])
 def test_a_share_less_than_the_threshold_does_not_give_the_secret(threshold: int):
-    """A polynomial of a degree too few would be found from one share less; by chance, once in 2^256."""
+    """With a degree too small, one share less would give the secret; by chance this happens once in 2^256."""
     shares = shamir.split(b"s" * 32, threshold, range(1, 10))
     for fewer in combinations(shares.items(), threshold - 1):
         assert shamir.combine(dict(fewer)) != b"s" * 32
 
 
 def test_shares_that_give_no_secret_are_known():
-    # a constant polynomial of 2^256, which is in the field and is no secret of 32 bytes
+    # a constant polynomial of 2^256, which is in the field but is not a secret of 32 bytes
     assert shamir.combine({1: (2**256).to_bytes(33, "little")}) is None
     assert not shamir.is_share(shamir.PRIME.to_bytes(33, "little"))
     assert not shamir.is_share(bytes(32))

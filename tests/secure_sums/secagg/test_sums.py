@@ -1,4 +1,4 @@
-"""Sums are exact for any drop-outs up to the threshold, and below it there is a named refusal and no sum."""
+"""Sums are exact for any drop-outs up to the threshold; below it there is a named error and no sum."""
 
 from collections.abc import Mapping
 
@@ -18,7 +18,7 @@ SET_UP: tuple[StageName, ...] = ("keys", "shares")
 
 @st.composite
 def plans(draw: st.DrawFn, least: int = 3, most: int = 50) -> tuple[int, dict[int, StageName]]:
-    """A cohort, and who leaves before which message."""
+    """Return a cohort, and which clients leave before which message."""
     clients = draw(st.integers(least, most))
     leaving = draw(st.integers(0, clients // 2 + 1))
     who = draw(st.permutations(range(clients)))[:leaving]
@@ -26,7 +26,7 @@ def plans(draw: st.DrawFn, least: int = 3, most: int = 50) -> tuple[int, dict[in
 
 
 def remaining_clients(clients: int, leaving: Mapping[int, StageName]) -> dict[str, set[int]]:
-    """Who still sends each message."""
+    """Return the clients that still send each message."""
     return {
         stage: {each for each in range(clients) if leaving.get(each) not in STAGES[: place + 1]}
         for place, stage in enumerate(STAGES)
@@ -34,7 +34,7 @@ def remaining_clients(clients: int, leaving: Mapping[int, StageName]) -> dict[st
 
 
 def split_leavers(leaving: Mapping[int, StageName]) -> tuple[dict[int, StageName], dict[int, StageName]]:
-    """Those who leave in the set-up, and those who leave in the round."""
+    """Split the clients that leave into those of the set-up and those of the round."""
     before = {each: stage for each, stage in leaving.items() if stage in SET_UP}
     return before, {each: stage for each, stage in leaving.items() if stage not in SET_UP}
 
@@ -68,7 +68,7 @@ def test_a_sum_is_exact_down_to_the_threshold_and_refused_below(
 @settings(max_examples=60)
 @given(plans(least=9), st.sampled_from([4, 6, 8]), st.booleans())
 def test_on_a_graph_a_sum_is_exact_or_refused(plan: tuple[int, dict[int, StageName]], neighbours: int, signed: bool):
-    """If fewer leave than any neighbourhood can miss, there must be a sum; else either, but never a wrong one."""
+    """If few enough leave for every neighbourhood, there must be a sum; else a sum or an error, never a wrong sum."""
     clients, leaving = plan
     agreed = terms(clients, signed=signed, neighbours=min(neighbours, clients - 1), rounds=1)
     given_, (before, during) = vectors(agreed), split_leavers(leaving)
