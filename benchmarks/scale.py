@@ -215,19 +215,23 @@ def _lines(entry: results.Entry) -> Iterator[str]:
     yield "# How it scales"
     yield ""
     yield (
-        "Written by `benchmarks/scale.py --write`. Measured up to ten thousand clients on one machine; what is said of "
-        "more is extrapolated by the model below, and marked so."
+        "`benchmarks/scale.py --write` wrote this page. Measured up to ten thousand clients on one machine; numbers "
+        "for more clients are extrapolated by the model below, and marked as such."
     )
     yield f"{results.provenance(entry['machine'], entry['versions'])} The load was {entry['load']:.1f} at the end."
     yield ""
     yield (
-        f"Every client has {EXAMPLES} examples of {INPUTS} numbers, takes one step a round, and joins every round; the "
-        "network has one hidden layer; noise is Gaussian, for whole clients (`dp_fedavg`, engine `embedded`)."
+        f"Every client has {EXAMPLES} examples of {INPUTS} numbers, takes one step per round, and joins every round. "
+        "The network has one hidden layer. The noise is Gaussian and protects whole clients (`dp_fedavg`, engine "
+        "`embedded`)."
     )
     yield ""
     yield "## Clients and parameters"
     yield ""
-    yield "| clients | parameters | a round, s | peak memory, GB | of which before training | up, a client | down |"
+    yield (
+        "| clients | parameters | s per round | peak memory, GB | of that before training | upload per client | "
+        "download |"
+    )
     yield "|---:|---:|---:|---:|---:|---:|---:|"
     for cell in wide:
         yield (
@@ -236,26 +240,26 @@ def _lines(entry: results.Entry) -> Iterator[str]:
         )
     yield ""
     yield (
-        f"Model: a round takes {model.start:.2g} s + {model.client:.2g} s a client + {model.parameter:.2g} s a client "
-        f"and parameter. It misses no cell above by more than a factor of {model.off:.2g}."
+        f"Model: a round takes {model.start:.2g} s + {model.client:.2g} s per client + {model.parameter:.2g} s per "
+        f"client and parameter. It is within a factor of {model.off:.2g} of every row above."
     )
     yield (
-        "Memory is data and one block of clients at a time, at most 1.5 GB: it stops growing with the cohort once a "
-        "block is full."
+        "Memory holds the data and one block of clients at a time, at most 1.5 GB, so it stops growing with the cohort "
+        "once a block is full."
     )
     yield ""
     yield "## Rounds"
     yield ""
-    yield "| rounds | in all, s | a round, s | ledger, bytes a round | rounds.jsonl, bytes a round |"
+    yield "| rounds | total, s | s per round | ledger, bytes per round | rounds.jsonl, bytes per round |"
     yield "|---:|---:|---:|---:|---:|"
     for cell in long:
         ledger, lines = (cell["kept"][name] / cell["rounds"] for name in ("ledger.jsonl", "rounds.jsonl"))
         each = cell["seconds"] / cell["rounds"]
         yield f"| {cell['rounds']:,} | {cell['seconds']:.3g} | {each:.3g} | {ledger:,.0f} | {lines:,.0f} |"
     yield ""
-    yield "## Knowing the clients"
+    yield "## Listing and drawing clients"
     yield ""
-    yield "| clients | to list them, s | to toss a coin for each, s |"
+    yield "| clients | to list them, s | to draw a coin for each, s |"
     yield "|---:|---:|---:|"
     for each in entry["populations"]:
         yield f"| {each['clients']:,} | {each['built']:.2g} | {each['drawn']:.2g} |"
@@ -272,11 +276,11 @@ def _workers(found: dict[str, Any]) -> Iterator[str]:
     before, after = found["load"]
     yield (
         f"A round of {found['clients']} clients with a small convolutional network, by `benchmarks/ray_speed.py`; the "
-        f"load was {before:.1f} before and {after:.1f} after. Bare processes play the same blocks without Ray: what "
-        "the cores allow at that moment."
+        f"load was {before:.1f} before and {after:.1f} after. Plain processes compute the same blocks without Ray, "
+        "which shows what the cores can do at that moment."
     )
     yield ""
-    yield "| | a round, s |"
+    yield "| | s per round |"
     yield "|---|---:|"
     for name, seconds in found["median"].items():
         yield f"| {name} | {seconds:.3f} |"
@@ -290,19 +294,19 @@ def _extrapolated(model: Model, memory: Memory, largest: dict[str, float]) -> It
     yield "## A million and a billion clients: extrapolated"
     yield ""
     yield (
-        f"A cohort of the size named joins each round; {WIDE:,} parameters, {PRECISION} bytes each. One machine like "
-        "the one above would simulate a round in the time named; workers divide it."
+        f"A cohort of the given size joins each round; {WIDE:,} parameters, {PRECISION} bytes each. One machine like "
+        "the one above would simulate a round in the given time; several workers divide it."
     )
     yield (
-        f"Memory of a simulation, by what was measured above: {format_bytes(memory.start)} + "
-        f"{format_bytes(memory.client)} a client, with its {EXAMPLES} examples, whether it joins or not + "
+        f"Memory of a simulation, from the measurements above: {format_bytes(memory.start)} + "
+        f"{format_bytes(memory.client)} per client with its {EXAMPLES} examples, whether it joins or not + "
         f"{format_bytes(memory.block)} for a full block. "
-        "Memory of a server with real clients, by how it is built and not measured: the cohort's updates, all at once, "
-        "and twice that for a moment while replies are unpacked."
+        "Memory of a server with real clients, derived from its code and not measured: all updates of the cohort at "
+        "once, and briefly twice that while replies are unpacked."
     )
     yield ""
     yield (
-        "| clients | cohort | simulated, s a round | simulated, memory, GB | updates into a real server, and its "
+        "| clients | cohort | simulation, s per round | simulation, memory, GB | real server: updates received, and "
         "memory | to list the clients, s |"
     )
     yield "|---:|---:|---:|---:|---:|---:|"
@@ -317,22 +321,24 @@ def _extrapolated(model: Model, memory: Memory, largest: dict[str, float]) -> It
     yield ""
     few = secure[-1]
     yield (
-        "- **To 10⁴ clients**: nothing, in a simulation. One process holds all of them; a secure sum of a thousand "
-        f"takes {few['neighbours']} neighbours a client, and a graph's degree grows with the logarithm of the cohort."
+        "- **Up to 10⁴ clients**: nothing changes in a simulation. One process holds all clients. A secure sum of a "
+        f"thousand clients needs {few['neighbours']} neighbours per client, and the degree of the graph grows with the "
+        "logarithm of the cohort."
     )
     yield (
-        "- **10⁶ clients**: the cohort decides, not the population, but for the list of who holds how much and a coin "
-        "for each client and round, which are seconds. A simulation's rounds can be spread over machines "
-        '(`engine = { kind = "ray" }`). With real clients (`flower`), plan for the updates into the server: it holds '
-        "every reply of a round at once, in clear, before it adds them up. A secure sum keeps one vector, but its "
-        "masked replies are held at once too before they go into it. So the cohort has to fit the server's memory: "
-        "draw fewer clients, or send fewer bits. What would go further, several servers or a tree of sums, is not "
-        "built; and no deployment of more than a few real clients was measured. δ has to be far below 10⁻⁶."
+        "- **10⁶ clients**: the cost depends on the cohort and not on the population, except for the list of client "
+        "sizes and a coin for each client and round, which take seconds. A simulation can use several machines "
+        '(`engine = { kind = "ray" }`). With real clients (`flower`), plan for the updates that the server '
+        "receives: it holds all replies of a round, in clear, before it adds them. A secure sum needs only one vector, "
+        "but its masked replies are also held at once before they are added. So the cohort has to fit the server's "
+        "memory: draw fewer clients, or send fewer bits. Several servers or a tree of sums would go further and are "
+        "not implemented. No deployment with more than a few real clients was measured. δ has to be far below 10⁻⁶."
     )
     yield (
-        "- **10⁹ clients**: a list with a number for each client no longer fits one machine's memory. Clients have to "
-        "toss their own coins, and be known by their kinds, not one by one; that is not built. Privacy is cheaper "
-        "there than anywhere: the same cohort is drawn at a far smaller rate, and δ has to be far below 10⁻⁹."
+        "- **10⁹ clients**: a list with a number for each client no longer fits into the memory of one machine. "
+        "Clients would have to draw their own coins and be described in groups instead of one by one; that is not "
+        "implemented. Privacy is cheapest here: the same cohort is drawn at a far smaller rate. δ has to be far below "
+        "10⁻⁹."
     )
 
 

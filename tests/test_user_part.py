@@ -220,7 +220,7 @@ def test_a_subclass_of_a_part_that_declares_only_some_is_refused() -> None:
 
 
 def test_an_undeclared_part_gets_no_card_and_no_promise() -> None:
-    class Bounded:
+    class BoundMechanism:
         """What a mechanism does, and nothing of what a card needs."""
 
         def __init__(self) -> None:
@@ -235,7 +235,7 @@ def test_an_undeclared_part_gets_no_card_and_no_promise() -> None:
         def release_sum(self, total: Any, state: Any, *rest: Any) -> Any:
             return total, state
 
-    algorithm = Algorithm(trainer=LocalSgd(learning_rate=0.1, batch_size=8, steps=1), mechanism=Bounded())  # type: ignore[arg-type]
+    algorithm = Algorithm(trainer=LocalSgd(learning_rate=0.1, batch_size=8, steps=1), mechanism=BoundMechanism())  # type: ignore[arg-type]
     assert algorithm.planned_releases(3, POPULATION) == []
 
 
@@ -273,11 +273,11 @@ def test_a_users_own_record_is_a_users_own_part() -> None:
 
 
 def test_a_schedule_of_ones_own_is_trusted_only_where_the_bound_follows_from_it() -> None:
-    class Halving:
+    class HalvingSchedule:
         def factor(self, k: int) -> float:
             return 0.5**k
 
-    rates = {"learning_rate": 0.5, "sampling_rate": 0.1, "clip_norm": 1.0, "schedule": Halving()}
+    rates = {"learning_rate": 0.5, "sampling_rate": 0.1, "clip_norm": 1.0, "schedule": HalvingSchedule()}
     assert trusted_parts(discreet.pfl(local_steps=1, **rates)) == []  # type: ignore[arg-type]
     (own,) = trusted_parts(discreet.ddp_fedavg(local_steps=1, **rates))  # type: ignore[arg-type]
     assert own.contract.name == "schedule"

@@ -8,7 +8,7 @@ import pytest
 
 from discreet.data.datasets import dataset_catalog
 from tests.cli.conftest import Discreet
-from tests.data.datasets.published import publish, put, tar_of
+from tests.data.datasets.small_datasets import publish, put, tar_of
 
 HELD = {"data_batch_1.bin": b"1" * 1000, "test_batch.bin": b"2" * 500}
 

@@ -10,7 +10,7 @@ from discreet.data.datasets.dataset_files import read_data_file, read_data_files
 from discreet.data.datasets.owner_checksums import FileContent
 from discreet.errors import InvalidInput
 from discreet.paths import Paths
-from tests.data.datasets.published import PACK, publish, put, tar_of, zip_of
+from tests.data.datasets.small_datasets import PACK, publish, put, tar_of, zip_of
 
 HELD = {"one": b"1" * 1000, "two": b"2" * 500}
 

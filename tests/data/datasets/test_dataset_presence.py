@@ -8,7 +8,7 @@ from discreet.data.datasets.dataset_catalog import DATA_SETS
 from discreet.data.datasets.dataset_presence import LocalFile, check_presence, verify_files
 from discreet.errors import InvalidInput
 from discreet.paths import Paths
-from tests.data.datasets.published import PACK, publish, put, tar_of
+from tests.data.datasets.small_datasets import PACK, publish, put, tar_of
 
 HELD = {"one": b"1" * 1000, "two": b"2" * 500}
 

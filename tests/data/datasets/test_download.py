@@ -14,7 +14,7 @@ from discreet.data.datasets.dataset_catalog import DATA_SETS, DataSet, Download
 from discreet.data.datasets.dataset_files import read_data_file
 from discreet.errors import DiscreetError, InvalidInput
 from discreet.paths import Paths
-from tests.data.datasets.published import publish, tar_of
+from tests.data.datasets.small_datasets import publish, tar_of
 
 BODY = bytes(range(256)) * 3000  # three chunks
 GONE = "http://127.0.0.1:9/gone"  # the port of `discard`: nobody listens

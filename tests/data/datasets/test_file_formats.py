@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from discreet.data.datasets.file_formats import read_cifar, read_idx, read_npz
 from discreet.errors import InvalidInput
-from tests.data.datasets.published import idx_of
+from tests.data.datasets.small_datasets import idx_of
 
 SHAPES = arrays.array_shapes(min_dims=1, max_dims=4, min_side=0, max_side=5)
 

@@ -14,7 +14,7 @@ from discreet.data.datasets.owner_checksums import FileContent, describe_origin,
 from discreet.data.tasks import acs_income, lending_club
 from discreet.errors import InvalidInput
 from discreet.paths import Paths
-from tests.data.datasets.published import publish, put
+from tests.data.datasets.small_datasets import publish, put
 
 OWN = b"AGEP,PINCP\n30,1\n"
 SHA256 = hashlib.sha256(OWN).hexdigest()

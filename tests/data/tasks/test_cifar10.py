@@ -11,7 +11,7 @@ from discreet.data.tasks.cifar10 import Cifar10
 from discreet.data.tasks.examples import Examples
 from discreet.part import from_plain, to_plain
 from discreet.paths import Paths
-from tests.data.datasets.published import publish, put, tar_of
+from tests.data.datasets.small_datasets import publish, put, tar_of
 
 BATCH = 10_000
 ROWS = np.random.default_rng(0).integers(0, 10, (6, 2, 3073), np.uint8)

@@ -11,7 +11,7 @@ from discreet.data.tasks.cifar100 import Cifar100
 from discreet.data.tasks.task_loading import load_task
 from discreet.part import from_plain, to_plain
 from discreet.paths import Paths
-from tests.data.datasets.published import publish, put, tar_of
+from tests.data.datasets.small_datasets import publish, put, tar_of
 
 LABELS = np.array([[19, 99], [0, 3], [7, 50]], np.uint8)
 

@@ -12,7 +12,7 @@ from discreet.data.tasks.task_loading import load_task
 from discreet.errors import InvalidInput
 from discreet.part import from_plain, to_plain
 from discreet.paths import Paths
-from tests.data.datasets.published import idx_of, publish, put, zip_of
+from tests.data.datasets.small_datasets import idx_of, publish, put, zip_of
 
 
 def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, split: str, labels: list[int]) -> Paths:

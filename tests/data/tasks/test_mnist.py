@@ -14,7 +14,7 @@ from discreet.data.tasks.task_loading import load_task
 from discreet.errors import InvalidInput
 from discreet.part import from_plain, to_plain
 from discreet.paths import Paths
-from tests.data.datasets.published import idx_of, publish, put
+from tests.data.datasets.small_datasets import idx_of, publish, put
 
 
 @pytest.fixture(scope="module")
