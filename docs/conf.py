@@ -4,6 +4,11 @@
 are the same on the site and in a file browser.
 """
 
+import ast
+import inspect
+import textwrap
+from typing import Any
+
 from discreet import __version__
 
 project = "Discreet"
@@ -29,3 +34,20 @@ html_title = "Discreet"
 html_additional_pages = {"index": "redirect.html"}
 templates_path = ["_templates"]
 html_show_sourcelink = False
+
+
+def show_written_types(app: Any, what: str, name: str, documented: object, *_: object) -> None:
+    """Show types as the source writes them: `AnyModel` instead of the union of all models behind that name."""
+    recorded = app.env.current_document.autodoc_annotations.get(name)
+    if not recorded or what not in ("function", "method", "class"):
+        return
+    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(documented))).body  # type: ignore[arg-type]
+    for node in ast.walk(definition):
+        if isinstance(node, ast.arg) and node.annotation is not None and node.arg in recorded:
+            recorded[node.arg] = ast.unparse(node.annotation)
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id in recorded:
+            recorded[node.target.id] = ast.unparse(node.annotation)
+
+
+def setup(app: Any) -> None:
+    app.connect("autodoc-process-signature", show_written_types)
