@@ -131,7 +131,7 @@ class SameSeed(Central):
         return {name: NOISE * torch.randn(value.shape, generator=generator) for name, value in total.items()}
 
 
-class Remembered(Central):
+class RepeatedNoise(Central):
     def __init__(self) -> None:
         self.noise: Any = None
 
@@ -299,7 +299,7 @@ class Crash(Central):
         (NoNoiseForNobody, r"Noise on the sum of 3 clients has a deviation of 1.7\d+ times"),
         (OwnShareCounts, r"without the noise share of one of them, has a deviation of 1.4\d+ times"),
         (SameSeed, r"Two rounds carry the same noise: the correlation is 1.00. Draw noise from `rows` and `noise`"),
-        (Remembered, r"Two rounds carry the same noise: the correlation is 1.00"),
+        (RepeatedNoise, r"Two rounds carry the same noise: the correlation is 1.00"),
         (SeedOfTheRound, r"Two runs with different keys carry the same noise: the correlation is 1.00"),
         (TorchsOwnGenerator, r"The same round with the same random streams gave two results"),
         (OneDrawForAll, r"Noise on the sum"),

@@ -111,14 +111,14 @@ def test_a_rule_that_doubles_a_gradient_is_noticed_by_the_comparison(
     """Otherwise the comparison above could pass on a wrong rule, for instance because autograd took its place."""
     rule = LAYER_GRADIENTS[kind]
 
-    def doubled(layer: nn.Module, inputs: Tensor, outer: Tensor) -> dict[str, Gradient]:
+    def double_gradient(layer: nn.Module, inputs: Tensor, outer: Tensor) -> dict[str, Gradient]:
         right = rule.gradients(layer, inputs, outer)
         ones = torch.full((1, len(inputs)), 2.0, dtype=outer.dtype)
         wrong = torch.cat([right[parameter].weighted_sum(row[None] * ones) for row in torch.eye(len(inputs))])
         return {**right, parameter: DenseGradient(wrong)}
 
     monkeypatch.setattr(per_example, "LARGE_BATCH", large)
-    monkeypatch.setitem(LAYER_GRADIENTS, kind, replace(rule, gradients=doubled))  # type: ignore[arg-type]
+    monkeypatch.setitem(LAYER_GRADIENTS, kind, replace(rule, gradients=double_gradient))  # type: ignore[arg-type]
     name = next(name for name, (module, _) in NETWORKS.items() if kind in map(type, module.modules()))
     with pytest.raises(AssertionError, match=r"weight|bias"):
         assert_rules_equal_autograd(*case(name))

@@ -155,7 +155,7 @@ def any_value(value: object) -> bool:
     return True
 
 
-def only(allowed: object) -> Callable[[Any], bool]:
+def equals(allowed: object) -> Callable[[Any], bool]:
     """Return a check that accepts one value of a setting."""
     return lambda value: bool(value == allowed)
 
@@ -170,10 +170,10 @@ LAYER_GRADIENTS: Mapping[type[nn.Module], Rule] = {
             "kernel_size": any_value,
             "stride": any_value,
             "padding": lambda padding: isinstance(padding, tuple),  # "same" and "valid" are words
-            "padding_mode": only("zeros"),
-            "output_padding": only((0, 0)),
-            "dilation": only((1, 1)),
-            "groups": only(1),
+            "padding_mode": equals("zeros"),
+            "output_padding": equals((0, 0)),
+            "dilation": equals((1, 1)),
+            "groups": equals(1),
         },
     ),
     nn.GroupNorm: Rule(
