@@ -478,10 +478,10 @@ def fail(*given: Tensor) -> float:
 @pytest.mark.parametrize(
     ("own", "said"),
     [
-        ({"metric": fail}, "metric 'failing' failed: KeyError"),
+        ({"metric": fail}, "metric 'fail' failed: KeyError"),
         ({"metric": lambda outputs, targets: outputs}, "must return a number"),
         ({"metric": lambda outputs, targets: {"a": "x"}}, "must return a number"),
-        ({"loss": fail}, "loss 'failing' failed: KeyError"),
+        ({"loss": fail}, "loss 'fail' failed: KeyError"),
     ],
 )
 def test_own_functions_that_fail_are_found_out_before_training(own: dict[str, Any], said: str):

@@ -59,12 +59,12 @@ class ClientsTradeoff:
     pool: int
 
     @cached_property
-    def own(self) -> list[ClientCount]:
+    def own_rows(self) -> list[ClientCount]:
         """The rows where each client has examples of its own."""
         return [self._evaluate(replace(self.training, clients=clients)) for clients in self.counts]
 
     @cached_property
-    def sharing(self) -> list[ClientCount]:
+    def pool_rows(self) -> list[ClientCount]:
         """The rows where the clients share the pool."""
         shares = {clients: examples_per_client(self.pool, clients) for clients in self.counts}
         return [self._evaluate(replace(self.training, clients=k, examples=share)) for k, share in shares.items()]
@@ -82,8 +82,8 @@ class ClientsTradeoff:
             "loss": self.loss,
             "bias": self.bias,
             "pool": self.pool,
-            "own_examples": [_describe_row(row) for row in self.own],
-            "shared_pool": [_describe_row(row) for row in self.sharing],
+            "own_examples": [_describe_row(row) for row in self.own_rows],
+            "shared_pool": [_describe_row(row) for row in self.pool_rows],
             "notes": [f"{note}." for note in NOTES],
         }
 
@@ -95,10 +95,10 @@ class ClientsTradeoff:
         )
         yield ""
         yield f"Each with {format_count(self.training.examples, 'examples')} of its own:"
-        yield number_table(HEADINGS, map(_cells, self.own))
+        yield number_table(HEADINGS, map(_cells, self.own_rows))
         yield ""
         yield f"Sharing {self.pool:,} examples:"
-        yield number_table(HEADINGS, map(_cells, self.sharing))
+        yield number_table(HEADINGS, map(_cells, self.pool_rows))
         yield ""
         yield (
             "Noise of the mean, in units of the clip norm: local, where each client adds enough noise by itself (PFL); "
@@ -116,7 +116,7 @@ class ClientsTradeoff:
         utility = sweep_panel(
             f"Theorem 3, {own_examples}",
             (X_LABEL, f"least probability to be within {compact(self.loss)}"),
-            self.own,
+            self.own_rows,
             _clients,
             {
                 "printed: one parameter": lambda row: max(0.0, row.printed_utility),
@@ -129,8 +129,8 @@ class ClientsTradeoff:
             title=f"PFL: more clients at ε = {compact(self.epsilon)} each",
             panels=(
                 utility,
-                _noise_panel(f"Noise of the mean, {own_examples}", self.own),
-                _noise_panel(f"Noise of the mean, {self.pool:,} examples in all", self.sharing),
+                _noise_panel(f"Noise of the mean, {own_examples}", self.own_rows),
+                _noise_panel(f"Noise of the mean, {self.pool:,} examples in all", self.pool_rows),
             ),
             notes=tuple(f"{note}." for note in NOTES),
         )
