@@ -13,22 +13,22 @@ AREAS = {
     "lattice": "Lattice: rounding and rings",
     "ledger": "Ledger: what was spent",
     "loop": "The loop: reserving, committing, resuming",
-    "noise": "Noise: how much, and whether it is there",
+    "noise": "Noise: how much, and whether it is added",
     "reuse": "Noise that is drawn twice",
-    "sampling": "Sampling: who joins, and what that is worth",
+    "sampling": "Sampling: who joins, and how much that amplifies",
     "secure_sums": "Secure sums: masks, shares, signatures",
     "streams": "Streams: names and keys of randomness",
 }
 HEAD = """\
 # Mutants
 
-Each line is a fault that would make a guarantee untrue. It is kept as a small patch in `tests/mutants/`, beside the one
-test that is about it. `make mutants` puts each fault into a copy of the package and demands that its test fails: by an
-assertion, or by a refusal, and not because something else broke. It says how many of the {count} were caught, and
+Each line is a fault that would make a guarantee untrue. It is stored as a small patch in `tests/mutants/`, together
+with the test that detects it. `make mutants` puts each fault into a copy of the package and checks that its test fails
+by an assertion or a refusal, and not because something else broke. It prints how many of the {count} were caught, and
 fails unless all were.
 
-`make test` checks that every patch still fits the code. Whoever moves the code moves the patch along; whoever writes
-privacy code adds the fault that its test is for. This page is written by `python -m tests.mutants.run --page`.
+`make test` checks that every patch still fits the code. If you move code, update the patch; if you write privacy code,
+add the fault that its test detects. `python -m tests.mutants.run --page` writes this page.
 """
 
 
