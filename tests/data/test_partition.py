@@ -9,16 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from discreet.data.partition import (
-    AnyPartition,
-    ByGroup,
-    Dirichlet,
-    Iid,
-    Labels,
-    OverlappingSplit,
-    Shards,
-    StratifiedSplit,
-)
+from discreet.data.dirichlet_partition import Dirichlet
+from discreet.data.partition import AnyPartition, ByGroup, Iid, OverlappingSplit, Shards, StratifiedSplit
+from discreet.data.partition_contract import Labels
 from discreet.errors import InvalidInput
 from discreet.part import from_plain, part, to_plain
 

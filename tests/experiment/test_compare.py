@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from discreet import api
-from discreet.data.partition import Dirichlet
+from discreet.data.dirichlet_partition import Dirichlet
 from discreet.data.tasks.digits import Digits
 from discreet.data.tasks.mnist import Mnist
 from discreet.data.tasks.task_loading import load_task

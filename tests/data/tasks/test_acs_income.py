@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from discreet.data.partition import ByGroup, Dirichlet, Iid
+from discreet.data.dirichlet_partition import Dirichlet
+from discreet.data.partition import ByGroup, Iid
 from discreet.data.tasks.acs_income import AcsIncome
 from discreet.data.tasks.any_task import AnyTask
 from discreet.data.tasks.task import Task

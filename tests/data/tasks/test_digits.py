@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from discreet.data.partition import Dirichlet
+from discreet.data.dirichlet_partition import Dirichlet
 from discreet.data.tasks.any_task import AnyTask
 from discreet.data.tasks.digits import Digits
 from discreet.data.tasks.task import Task

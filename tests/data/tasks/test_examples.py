@@ -5,17 +5,10 @@ from dataclasses import replace
 import pytest
 import torch
 
+from discreet.data.dirichlet_partition import Dirichlet
 from discreet.data.federation import Federation
-from discreet.data.partition import (
-    AnyPartition,
-    ByGroup,
-    Dirichlet,
-    Iid,
-    Labels,
-    OverlappingSplit,
-    Shards,
-    StratifiedSplit,
-)
+from discreet.data.partition import AnyPartition, ByGroup, Iid, OverlappingSplit, Shards, StratifiedSplit
+from discreet.data.partition_contract import Labels
 from discreet.data.tasks.examples import Examples
 from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput

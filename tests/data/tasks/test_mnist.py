@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from discreet.data.partition import ByGroup, Dirichlet
+from discreet.data.dirichlet_partition import Dirichlet
+from discreet.data.partition import ByGroup
 from discreet.data.tasks.any_task import AnyTask
 from discreet.data.tasks.examples import Examples
 from discreet.data.tasks.mnist import Mnist

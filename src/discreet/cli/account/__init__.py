@@ -34,6 +34,12 @@ Examples:
 
 app = command_group("Compute a mechanism's epsilon, or the noise for an epsilon.", EPILOG)
 
+GaussianMultiplier: TypeAlias = Annotated[
+    float | None, number_option(POSITIVE, "Z", "Standard deviation divided by the L2 sensitivity.")
+]
+LaplaceMultiplier: TypeAlias = Annotated[
+    float | None, number_option(POSITIVE, "B", "Scale divided by the L1 sensitivity.")
+]
 Variance: TypeAlias = Annotated[
     float | None, number_option(POSITIVE, "V", "Variance of the noise in the sum, in lattice units.")
 ]
@@ -44,26 +50,14 @@ L2Sensitivity: TypeAlias = Annotated[
 
 @app.command(epilog=TARGET_EPILOG)
 @expand_records
-def gaussian(
-    *,
-    noise_multiplier: Annotated[
-        float | None, number_option(POSITIVE, "Z", "Standard deviation divided by the L2 sensitivity.")
-    ] = None,
-    question: Question,
-) -> None:
+def gaussian(*, noise_multiplier: GaussianMultiplier = None, question: Question) -> None:
     """Gaussian noise on a sum of bounded L2 norm."""
     _print_answer(question, "noise_multiplier", noise_multiplier, lambda z: GaussianNoise(noise_multiplier=z))
 
 
 @app.command(epilog=TARGET_EPILOG)
 @expand_records
-def laplace(
-    *,
-    noise_multiplier: Annotated[
-        float | None, number_option(POSITIVE, "B", "Scale divided by the L1 sensitivity.")
-    ] = None,
-    question: Question,
-) -> None:
+def laplace(*, noise_multiplier: LaplaceMultiplier = None, question: Question) -> None:
     """Laplace noise on a sum of bounded L1 norm."""
     _print_answer(question, "noise_multiplier", noise_multiplier, lambda b: LaplaceNoise(noise_multiplier=b))
 

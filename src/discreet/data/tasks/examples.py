@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 from discreet.data.federation import Federation
-from discreet.data.partition import AnyPartition, Labels
+from discreet.data.partition import AnyPartition
+from discreet.data.partition_contract import Labels
 from discreet.data.tasks.task import Kind, Task, split_held_out, training_size
 from discreet.errors import InvalidInput
 
