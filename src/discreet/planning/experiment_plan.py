@@ -99,9 +99,5 @@ def _by_client(job: Job, cards: Sequence[Guarantee]) -> list[dict[str, Any]]:
 def _other_epsilons(source: Source, job: Job) -> list[dict[str, Any]]:
     if job.privacy is None:
         return []
-    return [
-        cost._asdict()
-        for cost in price_promises(
-            source, job, (job.privacy.largest_epsilon * factor for factor in OTHER_EPSILON_FACTORS)
-        )
-    ]
+    epsilons = [job.privacy.largest_epsilon * factor for factor in OTHER_EPSILON_FACTORS]
+    return [cost._asdict() for cost in price_promises(source, job, epsilons)]

@@ -2,7 +2,7 @@
 
 import typer
 
-from discreet.cli.deploy import client_commands, server_commands
+from discreet.cli.deploy import client_commands, server_commands, status_command
 
 EPILOG = """\b
 In order, at the server (S) and at each client (C):
@@ -24,4 +24,4 @@ app.command("server")(server_commands.server)
 app.command("client")(client_commands.client)
 app.command("submit")(server_commands.submit)
 app.command("simulate")(server_commands.simulate)
-app.command("status")(server_commands.status)
+app.command("status")(status_command.status)

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from discreet.cli.deploy.status_command import Folder
 from discreet.cli.options import AcceptDataRanges, DataDir, Number, number_option
 from discreet.cli.output import Json, emit, print_note
 from discreet.errors import InvalidInput, Unsupported
@@ -79,7 +80,7 @@ def enroll(
 
 
 def accept(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", hidden=True)],
+    folder: Folder,
     code: Annotated[
         str | None,
         typer.Option(
@@ -112,7 +113,7 @@ def accept(
 
 
 def client(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", hidden=True)],
+    folder: Folder,
     supernode: Annotated[
         str | None,
         typer.Option(metavar="ADDRESS", help="Work for the stock SuperNode at this address (--isolation process)."),

@@ -1,21 +1,20 @@
-"""The server's commands of `discreet deploy`: init, server, submit, simulate and status."""
+"""The server's commands of `discreet deploy`: init, server, submit and simulate."""
 
 import os
 import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+from discreet.cli.deploy.status_command import Folder, open_site
 from discreet.cli.options import AcceptDataRanges, DataDir
 from discreet.cli.output import Json, emit, print_note
 from discreet.cli.run import range_warnings
 from discreet.errors import BudgetRefused, DiscreetError, InvalidInput
-from discreet.report.number_format import format_count
 
 if TYPE_CHECKING:
     from discreet.deploy.deployment import DeclaredClient
@@ -37,7 +36,6 @@ RANGES_WARNING = """\
 Warning: the ranges that scale the columns were taken from data, and no guarantee covers what they reveal. Each client
 has to accept them too: discreet deploy enroll NAME --accept-data-ranges"""
 
-Folder: TypeAlias = Annotated[Path, typer.Argument(metavar="DIR", hidden=True)]
 Name: TypeAlias = Annotated[
     str, typer.Option(metavar="NAME", help="Name of the run. A stopped run of this name is resumed.")
 ]
@@ -122,7 +120,7 @@ def server(
     """
     from discreet.deploy import flower_commands, superlink
 
-    site = _open_site(folder)
+    site = open_site(folder)
     address = site.deployment.address.rpartition(":")[0]
     superlink.write_connection(site)
     cards = site.deployment.read_cards(site.app)
@@ -153,7 +151,7 @@ def submit(folder: Folder, name: Name = "first", as_json: Json = False) -> None:
     from discreet.deploy.submission_log import follow_run
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # SIGTERM ends the run too, as Ctrl-C does
-    site = _open_site(folder)
+    site = open_site(folder)
     result = follow_run(
         site, name, flower_commands.run_command(site, name), flower_commands.flower_environment(site), print_note
     )
@@ -169,7 +167,7 @@ def simulate(folder: Folder, name: Name = "first", as_json: Json = False) -> Non
     from discreet.deploy.flower_simulation import simulate as play
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that everything that it started ends too
-    site, result = play(_open_site(folder), name, print_note)
+    site, result = play(open_site(folder), name, print_note)
     _print_result(site, name, result, as_json=as_json)
 
 
@@ -194,57 +192,9 @@ def _print_result(site: "Site", name: str, result: dict[str, Any], *, as_json: b
     raise typer.Exit(result["exit_code"])
 
 
-def status(folder: Folder, as_json: Json = False) -> None:
-    """Show the clients that are online, and the runs.
-
-    The exit code is 1 if the server does not answer.
-    """
-    from discreet.deploy import online_clients, superlink
-
-    site = _open_site(folder)
-    listed = superlink.list_nodes(site)
-    nodes = None if listed is None else online_clients.add_client_names(site, listed)
-    runs = list(_list_runs(site))
-    emit(lambda: {"nodes": nodes, "runs": runs}, lambda: _status_lines(site, nodes, runs), as_json=as_json)
-    raise typer.Exit(1 if nodes is None else 0)
-
-
-def _status_lines(site: "Site", nodes: list[dict[str, Any]] | None, runs: list[dict[str, Any]]) -> Iterator[str]:
-    from discreet.deploy import online_clients
-
-    if nodes is None:
-        yield f"The server at {site.deployment.address} does not answer."
-    else:
-        there, total = sum(node.get("status") == "online" for node in nodes), len(site.deployment.clients)
-        yield f"The server at {site.deployment.address} is up; {there} of {total} clients are online."
-        for what, names in online_clients.client_status(site, nodes)._asdict().items():
-            if names:
-                yield f"  {what}: {', '.join(names)}"
-    for run in runs:
-        state = "done" if run["finished"] else "not done"
-        yield f"  run {run['name']}: {format_count(run['rounds'], 'rounds')}, {state}"
-
-
-def _list_runs(site: "Site") -> Iterator[dict[str, Any]]:
-    from discreet.experiment.run_directory.run_record import RunRecord
-
-    for path in sorted((site.server / "runs").glob("*/run.json")):
-        record = RunRecord.open(path.parent)
-        yield {"name": path.parent.name, "rounds": len(record.read_rounds()), "finished": record.is_finished()}
-
-
 def _shell_word(path: Path) -> str:
     """Quote a path for a shell."""
     return shlex.quote(str(path))
-
-
-def _open_site(folder: Path) -> "Site":
-    from discreet.deploy.site import Site
-
-    site = Site(folder)
-    if not site.server.is_dir():
-        raise InvalidInput(f"{folder} is not a deployment.", fix="Create one with: discreet deploy init")
-    return site
 
 
 def _parse_clients(clients: str | None) -> "list[DeclaredClient]":

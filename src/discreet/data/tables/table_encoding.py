@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from discreet.data.tables.person_rows import PersonRows
-from discreet.data.tables.ranges import Column, Range, Ranges, Values, parse_number
+from discreet.data.tables.ranges import Range, Ranges, Values, parse_number
 from discreet.data.tables.table import Cells, Chunk, Table, as_texts, is_missing
 from discreet.errors import InvalidInput
 
@@ -60,7 +60,8 @@ class Encoding:
                 f"Column {unknown[0]!r} has no public range ({len(unknown)} such).",
                 fix='Give it { min = …, max = … } or { values = […] } from public knowledge, or "ignore".',
             )
-        features = tuple((index, _require_range(known[name])) for index, name in others if known[name] != "ignore")
+        columns = ((index, known[name]) for index, name in others)
+        features = tuple((index, column) for index, column in columns if not isinstance(column, str))  # "ignore"
         if not features:
             raise InvalidInput(f"All columns of {table.path} but client and label are ignored: there are no inputs.")
         target = known.get(label)
@@ -226,8 +227,3 @@ def unreadable_cell_error(cell: str, column: Range | Values, table: Table, index
     return InvalidInput(
         f"{where} must be {allowed}, and got {cell!r:.40}.", fix="Correct the cell, or the column's range."
     )
-
-
-def _require_range(column: Column) -> Range | Values:
-    assert not isinstance(column, str)
-    return column

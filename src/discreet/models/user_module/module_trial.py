@@ -4,7 +4,8 @@ A trial proves nothing: it only helps the user. What a guarantee needs is ensure
 """
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import torch
@@ -20,29 +21,20 @@ REPEATS = 4  # calls with different random numbers, to recognise a module that u
 
 def copy_module(module: nn.Module) -> nn.Module:
     """Return a deep copy of the module, and refuse a module that can't be copied."""
-    try:
+    with _explain_failure(
+        "The model can't be copied",
+        fix="Pass it as it was built, before any data went through it, without tensors kept from forward().",
+    ):
         return copy.deepcopy(module)
-    except Exception as error:  # the module may contain any object
-        raise InvalidInput(
-            f"The model can't be copied: {_first_line(error)}",
-            fix="Pass it as it was built, before any data went through it, without tensors kept from forward().",
-        ) from error
 
 
 def try_forward(module: nn.Module, inputs: Tensor, shape: tuple[int, ...]) -> Any:
     """Return the outputs of a copy of the module for a batch. Refuse a module that fails or changes its tensors."""
     trial = copy.deepcopy(module)
     before = copy.deepcopy(trial.state_dict())
-    try:
-        with torch.no_grad():
-            outputs = trial(inputs)
-    except DiscreetError:
-        raise
-    except Exception as error:  # a user's code may fail in any way
-        raise InvalidInput(
-            f"The model can't take inputs of the shape {shape} ({inputs.dtype}): {_first_line(error)}",
-            fix="Its forward() gets a batch of them.",
-        ) from error
+    problem = f"The model can't take inputs of the shape {shape} ({inputs.dtype})"
+    with torch.no_grad(), _explain_failure(problem, fix="Its forward() gets a batch of them."):
+        outputs = trial(inputs)
     for name, value in trial.state_dict().items():
         if isinstance(value, Tensor) and not torch.equal(value.nan_to_num(), before[name].nan_to_num()):
             raise InvalidInput(
@@ -54,16 +46,12 @@ def try_forward(module: nn.Module, inputs: Tensor, shape: tuple[int, ...]) -> An
 
 def try_differentiate(compute: Callable[..., T], *arguments: Any) -> T:
     """Call a function that uses torch.func's grad and vmap on a user's code. Refuse code that fails there."""
-    try:
+    with _explain_failure(
+        "The model can't be differentiated example by example",
+        fix="Avoid .item(), branches on data, state that forward() changes, tensors on another device, and "
+        "autograd functions without setup_context and generate_vmap_rule.",
+    ):
         return compute(*arguments)
-    except DiscreetError:
-        raise
-    except Exception as error:  # a user's code may fail in any way
-        raise InvalidInput(
-            f"The model can't be differentiated example by example: {_first_line(error)}",
-            fix="Avoid .item(), branches on data, state that forward() changes, tensors on another device, and "
-            "autograd functions without setup_context and generate_vmap_rule.",
-        ) from error
 
 
 def stateful_model_error() -> InvalidInput:
@@ -142,6 +130,13 @@ def metric_values(metric: Callable[..., Any], outputs: Tensor, targets: Tensor) 
         raise InvalidInput(f"A metric must return a number, or numbers by name, and returned {got}.") from None
 
 
-def _first_line(error: Exception) -> str:
-    lines = str(error).strip().split("\n")
-    return (lines[0][:200].rstrip(".") or type(error).__name__) + "."
+@contextmanager
+def _explain_failure(problem: str, *, fix: str) -> Iterator[None]:
+    """Turn any error but ours into one that states the problem and the first line of the error."""
+    try:
+        yield
+    except DiscreetError:
+        raise
+    except Exception as error:  # a user's code may fail in any way
+        first_line = str(error).strip().split("\n")[0][:200].rstrip(".")
+        raise InvalidInput(f"{problem}: {first_line or type(error).__name__}.", fix=fix) from error

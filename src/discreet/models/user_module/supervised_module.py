@@ -8,7 +8,6 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
-from torch.nn import functional
 
 from discreet.algorithms.training.isolation_check import carries_state, mixes_clients, mixes_examples
 from discreet.algorithms.training.module_loss import ModuleLoss
@@ -17,14 +16,12 @@ from discreet.algorithms.training.unsupported_layers import check_layers
 from discreet.data.tasks.task import Kind, Task
 from discreet.errors import InvalidInput
 from discreet.models.user_module import module_trial
+from discreet.models.user_module.example_losses import LossFunction, align_shapes, check_loss, example_losses
 from discreet.models.user_module.fresh_copy import fresh_copy
 from discreet.models.user_module.reachable_tensors import reachable_tensors
 from discreet.models.user_module.vectorised_layers import VectorisedLayers, without_weight_flattening
 from discreet.params import Params
 
-LossFunction: TypeAlias = Callable[
-    [Tensor, Tensor], Tensor
-]  # (outputs, targets) -> one loss per example, or their mean
 Metric: TypeAlias = Callable[[Tensor, Tensor], Any]  # (outputs, targets) -> a number, or several by name
 
 EVALUATION_BATCH = 1024
@@ -126,7 +123,10 @@ class SupervisedModule:
         outputs = module_trial.try_forward(self._module, inputs, task.input_shape)
         self._check_outputs(self._tensor(outputs), task)
         module_trial.check_examples_independent(self._module, inputs)
-        self._check_user_loss(outputs, targets)
+        if self._user_loss is None:
+            self._losses(outputs, targets)
+        else:
+            check_loss(self.kind, self._user_loss, outputs, targets, self._losses)
         if self._metric is not None:
             module_trial.metric_values(self._metric, self._tensor(outputs), targets)
         gradients = vmap(grad(self._single_loss), in_dims=(None, 0, 0), randomness="different")
@@ -199,47 +199,8 @@ class SupervisedModule:
 
     def _losses(self, outputs: Any, targets: Tensor) -> Tensor:
         """Return one loss per example."""
-        predicted, examples = self._tensor(outputs), len(targets)
-        if self.kind == "regression":
-            predicted = _align_shapes(predicted, targets)
-        if self._user_loss is not None:
-            own = fresh_copy(self._user_loss) if self._needs_copies else self._user_loss
-            return self._losses_one_by_one(own, predicted, targets)
-        losses = _default_loss(self.kind, predicted, targets)
-        if losses.shape[0] != examples:
-            raise InvalidInput(f"The model's outputs make {losses.shape[0]} losses for {examples} examples.")
-        return losses if losses.dim() == 1 else losses.flatten(start_dim=1).mean(dim=1)
-
-    def _losses_one_by_one(self, own: LossFunction, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Return the loss of each example separately, so that the user's function never sees a batch."""
-
-        def single(output: Tensor, target: Tensor) -> Tensor:
-            return _check_loss_type(own(output[None], target[None])).mean()
-
-        return vmap(single, randomness="different")(outputs, targets)
-
-    def _check_user_loss(self, outputs: Any, targets: Tensor) -> None:
-        """Refuse a loss of a batch that is not the mean, the sum or the list of its examples' losses: it mixes them."""
-        if self._user_loss is None:
-            self._losses(outputs, targets)
-            return
-        predicted = _align_shapes(outputs, targets) if self.kind == "regression" else outputs
-        whole = _check_loss_type(module_trial.call_user_function("loss", self._user_loss, predicted, targets))
-        if whole.dim() and whole.shape[0] != len(targets):
-            raise InvalidInput(
-                f"The loss returned the shape {tuple(whole.shape)} for {len(targets)} examples.",
-                fix='It must return one number per example (reduction="none"), or their mean.',
-            )
-        losses = module_trial.try_differentiate(self._losses, outputs, targets)
-        if whole.dim():
-            expected = [(whole if whole.dim() == 1 else whole.flatten(start_dim=1).mean(dim=1), losses)]
-        else:
-            expected = [(whole, losses.mean()), (whole, losses.sum())]
-        if not any(torch.allclose(batch, separate, rtol=1e-3, atol=1e-5) for batch, separate in expected):
-            raise InvalidInput(
-                "The loss of a batch is not the mean or sum of its examples' losses, so it mixes examples.",
-                fix='Return one loss per example, for instance with reduction="none".',
-            )
+        own = fresh_copy(self._user_loss) if self._needs_copies else self._user_loss
+        return example_losses(self.kind, own, self._tensor(outputs), targets)
 
     def _check_outputs(self, outputs: Tensor, task: Task) -> None:
         """Refuse outputs with fewer numbers than classes, unless the user's own loss reads them."""
@@ -264,7 +225,7 @@ class SupervisedModule:
         """Return accuracy or mean squared error, and the user's metric."""
         metrics = {}
         if self.kind == "regression":
-            metrics["mse"] = float((_align_shapes(outputs, targets) - targets).double().square().mean())
+            metrics["mse"] = float((align_shapes(outputs, targets) - targets).double().square().mean())
         elif outputs.numel() == targets.numel():  # one number for two classes: its sign is the prediction
             metrics["accuracy"] = float(((outputs.reshape(targets.shape) > 0) == targets).double().mean())
         elif outputs.dim() == targets.dim() + 1:
@@ -279,34 +240,3 @@ class SupervisedModule:
 
 def _split_chunks(values: Tensor) -> list[Tensor]:
     return [values[first : first + EVALUATION_BATCH] for first in range(0, len(values), EVALUATION_BATCH)]
-
-
-def _default_loss(kind: Kind, outputs: Tensor, targets: Tensor) -> Tensor:
-    if kind == "regression":
-        return (outputs - targets).square()
-    if outputs.dim() != targets.dim() + 1:
-        raise InvalidInput(
-            f"The model returned outputs of the shape {tuple(outputs.shape)} for labels of the shape "
-            f"{tuple(targets.shape)}.",
-            fix="It must return one number per class, as (examples, classes).",
-        )
-    return functional.cross_entropy(outputs, targets, reduction="none")
-
-
-def _align_shapes(outputs: Tensor, targets: Tensor) -> Tensor:
-    """Give outputs the shape of the targets. Without it, (n, 1) and (n,) would broadcast to (n, n)."""
-    if outputs.numel() != targets.numel():
-        raise InvalidInput(
-            f"The model returned outputs of the shape {tuple(outputs.shape)} for targets of the shape "
-            f"{tuple(targets.shape)}.",
-            fix="It must return as many numbers as an example has targets.",
-        )
-    return outputs.reshape(targets.shape)
-
-
-def _check_loss_type(value: Any) -> Tensor:
-    if not isinstance(value, Tensor):
-        raise InvalidInput(
-            f"The loss must return a tensor, and returned {type(value).__name__}.", fix="Leave out .item() and float()."
-        )
-    return value
