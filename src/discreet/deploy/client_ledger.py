@@ -14,12 +14,12 @@ from discreet.deploy.certificates import read_key
 from discreet.deploy.journal import write_durably
 from discreet.deploy.policy import PERIODS, Period, Policy, PolicyRefusal, period_name
 from discreet.errors import BudgetRefused, InvalidInput, Unsupported
-from discreet.privacy.events import Composed, Event, Repeated
+from discreet.privacy.events import Event, Repeated
 from discreet.privacy.ledger import Budget, Ledger
-from discreet.privacy.ledger.charges import charges
+from discreet.privacy.ledger.charges import charges, compose_charges
 from discreet.privacy.ledger.entries import Mode
 from discreet.privacy.ledger.meters import Filter, PriceList, best_order
-from discreet.privacy.release import Relation, Release
+from discreet.privacy.release import Release
 from discreet.privacy.wording import round_up
 
 SPARE_ROUNDS = 1.1  # times the rounds of a run: a round that fails after an update was sent counts too
@@ -196,13 +196,6 @@ def expected_event(policy: Policy, algorithm: Algorithm, population: Population,
         return compose_charges(policy.budgets[0], algorithm.planned_releases(rounds, population))[0]
     except Unsupported:
         return None
-
-
-def compose_charges(budget: Budget, releases: Sequence[Release]) -> tuple[Event, Relation]:
-    """Compose what the budget charges for these releases into one event, and return it with its relation."""
-    counted = charges(budget, releases)
-    event = counted[0].event if len(counted) == 1 else Composed(events=tuple(each.event for each in counted))
-    return event, "replace" if any(each.relation == "replace" for each in counted) else budget.relation
 
 
 def budget_for_run(budget: Budget, algorithm: Algorithm, population: Population, rounds: int) -> Budget:

@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from dataclasses import replace
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
@@ -70,10 +71,10 @@ class DistributedDiscreteGaussianNoise:
     dimension: Count
 
 
-Noise: TypeAlias = Annotated[
-    GaussianNoise | LaplaceNoise | SkellamNoise | DiscreteGaussianNoise | DistributedDiscreteGaussianNoise,
-    Field(discriminator="kind"),
-]
+_Noise: TypeAlias = (
+    GaussianNoise | LaplaceNoise | SkellamNoise | DiscreteGaussianNoise | DistributedDiscreteGaussianNoise
+)
+Noise: TypeAlias = Annotated[_Noise, Field(discriminator="kind")]
 
 
 @part
@@ -104,16 +105,8 @@ class SampledWithoutReplacement:
         return self.cohort / self.population
 
 
-Step: TypeAlias = Annotated[
-    GaussianNoise
-    | LaplaceNoise
-    | SkellamNoise
-    | DiscreteGaussianNoise
-    | DistributedDiscreteGaussianNoise
-    | PoissonSampled
-    | SampledWithoutReplacement,
-    Field(discriminator="kind"),
-]
+_Step: TypeAlias = _Noise | PoissonSampled | SampledWithoutReplacement
+Step: TypeAlias = Annotated[_Step, Field(discriminator="kind")]
 
 
 @part
@@ -133,18 +126,7 @@ class Composed:
     events: "tuple[Event, ...]"
 
 
-Event: TypeAlias = Annotated[
-    GaussianNoise
-    | LaplaceNoise
-    | SkellamNoise
-    | DiscreteGaussianNoise
-    | DistributedDiscreteGaussianNoise
-    | PoissonSampled
-    | SampledWithoutReplacement
-    | Repeated
-    | Composed,
-    Field(discriminator="kind"),
-]
+Event: TypeAlias = Annotated[_Step | Repeated | Composed, Field(discriminator="kind")]
 
 complete_references(Repeated, Composed)
 
@@ -193,10 +175,4 @@ def step_noise(step: Step) -> Noise:
 
 def replace_noise(step: Step, noise: Noise) -> Step:
     """Return a copy of the step with other noise."""
-    match step:
-        case PoissonSampled():
-            return PoissonSampled(sampling_rate=step.sampling_rate, event=noise)
-        case SampledWithoutReplacement():
-            return SampledWithoutReplacement(cohort=step.cohort, population=step.population, event=noise)
-        case _:
-            return noise
+    return replace(step, event=noise) if isinstance(step, PoissonSampled | SampledWithoutReplacement) else noise

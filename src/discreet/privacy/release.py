@@ -9,8 +9,6 @@ from discreet.errors import UnsoundCombination, Unsupported
 from discreet.part import Count, Flag, Index, part
 from discreet.privacy.events import (
     Composed,
-    DiscreteGaussianNoise,
-    DistributedDiscreteGaussianNoise,
     Event,
     GaussianNoise,
     LaplaceNoise,
@@ -18,7 +16,6 @@ from discreet.privacy.events import (
     PoissonSampled,
     Repeated,
     SampledWithoutReplacement,
-    SkellamNoise,
     has_sampling,
 )
 
@@ -113,16 +110,6 @@ def group_event(event: Event, size: int) -> Event:
 
 def scale_sensitivity(noise: Noise, factor: float) -> Noise:
     """Return the noise relative to a sensitivity `factor` times as large."""
-    match noise:
-        case GaussianNoise():
-            return GaussianNoise(noise_multiplier=noise.noise_multiplier / factor)
-        case LaplaceNoise():
-            return LaplaceNoise(noise_multiplier=noise.noise_multiplier / factor)
-        case SkellamNoise():
-            return SkellamNoise(
-                variance=noise.variance, l2_sensitivity=noise.l2_sensitivity * factor, dimension=noise.dimension
-            )
-        case DiscreteGaussianNoise():
-            return DiscreteGaussianNoise(variance=noise.variance, l2_sensitivity=noise.l2_sensitivity * factor)
-        case DistributedDiscreteGaussianNoise():
-            return replace(noise, l2_sensitivity=noise.l2_sensitivity * factor)
+    if isinstance(noise, GaussianNoise | LaplaceNoise):
+        return replace(noise, noise_multiplier=noise.noise_multiplier / factor)
+    return replace(noise, l2_sensitivity=noise.l2_sensitivity * factor)

@@ -12,9 +12,9 @@ from discreet.algorithms.population import Population
 from discreet.errors import InvalidInput, Unsupported
 from discreet.experiment.promise.released_rounds import ReleasedRound, compose_rounds
 from discreet.part import PerClient, Positive, Probability, part
-from discreet.privacy.events import Composed, Event
+from discreet.privacy.events import Event
 from discreet.privacy.ledger import Budget
-from discreet.privacy.ledger.charges import charges
+from discreet.privacy.ledger.charges import compose_charges
 from discreet.privacy.release import Person, Relation, Release, Unit, View, relations_for
 from discreet.privacy.wording import unit_name
 
@@ -97,13 +97,10 @@ def promise_event(
             delta=privacy.delta,
         )
         try:
-            counted = charges(budget, releases)
+            event, priced_under = compose_charges(budget, releases)
         except Unsupported:
             continue
-        event = counted[0].event if len(counted) == 1 else Composed(events=tuple(each.event for each in counted))
-        return PromiseEvent(
-            event, "replace" if any(each.relation == "replace" for each in counted) else relation, budget
-        )
+        return PromiseEvent(event, priced_under, budget)
     raise _unsupported_promise(algorithm, privacy, found)
 
 

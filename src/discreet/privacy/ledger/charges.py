@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from discreet.errors import Unsupported
-from discreet.privacy.events import Event, SampledWithoutReplacement, steps
+from discreet.privacy.events import Composed, Event, SampledWithoutReplacement, steps
 from discreet.privacy.ledger.entries import Budget
 from discreet.privacy.release import Person, Relation, Release, Unit, View, group_event
 
@@ -57,6 +57,13 @@ def charges(budget: Budget, releases: Sequence[Release]) -> list[Charge]:
             fix="Use an algorithm that protects this unit from this view, or a ledger whose budgets it can answer for.",
         )
     )
+
+
+def compose_charges(budget: Budget, releases: Sequence[Release]) -> tuple[Event, Relation]:
+    """Compose what the budget is charged for these releases into one event, and return it with its relation."""
+    counted = charges(budget, releases)
+    event = counted[0].event if len(counted) == 1 else Composed(events=tuple(charge.event for charge in counted))
+    return event, "replace" if any(charge.relation == "replace" for charge in counted) else budget.relation
 
 
 def _readings(unit: Unit) -> Iterator[tuple[Unit, Conversion]]:

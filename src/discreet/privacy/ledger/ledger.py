@@ -98,15 +98,14 @@ class Ledger:
             InvalidInput: The key is already used for other releases.
         """
         entry = ReserveEntry(key=key, releases=tuple(releases))
-        body = to_plain(entry)
         with self._locked_tally(to_write=True) as tally:
             reservation = tally.find_reservation(key)
             if reservation is None:
                 charges = tally.charges_for(entry.releases)
                 tally.admit(entry.releases, charges)
-                record = self._write(tally, entry, body, charges)
+                record = self._write(tally, entry, charges)
                 return Ticket(key=key, seq=record.seq, hash=record.hash)
-            if reservation.reserved != digest_releases(body["releases"]):
+            if reservation.reserved != digest_releases(to_plain(entry)["releases"]):
                 raise InvalidInput(
                     f"The key {key!r} is already used for other releases.",
                     fix="Give each round of each run its own key.",
@@ -131,8 +130,7 @@ class Ledger:
         """
         releases = tuple(releases)
         entry = CommitEntry(ticket=ticket.seq, releases=releases)
-        body = to_plain(entry)
-        happened = digest_releases(body["releases"])
+        happened = digest_releases(to_plain(entry)["releases"])
         with self._locked_tally(to_write=True) as tally:
             reservation = tally.reservation_for(ticket)
             if reservation.state == "committed":
@@ -141,10 +139,9 @@ class Ledger:
                 self._log.sync()
                 return
             if happened == reservation.reserved:
-                entry = CommitEntry(ticket=ticket.seq, releases=None)
-                self._write(tally, entry, to_plain(entry))
+                self._write(tally, CommitEntry(ticket=ticket.seq, releases=None))
             else:
-                self._write(tally, entry, body, tally.charges_for(releases))
+                self._write(tally, entry, tally.charges_for(releases))
 
     def void(self, ticket: Ticket) -> None:
         """Cancel a reservation, because nothing of it left the process. Its key can be used again."""
@@ -158,8 +155,7 @@ class Ledger:
             if reservation.state == "voided":
                 self._log.sync()
                 return
-            entry = VoidEntry(ticket=ticket.seq)
-            self._write(tally, entry, to_plain(entry))
+            self._write(tally, VoidEntry(ticket=ticket.seq))
 
     def restate(self) -> None:
         """Change budgets for examples and persons from add-or-remove to zero-out.
@@ -174,8 +170,7 @@ class Ledger:
                     "restate.",
                     fix="See what it promises: discreet ledger show",
                 )
-            entry = RestateEntry()
-            self._write(tally, entry, to_plain(entry))
+            self._write(tally, RestateEntry())
 
     def verify(self) -> dict[str, Any]:
         """Check the chain, and return its state as plain data.
@@ -242,8 +237,8 @@ class Ledger:
                 fix="If a newer discreet wrote it, use that one.",
             ) from None
 
-    def _write(self, tally: Tally, entry: Entry, body: dict[str, Any], charges: list[Charges] | None = None) -> Record:
-        record = self._log.append(body)
+    def _write(self, tally: Tally, entry: Entry, charges: list[Charges] | None = None) -> Record:
+        record = self._log.append(to_plain(entry))
         tally.apply(entry, record, charges)
         return record
 

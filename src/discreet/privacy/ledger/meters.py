@@ -50,7 +50,33 @@ class Meter(Protocol):
         """Return the bill's ε."""
 
 
-class Filter:
+class RenyiMeter:
+    """The best Rényi bound of a bill at a few fixed orders. Each step's curve is computed once."""
+
+    def __init__(self, prices: PriceList, orders: Floats, delta: float) -> None:
+        self._prices = prices
+        self._orders = orders
+        self._delta = delta
+        self._curves: dict[int, Floats] = {}
+
+    def bound(self, bill: Bill) -> float:
+        if not bill:
+            return 0.0
+        total = sum((count * self._curve(number) for number, count in bill), start=np.zeros_like(self._orders))
+        least = float(np.min(rdp.to_epsilon(self._orders, total, self._delta)))
+        return math.inf if math.isnan(least) else least
+
+    def _curve(self, number: int) -> Floats:
+        if number not in self._curves:
+            step, relation = self._prices.entries[number]
+            try:
+                self._curves[number] = rdp.curve(step, self._orders, relation)
+            except InvalidInput:  # an event that can't be priced exceeds every budget
+                self._curves[number] = np.full_like(self._orders, np.inf)
+        return self._curves[number]
+
+
+class Filter(RenyiMeter):
     """The Rényi privacy filter: one order, fixed before any data was seen.
 
     Guarantee: (epsilon, delta) holds for the whole sequence even if every event, and whether to go on, was chosen
@@ -58,16 +84,13 @@ class Filter:
     """
 
     def __init__(self, budget: Budget, prices: PriceList, order: float) -> None:
-        self._renyi = _Renyi(prices, np.array([order]), budget.delta)
-
-    def bound(self, bill: Bill) -> float:
-        return self._renyi.epsilon(bill)
+        super().__init__(prices, np.array([order]), budget.delta)
 
     def epsilon(self, bill: Bill) -> float:
-        return self._renyi.epsilon(bill)
+        return self.bound(bill)
 
 
-class Plan:
+class Plan(RenyiMeter):
     """Composition of events whose prices were fixed in advance, by the tightest certified accountant.
 
     Guarantee: never below the true ε of the bill. A few Rényi orders are tried first, since they take microseconds;
@@ -75,13 +98,8 @@ class Plan:
     """
 
     def __init__(self, budget: Budget, prices: PriceList) -> None:
-        self._prices = prices
-        self._delta = budget.delta
-        self._renyi = _Renyi(prices, _QUICK_ORDERS, budget.delta)
+        super().__init__(prices, _QUICK_ORDERS, budget.delta)
         self._cache: dict[Bill, float] = {(): 0.0}
-
-    def bound(self, bill: Bill) -> float:
-        return self._renyi.epsilon(bill)
 
     def epsilon(self, bill: Bill) -> float:
         if bill not in self._cache:
@@ -114,32 +132,6 @@ def best_order(budget: Budget, tuned_to: Event = ANY_GAUSSIAN) -> float:
             fix="Leave it out; the order is then the best for Gaussian noise.",
         )
     return float(f"{orders[affords.argmax()]:.6g}")
-
-
-class _Renyi:
-    """Rényi divergences of bills at fixed orders. Each step's curve is computed once."""
-
-    def __init__(self, prices: PriceList, orders: Floats, delta: float) -> None:
-        self._prices = prices
-        self._orders = orders
-        self._delta = delta
-        self._curves: dict[int, Floats] = {}
-
-    def epsilon(self, bill: Bill) -> float:
-        if not bill:
-            return 0.0
-        total = sum((count * self._curve(number) for number, count in bill), start=np.zeros_like(self._orders))
-        least = float(np.min(rdp.to_epsilon(self._orders, total, self._delta)))
-        return math.inf if math.isnan(least) else least
-
-    def _curve(self, number: int) -> Floats:
-        if number not in self._curves:
-            step, relation = self._prices.entries[number]
-            try:
-                self._curves[number] = rdp.curve(step, self._orders, relation)
-            except InvalidInput:  # an event that can't be priced exceeds every budget
-                self._curves[number] = np.full_like(self._orders, np.inf)
-        return self._curves[number]
 
 
 @lru_cache(maxsize=65536)
